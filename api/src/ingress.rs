@@ -1,0 +1,59 @@
+use k8s_openapi::api::networking::v1::{IngressLoadBalancerStatus, IngressSpec};
+use kube::CustomResource;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The finalizer that Karmada's own ingress controllers put on a `MultiClusterIngress`.
+pub const KARMADA_INGRESS_FINALIZER: &str = "karmada.io/multi-cluster-ingress-controller";
+
+/// How traffic from outside reaches Services that run in several clusters: the spec of a
+/// networking.k8s.io/v1 Ingress.
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[kube(
+    group = "networking.karmada.io",
+    version = "v1alpha1",
+    kind = "MultiClusterIngress",
+    plural = "multiclusteringresses",
+    shortname = "mci",
+    category = "karmada-io",
+    namespaced,
+    status = "MultiClusterIngressStatus",
+    derive = "Default",
+    derive = "PartialEq",
+    doc = "An Ingress whose backend Services run in several member clusters.",
+    printcolumn = r#"{"name":"Class", "type":"string", "jsonPath":".spec.ingressClassName"}"#,
+    printcolumn = r#"{"name":"Hosts", "type":"string", "jsonPath":".spec.rules[*].host"}"#,
+    printcolumn = r#"{"name":"Blocked", "type":"string", "jsonPath":".status.trafficBlockClusters"}"#,
+    printcolumn = r#"{"name":"Address", "type":"string", "jsonPath":".status.loadBalancer.ingress[*]['ip','hostname']"}"#,
+    printcolumn = r#"{"name":"Age", "type":"date", "jsonPath":".metadata.creationTimestamp"}"#
+)]
+pub struct MultiClusterIngressSpec {
+    /// Rules, TLS, default backend and class, as in an Ingress.
+    #[serde(flatten)]
+    pub ingress: IngressSpec,
+}
+
+/// Where the backends are, which clusters are blocked, and where the load balancer listens.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct MultiClusterIngressStatus {
+    /// The addresses at which the load balancer serves this ingress.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load_balancer: Option<IngressLoadBalancerStatus>,
+    /// The clusters among the service locations whose traffic a Remedy takes away, sorted and unique; absent rather than empty.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traffic_block_clusters: Option<Vec<String>>,
+    /// Where each Service that the spec names runs, sorted by name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service_locations: Option<Vec<ServiceLocation>>,
+}
+
+/// The clusters in which a Service runs.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+pub struct ServiceLocation {
+    /// The Service's name, in the namespace of the ingress.
+    pub name: String,
+    /// The clusters' names, sorted and unique.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clusters: Option<Vec<String>>,
+}

@@ -1,0 +1,88 @@
+use kube::CustomResource;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Which clusters a resource template was scheduled to.
+#[derive(
+    CustomResource, Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema,
+)]
+#[kube(
+    group = "work.karmada.io",
+    version = "v1alpha2",
+    kind = "ResourceBinding",
+    plural = "resourcebindings",
+    shortname = "rb",
+    category = "karmada-io",
+    namespaced,
+    status = "ResourceBindingStatus",
+    derive = "Default",
+    derive = "PartialEq",
+    doc = "The clusters that a resource was scheduled to, with the fields karmada-rs uses. Karmada has its own definition of this kind: install this one on a plain API server only."
+)]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-preserve-unknown-fields" = true))]
+pub struct ResourceBindingSpec {
+    /// The resource that is bound.
+    pub resource: ObjectReference,
+    /// The clusters it was scheduled to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clusters: Option<Vec<TargetCluster>>,
+    /// The bindings of other resources that depend on it, with their clusters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub required_by: Option<Vec<BindingSnapshot>>,
+}
+
+/// The resource that a binding speaks of.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-preserve-unknown-fields" = true))]
+pub struct ObjectReference {
+    /// Its group and version.
+    pub api_version: String,
+    /// Its kind.
+    pub kind: String,
+    /// Its namespace; empty for a cluster-scoped one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    /// Its name.
+    pub name: String,
+}
+
+/// A cluster that a resource was scheduled to.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[schemars(extend("x-kubernetes-preserve-unknown-fields" = true))]
+pub struct TargetCluster {
+    /// The cluster's name.
+    pub name: String,
+}
+
+/// The clusters of a binding that depends on this one.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[schemars(extend("x-kubernetes-preserve-unknown-fields" = true))]
+pub struct BindingSnapshot {
+    /// The clusters it was scheduled to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clusters: Option<Vec<TargetCluster>>,
+}
+
+/// What became of the binding in each cluster.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-preserve-unknown-fields" = true))]
+pub struct ResourceBindingStatus {
+    /// One element for each cluster that the resource is in, or is leaving.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub aggregated_status: Option<Vec<AggregatedStatusItem>>,
+}
+
+/// What became of the binding in one cluster.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-preserve-unknown-fields" = true))]
+pub struct AggregatedStatusItem {
+    /// The cluster's name.
+    pub cluster_name: String,
+    /// Whether the resource was written to the cluster.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub applied: Option<bool>,
+}
