@@ -1,0 +1,88 @@
+//! Flags that more than one program has.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{ArgAction, Args, ValueEnum};
+use tracing_subscriber::filter::Targets;
+
+/// What every program can be told about itself.
+#[derive(Args, Clone, Debug)]
+pub struct CommonArgs {
+    /// Address that serves /livez, /readyz and /metrics.
+    #[arg(
+        long,
+        env = "KARMADA_LISTEN_ADDRESS",
+        default_value = "0.0.0.0:8080",
+        value_name = "IP:PORT"
+    )]
+    pub listen_address: SocketAddr,
+    /// Least severe log level shown, alone or for each module: `info`, `info,kube=debug`.
+    #[arg(
+        long,
+        env = "KARMADA_LOG_LEVEL",
+        default_value = "info",
+        value_name = "LEVEL"
+    )]
+    pub log_level: Targets,
+    /// How a log line is written.
+    #[arg(long, env = "KARMADA_LOG_FORMAT", value_enum, default_value_t = LogFormat::Text)]
+    pub log_format: LogFormat,
+}
+
+/// How a log line is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// How to reach the Karmada control plane.
+#[derive(Args, Clone, Debug)]
+pub struct ClientArgs {
+    /// Kubeconfig of the Karmada control plane; without it $KUBECONFIG, ~/.kube/config, or the pod's own service account.
+    #[arg(long, env = "KARMADA_KUBECONFIG", value_name = "PATH")]
+    pub kubeconfig: Option<PathBuf>,
+    /// Context in the kubeconfig; without it the current one.
+    #[arg(long, env = "KARMADA_CONTEXT", value_name = "NAME")]
+    pub context: Option<String>,
+}
+
+/// Whether several replicas agree on one that acts.
+#[derive(Args, Clone, Debug)]
+pub struct LeaderElectionArgs {
+    /// Act only while holding the lease of this program in namespace karmada-system.
+    #[arg(long, env = "KARMADA_LEADER_ELECT", default_value_t = true, action = ArgAction::Set, num_args = 0..=1, default_missing_value = "true", value_name = "BOOL")]
+    pub leader_elect: bool,
+}
+
+/// Reads a length of time such as `5s`, `1m30s` or `500ms`; it must be more than zero.
+///
+/// # Errors
+/// One line that says what is wrong, for clap to show.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    match humantime::parse_duration(text) {
+        Ok(duration) if duration.is_zero() => Err("must be longer than 0s".to_owned()),
+        Ok(duration) => Ok(duration),
+        Err(error) => Err(format!(
+            "{error}; write a length of time such as 5s or 1m30s"
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_duration_is_written_as_in_go_and_is_more_than_zero() {
+        assert_eq!(duration("1m30s"), Ok(Duration::from_secs(90)));
+        assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
+        assert!(duration("0s").is_err());
+        assert!(duration("5").is_err());
+        assert!(duration("-5s").is_err());
+    }
+}

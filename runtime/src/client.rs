@@ -1,0 +1,153 @@
+//! The connection to an API server.
+//!
+//! Our own stack in place of kube's: HTTP/2 with pings, so that a silent connection is noticed in
+//! 15 s; a limit on the wait for every answer; and no retries hidden from the caller.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use http::{HeaderValue, header};
+use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::Client as HttpClient;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use kube::client::{Body, ClientBuilder, ConfigExt};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+use rustls::pki_types::ServerName;
+use tower::timeout::TimeoutLayer;
+use tower::util::option_layer;
+
+use crate::error::BoxError;
+
+const CONNECT_LIMIT: Duration = Duration::from_secs(5);
+const PING_INTERVAL: Duration = Duration::from_secs(10);
+const PING_LIMIT: Duration = Duration::from_secs(5);
+/// Until the head of an answer; a watch sends its head at once and may then be quiet for minutes.
+const ANSWER_LIMIT: Duration = Duration::from_secs(30);
+
+/// Where the address and the credentials come from.
+#[derive(Clone, Debug, Default)]
+pub struct Source {
+    /// A kubeconfig file. Without it `$KUBECONFIG`, `~/.kube/config`, or the pod's service account.
+    pub kubeconfig: Option<PathBuf>,
+    /// A context in it. Without it the current one.
+    pub context: Option<String>,
+}
+
+/// Why there is no client. Every case is for the user to mend.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The file named cannot be read, or is no kubeconfig.
+    #[error("cannot read kubeconfig {}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What was wrong.
+        source: kube::config::KubeconfigError,
+    },
+    /// The kubeconfig does not say how to reach a cluster: an unknown context, a missing file.
+    #[error("cannot use kubeconfig {origin}")]
+    Unusable {
+        /// The file, or where it was looked for.
+        origin: String,
+        /// What was wrong.
+        source: kube::config::KubeconfigError,
+    },
+    /// No file was named and none was found.
+    #[error("no kubeconfig: name one with --kubeconfig")]
+    Missing(#[source] kube::config::InferConfigError),
+    /// The file asks for a proxy.
+    #[error(
+        "the kubeconfig's proxy-url is not supported: remove it, or name a server that is reached directly"
+    )]
+    Proxy,
+    /// Certificates or credentials in the file cannot be used.
+    #[error("cannot use the credentials of the kubeconfig")]
+    Credentials(#[source] kube::Error),
+    /// The server name to verify is no DNS name or address.
+    #[error("cannot use tls-server-name {0:?} of the kubeconfig: it is no DNS name or address")]
+    ServerName(String),
+    /// The name the client goes by cannot be sent.
+    #[error("cannot use {0:?} as user agent")]
+    UserAgent(String),
+}
+
+/// Makes a client; nothing is sent yet, but an `exec` plugin of the kubeconfig is run.
+pub async fn connect(source: &Source, user_agent: &str) -> Result<Client, Error> {
+    let mut config = load(source).await?;
+    if config.proxy_url.is_some() {
+        return Err(Error::Proxy);
+    }
+    let user_agent = HeaderValue::from_str(&format!("{user_agent}/{}", env!("CARGO_PKG_VERSION")))
+        .map_err(|_| Error::UserAgent(user_agent.to_owned()))?;
+    config.headers.push((header::USER_AGENT, user_agent));
+
+    let http: HttpClient<_, Body> = HttpClient::builder(TokioExecutor::new())
+        .timer(TokioTimer::new())
+        .pool_timer(TokioTimer::new())
+        .http2_keep_alive_interval(PING_INTERVAL)
+        .http2_keep_alive_timeout(PING_LIMIT)
+        .http2_keep_alive_while_idle(true)
+        .build(connector(&config)?);
+    let stack = tower::ServiceBuilder::new()
+        .layer(config.base_uri_layer())
+        .layer(option_layer(
+            config.auth_layer().map_err(Error::Credentials)?,
+        ))
+        .layer(config.extra_headers_layer().map_err(Error::Credentials)?)
+        .layer(TimeoutLayer::new(ANSWER_LIMIT))
+        .map_err(BoxError::from)
+        .service(http);
+    Ok(ClientBuilder::new(stack, config.default_namespace).build())
+}
+
+async fn load(source: &Source) -> Result<Config, Error> {
+    let options = KubeConfigOptions {
+        context: source.context.clone(),
+        ..KubeConfigOptions::default()
+    };
+    if let Some(path) = &source.kubeconfig {
+        let file = Kubeconfig::read_from(path).map_err(|source| Error::Unreadable {
+            path: path.clone(),
+            source,
+        })?;
+        return Config::from_custom_kubeconfig(file, &options)
+            .await
+            .map_err(|source| Error::Unusable {
+                origin: path.display().to_string(),
+                source,
+            });
+    }
+    if source.context.is_some() {
+        return Config::from_kubeconfig(&options)
+            .await
+            .map_err(|source| Error::Unusable {
+                origin: "($KUBECONFIG or ~/.kube/config)".to_owned(),
+                source,
+            });
+    }
+    Config::infer().await.map_err(Error::Missing)
+}
+
+fn connector(config: &Config) -> Result<HttpsConnector<HttpConnector>, Error> {
+    let mut http = HttpConnector::new();
+    http.enforce_http(false);
+    http.set_nodelay(true);
+    http.set_connect_timeout(Some(CONNECT_LIMIT));
+    let tls = config.rustls_client_config().map_err(Error::Credentials)?;
+    let builder = HttpsConnectorBuilder::new()
+        .with_tls_config(tls)
+        .https_or_http();
+    let builder = match &config.tls_server_name {
+        None => builder.enable_all_versions(),
+        Some(name) => {
+            let name =
+                ServerName::try_from(name.clone()).map_err(|_| Error::ServerName(name.clone()))?;
+            builder
+                .with_server_name_resolver(FixedServerNameResolver::new(name))
+                .enable_all_versions()
+        }
+    };
+    Ok(builder.wrap_connector(http))
+}

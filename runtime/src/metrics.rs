@@ -1,0 +1,125 @@
+//! Metrics that every controller has. Labels are closed sets: no names, no error texts.
+
+use std::time::Duration;
+
+use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::metrics::info::Info;
+use prometheus_client::registry::{Registry, Unit};
+
+use crate::write::{WriteError, WriteErrorKind};
+
+/// A registry whose metrics begin with `karmada_<name>_`, with the build's version in it.
+pub(crate) fn registry(name: &str) -> Registry {
+    let mut registry = Registry::with_prefix(format!("karmada_{}", name.replace('-', "_")));
+    let version = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
+    registry.register("build", "The version that runs", version);
+    registry
+}
+
+/// Counts writes by what they wrote and what came of it.
+#[derive(Clone, Debug, Default)]
+pub struct WriteMetrics {
+    writes: Family<WriteLabels, Counter>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct WriteLabels {
+    target: &'static str,
+    outcome: WriteOutcome,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelValue)]
+enum WriteOutcome {
+    Applied,
+    Conflict,
+    Missing,
+    Invalid,
+    NotLeading,
+    TimedOut,
+    Failed,
+}
+
+impl WriteMetrics {
+    /// Registers `writes_total{target,outcome}`.
+    pub fn register(registry: &mut Registry) -> Self {
+        let metrics = Self::default();
+        registry.register(
+            "writes",
+            "Writes to an API, by target and outcome",
+            metrics.writes.clone(),
+        );
+        metrics
+    }
+
+    pub(crate) fn count(&self, target: &'static str, error: Option<&WriteError>) {
+        let outcome = match error {
+            None => WriteOutcome::Applied,
+            Some(WriteError::NotLeading) => WriteOutcome::NotLeading,
+            Some(WriteError::TimedOut(_)) => WriteOutcome::TimedOut,
+            Some(error) => match error.kind() {
+                WriteErrorKind::Conflict => WriteOutcome::Conflict,
+                WriteErrorKind::Missing => WriteOutcome::Missing,
+                WriteErrorKind::Invalid => WriteOutcome::Invalid,
+                WriteErrorKind::Transient => WriteOutcome::Failed,
+            },
+        };
+        self.writes
+            .get_or_create(&WriteLabels { target, outcome })
+            .inc();
+    }
+}
+
+/// Counts and times the reconciles of a controller.
+#[derive(Clone, Debug)]
+pub struct ControllerMetrics {
+    reconciles: Family<ReconcileLabels, Counter>,
+    duration: Histogram,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ReconcileLabels {
+    result: ReconcileResult,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelValue)]
+enum ReconcileResult {
+    Success,
+    Error,
+}
+
+impl ControllerMetrics {
+    /// Registers `reconciles_total{result}` and `reconcile_duration_seconds`.
+    pub fn register(registry: &mut Registry) -> Self {
+        let metrics = Self {
+            reconciles: Family::default(),
+            duration: Histogram::new(exponential_buckets(0.001, 2.0, 14)),
+        };
+        registry.register(
+            "reconciles",
+            "Reconciles, by result",
+            metrics.reconciles.clone(),
+        );
+        registry.register_with_unit(
+            "reconcile_duration",
+            "Time from taking a key to its last write",
+            Unit::Seconds,
+            metrics.duration.clone(),
+        );
+        metrics
+    }
+
+    pub(crate) fn reconciled(&self, took: Duration, succeeded: bool) {
+        let result = if succeeded {
+            ReconcileResult::Success
+        } else {
+            ReconcileResult::Error
+        };
+        self.reconciles
+            .get_or_create(&ReconcileLabels { result })
+            .inc();
+        self.duration.observe(took.as_secs_f64());
+    }
+}

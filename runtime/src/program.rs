@@ -1,0 +1,177 @@
+//! The life of a process: flags, logs, signals, tasks, exit code.
+
+use std::net::SocketAddr;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use axum::Router;
+use clap::Parser;
+use prometheus_client::registry::Registry;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+pub use crate::args::CommonArgs;
+pub use crate::tasks::Tasks;
+
+use crate::error::{BoxError, Chain};
+use crate::readiness::Readiness;
+use crate::{admin, client, metrics, telemetry};
+
+/// How long tasks may take to end once told to, and then again the last ones.
+const DRAIN_LIMIT: Duration = Duration::from_secs(10);
+
+/// What a program is made of while it starts.
+pub struct Program {
+    /// The program's name: its user agent, and the prefix of its metrics.
+    pub name: &'static str,
+    /// Where metrics are registered, already under the program's prefix.
+    pub registry: Registry,
+    /// What must have happened before the program may act.
+    pub readiness: Readiness,
+    /// Its tasks.
+    pub tasks: Tasks,
+    /// Cancelled when the program shall stop.
+    pub stopping: CancellationToken,
+    /// Routes the admin server has beside its own.
+    pub routes: Router,
+    /// Where the admin server listens.
+    pub listen_address: SocketAddr,
+}
+
+/// Why a program did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The user must change a flag or a file; exit code 2.
+    #[error("{0}")]
+    Config(String),
+    /// Anything else; exit code 1.
+    #[error(transparent)]
+    Failed(#[from] BoxError),
+}
+
+impl From<client::Error> for StartError {
+    fn from(error: client::Error) -> Self {
+        Self::Config(Chain(&error).to_string())
+    }
+}
+
+/// Runs a program from its flags to its exit code: 0 after a signal, 1 after a failure, 2 for bad
+/// flags or files.
+///
+/// `start` validates, connects, spawns tasks and returns. The first SIGTERM or SIGINT stops the
+/// tasks and waits for them; the second ends the process at once.
+pub fn run<A, S>(name: &'static str, start: S) -> ExitCode
+where
+    A: Parser + AsRef<CommonArgs>,
+    S: AsyncFnOnce(A, &mut Program) -> Result<(), StartError>,
+{
+    let args = A::parse();
+    let common = args.as_ref().clone();
+    telemetry::init(&common);
+    let runtime = match tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+    {
+        Ok(runtime) => runtime,
+        Err(error) => return fail(&StartError::Failed(error.into())),
+    };
+    match runtime.block_on(live(name, &common, async |program| {
+        start(args, program).await
+    })) {
+        Ok(code) => code,
+        Err(error) => fail(&error),
+    }
+}
+
+#[expect(
+    clippy::print_stderr,
+    reason = "the user's answer to a bad flag or file is one plain line, not a log event"
+)]
+fn fail(error: &StartError) -> ExitCode {
+    eprintln!("error: {}", Chain(error));
+    match error {
+        StartError::Config(_) => ExitCode::from(2),
+        StartError::Failed(_) => ExitCode::FAILURE,
+    }
+}
+
+async fn live(
+    name: &'static str,
+    common: &CommonArgs,
+    start: impl AsyncFnOnce(&mut Program) -> Result<(), StartError>,
+) -> Result<ExitCode, StartError> {
+    // An error only says that a provider is installed already.
+    drop(rustls::crypto::ring::default_provider().install_default());
+    let mut signals = Signals::new().map_err(|error| StartError::Failed(error.into()))?;
+    let mut program = Program {
+        name,
+        registry: metrics::registry(name),
+        readiness: Readiness::new(),
+        tasks: Tasks::new(),
+        stopping: CancellationToken::new(),
+        routes: Router::new(),
+        listen_address: common.listen_address,
+    };
+    tokio::select! {
+        started = start(&mut program) => started?,
+        () = signals.received() => return Ok(ExitCode::SUCCESS),
+    }
+    let Program {
+        registry,
+        readiness,
+        mut tasks,
+        stopping,
+        routes,
+        listen_address,
+        ..
+    } = program;
+
+    let listener = TcpListener::bind(listen_address).await.map_err(|error| {
+        StartError::Config(format!(
+            "cannot listen on {listen_address}: {error}; name another --listen-address"
+        ))
+    })?;
+    if let Ok(address) = listener.local_addr() {
+        tracing::info!(%address, version = env!("CARGO_PKG_VERSION"), "Started");
+    }
+    let routes = admin::routes(readiness, registry).merge(routes);
+    tasks.spawn_last("admin", |drained| admin::serve(listener, routes, drained));
+
+    let failed = tokio::select! {
+        () = tasks.ended_early() => true,
+        () = signals.received() => false,
+    };
+    tracing::info!("Stopping");
+    stopping.cancel();
+    let drained = tokio::select! {
+        drained = tasks.drain(DRAIN_LIMIT) => drained,
+        () = signals.received() => false,
+    };
+    Ok(if failed || !drained {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
+    })
+}
+
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    fn new() -> std::io::Result<Self> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+        })
+    }
+
+    async fn received(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}

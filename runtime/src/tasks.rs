@@ -1,0 +1,111 @@
+//! Every task has a name, is joined, and ends the process when it ends before it was told to.
+
+use std::future::Future;
+use std::time::Duration;
+
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
+
+use crate::error::{BoxError, Chain};
+
+/// The running tasks of a program.
+pub struct Tasks {
+    ordinary: JoinSet<Ended>,
+    last: JoinSet<Ended>,
+    drained: CancellationToken,
+}
+
+struct Ended {
+    name: &'static str,
+    result: Result<(), BoxError>,
+}
+
+impl Tasks {
+    pub(crate) fn new() -> Self {
+        Self {
+            ordinary: JoinSet::new(),
+            last: JoinSet::new(),
+            drained: CancellationToken::new(),
+        }
+    }
+
+    /// Runs a task that ends once the program is stopping. Ending before that, with an error or
+    /// without, stops the program with a non-zero exit code.
+    pub fn spawn(
+        &mut self,
+        name: &'static str,
+        task: impl Future<Output = Result<(), BoxError>> + Send + 'static,
+    ) {
+        self.ordinary.spawn(named(name, task));
+    }
+
+    /// Runs a task that outlives all ordinary ones: it ends once the token given to it is cancelled,
+    /// which happens after the last of them has ended.
+    pub fn spawn_last<T>(&mut self, name: &'static str, task: impl FnOnce(CancellationToken) -> T)
+    where
+        T: Future<Output = Result<(), BoxError>> + Send + 'static,
+    {
+        self.last.spawn(named(name, task(self.drained.clone())));
+    }
+
+    /// Waits for a task to end that was not told to, and logs which.
+    pub(crate) async fn ended_early(&mut self) {
+        let ended = tokio::select! {
+            Some(ended) = self.ordinary.join_next() => ended,
+            Some(ended) = self.last.join_next() => ended,
+            else => std::future::pending().await,
+        };
+        match ended {
+            Ok(Ended {
+                name,
+                result: Ok(()),
+            }) => tracing::error!(task = name, "Task ended early"),
+            Ok(Ended {
+                name,
+                result: Err(error),
+            }) => {
+                tracing::error!(task = name, error = %Chain(&*error), "Task failed");
+            }
+            Err(error) => tracing::error!(%error, "Task panicked"),
+        }
+    }
+
+    /// Waits for the ordinary tasks, then for the last ones, each for at most `limit`. Says whether
+    /// all of them ended.
+    pub(crate) async fn drain(&mut self, limit: Duration) -> bool {
+        let ordinary = drain_set(&mut self.ordinary, limit).await;
+        self.drained.cancel();
+        let last = drain_set(&mut self.last, limit).await;
+        ordinary && last
+    }
+}
+
+async fn named(
+    name: &'static str,
+    task: impl Future<Output = Result<(), BoxError>> + Send,
+) -> Ended {
+    let result = task.instrument(tracing::info_span!("task", name)).await;
+    Ended { name, result }
+}
+
+async fn drain_set(tasks: &mut JoinSet<Ended>, limit: Duration) -> bool {
+    let all = async {
+        let mut clean = true;
+        while let Some(ended) = tasks.join_next().await {
+            if let Ok(Ended {
+                name,
+                result: Err(error),
+            }) = &ended
+            {
+                tracing::error!(task = name, error = %Chain(&**error), "Task failed while stopping");
+            }
+            clean &= matches!(ended, Ok(Ended { result: Ok(()), .. }));
+        }
+        clean
+    };
+    tokio::time::timeout(limit, all).await.unwrap_or_else(|_| {
+        tracing::error!("Tasks did not end in time");
+        false
+    })
+}

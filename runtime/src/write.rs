@@ -1,0 +1,99 @@
+//! Writes to an API: only while leading, and never longer than leadership is sure.
+
+use std::future::Future;
+use std::time::Duration;
+
+use prometheus_client::encoding::EncodeLabelValue;
+use tokio::time::Instant;
+
+use crate::error::Chain;
+use crate::lease::Leadership;
+use crate::metrics::WriteMetrics;
+
+/// The longest a write may take.
+const LIMIT: Duration = Duration::from_secs(10);
+
+/// Makes the writes of one program, and counts them.
+#[derive(Clone, Debug)]
+pub struct Writer {
+    leadership: Leadership,
+    metrics: WriteMetrics,
+}
+
+/// Why a write was not made, or not known to be made.
+#[derive(Debug, thiserror::Error)]
+pub enum WriteError {
+    /// Another replica leads now.
+    #[error("not leading")]
+    NotLeading,
+    /// No answer in time; the write may or may not have been made.
+    #[error("no answer within {0:?}")]
+    TimedOut(Duration),
+    /// The API server refused it, or was not reached.
+    #[error("{}", Chain(.0))]
+    Api(#[from] kube::Error),
+}
+
+/// What a caller can do about a failed write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelValue)]
+pub enum WriteErrorKind {
+    /// The object is another one than was thought: read it again.
+    Conflict,
+    /// The object, or what it must be in, is not there.
+    Missing,
+    /// The API server will not have it, now or later. A failed `test` of a JSON patch is one too.
+    Invalid,
+    /// It may go through later.
+    Transient,
+}
+
+impl WriteError {
+    /// What can be done about it.
+    pub fn kind(&self) -> WriteErrorKind {
+        match self {
+            Self::Api(kube::Error::Api(status)) => match status.code {
+                404 => WriteErrorKind::Missing,
+                409 => WriteErrorKind::Conflict,
+                400 | 403 | 405 | 413 | 415 | 422 => WriteErrorKind::Invalid,
+                _ => WriteErrorKind::Transient,
+            },
+            _ => WriteErrorKind::Transient,
+        }
+    }
+}
+
+impl Writer {
+    /// A writer for as long as `leadership` holds.
+    pub fn new(leadership: Leadership, metrics: WriteMetrics) -> Self {
+        Self {
+            leadership,
+            metrics,
+        }
+    }
+
+    /// Makes the write `call` to `target` (a kind or part, for the metrics), within 10 s and before
+    /// leadership can be lost.
+    pub async fn write<T>(
+        &self,
+        target: &'static str,
+        call: impl Future<Output = kube::Result<T>>,
+    ) -> Result<T, WriteError> {
+        let result = self.bounded(call).await;
+        self.metrics.count(target, result.as_ref().err());
+        result
+    }
+
+    async fn bounded<T>(
+        &self,
+        call: impl Future<Output = kube::Result<T>>,
+    ) -> Result<T, WriteError> {
+        let now = Instant::now();
+        let until = self.leadership.held_until().ok_or(WriteError::NotLeading)?;
+        let limit = until.saturating_duration_since(now).min(LIMIT);
+        match tokio::time::timeout(limit, call).await {
+            Ok(result) => result.map_err(WriteError::Api),
+            Err(_) if limit < LIMIT => Err(WriteError::NotLeading),
+            Err(_) => Err(WriteError::TimedOut(LIMIT)),
+        }
+    }
+}
