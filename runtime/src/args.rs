@@ -7,6 +7,8 @@ use std::time::Duration;
 use clap::{ArgAction, Args, ValueEnum};
 use tracing_subscriber::filter::Targets;
 
+use crate::client::Source;
+
 /// What every program can be told about itself.
 #[derive(Args, Clone, Debug)]
 pub struct CommonArgs {
@@ -49,6 +51,16 @@ pub struct ClientArgs {
     /// Context in the kubeconfig; without it the current one.
     #[arg(long, env = "KARMADA_CONTEXT", value_name = "NAME")]
     pub context: Option<String>,
+}
+
+impl ClientArgs {
+    /// Where the client comes from.
+    pub fn source(&self) -> Source {
+        Source {
+            kubeconfig: self.kubeconfig.clone(),
+            context: self.context.clone(),
+        }
+    }
 }
 
 /// Whether several replicas agree on one that acts.

@@ -10,6 +10,7 @@ pub mod cache;
 pub mod client;
 pub mod controller;
 pub mod error;
+pub mod events;
 pub mod lease;
 pub mod metrics;
 pub mod program;

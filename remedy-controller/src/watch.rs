@@ -1,0 +1,159 @@
+//! What the watches have told, and which change wakes which cluster.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use api::condition::{DNS_READY, REPORTER_READY};
+use api::{Cluster, Key, Remedy};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::runtime::watcher::Event;
+use parking_lot::Mutex;
+use rules::remedy::{RemedyIndex, Scope};
+use runtime::cache::{Cache, Transition};
+use runtime::queue::Queue;
+use runtime::watch::Guarded;
+
+/// All that the controller knows.
+#[derive(Debug)]
+pub(crate) struct World {
+    known: Mutex<Known>,
+    queue: Queue<Key>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    clusters: Cache<Cluster>,
+    remedies: Cache<Remedy>,
+    index: RemedyIndex,
+    /// Conditions of ours whose status changed since the cluster was last reconciled.
+    changed: BTreeMap<Key, BTreeMap<&'static str, Condition>>,
+}
+
+/// What is known of one cluster.
+#[derive(Debug)]
+pub(crate) struct View {
+    pub(crate) cluster: Arc<Cluster>,
+    /// The remedies whose scope covers it.
+    pub(crate) remedies: Vec<Arc<Remedy>>,
+    /// Whether every remedy could be read.
+    pub(crate) complete: bool,
+    /// Conditions of ours whose status changed since the last view.
+    pub(crate) changed: Vec<Condition>,
+}
+
+impl World {
+    pub(crate) fn new(queue: Queue<Key>) -> Self {
+        Self {
+            known: Mutex::default(),
+            queue,
+        }
+    }
+
+    /// A cluster changed: it is woken when that can change what is decided of it. The echo of our own
+    /// write is such a change too, so that what was decided on an older view is decided again.
+    pub(crate) fn observe_cluster(&self, event: Event<Guarded<Cluster>>) {
+        let mut known = self.known.lock();
+        let mut woken = Vec::new();
+        for transition in known.clusters.observe(event) {
+            known.note_conditions(&transition);
+            let Transition { key, old, new } = transition;
+            match (old, new) {
+                (Some(old), Some(new)) if same_for_us(&old, &new) => {}
+                (_, Some(_)) => woken.push(key),
+                (_, None) => {}
+            }
+        }
+        drop(known);
+        self.queue.add_all(woken);
+    }
+
+    /// A remedy changed: the clusters that its old scope or its new one covers are woken.
+    pub(crate) fn observe_remedy(&self, event: Event<Guarded<Remedy>>) {
+        let mut known = self.known.lock();
+        let unread = known.remedies.unread().len();
+        let mut concerned = Scope::Named(BTreeSet::new());
+        for Transition { key, old, new } in known.remedies.observe(event) {
+            if let (Some(old), Some(new)) = (&old, &new)
+                && old.spec == new.spec
+                && old.metadata.deletion_timestamp == new.metadata.deletion_timestamp
+            {
+                continue;
+            }
+            let scope = new.as_deref().map(Scope::of);
+            known.index.replace(&key.name, scope.clone());
+            for scope in old.as_deref().map(Scope::of).into_iter().chain(scope) {
+                concerned = concerned.union(scope);
+            }
+        }
+        if known.remedies.unread().len() < unread {
+            concerned = Scope::Every;
+        }
+        let woken: Vec<Key> = match concerned {
+            Scope::Every => known.clusters.iter().map(|(key, _)| key.clone()).collect(),
+            Scope::Named(names) => names.into_iter().map(Key::cluster_scoped).collect(),
+        };
+        drop(known);
+        self.queue.add_all(woken);
+    }
+
+    /// All clusters; what changed before now is another leader's to tell.
+    pub(crate) fn begin(&self) -> Vec<Key> {
+        let mut known = self.known.lock();
+        known.changed.clear();
+        known.clusters.iter().map(|(key, _)| key.clone()).collect()
+    }
+
+    /// What is known of the cluster `key`; none when it is gone.
+    pub(crate) fn view(&self, key: &Key) -> Option<View> {
+        let mut known = self.known.lock();
+        let changed = known.changed.remove(key).unwrap_or_default();
+        let cluster = Arc::clone(known.clusters.get(key)?);
+        let remedies = known
+            .index
+            .covering(&key.name)
+            .filter_map(|name| known.remedies.get(&Key::cluster_scoped(name)))
+            .map(Arc::clone)
+            .collect();
+        Some(View {
+            cluster,
+            remedies,
+            complete: known.remedies.unread().is_empty(),
+            changed: changed.into_values().collect(),
+        })
+    }
+
+    /// How many objects of each kind could never be read.
+    pub(crate) fn unread(&self) -> [(&'static str, usize); 2] {
+        let known = self.known.lock();
+        [
+            ("Cluster", known.clusters.unread().len()),
+            ("Remedy", known.remedies.unread().len()),
+        ]
+    }
+}
+
+impl Known {
+    fn note_conditions(&mut self, transition: &Transition<Cluster>) {
+        let (Some(old), Some(new)) = (&transition.old, &transition.new) else {
+            self.changed.remove(&transition.key);
+            return;
+        };
+        for kind in [DNS_READY, REPORTER_READY] {
+            let status = |cluster: &Cluster| cluster.condition(kind).map(|c| c.status.clone());
+            if let Some(condition) = new.condition(kind)
+                && status(old) != status(new)
+            {
+                let changed = self.changed.entry(transition.key.clone()).or_default();
+                changed.insert(kind, condition.clone());
+            }
+        }
+    }
+}
+
+/// Whether nothing we decide from differs.
+fn same_for_us(old: &Cluster, new: &Cluster) -> bool {
+    old.conditions() == new.conditions()
+        && old.remedy_actions() == new.remedy_actions()
+        && old.metadata.uid == new.metadata.uid
+        && old.metadata.deletion_timestamp == new.metadata.deletion_timestamp
+}

@@ -1,0 +1,256 @@
+use api::TRAFFIC_CONTROL;
+use api::condition::DNS_READY;
+use proptest::prelude::*;
+use serde_json::{Value, from_value, json};
+
+use super::*;
+
+fn cluster(name: &str, conditions: &[(&str, &str)], actions: Option<&[&str]>) -> Cluster {
+    let conditions: Vec<Value> = conditions
+        .iter()
+        .map(|(kind, status)| {
+            json!({"type": kind, "status": status, "reason": "R", "message": "",
+                   "lastTransitionTime": "2026-11-20T08:00:00Z"})
+        })
+        .collect();
+    from_value(json!({
+        "apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster",
+        "metadata": {"name": name}, "spec": {},
+        "status": {"conditions": conditions, "remedyActions": actions},
+    }))
+    .unwrap()
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "callers write the spec in place")]
+fn remedy(name: &str, spec: Value) -> Remedy {
+    from_value(json!({
+        "apiVersion": "remedy.karmada.io/v1alpha1", "kind": "Remedy",
+        "metadata": {"name": name}, "spec": spec,
+    }))
+    .unwrap()
+}
+
+fn when(operator: &str, status: &str) -> Value {
+    json!({"clusterConditionMatch": {
+        "conditionType": DNS_READY, "operator": operator, "conditionStatus": status}})
+}
+
+fn acts(mut spec: Value, conditions: &[(&str, &str)]) -> bool {
+    spec["actions"] = json!([TRAFFIC_CONTROL]);
+    let plan = plan(
+        &cluster("member1", conditions, None),
+        [&remedy("r", spec)],
+        true,
+    );
+    plan != Plan::Unchanged
+}
+
+fn written(plan: Plan) -> Vec<String> {
+    match plan {
+        Plan::Write { actions, .. } => actions,
+        Plan::Unchanged => panic!("nothing to write"),
+    }
+}
+
+#[test]
+fn a_remedy_without_matches_acts_at_once() {
+    assert!(acts(json!({}), &[]));
+    assert!(acts(json!({"decisionMatches": []}), &[]));
+}
+
+#[test]
+fn an_affinity_that_names_no_cluster_covers_every_one() {
+    assert!(acts(json!({"clusterAffinity": {}}), &[]));
+    assert!(acts(json!({"clusterAffinity": {"clusterNames": []}}), &[]));
+    assert!(acts(
+        json!({"clusterAffinity": {"clusterNames": ["member1"]}}),
+        &[]
+    ));
+    assert!(!acts(
+        json!({"clusterAffinity": {"clusterNames": ["member2"]}}),
+        &[]
+    ));
+}
+
+#[test]
+fn equal_and_not_equal_compare_the_status() {
+    let matching = |operator, status| json!({"decisionMatches": [when(operator, status)]});
+    assert!(acts(matching("Equal", "False"), &[(DNS_READY, "False")]));
+    assert!(!acts(matching("Equal", "False"), &[(DNS_READY, "True")]));
+    assert!(acts(
+        matching("NotEqual", "True"),
+        &[(DNS_READY, "Unknown")]
+    ));
+    assert!(!acts(matching("NotEqual", "True"), &[(DNS_READY, "True")]));
+}
+
+#[test]
+fn a_condition_the_cluster_does_not_have_never_matches() {
+    assert!(!acts(
+        json!({"decisionMatches": [when("Equal", "False")]}),
+        &[("Ready", "False")]
+    ));
+    assert!(!acts(
+        json!({"decisionMatches": [when("NotEqual", "True")]}),
+        &[("Ready", "False")]
+    ));
+}
+
+#[test]
+fn any_one_match_suffices_and_an_empty_one_matches_nothing() {
+    assert!(!acts(
+        json!({"decisionMatches": [{}]}),
+        &[(DNS_READY, "False")]
+    ));
+    let spec = json!({"decisionMatches": [{}, when("Equal", "Unknown"), when("Equal", "False")]});
+    assert!(acts(spec, &[(DNS_READY, "False")]));
+}
+
+#[test]
+fn a_remedy_without_actions_and_one_being_deleted_ask_for_nothing() {
+    let mut deleting = remedy("r", json!({"actions": [TRAFFIC_CONTROL]}));
+    deleting.metadata.deletion_timestamp = Some(from_value(json!("2026-11-20T08:00:00Z")).unwrap());
+    let member = cluster("member1", &[], None);
+    assert_eq!(plan(&member, [&deleting], true), Plan::Unchanged);
+    assert_eq!(
+        plan(&member, [&remedy("r", json!({"actions": []}))], true),
+        Plan::Unchanged
+    );
+}
+
+#[test]
+fn a_cluster_being_deleted_is_left_alone() {
+    let mut member = cluster("member1", &[], None);
+    member.metadata.deletion_timestamp = Some(from_value(json!("2026-11-20T08:00:00Z")).unwrap());
+    let asks = remedy("r", json!({"actions": [TRAFFIC_CONTROL]}));
+    assert_eq!(plan(&member, [&asks], true), Plan::Unchanged);
+}
+
+#[test]
+fn unknown_actions_are_passed_on_sorted_and_unique() {
+    let a = remedy(
+        "a",
+        json!({"actions": [TRAFFIC_CONTROL, "Drain", TRAFFIC_CONTROL]}),
+    );
+    let b = remedy("b", json!({"actions": ["Drain", "Alert"]}));
+    let plan = plan(&cluster("member1", &[], None), [&b, &a], true);
+    assert_eq!(written(plan), ["Alert", "Drain", TRAFFIC_CONTROL]);
+}
+
+#[test]
+fn the_last_action_cleared_leaves_no_field_behind() {
+    let plan = |actions| plan(&cluster("member1", &[], actions), [], true);
+    assert_eq!(
+        plan(Some(&[TRAFFIC_CONTROL])),
+        Plan::Write {
+            actions: vec![],
+            changes: vec![ActionChange::Cleared {
+                action: TRAFFIC_CONTROL.to_owned()
+            }],
+        }
+    );
+    assert_eq!(
+        plan(Some(&[])),
+        Plan::Write {
+            actions: vec![],
+            changes: vec![]
+        }
+    );
+    assert_eq!(plan(None), Plan::Unchanged);
+}
+
+#[test]
+fn an_unsorted_or_doubled_list_is_put_right() {
+    let both = remedy("r", json!({"actions": ["A", "B"]}));
+    let member = cluster("member1", &[], Some(&["B", "A", "A"]));
+    assert_eq!(written(plan(&member, [&both], true)), ["A", "B"]);
+}
+
+#[test]
+fn while_a_remedy_could_never_be_read_actions_are_added_but_not_cleared() {
+    let alert = remedy("r", json!({"actions": ["Alert"]}));
+    let member = cluster("member1", &[], Some(&[TRAFFIC_CONTROL]));
+    assert_eq!(
+        written(plan(&member, [&alert], false)),
+        ["Alert", TRAFFIC_CONTROL]
+    );
+    assert_eq!(plan(&member, [], false), Plan::Unchanged);
+}
+
+#[test]
+fn a_change_says_which_remedy_and_condition_asked_for_it() {
+    let dns = remedy(
+        "dns",
+        json!({"actions": [TRAFFIC_CONTROL], "decisionMatches": [when("Equal", "False")]}),
+    );
+    let Plan::Write { changes, .. } = plan(
+        &cluster("member1", &[(DNS_READY, "False")], None),
+        [&dns],
+        true,
+    ) else {
+        panic!("nothing to write");
+    };
+    assert_eq!(
+        changes[0].to_string(),
+        "TrafficControl set by Remedy dns: ServiceDomainNameResolutionReady is False"
+    );
+}
+
+fn arbitrary_remedy() -> impl Strategy<Value = Value> {
+    let names = prop::option::of(prop::collection::vec(
+        prop::sample::select(vec!["m0", "m1", "m2"]),
+        0..3,
+    ));
+    let matching = (
+        prop::sample::select(vec!["Equal", "NotEqual"]),
+        prop::sample::select(vec!["True", "False"]),
+    );
+    let matches = prop::option::of(prop::collection::vec(matching, 0..3));
+    let actions = prop::option::of(prop::collection::vec(
+        prop::sample::select(vec!["A", "B", "C"]),
+        0..3,
+    ));
+    (names, matches, actions).prop_map(|(names, matches, actions)| {
+        let matches = matches.map(|m| m.into_iter().map(|(o, s)| when(o, s)).collect::<Vec<_>>());
+        json!({"clusterAffinity": {"clusterNames": names}, "decisionMatches": matches, "actions": actions})
+    })
+}
+
+proptest! {
+    #[test]
+    fn order_does_not_matter_and_deciding_twice_changes_nothing(
+        specs in prop::collection::vec(arbitrary_remedy(), 0..6),
+        status in prop::option::of(prop::sample::select(vec!["True", "False"])),
+        current in prop::option::of(prop::collection::vec(prop::sample::select(vec!["A", "B", "X"]), 0..4)),
+        complete in any::<bool>(),
+    ) {
+        let remedies: Vec<Remedy> = specs.into_iter().enumerate().map(|(i, spec)| remedy(&format!("r{i}"), spec)).collect();
+        let conditions: Vec<_> = status.map(|status| (DNS_READY, status)).into_iter().collect();
+        let mut member = cluster("m1", &conditions, current.as_deref());
+        let forward = plan(&member, &remedies, complete);
+        prop_assert_eq!(&forward, &plan(&member, remedies.iter().rev(), complete));
+        if let Plan::Write { actions, .. } = forward {
+            member.status.as_mut().unwrap().remedy_actions = (!actions.is_empty()).then_some(actions);
+            prop_assert_eq!(plan(&member, &remedies, complete), Plan::Unchanged);
+        }
+    }
+
+    #[test]
+    fn the_index_finds_exactly_the_remedies_whose_scope_covers_a_cluster(
+        changes in prop::collection::vec((0_usize..4, prop::option::of(arbitrary_remedy())), 0..20),
+    ) {
+        let mut index = RemedyIndex::default();
+        let mut last = std::collections::BTreeMap::new();
+        for (i, spec) in changes {
+            let name = format!("r{i}");
+            let changed = spec.map(|spec| remedy(&name, spec));
+            index.replace(&name, changed.as_ref().map(Scope::of));
+            last.insert(name, changed);
+        }
+        for member in ["m0", "m1", "m2", "m3"] {
+            let found: BTreeSet<&String> = index.covering(member).collect();
+            let covering = last.iter().filter(|(_, r)| r.as_ref().is_some_and(|r| Scope::of(r).covers(member)));
+            prop_assert_eq!(found, covering.map(|(name, _)| name).collect());
+        }
+    }
+}
