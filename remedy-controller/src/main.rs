@@ -55,11 +55,11 @@ async fn start(args: Args, program: &mut Program) -> Result<(), StartError> {
         events: Events::new(program, client),
     };
     let environment = Environment {
-        queue,
+        queue: queue.clone(),
         readiness: program.readiness.clone(),
         leadership,
         stopping: program.stopping.clone(),
-        metrics: ControllerMetrics::register(&mut program.registry),
+        metrics: ControllerMetrics::register(&mut program.registry, queue),
     };
     program.tasks.spawn(
         "reconcile",

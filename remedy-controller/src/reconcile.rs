@@ -62,9 +62,7 @@ impl Reconciler {
         let actions = (!actions.is_empty()).then_some(actions);
         let patch = Patch::Merge(json!({ "status": { "remedyActions": actions } }));
         let parameters = PatchParams::default();
-        let call = self
-            .clusters
-            .patch_status(&key.name, &parameters, &patch);
+        let call = self.clusters.patch_status(&key.name, &parameters, &patch);
         match self.writer.write("remedy_actions", call).await {
             Ok(_) => {}
             Err(error) if error.kind() == WriteErrorKind::Missing => return Ok(()),

@@ -1,5 +1,6 @@
 //! Which objects name which others, looked up from either side.
 
+use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What each source names, and by whom each target is named.
@@ -41,7 +42,13 @@ impl<S: Clone + Ord, T: Clone + Ord> Index<S, T> {
     }
 
     /// Who names `target`, in order.
-    pub fn sources(&self, target: &T) -> impl Iterator<Item = &S> {
+    pub fn sources<Q: Ord + ?Sized>(
+        &self,
+        target: &Q,
+    ) -> impl Iterator<Item = &S> + use<'_, Q, S, T>
+    where
+        T: Borrow<Q>,
+    {
         self.sources.get(target).into_iter().flatten()
     }
 }

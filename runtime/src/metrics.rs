@@ -1,14 +1,21 @@
 //! Metrics that every controller has. Labels are closed sets: no names, no error texts.
 
+use std::fmt;
 use std::time::Duration;
 
-use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue};
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{
+    DescriptorEncoder, EncodeLabelSet, EncodeLabelValue, EncodeMetric,
+};
+use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
 
+use crate::queue::{Queue, QueueKey};
 use crate::write::{WriteError, WriteErrorKind};
 
 /// A registry whose metrics begin with `karmada_<name>_`, with the build's version in it.
@@ -91,8 +98,8 @@ enum ReconcileResult {
 }
 
 impl ControllerMetrics {
-    /// Registers `reconciles_total{result}` and `reconcile_duration_seconds`.
-    pub fn register(registry: &mut Registry) -> Self {
+    /// Registers `reconciles_total{result}`, `reconcile_duration_seconds` and `queue_length`.
+    pub fn register<K: QueueKey>(registry: &mut Registry, queue: Queue<K>) -> Self {
         let metrics = Self {
             reconciles: Family::default(),
             duration: Histogram::new(exponential_buckets(0.001, 2.0, 14)),
@@ -108,6 +115,7 @@ impl ControllerMetrics {
             Unit::Seconds,
             metrics.duration.clone(),
         );
+        registry.register_collector(Box::new(QueueLength(queue)));
         metrics
     }
 
@@ -121,5 +129,18 @@ impl ControllerMetrics {
             .get_or_create(&ReconcileLabels { result })
             .inc();
         self.duration.observe(took.as_secs_f64());
+    }
+}
+
+/// Reads the queue when it is asked for.
+#[derive(Debug)]
+struct QueueLength<K>(Queue<K>);
+
+impl<K: QueueKey> Collector for QueueLength<K> {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let help = "Keys that wait, are worked on, or come back later after a failure";
+        let length = ConstGauge::new(i64::try_from(self.0.len()).unwrap_or(i64::MAX));
+        let metric = encoder.encode_descriptor("queue_length", help, None, MetricType::Gauge)?;
+        length.encode(metric)
     }
 }

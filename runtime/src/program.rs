@@ -66,7 +66,10 @@ where
     A: Parser + AsRef<CommonArgs>,
     S: AsyncFnOnce(A, &mut Program) -> Result<(), StartError>,
 {
-    let args = A::parse();
+    let args = match A::try_parse() {
+        Ok(args) => args,
+        Err(answer) => return tell(&answer),
+    };
     let common = args.as_ref().clone();
     telemetry::init(&common);
     let runtime = match tokio::runtime::Builder::new_current_thread()
@@ -82,6 +85,29 @@ where
         Ok(code) => code,
         Err(error) => fail(&error),
     }
+}
+
+/// Shows what clap answers in place of flags: the help, the version, or one line that says what is
+/// wrong with them.
+#[expect(
+    clippy::print_stderr,
+    reason = "the user's answer to a bad flag or file is one plain line, not a log event"
+)]
+fn tell(answer: &clap::Error) -> ExitCode {
+    if answer.use_stderr() {
+        eprintln!("{}", first_paragraph(&answer.render().to_string()));
+        return ExitCode::from(2);
+    }
+    match answer.print() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+/// What clap says before it goes on to usage and hints, on one line.
+fn first_paragraph(text: &str) -> String {
+    let lines = text.lines().take_while(|line| !line.is_empty());
+    lines.map(str::trim).collect::<Vec<_>>().join(" ")
 }
 
 #[expect(
@@ -172,6 +198,43 @@ impl Signals {
         tokio::select! {
             _ = self.terminate.recv() => {}
             _ = self.interrupt.recv() => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Flags {
+        #[arg(long)]
+        cluster_name: String,
+        #[arg(long, value_parser = crate::args::duration, default_value = "5s")]
+        period: Duration,
+    }
+
+    #[test]
+    fn what_is_wrong_with_flags_is_one_line() {
+        let cases: [(&[&str], &str); 3] = [
+            (
+                &[],
+                "error: the following required arguments were not provided: --cluster-name <CLUSTER_NAME>",
+            ),
+            (
+                &["--cluster-name=m", "--period=0s"],
+                "error: invalid value '0s' for '--period <PERIOD>': must be longer than 0s",
+            ),
+            (
+                &["--unheard-of"],
+                "error: unexpected argument '--unheard-of' found",
+            ),
+        ];
+        for (flags, line) in cases {
+            let answer = Flags::try_parse_from([&["program"], flags].concat()).unwrap_err();
+            assert_eq!(first_paragraph(&answer.render().to_string()), line);
         }
     }
 }

@@ -84,13 +84,13 @@ impl<K: QueueKey> Queue<K> {
         self.shared.changed.notify_one();
     }
 
-    /// How many keys wait, those delayed after a failure included.
+    /// How many keys wait, are worked on, or come back later after a failure.
     pub fn len(&self) -> usize {
         let state = self.shared.state.lock();
-        state.wanted.len() + state.delayed.len()
+        state.waiting.len() + state.busy.len() + state.delayed.len()
     }
 
-    /// Whether no key waits.
+    /// Whether there is no work, now or later.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -1,2 +1,65 @@
-//! Placeholder.
-fn main() {}
+//! `cargo xtask …`: the developer's commands. CI runs the same ones.
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "these commands speak to a person"
+)]
+
+use std::path::{Path, PathBuf};
+
+use clap::{Parser, Subcommand};
+
+use crate::scenario::Scenario;
+
+mod control_plane;
+mod generate;
+mod scenario;
+mod test;
+mod tools;
+
+/// The developer's commands.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Write the files that are made from the types: the CRDs
+    Generate {
+        /// Write nothing; fail when a file differs
+        #[arg(long)]
+        check: bool,
+    },
+    /// Check and test everything
+    Test,
+    /// Play a story on real parts, in a network namespace of its own, and print its timeline
+    Scenario {
+        #[command(subcommand)]
+        scenario: Scenario,
+    },
+    /// Build the real parts that are missing and print their folder, alone on the last line
+    Tools,
+    /// Run a Kubernetes API with the Karmada CRDs until interrupted, and print its kubeconfig
+    ControlPlane,
+}
+
+fn main() -> anyhow::Result<()> {
+    match Arguments::parse().command {
+        Command::Generate { check } => generate::run(check),
+        Command::Test => test::run(),
+        Command::Scenario { scenario } => scenario::run(&scenario),
+        Command::Tools => tools::run(),
+        Command::ControlPlane => control_plane::run(),
+    }
+}
+
+/// The root of the workspace.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("..")
+        .components()
+        .collect()
+}

@@ -72,8 +72,6 @@ impl RemedyIndex {
 
     /// The names of the remedies that look at `cluster`, each once.
     pub fn covering(&self, cluster: &str) -> impl Iterator<Item = &String> {
-        self.every
-            .iter()
-            .chain(self.named.sources(&cluster.to_owned()).collect::<Vec<_>>())
+        self.every.iter().chain(self.named.sources(cluster))
     }
 }

@@ -21,7 +21,10 @@ fn cluster(name: &str, conditions: &[(&str, &str)], actions: Option<&[&str]>) ->
     .unwrap()
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "callers write the spec in place")]
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "callers write the spec in place"
+)]
 fn remedy(name: &str, spec: Value) -> Remedy {
     from_value(json!({
         "apiVersion": "remedy.karmada.io/v1alpha1", "kind": "Remedy",

@@ -1,0 +1,29 @@
+//! What a member cluster serves: an HTTP server that says which cluster it is in.
+
+use std::net::SocketAddr;
+
+use anyhow::{Context, Result};
+use axum::Router;
+use tokio::{net::TcpListener, sync::oneshot};
+
+/// A running backend. Dropping it closes its port and its idle connections.
+#[derive(Debug)]
+pub struct Backend {
+    _running: oneshot::Sender<()>,
+}
+
+impl Backend {
+    /// Answers every request to `address` with 200 and the cluster's name.
+    pub async fn start(address: SocketAddr, cluster: &str) -> Result<Self> {
+        let listener = TcpListener::bind(address)
+            .await
+            .with_context(|| format!("the backend of {cluster} cannot listen on {address}"))?;
+        let cluster = cluster.to_owned();
+        let router = Router::new().fallback(async move || cluster);
+        let (running, stopped) = oneshot::channel::<()>();
+        let server = axum::serve(listener, router)
+            .with_graceful_shutdown(async move { drop(stopped.await) });
+        tokio::spawn(server.into_future());
+        Ok(Self { _running: running })
+    }
+}

@@ -1,0 +1,309 @@
+//! The story of this project, once, on real parts: DNS dies in a member cluster, its traffic goes
+//! elsewhere; DNS returns, and so does the traffic.
+
+use std::{fmt, time::Duration};
+
+use anyhow::{Result, ensure};
+use api::{TRAFFIC_CONTROL, condition::DNS_READY};
+use serde_json::json;
+use tokio::time::Instant;
+
+use crate::{
+    backend::Backend,
+    coredns::{CoreDns, Silence},
+    fleet::{Fleet, GATEWAY_CLASS, HOST, INGRESS, Member, PROXY},
+    programs::{Profile, Running},
+    traefik::Traefik,
+    traffic::{Counts, Traffic},
+    wait::{has_actions, has_blocked, has_condition, until},
+};
+
+/// Requests that must all go elsewhere before a cluster counts as left.
+const LEFT_AFTER: usize = 200;
+
+/// How DNS dies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// CoreDNS is gone: queries are refused.
+    Refused,
+    /// CoreDNS is gone and queries are lost on the way.
+    Dropped,
+}
+
+/// The agent's timing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Thresholds {
+    /// Between two rounds.
+    pub period: Duration,
+    /// How long DNS must fail, or work again, until the verdict changes.
+    pub threshold: Duration,
+}
+
+impl Thresholds {
+    /// What an agent has without flags.
+    pub const DEFAULT: Self = Self {
+        period: Duration::from_secs(5),
+        threshold: Duration::from_secs(30),
+    };
+    /// The fast profile.
+    pub const SHORT: Self = Self {
+        period: Duration::from_secs(2),
+        threshold: Duration::from_secs(6),
+    };
+
+    /// The agent's flags that say so.
+    pub fn flags(self) -> Vec<String> {
+        let Self { period, threshold } = self;
+        vec![
+            format!("--detect-period={}s", period.as_secs()),
+            format!("--detect-failure-threshold={}s", threshold.as_secs()),
+            format!("--detect-success-threshold={}s", threshold.as_secs()),
+        ]
+    }
+}
+
+/// What happened when.
+#[derive(Clone, Debug)]
+pub struct Timeline {
+    fault: Fault,
+    thresholds: Thresholds,
+    steps: Vec<(&'static str, Instant)>,
+    /// All requests.
+    pub counts: Counts,
+    /// Requests sent while member1 was to get none.
+    pub during: Counts,
+    /// Resident memory of each program at the end, in KiB.
+    pub memory: Vec<(String, u64)>,
+}
+
+/// Plays the story in the network namespace that this process is in.
+pub async fn play(profile: Profile, fault: Fault, thresholds: Thresholds) -> Result<Timeline> {
+    let mut stage = Stage::set(profile, thresholds).await?;
+    let mut steps = Vec::new();
+
+    let stopped = Instant::now();
+    stage.dns[0].stop().await?;
+    let silence = match fault {
+        Fault::Refused => None,
+        Fault::Dropped => Some(Silence::on(Member(1).dns())?),
+    };
+    steps.push(("DNS of member1 stopped", stopped));
+    steps.extend(
+        stage
+            .verdict("False", &[TRAFFIC_CONTROL], &["member1"])
+            .await?,
+    );
+    let blocked = std::time::Instant::now();
+    stage.traffic.left("member1", LEFT_AFTER, blocked).await?;
+    if let Some(last) = stage.traffic.last_to("member1") {
+        steps.push(("last request to member1", last.into()));
+    }
+    let left = std::time::Instant::now();
+    let during = stage.traffic.next(LEFT_AFTER, left).await?;
+
+    drop(silence);
+    stage.dns[0].restart().await?;
+    let back = Instant::now();
+    steps.push(("DNS of member1 back", back));
+    steps.extend(stage.verdict("True", &[], &[]).await?);
+    let first = stage.traffic.first_to("member1", back.into_std()).await?;
+    steps.push(("first request to member1", first.into()));
+
+    steps.sort_by_key(|(_, at)| *at);
+    let counts = stage.traffic.counts();
+    let memory = stage.memory()?;
+    stage.strike().await?;
+    Ok(Timeline {
+        fault,
+        thresholds,
+        steps,
+        counts,
+        during,
+        memory,
+    })
+}
+
+/// Everything that runs in the story.
+struct Stage {
+    fleet: Fleet,
+    dns: Vec<CoreDns>,
+    programs: Vec<(String, Running)>,
+    traffic: Traffic,
+    _backends: Vec<Backend>,
+    _proxy: Traefik,
+}
+
+impl Stage {
+    /// Two members, all is well, and both get requests.
+    async fn set(profile: Profile, thresholds: Thresholds) -> Result<Self> {
+        let members = [Member(1), Member(2)];
+        Fleet::lay_network(&members)?;
+        let fleet = Fleet::with_members(profile, &members).await?;
+        let matches = json!([{ "clusterConditionMatch": {
+            "conditionType": DNS_READY, "operator": "Equal", "conditionStatus": "False" } }]);
+        let remedy = json!({ "decisionMatches": matches, "actions": [TRAFFIC_CONTROL] });
+        fleet.create_remedy("dns", remedy).await?;
+
+        let (mut dns, mut backends, mut programs) = (Vec::new(), Vec::new(), Vec::new());
+        programs.push((
+            "remedy-controller".to_owned(),
+            fleet.remedy_controller().await?,
+        ));
+        programs.push((
+            "ingress-controller".to_owned(),
+            fleet.ingress_controller().await?,
+        ));
+        for member in members {
+            dns.push(CoreDns::start(member.dns(), fleet.gateway.kubeconfig_path()).await?);
+            backends.push(Backend::start(member.backend(), &member.name()).await?);
+            let agent = fleet.agent(member, &thresholds.flags()).await?;
+            programs.push((format!("cluster-health-agent of {}", member.name()), agent));
+        }
+        let access = fleet.proxy_access().await?;
+        let proxy = Traefik::start(PROXY.parse()?, &access, Some(GATEWAY_CLASS)).await?;
+
+        for member in members {
+            let ready = has_condition(DNS_READY, "True");
+            until(&fleet.clusters(), &member.name(), "resolving names", ready).await?;
+        }
+        fleet.serves(&members).await?;
+        let traffic = Traffic::start(PROXY.parse()?, HOST);
+        Ok(Self {
+            fleet,
+            dns,
+            programs,
+            traffic,
+            _backends: backends,
+            _proxy: proxy,
+        })
+    }
+
+    /// Waits until a verdict on member1 has gone all the way, and says when it was where.
+    async fn verdict(
+        &self,
+        status: &str,
+        actions: &[&str],
+        blocked: &[&str],
+    ) -> Result<[(&'static str, Instant); 3]> {
+        let (clusters, ingresses) = (self.fleet.clusters(), self.fleet.ingresses());
+        let (condition, actions, blocked) = tokio::try_join!(
+            until(
+                &clusters,
+                "member1",
+                "of that verdict",
+                has_condition(DNS_READY, status)
+            ),
+            until(
+                &clusters,
+                "member1",
+                "with these actions",
+                has_actions(actions)
+            ),
+            until(&ingresses, INGRESS, "blocked so", has_blocked(blocked)),
+        )?;
+        let failed = status == "False";
+        Ok([
+            (
+                if failed {
+                    "condition False"
+                } else {
+                    "condition True"
+                },
+                condition,
+            ),
+            (
+                if failed {
+                    "remedyActions set"
+                } else {
+                    "remedyActions cleared"
+                },
+                actions,
+            ),
+            (
+                if failed {
+                    "trafficBlockClusters set"
+                } else {
+                    "trafficBlockClusters cleared"
+                },
+                blocked,
+            ),
+        ])
+    }
+
+    fn memory(&self) -> Result<Vec<(String, u64)>> {
+        let memory = |(name, program): &(String, Running)| Ok((name.clone(), program.memory()?));
+        self.programs.iter().map(memory).collect()
+    }
+
+    /// Ends our programs as a user does.
+    async fn strike(self) -> Result<()> {
+        for (_, program) in self.programs {
+            program.stop().await?;
+        }
+        Ok(())
+    }
+}
+
+impl Timeline {
+    /// Whether it happened as promised.
+    ///
+    /// # Errors
+    /// With what did not.
+    pub fn check(&self) -> Result<()> {
+        let Self { counts, during, .. } = self;
+        ensure!(counts.failed() == 0, "requests failed: {counts}");
+        ensure!(
+            during.to("member1") == 0,
+            "member1 got requests while blocked: {during}"
+        );
+        ensure!(
+            during.to("member2") > 0,
+            "member2 got no requests: {during}"
+        );
+        ensure!(
+            counts.to("member1") > 0,
+            "member1 never got a request: {counts}"
+        );
+        Ok(())
+    }
+}
+
+impl fmt::Display for Timeline {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            fault,
+            thresholds: Thresholds { period, threshold },
+            steps,
+            counts,
+            during,
+            memory,
+        } = self;
+        writeln!(
+            f,
+            "queries {fault:?}, probed every {period:?}, thresholds {threshold:?}"
+        )?;
+        let (start, mut previous) = match steps.first() {
+            Some((_, at)) => (*at, *at),
+            None => return Ok(()),
+        };
+        for (what, at) in steps {
+            let (since, step) = (*at - start, *at - previous);
+            writeln!(
+                f,
+                "{:>9.3} s  +{:>7.3} s  {what}",
+                since.as_secs_f64(),
+                step.as_secs_f64()
+            )?;
+            previous = *at;
+        }
+        writeln!(f, "requests: {counts}; while member1 was blocked: {during}")?;
+        for (name, kib) in memory {
+            writeln!(
+                f,
+                "memory of {name}: {:.1} MiB",
+                f64::from(u32::try_from(*kib).unwrap_or(u32::MAX)) / 1024.0
+            )?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,255 @@
+//! A child process: its output in a file, ended by its own pid and reaped, with the end of its
+//! output in the error when it does not come up.
+
+use std::{
+    fs::OpenOptions,
+    path::{Path, PathBuf},
+    process::{ExitStatus, Stdio},
+    time::Duration,
+};
+
+use anyhow::{Context, Result, anyhow, bail};
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::{
+    process::{Child, Command},
+    time::{Instant, sleep, timeout},
+};
+
+use crate::tools::last_lines;
+
+/// How many lines of a log an error carries.
+const TAIL: usize = 20;
+
+/// Between two looks at something that cannot tell us when it changes.
+const POLL: Duration = Duration::from_millis(20);
+
+/// A running program. Dropping it kills it at once; in a namespace of
+/// [`netns`](crate::netns) it cannot outlive the test either way.
+#[derive(Debug)]
+pub struct Process {
+    name: String,
+    child: Child,
+    log: PathBuf,
+}
+
+impl Process {
+    /// Starts `command`, its stdout and stderr appended to `<folder>/<name>.log`.
+    pub fn start(name: &str, mut command: Command, folder: &Path) -> Result<Self> {
+        let log = folder.join(format!("{name}.log"));
+        let output = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(&log)
+            .with_context(|| format!("cannot create {}", log.display()))?;
+        let child = command
+            .stdin(Stdio::null())
+            .stdout(output.try_clone()?)
+            .stderr(output)
+            // Ctrl-C is for us; when the child ends is our decision.
+            .process_group(0)
+            .kill_on_drop(true)
+            .spawn()
+            .with_context(|| {
+                let program = command.as_std().get_program().display();
+                format!("cannot start {name} ({program})")
+            })?;
+        Ok(Self {
+            name: name.to_owned(),
+            child,
+            log,
+        })
+    }
+
+    /// Its process id, as long as it has not been seen to end.
+    pub fn id(&self) -> Option<u32> {
+        self.child.id()
+    }
+
+    /// All it has written so far.
+    pub fn output(&self) -> Result<String> {
+        let bytes = std::fs::read(&self.log)
+            .with_context(|| format!("cannot read {}", self.log.display()))?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    /// Waits until `ready` says so, asking it again and again.
+    ///
+    /// # Errors
+    /// When the process ends before, or when it is not ready within `limit`: with the end of its
+    /// output.
+    pub async fn ready(&mut self, limit: Duration, ready: impl AsyncFn() -> bool) -> Result<()> {
+        let polling = async {
+            while !ready().await {
+                sleep(POLL).await;
+            }
+        };
+        let problem = tokio::select! {
+            biased;
+            status = self.child.wait() => format!("ended before it was ready ({})", status?),
+            done = timeout(limit, polling) => match done {
+                Ok(()) => return Ok(()),
+                Err(_) => format!("is not ready after {} s", limit.as_secs()),
+            },
+        };
+        bail!(
+            "{} {problem}; the end of its output:\n{}",
+            self.name,
+            self.tail()
+        );
+    }
+
+    /// Waits until it ends by itself.
+    pub async fn ended(&mut self, limit: Duration) -> Result<ExitStatus> {
+        match timeout(limit, self.child.wait()).await {
+            Ok(status) => Ok(status?),
+            Err(_) => bail!(
+                "{} still runs after {} s; the end of its output:\n{}",
+                self.name,
+                limit.as_secs(),
+                self.tail()
+            ),
+        }
+    }
+
+    /// Waits until it ends although it should not, and says how it ended.
+    pub async fn failure(&mut self) -> anyhow::Error {
+        match self.child.wait().await {
+            Ok(status) => anyhow!(
+                "{} ended ({status}); the end of its output:\n{}",
+                self.name,
+                self.tail()
+            ),
+            Err(error) => anyhow!(error).context(format!("cannot wait for {}", self.name)),
+        }
+    }
+
+    /// Asks it to end (SIGTERM) and waits for that.
+    ///
+    /// # Errors
+    /// When it still runs after `limit`; it is killed then.
+    pub async fn stop(mut self, limit: Duration) -> Result<ExitStatus> {
+        if let Some(pid) = self.pid() {
+            kill_process(pid, Signal::TERM)
+                .with_context(|| format!("cannot send SIGTERM to {}", self.name))?;
+        }
+        self.ended(limit).await
+    }
+
+    /// Ends it as a crash would (SIGKILL) and waits for that.
+    pub async fn kill(mut self) -> Result<()> {
+        self.child
+            .kill()
+            .await
+            .with_context(|| format!("cannot kill {}", self.name))
+    }
+
+    /// The process to signal; the id is ours to use until the process has been reaped.
+    fn pid(&self) -> Option<Pid> {
+        Pid::from_raw(i32::try_from(self.child.id()?).ok()?)
+    }
+
+    fn tail(&self) -> String {
+        match self.output() {
+            Ok(output) => last_lines(&output, TAIL),
+            Err(error) => format!("({error:#})"),
+        }
+    }
+}
+
+impl Drop for Process {
+    /// Kills and reaps; a killed process is gone within milliseconds.
+    fn drop(&mut self) {
+        if self.child.start_kill().is_err() {
+            return;
+        }
+        let started = Instant::now();
+        while matches!(self.child.try_wait(), Ok(None)) && started.elapsed().as_secs() < 5 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{os::unix::process::ExitStatusExt, path::Path, time::Duration};
+
+    use tokio::process::Command;
+
+    use super::Process;
+
+    const LIMIT: Duration = Duration::from_secs(20);
+
+    fn shell(script: &str, folder: &Path) -> Process {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        Process::start("script", command, folder).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_process_that_ends_before_it_is_ready_shows_the_end_of_its_output() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut process = shell("echo no such flag >&2; exit 3", folder.path());
+        let error = process.ready(LIMIT, async || false).await.unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "script ended before it was ready (exit status: 3); the end of its output:\nno such flag"
+        );
+    }
+
+    #[tokio::test]
+    async fn a_stopped_process_can_end_in_its_own_way() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut process = shell(
+            "trap 'echo bye; exit 7' TERM; echo up; while :; do sleep 0.01; done",
+            folder.path(),
+        );
+        let log = folder.path().join("script.log");
+        process
+            .ready(LIMIT, async || {
+                std::fs::read_to_string(&log).unwrap().contains("up")
+            })
+            .await
+            .unwrap();
+        assert_eq!(process.stop(LIMIT).await.unwrap().code(), Some(7));
+        assert_eq!(std::fs::read_to_string(&log).unwrap(), "up\nbye\n");
+    }
+
+    #[tokio::test]
+    async fn a_process_that_ignores_sigterm_is_killed_and_reported() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut process = shell(
+            "trap '' TERM; echo up; while :; do sleep 0.01; done",
+            folder.path(),
+        );
+        let log = folder.path().join("script.log");
+        process
+            .ready(LIMIT, async || {
+                std::fs::read_to_string(&log).unwrap().contains("up")
+            })
+            .await
+            .unwrap();
+        let id = process.id().unwrap();
+        let error = process.stop(Duration::from_millis(50)).await.unwrap_err();
+        assert!(
+            error.to_string().starts_with("script still runs"),
+            "{error}"
+        );
+        assert!(!Path::new(&format!("/proc/{id}")).exists());
+    }
+
+    #[tokio::test]
+    async fn a_dropped_process_is_killed_and_reaped() {
+        let folder = tempfile::tempdir().unwrap();
+        let process = shell("exec sleep 1000", folder.path());
+        let id = process.id().unwrap();
+        drop(process);
+        assert!(!Path::new(&format!("/proc/{id}")).exists());
+    }
+
+    #[tokio::test]
+    async fn the_exit_status_of_a_process_that_ends_by_itself_is_seen() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut process = shell("kill -9 $$", folder.path());
+        assert_eq!(process.ended(LIMIT).await.unwrap().signal(), Some(9));
+    }
+}

@@ -1,0 +1,201 @@
+//! Our own programs, built and started like any other part.
+
+use std::{
+    env,
+    ffi::OsString,
+    net::{Ipv4Addr, SocketAddr, TcpListener},
+    path::{Path, PathBuf},
+    process::Command,
+    time::Duration,
+};
+
+use anyhow::{Context, Result, ensure};
+use http::{Request, StatusCode};
+use http_body_util::{BodyExt, Empty};
+use hyper_util::{client::legacy::Client, rt::TokioExecutor};
+
+use tokio::time::{sleep, timeout};
+
+use crate::{process::Process, scratch};
+
+/// Between two looks at something that cannot be watched.
+const POLL: Duration = Duration::from_millis(50);
+
+const METRIC_WITHIN: Duration = Duration::from_mins(1);
+
+/// A program lists a few objects before it is ready.
+const READY_WITHIN: Duration = Duration::from_mins(1);
+
+/// It finishes its writes and gives its lease back before it ends.
+const STOPPED_WITHIN: Duration = Duration::from_secs(25);
+
+/// One of our programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Program {
+    /// `cluster-health-agent`
+    Agent,
+    /// `remedy-controller`
+    RemedyController,
+    /// `ingress-controller`
+    IngressController,
+}
+
+impl Program {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Agent, Self::RemedyController, Self::IngressController];
+
+    /// The name of its package and binary.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Agent => "cluster-health-agent",
+            Self::RemedyController => "remedy-controller",
+            Self::IngressController => "ingress-controller",
+        }
+    }
+}
+
+/// How the programs are built.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Profile {
+    /// Quickly, for tests.
+    #[default]
+    Debug,
+    /// As users run them.
+    Release,
+}
+
+/// Builds all programs; those up to date already take a fraction of a second.
+pub fn build(profile: Profile) -> Result<()> {
+    let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    // The whole workspace, with the features that its tests are built with.
+    cargo.args(["build", "--quiet", "--locked", "--workspace", "--bins"]);
+    if profile == Profile::Release {
+        cargo.arg("--release");
+    }
+    let status = cargo
+        .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
+        .status()
+        .context("cannot run cargo")?;
+    ensure!(status.success(), "cannot build the programs ({status})");
+    Ok(())
+}
+
+/// The built binary of a program, in the target folder that this executable was built into.
+pub fn path(program: Program, profile: Profile) -> Result<PathBuf> {
+    let own = env::current_exe()?;
+    let folder = own
+        .ancestors()
+        .find(|folder| folder.ends_with("debug") || folder.ends_with("release"))
+        .and_then(Path::parent)
+        .with_context(|| format!("{} is in no target folder of cargo", own.display()))?;
+    let profile = match profile {
+        Profile::Debug => "debug",
+        Profile::Release => "release",
+    };
+    Ok(folder.join(profile).join(program.name()))
+}
+
+/// A started program. Dropping it kills it.
+#[derive(Debug)]
+pub struct Running {
+    process: Process,
+    admin: SocketAddr,
+}
+
+impl Running {
+    /// Starts a program with these flags and waits until it is ready.
+    pub async fn start(
+        program: Program,
+        profile: Profile,
+        arguments: impl IntoIterator<Item = impl Into<OsString>>,
+    ) -> Result<Self> {
+        let admin = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?;
+        let mut command = tokio::process::Command::new(path(program, profile)?);
+        command
+            .args(arguments.into_iter().map(Into::into))
+            .arg(format!("--listen-address={admin}"));
+        let folder = scratch::folder(program.name())?;
+        let mut process = Process::start(program.name(), command, folder.path())?;
+        process
+            .ready(READY_WITHIN, async || get(admin, "/readyz").await.is_ok())
+            .await?;
+        Ok(Self { process, admin })
+    }
+
+    /// What it says of itself in the text format of Prometheus.
+    pub async fn metrics(&self) -> Result<String> {
+        get(self.admin, "/metrics").await
+    }
+
+    /// The sum of a metric's samples.
+    pub async fn metric(&self, name: &str) -> Result<f64> {
+        let metrics = self.metrics().await?;
+        let samples = metrics.lines().filter_map(|line| {
+            let (series, value) = line.rsplit_once(' ')?;
+            (series.split('{').next() == Some(name)).then(|| value.parse::<f64>().ok())?
+        });
+        Ok(samples.sum())
+    }
+
+    /// Waits until a metric is as `is` says. It has to be asked for again and again, for it cannot
+    /// be watched.
+    pub async fn until_metric(&self, name: &str, is: impl Fn(f64) -> bool) -> Result<()> {
+        let asking = async {
+            while !is(self.metric(name).await?) {
+                sleep(POLL).await;
+            }
+            anyhow::Ok(())
+        };
+        timeout(METRIC_WITHIN, asking)
+            .await
+            .with_context(|| format!("{name} is not so after {METRIC_WITHIN:?}"))?
+    }
+
+    /// Its resident memory, in KiB.
+    pub fn memory(&self) -> Result<u64> {
+        let id = self.process.id().context("it has ended")?;
+        let status = std::fs::read_to_string(format!("/proc/{id}/status"))?;
+        status
+            .lines()
+            .find_map(|line| {
+                line.strip_prefix("VmRSS:")?
+                    .trim()
+                    .strip_suffix(" kB")?
+                    .parse()
+                    .ok()
+            })
+            .context("no VmRSS")
+    }
+
+    /// All it has written so far.
+    pub fn output(&self) -> Result<String> {
+        self.process.output()
+    }
+
+    /// Ends it with SIGTERM.
+    ///
+    /// # Errors
+    /// When it does not end in time, or not with exit code 0.
+    pub async fn stop(self) -> Result<()> {
+        let status = self.process.stop(STOPPED_WITHIN).await?;
+        ensure!(status.success(), "it ended with {status}");
+        Ok(())
+    }
+
+    /// Ends it as a crash would.
+    pub async fn kill(self) -> Result<()> {
+        self.process.kill().await
+    }
+}
+
+async fn get(server: SocketAddr, path: &str) -> Result<String> {
+    let client: Client<_, Empty<&'static [u8]>> =
+        Client::builder(TokioExecutor::new()).build_http();
+    let request = Request::get(format!("http://{server}{path}")).body(Empty::new())?;
+    let answer = client.request(request).await?;
+    let status = answer.status();
+    let body = answer.into_body().collect().await?.to_bytes();
+    let body = String::from_utf8_lossy(&body).into_owned();
+    ensure!(status == StatusCode::OK, "{path}: {status}: {body}");
+    Ok(body)
+}

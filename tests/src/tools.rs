@@ -1,0 +1,376 @@
+//! Where the binaries of the real parts come from: `KUBEBUILDER_ASSETS` for etcd and
+//! kube-apiserver where it is set, else built with Go from `tests/tools/*/go.mod`, once per user
+//! and content, into `$XDG_CACHE_HOME/karmada-rs/tools/<hash>` (`~/.cache` without the variable).
+
+use std::{
+    env,
+    fs::{self, File, TryLockError},
+    hash::Hasher,
+    io::{self, Write},
+    path::{Path, PathBuf},
+    process::Command,
+    time::Instant,
+};
+
+use fnv::FnvHasher;
+use thiserror::Error;
+
+/// Go's arguments for every build. They are part of the content a binary is made from.
+const BUILD: [&str; 4] = ["build", "-mod=readonly", "-buildvcs=false", "-o"];
+
+/// A program of somebody else's that the tests run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tool {
+    /// The store behind the API server.
+    Etcd,
+    /// The Kubernetes API server.
+    KubeApiserver,
+    /// The DNS server of a cluster.
+    CoreDns,
+    /// An ingress controller.
+    Traefik,
+}
+
+/// Why a tool's binary is not there.
+#[derive(Debug, Error)]
+pub enum ToolsError {
+    /// Something must be built and there is no Go.
+    #[error(
+        "cannot build {tool}: there is no `go` on the PATH; install Go {go} or newer as described on https://go.dev/doc/install"
+    )]
+    GoMissing {
+        /// What was to be built.
+        tool: &'static str,
+        /// The oldest Go that can build it.
+        go: String,
+    },
+    /// Go could not build it.
+    #[error(
+        "cannot build {tool} {version} (it needs Go {go} or newer and its module proxy):\n{output}"
+    )]
+    Build {
+        /// What was to be built.
+        tool: &'static str,
+        /// Its version.
+        version: String,
+        /// The oldest Go that can build it.
+        go: String,
+        /// The end of what Go said.
+        output: String,
+    },
+    /// The binary is neither in `KUBEBUILDER_ASSETS` nor built.
+    #[error("{tool} is not built: run `cargo xtask tools`")]
+    NotBuilt {
+        /// The missing one.
+        tool: &'static str,
+    },
+    /// `KUBEBUILDER_ASSETS` is set and does not hold the binary.
+    #[error("KUBEBUILDER_ASSETS is {}, which has no {tool}: unset it, or run setup-envtest", folder.display())]
+    NotInAssets {
+        /// The missing one.
+        tool: &'static str,
+        /// The value of the variable.
+        folder: PathBuf,
+    },
+    /// There is no place to keep binaries.
+    #[error("cannot tell where to keep built tools: set XDG_CACHE_HOME or HOME")]
+    NoCacheFolder,
+    /// A file of ours could not be read or written.
+    #[error("cannot {attempt} {}", path.display())]
+    File {
+        /// What was attempted.
+        attempt: &'static str,
+        /// On which file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+}
+
+impl Tool {
+    /// Every tool, the one that takes longest to build first.
+    pub const ALL: [Self; 4] = [
+        Self::KubeApiserver,
+        Self::Etcd,
+        Self::CoreDns,
+        Self::Traefik,
+    ];
+
+    /// The name of the binary and of its folder in `tests/tools`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Etcd => "etcd",
+            Self::KubeApiserver => "kube-apiserver",
+            Self::CoreDns => "coredns",
+            Self::Traefik => "traefik",
+        }
+    }
+
+    /// The binary, which must have been [built](build) before.
+    pub fn path(self) -> Result<PathBuf, ToolsError> {
+        let path = match self.assets() {
+            Some(assets) => {
+                let path = assets.join(self.name());
+                if !path.is_file() {
+                    return Err(ToolsError::NotInAssets {
+                        tool: self.name(),
+                        folder: assets,
+                    });
+                }
+                path
+            }
+            None => folder()?.join(self.name()),
+        };
+        if path.is_file() {
+            Ok(path)
+        } else {
+            Err(ToolsError::NotBuilt { tool: self.name() })
+        }
+    }
+
+    /// `KUBEBUILDER_ASSETS`, if it is set and this tool is one that belongs there.
+    fn assets(self) -> Option<PathBuf> {
+        match self {
+            Self::Etcd | Self::KubeApiserver => env::var_os("KUBEBUILDER_ASSETS")
+                .filter(|value| !value.is_empty())
+                .map(PathBuf::from),
+            Self::CoreDns | Self::Traefik => None,
+        }
+    }
+
+    /// The Go module whose version is the tool's.
+    const fn module(self) -> &'static str {
+        match self {
+            Self::Etcd => "go.etcd.io/etcd/server/v3",
+            Self::KubeApiserver => "k8s.io/kubernetes",
+            Self::CoreDns => "github.com/coredns/coredns",
+            Self::Traefik => "github.com/traefik/traefik/v3",
+        }
+    }
+
+    /// Roughly, from nothing, on two cores.
+    const fn build_minutes(self) -> &'static str {
+        match self {
+            Self::Etcd => "1 min",
+            Self::KubeApiserver => "5 min",
+            Self::CoreDns => "2 min",
+            Self::Traefik => "7 min",
+        }
+    }
+
+    /// Arguments for Go's linker: no debug information, and the version that the tool reports.
+    fn link_arguments(self, version: &str) -> String {
+        let mut arguments = vec!["-ldflags=-s -w".to_owned()];
+        if self == Self::KubeApiserver {
+            let mut numbers = version.split('.');
+            let mut number = || numbers.next().unwrap_or_default();
+            let (major, minor) = (number(), number());
+            for value in [
+                &format!("gitVersion=v{version}"),
+                &format!("gitMajor={major}"),
+                &format!("gitMinor={minor}"),
+                "gitTreeState=clean",
+            ] {
+                arguments.push(format!("-X k8s.io/component-base/version.{value}"));
+            }
+        }
+        arguments.join(" ")
+    }
+
+    fn source(self) -> PathBuf {
+        sources().join(self.name())
+    }
+
+    fn go_mod(self) -> Result<GoMod, ToolsError> {
+        let path = self.source().join("go.mod");
+        let text = fs::read_to_string(&path).map_err(file("read", &path))?;
+        Ok(GoMod::parse(&text, self.module()))
+    }
+}
+
+/// The folder of the built tools, named by the content they are built from.
+pub fn folder() -> Result<PathBuf, ToolsError> {
+    let cache = match (env::var_os("XDG_CACHE_HOME"), env::var_os("HOME")) {
+        (Some(cache), _) if Path::new(&cache).is_absolute() => PathBuf::from(cache),
+        (_, Some(home)) if !home.is_empty() => Path::new(&home).join(".cache"),
+        _ => return Err(ToolsError::NoCacheFolder),
+    };
+    Ok(cache
+        .join("karmada-rs/tools")
+        .join(format!("{:016x}", content_hash()?)))
+}
+
+/// Builds those of `tools` that are missing, and says so on stderr; two processes that build at
+/// the same time share the work.
+pub fn build(tools: &[Tool]) -> Result<(), ToolsError> {
+    if tools.iter().all(|tool| tool.path().is_ok()) {
+        return Ok(());
+    }
+    let folder = folder()?;
+    fs::create_dir_all(&folder).map_err(file("create", &folder))?;
+    let lock_path = folder.join(".lock");
+    let lock = File::create(&lock_path).map_err(file("create", &lock_path))?;
+    match lock.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            progress("waiting for another process that is building tools");
+            lock.lock().map_err(file("lock", &lock_path))?;
+        }
+        Err(TryLockError::Error(source)) => return Err(file("lock", &lock_path)(source)),
+    }
+    for tool in tools {
+        match tool.path() {
+            Err(ToolsError::NotBuilt { .. }) => build_one(*tool, &folder)?,
+            found => drop(found?),
+        }
+    }
+    Ok(())
+}
+
+fn build_one(tool: Tool, folder: &Path) -> Result<(), ToolsError> {
+    let GoMod { go, version } = tool.go_mod()?;
+    let name = tool.name();
+    progress(&format!(
+        "building {name} {version} (about {} once)",
+        tool.build_minutes()
+    ));
+    let started = Instant::now();
+    let target = folder.join(name);
+    let building = folder.join(format!("{name}.building"));
+    let output = Command::new("go")
+        .args(BUILD)
+        .arg(&building)
+        .arg(tool.link_arguments(&version))
+        .arg("tool")
+        .current_dir(tool.source())
+        .env("CGO_ENABLED", "0")
+        .env("GOWORK", "off")
+        .output();
+    let output = match output {
+        Ok(output) => output,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Err(ToolsError::GoMissing { tool: name, go });
+        }
+        Err(source) => return Err(file("run go in", &tool.source())(source)),
+    };
+    if !output.status.success() {
+        return Err(ToolsError::Build {
+            tool: name,
+            version,
+            go,
+            output: last_lines(&String::from_utf8_lossy(&output.stderr), 15),
+        });
+    }
+    fs::rename(&building, &target).map_err(file("move into place", &building))?;
+    progress(&format!(
+        "built {name} {version} in {} s",
+        started.elapsed().as_secs()
+    ));
+    Ok(())
+}
+
+/// What a tool's `go.mod` says.
+struct GoMod {
+    /// The oldest Go that can build it.
+    go: String,
+    /// The tool's version, without the `v`.
+    version: String,
+}
+
+impl GoMod {
+    fn parse(text: &str, module: &str) -> Self {
+        let value_after = |first: &str| {
+            text.lines()
+                .map(str::split_whitespace)
+                .find_map(|mut words| (words.next() == Some(first)).then(|| words.next())?)
+                .unwrap_or("?")
+        };
+        Self {
+            go: value_after("go").to_owned(),
+            version: value_after(module).trim_start_matches('v').to_owned(),
+        }
+    }
+}
+
+fn content_hash() -> Result<u64, ToolsError> {
+    let mut hasher = FnvHasher::default();
+    let mut add = |part: &[u8]| {
+        hasher.write(&part.len().to_le_bytes());
+        hasher.write(part);
+    };
+    add(env::consts::OS.as_bytes());
+    add(env::consts::ARCH.as_bytes());
+    for argument in BUILD {
+        add(argument.as_bytes());
+    }
+    for tool in Tool::ALL {
+        add(tool.link_arguments(&tool.go_mod()?.version).as_bytes());
+        for name in ["go.mod", "go.sum"] {
+            let path = tool.source().join(name);
+            add(&fs::read(&path).map_err(file("read", &path))?);
+        }
+    }
+    Ok(hasher.finish())
+}
+
+fn sources() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tools")
+}
+
+fn file(attempt: &'static str, path: &Path) -> impl FnOnce(io::Error) -> ToolsError {
+    let path = path.to_owned();
+    move |source| ToolsError::File {
+        attempt,
+        path,
+        source,
+    }
+}
+
+/// The end of a text of many lines.
+pub(crate) fn last_lines(text: &str, count: usize) -> String {
+    let lines: Vec<&str> = text.trim_end().lines().collect();
+    lines[lines.len().saturating_sub(count)..].join("\n")
+}
+
+/// Tells a person who waits. Straight to stderr, because a test's `eprintln!` shows only when it
+/// fails; there is nobody to tell when stderr is closed.
+fn progress(line: &str) {
+    drop(writeln!(io::stderr(), "{line}"));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{GoMod, Tool, folder, last_lines};
+
+    #[test]
+    fn every_tool_says_its_version_and_the_go_it_needs() {
+        for tool in Tool::ALL {
+            let GoMod { go, version } = tool.go_mod().unwrap();
+            for text in [&go, &version] {
+                assert_eq!(text.split('.').count(), 3, "{}: {text}", tool.name());
+            }
+        }
+    }
+
+    #[test]
+    fn kube_apiserver_reports_the_version_of_its_module() {
+        let arguments = Tool::KubeApiserver.link_arguments("1.36.3");
+        for expected in ["gitVersion=v1.36.3", "gitMajor=1", "gitMinor=36"] {
+            assert!(arguments.contains(expected), "{arguments}");
+        }
+    }
+
+    #[test]
+    fn the_folder_is_named_by_the_content_it_is_built_from() {
+        let name = folder().unwrap().file_name().unwrap().to_owned();
+        assert_eq!(name.len(), 16);
+        assert_eq!(folder().unwrap().file_name().unwrap(), name);
+    }
+
+    #[test]
+    fn last_lines_of_a_short_text_are_all_of_it() {
+        assert_eq!(last_lines("a\nb\n", 3), "a\nb");
+        assert_eq!(last_lines("a\nb\nc\nd\n", 2), "c\nd");
+        assert_eq!(last_lines("", 2), "");
+    }
+}

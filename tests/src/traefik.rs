@@ -1,0 +1,82 @@
+//! The ingress controller of a gateway cluster: a real Traefik, which serves the Ingresses it finds
+//! on an API server.
+
+use std::{net::SocketAddr, path::Path, time::Duration};
+
+use anyhow::Result;
+use http::Request;
+use http_body_util::Empty;
+use hyper_util::{client::legacy::Client, rt::TokioExecutor};
+use tempfile::TempDir;
+use tokio::process::Command;
+
+use crate::{process::Process, scratch, tools::Tool};
+
+/// Traefik is ready in about a second on two free cores.
+const READY_WITHIN: Duration = Duration::from_mins(1);
+
+/// A running Traefik. Dropping it ends it.
+#[derive(Debug)]
+pub struct Traefik {
+    address: SocketAddr,
+    _process: Process,
+    _folder: TempDir,
+}
+
+impl Traefik {
+    /// Starts Traefik and waits until it serves. It serves, on `address`, the Ingresses of that
+    /// IngressClass in the API of `kubeconfig`; without a class, those of every class whose
+    /// controller is `traefik.io/ingress-controller`. Its own state is on the port after
+    /// `address`'s. Its binary must have been [built](crate::tools::build).
+    pub async fn start(
+        address: SocketAddr,
+        kubeconfig: &Path,
+        ingress_class: Option<&str>,
+    ) -> Result<Self> {
+        let folder = scratch::folder("traefik")?;
+        let mut ping = address;
+        ping.set_port(address.port() + 1);
+        let mut command = Command::new(Tool::Traefik.path()?);
+        command
+            .env("KUBECONFIG", kubeconfig)
+            .arg(format!("--entrypoints.web.address={address}"))
+            .arg(format!("--entrypoints.ping.address={ping}"))
+            .args([
+                "--ping=true",
+                "--ping.entrypoint=ping",
+                "--providers.kubernetesingress=true",
+                "--providers.kubernetesingress.throttleduration=0s",
+                "--global.checknewversion=false",
+                "--global.sendanonymoususage=false",
+                "--log.level=INFO",
+            ])
+            .current_dir(folder.path());
+        if let Some(class) = ingress_class {
+            command.arg(format!(
+                "--providers.kubernetesingress.ingressclass={class}"
+            ));
+        }
+        let mut process = Process::start("traefik", command, folder.path())?;
+        let client: Client<_, Empty<&[u8]>> = Client::builder(TokioExecutor::new()).build_http();
+        let url = format!("http://{ping}/ping");
+        process
+            .ready(READY_WITHIN, async || {
+                let Ok(request) = Request::get(&url).body(Empty::new()) else {
+                    return false;
+                };
+                let answer = client.request(request).await;
+                answer.is_ok_and(|answer| answer.status().is_success())
+            })
+            .await?;
+        Ok(Self {
+            address,
+            _process: process,
+            _folder: folder,
+        })
+    }
+
+    /// Where it takes requests.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+}

@@ -1,0 +1,267 @@
+//! A steady stream of HTTP requests, with a record of which cluster answered each one.
+
+use std::{
+    collections::BTreeMap,
+    fmt,
+    net::SocketAddr,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result};
+use http::{Request, StatusCode, header::HOST};
+use http_body_util::{BodyExt, Empty, Limited};
+use hyper_util::{
+    client::legacy::Client, client::legacy::connect::HttpConnector, rt::TokioExecutor,
+};
+use parking_lot::Mutex;
+use tokio::{
+    sync::watch,
+    task::JoinSet,
+    time::{MissedTickBehavior, interval, timeout},
+};
+
+/// Requests per second, over all connections.
+const RATE: u32 = 200;
+
+/// Connections that take turns.
+const CONNECTIONS: u32 = 4;
+
+/// A request without an answer for that long has failed.
+const ANSWER_WITHIN: Duration = Duration::from_secs(5);
+
+/// The longest wait for a change in where answers come from.
+const CHANGE_WITHIN: Duration = Duration::from_mins(3);
+
+/// One request and what became of it.
+#[derive(Clone, Debug)]
+pub struct Exchange {
+    /// When it was sent.
+    pub sent: Instant,
+    /// When its answer was complete, or it had failed.
+    pub ended: Instant,
+    /// The cluster that answered, or why there is no answer.
+    pub outcome: Result<String, String>,
+}
+
+/// How many requests each cluster has answered.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Answers by cluster.
+    pub clusters: BTreeMap<String, u64>,
+    /// Why requests failed, and how many each.
+    pub failures: BTreeMap<String, u64>,
+}
+
+/// Running traffic. Dropping it ends it.
+#[derive(Debug)]
+pub struct Traffic {
+    record: Arc<Record>,
+    _connections: JoinSet<()>,
+}
+
+/// All exchanges so far, in the order they ended.
+#[derive(Debug)]
+struct Record {
+    exchanges: Mutex<Vec<Exchange>>,
+    grown: watch::Sender<()>,
+}
+
+// === impl Traffic ===
+
+impl Traffic {
+    /// Sends 200 requests a second to `http://<address>/` with that `Host` header.
+    pub fn start(address: SocketAddr, host: &str) -> Self {
+        let record = Arc::new(Record {
+            exchanges: Mutex::new(Vec::new()),
+            grown: watch::Sender::new(()),
+        });
+        let mut connections = JoinSet::new();
+        for _ in 0..CONNECTIONS {
+            let (host, record) = (host.to_owned(), Arc::clone(&record));
+            connections.spawn(async move { send(address, &host, &record).await });
+        }
+        Self {
+            record,
+            _connections: connections,
+        }
+    }
+
+    /// Every exchange so far, in the order they ended.
+    pub fn exchanges(&self) -> Vec<Exchange> {
+        self.record.exchanges.lock().clone()
+    }
+
+    /// What became of all requests so far.
+    pub fn counts(&self) -> Counts {
+        Counts::of(&*self.record.exchanges.lock())
+    }
+
+    /// What has become so far of the requests sent after `since`.
+    pub fn counts_since(&self, since: Instant) -> Counts {
+        Counts::of(sent_after(&self.record.exchanges.lock(), since))
+    }
+
+    /// When `cluster` last answered.
+    pub fn last_to(&self, cluster: &str) -> Option<Instant> {
+        let exchanges = self.record.exchanges.lock();
+        let last = exchanges.iter().rfind(|exchange| exchange.is_by(cluster))?;
+        Some(last.ended)
+    }
+
+    /// Waits until `cluster` answers a request sent after `since`, and says when it did.
+    pub async fn first_to(&self, cluster: &str, since: Instant) -> Result<Instant> {
+        self.until(|exchanges| {
+            let first = sent_after(exchanges, since).find(|exchange| exchange.is_by(cluster))?;
+            Some(first.ended)
+        })
+        .await
+        .with_context(|| format!("no answer by {cluster}"))
+    }
+
+    /// Waits until `count` requests sent after `since` have ended, and says how.
+    pub async fn next(&self, count: usize, since: Instant) -> Result<Counts> {
+        self.until(|exchanges| {
+            let enough = sent_after(exchanges, since)
+                .nth(count.checked_sub(1)?)
+                .is_some();
+            enough.then(|| Counts::of(sent_after(exchanges, since)))
+        })
+        .await
+        .with_context(|| format!("fewer than {count} requests have ended"))
+    }
+
+    /// Waits until the newest `count` of the requests sent after `since` went elsewhere than to
+    /// `cluster`.
+    pub async fn left(&self, cluster: &str, count: usize, since: Instant) -> Result<()> {
+        self.until(|exchanges| {
+            let elsewhere = sent_after(exchanges, since)
+                .rev()
+                .take_while(|exchange| !exchange.is_by(cluster))
+                .take(count)
+                .count();
+            (elsewhere == count).then_some(())
+        })
+        .await
+        .with_context(|| format!("{cluster} still answers"))
+    }
+
+    /// Waits until `find` finds what it looks for in the exchanges.
+    async fn until<T>(&self, find: impl Fn(&[Exchange]) -> Option<T>) -> Result<T> {
+        let mut grown = self.record.grown.subscribe();
+        let waiting = async {
+            loop {
+                grown.mark_unchanged();
+                let found = find(&self.record.exchanges.lock());
+                if let Some(found) = found {
+                    return Ok(found);
+                }
+                grown.changed().await?;
+            }
+        };
+        timeout(CHANGE_WITHIN, waiting).await.with_context(|| {
+            format!(
+                "gave up after {} s; all requests so far: {}",
+                CHANGE_WITHIN.as_secs(),
+                self.counts()
+            )
+        })?
+    }
+}
+
+/// One connection's share of the requests, one after the other.
+async fn send(address: SocketAddr, host: &str, record: &Record) {
+    let client = Client::builder(TokioExecutor::new()).build_http();
+    let mut ticks = interval(Duration::from_secs(1) * CONNECTIONS / RATE);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        let sent = Instant::now();
+        let outcome = match timeout(ANSWER_WITHIN, exchange(&client, address, host)).await {
+            Ok(outcome) => outcome.map_err(|error| format!("{error:#}")),
+            Err(_) => Err(format!("no answer within {} s", ANSWER_WITHIN.as_secs())),
+        };
+        record.exchanges.lock().push(Exchange {
+            sent,
+            ended: Instant::now(),
+            outcome,
+        });
+        record.grown.send_replace(());
+    }
+}
+
+async fn exchange(
+    client: &Client<HttpConnector, Empty<&'static [u8]>>,
+    address: SocketAddr,
+    host: &str,
+) -> Result<String> {
+    let request = Request::get(format!("http://{address}/"))
+        .header(HOST, host)
+        .body(Empty::new())?;
+    let answer = client.request(request).await?;
+    let status = answer.status();
+    anyhow::ensure!(status == StatusCode::OK, "status {status}");
+    let body = Limited::new(answer.into_body(), 1024).collect().await;
+    let body = body.map_err(|error| anyhow::anyhow!("incomplete answer: {error}"))?;
+    Ok(String::from_utf8_lossy(&body.to_bytes()).into_owned())
+}
+
+/// Those sent after `since`. They are in the order they ended, so none is before the first one
+/// that ended after `since`.
+fn sent_after(
+    exchanges: &[Exchange],
+    since: Instant,
+) -> impl DoubleEndedIterator<Item = &Exchange> {
+    let start = exchanges.partition_point(|exchange| exchange.ended <= since);
+    exchanges[start..]
+        .iter()
+        .filter(move |exchange| exchange.sent > since)
+}
+
+// === impl Exchange ===
+
+impl Exchange {
+    fn is_by(&self, cluster: &str) -> bool {
+        self.outcome.as_deref() == Ok(cluster)
+    }
+}
+
+// === impl Counts ===
+
+impl Counts {
+    fn of<'a>(exchanges: impl IntoIterator<Item = &'a Exchange>) -> Self {
+        let mut counts = Self::default();
+        for exchange in exchanges {
+            let (map, key) = match &exchange.outcome {
+                Ok(cluster) => (&mut counts.clusters, cluster),
+                Err(why) => (&mut counts.failures, why),
+            };
+            *map.entry(key.clone()).or_default() += 1;
+        }
+        counts
+    }
+
+    /// Answers by `cluster`.
+    pub fn to(&self, cluster: &str) -> u64 {
+        self.clusters.get(cluster).copied().unwrap_or_default()
+    }
+
+    /// Requests without an answer.
+    pub fn failed(&self) -> u64 {
+        self.failures.values().sum()
+    }
+}
+
+impl fmt::Display for Counts {
+    /// For example `member1 12, member2 11, failed 1 (status 503 Service Unavailable)`.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (cluster, count) in &self.clusters {
+            write!(formatter, "{cluster} {count}, ")?;
+        }
+        write!(formatter, "failed {}", self.failed())?;
+        for (why, count) in &self.failures {
+            write!(formatter, "; {count} × {why}")?;
+        }
+        Ok(())
+    }
+}

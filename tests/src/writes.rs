@@ -1,0 +1,172 @@
+//! What was written to an API server, counted by the API server itself.
+
+use std::{collections::BTreeMap, fmt};
+
+/// One kind of write, in the words of the API server's metric.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Write {
+    /// `POST`, `PUT`, `PATCH`, `APPLY`, `DELETE` or `DELETECOLLECTION`.
+    pub verb: String,
+    /// The API group; empty for the core group.
+    pub group: String,
+    /// The plural name.
+    pub resource: String,
+    /// For example `status`; empty for the object itself.
+    pub subresource: String,
+}
+
+/// How often each kind of write has succeeded, those that changed nothing included.
+///
+/// Left out: dry runs, leases (leadership and heartbeats), and what the API server writes by
+/// itself while it runs: the state of CRDs, aggregated APIs, address ranges and flow control.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Writes(pub BTreeMap<Write, u64>);
+
+/// Verbs of `apiserver_request_total` that write.
+const VERBS: [&str; 6] = [
+    "POST",
+    "PUT",
+    "PATCH",
+    "APPLY",
+    "DELETE",
+    "DELETECOLLECTION",
+];
+
+/// Group and resource of what the API server writes by itself, or what only says who is alive.
+const OWN: [(&str, &str); 7] = [
+    ("coordination.k8s.io", "leases"),
+    ("apiextensions.k8s.io", "customresourcedefinitions"),
+    ("apiregistration.k8s.io", "apiservices"),
+    ("flowcontrol.apiserver.k8s.io", "flowschemas"),
+    (
+        "flowcontrol.apiserver.k8s.io",
+        "prioritylevelconfigurations",
+    ),
+    ("networking.k8s.io", "ipaddresses"),
+    ("networking.k8s.io", "servicecidrs"),
+];
+
+impl Writes {
+    /// Reads `apiserver_request_total` out of the API server's metrics
+    /// ([exposition format](https://prometheus.io/docs/instrumenting/exposition_formats/)).
+    pub fn from_metrics(text: &str) -> Self {
+        let mut writes = Self::default();
+        for (labels, value) in text.lines().filter_map(sample) {
+            let label = |name| labels.get(name).copied().unwrap_or_default();
+            let written = VERBS.contains(&label("verb"))
+                && label("code").starts_with('2')
+                && label("dry_run").is_empty()
+                && !OWN.contains(&(label("group"), label("resource")));
+            if written {
+                let write = Write {
+                    verb: label("verb").to_owned(),
+                    group: label("group").to_owned(),
+                    resource: label("resource").to_owned(),
+                    subresource: label("subresource").to_owned(),
+                };
+                *writes.0.entry(write).or_default() += value;
+            }
+        }
+        writes
+    }
+
+    /// What has been written since `earlier`, a reading of the same run of the API server.
+    #[must_use]
+    pub fn since(mut self, earlier: &Self) -> Self {
+        self.0.retain(|write, count| {
+            *count = count.saturating_sub(earlier.0.get(write).copied().unwrap_or_default());
+            *count > 0
+        });
+        self
+    }
+
+    /// All of them.
+    pub fn total(&self) -> u64 {
+        self.0.values().sum()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.total() == 0
+    }
+}
+
+impl fmt::Display for Writes {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_empty() {
+            return formatter.write_str("no writes");
+        }
+        for (position, (write, count)) in self.0.iter().enumerate() {
+            let Write {
+                verb,
+                group,
+                resource,
+                subresource,
+            } = write;
+            let comma = if position == 0 { "" } else { ", " };
+            write!(formatter, "{comma}{count} {verb} {resource}")?;
+            if !group.is_empty() {
+                write!(formatter, ".{group}")?;
+            }
+            if !subresource.is_empty() {
+                write!(formatter, "/{subresource}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Labels and value of a line of that metric. Its label values hold neither quotes nor commas.
+fn sample(line: &str) -> Option<(BTreeMap<&str, &str>, u64)> {
+    let rest = line.strip_prefix("apiserver_request_total{")?;
+    let (labels, value) = rest.rsplit_once("} ")?;
+    let labels = labels
+        .split(',')
+        .filter_map(|label| label.split_once('='))
+        .map(|(name, value)| (name, value.trim_matches('"')))
+        .collect();
+    // A counter of whole requests; above 2^20 Go prints it as 1.048577e+06.
+    let value = value.trim().parse::<f64>().ok()?;
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a counter of whole requests"
+    )]
+    Some((labels, value as u64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Writes;
+
+    const EARLIER: &str = r#"
+# TYPE apiserver_request_total counter
+apiserver_request_total{code="200",component="apiserver",dry_run="",group="cluster.karmada.io",resource="clusters",scope="resource",subresource="status",verb="PATCH",version="v1alpha1"} 2
+apiserver_request_total{code="200",component="apiserver",dry_run="",group="cluster.karmada.io",resource="clusters",scope="resource",subresource="",verb="GET",version="v1alpha1"} 9
+apiserver_request_total{code="200",component="apiserver",dry_run="",group="coordination.k8s.io",resource="leases",scope="resource",subresource="",verb="PUT",version="v1"} 4
+apiserver_request_total{code="201",component="apiserver",dry_run="All",group="",resource="services",scope="resource",subresource="",verb="POST",version="v1"} 1
+apiserver_request_total{code="201",component="apiserver",dry_run="",group="",resource="services",scope="resource",subresource="",verb="POST",version="v1"} 1.048577e+06
+apiserver_request_total{code="409",component="apiserver",dry_run="",group="",resource="services",scope="resource",subresource="",verb="PUT",version="v1"} 3
+"#;
+
+    #[test]
+    fn only_successful_writes_of_others_are_counted() {
+        assert_eq!(
+            Writes::from_metrics(EARLIER).to_string(),
+            "2 PATCH clusters.cluster.karmada.io/status, 1048577 POST services"
+        );
+    }
+
+    #[test]
+    fn writes_since_an_earlier_reading_hold_only_what_was_added() {
+        let earlier = Writes::from_metrics(EARLIER);
+        assert_eq!(earlier.clone().since(&earlier).to_string(), "no writes");
+        let later = EARLIER.replace("\"v1alpha1\"} 2", "\"v1alpha1\"} 5");
+        let added = Writes::from_metrics(&later).since(&earlier);
+        assert_eq!(added.total(), 3);
+        assert_eq!(
+            added.to_string(),
+            "3 PATCH clusters.cluster.karmada.io/status"
+        );
+    }
+}

@@ -1,0 +1,75 @@
+//! `cargo xtask scenario …`: plays a story on real parts and prints its timeline.
+
+use clap::{Args, Subcommand, ValueEnum};
+use pipeline_tests::{
+    netns::{inside, isolated_command},
+    outage::{self, Fault, Thresholds},
+    programs::{self, Profile},
+};
+
+/// The stories.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Scenario {
+    /// DNS dies in a member cluster, its traffic goes elsewhere; DNS returns, and so does the traffic
+    CorednsOutage(Outage),
+}
+
+/// How to play it.
+#[derive(Debug, Args)]
+pub(crate) struct Outage {
+    /// What becomes of DNS queries
+    #[arg(long, value_enum, default_value_t = Queries::Refused)]
+    queries: Queries,
+    /// How long DNS must fail until the verdict changes
+    #[arg(long, value_enum, default_value_t = Timing::Short)]
+    thresholds: Timing,
+    /// Build our programs as users run them; takes minutes, and their memory is theirs
+    #[arg(long)]
+    release: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Queries {
+    /// Nobody listens
+    Refused,
+    /// They are lost on the way
+    Dropped,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Timing {
+    /// A round every 2 s, a threshold of 6 s
+    Short,
+    /// The agent's defaults: a round every 5 s, a threshold of 30 s
+    Default,
+}
+
+/// Plays a story.
+pub(crate) fn run(scenario: &Scenario) -> anyhow::Result<()> {
+    let Scenario::CorednsOutage(Outage {
+        queries,
+        thresholds,
+        release,
+    }) = scenario;
+    let profile = if *release {
+        Profile::Release
+    } else {
+        Profile::Debug
+    };
+    let fault = match queries {
+        Queries::Refused => Fault::Refused,
+        Queries::Dropped => Fault::Dropped,
+    };
+    let thresholds = match thresholds {
+        Timing::Short => Thresholds::SHORT,
+        Timing::Default => Thresholds::DEFAULT,
+    };
+    if !inside() {
+        programs::build(profile)?;
+    }
+    isolated_command(async || {
+        let timeline = outage::play(profile, fault, thresholds).await?;
+        println!("{timeline}");
+        timeline.check()
+    })
+}
