@@ -127,3 +127,114 @@ fn same_version(known: &impl Resource, object: &impl Resource) -> bool {
         && known.resource_version == object.resource_version
         && known.uid == object.uid
 }
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use kube::api::ObjectMeta;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn metadata(name: u8, version: u32) -> ObjectMeta {
+        ObjectMeta {
+            name: Some(name.to_string()),
+            resource_version: Some(version.to_string()),
+            ..ObjectMeta::default()
+        }
+    }
+
+    fn good(name: u8, version: u32) -> Guarded<ConfigMap> {
+        Guarded::Good(ConfigMap {
+            metadata: metadata(name, version),
+            ..ConfigMap::default()
+        })
+    }
+
+    fn bad(name: u8, version: u32) -> Guarded<ConfigMap> {
+        let error = "no such field".to_owned();
+        Guarded::Bad {
+            metadata: Box::new(metadata(name, version)),
+            error,
+        }
+    }
+
+    fn key(name: u8) -> Key {
+        Key::cluster_scoped(name.to_string())
+    }
+
+    fn versions(cache: &Cache<ConfigMap>) -> BTreeMap<Key, Option<String>> {
+        let version = |map: &ConfigMap| map.metadata.resource_version.clone();
+        cache
+            .iter()
+            .map(|(key, map)| (key.clone(), version(map)))
+            .collect()
+    }
+
+    #[test]
+    fn an_object_that_becomes_unreadable_keeps_its_last_good_version() {
+        let mut cache = Cache::default();
+        cache.observe(Event::Apply(good(1, 1)));
+        assert!(cache.observe(Event::Apply(bad(1, 2))).is_empty());
+        assert_eq!(
+            cache
+                .get(&key(1))
+                .unwrap()
+                .metadata
+                .resource_version
+                .as_deref(),
+            Some("1")
+        );
+        assert!(cache.unread().is_empty());
+    }
+
+    #[test]
+    fn an_object_that_was_never_readable_is_unread_until_it_is_readable_or_gone() {
+        let mut cache = Cache::default();
+        cache.observe(Event::InitApply(bad(1, 1)));
+        cache.observe(Event::InitApply(bad(2, 2)));
+        assert_eq!(cache.unread().len(), 2);
+        assert_eq!(cache.observe(Event::Apply(good(1, 3))).len(), 1);
+        assert!(cache.observe(Event::Delete(bad(2, 4))).is_empty());
+        assert!(cache.unread().is_empty());
+    }
+
+    #[test]
+    fn a_list_that_shows_the_same_versions_changes_nothing() {
+        let mut cache = Cache::default();
+        cache.observe(Event::Apply(good(1, 1)));
+        for event in [Event::Init, Event::InitApply(good(1, 1)), Event::InitDone] {
+            assert!(cache.observe(event).is_empty());
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_complete_list_leaves_what_replaying_every_change_would(
+            changes in prop::collection::vec((0_u8..5, any::<bool>()), 0..30),
+            missed_after in 0_u32..30,
+        ) {
+            let (mut replayed, mut listed) = (Cache::default(), Cache::default());
+            let mut existing = BTreeMap::new();
+            for (version, (name, exists)) in (1..).zip(changes) {
+                let event = if exists {
+                    existing.insert(name, version);
+                    Event::Apply(good(name, version))
+                } else {
+                    existing.remove(&name);
+                    Event::Delete(good(name, version))
+                };
+                replayed.observe(event.clone());
+                if version <= missed_after {
+                    listed.observe(event);
+                }
+            }
+            listed.observe(Event::Init);
+            for (name, version) in existing {
+                listed.observe(Event::InitApply(good(name, version)));
+            }
+            listed.observe(Event::InitDone);
+            prop_assert_eq!(versions(&listed), versions(&replayed));
+        }
+    }
+}

@@ -106,3 +106,109 @@ async fn reconcile_one<C: Controller>(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use parking_lot::Mutex;
+    use prometheus_client::registry::Registry;
+    use tokio::sync::watch;
+
+    use super::*;
+
+    /// Fails each key once, and records what it is given.
+    struct Recorder {
+        seen: Mutex<Vec<u8>>,
+        told: watch::Sender<usize>,
+    }
+
+    impl Controller for Recorder {
+        type Key = u8;
+
+        fn keys(&self) -> Vec<u8> {
+            vec![1, 2]
+        }
+
+        async fn reconcile(&self, key: &u8) -> Result<(), BoxError> {
+            let first = {
+                let mut seen = self.seen.lock();
+                let first = !seen.contains(key);
+                seen.push(*key);
+                first
+            };
+            self.told.send_modify(|told| *told += 1);
+            if first { Err("once".into()) } else { Ok(()) }
+        }
+    }
+
+    fn start(
+        leadership: Leadership,
+        readiness: Readiness,
+    ) -> (Arc<Recorder>, Queue<u8>, CancellationToken) {
+        let (queue, stopping) = (Queue::default(), CancellationToken::new());
+        let recorder = Arc::new(Recorder {
+            seen: Mutex::default(),
+            told: watch::Sender::new(0),
+        });
+        let environment = Environment {
+            queue: queue.clone(),
+            readiness,
+            leadership,
+            stopping: stopping.clone(),
+            metrics: ControllerMetrics::register(&mut Registry::default(), queue.clone()),
+        };
+        tokio::spawn(run(Arc::clone(&recorder), environment));
+        (recorder, queue, stopping)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn every_key_is_reconciled_when_leadership_begins_and_again_after_a_failure() {
+        let (recorder, queue, stopping) = start(Leadership::always(), Readiness::new());
+        let mut told = recorder.told.subscribe();
+        told.wait_for(|told| *told == 4).await.unwrap();
+        assert_eq!(*recorder.seen.lock(), [1, 2, 1, 2]);
+        queue.add(7);
+        told.wait_for(|told| *told == 6).await.unwrap();
+        assert_eq!(recorder.seen.lock()[4..], [7, 7]);
+        stopping.cancel();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nothing_is_reconciled_before_every_gate_is_open() {
+        let readiness = Readiness::new();
+        let (first, second) = (readiness.gate("first"), readiness.gate("second"));
+        let (recorder, ..) = start(Leadership::always(), readiness);
+        first.open();
+        tokio::time::sleep(Duration::from_hours(1)).await;
+        assert!(recorder.seen.lock().is_empty());
+        second.open();
+        recorder
+            .told
+            .subscribe()
+            .wait_for(|told| *told == 4)
+            .await
+            .unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_was_woken_without_leadership_is_not_worked_on() {
+        let (leadership, held_until) = Leadership::for_tests();
+        let (recorder, queue, _) = start(leadership, Readiness::new());
+        queue.add(7);
+        tokio::time::sleep(Duration::from_hours(1)).await;
+        assert!(recorder.seen.lock().is_empty());
+        held_until.send_replace(Some(Instant::now() + Duration::from_mins(1)));
+        recorder
+            .told
+            .subscribe()
+            .wait_for(|told| *told == 4)
+            .await
+            .unwrap();
+        assert_eq!(*recorder.seen.lock(), [1, 2, 1, 2]);
+        tokio::time::sleep(Duration::from_secs(61)).await;
+        queue.add(7);
+        tokio::time::sleep(Duration::from_hours(1)).await;
+        assert_eq!(recorder.seen.lock().len(), 4, "leadership ran out");
+    }
+}

@@ -97,3 +97,56 @@ impl Writer {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use kube::core::Status;
+
+    use super::*;
+
+    fn writer(leadership: Leadership) -> Writer {
+        Writer::new(leadership, WriteMetrics::default())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_write_is_not_begun_without_leadership() {
+        let (leadership, _sender) = Leadership::for_tests();
+        let begun = async { panic!("begun") };
+        let result: Result<(), _> = writer(leadership).write("test", begun).await;
+        assert!(matches!(result, Err(WriteError::NotLeading)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_write_ends_before_leadership_does() {
+        let (leadership, held_until) = Leadership::for_tests();
+        let started = Instant::now();
+        held_until.send_replace(Some(started + Duration::from_secs(3)));
+        let result: Result<(), _> = writer(leadership)
+            .write("test", std::future::pending())
+            .await;
+        assert!(matches!(result, Err(WriteError::NotLeading)));
+        assert_eq!(started.elapsed(), Duration::from_secs(3));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_write_without_an_answer_ends_after_ten_seconds() {
+        let started = Instant::now();
+        let result: Result<(), _> = writer(Leadership::always())
+            .write("test", std::future::pending())
+            .await;
+        assert!(matches!(result, Err(WriteError::TimedOut(_))));
+        assert_eq!(started.elapsed(), LIMIT);
+    }
+
+    #[test]
+    fn an_answer_of_the_api_says_what_can_be_done() {
+        let kind = |code| {
+            let status = Status::failure("no", "Reason").with_code(code).boxed();
+            WriteError::Api(kube::Error::Api(status)).kind()
+        };
+        assert_eq!(kind(409), WriteErrorKind::Conflict);
+        assert_eq!(kind(404), WriteErrorKind::Missing);
+        assert_eq!(kind(422), WriteErrorKind::Invalid);
+        assert_eq!(kind(503), WriteErrorKind::Transient);
+    }
+}

@@ -4,7 +4,10 @@
 use std::{ffi::OsString, fmt::Debug, net::SocketAddr, path::PathBuf, time::Duration};
 
 use anyhow::{Context, Result, bail};
-use api::{Cluster, MultiClusterIngress, Remedy, ResourceBinding, execution_namespace};
+use api::{
+    Cluster, MultiClusterIngress, Remedy, ResourceBinding, TRAFFIC_CONTROL, condition::DNS_READY,
+    execution_namespace,
+};
 use futures::StreamExt;
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::{
@@ -23,13 +26,14 @@ use kube::{
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use crate::{
     control_plane::{ControlPlane, Options},
     crds, manifests, netns,
     programs::{self, Profile, Program, Running},
     served::Served,
+    wait::until,
 };
 
 const NOTED_WITHIN: Duration = Duration::from_mins(1);
@@ -144,7 +148,7 @@ impl Fleet {
         let mut status = cluster["status"].take();
         status["remedyActions"] = Value::Null;
         if let Some(conditions) = status["conditions"].as_array_mut() {
-            conditions.retain(|condition| condition["type"] != api::condition::DNS_READY);
+            conditions.retain(|condition| condition["type"] != DNS_READY);
         }
         let resource = ApiResource::erase::<Cluster>(&());
         let clusters: Api<DynamicObject> = Api::all_with(self.karmada.client(), &resource);
@@ -305,6 +309,37 @@ impl Fleet {
         )
     }
 
+    /// Waits until a condition of a member has this status, and says when it had.
+    pub async fn has_condition(&self, member: Member, kind: &str, status: &str) -> Result<Instant> {
+        let what = format!("{kind} {status}");
+        let is = |cluster: Option<&Cluster>| {
+            let condition = cluster.and_then(|cluster| cluster.condition(kind));
+            condition.is_some_and(|condition| condition.status == status)
+        };
+        until(&self.clusters(), &member.name(), &what, is).await
+    }
+
+    /// Waits until a member has exactly these remedy actions, and says when it had.
+    pub async fn has_actions(&self, member: Member, actions: &[&str]) -> Result<Instant> {
+        let what = format!("with the actions {actions:?}");
+        let is = |cluster: Option<&Cluster>| {
+            cluster.is_some_and(|cluster| cluster.remedy_actions() == actions)
+        };
+        until(&self.clusters(), &member.name(), &what, is).await
+    }
+
+    /// Waits until exactly these members are blocked for the ingress, and says when they were.
+    pub async fn has_blocked(&self, members: &[Member]) -> Result<Instant> {
+        let names: Vec<String> = members.iter().map(|member| member.name()).collect();
+        let what = format!("with {names:?} blocked");
+        let is = |ingress: Option<&MultiClusterIngress>| {
+            let status = ingress.and_then(|ingress| ingress.status.as_ref());
+            let blocked = status.and_then(|status| status.traffic_block_clusters.as_ref());
+            ingress.is_some() && blocked.map_or(&[][..], Vec::as_slice) == names
+        };
+        until(&self.ingresses(), INGRESS, &what, is).await
+    }
+
     /// Clusters of the Karmada API.
     pub fn clusters(&self) -> Api<Cluster> {
         Api::all(self.karmada.client())
@@ -396,6 +431,19 @@ fn flag(name: &str, value: impl Into<OsString>) -> OsString {
     let mut flag = OsString::from(format!("{name}="));
     flag.push(value.into());
     flag
+}
+
+/// The spec of a remedy that takes a member's traffic away at once.
+pub fn maintenance(member: Member) -> Value {
+    json!({ "clusterAffinity": { "clusterNames": [member.name()] }, "actions": [TRAFFIC_CONTROL] })
+}
+
+/// The spec of a remedy that takes the traffic of every member away whose DNS is dead.
+pub fn on_dns() -> Value {
+    let requirement =
+        json!({ "conditionType": DNS_READY, "operator": "Equal", "conditionStatus": "False" });
+    let matches = json!([{ "clusterConditionMatch": requirement }]);
+    json!({ "decisionMatches": matches, "actions": [TRAFFIC_CONTROL] })
 }
 
 fn account(of: &ControlPlane, namespace: &str, name: &str) -> Result<PathBuf> {

@@ -117,8 +117,13 @@ pub fn available() -> Result<()> {
 /// Gives the namespace's loopback device an address, so that servers can listen on it.
 pub fn add_address(address: IpAddr) -> Result<()> {
     ensure_inside()?;
-    let bits = if address.is_ipv4() { 32 } else { 128 };
-    ip(&["address", "add", &format!("{address}/{bits}"), "dev", "lo"])
+    // IPv6 would look for another owner first, and refuse listeners until then.
+    let (bits, options): (_, &[&str]) = match address {
+        IpAddr::V4(_) => (32, &[]),
+        IpAddr::V6(_) => (128, &["nodad"]),
+    };
+    let address = format!("{address}/{bits}");
+    ip(&[&["address", "add", &address, "dev", "lo"], options].concat())
 }
 
 /// Makes `text` the content of `/etc/resolv.conf`, in this namespace only.

@@ -5,17 +5,15 @@ use std::{fmt, time::Duration};
 
 use anyhow::{Result, ensure};
 use api::{TRAFFIC_CONTROL, condition::DNS_READY};
-use serde_json::json;
 use tokio::time::Instant;
 
 use crate::{
     backend::Backend,
     coredns::{CoreDns, Silence},
-    fleet::{Fleet, GATEWAY_CLASS, HOST, INGRESS, Member, PROXY},
+    fleet::{Fleet, GATEWAY_CLASS, HOST, Member, PROXY, on_dns},
     programs::{Profile, Running},
     traefik::Traefik,
     traffic::{Counts, Traffic},
-    wait::{has_actions, has_blocked, has_condition, until},
 };
 
 /// Requests that must all go elsewhere before a cluster counts as left.
@@ -88,11 +86,7 @@ pub async fn play(profile: Profile, fault: Fault, thresholds: Thresholds) -> Res
         Fault::Dropped => Some(Silence::on(Member(1).dns())?),
     };
     steps.push(("DNS of member1 stopped", stopped));
-    steps.extend(
-        stage
-            .verdict("False", &[TRAFFIC_CONTROL], &["member1"])
-            .await?,
-    );
+    steps.extend(stage.verdict(true).await?);
     let blocked = std::time::Instant::now();
     stage.traffic.left("member1", LEFT_AFTER, blocked).await?;
     if let Some(last) = stage.traffic.last_to("member1") {
@@ -105,7 +99,7 @@ pub async fn play(profile: Profile, fault: Fault, thresholds: Thresholds) -> Res
     stage.dns[0].restart().await?;
     let back = Instant::now();
     steps.push(("DNS of member1 back", back));
-    steps.extend(stage.verdict("True", &[], &[]).await?);
+    steps.extend(stage.verdict(false).await?);
     let first = stage.traffic.first_to("member1", back.into_std()).await?;
     steps.push(("first request to member1", first.into()));
 
@@ -139,10 +133,7 @@ impl Stage {
         let members = [Member(1), Member(2)];
         Fleet::lay_network(&members)?;
         let fleet = Fleet::with_members(profile, &members).await?;
-        let matches = json!([{ "clusterConditionMatch": {
-            "conditionType": DNS_READY, "operator": "Equal", "conditionStatus": "False" } }]);
-        let remedy = json!({ "decisionMatches": matches, "actions": [TRAFFIC_CONTROL] });
-        fleet.create_remedy("dns", remedy).await?;
+        fleet.create_remedy("dns", on_dns()).await?;
 
         let (mut dns, mut backends, mut programs) = (Vec::new(), Vec::new(), Vec::new());
         programs.push((
@@ -163,8 +154,7 @@ impl Stage {
         let proxy = Traefik::start(PROXY.parse()?, &access, Some(GATEWAY_CLASS)).await?;
 
         for member in members {
-            let ready = has_condition(DNS_READY, "True");
-            until(&fleet.clusters(), &member.name(), "resolving names", ready).await?;
+            fleet.has_condition(member, DNS_READY, "True").await?;
         }
         fleet.serves(&members).await?;
         let traffic = Traffic::start(PROXY.parse()?, HOST);
@@ -178,55 +168,34 @@ impl Stage {
         })
     }
 
-    /// Waits until a verdict on member1 has gone all the way, and says when it was where.
-    async fn verdict(
-        &self,
-        status: &str,
-        actions: &[&str],
-        blocked: &[&str],
-    ) -> Result<[(&'static str, Instant); 3]> {
-        let (clusters, ingresses) = (self.fleet.clusters(), self.fleet.ingresses());
+    /// Waits until the verdict that DNS of member1 is dead has gone all the way, or that it is well
+    /// again, and says when it was where.
+    async fn verdict(&self, dead: bool) -> Result<[(&'static str, Instant); 3]> {
+        let status = if dead { "False" } else { "True" };
+        let actions: &[&str] = if dead { &[TRAFFIC_CONTROL] } else { &[] };
+        let blocked: &[Member] = if dead { &[Member(1)] } else { &[] };
         let (condition, actions, blocked) = tokio::try_join!(
-            until(
-                &clusters,
-                "member1",
-                "of that verdict",
-                has_condition(DNS_READY, status)
-            ),
-            until(
-                &clusters,
-                "member1",
-                "with these actions",
-                has_actions(actions)
-            ),
-            until(&ingresses, INGRESS, "blocked so", has_blocked(blocked)),
+            self.fleet.has_condition(Member(1), DNS_READY, status),
+            self.fleet.has_actions(Member(1), actions),
+            self.fleet.has_blocked(blocked),
         )?;
-        let failed = status == "False";
+        let steps = if dead {
+            [
+                "condition False",
+                "remedyActions set",
+                "trafficBlockClusters set",
+            ]
+        } else {
+            [
+                "condition True",
+                "remedyActions cleared",
+                "trafficBlockClusters cleared",
+            ]
+        };
         Ok([
-            (
-                if failed {
-                    "condition False"
-                } else {
-                    "condition True"
-                },
-                condition,
-            ),
-            (
-                if failed {
-                    "remedyActions set"
-                } else {
-                    "remedyActions cleared"
-                },
-                actions,
-            ),
-            (
-                if failed {
-                    "trafficBlockClusters set"
-                } else {
-                    "trafficBlockClusters cleared"
-                },
-                blocked,
-            ),
+            (steps[0], condition),
+            (steps[1], actions),
+            (steps[2], blocked),
         ])
     }
 

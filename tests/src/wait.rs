@@ -3,7 +3,6 @@
 use std::{fmt::Debug, time::Duration};
 
 use anyhow::{Context, Result, bail};
-use api::{Cluster, MultiClusterIngress};
 use kube::{Api, Resource, runtime::wait::await_condition};
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, timeout};
@@ -31,26 +30,4 @@ where
     };
     seen.with_context(|| format!("cannot watch {name}"))?;
     Ok(Instant::now())
-}
-
-/// Whether a condition has this status.
-pub fn has_condition(kind: &str, status: &str) -> impl Fn(Option<&Cluster>) -> bool {
-    move |cluster| {
-        let condition = cluster.and_then(|cluster| cluster.condition(kind));
-        condition.is_some_and(|condition| condition.status == status)
-    }
-}
-
-/// Whether a cluster has exactly these remedy actions.
-pub fn has_actions(actions: &[&str]) -> impl Fn(Option<&Cluster>) -> bool {
-    move |cluster| cluster.is_some_and(|cluster| cluster.remedy_actions() == actions)
-}
-
-/// Whether exactly these clusters are blocked.
-pub fn has_blocked(clusters: &[&str]) -> impl Fn(Option<&MultiClusterIngress>) -> bool {
-    move |ingress| {
-        let status = ingress.and_then(|ingress| ingress.status.as_ref());
-        let blocked = status.and_then(|status| status.traffic_block_clusters.as_deref());
-        ingress.is_some() && blocked.unwrap_or_default() == clusters
-    }
 }

@@ -1,4 +1,5 @@
 //! Our CRDs and types against a real API server.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
 
 use std::collections::BTreeSet;
 

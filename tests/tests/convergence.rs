@@ -13,11 +13,10 @@ use kube::{
 };
 use pipeline_tests::{
     coredns::{CoreDns, Silence},
-    fleet::{Fleet, INGRESS, Member, isolated},
+    fleet::{Fleet, INGRESS, Member, isolated, maintenance, on_dns},
     outage::Thresholds,
     programs::Profile,
     test_name,
-    wait::{has_actions, has_blocked, has_condition, until},
 };
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -27,77 +26,57 @@ const FAST: Thresholds = Thresholds {
     threshold: Duration::from_secs(2),
 };
 
+/// Starts every program, waits until none has anything left to do, and ends them.
+async fn run_until_settled(fleet: &Fleet) -> Result<()> {
+    let agent = fleet.agent(Member(1), &FAST.flags()).await?;
+    let remedies = fleet.remedy_controller().await?;
+    let ingresses = fleet.ingress_controller().await?;
+    fleet.has_condition(Member(1), DNS_READY, "True").await?;
+    fleet
+        .has_condition(Member(1), REPORTER_READY, "True")
+        .await?;
+    fleet.has_actions(Member(1), &[TRAFFIC_CONTROL]).await?;
+    fleet.has_blocked(&[Member(1)]).await?;
+    fleet.serves(&[Member(2)]).await?;
+
+    let held = "karmada_cluster_health_agent_lease_holder";
+    agent.until_metric(held, |held| held > 0.0).await?;
+    let voted = "karmada_cluster_health_agent_vote";
+    agent.until_metric(voted, |vote| vote > 0.0).await?;
+    for (program, name) in [(&remedies, "remedy"), (&ingresses, "ingress")] {
+        let metric = |metric| format!("karmada_{name}_controller_{metric}");
+        let (reconciles, queue) = (metric("reconciles_total"), metric("queue_length"));
+        program
+            .until_metric(&reconciles, |count| count > 0.0)
+            .await?;
+        program.until_metric(&queue, |length| length == 0.0).await?;
+    }
+    for program in [agent, remedies, ingresses] {
+        program.stop().await?;
+    }
+    Ok(())
+}
+
 #[test]
 fn a_second_run_of_every_program_writes_nothing_but_its_lease() {
     isolated(test_name!(), async || {
         let members = [Member(1), Member(2)];
         Fleet::lay_network(&members)?;
         let fleet = Fleet::with_members(Profile::Debug, &members).await?;
-        let remedy = json!({ "clusterAffinity": { "clusterNames": ["member1"] }, "actions": [TRAFFIC_CONTROL] });
-        fleet.create_remedy("maintenance", remedy).await?;
+        fleet
+            .create_remedy("maintenance", maintenance(Member(1)))
+            .await?;
         let _dns = CoreDns::start(Member(1).dns(), fleet.gateway.kubeconfig_path()).await?;
+        run_until_settled(&fleet).await?;
+        let karmada = fleet.karmada.successful_writes().await?;
+        let gateway = fleet.gateway.successful_writes().await?;
+        assert!(!gateway.is_empty());
 
-        let mut before = None;
-        for _ in 0..2 {
-            let programs = [
-                fleet.agent(Member(1), &FAST.flags()).await?,
-                fleet.remedy_controller().await?,
-                fleet.ingress_controller().await?,
-            ];
-            for kind in [DNS_READY, REPORTER_READY] {
-                until(
-                    &fleet.clusters(),
-                    "member1",
-                    kind,
-                    has_condition(kind, "True"),
-                )
-                .await?;
-            }
-            until(
-                &fleet.clusters(),
-                "member1",
-                "acted on",
-                has_actions(&[TRAFFIC_CONTROL]),
-            )
-            .await?;
-            until(
-                &fleet.ingresses(),
-                INGRESS,
-                "blocked",
-                has_blocked(&["member1"]),
-            )
-            .await?;
-            fleet.serves(&[Member(2)]).await?;
-            let [agent, remedies, ingresses] = &programs;
-            agent
-                .until_metric("karmada_cluster_health_agent_lease_holder", |held| {
-                    held > 0.0
-                })
-                .await?;
-            agent
-                .until_metric("karmada_cluster_health_agent_vote", |vote| vote > 0.0)
-                .await?;
-            for (program, name) in [(remedies, "remedy"), (ingresses, "ingress")] {
-                let metric = |metric| format!("karmada_{name}_controller_{metric}");
-                program
-                    .until_metric(&metric("reconciles_total"), |count| count > 0.0)
-                    .await?;
-                program
-                    .until_metric(&metric("queue_length"), |length| length == 0.0)
-                    .await?;
-            }
-            for program in programs {
-                program.stop().await?;
-            }
-            let written = (
-                fleet.karmada.successful_writes().await?,
-                fleet.gateway.successful_writes().await?,
-            );
-            if let Some((karmada, gateway)) = before.replace(written.clone()) {
-                assert_eq!(written.0.since(&karmada).to_string(), "no writes");
-                assert_eq!(written.1.since(&gateway).to_string(), "no writes");
-            }
-        }
+        run_until_settled(&fleet).await?;
+        let written = fleet.karmada.successful_writes().await?.since(&karmada);
+        assert_eq!(written.to_string(), "no writes");
+        let written = fleet.gateway.successful_writes().await?.since(&gateway);
+        assert_eq!(written.to_string(), "no writes");
         Ok(())
     });
 }
@@ -141,47 +120,21 @@ fn conditions_of_another_writer_survive_ours_with_both_at_full_speed() {
         let mut dns = CoreDns::start(Member(1).dns(), fleet.gateway.kubeconfig_path()).await?;
         let agent = fleet.agent(Member(1), &FAST.flags()).await?;
         let controller = fleet.remedy_controller().await?;
-        let remedy = json!({ "actions": [TRAFFIC_CONTROL], "decisionMatches": [{ "clusterConditionMatch": {
-            "conditionType": DNS_READY, "operator": "Equal", "conditionStatus": "False" } }] });
-        fleet.create_remedy("dns", remedy).await?;
+        fleet.create_remedy("dns", on_dns()).await?;
 
         let done = CancellationToken::new();
         let busy = tokio::spawn(write_busily(fleet.clusters(), done.clone()));
         for _ in 0..3 {
-            until(
-                &fleet.clusters(),
-                "member1",
-                "well",
-                has_condition(DNS_READY, "True"),
-            )
-            .await?;
-            until(&fleet.clusters(), "member1", "released", has_actions(&[])).await?;
+            fleet.has_condition(Member(1), DNS_READY, "True").await?;
+            fleet.has_actions(Member(1), &[]).await?;
             dns.stop().await?;
             let silence = Silence::on(Member(1).dns())?;
-            until(
-                &fleet.clusters(),
-                "member1",
-                "ill",
-                has_condition(DNS_READY, "False"),
-            )
-            .await?;
-            until(
-                &fleet.clusters(),
-                "member1",
-                "acted on",
-                has_actions(&[TRAFFIC_CONTROL]),
-            )
-            .await?;
+            fleet.has_condition(Member(1), DNS_READY, "False").await?;
+            fleet.has_actions(Member(1), &[TRAFFIC_CONTROL]).await?;
             drop(silence);
             dns.restart().await?;
         }
-        until(
-            &fleet.clusters(),
-            "member1",
-            "well",
-            has_condition(DNS_READY, "True"),
-        )
-        .await?;
+        fleet.has_condition(Member(1), DNS_READY, "True").await?;
         done.cancel();
         let written = busy.await??;
         assert!(written > 100, "the other writer was slow: {written}");

@@ -1,16 +1,16 @@
 //! What becomes of a MultiClusterIngress and of what the gateway serves for it.
 
 use anyhow::Result;
-use api::{MultiClusterIngress, TRAFFIC_CONTROL};
+use api::MultiClusterIngress;
 use kube::{
     ResourceExt,
     api::{DeleteParams, Patch, PatchParams},
 };
 use pipeline_tests::{
-    fleet::{Fleet, INGRESS, Member, isolated},
+    fleet::{Fleet, INGRESS, Member, isolated, maintenance},
     programs::Profile,
     test_name,
-    wait::{has_blocked, until},
+    wait::until,
 };
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -119,21 +119,16 @@ fn a_service_newly_placed_on_a_blocked_cluster_gets_no_traffic_there() {
         }
         fleet.place(&[Member(2)]).await?;
         fleet.create_ingress(INGRESS, "karmada-rs").await?;
-        let remedy = json!({ "clusterAffinity": { "clusterNames": ["member1"] }, "actions": [TRAFFIC_CONTROL] });
-        fleet.create_remedy("maintenance", remedy).await?;
+        fleet
+            .create_remedy("maintenance", maintenance(Member(1)))
+            .await?;
         let _controllers = (
             fleet.remedy_controller().await?,
             fleet.ingress_controller().await?,
         );
         fleet.serves(&[Member(2)]).await?;
         fleet.place(&MEMBERS).await?;
-        until(
-            &fleet.ingresses(),
-            INGRESS,
-            "blocked",
-            has_blocked(&["member1"]),
-        )
-        .await?;
+        fleet.has_blocked(&[Member(1)]).await?;
         let released = Instant::now();
         fleet.delete_remedy("maintenance").await?;
         fleet.serves(&MEMBERS).await?;

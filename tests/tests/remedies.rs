@@ -4,21 +4,11 @@ use anyhow::Result;
 use api::{TRAFFIC_CONTROL, condition::DNS_READY};
 use kube::api::{DeleteParams, Patch, PatchParams};
 use pipeline_tests::{
-    fleet::{Fleet, INGRESS, Member, isolated},
+    fleet::{Fleet, Member, isolated, maintenance, on_dns},
     programs::Profile,
     test_name,
-    wait::{has_actions, has_blocked, until},
 };
-use serde_json::{Value, json};
-
-fn maintenance() -> Value {
-    json!({ "clusterAffinity": { "clusterNames": ["member1"] }, "actions": [TRAFFIC_CONTROL] })
-}
-
-fn on_dns() -> Value {
-    json!({ "actions": [TRAFFIC_CONTROL], "decisionMatches": [{ "clusterConditionMatch": {
-        "conditionType": DNS_READY, "operator": "Equal", "conditionStatus": "False" } }] })
-}
+use serde_json::json;
 
 /// Writes the verdict as an agent would.
 async fn set_dns(fleet: &Fleet, member: Member, status: &str) -> Result<()> {
@@ -51,26 +41,16 @@ fn a_remedy_without_matches_blocks_at_once_and_its_deletion_restores() {
         let ingresses = fleet.ingress_controller().await?;
         fleet.serves(&[Member(1), Member(2)]).await?;
 
-        fleet.create_remedy("maintenance", maintenance()).await?;
-        until(
-            &fleet.clusters(),
-            "member1",
-            "acted on",
-            has_actions(&[TRAFFIC_CONTROL]),
-        )
-        .await?;
-        until(
-            &fleet.ingresses(),
-            INGRESS,
-            "blocked",
-            has_blocked(&["member1"]),
-        )
-        .await?;
+        fleet
+            .create_remedy("maintenance", maintenance(Member(1)))
+            .await?;
+        fleet.has_actions(Member(1), &[TRAFFIC_CONTROL]).await?;
+        fleet.has_blocked(&[Member(1)]).await?;
         fleet.serves(&[Member(2)]).await?;
 
         fleet.delete_remedy("maintenance").await?;
-        until(&fleet.clusters(), "member1", "released", has_actions(&[])).await?;
-        until(&fleet.ingresses(), INGRESS, "released", has_blocked(&[])).await?;
+        fleet.has_actions(Member(1), &[]).await?;
+        fleet.has_blocked(&[]).await?;
         fleet.serves(&[Member(1), Member(2)]).await?;
         remedies.stop().await?;
         ingresses.stop().await
@@ -83,18 +63,14 @@ fn a_remedy_deleted_while_the_controller_is_down_is_undone_when_it_returns() {
         let fleet = Fleet::start(Profile::Debug).await?;
         fleet.join(Member(1)).await?;
         let controller = fleet.remedy_controller().await?;
-        fleet.create_remedy("maintenance", maintenance()).await?;
-        until(
-            &fleet.clusters(),
-            "member1",
-            "acted on",
-            has_actions(&[TRAFFIC_CONTROL]),
-        )
-        .await?;
+        fleet
+            .create_remedy("maintenance", maintenance(Member(1)))
+            .await?;
+        fleet.has_actions(Member(1), &[TRAFFIC_CONTROL]).await?;
         controller.stop().await?;
         fleet.delete_remedy("maintenance").await?;
         fleet.remedy_controller().await?;
-        until(&fleet.clusters(), "member1", "released", has_actions(&[])).await?;
+        fleet.has_actions(Member(1), &[]).await?;
         let cluster = fleet.clusters().get("member1").await?;
         assert_eq!(
             cluster.status.unwrap().remedy_actions,
@@ -111,18 +87,14 @@ fn a_killed_controller_is_replaced_once_its_lease_has_run_out() {
         let fleet = Fleet::start(Profile::Debug).await?;
         fleet.join(Member(1)).await?;
         let leader = fleet.remedy_controller().await?;
-        fleet.create_remedy("maintenance", maintenance()).await?;
-        until(
-            &fleet.clusters(),
-            "member1",
-            "acted on",
-            has_actions(&[TRAFFIC_CONTROL]),
-        )
-        .await?;
+        fleet
+            .create_remedy("maintenance", maintenance(Member(1)))
+            .await?;
+        fleet.has_actions(Member(1), &[TRAFFIC_CONTROL]).await?;
         let other = fleet.remedy_controller().await?;
         leader.kill().await?;
         fleet.delete_remedy("maintenance").await?;
-        until(&fleet.clusters(), "member1", "released", has_actions(&[])).await?;
+        fleet.has_actions(Member(1), &[]).await?;
         other.stop().await
     });
 }
@@ -132,25 +104,15 @@ fn a_cluster_created_after_the_remedy_is_acted_on() {
     isolated(test_name!(), async || {
         let fleet = Fleet::start(Profile::Debug).await?;
         let controller = fleet.remedy_controller().await?;
-        fleet.create_remedy("maintenance", maintenance()).await?;
+        fleet
+            .create_remedy("maintenance", maintenance(Member(1)))
+            .await?;
         fleet.create_remedy("dns", on_dns()).await?;
         fleet.join(Member(1)).await?;
-        until(
-            &fleet.clusters(),
-            "member1",
-            "acted on",
-            has_actions(&[TRAFFIC_CONTROL]),
-        )
-        .await?;
+        fleet.has_actions(Member(1), &[TRAFFIC_CONTROL]).await?;
         fleet.join(Member(2)).await?;
         set_dns(&fleet, Member(2), "False").await?;
-        until(
-            &fleet.clusters(),
-            "member2",
-            "acted on",
-            has_actions(&[TRAFFIC_CONTROL]),
-        )
-        .await?;
+        fleet.has_actions(Member(2), &[TRAFFIC_CONTROL]).await?;
         controller.stop().await
     });
 }
@@ -165,26 +127,16 @@ fn a_cluster_deleted_while_blocked_is_neither_blocked_nor_served_any_more() {
             fleet.ingress_controller().await?,
         );
         fleet.serves(&members).await?;
-        fleet.create_remedy("maintenance", maintenance()).await?;
-        until(
-            &fleet.ingresses(),
-            INGRESS,
-            "blocked",
-            has_blocked(&["member1"]),
-        )
-        .await?;
+        fleet
+            .create_remedy("maintenance", maintenance(Member(1)))
+            .await?;
+        fleet.has_blocked(&[Member(1)]).await?;
 
         fleet
             .clusters()
             .delete("member1", &DeleteParams::default())
             .await?;
-        until(
-            &fleet.ingresses(),
-            INGRESS,
-            "free of member1",
-            has_blocked(&[]),
-        )
-        .await?;
+        fleet.has_blocked(&[]).await?;
         fleet.serves(&[Member(2)]).await?;
         let cause = "TrafficControl set by Remedy maintenance: it names no condition";
         fleet.noted("Cluster", "member1", cause).await?;

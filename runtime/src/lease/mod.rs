@@ -33,6 +33,12 @@ impl Leadership {
         Self { held_until }
     }
 
+    #[cfg(test)]
+    pub(crate) fn for_tests() -> (Self, watch::Sender<Option<Instant>>) {
+        let (sender, held_until) = watch::channel(None);
+        (Self { held_until }, sender)
+    }
+
     /// Until when it surely leads; none if it does not.
     pub fn held_until(&self) -> Option<Instant> {
         let until = *self.held_until.borrow();
