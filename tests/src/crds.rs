@@ -7,16 +7,20 @@ use std::{
 };
 
 use anyhow::{Context, Result, ensure};
+use http::Request;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{
     Api, Client, ResourceExt,
     api::{ApiResource, DynamicObject, Patch, PatchParams},
     runtime::wait::{await_condition, conditions::is_crd_established},
 };
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
-/// The API server establishes a CRD in well under a second.
-const ESTABLISHED_WITHIN: Duration = Duration::from_secs(30);
+/// The API server serves a CRD in well under a second.
+const SERVED_WITHIN: Duration = Duration::from_secs(30);
+
+/// Between two looks whether it is served.
+const POLL: Duration = Duration::from_millis(20);
 
 /// The folders that make a plain API server a Karmada API: `manifests/crds`, which Karmada users
 /// install, and `tests/crds`, which stands in for what a real Karmada serves by itself.
@@ -45,13 +49,36 @@ pub async fn install(client: &Client, folders: &[impl AsRef<Path>]) -> Result<()
             .await
             .with_context(|| format!("cannot install the CRD {}", crd.name_any()))?;
     }
-    let typed: Api<CustomResourceDefinition> = Api::all(client.clone());
     for crd in &crds {
         let name = crd.name_any();
-        let established = await_condition(typed.clone(), &name, is_crd_established());
-        timeout(ESTABLISHED_WITHIN, established)
+        timeout(SERVED_WITHIN, served(client, &name))
             .await
-            .with_context(|| format!("the CRD {name} is not established"))??;
+            .with_context(|| format!("the CRD {name} is not served"))??;
+    }
+    Ok(())
+}
+
+/// Waits until the CRD is established, and then, which comes a moment later and is announced
+/// nowhere, until its versions can be discovered and listed.
+async fn served(client: &Client, name: &str) -> Result<()> {
+    let api: Api<CustomResourceDefinition> = Api::all(client.clone());
+    let established = await_condition(api, name, is_crd_established()).await?;
+    let crd = established.context("it is gone")?.spec;
+    for version in crd.versions.iter().filter(|version| version.served) {
+        let of_version = format!("{}/{}", crd.group, version.name);
+        let is_served = async || -> Result<bool> {
+            let discovered = client.list_api_group_resources(&of_version).await?;
+            let mut names = discovered.resources.iter().map(|resource| &resource.name);
+            let is_discovered = names.any(|name| *name == crd.names.plural);
+            let list = format!("/apis/{of_version}/{}?limit=1", crd.names.plural);
+            client
+                .request_text(Request::get(list).body(Vec::new())?)
+                .await?;
+            Ok(is_discovered)
+        };
+        while !matches!(is_served().await, Ok(true)) {
+            sleep(POLL).await;
+        }
     }
     Ok(())
 }

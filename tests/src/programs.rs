@@ -97,6 +97,7 @@ pub fn path(program: Program, profile: Profile) -> Result<PathBuf> {
 
 /// A started program. Dropping it kills it.
 #[derive(Debug)]
+#[must_use = "it is killed when dropped"]
 pub struct Running {
     process: Process,
     admin: SocketAddr,

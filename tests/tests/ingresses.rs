@@ -105,7 +105,7 @@ fn an_ingress_deleted_while_the_controller_is_down_is_cleaned_when_it_returns() 
             ingress.is_none()
         })
         .await?;
-        fleet.ingress_controller().await?;
+        let _returned = fleet.ingress_controller().await?;
         fleet.serves(&[]).await
     });
 }

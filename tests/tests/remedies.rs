@@ -69,7 +69,7 @@ fn a_remedy_deleted_while_the_controller_is_down_is_undone_when_it_returns() {
         fleet.has_actions(Member(1), &[TRAFFIC_CONTROL]).await?;
         controller.stop().await?;
         fleet.delete_remedy("maintenance").await?;
-        fleet.remedy_controller().await?;
+        let _returned = fleet.remedy_controller().await?;
         fleet.has_actions(Member(1), &[]).await?;
         let cluster = fleet.clusters().get("member1").await?;
         assert_eq!(
