@@ -13,7 +13,7 @@ use crate::{
     fleet::{Fleet, GATEWAY_CLASS, HOST, Member, PROXY, on_dns},
     programs::{Profile, Running},
     traefik::Traefik,
-    traffic::{Counts, Traffic},
+    traffic::{Counts, Traffic, reaches},
 };
 
 /// Requests that must all go elsewhere before a cluster counts as left.
@@ -156,8 +156,13 @@ impl Stage {
         for member in members {
             fleet.has_condition(member, DNS_READY, "True").await?;
         }
-        fleet.serves(&members).await?;
+        let names = members.map(Member::name);
+        reaches(PROXY.parse()?, HOST, &names).await?;
+        let started = std::time::Instant::now();
         let traffic = Traffic::start(PROXY.parse()?, HOST);
+        for member in members {
+            traffic.first_to(&member.name(), started).await?;
+        }
         Ok(Self {
             fleet,
             dns,

@@ -67,8 +67,11 @@ pub enum Profile {
 /// Builds all programs; those up to date already take a fraction of a second.
 pub fn build(profile: Profile) -> Result<()> {
     let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    // The whole workspace, with the features that its tests are built with.
-    cargo.args(["build", "--quiet", "--locked", "--workspace", "--bins"]);
+    // Of the whole workspace, so that dependencies have the features its tests are built with.
+    cargo.args(["build", "--quiet", "--locked", "--workspace"]);
+    for program in Program::ALL {
+        cargo.args(["--bin", program.name()]);
+    }
     if profile == Profile::Release {
         cargo.arg("--release");
     }

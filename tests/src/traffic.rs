@@ -1,7 +1,7 @@
 //! A steady stream of HTTP requests, with a record of which cluster answered each one.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fmt,
     net::SocketAddr,
     sync::Arc,
@@ -18,11 +18,14 @@ use parking_lot::Mutex;
 use tokio::{
     sync::watch,
     task::JoinSet,
-    time::{MissedTickBehavior, interval, timeout},
+    time::{MissedTickBehavior, interval, sleep, timeout},
 };
 
 /// Requests per second, over all connections.
 const RATE: u32 = 200;
+
+/// Between two requests to a proxy that does not know the route yet.
+const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(20);
 
 /// Connections that take turns.
 const CONNECTIONS: u32 = 4;
@@ -167,6 +170,23 @@ impl Traffic {
             )
         })?
     }
+}
+
+/// Waits until requests reach every one of these clusters. A proxy says nowhere when it has taken a
+/// route in, so it is asked until it has.
+pub async fn reaches(address: SocketAddr, host: &str, clusters: &[String]) -> Result<()> {
+    let client = Client::builder(TokioExecutor::new()).build_http();
+    let mut missing: BTreeSet<&String> = clusters.iter().collect();
+    let asking = async {
+        while !missing.is_empty() {
+            match exchange(&client, address, host).await {
+                Ok(cluster) => drop(missing.remove(&cluster)),
+                Err(_) => sleep(BETWEEN_ATTEMPTS).await,
+            }
+        }
+    };
+    let asked = timeout(CHANGE_WITHIN, asking).await;
+    asked.with_context(|| format!("requests to {host} never reach {missing:?}"))
 }
 
 /// One connection's share of the requests, one after the other.

@@ -6,6 +6,7 @@
 )]
 
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
@@ -46,11 +47,21 @@ enum Command {
     ControlPlane,
 }
 
-fn main() -> anyhow::Result<()> {
-    match Arguments::parse().command {
-        Command::Generate { check } => generate::run(check),
+fn main() -> ExitCode {
+    match run(&Arguments::parse().command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(command: &Command) -> anyhow::Result<()> {
+    match command {
+        Command::Generate { check } => generate::run(*check),
         Command::Test => test::run(),
-        Command::Scenario { scenario } => scenario::run(&scenario),
+        Command::Scenario { scenario } => scenario::run(scenario),
         Command::Tools => tools::run(),
         Command::ControlPlane => control_plane::run(),
     }
