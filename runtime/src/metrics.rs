@@ -4,9 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{
-    DescriptorEncoder, EncodeLabelSet, EncodeLabelValue, EncodeMetric,
-};
+use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -35,18 +33,7 @@ pub struct WriteMetrics {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct WriteLabels {
     target: &'static str,
-    outcome: WriteOutcome,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelValue)]
-enum WriteOutcome {
-    Applied,
-    Conflict,
-    Missing,
-    Invalid,
-    NotLeading,
-    TimedOut,
-    Failed,
+    outcome: &'static str,
 }
 
 impl WriteMetrics {
@@ -63,14 +50,14 @@ impl WriteMetrics {
 
     pub(crate) fn count(&self, target: &'static str, error: Option<&WriteError>) {
         let outcome = match error {
-            None => WriteOutcome::Applied,
-            Some(WriteError::NotLeading) => WriteOutcome::NotLeading,
-            Some(WriteError::TimedOut(_)) => WriteOutcome::TimedOut,
+            None => "applied",
+            Some(WriteError::NotLeading) => "not_leading",
+            Some(WriteError::TimedOut(_)) => "timed_out",
             Some(error) => match error.kind() {
-                WriteErrorKind::Conflict => WriteOutcome::Conflict,
-                WriteErrorKind::Missing => WriteOutcome::Missing,
-                WriteErrorKind::Invalid => WriteOutcome::Invalid,
-                WriteErrorKind::Transient => WriteOutcome::Failed,
+                WriteErrorKind::Conflict => "conflict",
+                WriteErrorKind::Missing => "missing",
+                WriteErrorKind::Invalid => "invalid",
+                WriteErrorKind::Transient => "failed",
             },
         };
         self.writes
@@ -88,13 +75,7 @@ pub struct ControllerMetrics {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ReconcileLabels {
-    result: ReconcileResult,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelValue)]
-enum ReconcileResult {
-    Success,
-    Error,
+    result: &'static str,
 }
 
 impl ControllerMetrics {
@@ -120,11 +101,7 @@ impl ControllerMetrics {
     }
 
     pub(crate) fn reconciled(&self, took: Duration, succeeded: bool) {
-        let result = if succeeded {
-            ReconcileResult::Success
-        } else {
-            ReconcileResult::Error
-        };
+        let result = if succeeded { "success" } else { "error" };
         self.reconciles
             .get_or_create(&ReconcileLabels { result })
             .inc();

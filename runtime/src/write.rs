@@ -3,7 +3,6 @@
 use std::future::Future;
 use std::time::Duration;
 
-use prometheus_client::encoding::EncodeLabelValue;
 use tokio::time::Instant;
 
 use crate::error::Chain;
@@ -35,7 +34,7 @@ pub enum WriteError {
 }
 
 /// What a caller can do about a failed write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelValue)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteErrorKind {
     /// The object is another one than was thought: read it again.
     Conflict,

@@ -113,17 +113,45 @@ impl Running {
         profile: Profile,
         arguments: impl IntoIterator<Item = impl Into<OsString>>,
     ) -> Result<Self> {
+        let mut running = Self::start_unready(program, profile, arguments)?;
+        let admin = running.admin;
+        let ready = async || get(admin, "/readyz").await.is_ok();
+        running.process.ready(READY_WITHIN, ready).await?;
+        Ok(running)
+    }
+
+    /// Starts a program with these flags.
+    pub fn start_unready(
+        program: Program,
+        profile: Profile,
+        arguments: impl IntoIterator<Item = impl Into<OsString>>,
+    ) -> Result<Self> {
         let admin = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?;
         let mut command = tokio::process::Command::new(path(program, profile)?);
         command
             .args(arguments.into_iter().map(Into::into))
             .arg(format!("--listen-address={admin}"));
         let folder = scratch::folder(program.name())?;
-        let mut process = Process::start(program.name(), command, folder.path())?;
-        process
-            .ready(READY_WITHIN, async || get(admin, "/readyz").await.is_ok())
-            .await?;
+        let process = Process::start(program.name(), command, folder.path())?;
         Ok(Self { process, admin })
+    }
+
+    /// Whether it says that it is ready; the error is what it waits for.
+    pub async fn readiness(&self) -> Result<()> {
+        get(self.admin, "/readyz").await.map(drop)
+    }
+
+    /// Waits until it has written `text`; a log file has to be looked at again and again.
+    pub async fn until_output(&self, text: &str) -> Result<()> {
+        let looking = async {
+            while !self.output()?.contains(text) {
+                sleep(POLL).await;
+            }
+            anyhow::Ok(())
+        };
+        timeout(METRIC_WITHIN, looking)
+            .await
+            .with_context(|| format!("it never wrote {text:?}"))?
     }
 
     /// What it says of itself in the text format of Prometheus.
@@ -131,12 +159,13 @@ impl Running {
         get(self.admin, "/metrics").await
     }
 
-    /// The sum of a metric's samples.
+    /// The sum of a metric's samples, or of those with the labels given.
     pub async fn metric(&self, name: &str) -> Result<f64> {
         let metrics = self.metrics().await?;
         let samples = metrics.lines().filter_map(|line| {
             let (series, value) = line.rsplit_once(' ')?;
-            (series.split('{').next() == Some(name)).then(|| value.parse::<f64>().ok())?
+            let wanted = series == name || series.split('{').next() == Some(name);
+            wanted.then(|| value.parse::<f64>().ok())?
         });
         Ok(samples.sum())
     }

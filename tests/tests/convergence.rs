@@ -13,7 +13,7 @@ use kube::{
 };
 use pipeline_tests::{
     coredns::{CoreDns, Silence},
-    fleet::{Fleet, INGRESS, Member, isolated, maintenance, on_dns},
+    fleet::{Fleet, Member, isolated, maintenance, on_dns},
     outage::Thresholds,
     programs::Profile,
     test_name,
@@ -41,7 +41,7 @@ async fn run_until_settled(fleet: &Fleet) -> Result<()> {
 
     let held = "karmada_cluster_health_agent_lease_holder";
     agent.until_metric(held, |held| held > 0.0).await?;
-    let voted = "karmada_cluster_health_agent_vote";
+    let voted = r#"karmada_cluster_health_agent_vote{vote="healthy"}"#;
     agent.until_metric(voted, |vote| vote > 0.0).await?;
     for (program, name) in [(&remedies, "remedy"), (&ingresses, "ingress")] {
         let metric = |metric| format!("karmada_{name}_controller_{metric}");

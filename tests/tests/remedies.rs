@@ -4,8 +4,10 @@ use anyhow::Result;
 use api::{TRAFFIC_CONTROL, condition::DNS_READY};
 use kube::api::{DeleteParams, Patch, PatchParams};
 use pipeline_tests::{
+    control_plane::{ControlPlane, Options},
+    crds,
     fleet::{Fleet, Member, isolated, maintenance, on_dns},
-    programs::Profile,
+    programs::{Profile, Program, Running},
     test_name,
 };
 use serde_json::json;
@@ -141,5 +143,61 @@ fn a_cluster_deleted_while_blocked_is_neither_blocked_nor_served_any_more() {
         let cause = "TrafficControl set by Remedy maintenance: it names no condition";
         fleet.noted("Cluster", "member1", cause).await?;
         Ok(())
+    });
+}
+
+#[test]
+fn a_controller_outlives_an_outage_of_the_api() {
+    isolated(test_name!(), async || {
+        let mut fleet = Fleet::start(Profile::Debug).await?;
+        fleet.join(Member(1)).await?;
+        let controller = fleet.remedy_controller().await?;
+        fleet
+            .create_remedy("maintenance", maintenance(Member(1)))
+            .await?;
+        fleet.has_actions(Member(1), &[TRAFFIC_CONTROL]).await?;
+        fleet.karmada.stop_api().await?;
+        fleet.karmada.start_api().await?;
+        fleet.delete_remedy("maintenance").await?;
+        fleet.has_actions(Member(1), &[]).await?;
+        controller.stop().await
+    });
+}
+
+#[test]
+fn a_missing_lease_namespace_is_named_once_and_waited_for() {
+    isolated(test_name!(), async || {
+        let karmada = ControlPlane::start(Options::named("karmada")).await?;
+        karmada.install_crds(&crds::karmada()).await?;
+        let kubeconfig = format!("--kubeconfig={}", karmada.kubeconfig_path().display());
+        let controller =
+            Running::start(Program::RemedyController, Profile::Debug, [kubeconfig]).await?;
+        let warning = "namespace karmada-system does not exist; waiting for it";
+        controller.until_output(warning).await?;
+        karmada.namespace("karmada-system").await?;
+        let holder = "karmada_remedy_controller_lease_holder";
+        controller.until_metric(holder, |held| held > 0.0).await?;
+        assert_eq!(controller.output()?.matches(warning).count(), 1);
+        controller.stop().await
+    });
+}
+
+#[test]
+fn a_controller_without_rights_says_which_it_needs_and_is_not_ready() {
+    isolated(test_name!(), async || {
+        let karmada = ControlPlane::start(Options::named("karmada")).await?;
+        karmada.install_crds(&crds::karmada()).await?;
+        let kubeconfig = karmada.kubeconfig_for("nobody", None)?;
+        let flag = format!("--kubeconfig={}", kubeconfig.display());
+        let controller = Running::start_unready(Program::RemedyController, Profile::Debug, [flag])?;
+        controller
+            .until_output(r#"User \"nobody\" cannot list resource \"clusters\""#)
+            .await?;
+        let unready = controller.readiness().await.unwrap_err().to_string();
+        assert!(
+            unready.contains("waiting for: clusters, remedies"),
+            "{unready}"
+        );
+        controller.stop().await
     });
 }

@@ -1,0 +1,172 @@
+use clap::{CommandFactory, Parser};
+
+use super::*;
+
+const REQUIRED: [&str; 3] = ["agent", "--karmada-kubeconfig=k", "--cluster-name=member1"];
+
+fn config(flags: &[&str]) -> Result<Config, String> {
+    let flags = REQUIRED.iter().chain(flags);
+    let args = Args::try_parse_from(flags).map_err(|error| error.to_string())?;
+    Config::try_from(args).map_err(|error| error.to_string())
+}
+
+#[test]
+fn the_flags_are_well_formed() {
+    Args::command().debug_assert();
+}
+
+#[test]
+fn every_flag_can_come_from_the_environment() {
+    for argument in Args::command().get_arguments() {
+        let id = argument.get_id();
+        if ["help", "version"].contains(&id.as_str()) {
+            continue;
+        }
+        let flag = argument.get_long().unwrap();
+        let flag = flag.strip_prefix("karmada-").unwrap_or(flag);
+        let variable = format!("KARMADA_{}", flag.to_uppercase().replace('-', "_"));
+        assert_eq!(argument.get_env().unwrap().to_str(), Some(&*variable));
+    }
+}
+
+#[test]
+fn without_flags_the_times_are_those_of_karmada() {
+    let config = config(&[]).unwrap();
+    let seconds = Duration::from_secs;
+    assert_eq!(config.probe.period, seconds(5));
+    assert_eq!(config.probe.timeout, seconds(2));
+    assert_eq!(
+        config.probe.names,
+        [Name::from_ascii("kubernetes.default").unwrap()]
+    );
+    assert_eq!(config.thresholds.failure, seconds(30));
+    assert_eq!(config.thresholds.success, seconds(30));
+    assert_eq!(config.thresholds.silence, seconds(30));
+    assert_eq!(config.pace.patience, seconds(30));
+    assert!(config.leader_elect);
+    assert!(!config.node.is_empty());
+    assert_eq!(config.ignored, Vec::<&str>::new());
+}
+
+#[test]
+fn a_round_takes_at_most_0_4_of_a_short_period() {
+    let config = config(&["--detect-period=2s"]).unwrap();
+    assert_eq!(config.probe.timeout, Duration::from_millis(800));
+}
+
+#[test]
+fn a_node_is_not_silent_between_two_rounds() {
+    let config = config(&["--detect-period=1m"]).unwrap();
+    assert_eq!(config.thresholds.silence, Duration::from_mins(2));
+}
+
+#[test]
+fn names_and_servers_may_be_repeated_and_listed() {
+    let config = config(&[
+        "--probe-name=a.b",
+        "--probe-name=c.,d",
+        "--nameserver=10.96.0.10",
+        "--nameserver=[fd00::a]:5353",
+    ])
+    .unwrap();
+    let names: Vec<_> = config.probe.names.iter().map(ToString::to_string).collect();
+    assert_eq!(names, ["a.b", "c.", "d"]);
+    let servers = ["10.96.0.10:53", "[fd00::a]:5353"].map(|server| server.parse().unwrap());
+    assert_eq!(config.probe.nameservers, servers);
+}
+
+#[test]
+fn karmadas_argument_list_works() {
+    let config = config(&[
+        "--host-name=",
+        "--bind-address=127.0.0.1",
+        "--healthz-port=8081",
+        "--detectors=*",
+        "--coredns-detect-period=10s",
+        "--coredns-success-threshold=1m0s",
+        "--coredns-failure-threshold=20s",
+        "--coredns-stale-threshold=60s",
+        "--leader-elect=false",
+        "--leader-elect-resource-name=cluster-problem-detector",
+        "--leader-elect-resource-namespace=kube-system",
+    ])
+    .unwrap();
+    assert_eq!(config.listen_address, "127.0.0.1:8081".parse().unwrap());
+    assert_eq!(config.probe.period, Duration::from_secs(10));
+    assert_eq!(config.thresholds.success, Duration::from_mins(1));
+    assert_eq!(config.thresholds.failure, Duration::from_secs(20));
+    assert!(!config.leader_elect);
+    assert!(!config.node.is_empty());
+    let ignored = [
+        "--coredns-stale-threshold",
+        "--leader-elect-resource-name",
+        "--leader-elect-resource-namespace",
+    ];
+    assert_eq!(config.ignored, ignored);
+}
+
+#[test]
+fn detectors_are_switched_as_karmada_does() {
+    let on = [
+        "*",
+        "coredns-detector",
+        "other,*",
+        "coredns-detector,-coredns-detector",
+    ];
+    let off = ["-coredns-detector", "*,-coredns-detector", "other", ""];
+    for detectors in on {
+        assert!(
+            config(&[&format!("--detectors={detectors}")]).is_ok(),
+            "{detectors}"
+        );
+    }
+    for detectors in off {
+        let error = config(&[&format!("--detectors={detectors}")]).unwrap_err();
+        assert!(error.contains("--detectors"), "{error}");
+    }
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    let cases: [(&[&str], &str); 14] = [
+        (&["--detect-period=0s"], "--detect-period"),
+        (&["--detect-period=10ms"], "at least 100ms"),
+        (&["--detect-period=5"], "5s or 1m30s"),
+        (&["--detect-failure-threshold=2days"], "longer than a day"),
+        (&["--probe-timeout=5s"], "shorter than --detect-period"),
+        (
+            &["--probe-timeout=2s", "--detect-period=1s"],
+            "shorter than --detect-period",
+        ),
+        (&["--nameserver=dns.example"], "10.96.0.10:53"),
+        (&["--probe-name="], "kubernetes.default"),
+        (&["--probe-name=."], "kubernetes.default"),
+        (&["--probe-name=a..b"], "kubernetes.default"),
+        (&["--host-name=two words"], "host's name"),
+        (
+            &["--listen-address=127.0.0.1:1", "--healthz-port=2"],
+            "--healthz-port",
+        ),
+        (
+            &["--detect-period=5s", "--coredns-detect-period=5s"],
+            "multiple times",
+        ),
+        (&["--leader-elect=perhaps"], "perhaps"),
+    ];
+    for (flags, expected) in cases {
+        let error = config(flags).unwrap_err();
+        assert!(error.contains(expected), "{flags:?}: {error}");
+    }
+}
+
+#[test]
+fn a_clusters_name_is_a_label_of_at_most_48_characters() {
+    let long = "a".repeat(48);
+    for good in ["member1", "1", "a-b", &long] {
+        assert_eq!(cluster_name(good), Ok(good.to_owned()));
+    }
+    let too_long = "a".repeat(49);
+    for bad in ["", "-a", "a-", "Member", "a.b", "a/b", "ä", &too_long] {
+        assert!(cluster_name(bad).is_err(), "{bad}");
+    }
+}

@@ -1,0 +1,309 @@
+//! What `/etc/resolv.conf` makes of a name: which servers are asked, and for which candidates, as
+//! glibc reads the file (`man 5 resolv.conf`).
+
+use std::io;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV6};
+use std::path::Path;
+
+use hickory_proto::rr::{Name, RecordType};
+use resolv_conf::{Config, ScopedIp};
+
+use super::exchange::Transport;
+
+/// Servers beyond this many are not asked.
+const MOST_SERVERS: usize = 3;
+/// A higher `ndots` counts as this.
+const MOST_DOTS: u32 = 15;
+const PORT: u16 = 53;
+
+/// What the file says, as far as a lookup is concerned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct ResolvConf {
+    pub(super) servers: Vec<SocketAddr>,
+    pub(super) search: Vec<Name>,
+    ndots: usize,
+    /// The types of address asked for.
+    pub(super) families: &'static [RecordType],
+    pub(super) transport: Transport,
+}
+
+impl ResolvConf {
+    /// Reads the file at `path`.
+    pub(super) fn read(path: &Path) -> io::Result<Self> {
+        match std::fs::read(path) {
+            Ok(text) => Ok(Self::parse(&text)),
+            Err(error) => {
+                let what = format!("reading {}: {error}", path.display());
+                Err(io::Error::new(error.kind(), what))
+            }
+        }
+    }
+
+    /// Reads what can be read, line by line.
+    fn parse(text: &[u8]) -> Self {
+        let (config, _unreadable_lines) = Config::parse_with_errors(text);
+        let servers = config.nameservers.iter().take(MOST_SERVERS);
+        Self {
+            servers: servers.filter_map(address).collect(),
+            search: search(&config),
+            ndots: usize::try_from(config.ndots.min(MOST_DOTS)).unwrap_or_default(),
+            families: if config.no_aaaa {
+                &[RecordType::A]
+            } else {
+                &[RecordType::A, RecordType::AAAA]
+            },
+            transport: if config.use_vc {
+                Transport::Tcp
+            } else {
+                Transport::Udp
+            },
+        }
+    }
+
+    /// The absolute names to try for `name`, in order.
+    pub(super) fn candidates(&self, name: &Name) -> Vec<Name> {
+        let mut as_it_is = name.clone();
+        as_it_is.set_fqdn(true);
+        if name.is_fqdn() {
+            return vec![as_it_is];
+        }
+        let dots = name.iter().len().saturating_sub(1);
+        let searched = self
+            .search
+            .iter()
+            // A name that becomes too long is no candidate.
+            .filter_map(|suffix| name.clone().append_domain(suffix).ok());
+        let mut candidates: Vec<_> = searched.collect();
+        let place = if dots >= self.ndots {
+            0
+        } else {
+            candidates.len()
+        };
+        candidates.insert(place, as_it_is);
+        let mut seen = Vec::with_capacity(candidates.len());
+        candidates.retain(|candidate| {
+            let new = !seen.contains(candidate);
+            seen.push(candidate.clone());
+            new
+        });
+        candidates
+    }
+}
+
+/// The last of `search` and `domain` counts; only without either does the host's own domain.
+fn search(config: &Config) -> Vec<Name> {
+    let mut suffixes: Vec<_> = config.get_last_search_or_domain().cloned().collect();
+    if config.get_search().is_none() && config.get_domain().is_none() {
+        suffixes.extend(config.get_system_domain());
+    }
+    suffixes
+        .iter()
+        .filter_map(|suffix| Name::from_ascii(suffix).ok())
+        .collect()
+}
+
+fn address(server: &ScopedIp) -> Option<SocketAddr> {
+    match server {
+        ScopedIp::V4(ip) => Some((*ip, PORT).into()),
+        ScopedIp::V6(ip, None) => Some((*ip, PORT).into()),
+        ScopedIp::V6(ip, Some(interface)) => scoped(*ip, interface),
+    }
+}
+
+/// A link-local server on an interface given by number or name.
+fn scoped(ip: Ipv6Addr, interface: &str) -> Option<SocketAddr> {
+    let scope = interface.parse().ok().or_else(|| {
+        if interface.contains('/') {
+            return None;
+        }
+        let index = Path::new("/sys/class/net").join(interface).join("ifindex");
+        std::fs::read_to_string(index).ok()?.trim().parse().ok()
+    })?;
+    Some(SocketAddrV6::new(ip, PORT, 0, scope).into())
+}
+
+/// Reads a server as a flag gives it: an address, with a port unless it is 53.
+pub(crate) fn nameserver(text: &str) -> Result<SocketAddr, String> {
+    let bare = text.parse::<IpAddr>().map(|ip| SocketAddr::new(ip, PORT));
+    bare.or_else(|_| text.parse())
+        .ok()
+        .filter(|server| server.port() != 0 && !server.ip().is_unspecified())
+        .ok_or_else(|| {
+            "write an IP address, or one with a port, such as 10.96.0.10, 10.96.0.10:53 or [fd00::a]:53"
+                .to_owned()
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const POD: &str = "search shop.svc.cluster.local svc.cluster.local cluster.local\n\
+                       nameserver 10.96.0.10\noptions ndots:5\n";
+
+    fn parse(text: &str) -> ResolvConf {
+        ResolvConf::parse(text.as_bytes())
+    }
+
+    fn candidates(text: &str, name: &str) -> Vec<String> {
+        let text = format!("nameserver 10.96.0.10\n{text}");
+        let names = parse(&text).candidates(&Name::from_ascii(name).unwrap());
+        names.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn a_pods_file_gives_its_server_and_its_search_list() {
+        let conf = parse(POD);
+        assert_eq!(conf.servers, ["10.96.0.10:53".parse().unwrap()]);
+        assert_eq!(conf.search.len(), 3);
+        assert_eq!(conf.ndots, 5);
+        assert_eq!(conf.families, [RecordType::A, RecordType::AAAA]);
+        assert_eq!(conf.transport, Transport::Udp);
+    }
+
+    #[test]
+    fn candidates_follow_from_search_list_and_ndots() {
+        let cases: [(&str, &str, &str, &[&str]); 5] = [
+            (
+                "fewer dots than ndots: the search list first",
+                "search a.local local\noptions ndots:5",
+                "kubernetes.default",
+                &[
+                    "kubernetes.default.a.local.",
+                    "kubernetes.default.local.",
+                    "kubernetes.default.",
+                ],
+            ),
+            (
+                "as many dots as ndots: the name itself first",
+                "search a.local\noptions ndots:1",
+                "kubernetes.default",
+                &["kubernetes.default.", "kubernetes.default.a.local."],
+            ),
+            (
+                "ndots is 1 unless told",
+                "search a.local",
+                "one",
+                &["one.a.local.", "one."],
+            ),
+            (
+                "ndots is at most 15",
+                "search a\noptions ndots:99",
+                "1.2.3.4.5.6.7.8.9.10.11.12.13.14.15.16",
+                &[
+                    "1.2.3.4.5.6.7.8.9.10.11.12.13.14.15.16.",
+                    "1.2.3.4.5.6.7.8.9.10.11.12.13.14.15.16.a.",
+                ],
+            ),
+            (
+                "an absolute name is tried as it is",
+                "search a.local\noptions ndots:5",
+                "kubernetes.default.svc.cluster.local.",
+                &["kubernetes.default.svc.cluster.local."],
+            ),
+        ];
+        for (sentence, text, name, expected) in cases {
+            assert_eq!(candidates(text, name), expected, "{sentence}");
+        }
+    }
+
+    #[test]
+    fn the_search_list_is_read_as_glibc_reads_it() {
+        let cases: [(&str, &str, &str, &[&str]); 4] = [
+            (
+                "the last of search and domain counts",
+                "search a.local\ndomain b.local",
+                "one",
+                &["one.b.local.", "one."],
+            ),
+            (
+                "the root as suffix adds no candidate",
+                "search . a",
+                "one",
+                &["one.", "one.a."],
+            ),
+            (
+                "a suffix twice is one candidate",
+                "search a a A",
+                "one",
+                &["one.a.", "one."],
+            ),
+            (
+                "an empty search list is one, so the host's domain does not count",
+                "search",
+                "one",
+                &["one."],
+            ),
+        ];
+        for (sentence, text, name, expected) in cases {
+            assert_eq!(candidates(text, name), expected, "{sentence}");
+        }
+    }
+
+    #[test]
+    fn a_suffix_that_makes_the_name_too_long_is_left_out() {
+        let long = vec!["x".repeat(60); 4].join(".");
+        assert_eq!(
+            candidates(&format!("search {long} a"), "kubernetes.default"),
+            ["kubernetes.default.", "kubernetes.default.a."]
+        );
+    }
+
+    #[test]
+    fn only_three_servers_are_asked_and_lines_that_cannot_be_read_are_skipped() {
+        let conf = parse(
+            "# made by hand\nnameserver nonsense\nnameserver 10.0.0.1 # first\nnameserver fd00::a\n\
+             unheard-of option\nnameserver fe80::1%7\nnameserver 10.0.0.4\noptions odd ndots:2\n",
+        );
+        let servers: Vec<_> = conf.servers.iter().map(ToString::to_string).collect();
+        assert_eq!(servers, ["10.0.0.1:53", "[fd00::a]:53", "[fe80::1%7]:53"]);
+        assert_eq!(conf.ndots, 2);
+    }
+
+    #[test]
+    fn an_interface_is_found_by_name() {
+        let conf = parse("nameserver fe80::1%lo\n");
+        assert_eq!(conf.servers, ["[fe80::1%1]:53".parse().unwrap()]);
+    }
+
+    #[test]
+    fn options_that_change_how_is_asked_are_kept() {
+        let conf = parse("nameserver 10.0.0.1\noptions use-vc no-aaaa\n");
+        assert_eq!(conf.transport, Transport::Tcp);
+        assert_eq!(conf.families, [RecordType::A]);
+    }
+
+    #[test]
+    fn a_missing_file_is_an_error_and_an_empty_one_names_no_server() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("resolv.conf");
+        let missing = ResolvConf::read(&path).unwrap_err();
+        assert!(missing.to_string().starts_with("reading /"), "{missing}");
+        std::fs::write(&path, "search a.local\n").unwrap();
+        assert_eq!(ResolvConf::read(&path).unwrap().servers, []);
+    }
+
+    #[test]
+    fn a_nameserver_is_an_address_with_or_without_a_port() {
+        let good = [
+            ("10.96.0.10", "10.96.0.10:53"),
+            ("10.96.0.10:5353", "10.96.0.10:5353"),
+            ("fd00::a", "[fd00::a]:53"),
+            ("[fd00::a]:5353", "[fd00::a]:5353"),
+        ];
+        for (text, server) in good {
+            assert_eq!(nameserver(text), Ok(server.parse().unwrap()));
+        }
+        for bad in [
+            "",
+            "dns.example",
+            "10.96.0.10:",
+            "10.96.0.10:0",
+            "10.96.0",
+            "0.0.0.0",
+            "[::]:53",
+        ] {
+            assert!(nameserver(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! The leader's part: writes to the `Cluster` object what the vote comes to.
+
+mod cluster;
+#[cfg(test)]
+mod fake_api;
+
+use std::pin::pin;
+use std::time::Duration;
+
+use futures::StreamExt;
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::api::PatchParams;
+use kube::runtime::watcher::{Config, Event};
+use kube::{Api, Client};
+use rules::report::{Pace, Plan, Reporter, verdict};
+use rules::threshold::Vote;
+use runtime::error::{BoxError, Chain};
+use runtime::lease::Leadership;
+use runtime::watch::{Guarded, events};
+use runtime::write::{WriteError, WriteErrorKind, Writer};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until, timeout};
+use tokio_util::sync::CancellationToken;
+
+use self::cluster::{Change, RawCluster};
+
+/// The longest a read may take.
+const READ_LIMIT: Duration = Duration::from_secs(10);
+/// Before a failed write is tried again: doubled for each failure in a row.
+const FIRST_RETRY: Duration = Duration::from_secs(1);
+const LONGEST_RETRY: Duration = Duration::from_secs(30);
+/// So often in a row another writer may be faster before we put our write off.
+const MOST_CONFLICTS: u32 = 100;
+
+/// What is reported, where, and by whom.
+pub(crate) struct Report {
+    pub(crate) client: Client,
+    /// The name of the `Cluster` object.
+    pub(crate) cluster: String,
+    /// The node this agent votes for.
+    pub(crate) node: String,
+    pub(crate) pace: Pace,
+    pub(crate) votes: watch::Receiver<Option<Vote>>,
+    pub(crate) leadership: Leadership,
+    pub(crate) writer: Writer,
+}
+
+impl Report {
+    /// Reports while leading, until the program stops.
+    pub(crate) async fn run(self, stopping: CancellationToken) -> Result<(), BoxError> {
+        loop {
+            tokio::select! {
+                () = stopping.cancelled() => return Ok(()),
+                () = self.leadership.acquired() => {}
+            }
+            tokio::select! {
+                () = stopping.cancelled() => return Ok(()),
+                () = self.leadership.lost() => {}
+                () = Leader::new(&self).lead() => {}
+            }
+        }
+    }
+}
+
+/// What one leader knows.
+struct Leader<'a> {
+    report: &'a Report,
+    clusters: Api<RawCluster>,
+    votes: watch::Receiver<Option<Vote>>,
+    reporter: Reporter,
+    /// The object, if it is known to exist and to stay.
+    cluster: Option<RawCluster>,
+    /// Whether the list under way has shown it.
+    listed: bool,
+    /// Whether we have said that it is not there.
+    told_absent: bool,
+    /// Refused writes in a row for which something had stood in the way.
+    conflicts: u32,
+    /// Other failed writes in a row.
+    failures: u32,
+    retry: Option<Instant>,
+}
+
+impl<'a> Leader<'a> {
+    fn new(report: &'a Report) -> Self {
+        Self {
+            report,
+            clusters: Api::all(report.client.clone()),
+            votes: report.votes.clone(),
+            reporter: Reporter::new(report.pace, Instant::now().into_std()),
+            cluster: None,
+            listed: false,
+            told_absent: false,
+            conflicts: 0,
+            failures: 0,
+            retry: None,
+        }
+    }
+
+    /// Watches, decides and writes; never ends.
+    async fn lead(mut self) {
+        let own = Config::default().fields(&format!("metadata.name={}", self.report.cluster));
+        let watched: Api<Guarded<RawCluster>> = Api::all(self.report.client.clone());
+        let mut events = pin!(events(watched, own));
+        loop {
+            let wake = self.act().await;
+            tokio::select! {
+                Some(event) = events.next() => self.observe(event),
+                Ok(()) = self.votes.changed() => {}
+                () = sleep_until(wake.unwrap_or_else(Instant::now)), if wake.is_some() => {}
+            }
+        }
+    }
+
+    fn observe(&mut self, event: Event<Guarded<RawCluster>>) {
+        match event {
+            Event::Init => self.listed = false,
+            Event::InitApply(object) | Event::Apply(object) => {
+                self.listed = true;
+                match object {
+                    Guarded::Good(cluster) => self.see(Some(cluster)),
+                    Guarded::Bad { error, .. } => {
+                        tracing::warn!(
+                            error,
+                            "Unreadable Cluster object, keeping its last good version"
+                        );
+                    }
+                }
+            }
+            Event::InitDone if self.listed => {}
+            Event::InitDone | Event::Delete(_) => self.see(None),
+        }
+    }
+
+    fn see(&mut self, cluster: Option<RawCluster>) {
+        self.cluster = cluster.filter(|cluster| !cluster.is_going());
+        let absent = self.cluster.is_none();
+        if absent != std::mem::replace(&mut self.told_absent, absent) {
+            let cluster = &self.report.cluster;
+            if absent {
+                tracing::warn!(
+                    cluster,
+                    "The Cluster object does not exist or is being deleted, waiting for it"
+                );
+            } else {
+                tracing::info!(cluster, "The Cluster object is there now");
+            }
+        }
+    }
+
+    /// Does what is to do now; returns when to look again if nothing happens before that.
+    async fn act(&mut self) -> Option<Instant> {
+        loop {
+            if let Some(retry) = self.retry.filter(|retry| Instant::now() < *retry) {
+                return Some(retry);
+            }
+            let conditions = self.cluster.as_ref()?.ours();
+            let vote = *self.votes.borrow_and_update();
+            let verdict = verdict(&self.report.node, vote, &conditions);
+            let now = Instant::now().into_std();
+            let plan = self
+                .reporter
+                .plan(verdict.as_ref(), &conditions, now, Timestamp::now());
+            let writes = match plan {
+                Plan::Unchanged => return None,
+                Plan::Wait(until) => return Some(Instant::from_std(until)),
+                Plan::Write(writes) => writes,
+            };
+            match self.write_all(&writes).await {
+                Ok(()) => (self.failures, self.retry) = (0, None),
+                Err(error) => self.put_off(&error),
+            }
+        }
+    }
+
+    /// Writes `conditions` one after the other. Stops without error when the object turns out to be
+    /// another one than was thought, for then the decision must be made anew.
+    async fn write_all(&mut self, conditions: &[Condition]) -> Result<(), WriteError> {
+        for condition in conditions {
+            let Some(cluster) = &self.cluster else {
+                return Ok(());
+            };
+            let change = change(cluster, condition)?;
+            let (parameters, patch) = (PatchParams::default(), change.to_patch());
+            let call = self
+                .clusters
+                .patch_status(&self.report.cluster, &parameters, &patch);
+            match self.report.writer.write("conditions", call).await {
+                Ok(cluster) => {
+                    self.conflicts = 0;
+                    tell(condition);
+                    self.reporter
+                        .wrote(&condition.type_, Instant::now().into_std());
+                    self.see(Some(cluster));
+                }
+                Err(error) => {
+                    self.read_again(error, condition, &change).await?;
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the object again after a refused write. When nothing stood in the way of the `refused`
+    /// change, the error is the API server's last word on it.
+    async fn read_again(
+        &mut self,
+        error: WriteError,
+        condition: &Condition,
+        refused: &Change,
+    ) -> Result<(), WriteError> {
+        if error.kind() == WriteErrorKind::Transient {
+            return Err(error);
+        }
+        let read = timeout(READ_LIMIT, self.clusters.get_opt(&self.report.cluster)).await;
+        let Ok(Ok(cluster)) = read else {
+            return Err(error);
+        };
+        self.see(cluster);
+        let in_the_way = match &self.cluster {
+            Some(cluster) => change(cluster, condition)? != *refused,
+            None => true,
+        };
+        self.conflicts += 1;
+        if in_the_way && self.conflicts < MOST_CONFLICTS {
+            return Ok(());
+        }
+        self.conflicts = 0;
+        Err(error)
+    }
+
+    fn put_off(&mut self, error: &WriteError) {
+        let delay = (FIRST_RETRY * 2_u32.saturating_pow(self.failures)).min(LONGEST_RETRY);
+        self.failures = self.failures.saturating_add(1).min(16);
+        self.retry = Some(Instant::now() + delay);
+        let shown = Chain(error);
+        match (error, error.kind()) {
+            (WriteError::NotLeading, _) => tracing::debug!("No longer leading, nothing written"),
+            (_, WriteErrorKind::Invalid) => {
+                tracing::error!(error = %shown, ?delay, "The API server refuses a condition");
+            }
+            _ => tracing::warn!(error = %shown, ?delay, "Could not write a condition, will retry"),
+        }
+    }
+}
+
+fn change(cluster: &RawCluster, condition: &Condition) -> Result<Change, WriteError> {
+    let change = cluster.change_to(condition);
+    change.map_err(|error| kube::Error::SerdeError(error).into())
+}
+
+fn tell(condition: &Condition) {
+    let Condition {
+        type_,
+        status,
+        reason,
+        message,
+        ..
+    } = condition;
+    tracing::info!(
+        condition = type_,
+        status,
+        reason,
+        message,
+        "Condition written"
+    );
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,137 @@
+//! Makes this node's vote from the probe's rounds, in the moment it changes.
+
+use rules::threshold::{Round, Threshold, Vote};
+use runtime::error::BoxError;
+use tokio::sync::{mpsc, watch};
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+use crate::metrics::VoteMetrics;
+
+/// Keeps `votes` at what `threshold` makes of `rounds`, until the program stops.
+pub(crate) async fn run(
+    mut threshold: Threshold,
+    mut rounds: mpsc::Receiver<Round>,
+    votes: watch::Sender<Option<Vote>>,
+    metrics: VoteMetrics,
+    stopping: CancellationToken,
+) -> Result<(), BoxError> {
+    loop {
+        let change = threshold.next_change().map(Instant::from_std);
+        tokio::select! {
+            biased;
+            () = stopping.cancelled() => return Ok(()),
+            Some(round) = rounds.recv() => threshold.observe(&round),
+            () = sleep_until(change.unwrap_or_else(Instant::now)), if change.is_some() => {
+                threshold.advance(Instant::now().into_std());
+            }
+        }
+        let vote = threshold.vote();
+        if votes.send_if_modified(|before| std::mem::replace(before, vote) != vote) {
+            metrics.set(vote);
+            match vote {
+                None => tracing::warn!("This node has no vote"),
+                Some(Vote::FirstSuccess) => tracing::info!("This node's first answer is good"),
+                Some(Vote::Healthy) => tracing::info!("This node votes healthy"),
+                Some(Vote::Unhealthy(failure)) => {
+                    tracing::warn!(%failure, "This node votes unhealthy");
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use prometheus_client::registry::Registry;
+    use rules::observation::{Failure, FailureClass, Observation};
+    use rules::threshold::Thresholds;
+
+    use super::*;
+
+    const PERIOD: Duration = Duration::from_secs(5);
+    const THRESHOLD: Duration = Duration::from_secs(12);
+
+    /// A vote that is being kept.
+    struct Kept {
+        rounds: mpsc::Sender<Round>,
+        votes: watch::Receiver<Option<Vote>>,
+        metrics: Registry,
+    }
+
+    impl Kept {
+        fn start() -> Self {
+            let (rounds, finished) = mpsc::channel(1);
+            let (changed, votes) = watch::channel(None);
+            let mut metrics = Registry::default();
+            let threshold = Threshold::new(Thresholds {
+                failure: THRESHOLD,
+                success: THRESHOLD,
+                silence: 2 * THRESHOLD,
+            });
+            let labels = VoteMetrics::register(&mut metrics);
+            let stopping = CancellationToken::new();
+            tokio::spawn(run(threshold, finished, changed, labels, stopping));
+            Self {
+                rounds,
+                votes,
+                metrics,
+            }
+        }
+
+        async fn round(&self, observation: Observation) {
+            let now = Instant::now().into_std();
+            let round = Round {
+                scheduled: now,
+                finished: now,
+                observation,
+            };
+            self.rounds.send(round).await.unwrap();
+        }
+
+        async fn next(&mut self) -> Option<Vote> {
+            self.votes.changed().await.unwrap();
+            *self.votes.borrow_and_update()
+        }
+
+        fn shows(&self, line: &str) -> bool {
+            let mut text = String::new();
+            prometheus_client::encoding::text::encode(&mut text, &self.metrics).unwrap();
+            text.lines().any(|shown| shown == line)
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_vote_turns_by_the_clock_and_not_by_the_next_round() {
+        let failure = Failure {
+            class: FailureClass::Refused,
+            server: "10.96.0.10:53".parse().unwrap(),
+        };
+        let mut kept = Kept::start();
+        let begun = Instant::now();
+        for _ in 0..3 {
+            kept.round(Observation::Failed(failure)).await;
+            tokio::time::sleep(PERIOD).await;
+        }
+        // The third round began after 10 s; the fourth would after 15 s.
+        assert!(begun.elapsed() > THRESHOLD);
+        assert_eq!(kept.next().await, Some(Vote::Unhealthy(failure)));
+        assert!(kept.shows("vote{vote=\"unhealthy\"} 1"));
+        assert!(kept.shows("vote{vote=\"healthy\"} 0"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_first_success_is_told_at_once_then_the_settled_vote_then_silence() {
+        let mut kept = Kept::start();
+        let begun = Instant::now();
+        kept.round(Observation::Resolved).await;
+        assert_eq!(kept.next().await, Some(Vote::FirstSuccess));
+        assert_eq!(begun.elapsed(), Duration::ZERO);
+        assert_eq!(kept.next().await, Some(Vote::Healthy));
+        assert_eq!(begun.elapsed(), THRESHOLD);
+        assert_eq!(kept.next().await, None);
+        assert_eq!(begun.elapsed(), 2 * THRESHOLD);
+    }
+}

@@ -1,0 +1,292 @@
+//! The built program, started as users start it: with good flags and with bad ones.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::{Output, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, Lines};
+use tokio::net::TcpStream;
+use tokio::process::{Child, ChildStderr, Command};
+use tokio::time::timeout;
+
+/// Ample for what a program does at once, on a busy machine.
+const AMPLE: Duration = Duration::from_mins(1);
+
+/// A kubeconfig with one context, of a server that nobody listens for.
+const KUBECONFIG: &str = r#"
+apiVersion: v1
+kind: Config
+clusters: [{ name: karmada, cluster: { server: "http://127.0.0.1:1" } }]
+users: [{ name: agent, user: {} }]
+contexts: [{ name: karmada, context: { cluster: karmada, user: agent } }]
+current-context: karmada
+"#;
+
+struct Place {
+    folder: TempDir,
+}
+
+impl Place {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("kubeconfig"), KUBECONFIG).unwrap();
+        std::fs::write(folder.path().join("nonsense"), "not: [a kubeconfig").unwrap();
+        Self { folder }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// The program with these flags, `{}` standing for the folder of this place. It is told to ask
+    /// a port on which nobody listens.
+    fn command(&self, flags: &[&str]) -> Command {
+        let folder = self.folder.path().to_str().unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cluster-health-agent"));
+        command
+            .args(flags.iter().map(|flag| flag.replace("{}", folder)))
+            .env_clear()
+            .env("KARMADA_NAMESERVER", "127.0.0.1:1")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true);
+        command
+    }
+
+    async fn output(&self, flags: &[&str]) -> Output {
+        output(self.command(flags)).await
+    }
+}
+
+async fn output(mut command: Command) -> Output {
+    timeout(AMPLE, command.output()).await.unwrap().unwrap()
+}
+
+const KUBECONFIG_FLAG: &str = "--karmada-kubeconfig={}/kubeconfig";
+const CLUSTER_FLAG: &str = "--cluster-name=member1";
+
+/// Asserts that the program ended with code 2 and one line that holds `expected`.
+fn assert_refused(output: &Output, expected: &str) {
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{stderr}");
+    assert_eq!(stderr.lines().count(), 1, "{stderr}");
+    assert!(
+        stderr.starts_with("error: ") && stderr.ends_with('\n'),
+        "{stderr}"
+    );
+    assert!(stderr.contains(expected), "{expected}: {stderr}");
+}
+
+#[tokio::test]
+async fn bad_values_end_the_program_at_once_with_one_line_and_code_2() {
+    let place = Place::new();
+    let cases: [(&[&str], &str); 14] = [
+        (&["--detect-period=0s"], "must be longer than 0s"),
+        (&["--detect-period=5 apples"], "--detect-period"),
+        (&["--detect-period=1ms"], "at least 100ms"),
+        (
+            &["--probe-timeout=5s"],
+            "--probe-timeout 5s must be shorter than --detect-period 5s",
+        ),
+        (
+            &["--probe-timeout=7s", "--detect-period=6s"],
+            "--probe-timeout",
+        ),
+        (
+            &["--detect-failure-threshold=0s"],
+            "--detect-failure-threshold",
+        ),
+        (&["--nameserver=dns.example"], "dns.example"),
+        (&["--nameserver=10.96.0.10:66000"], "10.96.0.10:66000"),
+        (&["--probe-name=a..b"], "a..b"),
+        (&["--karmada-context=elsewhere"], "elsewhere"),
+        (&["--detectors=-coredns-detector"], "--detectors"),
+        (&["--listen-address=nowhere"], "--listen-address"),
+        (&["--healthz-port=99999"], "--healthz-port"),
+        (&["--unheard-of"], "--unheard-of"),
+    ];
+    for (flags, expected) in cases {
+        let flags = [&[KUBECONFIG_FLAG, CLUSTER_FLAG], flags].concat();
+        assert_refused(&place.output(&flags).await, expected);
+    }
+}
+
+#[tokio::test]
+async fn a_kubeconfig_that_cannot_be_used_is_named() {
+    let place = Place::new();
+    for name in ["missing", "nonsense"] {
+        let flag = format!("--karmada-kubeconfig={}", place.path(name).display());
+        let output = place.output(&[CLUSTER_FLAG, &flag]).await;
+        assert_refused(&output, place.path(name).to_str().unwrap());
+    }
+}
+
+#[tokio::test]
+async fn what_is_required_is_named() {
+    let place = Place::new();
+    assert_refused(&place.output(&[CLUSTER_FLAG]).await, "--karmada-kubeconfig");
+    assert_refused(&place.output(&[KUBECONFIG_FLAG]).await, "--cluster-name");
+    let bad_name = place
+        .output(&[KUBECONFIG_FLAG, "--cluster-name=Member_1"])
+        .await;
+    assert_refused(&bad_name, "a cluster's name");
+}
+
+#[tokio::test]
+async fn bad_values_from_the_environment_are_refused_too() {
+    let place = Place::new();
+    let mut command = place.command(&[KUBECONFIG_FLAG, CLUSTER_FLAG]);
+    command.env("KARMADA_DETECT_PERIOD", "0s");
+    assert_refused(&output(command).await, "must be longer than 0s");
+    let mut command = place.command(&[KUBECONFIG_FLAG, CLUSTER_FLAG]);
+    command.env("KARMADA_NAMESERVER", "10.96.0.10,nonsense");
+    assert_refused(&output(command).await, "nonsense");
+}
+
+#[tokio::test]
+async fn an_address_that_is_taken_is_named() {
+    let place = Place::new();
+    let taken = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = taken.local_addr().unwrap();
+    let flag = format!("--listen-address={address}");
+    // Log lines may come before it: the program has started by then.
+    let output = place.output(&[KUBECONFIG_FLAG, CLUSTER_FLAG, &flag]).await;
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{stderr}");
+    assert!(
+        stderr
+            .lines()
+            .last()
+            .unwrap()
+            .contains(&address.to_string()),
+        "{stderr}"
+    );
+}
+
+/// A program that has started.
+struct Running {
+    child: Child,
+    log: Lines<BufReader<ChildStderr>>,
+    address: SocketAddr,
+}
+
+impl Running {
+    async fn start(mut command: Command) -> Self {
+        let mut child = command.arg("--log-format=json").spawn().unwrap();
+        let mut log = BufReader::new(child.stderr.take().unwrap()).lines();
+        let started = next_line(&mut log, "Started").await;
+        let address = started["fields"]["address"]
+            .as_str()
+            .unwrap()
+            .parse()
+            .unwrap();
+        Self {
+            child,
+            log,
+            address,
+        }
+    }
+
+    async fn get(&self, path: &str) -> String {
+        let mut stream = TcpStream::connect(self.address).await.unwrap();
+        let request = format!("GET {path} HTTP/1.1\r\nHost: agent\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        let read = stream.read_to_string(&mut answer);
+        timeout(AMPLE, read).await.unwrap().unwrap();
+        answer
+    }
+
+    async fn signal(mut self, signal: Signal) -> Option<i32> {
+        let id = i32::try_from(self.child.id().unwrap()).unwrap();
+        kill_process(Pid::from_raw(id).unwrap(), signal).unwrap();
+        timeout(AMPLE, self.child.wait())
+            .await
+            .unwrap()
+            .unwrap()
+            .code()
+    }
+}
+
+/// Waits for the log line with this message.
+async fn next_line(log: &mut Lines<BufReader<ChildStderr>>, message: &str) -> Value {
+    loop {
+        let line = timeout(AMPLE, log.next_line())
+            .await
+            .unwrap()
+            .unwrap()
+            .unwrap();
+        let line: Value = serde_json::from_str(&line).unwrap();
+        if line["fields"]["message"] == message {
+            return line;
+        }
+    }
+}
+
+#[tokio::test]
+async fn karmadas_argument_list_starts_the_program_and_sigterm_ends_it() {
+    let place = Place::new();
+    let mut running = Running::start(place.command(&[
+        "--host-kubeconfig={}/kubeconfig",
+        "--host-context=karmada",
+        CLUSTER_FLAG,
+        "--host-name=node1",
+        "--bind-address=127.0.0.1",
+        "--healthz-port=0",
+        "--detectors=*",
+        "--coredns-detect-period=5s",
+        "--coredns-success-threshold=30s",
+        "--coredns-failure-threshold=30s",
+        "--coredns-stale-threshold=60s",
+        "--leader-elect=true",
+        "--leader-elect-lease-duration=15s",
+        "--leader-elect-renew-deadline=10s",
+        "--leader-elect-retry-period=2s",
+        "--leader-elect-resource-lock=leases",
+        "--leader-elect-resource-name=cluster-problem-detector",
+        "--leader-elect-resource-namespace=kube-system",
+    ]))
+    .await;
+    for path in ["/healthz", "/livez"] {
+        assert!(running.get(path).await.starts_with("HTTP/1.1 200 "));
+    }
+    let told = next_line(&mut running.log, "Names do not resolve").await;
+    let failure = told["fields"]["failure"].as_str().unwrap();
+    assert_eq!(failure, "unreachable from 127.0.0.1:1");
+    assert_eq!(running.signal(Signal::TERM).await, Some(0));
+}
+
+#[tokio::test]
+async fn the_first_round_makes_the_program_ready_and_is_counted() {
+    let place = Place::new();
+    let flags = [
+        KUBECONFIG_FLAG,
+        CLUSTER_FLAG,
+        "--listen-address=127.0.0.1:0",
+    ];
+    let mut running = Running::start(place.command(&flags)).await;
+    next_line(&mut running.log, "Names do not resolve").await;
+    // The gate opens right after that line is written.
+    let ready = async {
+        while !running.get("/readyz").await.starts_with("HTTP/1.1 200 ") {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(AMPLE, ready).await.unwrap();
+    let metrics = running.get("/metrics").await;
+    for line in [
+        "karmada_cluster_health_agent_probe_rounds_total{result=\"unreachable\"} 1",
+        "karmada_cluster_health_agent_probe_round_duration_seconds_count 1",
+        "karmada_cluster_health_agent_vote{vote=\"healthy\"} 0",
+        "karmada_cluster_health_agent_lease_holder 0",
+    ] {
+        assert!(metrics.contains(line), "{line}: {metrics}");
+    }
+    assert_eq!(running.signal(Signal::INT).await, Some(0));
+}

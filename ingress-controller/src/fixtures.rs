@@ -1,0 +1,94 @@
+//! Objects of the Karmada API for tests, all in namespace `ns`.
+
+use api::{Cluster, Key, MultiClusterIngress, ResourceBinding, execution_namespace};
+use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::api::networking::v1::IngressClass;
+use kube::Resource;
+use kube::runtime::watcher::Event;
+use runtime::watch::Guarded;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+pub(crate) const CONTROLLER: &str = "karmada-rs.io/ingress-controller";
+
+pub(crate) fn object<K: DeserializeOwned>(value: Value) -> K {
+    serde_json::from_value(value).expect("a readable object")
+}
+
+pub(crate) fn key(name: &str) -> Key {
+    Key::new("ns", name)
+}
+
+/// An ingress of class `ours` with one path for each of `services`.
+pub(crate) fn ingress(name: &str, services: &[&str]) -> MultiClusterIngress {
+    let path = |service: &&str| {
+        let backend = json!({ "service": { "name": service, "port": { "number": 80 } } });
+        json!({ "pathType": "Prefix", "path": "/", "backend": backend })
+    };
+    let paths: Vec<Value> = services.iter().map(path).collect();
+    let rules = [json!({ "http": { "paths": paths } })];
+    object(json!({
+        "metadata": { "name": name, "namespace": "ns", "uid": name, "resourceVersion": "5" },
+        "spec": { "ingressClassName": "ours", "rules": rules },
+    }))
+}
+
+pub(crate) fn class(name: &str, controller: &str) -> IngressClass {
+    object(json!({ "metadata": { "name": name }, "spec": { "controller": controller } }))
+}
+
+pub(crate) fn cluster(name: &str, actions: &[&str]) -> Cluster {
+    object(json!({
+        "metadata": { "name": name },
+        "spec": {},
+        "status": { "remedyActions": actions },
+    }))
+}
+
+pub(crate) fn binding(service: &str, clusters: &[&str]) -> ResourceBinding {
+    let clusters = clusters.iter().map(|cluster| json!({ "name": cluster }));
+    let resource = json!({ "apiVersion": "v1", "kind": "Service", "name": service });
+    object(json!({
+        "metadata": { "name": format!("{service}-service"), "namespace": "ns" },
+        "spec": { "resource": resource, "clusters": clusters.collect::<Vec<_>>() },
+    }))
+}
+
+pub(crate) fn template(service: &str, port: u16) -> Service {
+    object(json!({
+        "metadata": { "name": service, "namespace": "ns" },
+        "spec": { "ports": [{ "port": port }] },
+    }))
+}
+
+pub(crate) fn slice(service: &str, cluster: &str, address: &str) -> EndpointSlice {
+    let labels = json!({ "kubernetes.io/service-name": format!("derived-{service}") });
+    let annotations = json!({ "work.karmada.io/namespace": execution_namespace(cluster) });
+    object(json!({
+        "metadata": {
+            "name": format!("{cluster}-{service}"),
+            "namespace": "ns",
+            "labels": labels,
+            "annotations": annotations,
+        },
+        "addressType": "IPv4",
+        "endpoints": [{ "addresses": [address] }],
+    }))
+}
+
+pub(crate) fn applied<K>(object: K) -> Event<Guarded<K>> {
+    Event::Apply(Guarded::Good(object))
+}
+
+pub(crate) fn deleted<K>(object: K) -> Event<Guarded<K>> {
+    Event::Delete(Guarded::Good(object))
+}
+
+/// The event of an object with the metadata of `object` that cannot be read.
+pub(crate) fn unreadable<K: Resource>(object: &K) -> Event<Guarded<K>> {
+    Event::Apply(Guarded::Bad {
+        metadata: Box::new(object.meta().clone()),
+        error: "it is of another shape".to_owned(),
+    })
+}

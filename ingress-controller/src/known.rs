@@ -1,0 +1,199 @@
+//! What is known of the Karmada API, looked up by name and from either side.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use api::{Cluster, Key, MultiClusterIngress, ResourceBinding};
+use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::api::networking::v1::IngressClass;
+use kube::Resource;
+use rules::index::Index;
+use rules::ingress::{Facts, Seen, binding_name, service_locations, services, slice_service};
+use runtime::cache::Cache;
+
+#[derive(Debug, Default)]
+pub(crate) struct Known {
+    pub(crate) ingresses: Cache<MultiClusterIngress>,
+    pub(crate) classes: Cache<IngressClass>,
+    pub(crate) clusters: Cache<Cluster>,
+    pub(crate) bindings: Cache<ResourceBinding>,
+    /// None: not watched, for want of a load balancer that needs them.
+    pub(crate) backends: Option<Backends>,
+    /// Ingresses and the Services they name.
+    by_service: Index<Key, Key>,
+    /// Ingresses and the clusters their Services run in.
+    by_cluster: Index<Key, String>,
+    /// Ingresses and the class they name, if any.
+    by_class: Index<Key, Option<String>>,
+}
+
+/// What a load balancer needs to reach backends.
+#[derive(Debug, Default)]
+pub(crate) struct Backends {
+    pub(crate) templates: Cache<Service>,
+    pub(crate) slices: Cache<EndpointSlice>,
+    /// Slices and the Service each was collected for.
+    by_service: Index<Key, Key>,
+}
+
+impl Known {
+    pub(crate) fn new(backends: Option<Backends>) -> Self {
+        Self {
+            backends,
+            ..Self::default()
+        }
+    }
+
+    /// What is known of the ingress `key`.
+    pub(crate) fn ingress(&self, key: &Key) -> Seen<&Arc<MultiClusterIngress>> {
+        seen(&self.ingresses, key)
+    }
+
+    /// Every ingress, read or not.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Key> {
+        let read = self.ingresses.iter().map(|(key, _)| key);
+        read.chain(self.ingresses.unread())
+    }
+
+    /// The ingresses that name the Service `service`.
+    pub(crate) fn naming(&self, service: &Key) -> Vec<Key> {
+        self.by_service.sources(service).cloned().collect()
+    }
+
+    /// The ingresses with a Service in `cluster`.
+    pub(crate) fn located_in(&self, cluster: &str) -> Vec<Key> {
+        let ingresses = self.by_cluster.sources(&cluster.to_owned()).cloned();
+        ingresses.collect()
+    }
+
+    /// The ingresses that `class` may decide about: those that name it, and those that name none.
+    pub(crate) fn of_class(&self, class: &str) -> Vec<Key> {
+        let class = Some(class.to_owned());
+        let classless = self.by_class.sources(&None);
+        self.by_class
+            .sources(&class)
+            .chain(classless)
+            .cloned()
+            .collect()
+    }
+
+    /// Finds the ingress `key` by what it names from now on.
+    pub(crate) fn index_ingress(&mut self, key: &Key) {
+        let found = self.ingresses.get(key).map(Arc::clone);
+        let spec = found.as_ref().map(|ingress| &ingress.spec.ingress);
+        let class = spec.map(|spec| spec.ingress_class_name.clone());
+        let named = spec.map(services).unwrap_or_default();
+        let named = named.into_iter().map(|name| Key::new(&key.namespace, name));
+        self.by_class.replace(key, class.into_iter().collect());
+        self.by_service.replace(key, named.collect());
+        self.index_clusters(key);
+    }
+
+    /// Finds the ingresses that name the Service `service` by where that runs from now on.
+    pub(crate) fn index_service(&mut self, service: &Key) {
+        for ingress in self.naming(service) {
+            self.index_clusters(&ingress);
+        }
+    }
+
+    fn index_clusters(&mut self, key: &Key) {
+        let clusters = self.ingresses.get(key).map(|ingress| {
+            let status = ingress.status.as_ref();
+            let previous = status.and_then(|status| status.service_locations.as_deref());
+            let spec = &ingress.spec.ingress;
+            service_locations(&key.namespace, spec, previous.unwrap_or_default(), self)
+        });
+        let clusters: BTreeSet<String> = clusters
+            .into_iter()
+            .flatten()
+            .flat_map(|location| location.clusters.unwrap_or_default())
+            .collect();
+        self.by_cluster.replace(key, clusters);
+    }
+
+    /// How many objects of all kinds could never be read.
+    pub(crate) fn count_unread(&self) -> usize {
+        self.unread().iter().map(|(_, count)| count).sum()
+    }
+
+    /// How many objects of each kind could never be read.
+    pub(crate) fn unread(&self) -> Vec<(&'static str, usize)> {
+        let mut unread = vec![
+            ("MultiClusterIngress", self.ingresses.unread().len()),
+            ("IngressClass", self.classes.unread().len()),
+            ("Cluster", self.clusters.unread().len()),
+            ("ResourceBinding", self.bindings.unread().len()),
+        ];
+        if let Some(backends) = &self.backends {
+            unread.push(("Service", backends.templates.unread().len()));
+            unread.push(("EndpointSlice", backends.slices.unread().len()));
+        }
+        unread
+    }
+}
+
+impl Backends {
+    /// Finds the slice `key` by the Service it was collected for from now on.
+    pub(crate) fn index_slice(&mut self, key: &Key) {
+        let service = self.slices.get(key).and_then(|slice| slice_service(slice));
+        let service = service.map(|service| Key::new(&key.namespace, service));
+        self.by_service.replace(key, service.into_iter().collect());
+    }
+}
+
+impl Facts for Known {
+    fn classes(&self) -> impl Iterator<Item = Seen<&IngressClass>> {
+        let read = self.classes.iter().map(|(_, class)| Seen::Here(&**class));
+        read.chain(self.classes.unread().iter().map(|_| Seen::Unread))
+    }
+
+    fn class(&self, name: &str) -> Seen<&IngressClass> {
+        seen(&self.classes, &Key::cluster_scoped(name)).map(AsRef::as_ref)
+    }
+
+    fn cluster(&self, name: &str) -> Seen<&Cluster> {
+        seen(&self.clusters, &Key::cluster_scoped(name)).map(AsRef::as_ref)
+    }
+
+    fn binding(&self, namespace: &str, service: &str) -> Seen<&ResourceBinding> {
+        let key = Key::new(namespace, binding_name(service));
+        seen(&self.bindings, &key).map(AsRef::as_ref)
+    }
+
+    fn template(&self, namespace: &str, service: &str) -> Seen<&Service> {
+        match &self.backends {
+            Some(backends) => {
+                seen(&backends.templates, &Key::new(namespace, service)).map(AsRef::as_ref)
+            }
+            None => Seen::Unread,
+        }
+    }
+
+    fn slices(&self, namespace: &str, service: &str) -> Vec<Arc<EndpointSlice>> {
+        let Some(backends) = &self.backends else {
+            return Vec::new();
+        };
+        let service = Key::new(namespace, service);
+        let keys = backends.by_service.sources(&service);
+        keys.filter_map(|key| backends.slices.get(key))
+            .cloned()
+            .collect()
+    }
+
+    fn unread_slices(&self, namespace: &str) -> BTreeSet<String> {
+        let unread = self.backends.iter().flat_map(|b| b.slices.unread());
+        unread
+            .filter(|key| key.namespace == namespace)
+            .map(|key| key.name.clone())
+            .collect()
+    }
+}
+
+fn seen<'a, K: Resource>(cache: &'a Cache<K>, key: &Key) -> Seen<&'a Arc<K>> {
+    match cache.get(key) {
+        Some(object) => Seen::Here(object),
+        None if cache.unread().contains(key) => Seen::Unread,
+        None => Seen::Absent,
+    }
+}

@@ -1,0 +1,265 @@
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+use rules::ingress::{Facts, service_locations};
+use serde_json::json;
+
+use super::*;
+use crate::fixtures::{
+    applied, binding, class, cluster, deleted, ingress, key, object, slice, template, unreadable,
+};
+
+/// `a` names Service s in m1 and m2; `b` names t in m2; `c` names neither.
+fn known() -> Known {
+    let mut known = Known::new(Some(Backends::default()));
+    known.observe_ingress(applied(ingress("a", &["s"])));
+    known.observe_ingress(applied(ingress("b", &["t"])));
+    known.observe_ingress(applied(ingress("c", &["u"])));
+    known.observe_binding(applied(binding("s", &["m1", "m2"])));
+    known.observe_binding(applied(binding("t", &["m2"])));
+    for name in ["m1", "m2", "m3"] {
+        known.observe_cluster(applied(cluster(name, &[])));
+    }
+    known
+}
+
+#[track_caller]
+fn assert_woken(woken: Vec<Key>, expected: &[&str]) {
+    let woken: BTreeSet<Key> = woken.into_iter().collect();
+    assert_eq!(woken, expected.iter().map(|name| key(name)).collect());
+}
+
+#[test]
+fn a_cluster_that_flips_wakes_the_ingresses_located_there_and_no_other() {
+    let mut known = known();
+    let blocked = |name| applied(cluster(name, &["TrafficControl"]));
+    assert_woken(known.observe_cluster(blocked("m1")), &["a"]);
+    assert_woken(known.observe_cluster(blocked("m2")), &["a", "b"]);
+    assert_woken(known.observe_cluster(blocked("m3")), &[]);
+    assert_woken(
+        known.observe_cluster(deleted(cluster("m2", &[]))),
+        &["a", "b"],
+    );
+}
+
+#[test]
+fn a_cluster_that_changes_otherwise_wakes_nobody() {
+    let mut known = known();
+    let mut beat = cluster("m1", &["Cordon"]);
+    beat.metadata.resource_version = Some("9".to_owned());
+    assert_woken(known.observe_cluster(applied(beat)), &[]);
+}
+
+#[test]
+fn a_cluster_is_looked_up_by_where_services_are_now() {
+    let mut known = known();
+    assert_woken(
+        known.observe_binding(applied(binding("s", &["m3"]))),
+        &["a"],
+    );
+    let blocked = |name| applied(cluster(name, &["TrafficControl"]));
+    assert_woken(known.observe_cluster(blocked("m1")), &[]);
+    assert_woken(known.observe_cluster(blocked("m3")), &["a"]);
+    let mut other_service = ingress("a", &["t"]);
+    other_service.metadata.resource_version = Some("6".to_owned());
+    assert_woken(known.observe_ingress(applied(other_service)), &["a"]);
+    assert_woken(known.observe_cluster(blocked("m2")), &["a", "b"]);
+    assert_woken(known.observe_ingress(deleted(ingress("b", &["t"]))), &["b"]);
+    assert_woken(known.observe_cluster(deleted(cluster("m2", &[]))), &["a"]);
+}
+
+#[test]
+fn a_binding_wakes_only_when_its_service_is_placed_elsewhere() {
+    let mut known = known();
+    let mut status_only = binding("t", &["m2"]);
+    status_only.metadata.resource_version = Some("9".to_owned());
+    assert_woken(known.observe_binding(applied(status_only)), &[]);
+    let mut other_group = binding("t", &["m2"]);
+    other_group.spec.resource.api_version = "serving.knative.dev/v1".to_owned();
+    assert_woken(known.observe_binding(applied(other_group)), &["b"]);
+    assert_eq!(known.bindings.iter().count(), 1, "it is not kept");
+    assert_woken(known.observe_binding(deleted(binding("s", &[]))), &["a"]);
+}
+
+#[test]
+fn a_class_wakes_those_that_name_it_and_those_that_name_none() {
+    let mut known = known();
+    let mut classless = ingress("d", &[]);
+    classless.spec.ingress.ingress_class_name = None;
+    known.observe_ingress(applied(classless));
+    assert_woken(known.observe_class(applied(class("other", "x/y"))), &["d"]);
+    let ours = applied(class("ours", "x/y"));
+    assert_woken(known.observe_class(ours), &["a", "b", "c", "d"]);
+}
+
+#[test]
+fn a_template_wakes_only_when_its_ports_change() {
+    let mut known = known();
+    assert_woken(known.observe_template(applied(template("s", 80))), &["a"]);
+    let mut labelled = template("s", 80);
+    labelled.metadata.labels = Some([("a".to_owned(), "b".to_owned())].into());
+    assert_woken(known.observe_template(applied(labelled)), &[]);
+    assert_woken(known.observe_template(applied(template("s", 81))), &["a"]);
+    assert_woken(known.observe_template(deleted(template("s", 81))), &["a"]);
+    assert_woken(known.observe_template(applied(template("x", 80))), &[]);
+}
+
+#[test]
+fn endpoints_wake_the_ingresses_of_their_service_when_they_change() {
+    let mut known = known();
+    assert_woken(
+        known.observe_slice(applied(slice("s", "m1", "10.0.0.1"))),
+        &["a"],
+    );
+    let mut same = slice("s", "m1", "10.0.0.1");
+    same.metadata.resource_version = Some("9".to_owned());
+    assert_woken(known.observe_slice(applied(same)), &[]);
+    let mut moved = slice("t", "m1", "10.0.0.1");
+    moved.metadata.name = Some("m1-s".to_owned());
+    assert_woken(known.observe_slice(applied(moved.clone())), &["a", "b"]);
+    assert_eq!(known.slices("ns", "t").len(), 1);
+    assert_eq!(known.slices("ns", "s").len(), 0);
+    assert_woken(known.observe_slice(deleted(moved)), &["b"]);
+    assert_eq!(known.slices("ns", "t").len(), 0);
+}
+
+#[test]
+fn without_a_load_balancer_templates_are_unknown_and_there_are_no_endpoints() {
+    let mut known = Known::new(None);
+    known.observe_ingress(applied(ingress("a", &["s"])));
+    assert_woken(known.observe_template(applied(template("s", 80))), &[]);
+    assert_woken(
+        known.observe_slice(applied(slice("s", "m1", "10.0.0.1"))),
+        &[],
+    );
+    assert_eq!(known.template("ns", "s"), Seen::Unread);
+    assert_eq!(known.slices("ns", "s").len(), 0);
+}
+
+#[test]
+fn an_object_that_could_never_be_read_is_unread_until_it_can_be_or_is_gone() {
+    let mut known = known();
+    let new = cluster("m9", &[]);
+    let woken = known.take_in(|known| known.observe_cluster(unreadable(&new)));
+    assert_woken(woken, &["a", "b", "c"]);
+    assert_eq!(known.cluster("m9"), Seen::Unread);
+    let woken = known.take_in(|known| known.observe_cluster(deleted(new)));
+    assert_woken(woken, &["a", "b", "c"]);
+    assert_eq!(known.cluster("m9"), Seen::Absent);
+}
+
+#[test]
+fn an_object_that_can_no_longer_be_read_keeps_its_last_good_version() {
+    let mut known = known();
+    known.observe_cluster(applied(cluster("m1", &["TrafficControl"])));
+    known.observe_cluster(unreadable(&cluster("m1", &[])));
+    let Seen::Here(last) = known.cluster("m1") else {
+        panic!("not there");
+    };
+    assert_eq!(standing(last), Standing::Blocked);
+}
+
+#[test]
+fn an_ingress_that_was_never_read_is_woken_when_it_is_gone() {
+    let mut known = known();
+    let bad: MultiClusterIngress = object(json!({
+        "metadata": { "name": "bad", "namespace": "ns" },
+        "spec": {},
+    }));
+    assert_woken(known.observe_ingress(unreadable(&bad)), &[]);
+    assert!(matches!(known.ingress(&key("bad")), Seen::Unread));
+    assert!(known.all().any(|found| *found == key("bad")));
+    assert_woken(known.observe_ingress(deleted(bad)), &["bad"]);
+    assert!(matches!(known.ingress(&key("bad")), Seen::Absent));
+}
+
+#[test]
+fn a_service_whose_binding_cannot_be_read_stays_located_where_the_status_says() {
+    let mut known = known();
+    let mut located = ingress("d", &["v"]);
+    located.status = Some(object(json!({
+        "serviceLocations": [{ "name": "v", "clusters": ["m3"] }],
+    })));
+    known.observe_ingress(applied(located));
+    known.take_in(|known| known.observe_binding(unreadable(&binding("v", &[]))));
+    let blocked = applied(cluster("m3", &["TrafficControl"]));
+    assert_woken(known.observe_cluster(blocked), &["d"]);
+}
+
+#[derive(Clone, Debug)]
+enum Change {
+    Ingress(u8, Vec<String>),
+    NoIngress(u8),
+    Binding(String, Vec<String>),
+    NoBinding(String),
+}
+
+fn change() -> impl Strategy<Value = Change> {
+    let services = || proptest::collection::vec("[s-u]", 0..3);
+    let clusters = proptest::collection::vec("m[1-3]", 0..3);
+    prop_oneof![
+        (0..3_u8, services()).prop_map(|(name, services)| Change::Ingress(name, services)),
+        (0..3_u8).prop_map(Change::NoIngress),
+        ("[s-u]", clusters).prop_map(|(service, clusters)| Change::Binding(service, clusters)),
+        "[s-u]".prop_map(Change::NoBinding),
+    ]
+}
+
+fn names(list: &[String]) -> Vec<&str> {
+    list.iter().map(String::as_str).collect()
+}
+
+impl Known {
+    fn change(&mut self, change: &Change, version: usize) {
+        let version = Some(version.to_string());
+        match change {
+            Change::Ingress(name, services) => {
+                let mut ingress = ingress(&format!("i{name}"), &names(services));
+                ingress.metadata.resource_version = version;
+                self.observe_ingress(applied(ingress));
+            }
+            Change::NoIngress(name) => {
+                self.observe_ingress(deleted(ingress(&format!("i{name}"), &[])));
+            }
+            Change::Binding(service, clusters) => {
+                let mut binding = binding(service, &names(clusters));
+                binding.metadata.resource_version = version;
+                self.observe_binding(applied(binding));
+            }
+            Change::NoBinding(service) => {
+                self.observe_binding(deleted(binding(service, &[])));
+            }
+        }
+    }
+
+    /// The ingresses located in `cluster`, found without an index.
+    fn searched(&self, cluster: &str) -> BTreeSet<Key> {
+        let located = |ingress: &MultiClusterIngress| {
+            let locations = service_locations("ns", &ingress.spec.ingress, &[], self);
+            let mut clusters = locations
+                .into_iter()
+                .flat_map(|l| l.clusters.unwrap_or_default());
+            clusters.any(|found| found == cluster)
+        };
+        let all = self.ingresses.iter();
+        let found = all.filter(|(_, ingress)| located(ingress));
+        found.map(|(key, _)| key.clone()).collect()
+    }
+}
+
+proptest! {
+    #[test]
+    fn whatever_came_before_a_cluster_wakes_exactly_the_ingresses_located_there(
+        changes in proptest::collection::vec(change(), 0..24)
+    ) {
+        let mut known = Known::new(None);
+        for (version, change) in changes.iter().enumerate() {
+            known.change(change, version);
+        }
+        for name in ["m1", "m2", "m3"] {
+            let woken = known.observe_cluster(applied(cluster(name, &["TrafficControl"])));
+            let woken: BTreeSet<Key> = woken.into_iter().collect();
+            prop_assert_eq!(woken, known.searched(name));
+        }
+    }
+}

@@ -1,0 +1,232 @@
+use std::fmt;
+use std::str::FromStr;
+
+use k8s_openapi::api::networking::v1::{IngressClass, IngressSpec};
+
+use super::facts::{Facts, Seen};
+
+const DEFAULT_CLASS_ANNOTATION: &str = "ingressclass.kubernetes.io/is-default-class";
+
+/// The name a controller goes by in `IngressClass.spec.controller`, and that of its finalizer: a
+/// qualified name, `<DNS subdomain>/<name>`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ControllerName(String);
+
+/// Why a text is no controller name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InvalidControllerName;
+
+impl fmt::Display for InvalidControllerName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(
+            "must be a qualified name such as example.com/ingress-controller: a DNS name, a slash, and at most 63 letters, digits, '-', '_' or '.'",
+        )
+    }
+}
+
+impl std::error::Error for InvalidControllerName {}
+
+impl ControllerName {
+    /// The name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for ControllerName {
+    type Err = InvalidControllerName;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (domain, name) = text.split_once('/').ok_or(InvalidControllerName)?;
+        if is_subdomain(domain) && is_name(name) {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(InvalidControllerName)
+        }
+    }
+}
+
+/// A DNS-1123 subdomain, as Kubernetes has it.
+fn is_subdomain(text: &str) -> bool {
+    let lower = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    let label = |l: &str| l.starts_with(lower) && l.ends_with(lower);
+    text.len() <= 253
+        && text.chars().all(|c| lower(c) || c == '-' || c == '.')
+        && text.split('.').all(label)
+}
+
+/// The part of a qualified name after the slash.
+fn is_name(text: &str) -> bool {
+    let alphanumeric = |c: char| c.is_ascii_alphanumeric();
+    text.len() <= 63
+        && text.starts_with(alphanumeric)
+        && text.ends_with(alphanumeric)
+        && text.chars().all(|c| alphanumeric(c) || "-_.".contains(c))
+}
+
+/// Whose an ingress is, by its class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ownership {
+    /// The class has our controller.
+    Ours,
+    /// It has another one, or there is no such class.
+    Foreign,
+    /// The class could not be read.
+    Unclear,
+}
+
+/// Whose an ingress with `spec` is: that of the controller of the class it names or, when it names
+/// none, of the one default class. Several default classes are none.
+pub fn ownership(spec: &IngressSpec, facts: &impl Facts, controller: &ControllerName) -> Ownership {
+    let class = match &spec.ingress_class_name {
+        Some(name) => facts.class(name),
+        None => default_class(facts),
+    };
+    match class.map(controller_of) {
+        Seen::Here(Some(name)) if name == controller.as_str() => Ownership::Ours,
+        Seen::Here(_) | Seen::Absent => Ownership::Foreign,
+        Seen::Unread => Ownership::Unclear,
+    }
+}
+
+fn controller_of(class: &IngressClass) -> Option<&str> {
+    class.spec.as_ref()?.controller.as_deref()
+}
+
+fn default_class(facts: &impl Facts) -> Seen<&IngressClass> {
+    let mut found = Seen::Absent;
+    let mut defaults = 0;
+    for class in facts.classes() {
+        match class {
+            Seen::Here(class) if is_default(class) => {
+                found = Seen::Here(class);
+                defaults += 1;
+            }
+            Seen::Here(_) | Seen::Absent => {}
+            Seen::Unread => return Seen::Unread,
+        }
+    }
+    if defaults == 1 { found } else { Seen::Absent }
+}
+
+fn is_default(class: &IngressClass) -> bool {
+    let annotations = class.metadata.annotations.as_ref();
+    annotations.and_then(|a| a.get(DEFAULT_CLASS_ANNOTATION)) == Some(&"true".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::world::{World, class, default_class};
+    use super::*;
+
+    fn ours() -> ControllerName {
+        "karmada-rs.io/ingress-controller".parse().unwrap()
+    }
+
+    fn spec(class: Option<&str>) -> IngressSpec {
+        IngressSpec {
+            ingress_class_name: class.map(ToOwned::to_owned),
+            ..IngressSpec::default()
+        }
+    }
+
+    #[track_caller]
+    fn assert_ownership(named: Option<&str>, classes: &[IngressClass], expected: Ownership) {
+        for classes in [classes.to_vec(), classes.iter().rev().cloned().collect()] {
+            let world = World {
+                classes,
+                ..World::default()
+            };
+            assert_eq!(ownership(&spec(named), &world, &ours()), expected);
+        }
+    }
+
+    #[test]
+    fn an_ingress_is_ours_when_the_class_it_names_has_our_controller() {
+        let classes = [
+            class("a", ours().as_str()),
+            class("b", "example.com/other"),
+            IngressClass::default(),
+        ];
+        assert_ownership(Some("a"), &classes, Ownership::Ours);
+        assert_ownership(Some("b"), &classes, Ownership::Foreign);
+        assert_ownership(Some("c"), &classes, Ownership::Foreign);
+        assert_ownership(Some(""), &classes, Ownership::Foreign);
+        assert_ownership(None, &classes, Ownership::Foreign);
+    }
+
+    #[test]
+    fn an_ingress_without_a_class_belongs_to_the_one_default_class() {
+        let our_default = default_class("a", ours().as_str());
+        let other_default = default_class("b", "example.com/other");
+        let plain = class("c", ours().as_str());
+        let just_ours = [our_default.clone(), plain.clone()];
+        assert_ownership(None, &just_ours, Ownership::Ours);
+        assert_ownership(None, &[other_default.clone(), plain], Ownership::Foreign);
+        let two = [our_default.clone(), other_default];
+        assert_ownership(None, &two, Ownership::Foreign);
+        let two_of_ours = [our_default, default_class("d", ours().as_str())];
+        assert_ownership(None, &two_of_ours, Ownership::Foreign);
+    }
+
+    #[test]
+    fn a_default_class_says_exactly_true() {
+        let mut not_true = default_class("a", ours().as_str());
+        let annotations = not_true.metadata.annotations.as_mut().unwrap();
+        annotations.insert(DEFAULT_CLASS_ANNOTATION.to_owned(), "True".to_owned());
+        assert_ownership(None, &[not_true], Ownership::Foreign);
+    }
+
+    #[test]
+    fn a_class_that_cannot_be_read_leaves_ownership_open() {
+        let world = World {
+            classes: vec![default_class("a", ours().as_str())],
+            unread_classes: ["b".to_owned()].into(),
+            ..World::default()
+        };
+        assert_eq!(
+            ownership(&spec(Some("b")), &world, &ours()),
+            Ownership::Unclear
+        );
+        assert_eq!(ownership(&spec(None), &world, &ours()), Ownership::Unclear);
+        assert_eq!(
+            ownership(&spec(Some("a")), &world, &ours()),
+            Ownership::Ours
+        );
+    }
+
+    #[test]
+    fn a_controller_name_is_a_qualified_name() {
+        let long = "a".repeat(63);
+        for good in [
+            "karmada-rs.io/ingress-controller",
+            "a/b",
+            "1.example/A_b.c-9",
+            &format!("x/{long}"),
+        ] {
+            assert_eq!(good.parse::<ControllerName>().unwrap().as_str(), good);
+        }
+        for bad in [
+            "",
+            "/",
+            "a",
+            "a/",
+            "/b",
+            "a/b/c",
+            "A/b",
+            "a..b/c",
+            "-a/b",
+            "a/-b",
+            "a/b-",
+            "a b/c",
+            "a/ü",
+            &format!("x/{long}a"),
+        ] {
+            assert_eq!(
+                bad.parse::<ControllerName>(),
+                Err(InvalidControllerName),
+                "{bad}"
+            );
+        }
+    }
+}

@@ -1,0 +1,341 @@
+use api::{KARMADA_INGRESS_FINALIZER, Key, MultiClusterIngress, MultiClusterIngressStatus};
+use k8s_openapi::api::networking::v1::IngressLoadBalancerStatus;
+
+use super::block::blocked_clusters;
+use super::class::{ControllerName, Ownership, ownership};
+use super::desired::Desired;
+use super::facts::{Facts, Seen};
+use super::locations::service_locations;
+use super::plan::{BlockChange, Plan, StatusPatch, load_balancer};
+
+/// What to do about one `MultiClusterIngress`.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Decision {
+    /// Nothing: it, or its class, cannot be read.
+    Leave,
+    /// It is not, or no longer, served by us.
+    Release(Release),
+    /// It is served by us.
+    Serve(Box<Serve>),
+}
+
+/// How an ingress is let go: the load balancer forgets it, then its status is cleared, then its
+/// finalizers go.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Release {
+    /// Our status fields.
+    pub status: Plan<StatusPatch>,
+    /// `status.loadBalancer`, if the load balancer is one that says its addresses.
+    pub load_balancer: Plan<Option<IngressLoadBalancerStatus>>,
+    /// Its finalizers.
+    pub finalizers: Plan<Vec<String>>,
+}
+
+/// How an ingress is served: first it gets our finalizer, then its status and the load balancer are
+/// brought up to date.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Serve {
+    /// Its finalizers.
+    pub finalizers: Plan<Vec<String>>,
+    /// Our status fields.
+    pub status: Plan<StatusPatch>,
+    /// What the status write changes for clusters.
+    pub change: BlockChange,
+    /// What the load balancer shall be.
+    pub desired: Desired,
+}
+
+/// Decides about the ingress `key`, of which `seen` is known.
+///
+/// One that carries our finalizer is ours to clean up whatever its class says now, and ours to
+/// serve while its class cannot be read.
+pub fn decide(
+    key: &Key,
+    seen: Seen<&MultiClusterIngress>,
+    facts: &impl Facts,
+    controller: &ControllerName,
+) -> Decision {
+    let ingress = match seen {
+        Seen::Here(ingress) => ingress,
+        Seen::Absent => return Decision::Release(Release::of_nothing()),
+        Seen::Unread => return Decision::Leave,
+    };
+    let carried = finalizers(ingress).iter().any(|f| f == controller.as_str());
+    let owner = ownership(&ingress.spec.ingress, facts, controller);
+    if ingress.metadata.deletion_timestamp.is_some() {
+        return Decision::Release(release(ingress, owner, controller));
+    }
+    match owner {
+        Ownership::Ours => Decision::Serve(Box::new(serve(key, ingress, facts, controller))),
+        Ownership::Unclear if carried => {
+            Decision::Serve(Box::new(serve(key, ingress, facts, controller)))
+        }
+        Ownership::Unclear => Decision::Leave,
+        Ownership::Foreign => Decision::Release(release(ingress, owner, controller)),
+    }
+}
+
+fn finalizers(ingress: &MultiClusterIngress) -> &[String] {
+    ingress.metadata.finalizers.as_deref().unwrap_or_default()
+}
+
+fn status(ingress: &MultiClusterIngress) -> MultiClusterIngressStatus {
+    ingress.status.clone().unwrap_or_default()
+}
+
+impl Release {
+    fn of_nothing() -> Self {
+        Self {
+            status: Plan::Unchanged,
+            load_balancer: Plan::Unchanged,
+            finalizers: Plan::Unchanged,
+        }
+    }
+}
+
+fn release(
+    ingress: &MultiClusterIngress,
+    owner: Ownership,
+    controller: &ControllerName,
+) -> Release {
+    let deleting = ingress.metadata.deletion_timestamp.is_some();
+    let finalizers = finalizers(ingress).to_vec();
+    let ours = |f: &String| f == controller.as_str();
+    let karmadas =
+        |f: &String| f == KARMADA_INGRESS_FINALIZER && deleting && owner == Ownership::Ours;
+    let mut rest = finalizers.clone();
+    rest.retain(|f| !ours(f) && !karmadas(f));
+    let mut release = Release {
+        finalizers: Plan::replace(&finalizers, rest),
+        ..Release::of_nothing()
+    };
+    if finalizers.iter().any(ours) {
+        let status = status(ingress);
+        release.status = Plan::replace(&StatusPatch::current(&status), StatusPatch::default());
+        release.load_balancer = load_balancer(Some(&status), IngressLoadBalancerStatus::default());
+    }
+    release
+}
+
+fn serve(
+    key: &Key,
+    ingress: &MultiClusterIngress,
+    facts: &impl Facts,
+    controller: &ControllerName,
+) -> Serve {
+    let spec = &ingress.spec.ingress;
+    let status = status(ingress);
+    let before = status.traffic_block_clusters.as_deref().unwrap_or_default();
+    let previous = status.service_locations.as_deref().unwrap_or_default();
+    let locations = service_locations(&key.namespace, spec, previous, facts);
+    let blocked = blocked_clusters(&locations, before, facts);
+
+    let finalizers = finalizers(ingress).to_vec();
+    let mut with_ours = finalizers.clone();
+    if !with_ours.iter().any(|f| f == controller.as_str()) {
+        with_ours.push(controller.as_str().to_owned());
+    }
+    Serve {
+        finalizers: Plan::replace(&finalizers, with_ours),
+        change: BlockChange::between(before, &blocked),
+        desired: Desired::new(key.clone(), spec, &status, facts),
+        status: Plan::replace(
+            &StatusPatch::current(&status),
+            StatusPatch::new(locations, blocked),
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::networking::v1::IngressLoadBalancerIngress;
+    use proptest::prelude::*;
+
+    use super::super::world::{
+        World, binding, blocked, class, cluster, ingress, location, slice, some_time,
+    };
+    use super::*;
+
+    const OURS: &str = "karmada-rs.io/ingress-controller";
+
+    fn world() -> World {
+        let world = World {
+            classes: vec![class("ours", OURS), class("other", "example.com/other")],
+            unread_classes: ["unread".to_owned()].into(),
+            ..World::default()
+        };
+        world
+            .with_cluster(cluster("m1"))
+            .with_cluster(blocked("m2"))
+            .with_binding("s", binding("s", &["m1", "m2"]))
+            .with_slices(&[slice("s", "m1", "x", &["10.0.0.1"])])
+    }
+
+    fn of_class(class: &str, finalizers: &[&str]) -> MultiClusterIngress {
+        let mut ingress = ingress("i", &["s"], None);
+        ingress.spec.ingress.ingress_class_name = Some(class.to_owned());
+        let finalizers: Vec<String> = finalizers.iter().map(|&f| f.to_owned()).collect();
+        ingress.metadata.finalizers = Some(finalizers).filter(|f| !f.is_empty());
+        ingress
+    }
+
+    fn deleting(mut ingress: MultiClusterIngress) -> MultiClusterIngress {
+        ingress.metadata.deletion_timestamp = Some(some_time());
+        ingress
+    }
+
+    fn converged() -> MultiClusterIngressStatus {
+        MultiClusterIngressStatus {
+            load_balancer: Some(IngressLoadBalancerStatus {
+                ingress: Some(vec![IngressLoadBalancerIngress::default()]),
+            }),
+            traffic_block_clusters: Some(vec!["m2".to_owned()]),
+            service_locations: Some(vec![location("s", &["m1", "m2"])]),
+        }
+    }
+
+    fn decided(ingress: &MultiClusterIngress, world: &World) -> Decision {
+        let controller = OURS.parse().unwrap();
+        let key = Key::new("ns", "i");
+        decide(&key, Seen::Here(ingress), world, &controller)
+    }
+
+    #[track_caller]
+    fn served(ingress: &MultiClusterIngress) -> Serve {
+        match decided(ingress, &world()) {
+            Decision::Serve(serve) => *serve,
+            other => panic!("not served: {other:?}"),
+        }
+    }
+
+    #[track_caller]
+    fn released(ingress: &MultiClusterIngress) -> Release {
+        match decided(ingress, &world()) {
+            Decision::Release(release) => release,
+            other => panic!("not released: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn an_ingress_of_ours_gets_our_finalizer_its_locations_and_its_blocked_clusters() {
+        let serve = served(&of_class("ours", &["x"]));
+        let finalizers = vec!["x".to_owned(), OURS.to_owned()];
+        assert_eq!(serve.finalizers, Plan::Write(finalizers));
+        let patch = StatusPatch {
+            service_locations: Some(vec![location("s", &["m1", "m2"])]),
+            traffic_block_clusters: Some(vec!["m2".to_owned()]),
+        };
+        assert_eq!(serve.status, Plan::Write(patch));
+        assert_eq!(serve.change.blocked, ["m2"]);
+        assert_eq!(serve.desired.backends.len(), 1);
+    }
+
+    #[test]
+    fn an_ingress_that_is_as_it_should_be_is_left_unchanged() {
+        let mut ingress = of_class("ours", &[OURS]);
+        ingress.status = Some(converged());
+        let serve = served(&ingress);
+        assert_eq!(serve.finalizers, Plan::Unchanged);
+        assert_eq!(serve.status, Plan::Unchanged);
+        assert_eq!(serve.change, BlockChange::default());
+    }
+
+    #[test]
+    fn an_ingress_of_another_class_is_released_and_loses_only_what_is_ours() {
+        let mut moved = of_class("other", &["x", OURS, KARMADA_INGRESS_FINALIZER]);
+        moved.status = Some(converged());
+        let release = released(&moved);
+        assert_eq!(release.status, Plan::Write(StatusPatch::default()));
+        assert_eq!(release.load_balancer, Plan::Write(None));
+        let kept = vec!["x".to_owned(), KARMADA_INGRESS_FINALIZER.to_owned()];
+        assert_eq!(release.finalizers, Plan::Write(kept));
+    }
+
+    #[test]
+    fn an_ingress_of_another_class_that_never_was_ours_keeps_its_status() {
+        let mut foreign = of_class("other", &[KARMADA_INGRESS_FINALIZER]);
+        foreign.status = Some(converged());
+        assert_eq!(released(&foreign), Release::of_nothing());
+        assert_eq!(released(&deleting(foreign)), Release::of_nothing());
+    }
+
+    #[test]
+    fn a_deleted_ingress_of_ours_loses_karmadas_finalizer_too() {
+        let ingress = deleting(of_class("ours", &[KARMADA_INGRESS_FINALIZER, "x", OURS]));
+        let release = released(&ingress);
+        assert_eq!(release.finalizers, Plan::Write(vec!["x".to_owned()]));
+        let never_served = deleting(of_class("ours", &[KARMADA_INGRESS_FINALIZER]));
+        assert_eq!(released(&never_served).finalizers, Plan::Write(Vec::new()));
+    }
+
+    #[test]
+    fn an_ingress_that_is_gone_is_released_and_one_that_cannot_be_read_is_left() {
+        let controller = OURS.parse().unwrap();
+        let key = Key::new("ns", "i");
+        let gone = decide(&key, Seen::Absent, &world(), &controller);
+        assert_eq!(gone, Decision::Release(Release::of_nothing()));
+        let unread = decide(&key, Seen::Unread, &world(), &controller);
+        assert_eq!(unread, Decision::Leave);
+    }
+
+    #[test]
+    fn an_ingress_whose_class_cannot_be_read_is_served_only_if_it_was() {
+        let new = of_class("unread", &[]);
+        assert_eq!(decided(&new, &world()), Decision::Leave);
+        let served_before = of_class("unread", &[OURS]);
+        assert!(matches!(
+            decided(&served_before, &world()),
+            Decision::Serve(_)
+        ));
+        let deleted = deleting(of_class("unread", &[OURS, KARMADA_INGRESS_FINALIZER]));
+        let kept = vec![KARMADA_INGRESS_FINALIZER.to_owned()];
+        assert_eq!(released(&deleted).finalizers, Plan::Write(kept));
+    }
+
+    proptest! {
+        #[test]
+        fn deciding_twice_changes_nothing(
+            class in "(ours|other|unread)",
+            finalizers in proptest::collection::btree_set(
+                proptest::sample::select(vec!["x", OURS, KARMADA_INGRESS_FINALIZER]), 0..3),
+            is_deleting in any::<bool>(),
+            was_blocked in proptest::collection::vec("m[1-3]", 0..3),
+        ) {
+            let finalizers: Vec<&str> = finalizers.into_iter().collect();
+            let mut ingress = of_class(&class, &finalizers);
+            if is_deleting {
+                ingress = deleting(ingress);
+            }
+            ingress.status = Some(MultiClusterIngressStatus {
+                traffic_block_clusters: Some(was_blocked),
+                ..converged()
+            });
+            let (status, finalizers) = match decided(&ingress, &world()) {
+                Decision::Leave => (Plan::Unchanged, Plan::Unchanged),
+                Decision::Release(release) => {
+                    if release.load_balancer == Plan::Write(None) {
+                        ingress.status.as_mut().unwrap().load_balancer = None;
+                    }
+                    (release.status, release.finalizers)
+                }
+                Decision::Serve(serve) => (serve.status, serve.finalizers),
+            };
+            if let Plan::Write(patch) = status {
+                let status = ingress.status.as_mut().unwrap();
+                status.service_locations = patch.service_locations;
+                status.traffic_block_clusters = patch.traffic_block_clusters;
+            }
+            if let Plan::Write(finalizers) = finalizers {
+                ingress.metadata.finalizers = Some(finalizers);
+            }
+            match decided(&ingress, &world()) {
+                Decision::Leave => {}
+                Decision::Release(release) => prop_assert_eq!(release, Release::of_nothing()),
+                Decision::Serve(serve) => {
+                    prop_assert_eq!(serve.status, Plan::Unchanged);
+                    prop_assert_eq!(serve.finalizers, Plan::Unchanged);
+                }
+            }
+        }
+    }
+}

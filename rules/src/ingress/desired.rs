@@ -1,0 +1,348 @@
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use api::{Key, MultiClusterIngressStatus, cluster_of_execution_namespace};
+use k8s_openapi::api::core::v1::{Service, ServicePort};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::api::networking::v1::IngressSpec;
+
+use super::block::{Standing, standing_of};
+use super::facts::{Facts, Seen};
+use super::locations::{located, services};
+
+const SERVICE_LABEL: &str = "kubernetes.io/service-name";
+const DERIVED_PREFIX: &str = "derived-";
+const EXECUTION_NAMESPACE_ANNOTATION: &str = "work.karmada.io/namespace";
+
+/// What the load balancer shall be for one `MultiClusterIngress`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Desired {
+    /// Which ingress.
+    pub key: Key,
+    /// Its rules, TLS and default backend; without its class, which is ours and not the load
+    /// balancer's.
+    pub routes: IngressSpec,
+    /// The Services that the routes name, sorted by name.
+    pub backends: Vec<Backend>,
+    /// Collected `EndpointSlice`s that could never be read: what was made from them stays.
+    pub unread_slices: BTreeSet<String>,
+}
+
+/// One Service behind the load balancer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Backend {
+    /// The Service's name.
+    pub service: String,
+    /// The ports of its template.
+    pub ports: Seen<Vec<ServicePort>>,
+    /// Its endpoints, by cluster, sorted by the clusters' names.
+    pub clusters: Vec<ClusterEndpoints>,
+}
+
+/// The endpoints of a Service in one cluster.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClusterEndpoints {
+    /// The cluster's name.
+    pub cluster: String,
+    /// Whether requests may go there.
+    pub admission: Admission,
+    /// The endpoints as Karmada collected them, sorted by name. Ports go by the names that they
+    /// have in the Service.
+    pub slices: Vec<Arc<EndpointSlice>>,
+}
+
+/// Whether requests may go to a cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Admission {
+    /// They may.
+    Admitted,
+    /// They may not.
+    Refused(Refusal),
+}
+
+/// Why requests may not go to a cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// A Remedy takes its traffic away.
+    Blocked,
+    /// Its Cluster object is being deleted.
+    Leaving,
+    /// It has no Cluster object.
+    Unknown,
+    /// The Service is not located there.
+    NotLocated,
+}
+
+/// The Service whose endpoints Karmada collected in `slice`.
+pub fn slice_service(slice: &EndpointSlice) -> Option<&str> {
+    let labels = slice.metadata.labels.as_ref()?;
+    labels.get(SERVICE_LABEL)?.strip_prefix(DERIVED_PREFIX)
+}
+
+/// The cluster that Karmada collected `slice` from.
+pub fn slice_cluster(slice: &EndpointSlice) -> Option<&str> {
+    let annotations = slice.metadata.annotations.as_ref()?;
+    cluster_of_execution_namespace(annotations.get(EXECUTION_NAMESPACE_ANNOTATION)?)
+}
+
+impl Desired {
+    /// What is desired for the ingress `key` with `spec`; `status` is what was decided before.
+    pub(super) fn new(
+        key: Key,
+        spec: &IngressSpec,
+        status: &MultiClusterIngressStatus,
+        facts: &impl Facts,
+    ) -> Self {
+        let backends = services(spec)
+            .into_iter()
+            .map(|service| Backend::new(&key.namespace, service, status, facts))
+            .collect();
+        Self {
+            routes: IngressSpec {
+                ingress_class_name: None,
+                ..spec.clone()
+            },
+            backends,
+            unread_slices: facts.unread_slices(&key.namespace),
+            key,
+        }
+    }
+
+    /// The backend for `service`.
+    pub fn backend(&self, service: &str) -> Option<&Backend> {
+        self.backends.iter().find(|b| b.service == service)
+    }
+}
+
+impl Backend {
+    fn new(
+        namespace: &str,
+        service: &str,
+        status: &MultiClusterIngressStatus,
+        facts: &impl Facts,
+    ) -> Self {
+        let blocked = status.traffic_block_clusters.as_deref().unwrap_or_default();
+        let located = located(namespace, service, facts);
+        let admission = |cluster: &str| match standing_of(cluster, blocked, facts) {
+            Standing::Blocked => Admission::Refused(Refusal::Blocked),
+            Standing::Leaving => Admission::Refused(Refusal::Leaving),
+            Standing::Unknown => Admission::Refused(Refusal::Unknown),
+            Standing::Open => match &located {
+                Seen::Here(clusters) if clusters.contains(cluster) => Admission::Admitted,
+                Seen::Unread => Admission::Admitted,
+                Seen::Here(_) | Seen::Absent => Admission::Refused(Refusal::NotLocated),
+            },
+        };
+        let mut clusters: BTreeMap<String, Vec<Arc<EndpointSlice>>> = BTreeMap::new();
+        let known: Vec<&str> = match &located {
+            Seen::Here(located) => located.iter().copied().collect(),
+            Seen::Absent => Vec::new(),
+            Seen::Unread => located_before(service, status),
+        };
+        clusters.extend(known.into_iter().map(|c| (c.to_owned(), Vec::new())));
+        for slice in facts.slices(namespace, service) {
+            if let Some(cluster) = slice_cluster(&slice) {
+                clusters.entry(cluster.to_owned()).or_default().push(slice);
+            }
+        }
+        let clusters = clusters.into_iter().map(|(cluster, mut slices)| {
+            slices.sort_by(|a, b| a.metadata.name.cmp(&b.metadata.name));
+            ClusterEndpoints {
+                admission: admission(&cluster),
+                cluster,
+                slices,
+            }
+        });
+        Self {
+            service: service.to_owned(),
+            ports: facts.template(namespace, service).map(ports),
+            clusters: clusters.collect(),
+        }
+    }
+
+    /// The cluster `name`, if the Service runs there or has endpoints from it.
+    pub fn cluster(&self, name: &str) -> Option<&ClusterEndpoints> {
+        self.clusters.iter().find(|c| c.cluster == name)
+    }
+}
+
+fn located_before<'a>(service: &str, status: &'a MultiClusterIngressStatus) -> Vec<&'a str> {
+    let mut locations = status.service_locations.iter().flatten();
+    let location = locations.find(|location| location.name == service);
+    let clusters = location.and_then(|location| location.clusters.as_ref());
+    clusters.into_iter().flatten().map(String::as_str).collect()
+}
+
+fn ports(template: &Service) -> Vec<ServicePort> {
+    let spec = template.spec.as_ref();
+    spec.and_then(|spec| spec.ports.clone()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::world::{
+        World, binding, blocked, cluster, deleting, ingress, location, slice,
+    };
+    use super::*;
+
+    fn desired(world: &World, services: &[&str]) -> Desired {
+        let spec = ingress("i", services, None).spec.ingress;
+        Desired::new(
+            Key::new("ns", "i"),
+            &spec,
+            &MultiClusterIngressStatus::default(),
+            world,
+        )
+    }
+
+    fn admissions(desired: &Desired, service: &str) -> Vec<(String, Admission, usize)> {
+        let backend = desired.backend(service).unwrap();
+        let of = |c: &ClusterEndpoints| (c.cluster.clone(), c.admission, c.slices.len());
+        backend.clusters.iter().map(of).collect()
+    }
+
+    #[test]
+    fn each_cluster_is_admitted_or_refused_for_one_reason() {
+        let world = World::default()
+            .with_cluster(cluster("open"))
+            .with_cluster(cluster("elsewhere"))
+            .with_cluster(blocked("blocked"))
+            .with_cluster(deleting(blocked("blocked-leaving")))
+            .with_cluster(deleting(cluster("leaving")))
+            .with_binding(
+                "s",
+                binding(
+                    "s",
+                    &["open", "blocked", "blocked-leaving", "leaving", "unknown"],
+                ),
+            )
+            .with_slices(&[
+                slice("s", "open", "x", &["10.0.0.1"]),
+                slice("s", "open", "y", &["10.0.0.2"]),
+                slice("s", "elsewhere", "x", &["10.0.0.3"]),
+                slice("s", "unknown", "x", &["10.0.0.4"]),
+                slice("other", "open", "x", &["10.0.0.5"]),
+            ]);
+        let refused = Admission::Refused;
+        let expected = [
+            ("blocked", refused(Refusal::Blocked), 0),
+            ("blocked-leaving", refused(Refusal::Blocked), 0),
+            ("elsewhere", refused(Refusal::NotLocated), 1),
+            ("leaving", refused(Refusal::Leaving), 0),
+            ("open", Admission::Admitted, 2),
+            ("unknown", refused(Refusal::Unknown), 1),
+        ];
+        let expected = expected.map(|(c, a, n)| (c.to_owned(), a, n));
+        assert_eq!(admissions(&desired(&world, &["s"]), "s"), expected);
+    }
+
+    #[test]
+    fn a_service_without_a_binding_is_located_nowhere() {
+        let world = World::default()
+            .with_cluster(cluster("m1"))
+            .with_slices(&[slice("s", "m1", "x", &["10.0.0.1"])]);
+        let refused = Admission::Refused(Refusal::NotLocated);
+        assert_eq!(
+            admissions(&desired(&world, &["s"]), "s"),
+            [("m1".to_owned(), refused, 1)]
+        );
+    }
+
+    #[test]
+    fn a_binding_or_cluster_that_cannot_be_read_refuses_nobody_new() {
+        let world = World {
+            unread_bindings: ["s".to_owned()].into(),
+            unread_clusters: ["m2".to_owned(), "m3".to_owned()].into(),
+            ..World::default()
+        };
+        let world = world
+            .with_cluster(cluster("m1"))
+            .with_cluster(blocked("m4"))
+            .with_cluster(cluster("m5"))
+            .with_slices(&["m1", "m2", "m3", "m4"].map(|m| slice("s", m, "x", &["10.0.0.1"])));
+        let spec = ingress("i", &["s"], None).spec.ingress;
+        let status = MultiClusterIngressStatus {
+            traffic_block_clusters: Some(vec!["m3".to_owned()]),
+            service_locations: Some(vec![location("s", &["m1", "m5"])]),
+            ..MultiClusterIngressStatus::default()
+        };
+        let desired = Desired::new(Key::new("ns", "i"), &spec, &status, &world);
+        let refused = Admission::Refused(Refusal::Blocked);
+        let expected = [
+            ("m1", Admission::Admitted, 1),
+            ("m2", Admission::Admitted, 1),
+            ("m3", refused, 1),
+            ("m4", refused, 1),
+            ("m5", Admission::Admitted, 0),
+        ];
+        let expected = expected.map(|(c, a, n)| (c.to_owned(), a, n));
+        assert_eq!(admissions(&desired, "s"), expected);
+    }
+
+    #[test]
+    fn a_slice_that_is_not_of_a_member_cluster_is_left_out() {
+        let mut stray = slice("s", "m1", "x", &["10.0.0.1"]);
+        let annotations = stray.metadata.annotations.as_mut().unwrap();
+        annotations.insert(EXECUTION_NAMESPACE_ANNOTATION.into(), "default".into());
+        let mut bare = slice("s", "m1", "y", &["10.0.0.1"]);
+        bare.metadata.annotations = None;
+        let world = World::default()
+            .with_cluster(cluster("m1"))
+            .with_slices(&[stray, bare]);
+        assert_eq!(admissions(&desired(&world, &["s"]), "s"), []);
+    }
+
+    #[test]
+    fn a_slice_belongs_to_the_service_its_derived_one_was_made_for() {
+        assert_eq!(slice_service(&slice("s", "m1", "x", &[])), Some("s"));
+        let mut own = slice("s", "m1", "x", &[]);
+        let labels = own.metadata.labels.as_mut().unwrap();
+        labels.insert(SERVICE_LABEL.into(), "s".into());
+        assert_eq!(slice_service(&own), None);
+        assert_eq!(slice_service(&EndpointSlice::default()), None);
+    }
+
+    #[test]
+    fn the_routes_keep_everything_but_the_class() {
+        let mut spec = ingress("i", &["s"], Some("d")).spec.ingress;
+        spec.ingress_class_name = Some("ours".into());
+        let desired = Desired::new(
+            Key::new("ns", "i"),
+            &spec,
+            &MultiClusterIngressStatus::default(),
+            &World::default(),
+        );
+        assert_eq!(desired.routes.ingress_class_name, None);
+        assert_eq!(desired.routes.rules, spec.rules);
+        assert_eq!(desired.routes.default_backend, spec.default_backend);
+    }
+
+    proptest! {
+        #[test]
+        fn the_order_of_slices_and_rules_does_not_matter(
+            slices in proptest::collection::btree_set(("m[1-4]", "[x-z]"), 0..8),
+            services in proptest::collection::vec("[r-t]", 0..5),
+        ) {
+            let made: Vec<_> = slices
+                .iter()
+                .map(|(cluster, name)| slice("s", cluster, name, &["10.0.0.1"]))
+                .collect();
+            let names: Vec<&str> = services.iter().map(String::as_str).collect();
+            let world = |slices: &[EndpointSlice]| {
+                World::default()
+                    .with_cluster(cluster("m1"))
+                    .with_cluster(blocked("m2"))
+                    .with_binding("s", binding("s", &["m1", "m2", "m3"]))
+                    .with_slices(slices)
+            };
+            let one = desired(&world(&made), &names);
+            let (mut made, mut names) = (made, names);
+            made.reverse();
+            names.reverse();
+            let other = desired(&world(&made), &names);
+            prop_assert_eq!(one.backends, other.backends);
+        }
+    }
+}

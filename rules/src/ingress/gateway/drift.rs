@@ -1,0 +1,154 @@
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::{Service, ServiceSpec};
+use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
+use k8s_openapi::api::networking::v1::{Ingress, IngressSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde::Serialize;
+use serde_json::Value;
+
+/// One step of a JSON patch (RFC 6902) that sets or removes a part we own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Edit {
+    /// The part, as a JSON pointer (RFC 6901).
+    pub path: String,
+    /// What it shall be; none: absent.
+    pub value: Option<Value>,
+}
+
+/// A kind of object that we keep in the gateway cluster.
+pub trait Managed: Sized {
+    /// The kind's name.
+    const KIND: &'static str;
+
+    /// The object's metadata.
+    fn metadata(&self) -> &ObjectMeta;
+
+    /// What must change in `existing` for the parts we own to be as in `self`; nothing else may be.
+    ///
+    /// # Errors
+    /// When a part does not serialize.
+    fn edits(&self, existing: &Self) -> serde_json::Result<Vec<Edit>>;
+}
+
+impl Managed for Service {
+    const KIND: &'static str = "Service";
+
+    fn metadata(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+
+    fn edits(&self, existing: &Self) -> serde_json::Result<Vec<Edit>> {
+        let none = ServiceSpec::default();
+        let wanted = self.spec.as_ref().unwrap_or(&none);
+        let found = existing.spec.as_ref().unwrap_or(&none);
+        let mut edits = Edits::of_metadata(&self.metadata, &existing.metadata)?;
+        edits.part("/spec/type", wanted.type_.as_ref(), found.type_.as_ref())?;
+        edits.part("/spec/ports", wanted.ports.as_ref(), found.ports.as_ref())?;
+        let selector = found.selector.as_ref().filter(|s| !s.is_empty());
+        edits.part("/spec/selector", wanted.selector.as_ref(), selector)?;
+        Ok(edits.0)
+    }
+}
+
+impl Managed for EndpointSlice {
+    const KIND: &'static str = "EndpointSlice";
+
+    fn metadata(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+
+    fn edits(&self, existing: &Self) -> serde_json::Result<Vec<Edit>> {
+        let found: Vec<Endpoint> = existing.endpoints.iter().flatten().map(normal).collect();
+        let mut edits = Edits::of_metadata(&self.metadata, &existing.metadata)?;
+        edits.part("/endpoints", self.endpoints.as_ref(), Some(&found))?;
+        edits.part("/ports", self.ports.as_ref(), existing.ports.as_ref())?;
+        Ok(edits.0)
+    }
+}
+
+/// An endpoint without conditions has empty ones.
+fn normal(endpoint: &Endpoint) -> Endpoint {
+    Endpoint {
+        conditions: Some(endpoint.conditions.clone().unwrap_or_default()),
+        ..endpoint.clone()
+    }
+}
+
+impl Managed for Ingress {
+    const KIND: &'static str = "Ingress";
+
+    fn metadata(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+
+    /// The class is ours only when one is wanted: else the gateway cluster's default class was
+    /// filled in when the object was created.
+    fn edits(&self, existing: &Self) -> serde_json::Result<Vec<Edit>> {
+        let none = IngressSpec::default();
+        let wanted = self.spec.as_ref().unwrap_or(&none);
+        let found = existing.spec.as_ref().unwrap_or(&none);
+        let mut edits = Edits::of_metadata(&self.metadata, &existing.metadata)?;
+        edits.part("/spec/rules", wanted.rules.as_ref(), found.rules.as_ref())?;
+        edits.part("/spec/tls", wanted.tls.as_ref(), found.tls.as_ref())?;
+        let backends = (
+            wanted.default_backend.as_ref(),
+            found.default_backend.as_ref(),
+        );
+        edits.part("/spec/defaultBackend", backends.0, backends.1)?;
+        if let Some(class) = &wanted.ingress_class_name {
+            let found = found.ingress_class_name.as_ref();
+            edits.part("/spec/ingressClassName", Some(class), found)?;
+        }
+        Ok(edits.0)
+    }
+}
+
+#[derive(Default)]
+struct Edits(Vec<Edit>);
+
+impl Edits {
+    fn of_metadata(wanted: &ObjectMeta, found: &ObjectMeta) -> serde_json::Result<Self> {
+        let mut edits = Self::default();
+        edits.entries(
+            "/metadata/labels",
+            wanted.labels.as_ref(),
+            found.labels.as_ref(),
+        )?;
+        let annotations = (wanted.annotations.as_ref(), found.annotations.as_ref());
+        edits.entries("/metadata/annotations", annotations.0, annotations.1)?;
+        Ok(edits)
+    }
+
+    /// Entries that are not wanted are somebody else's.
+    fn entries(
+        &mut self,
+        path: &str,
+        wanted: Option<&BTreeMap<String, String>>,
+        found: Option<&BTreeMap<String, String>>,
+    ) -> serde_json::Result<()> {
+        let Some(found) = found else {
+            return self.part(path, wanted, None);
+        };
+        for (key, value) in wanted.into_iter().flatten() {
+            let path = format!("{path}/{}", key.replace('~', "~0").replace('/', "~1"));
+            self.part(&path, Some(value), found.get(key))?;
+        }
+        Ok(())
+    }
+
+    fn part<T: PartialEq + Serialize>(
+        &mut self,
+        path: &str,
+        wanted: Option<&T>,
+        found: Option<&T>,
+    ) -> serde_json::Result<()> {
+        if wanted != found {
+            self.0.push(Edit {
+                path: path.to_owned(),
+                value: wanted.map(serde_json::to_value).transpose()?,
+            });
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,121 @@
+use std::hash::Hasher;
+
+use fnv::FnvHasher;
+
+use crate::ingress::ControllerName;
+
+/// The longest a Service's name or a label's value may be.
+const LONGEST: usize = 63;
+const HASH_DIGITS: usize = 10;
+
+/// The name of an object made for `service` of the ingress `ingress`:
+/// `<ingress>-<service>-<hash>`, a DNS-1035 label. The hash is over `ingress`, `service` and `rest`.
+pub(super) fn object_name(ingress: &str, service: &str, rest: &[&str]) -> String {
+    let readable = format!("{ingress}-{service}");
+    let mut name: String = readable
+        .chars()
+        .map(|c| {
+            if c.is_ascii_lowercase() || c.is_ascii_digit() {
+                c
+            } else {
+                '-'
+            }
+        })
+        .collect();
+    if !name.starts_with(|c: char| c.is_ascii_lowercase()) {
+        name.insert_str(0, "i-");
+    }
+    let parts = [ingress, service].into_iter().chain(rest.iter().copied());
+    hashed(&name, parts)
+}
+
+/// The value of the label by which we know our own objects: the controller's name with its slash
+/// replaced; shortened, with a hash, where it is too long for a label.
+pub(super) fn managed_by(controller: &ControllerName) -> String {
+    let name = controller.as_str().replace('/', "_");
+    if name.len() <= LONGEST {
+        name
+    } else {
+        hashed(&name, [controller.as_str()])
+    }
+}
+
+/// `name`, which is ASCII, cut so that `-<hash of parts>` fits.
+fn hashed<'a>(name: &str, parts: impl IntoIterator<Item = &'a str>) -> String {
+    let cut: String = name.chars().take(LONGEST - 1 - HASH_DIGITS).collect();
+    let cut = cut.trim_end_matches(['-', '.', '_']);
+    format!("{cut}-{}", hash(parts))
+}
+
+/// FNV-1a of the parts, each ended by a zero byte, folded to 40 bits as its authors advise
+/// (Fowler, Noll, Vo, "Changing the FNV hash size: xor-folding").
+fn hash<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
+    let mut hasher = FnvHasher::default();
+    for part in parts {
+        hasher.write(part.as_bytes());
+        hasher.write_u8(0);
+    }
+    let hash = hasher.finish();
+    let folded = (hash >> 40) ^ (hash & 0xff_ffff_ffff);
+    format!("{folded:0HASH_DIGITS$x}")
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn is_dns_1035_label(name: &str) -> bool {
+        let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        (1..=63).contains(&name.len())
+            && name.starts_with(|c: char| c.is_ascii_lowercase())
+            && !name.ends_with('-')
+            && name.chars().all(inner)
+    }
+
+    #[test]
+    fn a_name_is_made_of_both_names_and_a_hash_that_never_changes() {
+        assert_eq!(object_name("shop", "web", &[]), "shop-web-df0789731c");
+        assert_eq!(object_name("shop.eu", "web", &[]), "shop-eu-web-9b2e300323");
+        assert_eq!(object_name("1st", "web", &[]), "i-1st-web-2472373c64");
+    }
+
+    #[test]
+    fn names_that_read_the_same_differ_by_their_hash() {
+        let same = [("a.b", "c"), ("a-b", "c"), ("a", "b-c"), ("a.b-c", "")];
+        let names = same.map(|(ingress, service)| object_name(ingress, service, &[]));
+        for (i, name) in names.iter().enumerate() {
+            assert!(!names[i + 1..].contains(name), "{names:?}");
+        }
+        assert_ne!(object_name("a", "b", &["c"]), object_name("a", "b", &[]));
+        assert_ne!(
+            object_name("a", "b", &["c", "d"]),
+            object_name("a", "b", &["cd"])
+        );
+    }
+
+    #[test]
+    fn our_label_says_the_controllers_name_and_fits_into_a_label() {
+        let name = |text: &str| managed_by(&text.parse().unwrap());
+        assert_eq!(
+            name("karmada-rs.io/ingress-controller"),
+            "karmada-rs.io_ingress-controller"
+        );
+        let long = format!("{}.example/{}", "a".repeat(50), "b".repeat(63));
+        let other = format!("{}.example/{}c", "a".repeat(50), "b".repeat(62));
+        assert_eq!(name(&long).len(), 63);
+        assert_ne!(name(&long), name(&other));
+    }
+
+    proptest! {
+        #[test]
+        fn every_name_is_a_dns_1035_label(
+            ingress in "[a-z0-9]([a-z0-9.-]{0,250}[a-z0-9])?",
+            service in "[a-z]([a-z0-9-]{0,60}[a-z0-9])?",
+        ) {
+            let name = object_name(&ingress, &service, &[]);
+            prop_assert!(is_dns_1035_label(&name), "{name}");
+        }
+    }
+}

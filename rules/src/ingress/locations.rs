@@ -1,0 +1,201 @@
+use std::collections::BTreeSet;
+
+use api::{ResourceBinding, ServiceLocation};
+use k8s_openapi::api::networking::v1::{IngressBackend, IngressSpec};
+
+use super::facts::{Facts, Seen};
+
+/// The names of the Services that an ingress names, in its rules and as default backend.
+pub fn services(spec: &IngressSpec) -> BTreeSet<&str> {
+    backends(spec)
+        .filter_map(|backend| Some(backend.service.as_ref()?.name.as_str()))
+        .collect()
+}
+
+/// Every backend of an ingress.
+pub(super) fn backends(spec: &IngressSpec) -> impl Iterator<Item = &IngressBackend> {
+    let rules = spec.rules.iter().flatten();
+    let paths = rules
+        .filter_map(|rule| rule.http.as_ref())
+        .flat_map(|http| &http.paths);
+    paths.map(|path| &path.backend).chain(&spec.default_backend)
+}
+
+/// The name of the binding that Karmada makes for `service`.
+pub fn binding_name(service: &str) -> String {
+    format!("{service}-service")
+}
+
+/// The Service that `binding` binds, if it binds one: a `Service` of another API group does not
+/// count.
+pub fn bound_service(binding: &ResourceBinding) -> Option<&str> {
+    let resource = &binding.spec.resource;
+    (resource.api_version == "v1" && resource.kind == "Service").then_some(resource.name.as_str())
+}
+
+/// The clusters that what is bound was scheduled to, by the binding itself or by one that depends on
+/// it, and those in which it still is: a cluster that is being evicted gracefully still serves.
+pub fn bound_clusters(binding: &ResourceBinding) -> BTreeSet<&str> {
+    let scheduled = binding.spec.clusters.iter().flatten();
+    let snapshots = binding.spec.required_by.iter().flatten();
+    let required = snapshots.flat_map(|snapshot| snapshot.clusters.iter().flatten());
+    let targets = scheduled.chain(required).map(|target| &target.name);
+    let status = binding.status.as_ref();
+    let items = status.and_then(|status| status.aggregated_status.as_ref());
+    let applied = items
+        .into_iter()
+        .flatten()
+        .filter(|item| item.applied == Some(true))
+        .map(|item| &item.cluster_name);
+    targets.chain(applied).map(String::as_str).collect()
+}
+
+/// Where each Service that `spec` names runs, sorted by name; a Service without a binding has no
+/// entry. One whose binding cannot be read keeps its entry of `previous`.
+pub fn service_locations(
+    namespace: &str,
+    spec: &IngressSpec,
+    previous: &[ServiceLocation],
+    facts: &impl Facts,
+) -> Vec<ServiceLocation> {
+    services(spec)
+        .into_iter()
+        .filter_map(|service| match located(namespace, service, facts) {
+            Seen::Here(clusters) => Some(location(service, &clusters)),
+            Seen::Absent => None,
+            Seen::Unread => previous.iter().find(|l| l.name == service).cloned(),
+        })
+        .collect()
+}
+
+/// The clusters in which `service` runs, by its binding.
+pub(super) fn located<'a>(
+    namespace: &str,
+    service: &str,
+    facts: &'a impl Facts,
+) -> Seen<BTreeSet<&'a str>> {
+    match facts.binding(namespace, service) {
+        Seen::Here(binding) if bound_service(binding) == Some(service) => {
+            Seen::Here(bound_clusters(binding))
+        }
+        Seen::Here(_) | Seen::Absent => Seen::Absent,
+        Seen::Unread => Seen::Unread,
+    }
+}
+
+fn location(service: &str, clusters: &BTreeSet<&str>) -> ServiceLocation {
+    let clusters: Vec<String> = clusters.iter().map(|&c| c.to_owned()).collect();
+    ServiceLocation {
+        name: service.to_owned(),
+        clusters: Some(clusters).filter(|clusters| !clusters.is_empty()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use api::{AggregatedStatusItem, BindingSnapshot, ResourceBindingStatus, TargetCluster};
+    use proptest::prelude::*;
+
+    use super::super::world::{World, binding, ingress, location};
+    use super::*;
+
+    #[test]
+    fn the_services_of_an_ingress_are_those_of_its_rules_and_its_default_backend() {
+        let spec = ingress("i", &["b", "a", "b"], Some("c")).spec.ingress;
+        assert_eq!(services(&spec), ["a", "b", "c"].into());
+        let empty = IngressSpec::default();
+        assert_eq!(services(&empty), [].into());
+    }
+
+    #[test]
+    fn a_service_is_where_it_was_scheduled_or_required_or_is_still_applied() {
+        let mut binding = binding("s", &["m2", "m1"]);
+        binding.spec.required_by = Some(vec![BindingSnapshot {
+            clusters: Some(vec![
+                TargetCluster { name: "m3".into() },
+                TargetCluster { name: "m1".into() },
+            ]),
+        }]);
+        let item = |cluster: &str, applied| AggregatedStatusItem {
+            cluster_name: cluster.into(),
+            applied,
+        };
+        binding.status = Some(ResourceBindingStatus {
+            aggregated_status: Some(vec![
+                item("evicted", Some(true)),
+                item("failed", Some(false)),
+                item("new", None),
+            ]),
+        });
+        let expected = ["evicted", "m1", "m2", "m3"].into();
+        assert_eq!(bound_clusters(&binding), expected);
+    }
+
+    #[test]
+    fn only_a_binding_of_a_core_service_of_that_name_counts() {
+        let mut knative = binding("s", &["m1"]);
+        knative.spec.resource.api_version = "serving.knative.dev/v1".into();
+        let mut other_kind = binding("s", &["m1"]);
+        other_kind.spec.resource.kind = "Deployment".into();
+        let mut other_name = binding("s", &["m1"]);
+        other_name.spec.resource.name = "t".into();
+        for binding in [knative, other_kind, other_name] {
+            let world = World::default().with_binding("s", binding);
+            assert_locations(&["s"], &[], &world, &[]);
+        }
+    }
+
+    #[test]
+    fn locations_are_sorted_and_a_service_without_a_binding_has_none() {
+        let world = World::default()
+            .with_binding("b", binding("b", &["m2", "m1", "m2"]))
+            .with_binding("a", binding("a", &[]))
+            .with_binding("unnamed", binding("unnamed", &["m1"]));
+        let expected = [location("a", &[]), location("b", &["m1", "m2"])];
+        assert_locations(&["b", "missing", "a"], &[], &world, &expected);
+    }
+
+    #[test]
+    fn a_service_whose_binding_cannot_be_read_keeps_its_location() {
+        let world = World {
+            unread_bindings: ["s".to_owned(), "new".to_owned()].into(),
+            ..World::default()
+        };
+        let previous = [location("other", &["m9"]), location("s", &["m1"])];
+        assert_locations(&["s", "new"], &previous, &world, &[location("s", &["m1"])]);
+    }
+
+    #[track_caller]
+    fn assert_locations(
+        services: &[&str],
+        previous: &[ServiceLocation],
+        world: &World,
+        expected: &[ServiceLocation],
+    ) {
+        let spec = ingress("i", services, None).spec.ingress;
+        let found = service_locations("ns", &spec, previous, world);
+        assert_eq!(found, expected);
+    }
+
+    proptest! {
+        #[test]
+        fn the_order_does_not_matter_and_deciding_twice_changes_nothing(
+            services in proptest::collection::vec("[a-d]", 0..6),
+            clusters in proptest::collection::vec("m[0-4]", 0..6),
+        ) {
+            let services: Vec<&str> = services.iter().map(String::as_str).collect();
+            let clusters: Vec<&str> = clusters.iter().map(String::as_str).collect();
+            let decide = |services: &[&str], clusters: &[&str], previous: &[ServiceLocation]| {
+                let world = World::default().with_binding("a", binding("a", clusters));
+                let spec = ingress("i", services, None).spec.ingress;
+                service_locations("ns", &spec, previous, &world)
+            };
+                        let once = decide(&services, &clusters, &[]);
+            prop_assert_eq!(&once, &decide(&services, &clusters, &once));
+            let (mut services, mut clusters) = (services, clusters);
+            services.reverse();
+            clusters.reverse();
+            prop_assert_eq!(&once, &decide(&services, &clusters, &[]));
+        }
+    }
+}

@@ -1,0 +1,173 @@
+use api::{MultiClusterIngressStatus, ServiceLocation};
+use k8s_openapi::api::networking::v1::IngressLoadBalancerStatus;
+use serde::Serialize;
+
+/// What to write of one thing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Plan<T> {
+    /// Nothing: it is as it should be.
+    Unchanged,
+    /// This.
+    Write(T),
+}
+
+impl<T: PartialEq> Plan<T> {
+    /// Writes `wanted` unless it is there.
+    pub(super) fn replace(current: &T, wanted: T) -> Self {
+        if *current == wanted {
+            Self::Unchanged
+        } else {
+            Self::Write(wanted)
+        }
+    }
+}
+
+/// Where the Services run and which clusters are blocked: a merge patch of the status, in which
+/// what is absent is null.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StatusPatch {
+    /// `status.serviceLocations`.
+    pub service_locations: Option<Vec<ServiceLocation>>,
+    /// `status.trafficBlockClusters`.
+    pub traffic_block_clusters: Option<Vec<String>>,
+}
+
+impl StatusPatch {
+    /// A patch in which an empty list is an absent one.
+    pub(super) fn new(locations: Vec<ServiceLocation>, blocked: Vec<String>) -> Self {
+        Self {
+            service_locations: Some(locations).filter(|l| !l.is_empty()),
+            traffic_block_clusters: Some(blocked).filter(|b| !b.is_empty()),
+        }
+    }
+
+    /// What a status says now.
+    pub(super) fn current(status: &MultiClusterIngressStatus) -> Self {
+        Self {
+            service_locations: status.service_locations.clone(),
+            traffic_block_clusters: status.traffic_block_clusters.clone(),
+        }
+    }
+}
+
+/// Which clusters are newly blocked, and which no longer, sorted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BlockChange {
+    /// Newly blocked.
+    pub blocked: Vec<String>,
+    /// No longer blocked.
+    pub unblocked: Vec<String>,
+}
+
+impl BlockChange {
+    pub(super) fn between(before: &[String], after: &[String]) -> Self {
+        let without = |list: &[String], other: &[String]| {
+            let mut rest: Vec<String> = list.to_vec();
+            rest.retain(|cluster| !other.contains(cluster));
+            rest.sort();
+            rest.dedup();
+            rest
+        };
+        Self {
+            blocked: without(after, before),
+            unblocked: without(before, after),
+        }
+    }
+}
+
+/// What to write of `status.loadBalancer` (none: remove it), now that the load balancer says
+/// `reported`. No addresses are an absent status.
+pub fn load_balancer(
+    status: Option<&MultiClusterIngressStatus>,
+    reported: IngressLoadBalancerStatus,
+) -> Plan<Option<IngressLoadBalancerStatus>> {
+    let current = status.and_then(|status| status.load_balancer.clone());
+    let has_addresses = reported.ingress.as_ref().is_some_and(|i| !i.is_empty());
+    Plan::replace(&current, Some(reported).filter(|_| has_addresses))
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::networking::v1::IngressLoadBalancerIngress;
+    use serde_json::json;
+
+    use super::super::world::location;
+    use super::*;
+
+    fn names(list: &[&str]) -> Vec<String> {
+        list.iter().map(|&n| n.to_owned()).collect()
+    }
+
+    fn addresses(ips: &[&str]) -> IngressLoadBalancerStatus {
+        let ingress = ips.iter().map(|&ip| IngressLoadBalancerIngress {
+            ip: Some(ip.to_owned()),
+            ..IngressLoadBalancerIngress::default()
+        });
+        IngressLoadBalancerStatus {
+            ingress: Some(ingress.collect()),
+        }
+    }
+
+    #[test]
+    fn a_status_patch_says_null_for_what_shall_be_absent() {
+        let patch = StatusPatch::new(vec![location("s", &["m1"])], Vec::new());
+        let expected = json!({
+            "serviceLocations": [{"name": "s", "clusters": ["m1"]}],
+            "trafficBlockClusters": null,
+        });
+        assert_eq!(serde_json::to_value(patch).unwrap(), expected);
+    }
+
+    #[test]
+    fn an_empty_list_in_a_status_is_not_an_absent_one() {
+        let status = MultiClusterIngressStatus {
+            traffic_block_clusters: Some(Vec::new()),
+            ..MultiClusterIngressStatus::default()
+        };
+        let wanted = StatusPatch::new(Vec::new(), Vec::new());
+        let plan = Plan::replace(&StatusPatch::current(&status), wanted.clone());
+        assert_eq!(plan, Plan::Write(wanted));
+    }
+
+    #[test]
+    fn a_block_change_names_who_comes_and_who_goes() {
+        let change = BlockChange::between(&names(&["b", "a"]), &names(&["b", "d", "c"]));
+        assert_eq!(change.blocked, ["c", "d"]);
+        assert_eq!(change.unblocked, ["a"]);
+        let same = BlockChange::between(&names(&["a"]), &names(&["a"]));
+        assert_eq!(same, BlockChange::default());
+    }
+
+    #[test]
+    fn the_load_balancers_addresses_are_written_only_when_they_changed() {
+        let status = |load_balancer| MultiClusterIngressStatus {
+            load_balancer,
+            ..MultiClusterIngressStatus::default()
+        };
+        let old = status(Some(addresses(&["192.0.2.1"])));
+        let new = addresses(&["192.0.2.2"]);
+        assert_eq!(
+            load_balancer(Some(&old), addresses(&["192.0.2.1"])),
+            Plan::Unchanged
+        );
+        assert_eq!(
+            load_balancer(Some(&old), new.clone()),
+            Plan::Write(Some(new.clone()))
+        );
+        assert_eq!(load_balancer(None, new.clone()), Plan::Write(Some(new)));
+    }
+
+    #[test]
+    fn a_load_balancer_without_addresses_has_no_status() {
+        let none = IngressLoadBalancerStatus::default();
+        for reported in [none, addresses(&[])] {
+            let empty = MultiClusterIngressStatus {
+                load_balancer: Some(addresses(&["192.0.2.1"])),
+                ..MultiClusterIngressStatus::default()
+            };
+            assert_eq!(load_balancer(None, reported.clone()), Plan::Unchanged);
+            assert_eq!(load_balancer(Some(&empty), reported), Plan::Write(None));
+        }
+    }
+}

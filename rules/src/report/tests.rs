@@ -1,0 +1,347 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::observation::FailureClass;
+
+const PACE: Pace = Pace {
+    period: Duration::from_secs(5),
+    patience: Duration::from_secs(30),
+};
+const THEN: &str = "2026-11-20T08:00:00Z";
+const NOW: &str = "2026-11-21T10:00:00.25Z";
+const NOW_WHOLE: &str = "2026-11-21T10:00:00Z";
+
+fn time(text: &str) -> Timestamp {
+    text.parse().unwrap()
+}
+
+fn failure(class: FailureClass) -> Failure {
+    Failure {
+        class,
+        server: "10.96.0.10:53".parse().unwrap(),
+    }
+}
+
+fn unhealthy() -> Vote {
+    Vote::Unhealthy(failure(FailureClass::Timeout))
+}
+
+fn element(kind: &str, status: &str, reason: &str, message: &str) -> Condition {
+    Condition {
+        type_: kind.to_owned(),
+        status: status.to_owned(),
+        reason: reason.to_owned(),
+        message: message.to_owned(),
+        last_transition_time: Time(time(THEN)),
+        observed_generation: None,
+    }
+}
+
+fn dns_true() -> Condition {
+    element(DNS_READY, TRUE, DNS_READY_REASON, "0 of 1 nodes fail")
+}
+
+fn dns_false() -> Condition {
+    let message = "1 of 1 nodes fail: timeout from 10.96.0.10 (1); n1";
+    element(DNS_READY, FALSE, DNS_FAILED_REASON, message)
+}
+
+fn fresh() -> Condition {
+    element(REPORTER_READY, TRUE, REPORTING_REASON, "1 of 1 nodes vote")
+}
+
+fn stale(reason: &str) -> Condition {
+    element(REPORTER_READY, FALSE, reason, "0 of 1 nodes vote")
+}
+
+/// A leader since `began`, and the clock.
+struct Leader {
+    reporter: Reporter,
+    began: Instant,
+}
+
+impl Leader {
+    fn new() -> Self {
+        let began = Instant::now();
+        Self {
+            reporter: Reporter::new(PACE, began),
+            began,
+        }
+    }
+
+    fn at(&self, seconds: u64) -> Instant {
+        self.began + Duration::from_secs(seconds)
+    }
+
+    fn plan(&mut self, seconds: u64, vote: Option<Vote>, conditions: &[Condition]) -> Plan {
+        let verdict = verdict("n1", vote, conditions);
+        let now = self.at(seconds);
+        self.reporter
+            .plan(verdict.as_ref(), conditions, now, time(NOW))
+    }
+
+    /// Plans, and writes what is planned.
+    fn act(&mut self, seconds: u64, vote: Option<Vote>, conditions: &mut Vec<Condition>) -> Plan {
+        let plan = self.plan(seconds, vote, conditions);
+        if let Plan::Write(writes) = &plan {
+            for write in writes {
+                conditions.retain(|c| c.type_ != write.type_);
+                conditions.push(write.clone());
+                let now = self.at(seconds);
+                self.reporter.wrote(&write.type_, now);
+            }
+        }
+        plan
+    }
+}
+
+fn now_is(mut condition: Condition) -> Condition {
+    condition.last_transition_time = Time(time(NOW_WHOLE));
+    condition
+}
+
+/// What a leader that has just begun writes.
+fn written(vote: Option<Vote>, conditions: &[Condition]) -> Vec<Condition> {
+    match Leader::new().plan(1, vote, conditions) {
+        Plan::Write(writes) => writes,
+        Plan::Unchanged | Plan::Wait(_) => Vec::new(),
+    }
+}
+
+#[test]
+fn without_a_vote_nothing_is_written_yet() {
+    assert_eq!(written(None, &[]), []);
+    assert_eq!(written(None, &[dns_true(), fresh()]), []);
+    assert_eq!(written(None, &[dns_false(), fresh()]), []);
+}
+
+#[test]
+fn a_first_success_is_the_verdict_only_of_a_cluster_that_has_none() {
+    let first = Some(Vote::FirstSuccess);
+    let both = [now_is(dns_true()), now_is(fresh())];
+    assert_eq!(written(first, &[]), both);
+    let unknown = element(DNS_READY, "Unknown", "", "");
+    assert_eq!(written(first, &[unknown, fresh()]), [now_is(dns_true())]);
+    assert_eq!(written(first, &[dns_false(), fresh()]), []);
+    assert_eq!(written(first, &[dns_true(), stale("ReporterSilent")]), []);
+}
+
+#[test]
+fn a_vote_overturns_the_verdict_and_says_how_and_where_names_fail() {
+    let healthy = Some(Vote::Healthy);
+    assert_eq!(
+        written(healthy, &[dns_false(), fresh()]),
+        [now_is(dns_true())]
+    );
+    let failing = Some(unhealthy());
+    assert_eq!(
+        written(failing, &[dns_true(), fresh()]),
+        [now_is(dns_false())]
+    );
+}
+
+#[test]
+fn what_is_there_already_is_not_written_again() {
+    assert_eq!(written(Some(Vote::Healthy), &[dns_true(), fresh()]), []);
+    assert_eq!(written(Some(unhealthy()), &[fresh(), dns_false()]), []);
+}
+
+#[test]
+fn a_vote_makes_a_silent_reporters_verdict_fresh() {
+    let conditions = [dns_true(), stale("ReporterSilent")];
+    assert_eq!(written(Some(Vote::Healthy), &conditions), [now_is(fresh())]);
+}
+
+#[test]
+fn another_reason_with_the_same_status_is_put_right_and_keeps_its_time() {
+    let overwritten = element(DNS_READY, FALSE, "Other", "other");
+    assert_eq!(
+        written(Some(unhealthy()), &[overwritten, fresh()]),
+        [dns_false()]
+    );
+}
+
+#[test]
+fn a_leader_without_vote_calls_the_verdict_stale_after_its_patience() {
+    let mut leader = Leader::new();
+    let mut conditions = vec![dns_false(), fresh()];
+    let deadline = leader.at(30);
+    assert_eq!(leader.plan(0, None, &conditions), Plan::Wait(deadline));
+    assert_eq!(leader.plan(29, None, &conditions), Plan::Wait(deadline));
+    let stale = stale(INSUFFICIENT_OBSERVATIONS_REASON);
+    assert_eq!(
+        leader.act(30, None, &mut conditions),
+        Plan::Write(vec![now_is(stale)])
+    );
+    assert_eq!(leader.plan(31, None, &conditions), Plan::Unchanged);
+    assert_eq!(conditions[0], dns_false());
+}
+
+#[test]
+fn patience_begins_anew_with_every_vote() {
+    let mut leader = Leader::new();
+    let conditions = [dns_true(), fresh()];
+    let healthy = Some(Vote::Healthy);
+    leader.plan(0, None, &conditions);
+    assert_eq!(leader.plan(20, healthy, &conditions), Plan::Unchanged);
+    let deadline = leader.at(1_030);
+    assert_eq!(leader.plan(1_000, None, &conditions), Plan::Wait(deadline));
+}
+
+#[test]
+fn a_status_is_written_at_once_but_at_most_once_a_period() {
+    let mut leader = Leader::new();
+    let mut conditions = vec![dns_true(), fresh()];
+    let first = leader.act(10, Some(unhealthy()), &mut conditions);
+    assert_eq!(first, Plan::Write(vec![now_is(dns_false())]));
+    let next = leader.at(15);
+    assert_eq!(
+        leader.plan(11, Some(Vote::Healthy), &conditions),
+        Plan::Wait(next)
+    );
+    let second = leader.plan(15, Some(Vote::Healthy), &conditions);
+    assert_eq!(second, Plan::Write(vec![now_is(dns_true())]));
+}
+
+#[test]
+fn a_message_alone_is_written_at_most_once_a_minute() {
+    let servfail = Some(Vote::Unhealthy(failure(FailureClass::ServFail)));
+    let mut leader = Leader::new();
+    let mut conditions = vec![dns_true(), fresh()];
+    leader.act(100, Some(unhealthy()), &mut conditions);
+    let next = leader.at(160);
+    assert_eq!(leader.plan(110, servfail, &conditions), Plan::Wait(next));
+    let Plan::Write(writes) = leader.plan(160, servfail, &conditions) else {
+        panic!("the message is a minute old and out of date");
+    };
+    assert_eq!(
+        writes[0].message,
+        "1 of 1 nodes fail: servfail from 10.96.0.10 (1); n1"
+    );
+    assert_eq!(writes[0].last_transition_time, Time(time(NOW_WHOLE)));
+}
+
+#[test]
+fn a_new_leader_waits_a_minute_before_it_rewords_what_it_found() {
+    let mut leader = Leader::new();
+    let worded = element(DNS_READY, TRUE, DNS_READY_REASON, "all is well");
+    let next = leader.at(60);
+    let healthy = Some(Vote::Healthy);
+    assert_eq!(
+        leader.plan(1, healthy, &[worded.clone(), fresh()]),
+        Plan::Wait(next)
+    );
+    let reworded = leader.plan(60, healthy, &[worded, fresh()]);
+    assert_eq!(reworded, Plan::Write(vec![dns_true()]));
+}
+
+#[test]
+fn a_message_counts_nodes_and_kinds_of_failure_and_names_three_of_each() {
+    let timeout = failure(FailureClass::Timeout);
+    let refused = failure(FailureClass::Refused);
+    let nodata = failure(FailureClass::NoData);
+    let servfail = failure(FailureClass::ServFail);
+    let cases = [
+        (vec![], "0 of 9 nodes fail"),
+        (
+            vec![("n2", timeout), ("n1", timeout)],
+            "2 of 9 nodes fail: timeout from 10.96.0.10 (2); n1, n2",
+        ),
+        (
+            vec![
+                ("a", timeout),
+                ("b", refused),
+                ("c", refused),
+                ("d", nodata),
+                ("e", servfail),
+            ],
+            "5 of 9 nodes fail: refused from 10.96.0.10 (2), nodata from 10.96.0.10 (1), \
+             servfail from 10.96.0.10 (1), …; a, b, c, …",
+        ),
+    ];
+    for (failing, expected) in cases {
+        assert_eq!(message(9, &failing.into_iter().collect()), expected);
+    }
+}
+
+fn votes() -> impl Strategy<Value = Option<Vote>> {
+    prop_oneof![
+        Just(None),
+        Just(Some(Vote::FirstSuccess)),
+        Just(Some(Vote::Healthy)),
+        Just(Some(unhealthy())),
+        Just(Some(Vote::Unhealthy(failure(FailureClass::Refused)))),
+    ]
+}
+
+fn conditions() -> impl Strategy<Value = Vec<Condition>> {
+    let dns = prop_oneof![
+        Just(None),
+        Just(Some(dns_true())),
+        Just(Some(dns_false())),
+        Just(Some(element(DNS_READY, "Unknown", "Odd", ""))),
+    ];
+    let reporter = prop_oneof![
+        Just(None),
+        Just(Some(fresh())),
+        Just(Some(stale("ReporterSilent")))
+    ];
+    (dns, reporter).prop_map(|(dns, reporter)| [dns, reporter].into_iter().flatten().collect())
+}
+
+proptest! {
+    #[test]
+    fn what_was_written_is_not_written_again(vote in votes(), mut conditions in conditions(), at in 0_u64..100) {
+        let mut leader = Leader::new();
+        leader.act(at, vote, &mut conditions);
+        leader.act(at + 100, vote, &mut conditions);
+        let again = leader.plan(at + 1_000, vote, &conditions);
+        if vote.is_some() && vote != Some(Vote::FirstSuccess) {
+            prop_assert_eq!(again, Plan::Unchanged);
+        }
+    }
+
+    #[test]
+    fn planning_twice_plans_the_same(vote in votes(), conditions in conditions(), at in 0_u64..100) {
+        let mut leader = Leader::new();
+        let once = leader.plan(at, vote, &conditions);
+        prop_assert_eq!(leader.plan(at, vote, &conditions), once);
+    }
+
+    #[test]
+    fn a_transition_time_moves_exactly_when_the_status_does(vote in votes(), conditions in conditions(), at in 0_u64..100) {
+        if let Plan::Write(writes) = Leader::new().plan(at, vote, &conditions) {
+            for write in writes {
+                let same = find(&conditions, &write.type_).is_some_and(|c| c.status == write.status);
+                let expected = if same { THEN } else { NOW_WHOLE };
+                prop_assert_eq!(write.last_transition_time, Time(time(expected)));
+            }
+        }
+    }
+
+    #[test]
+    fn a_condition_is_written_at_most_once_a_period(votes in prop::collection::vec(votes(), 1..60)) {
+        let mut leader = Leader::new();
+        let mut conditions = Vec::new();
+        let mut last: BTreeMap<String, u64> = BTreeMap::new();
+        for (second, vote) in (0..).zip(votes) {
+            if let Plan::Write(writes) = leader.act(second, vote, &mut conditions) {
+                for write in writes {
+                    let before = last.insert(write.type_, second);
+                    prop_assert!(before.is_none_or(|before| second - before >= 5));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn waiting_for_what_a_plan_names_leads_to_a_write(vote in votes(), conditions in conditions(), at in 0_u64..29) {
+        let mut leader = Leader::new();
+        if let Plan::Wait(until) = leader.plan(at, vote, &conditions) {
+            prop_assert!(until > leader.at(at));
+            let seconds = (until - leader.began).as_secs();
+            let then = leader.plan(seconds, vote, &conditions);
+            prop_assert!(matches!(then, Plan::Write(_)));
+        }
+    }
+}
