@@ -173,7 +173,7 @@ struct DetectorArgs {
     /// Ignored: the lease is cluster-health-agent.
     #[arg(long, env = "KARMADA_LEADER_ELECT_RESOURCE_NAME", value_name = "NAME")]
     leader_elect_resource_name: Option<String>,
-    /// Ignored: the lease is in karmada-es-<cluster>, one for each cluster.
+    /// Ignored: the lease is in the execution namespace of the cluster.
     #[arg(
         long,
         env = "KARMADA_LEADER_ELECT_RESOURCE_NAMESPACE",

@@ -7,7 +7,6 @@ mod fake;
 #[cfg(test)]
 mod fixtures;
 mod known;
-mod metrics;
 mod notices;
 mod provider;
 mod reconcile;
@@ -19,10 +18,9 @@ use std::sync::Arc;
 use kube::Client;
 use rules::ingress::gateway::Gateway;
 use runtime::client::{self, Source};
-use runtime::controller::{self, Environment};
+use runtime::controller;
 use runtime::events::Events;
-use runtime::lease::{self, Campaign, Leadership};
-use runtime::metrics::{ControllerMetrics, WriteMetrics};
+use runtime::metrics::WriteMetrics;
 use runtime::program::{self, Program, StartError};
 use runtime::queue::Queue;
 use runtime::write::Writer;
@@ -48,18 +46,13 @@ async fn start(args: Args, program: &mut Program) -> Result<(), StartError> {
         Some(gateway) => Some(connect_gateway(&args, gateway).await?),
         None => None,
     };
-    let leadership = if args.leader_election.leader_elect {
-        lease::campaign(program, client.clone(), Campaign::of(NAME))
-    } else {
-        Leadership::always()
-    };
+    let leadership = args.leader_election.leadership(program, client.clone());
     let metrics = WriteMetrics::register(&mut program.registry);
     let writer = Writer::new(leadership.clone(), metrics);
 
     let queue = Queue::default();
     let backends = gateway.as_ref().map(|_| Backends::default());
     let world = Arc::new(World::new(queue.clone(), backends));
-    metrics::register(&mut program.registry, Arc::clone(&world));
     watch_all(program, &client, &world);
     let balancer = match gateway {
         None => Balancer::None(NoLoadBalancer),
@@ -80,17 +73,7 @@ async fn start(args: Args, program: &mut Program) -> Result<(), StartError> {
         writer,
         notices: Notices::new(move |regarding, event| events.tell(regarding, event)),
     };
-    let environment = Environment {
-        queue: queue.clone(),
-        readiness: program.readiness.clone(),
-        leadership,
-        stopping: program.stopping.clone(),
-        metrics: ControllerMetrics::register(&mut program.registry, queue),
-    };
-    program.tasks.spawn(
-        "reconcile",
-        controller::run(Arc::new(reconciler), environment),
-    );
+    controller::spawn(program, reconciler, queue, leadership);
     Ok(())
 }
 

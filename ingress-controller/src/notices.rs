@@ -13,9 +13,6 @@ use rules::ingress::{BlockChange, Problem};
 
 use crate::provider::Obstacle;
 
-/// The longest note an Event may have, in bytes.
-const LONGEST_NOTE: usize = 1024;
-
 /// Tells of ingresses.
 pub(crate) struct Notices {
     tell: Box<dyn Fn(ObjectReference, Event) + Send + Sync>,
@@ -156,8 +153,7 @@ fn reference<K: Resource<DynamicType = ()>>(key: Key) -> ObjectReference {
     }
 }
 
-fn event(type_: EventType, reason: &str, mut note: String, about: ObjectReference) -> Event {
-    note.truncate(note.floor_char_boundary(LONGEST_NOTE));
+fn event(type_: EventType, reason: &str, note: String, about: ObjectReference) -> Event {
     Event {
         type_,
         reason: reason.to_owned(),
@@ -170,17 +166,6 @@ fn event(type_: EventType, reason: &str, mut note: String, about: ObjectReferenc
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_long_note_is_cut_between_characters_to_what_an_event_may_hold() {
-        let note = format!("a{}", "ü".repeat(LONGEST_NOTE));
-        let about = cluster_named("m1");
-        let cut = event(EventType::Normal, "Reason", note, about)
-            .note
-            .unwrap();
-        assert_eq!(cut.len(), LONGEST_NOTE - 1);
-        assert!(cut.ends_with('ü'));
-    }
 
     #[test]
     fn a_cluster_is_referred_to_as_the_api_knows_it() {

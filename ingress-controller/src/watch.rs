@@ -15,9 +15,10 @@ use rules::ingress::{
     slice_service, standing,
 };
 use runtime::cache::Transition;
+use runtime::metrics::register_unread;
 use runtime::program::Program;
 use runtime::queue::Queue;
-use runtime::watch::{Guarded, events, feed};
+use runtime::watch::Guarded;
 use serde::de::DeserializeOwned;
 
 use crate::known::{Backends, Known};
@@ -31,22 +32,6 @@ const COLLECTED: &str =
 pub(crate) struct World {
     known: Mutex<Known>,
     queue: Queue<Key>,
-}
-
-/// Watches objects of one kind as a task of the program, behind a gate of the same name.
-pub(crate) fn watch<K>(
-    program: &mut Program,
-    name: &'static str,
-    api: Api<Guarded<K>>,
-    config: Config,
-    observe: impl FnMut(Event<Guarded<K>>) + Send + 'static,
-) where
-    K: Resource<DynamicType: Default> + Clone + DeserializeOwned + Debug + Send + 'static,
-{
-    let gate = program.readiness.gate(name);
-    let stopping = program.stopping.clone();
-    let task = feed(events(api, config), gate, stopping, observe);
-    program.tasks.spawn(name, task);
 }
 
 /// Watches everything that decides about ingresses: Services and `EndpointSlice`s only for a load
@@ -66,6 +51,8 @@ pub(crate) fn watch_all(program: &mut Program, client: &Client, world: &Arc<Worl
         to.start("services", all(), Known::observe_template);
         to.start("slices", all().labels(COLLECTED), Known::observe_slice);
     }
+    let world = Arc::clone(world);
+    register_unread(&mut program.registry, move || world.known.lock().unread());
 }
 
 struct Watching<'a> {
@@ -85,7 +72,7 @@ impl Watching<'_> {
     {
         let world = Arc::clone(self.world);
         let api = Api::all(self.client.clone());
-        watch(self.program, name, api, config, move |event| {
+        self.program.watch(name, api, config, move |event| {
             world.observe(|known| observe(known, event));
         });
     }
@@ -118,11 +105,6 @@ impl World {
             Seen::Here(ingress) => (Some(Arc::clone(ingress)), decision),
             Seen::Absent | Seen::Unread => (None, decision),
         }
-    }
-
-    /// How many objects of each kind could never be read.
-    pub(crate) fn unread(&self) -> Vec<(&'static str, usize)> {
-        self.known.lock().unread()
     }
 
     /// Takes an event in and wakes the ingresses it concerns.

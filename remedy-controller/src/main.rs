@@ -2,7 +2,6 @@
 //! writes what must be done to `Cluster.status.remedyActions`.
 
 mod args;
-mod metrics;
 mod reconcile;
 mod watch;
 
@@ -10,16 +9,12 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use kube::Api;
-use kube::runtime::watcher::Config;
-use runtime::client;
-use runtime::controller::{self, Environment};
 use runtime::events::Events;
-use runtime::lease::{self, Campaign, Leadership};
-use runtime::metrics::{ControllerMetrics, WriteMetrics};
+use runtime::metrics::WriteMetrics;
 use runtime::program::{self, Program, StartError};
 use runtime::queue::Queue;
-use runtime::watch::{events, feed};
 use runtime::write::Writer;
+use runtime::{client, controller};
 
 use crate::args::Args;
 use crate::reconcile::Reconciler;
@@ -34,59 +29,18 @@ fn main() -> ExitCode {
 
 async fn start(args: Args, program: &mut Program) -> Result<(), StartError> {
     let client = client::connect(&args.client.source(), NAME).await?;
-    let leadership = if args.leader_election.leader_elect {
-        lease::campaign(program, client.clone(), Campaign::of(NAME))
-    } else {
-        Leadership::always()
-    };
+    let leadership = args.leader_election.leadership(program, client.clone());
+    let writes = WriteMetrics::register(&mut program.registry);
 
     let queue = Queue::default();
     let world = Arc::new(World::new(queue.clone()));
-    metrics::register(&mut program.registry, Arc::clone(&world));
-    watch_all(program, &client, &world);
-
+    world.watch(program, &client);
     let reconciler = Reconciler {
         world,
         clusters: Api::all(client.clone()),
-        writer: Writer::new(
-            leadership.clone(),
-            WriteMetrics::register(&mut program.registry),
-        ),
+        writer: Writer::new(leadership.clone(), writes),
         events: Events::new(program, client),
     };
-    let environment = Environment {
-        queue: queue.clone(),
-        readiness: program.readiness.clone(),
-        leadership,
-        stopping: program.stopping.clone(),
-        metrics: ControllerMetrics::register(&mut program.registry, queue),
-    };
-    program.tasks.spawn(
-        "reconcile",
-        controller::run(Arc::new(reconciler), environment),
-    );
+    controller::spawn(program, reconciler, queue, leadership);
     Ok(())
-}
-
-fn watch_all(program: &mut Program, client: &kube::Client, world: &Arc<World>) {
-    let clusters = feed(
-        events(Api::all(client.clone()), Config::default()),
-        program.readiness.gate("clusters"),
-        program.stopping.clone(),
-        {
-            let world = Arc::clone(world);
-            move |event| world.observe_cluster(event)
-        },
-    );
-    program.tasks.spawn("clusters", clusters);
-    let remedies = feed(
-        events(Api::all(client.clone()), Config::default()),
-        program.readiness.gate("remedies"),
-        program.stopping.clone(),
-        {
-            let world = Arc::clone(world);
-            move |event| world.observe_remedy(event)
-        },
-    );
-    program.tasks.spawn("remedies", remedies);
 }

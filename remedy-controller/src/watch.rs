@@ -6,10 +6,13 @@ use std::sync::Arc;
 use api::condition::{DNS_READY, REPORTER_READY};
 use api::{Cluster, Key, Remedy};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use kube::runtime::watcher::Event;
+use kube::runtime::watcher::{Config, Event};
+use kube::{Api, Client};
 use parking_lot::Mutex;
 use rules::remedy::{RemedyIndex, Scope};
 use runtime::cache::{Cache, Transition};
+use runtime::metrics::register_unread;
+use runtime::program::Program;
 use runtime::queue::Queue;
 use runtime::watch::Guarded;
 
@@ -49,9 +52,24 @@ impl World {
         }
     }
 
+    /// Watches everything that decides about clusters.
+    pub(crate) fn watch(self: &Arc<Self>, program: &mut Program, client: &Client) {
+        let (clusters, remedies) = (Arc::clone(self), Arc::clone(self));
+        let all = || Api::all(client.clone());
+        program.watch("clusters", all(), Config::default(), move |event| {
+            clusters.observe_cluster(event);
+        });
+        let all = || Api::all(client.clone());
+        program.watch("remedies", all(), Config::default(), move |event| {
+            remedies.observe_remedy(event);
+        });
+        let world = Arc::clone(self);
+        register_unread(&mut program.registry, move || world.unread());
+    }
+
     /// A cluster changed: it is woken when that can change what is decided of it. The echo of our own
     /// write is such a change too, so that what was decided on an older view is decided again.
-    pub(crate) fn observe_cluster(&self, event: Event<Guarded<Cluster>>) {
+    fn observe_cluster(&self, event: Event<Guarded<Cluster>>) {
         let mut known = self.known.lock();
         let mut woken = Vec::new();
         for transition in known.clusters.observe(event) {
@@ -68,7 +86,7 @@ impl World {
     }
 
     /// A remedy changed: the clusters that its old scope or its new one covers are woken.
-    pub(crate) fn observe_remedy(&self, event: Event<Guarded<Remedy>>) {
+    fn observe_remedy(&self, event: Event<Guarded<Remedy>>) {
         let mut known = self.known.lock();
         let unread = known.remedies.unread().len();
         let mut concerned = Scope::Named(BTreeSet::new());
@@ -123,9 +141,9 @@ impl World {
     }
 
     /// How many objects of each kind could never be read.
-    pub(crate) fn unread(&self) -> [(&'static str, usize); 2] {
+    fn unread(&self) -> Vec<(&'static str, usize)> {
         let known = self.known.lock();
-        [
+        vec![
             ("Cluster", known.clusters.unread().len()),
             ("Remedy", known.remedies.unread().len()),
         ]

@@ -1,16 +1,15 @@
 //! The loop of a controller: takes keys from the queue and reconciles them, while leading.
 
-use std::future::Future;
-use std::sync::Arc;
-
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
+use std::future::Future;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::error::{BoxError, Chain};
 use crate::lease::Leadership;
 use crate::metrics::ControllerMetrics;
+use crate::program::Program;
 use crate::queue::{Queue, QueueKey};
 use crate::readiness::Readiness;
 
@@ -29,23 +28,38 @@ pub trait Controller: Send + Sync + 'static {
     fn reconcile(&self, key: &Self::Key) -> impl Future<Output = Result<(), BoxError>> + Send;
 }
 
-/// What the loop needs besides the controller.
-pub struct Environment<K> {
-    /// The keys to reconcile.
-    pub queue: Queue<K>,
-    /// Nothing is reconciled before every gate is open.
-    pub readiness: Readiness,
-    /// Nothing is reconciled while another replica leads.
-    pub leadership: Leadership,
-    /// Ends the loop; reconciles under way are finished.
-    pub stopping: CancellationToken,
-    /// What is counted.
-    pub metrics: ControllerMetrics,
+/// Runs `controller` on the keys of `queue` as a task of `program`: not before every gate is open,
+/// and only while it leads. The same key is never reconciled twice at once.
+pub fn spawn<C: Controller>(
+    program: &mut Program,
+    controller: C,
+    queue: Queue<C::Key>,
+    leadership: Leadership,
+) {
+    let environment = Environment {
+        readiness: program.readiness.clone(),
+        leadership,
+        stopping: program.stopping.clone(),
+        metrics: ControllerMetrics::register(&mut program.registry, queue.clone()),
+        queue,
+    };
+    program
+        .tasks
+        .spawn("reconcile", run(controller, environment));
 }
 
-/// Runs `controller` until the program stops. The same key is never reconciled twice at once.
-pub async fn run<C: Controller>(
-    controller: Arc<C>,
+/// What the loop needs besides the controller.
+struct Environment<K> {
+    queue: Queue<K>,
+    readiness: Readiness,
+    leadership: Leadership,
+    /// Ends the loop; reconciles under way are finished.
+    stopping: CancellationToken,
+    metrics: ControllerMetrics,
+}
+
+async fn run<C: Controller>(
+    controller: C,
     environment: Environment<C::Key>,
 ) -> Result<(), BoxError> {
     let stopping = environment.stopping.clone();
@@ -60,7 +74,7 @@ pub async fn run<C: Controller>(
         }
         environment.queue.clear();
         environment.queue.add_all(controller.keys());
-        lead(&*controller, &environment).await;
+        lead(&controller, &environment).await;
     }
 }
 
@@ -109,6 +123,7 @@ async fn reconcile_one<C: Controller>(
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
     use std::time::Duration;
 
     use parking_lot::Mutex;
@@ -123,7 +138,7 @@ mod tests {
         told: watch::Sender<usize>,
     }
 
-    impl Controller for Recorder {
+    impl Controller for Arc<Recorder> {
         type Key = u8;
 
         fn keys(&self) -> Vec<u8> {

@@ -68,7 +68,7 @@ impl WriteMetrics {
 
 /// Counts and times the reconciles of a controller.
 #[derive(Clone, Debug)]
-pub struct ControllerMetrics {
+pub(crate) struct ControllerMetrics {
     reconciles: Family<ReconcileLabels, Counter>,
     duration: Histogram,
 }
@@ -80,7 +80,7 @@ struct ReconcileLabels {
 
 impl ControllerMetrics {
     /// Registers `reconciles_total{result}`, `reconcile_duration_seconds` and `queue_length`.
-    pub fn register<K: QueueKey>(registry: &mut Registry, queue: Queue<K>) -> Self {
+    pub(crate) fn register<K: QueueKey>(registry: &mut Registry, queue: Queue<K>) -> Self {
         let metrics = Self {
             reconciles: Family::default(),
             duration: Histogram::new(exponential_buckets(0.001, 2.0, 14)),
@@ -119,5 +119,38 @@ impl<K: QueueKey> Collector for QueueLength<K> {
         let length = ConstGauge::new(i64::try_from(self.0.len()).unwrap_or(i64::MAX));
         let metric = encoder.encode_descriptor("queue_length", help, None, MetricType::Gauge)?;
         length.encode(metric)
+    }
+}
+
+/// Registers `unread_objects{kind}`: `count` says, when it is asked, how many objects of each kind
+/// could never be read.
+pub fn register_unread<C>(registry: &mut Registry, count: C)
+where
+    C: Fn() -> Vec<(&'static str, usize)> + Send + Sync + 'static,
+{
+    registry.register_collector(Box::new(Unread(count)));
+}
+
+struct Unread<C>(C);
+
+impl<C> fmt::Debug for Unread<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Unread")
+    }
+}
+
+impl<C> Collector for Unread<C>
+where
+    C: Fn() -> Vec<(&'static str, usize)> + Send + Sync + 'static,
+{
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let help = "Objects that could never be read; nothing is taken away on their account";
+        let mut metric =
+            encoder.encode_descriptor("unread_objects", help, None, MetricType::Gauge)?;
+        for (kind, count) in (self.0)() {
+            let count = ConstGauge::new(i64::try_from(count).unwrap_or(i64::MAX));
+            count.encode(metric.encode_family(&[("kind", kind)])?)?;
+        }
+        Ok(())
     }
 }

@@ -1,12 +1,16 @@
 //! The life of a process: flags, logs, signals, tasks, exit code.
 
+use std::fmt::Debug;
 use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use axum::Router;
 use clap::Parser;
+use kube::runtime::watcher::{Config, Event};
+use kube::{Api, Resource};
 use prometheus_client::registry::Registry;
+use serde::de::DeserializeOwned;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -16,7 +20,8 @@ pub use crate::tasks::Tasks;
 
 use crate::error::{BoxError, Chain};
 use crate::readiness::Readiness;
-use crate::{admin, client, metrics, telemetry};
+use crate::watch::Guarded;
+use crate::{admin, client, metrics, telemetry, watch};
 
 /// How long tasks may take to end once told to, and then again the last ones.
 const DRAIN_LIMIT: Duration = Duration::from_secs(10);
@@ -37,6 +42,25 @@ pub struct Program {
     pub routes: Router,
     /// Where the admin server listens.
     pub listen_address: SocketAddr,
+}
+
+impl Program {
+    /// Watches objects of one kind, as a task and behind a gate of that name: `observe` is given
+    /// every event, and the program may act once it was given a complete list.
+    pub fn watch<K>(
+        &mut self,
+        name: &'static str,
+        api: Api<Guarded<K>>,
+        selected: Config,
+        observe: impl FnMut(Event<Guarded<K>>) + Send + 'static,
+    ) where
+        K: Resource<DynamicType: Default> + Clone + DeserializeOwned + Debug + Send + 'static,
+    {
+        let gate = self.readiness.gate(name);
+        let events = watch::events(api, selected);
+        let task = watch::feed(events, gate, self.stopping.clone(), observe);
+        self.tasks.spawn(name, task);
+    }
 }
 
 /// Why a program did not start.

@@ -66,7 +66,7 @@ where
 
 /// Gives each event to `observe` until the program stops. The gate opens after the first complete
 /// list.
-pub async fn feed<K>(
+pub(crate) async fn feed<K>(
     events: impl Stream<Item = Event<Guarded<K>>>,
     gate: Gate,
     stopping: CancellationToken,

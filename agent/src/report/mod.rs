@@ -252,20 +252,9 @@ fn change(cluster: &RawCluster, condition: &Condition) -> Result<Change, WriteEr
 }
 
 fn tell(condition: &Condition) {
-    let Condition {
-        type_,
-        status,
-        reason,
-        message,
-        ..
-    } = condition;
-    tracing::info!(
-        condition = type_,
-        status,
-        reason,
-        message,
-        "Condition written"
-    );
+    let Condition { type_, status, .. } = condition;
+    let (reason, note) = (&condition.reason, &condition.message);
+    tracing::info!(condition = type_, status, reason, note, "Condition written");
 }
 
 #[cfg(test)]

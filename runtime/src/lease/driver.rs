@@ -38,17 +38,6 @@ pub struct Campaign {
     pub host: String,
 }
 
-impl Campaign {
-    /// The lease of the control-plane program `name`: of that name, in `karmada-system`.
-    pub fn of(name: &'static str) -> Self {
-        Self {
-            namespace: "karmada-system".to_owned(),
-            name,
-            host: gethostname::gethostname().to_string_lossy().into_owned(),
-        }
-    }
-}
-
 /// Whether this replica leads, and how often that changed.
 #[derive(Debug, Default)]
 struct LeaseMetrics {

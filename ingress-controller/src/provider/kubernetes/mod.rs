@@ -26,7 +26,6 @@ use runtime::write::{WriteErrorKind, Writer};
 use kept::{Creation, Kept, Kind, Written};
 
 use super::{Ensured, LoadBalancer, Obstacle, ProviderError};
-use crate::watch::watch;
 
 /// A gateway cluster.
 pub(crate) struct Kubernetes {
@@ -213,7 +212,7 @@ impl Watching<'_> {
         let queue = self.queue.clone();
         let ours = Config::default().labels(&provider.gateway.selector());
         let api = Api::all(self.client.clone());
-        watch(self.program, name, api, ours, move |event| {
+        self.program.watch(name, api, ours, move |event| {
             queue.add_all(kept(&provider).observe(event));
         });
     }
