@@ -1,6 +1,6 @@
 //! Leadership through a `Lease`: at most one replica at a time believes that it leads.
 //!
-//! [`election`] decides, without I/O or clock; [`driver`] reads and writes the lease for it. Time is
+//! `election` decides, without I/O or clock; `driver` reads and writes the lease for it. Time is
 //! our own monotonic clock since a change of the lease was *observed*, never its timestamps, so
 //! clocks need not agree (the rule of client-go's leader election).
 
