@@ -20,6 +20,7 @@ use rules::ingress::gateway::Gateway;
 use runtime::client::{self, Source};
 use runtime::controller;
 use runtime::events::Events;
+use runtime::lease;
 use runtime::metrics::WriteMetrics;
 use runtime::program::{self, Program, StartError};
 use runtime::queue::Queue;
@@ -46,7 +47,7 @@ async fn start(args: Args, program: &mut Program) -> Result<(), StartError> {
         Some(gateway) => Some(connect_gateway(&args, gateway).await?),
         None => None,
     };
-    let leadership = args.leader_election.leadership(program, client.clone());
+    let leadership = lease::leadership(program, client.clone(), &args.leader_election);
     let metrics = WriteMetrics::register(&mut program.registry);
     let writer = Writer::new(leadership.clone(), metrics);
 

@@ -14,7 +14,7 @@ use runtime::metrics::WriteMetrics;
 use runtime::program::{self, Program, StartError};
 use runtime::queue::Queue;
 use runtime::write::Writer;
-use runtime::{client, controller};
+use runtime::{client, controller, lease};
 
 use crate::args::Args;
 use crate::reconcile::Reconciler;
@@ -29,7 +29,7 @@ fn main() -> ExitCode {
 
 async fn start(args: Args, program: &mut Program) -> Result<(), StartError> {
     let client = client::connect(&args.client.source(), NAME).await?;
-    let leadership = args.leader_election.leadership(program, client.clone());
+    let leadership = lease::leadership(program, client.clone(), &args.leader_election);
     let writes = WriteMetrics::register(&mut program.registry);
 
     let queue = Queue::default();

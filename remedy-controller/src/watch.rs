@@ -57,60 +57,19 @@ impl World {
         let (clusters, remedies) = (Arc::clone(self), Arc::clone(self));
         let all = || Api::all(client.clone());
         program.watch("clusters", all(), Config::default(), move |event| {
-            clusters.observe_cluster(event);
+            clusters.observe(|known| known.observe_cluster(event));
         });
         let all = || Api::all(client.clone());
         program.watch("remedies", all(), Config::default(), move |event| {
-            remedies.observe_remedy(event);
+            remedies.observe(|known| known.observe_remedy(event));
         });
         let world = Arc::clone(self);
         register_unread(&mut program.registry, move || world.unread());
     }
 
-    /// A cluster changed: it is woken when that can change what is decided of it. The echo of our own
-    /// write is such a change too, so that what was decided on an older view is decided again.
-    fn observe_cluster(&self, event: Event<Guarded<Cluster>>) {
-        let mut known = self.known.lock();
-        let mut woken = Vec::new();
-        for transition in known.clusters.observe(event) {
-            known.note_conditions(&transition);
-            let Transition { key, old, new } = transition;
-            match (old, new) {
-                (Some(old), Some(new)) if same_for_us(&old, &new) => {}
-                (_, Some(_)) => woken.push(key),
-                (_, None) => {}
-            }
-        }
-        drop(known);
-        self.queue.add_all(woken);
-    }
-
-    /// A remedy changed: the clusters that its old scope or its new one covers are woken.
-    fn observe_remedy(&self, event: Event<Guarded<Remedy>>) {
-        let mut known = self.known.lock();
-        let unread = known.remedies.unread().len();
-        let mut concerned = Scope::Named(BTreeSet::new());
-        for Transition { key, old, new } in known.remedies.observe(event) {
-            if let (Some(old), Some(new)) = (&old, &new)
-                && old.spec == new.spec
-                && old.metadata.deletion_timestamp == new.metadata.deletion_timestamp
-            {
-                continue;
-            }
-            let scope = new.as_deref().map(Scope::of);
-            known.index.replace(&key.name, scope.clone());
-            for scope in old.as_deref().map(Scope::of).into_iter().chain(scope) {
-                concerned = concerned.union(scope);
-            }
-        }
-        if known.remedies.unread().len() < unread {
-            concerned = Scope::Every;
-        }
-        let woken: Vec<Key> = match concerned {
-            Scope::Every => known.clusters.iter().map(|(key, _)| key.clone()).collect(),
-            Scope::Named(names) => names.into_iter().map(Key::cluster_scoped).collect(),
-        };
-        drop(known);
+    /// Takes an event in and wakes the clusters it concerns.
+    fn observe(&self, observe: impl FnOnce(&mut Known) -> Vec<Key>) {
+        let woken = observe(&mut self.known.lock());
         self.queue.add_all(woken);
     }
 
@@ -118,39 +77,87 @@ impl World {
     pub(crate) fn begin(&self) -> Vec<Key> {
         let mut known = self.known.lock();
         known.changed.clear();
-        known.clusters.iter().map(|(key, _)| key.clone()).collect()
+        known.all()
     }
 
     /// What is known of the cluster `key`; none when it is gone.
     pub(crate) fn view(&self, key: &Key) -> Option<View> {
-        let mut known = self.known.lock();
-        let changed = known.changed.remove(key).unwrap_or_default();
-        let cluster = Arc::clone(known.clusters.get(key)?);
-        let remedies = known
-            .index
-            .covering(&key.name)
-            .filter_map(|name| known.remedies.get(&Key::cluster_scoped(name)))
-            .map(Arc::clone)
-            .collect();
-        Some(View {
-            cluster,
-            remedies,
-            complete: known.remedies.unread().is_empty(),
-            changed: changed.into_values().collect(),
-        })
+        self.known.lock().view(key)
     }
 
     /// How many objects of each kind could never be read.
     fn unread(&self) -> Vec<(&'static str, usize)> {
         let known = self.known.lock();
-        vec![
-            ("Cluster", known.clusters.unread().len()),
-            ("Remedy", known.remedies.unread().len()),
-        ]
+        let (clusters, remedies) = (known.clusters.unread(), known.remedies.unread());
+        vec![("Cluster", clusters.len()), ("Remedy", remedies.len())]
     }
 }
 
 impl Known {
+    /// A cluster changed: it is woken when that can change what is decided of it. The echo of our own
+    /// write is such a change too, so that what was decided on an older view is decided again.
+    fn observe_cluster(&mut self, event: Event<Guarded<Cluster>>) -> Vec<Key> {
+        let mut woken = Vec::new();
+        for transition in self.clusters.observe(event) {
+            self.note_conditions(&transition);
+            let Transition { key, old, new } = transition;
+            match (old, new) {
+                (Some(old), Some(new)) if same_for_us(&old, &new) => {}
+                (_, Some(_)) => woken.push(key),
+                (_, None) => {}
+            }
+        }
+        woken
+    }
+
+    /// A remedy changed: the clusters that its old scope or its new one covers are woken. Where one
+    /// could never be read and now can be, or is gone, every cluster may have depended on it.
+    fn observe_remedy(&mut self, event: Event<Guarded<Remedy>>) -> Vec<Key> {
+        let unread = self.remedies.unread().len();
+        let mut concerned = Scope::Named(BTreeSet::new());
+        for Transition { key, old, new } in self.remedies.observe(event) {
+            if let (Some(old), Some(new)) = (&old, &new)
+                && old.spec == new.spec
+                && old.metadata.deletion_timestamp == new.metadata.deletion_timestamp
+            {
+                continue;
+            }
+            let scope = new.as_deref().map(Scope::of);
+            self.index.replace(&key.name, scope.clone());
+            for scope in old.as_deref().map(Scope::of).into_iter().chain(scope) {
+                concerned = concerned.union(scope);
+            }
+        }
+        if self.remedies.unread().len() < unread {
+            concerned = Scope::Every;
+        }
+        match concerned {
+            Scope::Every => self.all(),
+            Scope::Named(names) => names.into_iter().map(Key::cluster_scoped).collect(),
+        }
+    }
+
+    fn all(&self) -> Vec<Key> {
+        self.clusters.iter().map(|(key, _)| key.clone()).collect()
+    }
+
+    fn view(&mut self, key: &Key) -> Option<View> {
+        let changed = self.changed.remove(key).unwrap_or_default();
+        let cluster = Arc::clone(self.clusters.get(key)?);
+        let remedies = self
+            .index
+            .covering(&key.name)
+            .filter_map(|name| self.remedies.get(&Key::cluster_scoped(name)))
+            .map(Arc::clone)
+            .collect();
+        Some(View {
+            cluster,
+            remedies,
+            complete: self.remedies.unread().is_empty(),
+            changed: changed.into_values().collect(),
+        })
+    }
+
     fn note_conditions(&mut self, transition: &Transition<Cluster>) {
         let (Some(old), Some(new)) = (&transition.old, &transition.new) else {
             self.changed.remove(&transition.key);
@@ -175,3 +182,6 @@ fn same_for_us(old: &Cluster, new: &Cluster) -> bool {
         && old.metadata.uid == new.metadata.uid
         && old.metadata.deletion_timestamp == new.metadata.deletion_timestamp
 }
+
+#[cfg(test)]
+mod tests;

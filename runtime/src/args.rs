@@ -5,12 +5,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{ArgAction, Args, ValueEnum};
-use kube::Client;
 use tracing_subscriber::filter::Targets;
 
 use crate::client::Source;
-use crate::lease::{self, Campaign, Leadership};
-use crate::program::Program;
 
 /// What every program can be told about itself.
 #[derive(Args, Clone, Debug)]
@@ -72,21 +69,6 @@ pub struct LeaderElectionArgs {
     /// Act only while holding the lease of this program in namespace karmada-system.
     #[arg(long, env = "KARMADA_LEADER_ELECT", default_value_t = true, action = ArgAction::Set, num_args = 0..=1, default_missing_value = "true", value_name = "BOOL")]
     pub leader_elect: bool,
-}
-
-impl LeaderElectionArgs {
-    /// Leadership of `program`: by its lease in `karmada-system`, or unconditional.
-    pub fn leadership(&self, program: &mut Program, client: Client) -> Leadership {
-        if !self.leader_elect {
-            return Leadership::always();
-        }
-        let campaign = Campaign {
-            namespace: "karmada-system".to_owned(),
-            name: program.name,
-            host: gethostname::gethostname().to_string_lossy().into_owned(),
-        };
-        lease::campaign(program, client, campaign)
-    }
 }
 
 /// Reads a length of time such as `5s`, `1m30s` or `500ms`; it must be more than zero.

@@ -14,7 +14,6 @@ use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
 
 use crate::queue::{Queue, QueueKey};
-use crate::write::{WriteError, WriteErrorKind};
 
 /// A registry whose metrics begin with `karmada_<name>_`, with the build's version in it.
 pub(crate) fn registry(name: &str) -> Registry {
@@ -48,21 +47,9 @@ impl WriteMetrics {
         metrics
     }
 
-    pub(crate) fn count(&self, target: &'static str, error: Option<&WriteError>) {
-        let outcome = match error {
-            None => "applied",
-            Some(WriteError::NotLeading) => "not_leading",
-            Some(WriteError::TimedOut(_)) => "timed_out",
-            Some(error) => match error.kind() {
-                WriteErrorKind::Conflict => "conflict",
-                WriteErrorKind::Missing => "missing",
-                WriteErrorKind::Invalid => "invalid",
-                WriteErrorKind::Transient => "failed",
-            },
-        };
-        self.writes
-            .get_or_create(&WriteLabels { target, outcome })
-            .inc();
+    pub(crate) fn count(&self, target: &'static str, outcome: &'static str) {
+        let labels = WriteLabels { target, outcome };
+        self.writes.get_or_create(&labels).inc();
     }
 }
 

@@ -109,3 +109,52 @@ async fn drain_set(tasks: &mut JoinSet<Ended>, limit: Duration) -> bool {
         false
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt;
+
+    use super::*;
+
+    const LIMIT: Duration = Duration::from_secs(10);
+
+    #[tokio::test]
+    async fn a_task_that_ends_early_is_noticed_with_an_error_or_without() {
+        for result in [Ok(()), Err("it broke".into())] {
+            let mut tasks = Tasks::new();
+            tasks.spawn("steady", std::future::pending());
+            assert!(tasks.ended_early().now_or_never().is_none());
+            tasks.spawn("early", async { result });
+            tasks.ended_early().await;
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn last_tasks_end_after_all_others() {
+        let mut tasks = Tasks::new();
+        let (told, mut order) = tokio::sync::mpsc::unbounded_channel();
+        let tell = told.clone();
+        tasks.spawn_last("last", |drained| async move {
+            drained.cancelled().await;
+            tell.send("last").map_err(Into::into)
+        });
+        tasks.spawn("slow", async move {
+            tokio::time::sleep(Duration::from_secs(5)).await;
+            told.send("slow").map_err(Into::into)
+        });
+        assert!(tasks.drain(LIMIT).await);
+        assert_eq!(
+            (order.recv().await, order.recv().await),
+            (Some("slow"), Some("last"))
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_task_that_does_not_end_is_given_up_in_time() {
+        let mut tasks = Tasks::new();
+        tasks.spawn("stuck", std::future::pending());
+        let started = tokio::time::Instant::now();
+        assert!(!tasks.drain(LIMIT).await);
+        assert_eq!(started.elapsed(), LIMIT);
+    }
+}

@@ -151,10 +151,91 @@ impl<K: Resource> Resource for Guarded<K> {
 
 #[cfg(test)]
 mod tests {
+    use std::convert::Infallible;
+    use std::sync::Arc;
+
+    use http::{Request, Response};
     use k8s_openapi::api::core::v1::ConfigMap;
-    use serde_json::json;
+    use kube::Client;
+    use kube::client::Body;
+    use parking_lot::Mutex;
+    use serde_json::{Value, json};
 
     use super::*;
+
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "callers write the data in place"
+    )]
+    fn map(name: &str, data: Value) -> Value {
+        json!({ "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": { "name": name, "resourceVersion": "1" }, "data": data })
+    }
+
+    fn list(maps: &[Value]) -> String {
+        json!({ "apiVersion": "v1", "kind": "ConfigMapList",
+            "metadata": { "resourceVersion": "1" }, "items": maps })
+        .to_string()
+    }
+
+    /// A line of a watch. As from an API server, `type` comes before `object`.
+    fn event(kind: &str, object: &Value) -> String {
+        format!("{{\"type\":\"{kind}\",\"object\":{object}}}\n")
+    }
+
+    /// An API that gives these answers, in this order, and none after them.
+    fn api(answers: Vec<String>) -> Api<Guarded<ConfigMap>> {
+        let answers = Arc::new(Mutex::new(answers.into_iter()));
+        let service = tower::service_fn(move |_: Request<Body>| {
+            let answer = answers.lock().next();
+            async move {
+                match answer {
+                    Some(answer) => {
+                        Ok::<_, Infallible>(Response::new(Body::from(answer.into_bytes())))
+                    }
+                    None => std::future::pending().await,
+                }
+            }
+        });
+        Api::all(Client::new(service, "default"))
+    }
+
+    fn shown(event: &Event<Guarded<ConfigMap>>) -> String {
+        let named = |guarded: &Guarded<ConfigMap>| {
+            let name = guarded.metadata().name.clone().unwrap_or_default();
+            let good = matches!(guarded, Guarded::Good(_));
+            format!("{name} {}", if good { "good" } else { "bad" })
+        };
+        match event {
+            Event::Init => "init".to_owned(),
+            Event::InitDone => "done".to_owned(),
+            Event::InitApply(map) => format!("listed {}", named(map)),
+            Event::Apply(map) => format!("applied {}", named(map)),
+            Event::Delete(map) => format!("deleted {}", named(map)),
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_expired_version_is_listed_anew_and_a_bad_object_is_passed_over() {
+        let expired = json!({ "apiVersion": "v1", "kind": "Status",
+            "status": "Failure", "reason": "Expired", "message": "too old", "code": 410 });
+        let api = api(vec![
+            list(&[map("a", json!({})), map("b", json!(7))]),
+            event("MODIFIED", &map("c", json!(7))) + &event("ERROR", &expired),
+            list(&[map("a", json!({}))]),
+        ]);
+        let events = events(api, Config::default());
+        let events: Vec<String> = events.map(|event| shown(&event)).take(7).collect().await;
+        let first = [
+            "init",
+            "listed a good",
+            "listed b bad",
+            "done",
+            "applied c bad",
+        ];
+        assert_eq!(events[..5], first);
+        assert_eq!(events[5..], ["init", "listed a good"]);
+    }
 
     #[test]
     fn an_unreadable_object_keeps_its_metadata() {

@@ -59,6 +59,17 @@ impl WriteError {
             _ => WriteErrorKind::Transient,
         }
     }
+
+    fn label(&self) -> &'static str {
+        match (self, self.kind()) {
+            (Self::NotLeading, _) => "not_leading",
+            (Self::TimedOut(_), _) => "timed_out",
+            (_, WriteErrorKind::Conflict) => "conflict",
+            (_, WriteErrorKind::Missing) => "missing",
+            (_, WriteErrorKind::Invalid) => "invalid",
+            (_, WriteErrorKind::Transient) => "failed",
+        }
+    }
 }
 
 impl Writer {
@@ -78,7 +89,10 @@ impl Writer {
         call: impl Future<Output = kube::Result<T>>,
     ) -> Result<T, WriteError> {
         let result = self.bounded(call).await;
-        self.metrics.count(target, result.as_ref().err());
+        let outcome = result
+            .as_ref()
+            .map_or_else(WriteError::label, |_| "applied");
+        self.metrics.count(target, outcome);
         result
     }
 

@@ -20,6 +20,7 @@ use uuid::Uuid;
 
 use super::election::{Action, Election, Failed, Record};
 use super::{DURATION, Leadership};
+use crate::args::LeaderElectionArgs;
 use crate::error::{BoxError, Chain};
 use crate::program::Program;
 use crate::watch::{Guarded, events};
@@ -60,6 +61,20 @@ impl LeaseMetrics {
         );
         metrics
     }
+}
+
+/// Leadership of a control-plane program: by the lease of its name in `karmada-system`, or, without
+/// leader election, unconditional.
+pub fn leadership(program: &mut Program, client: Client, args: &LeaderElectionArgs) -> Leadership {
+    if !args.leader_elect {
+        return Leadership::always();
+    }
+    let own = Campaign {
+        namespace: "karmada-system".to_owned(),
+        name: program.name,
+        host: gethostname::gethostname().to_string_lossy().into_owned(),
+    };
+    campaign(program, client, own)
 }
 
 /// Campaigns for a lease, in a task of `program`: seeks leadership until the program is stopping,
