@@ -24,7 +24,7 @@ pub struct CommonArgs {
     #[arg(
         long,
         env = "KARMADA_LOG_LEVEL",
-        default_value = "info",
+        default_value = "info,kube_runtime=off",
         value_name = "LEVEL"
     )]
     pub log_level: Targets,

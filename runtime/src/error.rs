@@ -6,39 +6,38 @@ use std::fmt;
 /// Any error of a task.
 pub type BoxError = Box<dyn Error + Send + Sync>;
 
-/// Shows an error and its sources on one line, `what: why: why`, leaving out a source whose text
-/// the one before it already holds, as libraries that embed their source in their own text do.
+/// Shows an error and its sources on one line, `what: why: why`. What a library repeats of a source in
+/// its own text is left out, and an API error is what the API server said.
 pub struct Chain<'a>(pub &'a (dyn Error + 'static));
 
 impl fmt::Display for Chain<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut shown = one_line(self.0);
-        f.write_str(&shown)?;
-        let mut source = self.0.source();
-        while let Some(error) = source {
-            let text = one_line(error);
-            if !shown.contains(&text) {
-                write!(f, ": {text}")?;
-                shown = text;
+        let mut parts = Vec::new();
+        let mut next = Some(self.0);
+        while let Some(error) = next {
+            if let Some(kube::Error::Api(status)) = error.downcast_ref() {
+                let (code, reason, message) = (status.code, &status.reason, &status.message);
+                parts.push(format!(
+                    "the API server answered {code} {reason}: {message}"
+                ));
+                break;
             }
-            source = error.source();
+            let text = error.to_string();
+            next = error.source();
+            let own = match next.map(ToString::to_string) {
+                Some(source) => text
+                    .replace(&source, "")
+                    .trim_end_matches([':', ' '])
+                    .to_owned(),
+                None => text,
+            };
+            if !own.is_empty() {
+                parts.push(own);
+            }
         }
-        Ok(())
+        let line = parts.join(": ");
+        f.write_str(&line.split_whitespace().collect::<Vec<_>>().join(" "))
     }
-}
-
-/// kube prints an API error with its whole `Status` in debug form; the server's message is enough.
-fn one_line(error: &(dyn Error + 'static)) -> String {
-    let text = match error.downcast_ref::<kube::Error>() {
-        Some(kube::Error::Api(status)) => {
-            format!(
-                "the API server answered {} {}: {}",
-                status.code, status.reason, status.message
-            )
-        }
-        _ => error.to_string(),
-    };
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]
@@ -52,6 +51,17 @@ mod tests {
     #[derive(Debug, thiserror::Error)]
     #[error("starting")]
     struct Separate(#[source] Embeds);
+
+    #[test]
+    fn an_api_error_is_what_the_server_said() {
+        let status = kube::core::Status::failure("no such right", "Forbidden").with_code(403);
+        let error =
+            kube::runtime::watcher::Error::InitialListFailed(kube::Error::Api(status.boxed()));
+        assert_eq!(
+            Chain(&error).to_string(),
+            "failed to perform initial object list: the API server answered 403 Forbidden: no such right"
+        );
+    }
 
     #[test]
     fn a_chain_is_one_line_without_repeats() {

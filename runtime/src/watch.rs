@@ -5,6 +5,7 @@ use std::time::Duration;
 use std::{borrow::Cow, fmt::Debug};
 
 use backon::ExponentialBuilder;
+use futures::future::ready;
 use futures::{Stream, StreamExt};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::runtime::WatchStreamExt;
@@ -52,16 +53,44 @@ where
         .with_max_delay(LONGEST_RETRY)
         .with_jitter()
         .without_max_times();
+    let mut failures = Failures {
+        kind: K::kind(&K::DynamicType::default()).into_owned(),
+        told: None,
+    };
     watcher::watcher(api, config.page_size(PAGE))
         .backoff(ExponentialBackoff::from(retries))
-        .filter_map(async |event| {
-            event
-                .inspect_err(|error| {
-                    let kind = K::kind(&K::DynamicType::default()).into_owned();
-                    tracing::warn!(kind, error = %Chain(error), "Watch failed, will retry");
-                })
-                .ok()
-        })
+        .filter_map(move |result| ready(failures.pass(result)))
+}
+
+/// Logs what goes wrong with a watch. A failure that only repeats the last is not worth a second
+/// warning.
+struct Failures {
+    kind: String,
+    told: Option<String>,
+}
+
+impl Failures {
+    fn pass<K>(&mut self, result: watcher::Result<Event<K>>) -> Option<Event<K>> {
+        let kind = &self.kind;
+        match result {
+            // A list begins with this whether it succeeds or not.
+            Ok(Event::Init) => Some(Event::Init),
+            Ok(event) => {
+                self.told = None;
+                Some(event)
+            }
+            Err(error) => {
+                let error = Chain(&error).to_string();
+                if self.told.as_ref() == Some(&error) {
+                    tracing::debug!(kind, error, "Watch still fails, will retry");
+                } else {
+                    tracing::warn!(kind, error, "Watch failed, will retry");
+                    self.told = Some(error);
+                }
+                None
+            }
+        }
+    }
 }
 
 /// Gives each event to `observe` until the program stops. The gate opens after the first complete
