@@ -76,9 +76,11 @@ pub struct Timeline {
 
 /// Plays the story in the network namespace that this process is in.
 pub async fn play(profile: Profile, fault: Fault, thresholds: Thresholds) -> Result<Timeline> {
+    progress("starting two Kubernetes APIs, CoreDNS, Traefik and our programs");
     let mut stage = Stage::set(profile, thresholds).await?;
     let mut steps = Vec::new();
 
+    progress("both members get requests; stopping DNS of member1");
     let stopped = Instant::now();
     stage.dns[0].stop().await?;
     let silence = match fault {
@@ -95,6 +97,7 @@ pub async fn play(profile: Profile, fault: Fault, thresholds: Thresholds) -> Res
     let left = std::time::Instant::now();
     let during = stage.traffic.next(LEFT_AFTER, left).await?;
 
+    progress("member1 gets none any more; starting its DNS again");
     drop(silence);
     stage.dns[0].restart().await?;
     let back = Instant::now();
@@ -103,6 +106,7 @@ pub async fn play(profile: Profile, fault: Fault, thresholds: Thresholds) -> Res
     let first = stage.traffic.first_to("member1", back.into_std()).await?;
     steps.push(("first request to member1", first.into()));
 
+    progress("member1 gets requests again");
     steps.sort_by_key(|(_, at)| *at);
     let counts = stage.traffic.counts();
     let memory = stage.memory()?;
@@ -115,6 +119,11 @@ pub async fn play(profile: Profile, fault: Fault, thresholds: Thresholds) -> Res
         during,
         memory,
     })
+}
+
+#[expect(clippy::print_stderr, reason = "a person waits for a minute or more")]
+fn progress(what: &str) {
+    eprintln!("{what}");
 }
 
 /// Everything that runs in the story.
