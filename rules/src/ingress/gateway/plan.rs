@@ -86,28 +86,6 @@ impl fmt::Display for Clash {
 }
 
 impl GatewayPlan {
-    /// Whether there is nothing to do.
-    pub fn is_unchanged(&self) -> bool {
-        let Self {
-            cut,
-            services,
-            slices,
-            ingress,
-            stale_ingresses,
-            stale_slices,
-            stale_services,
-            clashes,
-        } = self;
-        cut.is_empty()
-            && services.is_empty()
-            && slices.is_empty()
-            && ingress.is_none()
-            && stale_ingresses.is_empty()
-            && stale_slices.is_empty()
-            && stale_services.is_empty()
-            && clashes.is_empty()
-    }
-
     /// How to come from `existing` to `wanted`, which was made of `desired`.
     ///
     /// # Errors
