@@ -1,0 +1,151 @@
+//! A small fleet: a Karmada API, a gateway API, and what users put there. Our programs run against
+//! it with the rights that `manifests/` gives them, and no other.
+
+mod objects;
+mod programs;
+mod shown;
+
+use std::net::SocketAddr;
+
+use anyhow::Result;
+use api::{Cluster, MultiClusterIngress, Remedy};
+use kube::Api;
+
+use crate::{
+    control_plane::{ControlPlane, Options},
+    crds, manifests, netns,
+    programs::{Profile, build},
+    served::Served,
+};
+
+pub use objects::{maintenance, on_dns};
+
+/// The namespace of the users' objects.
+pub const NAMESPACE: &str = "shop";
+/// The Service behind the ingress.
+pub const SERVICE: &str = "web";
+/// The ingress.
+pub const INGRESS: &str = "shop";
+/// The host it serves.
+pub const HOST: &str = "shop.example.com";
+/// Where the gateway's proxy listens.
+pub const PROXY: &str = "10.244.0.80:80";
+/// The class of the gateway's own ingress controller.
+pub const GATEWAY_CLASS: &str = "traefik";
+
+/// A member cluster: `member1`, `member2`, …
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Member(pub u8);
+
+impl Member {
+    /// Its name.
+    pub fn name(self) -> String {
+        format!("member{}", self.0)
+    }
+
+    /// Where its DNS server answers.
+    pub fn dns(self) -> SocketAddr {
+        SocketAddr::from(([10, 244, self.0, 53], 53))
+    }
+
+    /// Where its instance of the Service answers.
+    pub fn backend(self) -> SocketAddr {
+        SocketAddr::from(([10, 244, self.0, 10], 8080))
+    }
+}
+
+/// Runs the body of the test `name` with our programs built, [isolated](netns::isolated).
+///
+/// # Panics
+/// When the body fails, the programs do not build, or namespaces cannot be made here.
+pub fn isolated(name: &str, body: impl AsyncFnOnce() -> Result<()>) {
+    if !netns::inside()
+        && let Err(error) = build(Profile::Debug)
+    {
+        #[expect(clippy::panic, reason = "this is how a test fails")]
+        {
+            panic!("{error:#}");
+        }
+    }
+    netns::isolated(name, body);
+}
+
+/// The two APIs of a fleet. Dropping it ends them.
+pub struct Fleet {
+    /// The Karmada API: a plain API server with Karmada's kinds.
+    pub karmada: ControlPlane,
+    /// The API of the cluster whose proxy serves the ingresses.
+    pub gateway: ControlPlane,
+    /// What the gateway has been told to serve.
+    pub served: Served,
+    profile: Profile,
+}
+
+impl Fleet {
+    /// Starts both APIs and installs what a user installs; there is no cluster yet.
+    pub async fn start(profile: Profile) -> Result<Self> {
+        let (karmada, gateway) = tokio::try_join!(
+            ControlPlane::start(Options::named("karmada")),
+            ControlPlane::start(Options::named("gateway")),
+        )?;
+        karmada.install_crds(&crds::karmada()).await?;
+        for file in [
+            "karmada/namespace.yaml",
+            "karmada/remedy-controller.yaml",
+            "karmada/ingress-controller.yaml",
+            "karmada/ingressclass.yaml",
+        ] {
+            manifests::apply(&karmada.client(), file).await?;
+        }
+        manifests::apply(&gateway.client(), "gateway/ingress-controller.yaml").await?;
+        karmada.namespace(NAMESPACE).await?;
+        let served = Served::watch(gateway.client(), NAMESPACE);
+        Ok(Self {
+            karmada,
+            gateway,
+            served,
+            profile,
+        })
+    }
+
+    /// Starts both APIs, with these clusters, the Service in all of them, and the ingress.
+    pub async fn with_members(profile: Profile, members: &[Member]) -> Result<Self> {
+        let fleet = Self::start(profile).await?;
+        for member in members {
+            fleet.join(*member).await?;
+        }
+        fleet.place(members).await?;
+        fleet.create_ingress(INGRESS, "karmada-rs").await?;
+        Ok(fleet)
+    }
+
+    /// Gives the namespace that this process is in the addresses of the members and the proxy, and
+    /// a resolv.conf as pods have it.
+    pub fn lay_network(members: &[Member]) -> Result<()> {
+        let proxy: SocketAddr = PROXY.parse()?;
+        netns::add_address(proxy.ip())?;
+        for member in members {
+            netns::add_address(member.dns().ip())?;
+            netns::add_address(member.backend().ip())?;
+        }
+        netns::mount_resolv_conf(
+            "search default.svc.cluster.local svc.cluster.local cluster.local\n\
+             nameserver 10.96.0.10\noptions ndots:5\n",
+        )
+    }
+
+    /// Clusters of the Karmada API.
+    pub fn clusters(&self) -> Api<Cluster> {
+        Api::all(self.karmada.client())
+    }
+
+    /// Ingresses of the Karmada API.
+    pub fn ingresses(&self) -> Api<MultiClusterIngress> {
+        Api::namespaced(self.karmada.client(), NAMESPACE)
+    }
+
+    /// Remedies of the Karmada API.
+    pub fn remedies(&self) -> Api<Remedy> {
+        Api::all(self.karmada.client())
+    }
+}

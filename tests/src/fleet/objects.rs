@@ -1,0 +1,196 @@
+//! What users, and Karmada itself, put into the APIs.
+
+use std::fmt::Debug;
+
+use anyhow::Result;
+use api::{
+    Cluster, Remedy, ResourceBinding, TRAFFIC_CONTROL, condition::DNS_READY, execution_namespace,
+};
+use k8s_openapi::NamespaceResourceScope;
+use k8s_openapi::api::{core::v1::Service, discovery::v1::EndpointSlice, networking::v1::Ingress};
+use kube::{
+    Api, Client, Resource, ResourceExt,
+    api::{ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams},
+};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::{Fleet, HOST, Member, NAMESPACE, SERVICE};
+use crate::manifests;
+
+/// A Cluster as a real Karmada serves it.
+const CLUSTER: &str = include_str!("../../fixtures/cluster.json");
+
+impl Fleet {
+    /// A member joins the fleet, as Karmada records it, without a verdict and without actions.
+    pub async fn join(&self, member: Member) -> Result<()> {
+        let name = member.name();
+        let mut cluster: Value = serde_json::from_str(CLUSTER)?;
+        cluster["metadata"] = json!({ "name": name });
+        let mut status = cluster["status"].take();
+        status["remedyActions"] = Value::Null;
+        if let Some(conditions) = status["conditions"].as_array_mut() {
+            conditions.retain(|condition| condition["type"] != DNS_READY);
+        }
+        let resource = ApiResource::erase::<Cluster>(&());
+        let clusters: Api<DynamicObject> = Api::all_with(self.karmada.client(), &resource);
+        let cluster = serde_json::from_value(cluster)?;
+        clusters.create(&PostParams::default(), &cluster).await?;
+        let status = Patch::Merge(json!({ "status": status }));
+        clusters
+            .patch_status(&name, &PatchParams::default(), &status)
+            .await?;
+        self.karmada.namespace(&execution_namespace(&name)).await?;
+        manifests::apply_edited(&self.karmada.client(), "karmada/agent.yaml", |text| {
+            text.replace("member1", &name)
+        })
+        .await
+    }
+
+    /// Places the Service in exactly these clusters: its template, its binding, and the endpoints
+    /// that Karmada collects.
+    pub async fn place(&self, members: &[Member]) -> Result<()> {
+        let client = self.karmada.client();
+        let services: Api<Service> = Api::namespaced(client.clone(), NAMESPACE);
+        let port = json!({ "name": "http", "port": 80, "targetPort": 8080, "protocol": "TCP" });
+        apply(&services, SERVICE, json!({ "spec": { "ports": [port] } })).await?;
+
+        let bindings: Api<ResourceBinding> = Api::namespaced(client.clone(), NAMESPACE);
+        let clusters: Vec<Value> = members
+            .iter()
+            .map(|member| json!({ "name": member.name() }))
+            .collect();
+        let resource = json!({ "apiVersion": "v1", "kind": "Service", "namespace": NAMESPACE, "name": SERVICE });
+        let spec = json!({ "spec": { "resource": resource, "clusters": clusters } });
+        apply(&bindings, &format!("{SERVICE}-service"), spec).await?;
+
+        let slices: Api<EndpointSlice> = Api::namespaced(client, NAMESPACE);
+        for member in members {
+            let backend = member.backend();
+            let slice = json!({
+                "metadata": {
+                    "labels": {
+                        "kubernetes.io/service-name": format!("derived-{SERVICE}"),
+                        "endpointslice.kubernetes.io/managed-by": "endpointslice-controller.karmada.io",
+                    },
+                    "annotations": { "work.karmada.io/namespace": execution_namespace(&member.name()) },
+                },
+                "addressType": "IPv4",
+                "endpoints": [{ "addresses": [backend.ip()], "conditions": { "ready": true } }],
+                "ports": [{ "name": "http", "port": backend.port(), "protocol": "TCP" }],
+            });
+            apply(
+                &slices,
+                &format!("imported-{}-{SERVICE}", member.name()),
+                slice,
+            )
+            .await?;
+        }
+        Ok(())
+    }
+
+    /// Makes an ingress of that class for the Service.
+    pub async fn create_ingress(&self, name: &str, class: &str) -> Result<()> {
+        let ingress = serde_json::from_value(json!({
+            "apiVersion": "networking.karmada.io/v1alpha1",
+            "kind": "MultiClusterIngress",
+            "metadata": { "name": name },
+            "spec": {
+                "ingressClassName": class,
+                "rules": [{ "host": HOST, "http": { "paths": [{
+                    "path": "/",
+                    "pathType": "Prefix",
+                    "backend": { "service": { "name": SERVICE, "port": { "number": 80 } } },
+                }] } }],
+            },
+        }))?;
+        self.ingresses()
+            .create(&PostParams::default(), &ingress)
+            .await?;
+        Ok(())
+    }
+
+    /// Makes a remedy from its spec.
+    pub async fn create_remedy(&self, name: &str, spec: Value) -> Result<()> {
+        let remedy = Remedy::new(name, serde_json::from_value(spec)?);
+        self.remedies()
+            .create(&PostParams::default(), &remedy)
+            .await?;
+        Ok(())
+    }
+
+    /// Deletes a remedy.
+    pub async fn delete_remedy(&self, name: &str) -> Result<()> {
+        self.remedies()
+            .delete(name, &DeleteParams::default())
+            .await?;
+        Ok(())
+    }
+
+    /// Makes an Ingress in the gateway that is not ours.
+    pub async fn create_foreign_ingress(&self, name: &str) -> Result<Ingress> {
+        self.gateway.namespace(NAMESPACE).await?;
+        let ingresses: Api<Ingress> = Api::namespaced(self.gateway.client(), NAMESPACE);
+        let backend = json!({ "service": { "name": "other", "port": { "number": 80 } } });
+        apply(
+            &ingresses,
+            name,
+            json!({ "spec": { "defaultBackend": backend } }),
+        )
+        .await?;
+        self.gateway_ingress(name).await
+    }
+
+    /// An Ingress in the gateway.
+    pub async fn gateway_ingress(&self, name: &str) -> Result<Ingress> {
+        let ingresses: Api<Ingress> = Api::namespaced(self.gateway.client(), NAMESPACE);
+        Ok(ingresses.get(name).await?)
+    }
+
+    /// The names of all objects that our provider has left in the gateway's namespace.
+    pub async fn left_in_gateway(&self) -> Result<Vec<String>> {
+        let client = self.gateway.client();
+        let mut left = names::<Service>(&client).await?;
+        left.extend(names::<EndpointSlice>(&client).await?);
+        left.extend(names::<Ingress>(&client).await?);
+        Ok(left)
+    }
+}
+
+/// The spec of a remedy that takes a member's traffic away at once.
+pub fn maintenance(member: Member) -> Value {
+    json!({ "clusterAffinity": { "clusterNames": [member.name()] }, "actions": [TRAFFIC_CONTROL] })
+}
+
+/// The spec of a remedy that takes the traffic of every member away whose DNS is dead.
+pub fn on_dns() -> Value {
+    let requirement =
+        json!({ "conditionType": DNS_READY, "operator": "Equal", "conditionStatus": "False" });
+    let matches = json!([{ "clusterConditionMatch": requirement }]);
+    json!({ "decisionMatches": matches, "actions": [TRAFFIC_CONTROL] })
+}
+
+/// Makes an object what `object` says, whether it is there or not.
+pub(super) async fn apply<K>(api: &Api<K>, name: &str, mut object: Value) -> Result<()>
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
+{
+    object["apiVersion"] = K::api_version(&()).into();
+    object["kind"] = K::kind(&()).into();
+    object["metadata"]["name"] = name.into();
+    let parameters = PatchParams::apply("pipeline-tests").force();
+    api.patch(name, &parameters, &Patch::Apply(object)).await?;
+    Ok(())
+}
+
+async fn names<K>(client: &Client) -> Result<Vec<String>>
+where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+        + Clone
+        + DeserializeOwned
+        + Debug,
+{
+    let api: Api<K> = Api::namespaced(client.clone(), NAMESPACE);
+    let objects = api.list(&ListParams::default()).await?;
+    Ok(objects.iter().map(ResourceExt::name_any).collect())
+}

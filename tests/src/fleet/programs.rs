@@ -1,0 +1,85 @@
+//! The programs of a fleet, each with the rights that `manifests/` gives it.
+
+use std::{ffi::OsString, path::PathBuf};
+
+use anyhow::{Context, Result};
+use api::execution_namespace;
+use k8s_openapi::api::networking::v1::IngressClass;
+use kube::Api;
+use serde_json::json;
+
+use super::{Fleet, GATEWAY_CLASS, Member, objects::apply};
+use crate::{
+    control_plane::ControlPlane,
+    programs::{Program, Running},
+};
+
+impl Fleet {
+    /// Starts the remedy controller.
+    pub async fn remedy_controller(&self) -> Result<Running> {
+        let kubeconfig = account(&self.karmada, "karmada-system", "remedy-controller")?;
+        self.run(
+            Program::RemedyController,
+            [flag("--kubeconfig", kubeconfig)],
+        )
+        .await
+    }
+
+    /// Starts the ingress controller with the `kubernetes` provider.
+    pub async fn ingress_controller(&self) -> Result<Running> {
+        let karmada = account(&self.karmada, "karmada-system", "ingress-controller")?;
+        let gateway = account(&self.gateway, "karmada-rs", "ingress-controller")?;
+        let flags = [
+            flag("--kubeconfig", karmada),
+            "--provider=kubernetes".into(),
+            flag("--gateway-kubeconfig", gateway),
+            flag("--gateway-ingress-class", GATEWAY_CLASS),
+        ];
+        self.run(Program::IngressController, flags).await
+    }
+
+    /// Starts the agent of a member, with these flags besides those that say which it is.
+    pub async fn agent(&self, member: Member, flags: &[String]) -> Result<Running> {
+        let name = member.name();
+        let namespace = execution_namespace(&name);
+        let kubeconfig = account(&self.karmada, &namespace, "cluster-health-agent")?;
+        let own = [
+            flag("--karmada-kubeconfig", kubeconfig),
+            flag("--cluster-name", &name),
+            flag("--host-name", format!("{name}-node1")),
+            flag("--nameserver", member.dns().to_string()),
+        ];
+        self.run(
+            Program::Agent,
+            own.into_iter().chain(flags.iter().map(Into::into)),
+        )
+        .await
+    }
+
+    /// The gateway's class, and a kubeconfig with which its proxy may read everything.
+    pub async fn proxy_access(&self) -> Result<PathBuf> {
+        let classes: Api<IngressClass> = Api::all(self.gateway.client());
+        let class = json!({ "spec": { "controller": "traefik.io/ingress-controller" } });
+        apply(&classes, GATEWAY_CLASS, class).await?;
+        self.gateway.kubeconfig_for("proxy", Some("system:masters"))
+    }
+
+    async fn run(
+        &self,
+        program: Program,
+        flags: impl IntoIterator<Item = OsString>,
+    ) -> Result<Running> {
+        let started = Running::start(program, self.profile, flags).await;
+        started.with_context(|| format!("{} does not start", program.name()))
+    }
+}
+
+fn account(of: &ControlPlane, namespace: &str, name: &str) -> Result<PathBuf> {
+    of.kubeconfig_for(&format!("system:serviceaccount:{namespace}:{name}"), None)
+}
+
+fn flag(name: &str, value: impl Into<OsString>) -> OsString {
+    let mut flag = OsString::from(format!("{name}="));
+    flag.push(value.into());
+    flag
+}
