@@ -155,6 +155,7 @@ impl Driver {
 
     async fn act(&mut self, action: Action) {
         let started = Instant::now();
+        let creating = action == Action::Create;
         let call = perform(
             &self.api,
             self.campaign.name,
@@ -169,7 +170,7 @@ impl Driver {
                 self.warned = None;
                 self.election.wrote(started, record(&lease));
             }
-            Ok(Err(error)) => self.failed(now, &error),
+            Ok(Err(error)) => self.failed(now, creating, &error),
             Err(_) => {
                 self.warn("no answer in time".to_owned());
                 self.election.failed(now, Failed::Unreachable);
@@ -177,27 +178,17 @@ impl Driver {
         }
     }
 
-    fn failed(&mut self, now: Instant, error: &kube::Error) {
-        let why = match error {
-            // A conflict, or the lease was deleted under us. A 404 for a create is a missing namespace.
-            kube::Error::Api(status) if status.code == 409 => Failed::Stale,
-            kube::Error::Api(status)
-                if status.code == 404 && self.election.to_release().is_some() =>
-            {
-                Failed::Stale
-            }
-            kube::Error::Api(status) if status.code == 404 => {
-                self.warn(format!(
+    fn failed(&mut self, now: Instant, creating: bool, error: &kube::Error) {
+        let why = why(creating, error);
+        if why == Failed::Unreachable {
+            self.warn(match error {
+                kube::Error::Api(status) if status.code == 404 => format!(
                     "namespace {} does not exist; waiting for it",
                     self.campaign.namespace
-                ));
-                Failed::Unreachable
-            }
-            error => {
-                self.warn(Chain(error).to_string());
-                Failed::Unreachable
-            }
-        };
+                ),
+                error => Chain(error).to_string(),
+            });
+        }
         self.election.failed(now, why);
     }
 
@@ -252,6 +243,16 @@ impl Driver {
             }
             Err(_) => tracing::warn!("Could not give the lease back in time"),
         }
+    }
+}
+
+/// What a failed call means. What is missing when the lease is created is its namespace; otherwise it
+/// is the lease itself, deleted since it was last seen.
+fn why(creating: bool, error: &kube::Error) -> Failed {
+    match error {
+        kube::Error::Api(status) if status.code == 409 => Failed::Stale,
+        kube::Error::Api(status) if status.code == 404 && !creating => Failed::Stale,
+        _ => Failed::Unreachable,
     }
 }
 
@@ -322,5 +323,24 @@ fn record(lease: &Lease) -> Record {
         holder: spec.holder_identity.filter(|holder| !holder.is_empty()),
         duration: seconds.map_or(DURATION, Duration::from_secs),
         transitions: spec.lease_transitions.unwrap_or_default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::Status;
+
+    use super::*;
+
+    #[test]
+    fn a_lease_deleted_unseen_is_looked_for_again_and_a_missing_namespace_waited_for() {
+        let error =
+            |code| kube::Error::Api(Status::failure("no", "Reason").with_code(code).boxed());
+        assert_eq!(why(false, &error(404)), Failed::Stale);
+        assert_eq!(why(true, &error(404)), Failed::Unreachable);
+        for creating in [true, false] {
+            assert_eq!(why(creating, &error(409)), Failed::Stale);
+            assert_eq!(why(creating, &error(503)), Failed::Unreachable);
+        }
     }
 }

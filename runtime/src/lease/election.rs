@@ -50,7 +50,8 @@ pub(super) struct Election {
     identity: String,
     duration: Duration,
     lease: Known,
-    held_until: Option<Instant>,
+    /// When we began the last write that made the lease ours; none once it is another's.
+    renewed: Option<Instant>,
     not_before: Option<Instant>,
 }
 
@@ -67,7 +68,7 @@ impl Election {
             identity,
             duration,
             lease: Known::Nothing,
-            held_until: None,
+            renewed: None,
             not_before: None,
         }
     }
@@ -79,7 +80,7 @@ impl Election {
 
     /// Until when we lead; a time in the past means no longer.
     pub(super) fn held_until(&self) -> Option<Instant> {
-        self.held_until
+        Some(self.renewed? + self.duration.saturating_sub(MARGIN))
     }
 
     /// The lease was seen, or seen to be absent. While we lead, only our own writes and reads count:
@@ -97,7 +98,7 @@ impl Election {
             .as_ref()
             .is_none_or(|seen| seen.holder.as_ref() != Some(&self.identity))
         {
-            self.held_until = None;
+            self.renewed = None;
         }
         if !unchanged {
             self.not_before = None;
@@ -122,8 +123,8 @@ impl Election {
             Known::Absent => return Action::Create,
             Known::Present { record, changed } => (record, *changed),
         };
-        if self.leads(now) {
-            return due(now, changed + RENEW_EVERY, Action::Renew(record.clone()));
+        if let Some(renewed) = self.renewed.filter(|_| self.leads(now)) {
+            return due(now, renewed + RENEW_EVERY, Action::Renew(record.clone()));
         }
         let ours = record.holder.as_ref() == Some(&self.identity);
         if ours || record.holder.is_none() {
@@ -134,7 +135,7 @@ impl Election {
 
     /// The write begun at `started` made the lease ours, as `record` says.
     pub(super) fn wrote(&mut self, started: Instant, record: Record) {
-        self.held_until = Some(started + self.duration.saturating_sub(MARGIN));
+        self.renewed = Some(started);
         self.not_before = None;
         self.lease = Known::Present {
             record,
@@ -161,7 +162,7 @@ impl Election {
     }
 
     fn leads(&self, now: Instant) -> bool {
-        self.held_until.is_some_and(|until| now < until)
+        self.held_until().is_some_and(|until| now < until)
     }
 }
 
@@ -255,6 +256,19 @@ mod tests {
         e.read(t + seconds(5), Some(record("9", Some("thief"))));
         assert_eq!(e.held_until(), None);
         assert_eq!(e.next(t + seconds(5)), Action::Wait(Some(t + seconds(20))));
+    }
+
+    #[tokio::test]
+    async fn a_renewal_that_was_stored_but_never_answered_is_made_again_at_once() {
+        let (mut e, t) = election();
+        e.read(t, None);
+        e.wrote(t, record("1", Some("me")));
+        e.failed(t + seconds(10), Failed::Unreachable);
+        e.failed(t + seconds(12), Failed::Stale);
+        e.read(t + seconds(12), Some(record("2", Some("me"))));
+        assert!(e.leads(t + seconds(12)));
+        let renewal = Action::Renew(record("2", Some("me")));
+        assert_eq!(e.next(t + seconds(12)), renewal);
     }
 
     #[tokio::test]

@@ -45,11 +45,6 @@ impl Leadership {
         until.filter(|until| Instant::now() < *until)
     }
 
-    /// Whether it leads now.
-    pub fn is_leading(&self) -> bool {
-        self.held_until().is_some()
-    }
-
     /// Waits until it leads.
     pub async fn acquired(&self) {
         let mut held = self.held_until.clone();
