@@ -63,8 +63,7 @@ impl Known {
 
     /// The ingresses with a Service in `cluster`.
     pub(crate) fn located_in(&self, cluster: &str) -> Vec<Key> {
-        let ingresses = self.by_cluster.sources(&cluster.to_owned()).cloned();
-        ingresses.collect()
+        self.by_cluster.sources(cluster).cloned().collect()
     }
 
     /// The ingresses that `class` may decide about: those that name it, and those that name none.

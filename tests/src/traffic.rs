@@ -90,11 +90,6 @@ impl Traffic {
         }
     }
 
-    /// Every exchange so far, in the order they ended.
-    pub fn exchanges(&self) -> Vec<Exchange> {
-        self.record.exchanges.lock().clone()
-    }
-
     /// What became of all requests so far.
     pub fn counts(&self) -> Counts {
         Counts::of(&*self.record.exchanges.lock())

@@ -190,7 +190,7 @@ mod tests {
                 let spec = ingress("i", services, None).spec.ingress;
                 service_locations("ns", &spec, previous, &world)
             };
-                        let once = decide(&services, &clusters, &[]);
+            let once = decide(&services, &clusters, &[]);
             prop_assert_eq!(&once, &decide(&services, &clusters, &once));
             let (mut services, mut clusters) = (services, clusters);
             services.reverse();
