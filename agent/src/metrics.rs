@@ -1,5 +1,11 @@
-//! What the agent counts. Labels are closed sets: no names, no servers.
+//! What the agent counts. Labels are closed sets: servers only those asked now, and no names but those
+//! of the few failing nodes that the condition's message names.
 
+mod probe;
+
+use std::collections::BTreeSet;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use prometheus_client::encoding::EncodeLabelSet;
@@ -8,53 +14,16 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
-use rules::observation::Observation;
+use rules::quorum::Tally;
 use rules::threshold::Vote;
 
-/// What becomes of the probe's rounds.
-#[derive(Clone, Debug)]
-pub(crate) struct ProbeMetrics {
-    rounds: Family<RoundLabels, Counter>,
-    duration: Histogram,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct RoundLabels {
-    /// `resolved`, a failure class, or `internal`.
-    result: &'static str,
-}
-
-impl ProbeMetrics {
-    pub(crate) fn register(registry: &mut Registry) -> Self {
-        let metrics = Self {
-            rounds: Family::default(),
-            duration: Histogram::new(exponential_buckets(0.001, 2.0, 13)),
-        };
-        registry.register(
-            "probe_rounds",
-            "Rounds of DNS questions, by result: resolved, the worst class of failure, or internal (could not ask)",
-            metrics.rounds.clone(),
-        );
-        registry.register_with_unit(
-            "probe_round_duration",
-            "Time a round of DNS questions took",
-            Unit::Seconds,
-            metrics.duration.clone(),
-        );
-        metrics
-    }
-
-    pub(crate) fn observe(&self, observation: Observation, took: Duration) {
-        let result = observation.as_str();
-        self.rounds.get_or_create(&RoundLabels { result }).inc();
-        self.duration.observe(took.as_secs_f64());
-    }
-}
+pub(crate) use self::probe::{Answered, ProbeMetrics};
 
 /// What this node votes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct VoteMetrics {
     vote: Family<VoteLabels, Gauge>,
+    hold: Gauge<f64, AtomicU64>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -70,6 +39,12 @@ impl VoteMetrics {
             "1 for what this node says of the cluster's DNS now; no 1 while it has no vote",
             metrics.vote.clone(),
         );
+        registry.register_with_unit(
+            "recovery_hold",
+            "How long DNS must work on this node before it votes healthy; longer after failures that follow each other",
+            Unit::Seconds,
+            metrics.hold.clone(),
+        );
         metrics.set(None);
         metrics
     }
@@ -84,5 +59,204 @@ impl VoteMetrics {
             let gauge = self.vote.get_or_create(&VoteLabels { vote });
             gauge.set(i64::from(current == Some(vote)));
         }
+    }
+
+    /// How long successes must last for a healthy vote now.
+    pub(crate) fn hold(&self, hold: Duration) {
+        self.hold.set(hold.as_secs_f64());
+    }
+}
+
+/// What a leader hears from the other agents.
+#[derive(Clone, Debug)]
+pub(crate) struct PeerMetrics {
+    known: Gauge,
+    nodes: Family<AnswerLabels, Gauge>,
+    failing: Family<NodeLabels, Gauge>,
+    /// The nodes that `failing` has series of.
+    named: Arc<Mutex<BTreeSet<String>>>,
+    requests: Family<RequestLabels, Counter>,
+    duration: Histogram,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct AnswerLabels {
+    answer: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct NodeLabels {
+    node: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RequestLabels {
+    outcome: &'static str,
+}
+
+impl PeerMetrics {
+    pub(crate) fn register(registry: &mut Registry) -> Self {
+        let metrics = Self {
+            known: Gauge::default(),
+            nodes: Family::default(),
+            failing: Family::default(),
+            named: Arc::default(),
+            requests: Family::default(),
+            duration: Histogram::new(exponential_buckets(0.0005, 2.0, 12)),
+        };
+        registry.register(
+            "known_agents",
+            "Agents of this cluster that are known, this one included; 0 until the list is known",
+            metrics.known.clone(),
+        );
+        registry.register(
+            "nodes",
+            "Nodes by what they answered last: healthy, unhealthy, no_vote, silent; all 0 while this agent does not lead",
+            metrics.nodes.clone(),
+        );
+        registry.register(
+            "failing_node",
+            "1 for each failing node that the condition's message names, at most three; none while this agent does not lead",
+            metrics.failing.clone(),
+        );
+        registry.register(
+            "peer_requests",
+            "Questions to other agents, by outcome: answered, timed_out, failed, unusable, other_cluster",
+            metrics.requests.clone(),
+        );
+        registry.register_with_unit(
+            "peer_request_duration",
+            "Time a question to another agent took",
+            Unit::Seconds,
+            metrics.duration.clone(),
+        );
+        for outcome in [
+            "answered",
+            "timed_out",
+            "failed",
+            "unusable",
+            "other_cluster",
+        ] {
+            let labels = RequestLabels { outcome };
+            metrics.requests.get_or_create(&labels).inc_by(0);
+        }
+        metrics.counted(None);
+        metrics
+    }
+
+    /// So many agents are known.
+    pub(crate) fn known(&self, agents: usize) {
+        self.known.set(whole(agents));
+    }
+
+    /// An agent was asked; `problem` is why it gave no answer.
+    pub(crate) fn asked(&self, took: Duration, problem: Option<&'static str>) {
+        let outcome = problem.unwrap_or("answered");
+        self.requests
+            .get_or_create(&RequestLabels { outcome })
+            .inc();
+        self.duration.observe(took.as_secs_f64());
+    }
+
+    /// This is what the nodes say now; nothing, when nobody asks them.
+    pub(crate) fn counted(&self, tally: Option<&Tally>) {
+        let of = |count: fn(&Tally) -> usize| tally.map_or(0, count);
+        let counts = [
+            ("healthy", of(|tally| tally.healthy + tally.first_success)),
+            ("unhealthy", of(|tally| tally.failing.len())),
+            ("no_vote", of(|tally| tally.no_vote)),
+            ("silent", of(|tally| tally.silent)),
+        ];
+        for (answer, count) in counts {
+            let gauge = self.nodes.get_or_create(&AnswerLabels { answer });
+            gauge.set(whole(count));
+        }
+        let failing = tally.into_iter().flat_map(Tally::named);
+        self.failing(failing.map(ToOwned::to_owned).collect());
+    }
+
+    /// These nodes are failing; the series of all others end.
+    fn failing(&self, now: BTreeSet<String>) {
+        let mut named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
+        let labels = |node: &String| NodeLabels { node: node.clone() };
+        for well in named.difference(&now) {
+            self.failing.remove(&labels(well));
+        }
+        for node in &now {
+            self.failing.get_or_create(&labels(node)).set(1);
+        }
+        *named = now;
+    }
+}
+
+/// What the leader makes of the votes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct VerdictMetrics {
+    verdict: Family<VerdictLabels, Gauge>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct VerdictLabels {
+    verdict: &'static str,
+}
+
+impl VerdictMetrics {
+    pub(crate) fn register(registry: &mut Registry) -> Self {
+        let metrics = Self::default();
+        registry.register(
+            "verdict",
+            "1 for the cluster's verdict by the votes: healthy or unhealthy; no 1 without one, or while this agent does not lead",
+            metrics.verdict.clone(),
+        );
+        metrics.set(None);
+        metrics
+    }
+
+    /// Whether DNS works in the cluster.
+    pub(crate) fn set(&self, healthy: Option<bool>) {
+        for (verdict, is) in [("healthy", true), ("unhealthy", false)] {
+            let gauge = self.verdict.get_or_create(&VerdictLabels { verdict });
+            gauge.set(i64::from(healthy == Some(is)));
+        }
+    }
+}
+
+fn whole(count: usize) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use rules::observation::{Failure, FailureClass};
+    use rules::quorum::Answer;
+
+    use super::*;
+
+    #[test]
+    fn of_the_failing_nodes_only_those_that_the_message_names_have_series() {
+        let mut registry = Registry::default();
+        let metrics = PeerMetrics::register(&mut registry);
+        let failure = Failure::new(FailureClass::Timeout, ([10, 96, 0, 10], 53).into());
+        let shown = |failing: &[&str]| {
+            let mut tally = Tally::default();
+            for node in failing {
+                tally.count(node, Answer::Vote(Vote::Unhealthy(failure)));
+            }
+            metrics.counted(Some(&tally));
+            let mut text = String::new();
+            prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
+            let lines = text
+                .lines()
+                .filter(|line| line.starts_with("failing_node{"));
+            let mut lines: Vec<_> = lines.map(ToOwned::to_owned).collect();
+            lines.sort_unstable();
+            lines
+        };
+        let line = |node: &str| format!("failing_node{{node=\"{node}\"}} 1");
+        assert_eq!(shown(&["n4"]), [line("n4")]);
+        let first = ["n1", "n2", "n3"].map(line);
+        assert_eq!(shown(&["n3", "n5", "n2", "n4", "n1"]), first);
+        assert_eq!(shown(&["n4"]), [line("n4")]);
+        assert_eq!(shown(&[]), [""; 0]);
     }
 }

@@ -1,5 +1,7 @@
 //! Makes this node's vote from the probe's rounds, in the moment it changes.
 
+use std::mem::{Discriminant, discriminant};
+
 use rules::threshold::{Round, Threshold, Vote};
 use runtime::error::BoxError;
 use tokio::sync::{mpsc, watch};
@@ -26,9 +28,13 @@ pub(crate) async fn run(
                 threshold.advance(Instant::now().into_std());
             }
         }
+        metrics.hold(threshold.hold());
         let vote = threshold.vote();
+        let turned = kind(vote) != kind(*votes.borrow());
         if votes.send_if_modified(|before| std::mem::replace(before, vote) != vote) {
             metrics.set(vote);
+        }
+        if turned {
             match vote {
                 None => tracing::warn!("This node has no vote"),
                 Some(Vote::FirstSuccess) => tracing::info!("This node's first answer is good"),
@@ -39,6 +45,11 @@ pub(crate) async fn run(
             }
         }
     }
+}
+
+/// What a vote is, whatever the failure.
+fn kind(vote: Option<Vote>) -> Option<Discriminant<Vote>> {
+    vote.as_ref().map(discriminant)
 }
 
 #[cfg(test)]
@@ -70,6 +81,7 @@ mod tests {
                 failure: THRESHOLD,
                 success: THRESHOLD,
                 silence: 2 * THRESHOLD,
+                max_hold: THRESHOLD,
             });
             let labels = VoteMetrics::register(&mut metrics);
             let stopping = CancellationToken::new();
@@ -105,10 +117,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_vote_turns_by_the_clock_and_not_by_the_next_round() {
-        let failure = Failure {
-            class: FailureClass::Refused,
-            server: "10.96.0.10:53".parse().unwrap(),
-        };
+        let failure = Failure::new(FailureClass::Refused, "10.96.0.10:53".parse().unwrap());
         let mut kept = Kept::start();
         let begun = Instant::now();
         for _ in 0..3 {

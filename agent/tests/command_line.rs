@@ -1,16 +1,21 @@
 //! The built program, started as users start it: with good flags and with bad ones.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::{Output, Stdio};
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process};
-use serde_json::Value;
+use api::Cluster;
+use apiserver::{ApiServer, Fault};
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use kube::{Api, Client};
+use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, prlimit};
+use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, Lines};
-use tokio::net::TcpStream;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::process::{Child, ChildStderr, Command};
 use tokio::time::timeout;
 
@@ -86,7 +91,7 @@ fn assert_refused(output: &Output, expected: &str) {
 #[tokio::test]
 async fn bad_values_end_the_program_at_once_with_one_line_and_code_2() {
     let place = Place::new();
-    let cases: [(&[&str], &str); 14] = [
+    let cases: [(&[&str], &str); 19] = [
         (&["--detect-period=0s"], "must be longer than 0s"),
         (&["--detect-period=5 apples"], "--detect-period"),
         (&["--detect-period=1ms"], "at least 100ms"),
@@ -106,6 +111,14 @@ async fn bad_values_end_the_program_at_once_with_one_line_and_code_2() {
         (&["--nameserver=10.96.0.10:66000"], "10.96.0.10:66000"),
         (&["--probe-name=a..b"], "a..b"),
         (&["--karmada-context=elsewhere"], "elsewhere"),
+        (&["--expect-address=kubernetes"], "--expect-address"),
+        (&["--probe-kube-dns=dns.example"], "dns.example"),
+        (
+            &["--probe-endpoints=10.244.0.2,auto"],
+            "--probe-endpoints has auto among addresses",
+        ),
+        (&["--dns-service=kube-dns"], "kube-system/kube-dns"),
+        (&["--probe-endpoints"], "--member-kubeconfig"),
         (&["--detectors=-coredns-detector"], "--detectors"),
         (&["--listen-address=nowhere"], "--listen-address"),
         (&["--healthz-port=99999"], "--healthz-port"),
@@ -152,7 +165,7 @@ async fn bad_values_from_the_environment_are_refused_too() {
 #[tokio::test]
 async fn an_address_that_is_taken_is_named() {
     let place = Place::new();
-    let taken = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let taken = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = taken.local_addr().unwrap();
     let flag = format!("--listen-address={address}");
     // Log lines may come before it: the program has started by then.
@@ -263,6 +276,35 @@ async fn karmadas_argument_list_starts_the_program_and_sigterm_ends_it() {
 }
 
 #[tokio::test]
+async fn without_a_file_descriptor_left_a_round_is_no_observation() {
+    let place = Place::new();
+    let flags = [
+        KUBECONFIG_FLAG,
+        CLUSTER_FLAG,
+        "--listen-address=127.0.0.1:0",
+        "--detect-period=200ms",
+    ];
+    let mut running = Running::start(place.command(&flags)).await;
+    next_line(&mut running.log, "Names do not resolve").await;
+    let program = Pid::from_raw(i32::try_from(running.child.id().unwrap()).unwrap());
+    let limits = getrlimit(Resource::Nofile);
+    let none = Rlimit {
+        current: Some(1),
+        ..limits
+    };
+    prlimit(program, Resource::Nofile, none).unwrap();
+    next_line(&mut running.log, "Could not ask any DNS server").await;
+    prlimit(program, Resource::Nofile, limits).unwrap();
+    next_line(&mut running.log, "Names do not resolve").await;
+    let metrics = running.get("/metrics").await;
+    assert!(
+        !metrics.contains("probe_rounds_total{result=\"internal\"} 0"),
+        "{metrics}"
+    );
+    assert_eq!(running.signal(Signal::TERM).await, Some(0));
+}
+
+#[tokio::test]
 async fn the_first_round_makes_the_program_ready_and_is_counted() {
     let place = Place::new();
     let flags = [
@@ -289,4 +331,150 @@ async fn the_first_round_makes_the_program_ready_and_is_counted() {
         assert!(metrics.contains(line), "{line}: {metrics}");
     }
     assert_eq!(running.signal(Signal::INT).await, Some(0));
+}
+
+/// The agent's metrics that docs/operate.md lists, with the names of their labels.
+fn documented() -> BTreeMap<String, BTreeSet<String>> {
+    let page = include_str!("../../docs/operate.md");
+    let rows = page.lines().filter_map(|line| {
+        let columns: Vec<_> = line.strip_prefix('|')?.split('|').map(str::trim).collect();
+        let [metrics, programs, _, _] = columns[..] else {
+            return None;
+        };
+        let ours = programs == "all" || programs.split(", ").any(|program| program == "agent");
+        ours.then_some(metrics)
+    });
+    let names = rows.flat_map(|metrics| metrics.split('`').skip(1).step_by(2));
+    names
+        .map(|name| {
+            let (name, labels) = name.split_once('{').unwrap_or((name, ""));
+            let labels = labels.trim_end_matches('}').split(',');
+            let labels = labels.filter(|label| !label.is_empty());
+            (name.to_owned(), labels.map(ToOwned::to_owned).collect())
+        })
+        .collect()
+}
+
+/// The metrics in `text`, with the names of the labels of their samples.
+fn shown(text: &str) -> BTreeMap<String, BTreeSet<String>> {
+    let types = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("# TYPE karmada_cluster_health_agent_"));
+    types
+        .map(|line| {
+            let (name, kind) = line.split_once(' ').unwrap();
+            let suffix = match kind {
+                "counter" => "_total",
+                "info" => "_info",
+                _ => "",
+            };
+            let name = format!("{name}{suffix}");
+            let series = format!("karmada_cluster_health_agent_{name}{{");
+            let samples = text.lines().filter_map(|line| line.strip_prefix(&series));
+            let labels = samples.flat_map(|sample| {
+                sample
+                    .split("\",")
+                    .map(|label| label.split_once('=').unwrap().0.to_owned())
+            });
+            (name, labels.collect())
+        })
+        .collect()
+}
+
+#[tokio::test]
+async fn every_metric_of_a_fresh_agent_is_documented_with_its_labels_and_every_documented_one_is_there()
+ {
+    let place = Place::new();
+    let flags = [
+        KUBECONFIG_FLAG,
+        CLUSTER_FLAG,
+        "--listen-address=127.0.0.1:0",
+        "--probe-endpoints=127.0.0.1:1",
+    ];
+    let mut running = Running::start(place.command(&flags)).await;
+    next_line(&mut running.log, "Names do not resolve").await;
+    let counted = async {
+        while !running
+            .get("/metrics")
+            .await
+            .contains("_probe_direct_answers_total{")
+        {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(AMPLE, counted).await.unwrap();
+    let mut documented = documented();
+    // Only a leader knows of any.
+    documented.remove("failing_node");
+    assert_eq!(shown(&running.get("/metrics").await), documented);
+    assert_eq!(running.signal(Signal::TERM).await, Some(0));
+}
+
+const WAITING: &str = "The Cluster object does not exist or is being deleted, waiting for it";
+const THERE: &str = "The Cluster object is there now";
+
+/// How often the log says so before it says that.
+async fn times(log: &mut Lines<BufReader<ChildStderr>>, message: &str, before: &str) -> usize {
+    let mut times = 0;
+    loop {
+        let line = timeout(AMPLE, log.next_line()).await;
+        let line: Value = serde_json::from_str(&line.unwrap().unwrap().unwrap()).unwrap();
+        let said = &line["fields"]["message"];
+        times += usize::from(said == message);
+        if said == before {
+            return times;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_cluster_that_is_not_there_or_goes_is_told_of_once() {
+    let karmada = ApiServer::new();
+    for definition in api::crd::stand_ins().unwrap() {
+        karmada.install(&definition).unwrap();
+    }
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let server = karmada.clone();
+    tokio::spawn(async move { server.serve(listener, std::future::pending()).await });
+    let clusters: Api<Cluster> = Api::all(Client::new(karmada.service(), "default"));
+
+    let place = Place::new();
+    let kubeconfig = KUBECONFIG.replace("127.0.0.1:1", &address.to_string());
+    std::fs::write(place.path("kubeconfig"), kubeconfig).unwrap();
+    let flags = [
+        KUBECONFIG_FLAG,
+        CLUSTER_FLAG,
+        "--listen-address=127.0.0.1:0",
+        "--leader-elect=false",
+    ];
+    let mut running = Running::start(place.command(&flags)).await;
+    let log = &mut running.log;
+    next_line(log, WAITING).await;
+    // The watch is lost, and everything listed anew.
+    let lost = karmada.faults().inject(Fault::Disconnect);
+    assert_eq!(times(log, WAITING, "Watch failed, will retry").await, 0);
+    karmada.faults().remove(lost);
+    let cluster = json!({ "metadata": { "name": "member1" }, "spec": { "syncMode": "Push" } });
+    let mut cluster: Cluster = serde_json::from_value(cluster).unwrap();
+    cluster.metadata.finalizers = Some(vec!["karmada.io/cluster-controller".to_owned()]);
+    let create = async || {
+        clusters
+            .create(&PostParams::default(), &cluster)
+            .await
+            .unwrap()
+    };
+    create().await;
+    assert_eq!(times(log, WAITING, THERE).await, 0);
+
+    // Karmada holds it for as long as it cleans up behind it.
+    let deletion = DeleteParams::default();
+    clusters.delete("member1", &deletion).await.unwrap();
+    next_line(log, WAITING).await;
+    let free = Patch::Merge(json!({ "metadata": { "finalizers": null } }));
+    let parameters = PatchParams::default();
+    clusters.patch("member1", &parameters, &free).await.unwrap();
+    create().await;
+    assert_eq!(times(log, WAITING, THERE).await, 0);
+    assert_eq!(running.signal(Signal::TERM).await, Some(0));
 }

@@ -11,7 +11,7 @@ use runtime::program::StartError;
 /// Takes clusters that a Remedy blocks out of each MultiClusterIngress whose Services run there, and has the load balancer follow.
 #[derive(clap::Parser, Debug)]
 #[command(name = crate::NAME, version)]
-pub(crate) struct Args {
+pub struct Args {
     #[command(flatten)]
     pub(crate) client: ClientArgs,
     #[command(flatten)]

@@ -5,7 +5,7 @@ use runtime::args::{ClientArgs, CommonArgs, LeaderElectionArgs};
 /// Compares every cluster's conditions with the Remedy objects and writes what must be done to Cluster.status.remedyActions.
 #[derive(clap::Parser, Debug)]
 #[command(name = crate::NAME, version)]
-pub(crate) struct Args {
+pub struct Args {
     #[command(flatten)]
     pub(crate) client: ClientArgs,
     #[command(flatten)]

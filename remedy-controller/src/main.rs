@@ -1,46 +1,7 @@
-//! `remedy-controller`: compares every cluster's conditions with the users' `Remedy` objects and
-//! writes what must be done to `Cluster.status.remedyActions`.
-
-mod args;
-mod reconcile;
-mod watch;
+//! The program `remedy-controller`; what it is made of is in its library.
 
 use std::process::ExitCode;
-use std::sync::Arc;
-
-use kube::Api;
-use runtime::events::Events;
-use runtime::metrics::WriteMetrics;
-use runtime::program::{self, Program, StartError};
-use runtime::queue::Queue;
-use runtime::write::Writer;
-use runtime::{client, controller, lease};
-
-use crate::args::Args;
-use crate::reconcile::Reconciler;
-use crate::watch::World;
-
-/// The program's name: its user agent, its lease, and the prefix of its metrics.
-const NAME: &str = "remedy-controller";
 
 fn main() -> ExitCode {
-    program::run(NAME, start)
-}
-
-async fn start(args: Args, program: &mut Program) -> Result<(), StartError> {
-    let client = client::connect(&args.client.source(), NAME).await?;
-    let leadership = lease::leadership(program, client.clone(), &args.leader_election);
-    let writes = WriteMetrics::register(&mut program.registry);
-
-    let queue = Queue::default();
-    let world = Arc::new(World::new(queue.clone()));
-    world.watch(program, &client);
-    let reconciler = Reconciler {
-        world,
-        clusters: Api::all(client.clone()),
-        writer: Writer::new(leadership.clone(), writes),
-        events: Events::new(program, client),
-    };
-    controller::spawn(program, reconciler, queue, leadership);
-    Ok(())
+    runtime::program::run(remedy_controller::NAME, remedy_controller::start)
 }

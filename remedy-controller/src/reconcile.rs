@@ -39,7 +39,9 @@ impl Controller for Reconciler {
             self.tell(&view.cluster, condition_changed(condition));
         }
         let remedies = view.remedies.iter().map(|remedy| &**remedy);
-        match rules::remedy::plan(&view.cluster, remedies, view.complete) {
+        let plan = rules::remedy::plan(&view.cluster, remedies, view.complete);
+        self.world.decided(key, plan != Plan::Unchanged);
+        match plan {
             Plan::Unchanged => Ok(()),
             Plan::Write { actions, changes } => {
                 self.apply(key, &view.cluster, &actions, &changes).await

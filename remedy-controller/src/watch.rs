@@ -28,6 +28,9 @@ struct Known {
     clusters: Cache<Cluster>,
     remedies: Cache<Remedy>,
     index: RemedyIndex,
+    /// Clusters of which the last decision was to write. What they show may be older than that write:
+    /// if another writer undid it unseen, a later version looks like this one (karmada#7776).
+    unsettled: BTreeSet<Key>,
     /// Conditions of ours whose status changed since the cluster was last reconciled.
     changed: BTreeMap<Key, BTreeMap<&'static str, Condition>>,
 }
@@ -85,6 +88,16 @@ impl World {
         self.known.lock().view(key)
     }
 
+    /// The last decision of the cluster `key` was to write, or not.
+    pub(crate) fn decided(&self, key: &Key, writes: bool) {
+        let unsettled = &mut self.known.lock().unsettled;
+        if writes {
+            unsettled.insert(key.clone());
+        } else {
+            unsettled.remove(key);
+        }
+    }
+
     /// How many objects of each kind could never be read.
     fn unread(&self) -> Vec<(&'static str, usize)> {
         let known = self.known.lock();
@@ -102,9 +115,12 @@ impl Known {
             self.note_conditions(&transition);
             let Transition { key, old, new } = transition;
             match (old, new) {
-                (Some(old), Some(new)) if same_for_us(&old, &new) => {}
+                (Some(old), Some(new))
+                    if same_for_us(&old, &new) && !self.unsettled.contains(&key) => {}
                 (_, Some(_)) => woken.push(key),
-                (_, None) => {}
+                (_, None) => {
+                    self.unsettled.remove(&key);
+                }
             }
         }
         woken

@@ -1,7 +1,10 @@
 //! What one probe round saw of the cluster's DNS.
 
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
+use std::str::FromStr;
+
+use crate::fault::Fault;
 
 /// The port of DNS (RFC 1035, section 4.2); left out where a server is shown.
 const DNS_PORT: u16 = 53;
@@ -61,6 +64,47 @@ impl fmt::Display for FailureClass {
     }
 }
 
+impl FromStr for FailureClass {
+    type Err = UnknownClass;
+
+    /// Reads what [`Self::as_str`] gives.
+    fn from_str(text: &str) -> Result<Self, UnknownClass> {
+        let mut all = Self::ALL.into_iter();
+        all.find(|class| class.as_str() == text).ok_or(UnknownClass)
+    }
+}
+
+/// The text names no class that this version knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnknownClass;
+
+/// A server as it is shown: with its port unless that is the usual one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Server(pub SocketAddr);
+
+impl fmt::Display for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // An address with a scope (`fe80::1%2`) is shown whole: the scope would be lost.
+        match self.0 {
+            SocketAddr::V6(server) if server.scope_id() != 0 => server.fmt(f),
+            server if server.port() == DNS_PORT => server.ip().fmt(f),
+            server => server.fmt(f),
+        }
+    }
+}
+
+impl FromStr for Server {
+    type Err = std::net::AddrParseError;
+
+    /// Reads what [`fmt::Display`] writes.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text.parse::<IpAddr>() {
+            Ok(ip) => Ok(Self(SocketAddr::new(ip, DNS_PORT))),
+            Err(_) => text.parse().map(Self),
+        }
+    }
+}
+
 /// A failure, with the server that it came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Failure {
@@ -68,9 +112,20 @@ pub struct Failure {
     pub class: FailureClass,
     /// The server that was asked.
     pub server: SocketAddr,
+    /// Where the fault is, if anything tells.
+    pub fault: Option<Fault>,
 }
 
 impl Failure {
+    /// A failure of which nothing tells where the fault is.
+    pub fn new(class: FailureClass, server: SocketAddr) -> Self {
+        Self {
+            class,
+            server,
+            fault: None,
+        }
+    }
+
     /// The worse of two failures; `self` when they are equally bad.
     #[must_use]
     pub fn or_worse(self, other: Self) -> Self {
@@ -83,13 +138,12 @@ impl Failure {
 }
 
 impl fmt::Display for Failure {
-    /// `timeout from 10.96.0.10`; the port is shown unless it is the usual one.
+    /// `timeout from 169.254.20.10 (node cache)`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { class, server } = self;
-        if server.port() == DNS_PORT {
-            write!(f, "{class} from {}", server.ip())
-        } else {
-            write!(f, "{class} from {server}")
+        write!(f, "{} from {}", self.class, Server(self.server))?;
+        match self.fault {
+            Some(fault) => write!(f, " ({fault})"),
+            None => Ok(()),
         }
     }
 }
@@ -119,12 +173,10 @@ impl Observation {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fault::Place;
 
     fn failure(class: FailureClass, server: &str) -> Failure {
-        Failure {
-            class,
-            server: server.parse().unwrap(),
-        }
+        Failure::new(class, server.parse().unwrap())
     }
 
     #[test]
@@ -167,10 +219,37 @@ mod tests {
             ("10.96.0.10:5353", "servfail from 10.96.0.10:5353"),
             ("[fd00::a]:53", "servfail from fd00::a"),
             ("[fd00::a]:5353", "servfail from [fd00::a]:5353"),
+            ("[fe80::1%7]:53", "servfail from [fe80::1%7]:53"),
         ];
         for (server, shown) in cases {
             assert_eq!(failure(FailureClass::ServFail, server).to_string(), shown);
+            let shown = shown.strip_prefix("servfail from ").unwrap();
+            assert_eq!(shown.parse(), Ok(Server(server.parse().unwrap())));
         }
+    }
+
+    #[test]
+    fn a_failure_says_where_the_fault_is_when_something_tells() {
+        let fault = Some(Fault {
+            place: Place::NodeCache,
+            only: None,
+        });
+        let located = Failure {
+            fault,
+            ..failure(FailureClass::Timeout, "169.254.20.10:53")
+        };
+        assert_eq!(
+            located.to_string(),
+            "timeout from 169.254.20.10 (node cache)"
+        );
+    }
+
+    #[test]
+    fn a_class_is_read_as_it_is_written() {
+        for class in FailureClass::ALL {
+            assert_eq!(class.as_str().parse(), Ok(class));
+        }
+        assert_eq!("formerr".parse::<FailureClass>(), Err(UnknownClass));
     }
 
     #[test]

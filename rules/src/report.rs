@@ -1,9 +1,9 @@
 //! What the leader writes of its cluster: the verdict, and whether the verdict is fresh.
 //!
-//! [`verdict`] makes the cluster's verdict from the votes; [`Reporter`] compares it with the
-//! conditions the `Cluster` has and says which to write now, which later, and which not at all.
+//! [`Reporter`] compares what the nodes' answers come to with the conditions the `Cluster` has, and says
+//! which to write now, which later, and which not at all.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use api::condition::{
@@ -13,76 +13,18 @@ use api::condition::{
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
-use crate::observation::Failure;
-use crate::threshold::Vote;
+use crate::quorum::{Judgement, Quorum, Tally, Verdict};
 
 /// How often a condition may be written only because its message changed.
 const MESSAGE_INTERVAL: Duration = Duration::from_mins(1);
 
-/// How many nodes, and how many kinds of failure, a message names.
-const NAMED: usize = 3;
-
-/// What the nodes say of their cluster.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Verdict {
-    /// Whether DNS works in the cluster.
-    pub healthy: bool,
-    /// How many nodes fail, how, and which.
-    pub message: String,
-}
-
-/// The verdict of a cluster whose only known agent is the one on `node`: its vote. A first success
-/// counts only for a cluster that has no verdict yet.
-pub fn verdict(node: &str, vote: Option<Vote>, conditions: &[Condition]) -> Option<Verdict> {
-    let failing = match vote? {
-        Vote::FirstSuccess if has_verdict(conditions) => return None,
-        Vote::FirstSuccess | Vote::Healthy => BTreeMap::new(),
-        Vote::Unhealthy(failure) => BTreeMap::from([(node, failure)]),
-    };
-    Some(Verdict {
-        healthy: failing.is_empty(),
-        message: message(1, &failing),
-    })
-}
-
-fn has_verdict(conditions: &[Condition]) -> bool {
-    find(conditions, DNS_READY).is_some_and(|c| c.status == TRUE || c.status == FALSE)
-}
-
-/// `2 of 5 nodes fail: timeout from 10.96.0.10 (2); n1, n2`.
-fn message(nodes: usize, failing: &BTreeMap<&str, Failure>) -> String {
-    let count = format!("{} of {nodes} nodes fail", failing.len());
-    if failing.is_empty() {
-        return count;
-    }
-    let mut kinds: BTreeMap<String, usize> = BTreeMap::new();
-    for failure in failing.values() {
-        *kinds.entry(failure.to_string()).or_default() += 1;
-    }
-    let mut kinds: Vec<_> = kinds.into_iter().collect();
-    kinds.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-    let kinds = kinds
-        .iter()
-        .map(|(kind, count)| format!("{kind} ({count})"));
-    let names = failing.keys().map(ToString::to_string);
-    format!("{count}: {}; {}", first_few(kinds), first_few(names))
-}
-
-fn first_few(items: impl ExactSizeIterator<Item = String>) -> String {
-    let more = items.len() > NAMED;
-    let mut listed: Vec<_> = items.take(NAMED).collect();
-    if more {
-        listed.push("…".to_owned());
-    }
-    listed.join(", ")
-}
-
 /// How fast conditions are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pace {
-    /// A condition is written at most once in this time.
+    /// A condition's status is written at most once in this time. A message written meanwhile does
+    /// not hold it up.
     pub period: Duration,
-    /// How long there may be no verdict before the published one is called stale.
+    /// For how long too few nodes may vote before the published verdict is called stale.
     pub patience: Duration,
 }
 
@@ -101,11 +43,18 @@ pub enum Plan {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reporter {
     pace: Pace,
+    quorum: Quorum,
     began: Instant,
-    /// Since when there has been no verdict.
-    silent: Option<Instant>,
+    /// What the answers last came to.
+    standing: Option<bool>,
+    /// Since when too few nodes have voted.
+    insufficient: Option<Instant>,
     /// When each condition was last written.
     written: BTreeMap<&'static str, Instant>,
+    /// When the status or reason of each was last written.
+    turned: BTreeMap<&'static str, Instant>,
+    /// Those whose status or reason the newest plan writes.
+    turning: BTreeSet<&'static str>,
 }
 
 /// What a condition should say.
@@ -116,41 +65,65 @@ struct Wanted {
     message: String,
 }
 
+impl Wanted {
+    fn is_status_of(&self, condition: &Condition) -> bool {
+        condition.status == self.status && condition.reason == self.reason
+    }
+}
+
 impl Reporter {
     /// A leader whose leadership begins now.
-    pub fn new(pace: Pace, now: Instant) -> Self {
+    pub fn new(pace: Pace, quorum: Quorum, now: Instant) -> Self {
         Self {
             pace,
+            quorum,
             began: now,
-            silent: None,
+            standing: None,
+            insufficient: None,
             written: BTreeMap::new(),
+            turned: BTreeMap::new(),
+            turning: BTreeSet::new(),
         }
     }
 
-    /// Decides what to do about the Cluster's `conditions`: to be asked whenever these or the
-    /// verdict change. `time` becomes the transition time of a condition whose status changes.
+    /// Decides what to do about the Cluster's `conditions`: to be asked whenever these or the answers
+    /// change. While a verdict is published, the one that the answers came to last stands.
+    /// `time` becomes the transition time of a condition whose status changes.
     pub fn plan(
         &mut self,
-        verdict: Option<&Verdict>,
+        tally: &Tally,
         conditions: &[Condition],
         now: Instant,
         time: Timestamp,
     ) -> Plan {
-        let (wanted, not_before) = if let Some(verdict) = verdict {
-            self.silent = None;
-            (vec![dns_ready(verdict), reporting()], Some(now))
+        let standing = published(conditions).map(|published| self.standing.unwrap_or(published));
+        let judgement = self.quorum.judge(tally, standing);
+        let (wanted, not_before) = if judgement.sufficient {
+            self.insufficient = None;
+            let verdict = judgement.verdict.as_ref();
+            self.standing = verdict.map(|verdict| verdict.healthy);
+            let mut wanted: Vec<_> = verdict.map(dns_ready).into_iter().collect();
+            wanted.push(reporting(&judgement));
+            (wanted, Some(now))
         } else {
-            let since = *self.silent.get_or_insert(now);
-            (vec![insufficient()], since.checked_add(self.pace.patience))
+            let since = *self.insufficient.get_or_insert(now);
+            let stale = vec![insufficient(&judgement)];
+            (stale, since.checked_add(self.pace.patience))
         };
         let mut writes = Vec::new();
         let mut wake: Option<Instant> = None;
+        self.turning.clear();
         for wanted in wanted {
             let current = find(conditions, wanted.kind);
             let due = self.due(current, &wanted, now).zip(not_before);
             match due.map(|(due, not_before)| due.max(not_before)) {
                 None => {}
-                Some(at) if at <= now => writes.push(condition(current, wanted, time)),
+                Some(at) if at <= now => {
+                    if !current.is_some_and(|current| wanted.is_status_of(current)) {
+                        self.turning.insert(wanted.kind);
+                    }
+                    writes.push(condition(current, wanted, time));
+                }
                 Some(at) => wake = Some(wake.map_or(at, |wake| wake.min(at))),
             }
         }
@@ -161,25 +134,44 @@ impl Reporter {
         }
     }
 
+    /// Whether DNS works in the cluster, by the last plan with enough votes.
+    pub fn standing(&self) -> Option<bool> {
+        self.standing
+    }
+
     /// Takes note that the condition of type `kind` was written.
     pub fn wrote(&mut self, kind: &str, now: Instant) {
         if let Some(kind) = [DNS_READY, REPORTER_READY].into_iter().find(|k| *k == kind) {
             self.written.insert(kind, now);
+            if self.turning.contains(kind) {
+                self.turned.insert(kind, now);
+            }
         }
     }
 
     /// When the condition may be written; never while it says what it should.
     fn due(&self, current: Option<&Condition>, wanted: &Wanted, now: Instant) -> Option<Instant> {
-        let written = self.written.get(wanted.kind).copied();
-        let same = |c: &&Condition| c.status == wanted.status && c.reason == wanted.reason;
-        match current.filter(same) {
-            None => written.map_or(Some(now), |at| at.checked_add(self.pace.period)),
+        match current.filter(|current| wanted.is_status_of(current)) {
+            None => {
+                let turned = self.turned.get(wanted.kind);
+                turned.map_or(Some(now), |at| at.checked_add(self.pace.period))
+            }
             Some(current) if current.message == wanted.message => None,
             Some(_) => {
                 let interval = self.pace.period.max(MESSAGE_INTERVAL);
+                let written = self.written.get(wanted.kind).copied();
                 written.unwrap_or(self.began).checked_add(interval)
             }
         }
+    }
+}
+
+/// The verdict that the conditions tell.
+fn published(conditions: &[Condition]) -> Option<bool> {
+    match find(conditions, DNS_READY)?.status.as_str() {
+        TRUE => Some(true),
+        FALSE => Some(false),
+        _ => None,
     }
 }
 
@@ -201,21 +193,21 @@ fn dns_ready(verdict: &Verdict) -> Wanted {
     }
 }
 
-fn reporting() -> Wanted {
+fn reporting(judgement: &Judgement) -> Wanted {
     Wanted {
         kind: REPORTER_READY,
         status: TRUE,
         reason: REPORTING_REASON,
-        message: "1 of 1 nodes vote".to_owned(),
+        message: judgement.message.clone(),
     }
 }
 
-fn insufficient() -> Wanted {
+fn insufficient(judgement: &Judgement) -> Wanted {
     Wanted {
         kind: REPORTER_READY,
         status: FALSE,
         reason: INSUFFICIENT_OBSERVATIONS_REASON,
-        message: "0 of 1 nodes vote".to_owned(),
+        message: judgement.message.clone(),
     }
 }
 

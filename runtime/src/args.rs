@@ -59,6 +59,7 @@ impl ClientArgs {
         Source {
             kubeconfig: self.kubeconfig.clone(),
             context: self.context.clone(),
+            ..Source::default()
         }
     }
 }

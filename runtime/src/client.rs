@@ -1,12 +1,18 @@
 //! The connection to an API server.
 //!
 //! Our own stack in place of kube's: HTTP/2 with pings, so that a silent connection is noticed in
-//! 15 s; a limit on the wait for every answer; and no retries hidden from the caller.
+//! 15 s; a limit on the wait for every answer; a pause after a watch that ends at once; no retries
+//! hidden from the caller; and the server's last good addresses, for when DNS is dead.
 
+mod addresses;
+mod watches;
+
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use http::{HeaderValue, header};
+use bytes::Bytes;
+use http::{HeaderValue, Request, Response, header};
 use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client as HttpClient;
 use hyper_util::client::legacy::connect::HttpConnector;
@@ -15,9 +21,12 @@ use kube::client::{Body, ClientBuilder, ConfigExt};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use rustls::pki_types::ServerName;
+use tower::Service;
 use tower::timeout::TimeoutLayer;
 use tower::util::option_layer;
 
+use self::addresses::Addresses;
+use self::watches::Watches;
 use crate::error::BoxError;
 
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
@@ -33,6 +42,8 @@ pub struct Source {
     pub kubeconfig: Option<PathBuf>,
     /// A context in it. Without it the current one.
     pub context: Option<String>,
+    /// Where the server is, in place of what DNS says. Its certificate must name what the kubeconfig does.
+    pub addresses: Vec<IpAddr>,
 }
 
 /// Why there is no client. Every case is for the user to mend.
@@ -62,6 +73,14 @@ pub enum Error {
         "the kubeconfig's proxy-url is not supported: remove it, or name a server that is reached directly"
     )]
     Proxy,
+    /// Addresses are given for a server that the file names by its address.
+    #[error(
+        "the kubeconfig names the server by its address {0}: leave out the other addresses, or have it name the server by its host name"
+    )]
+    NoHostName(String),
+    /// There is no service account to use, or it cannot be read.
+    #[error("cannot use the pod's service account")]
+    ServiceAccount(#[source] kube::config::InClusterError),
     /// Certificates or credentials in the file cannot be used.
     #[error("cannot use the credentials of the kubeconfig")]
     Credentials(#[source] kube::Error),
@@ -75,21 +94,46 @@ pub enum Error {
 
 /// Makes a client; nothing is sent yet, but an `exec` plugin of the kubeconfig is run.
 pub async fn connect(source: &Source, user_agent: &str) -> Result<Client, Error> {
-    let mut config = load(source).await?;
+    let config = load(source).await?;
     if config.proxy_url.is_some() {
         return Err(Error::Proxy);
     }
-    let user_agent = HeaderValue::from_str(&format!("{user_agent}/{}", env!("CARGO_PKG_VERSION")))
-        .map_err(|_| Error::UserAgent(user_agent.to_owned()))?;
-    config.headers.push((header::USER_AGENT, user_agent));
+    reach(config, &source.addresses, user_agent)
+}
 
+/// Makes a client of the API of the cluster that this process is a pod of.
+pub fn connect_as_pod(user_agent: &str) -> Result<Client, Error> {
+    let config = Config::incluster().map_err(Error::ServiceAccount)?;
+    reach(config, &[], user_agent)
+}
+
+fn reach(config: Config, addresses: &[IpAddr], user_agent: &str) -> Result<Client, Error> {
     let http: HttpClient<_, Body> = HttpClient::builder(TokioExecutor::new())
         .timer(TokioTimer::new())
         .pool_timer(TokioTimer::new())
         .http2_keep_alive_interval(PING_INTERVAL)
         .http2_keep_alive_timeout(PING_LIMIT)
         .http2_keep_alive_while_idle(true)
-        .build(connector(&config)?);
+        .build(connector(&config, addresses)?);
+    over(http, config, user_agent)
+}
+
+/// Makes a client whose requests `service` answers, as those of [`connect`] go to a socket.
+///
+/// # Errors
+/// When the credentials of `config` cannot be used.
+pub fn over<S, B>(service: S, mut config: Config, user_agent: &str) -> Result<Client, Error>
+where
+    S: Service<Request<Body>, Response = Response<B>> + Clone + Send + 'static,
+    S::Future: Send,
+    S::Error: std::error::Error + Send + Sync + 'static,
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    let user_agent = HeaderValue::from_str(&format!("{user_agent}/{}", env!("CARGO_PKG_VERSION")))
+        .map_err(|_| Error::UserAgent(user_agent.to_owned()))?;
+    config.headers.push((header::USER_AGENT, user_agent));
+
     let stack = tower::ServiceBuilder::new()
         .layer(config.base_uri_layer())
         .layer(option_layer(
@@ -98,8 +142,8 @@ pub async fn connect(source: &Source, user_agent: &str) -> Result<Client, Error>
         .layer(config.extra_headers_layer().map_err(Error::Credentials)?)
         .layer(TimeoutLayer::new(ANSWER_LIMIT))
         .map_err(BoxError::from)
-        .service(http);
-    Ok(ClientBuilder::new(stack, config.default_namespace).build())
+        .service(service);
+    Ok(ClientBuilder::new(Watches::of(stack), config.default_namespace).build())
 }
 
 async fn load(source: &Source) -> Result<Config, Error> {
@@ -130,8 +174,20 @@ async fn load(source: &Source) -> Result<Config, Error> {
     Config::infer().await.map_err(Error::Missing)
 }
 
-fn connector(config: &Config) -> Result<HttpsConnector<HttpConnector>, Error> {
-    let mut http = HttpConnector::new();
+fn connector(
+    config: &Config,
+    addresses: &[IpAddr],
+) -> Result<HttpsConnector<HttpConnector<Addresses>>, Error> {
+    let addresses = if addresses.is_empty() {
+        Addresses::looked_up()
+    } else {
+        let host = config.cluster_url.host().unwrap_or_default();
+        if host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok() {
+            return Err(Error::NoHostName(host.to_owned()));
+        }
+        Addresses::fixed(addresses)
+    };
+    let mut http = HttpConnector::new_with_resolver(addresses);
     http.enforce_http(false);
     http.set_nodelay(true);
     http.set_connect_timeout(Some(CONNECT_LIMIT));

@@ -64,11 +64,13 @@ async fn run<C: Controller>(
 ) -> Result<(), BoxError> {
     let stopping = environment.stopping.clone();
     tokio::select! {
+        biased;
         () = stopping.cancelled() => return Ok(()),
         () = environment.readiness.opened() => {}
     }
     loop {
         tokio::select! {
+            biased;
             () = stopping.cancelled() => return Ok(()),
             () = environment.leadership.acquired() => {}
         }

@@ -47,6 +47,14 @@ impl WriteMetrics {
         metrics
     }
 
+    /// Shows the writes to `target` before the first of them, so that an alert has something to start from.
+    pub fn announce(&self, target: &'static str) {
+        for outcome in crate::write::OUTCOMES {
+            let labels = WriteLabels { target, outcome };
+            self.writes.get_or_create(&labels).inc_by(0);
+        }
+    }
+
     pub(crate) fn count(&self, target: &'static str, outcome: &'static str) {
         let labels = WriteLabels { target, outcome };
         self.writes.get_or_create(&labels).inc();

@@ -45,6 +45,60 @@ pub struct Program {
 }
 
 impl Program {
+    /// A program without tasks yet.
+    pub fn new(name: &'static str, listen_address: SocketAddr) -> Self {
+        Self {
+            name,
+            registry: metrics::registry(name),
+            readiness: Readiness::new(),
+            tasks: Tasks::new(),
+            stopping: CancellationToken::new(),
+            routes: Router::new(),
+            listen_address,
+        }
+    }
+
+    /// Serves the admin routes, and the program's own, until its other tasks have ended.
+    ///
+    /// # Errors
+    /// When nothing can listen on the program's address.
+    pub async fn serve(&mut self) -> Result<SocketAddr, StartError> {
+        let address = self.listen_address;
+        let listener = TcpListener::bind(address).await.map_err(|error| {
+            StartError::Config(format!(
+                "cannot listen on {address}: {error}; name another --listen-address"
+            ))
+        })?;
+        let address = listener
+            .local_addr()
+            .map_err(|error| StartError::Failed(error.into()))?;
+        let registry = std::mem::take(&mut self.registry);
+        let own = std::mem::take(&mut self.routes);
+        let routes = admin::routes(self.readiness.clone(), registry).merge(own);
+        self.tasks
+            .spawn_last("admin", |drained| admin::serve(listener, routes, drained));
+        Ok(address)
+    }
+
+    /// Lives until it is `told` to stop or a task ends early, then waits for all tasks to end, unless
+    /// it is `told` again. Says whether they all ended as they should. Dropped, it takes its tasks
+    /// with it.
+    pub async fn live(mut self, mut told: impl AsyncFnMut()) -> bool {
+        let failed = tokio::select! {
+            biased;
+            () = self.tasks.ended_early() => true,
+            () = told() => false,
+        };
+        tracing::info!("Stopping");
+        self.stopping.cancel();
+        let drained = tokio::select! {
+            biased;
+            drained = self.tasks.drain(DRAIN_LIMIT) => drained,
+            () = told() => false,
+        };
+        drained && !failed
+    }
+
     /// Watches objects of one kind, as a task and behind a gate of that name: `observe` is given
     /// every event, and the program may act once it was given a complete list.
     pub fn watch<K>(
@@ -103,12 +157,12 @@ where
         Ok(runtime) => runtime,
         Err(error) => return fail(&StartError::Failed(error.into())),
     };
-    match runtime.block_on(live(name, &common, async |program| {
+    let lived = runtime.block_on(live(name, &common, async |program| {
         start(args, program).await
-    })) {
-        Ok(code) => code,
-        Err(error) => fail(&error),
-    }
+    }));
+    // A lookup of a name may hang for long, in a thread that nobody can end.
+    runtime.shutdown_background();
+    lived.unwrap_or_else(|error| fail(&error))
 }
 
 /// Shows what clap answers in place of flags: the help, the version, or one line that says what is
@@ -154,54 +208,19 @@ async fn live(
     // An error only says that a provider is installed already.
     drop(rustls::crypto::ring::default_provider().install_default());
     let mut signals = Signals::new().map_err(|error| StartError::Failed(error.into()))?;
-    let mut program = Program {
-        name,
-        registry: metrics::registry(name),
-        readiness: Readiness::new(),
-        tasks: Tasks::new(),
-        stopping: CancellationToken::new(),
-        routes: Router::new(),
-        listen_address: common.listen_address,
-    };
+    let mut program = Program::new(name, common.listen_address);
     tokio::select! {
-        started = start(&mut program) => started?,
+        biased;
         () = signals.received() => return Ok(ExitCode::SUCCESS),
+        started = start(&mut program) => started?,
     }
-    let Program {
-        registry,
-        readiness,
-        mut tasks,
-        stopping,
-        routes,
-        listen_address,
-        ..
-    } = program;
-
-    let listener = TcpListener::bind(listen_address).await.map_err(|error| {
-        StartError::Config(format!(
-            "cannot listen on {listen_address}: {error}; name another --listen-address"
-        ))
-    })?;
-    if let Ok(address) = listener.local_addr() {
-        tracing::info!(%address, version = env!("CARGO_PKG_VERSION"), "Started");
-    }
-    let routes = admin::routes(readiness, registry).merge(routes);
-    tasks.spawn_last("admin", |drained| admin::serve(listener, routes, drained));
-
-    let failed = tokio::select! {
-        () = tasks.ended_early() => true,
-        () = signals.received() => false,
-    };
-    tracing::info!("Stopping");
-    stopping.cancel();
-    let drained = tokio::select! {
-        drained = tasks.drain(DRAIN_LIMIT) => drained,
-        () = signals.received() => false,
-    };
-    Ok(if failed || !drained {
-        ExitCode::FAILURE
-    } else {
+    let address = program.serve().await?;
+    tracing::info!(%address, version = env!("CARGO_PKG_VERSION"), "Started");
+    let clean = program.live(async || signals.received().await).await;
+    Ok(if clean {
         ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
     })
 }
 
@@ -220,6 +239,7 @@ impl Signals {
 
     async fn received(&mut self) {
         tokio::select! {
+            biased;
             _ = self.terminate.recv() => {}
             _ = self.interrupt.recv() => {}
         }

@@ -1,7 +1,8 @@
 //! The work queue: which keys wait to be reconciled.
 //!
 //! A key waits at most once, is never worked on twice at the same time, and comes back when it was
-//! added while being worked on. A failed key comes back after a growing delay.
+//! added while being worked on. A failed key comes back after a growing delay, and none is worked on
+//! without end and without a pause, as when another writer undoes each write of ours.
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::fmt::Debug;
@@ -15,6 +16,9 @@ use tokio::time::Instant;
 
 const FIRST_DELAY: Duration = Duration::from_millis(100);
 const LONGEST_DELAY: Duration = Duration::from_secs(30);
+/// How often a key may be taken within a window; after that it waits for the window's end.
+const BURST: u32 = 20;
+const WINDOW: Duration = Duration::from_secs(1);
 
 /// A work queue; clones share it.
 #[derive(Debug)]
@@ -36,6 +40,8 @@ struct State<K> {
     busy: HashSet<K>,
     delayed: BTreeSet<(Instant, K)>,
     failures: HashMap<K, u32>,
+    /// When the newest window of each key began, and how often the key was taken since.
+    taken: HashMap<K, (Instant, u32)>,
 }
 
 /// Every bound a key needs.
@@ -58,6 +64,7 @@ impl<K: QueueKey> Default for Queue<K> {
             busy: HashSet::new(),
             delayed: BTreeSet::new(),
             failures: HashMap::new(),
+            taken: HashMap::new(),
         };
         Self {
             shared: Arc::new(Shared {
@@ -101,14 +108,16 @@ impl<K: QueueKey> Queue<K> {
             let changed = self.shared.changed.notified();
             let due = {
                 let mut state = self.shared.state.lock();
-                state.wake(Instant::now());
-                if let Some(key) = state.take() {
+                let now = Instant::now();
+                state.wake(now);
+                if let Some(key) = state.take(now) {
                     return key;
                 }
                 state.delayed.first().map(|(due, _)| *due)
             };
             match due {
                 Some(due) => tokio::select! {
+                    biased;
                     () = changed => {}
                     () = tokio::time::sleep_until(due) => {}
                 },
@@ -149,6 +158,7 @@ impl<K: QueueKey> Queue<K> {
         state.busy.clear();
         state.delayed.clear();
         state.failures.clear();
+        state.taken.clear();
     }
 }
 
@@ -167,12 +177,31 @@ impl<K: QueueKey> State<K> {
         }
     }
 
-    fn take(&mut self) -> Option<K> {
-        let key = self.waiting.pop_front()?;
-        self.wanted.remove(&key);
-        self.busy.insert(key.clone());
-        self.delayed.retain(|(_, delayed)| *delayed != key);
-        Some(key)
+    fn take(&mut self, now: Instant) -> Option<K> {
+        loop {
+            let Some(key) = self.waiting.pop_front() else {
+                self.taken.retain(|_, (began, _)| now < *began + WINDOW);
+                return None;
+            };
+            self.wanted.remove(&key);
+            self.delayed.retain(|(_, delayed)| *delayed != key);
+            if let Some(until) = self.count(&key, now) {
+                self.delayed.insert((until, key));
+                continue;
+            }
+            self.busy.insert(key.clone());
+            return Some(key);
+        }
+    }
+
+    /// Counts that a key is taken; or says until when it must wait.
+    fn count(&mut self, key: &K, now: Instant) -> Option<Instant> {
+        let (began, times) = self.taken.entry(key.clone()).or_insert((now, 0));
+        if now >= *began + WINDOW {
+            (*began, *times) = (now, 0);
+        }
+        *times += 1;
+        (*times > BURST).then(|| *began + WINDOW)
     }
 
     fn release(&mut self, key: &K) {
@@ -226,6 +255,23 @@ mod tests {
         queue.add("a");
         let key = queue.next().await;
         assert_eq!(queue.failed(&key), FIRST_DELAY);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_key_that_is_added_again_and_again_is_taken_only_so_often() {
+        let queue = Queue::default();
+        let mut taken = 0;
+        let again = async {
+            loop {
+                queue.add_all(["a", "b"]);
+                let key = queue.next().await;
+                queue.done(&key);
+                taken += u32::from(key == "a");
+            }
+        };
+        let seconds = Duration::from_millis(9_500);
+        tokio::time::timeout(seconds, again).await.unwrap_err();
+        assert_eq!(taken, 10 * BURST);
     }
 
     #[tokio::test(start_paused = true)]

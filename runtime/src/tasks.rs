@@ -37,7 +37,7 @@ impl Tasks {
         name: &'static str,
         task: impl Future<Output = Result<(), BoxError>> + Send + 'static,
     ) {
-        self.ordinary.spawn(named(name, task));
+        self.ordinary.spawn(named(name, task).in_current_span());
     }
 
     /// Runs a task that outlives all ordinary ones: it ends once the token given to it is cancelled,
@@ -46,12 +46,14 @@ impl Tasks {
     where
         T: Future<Output = Result<(), BoxError>> + Send + 'static,
     {
-        self.last.spawn(named(name, task(self.drained.clone())));
+        let task = named(name, task(self.drained.clone()));
+        self.last.spawn(task.in_current_span());
     }
 
     /// Waits for a task to end that was not told to, and logs which.
     pub(crate) async fn ended_early(&mut self) {
         let ended = tokio::select! {
+            biased;
             Some(ended) = self.ordinary.join_next() => ended,
             Some(ended) = self.last.join_next() => ended,
             else => std::future::pending().await,

@@ -20,7 +20,8 @@ use crate::error::{BoxError, Chain};
 use crate::readiness::Gate;
 
 const FIRST_RETRY: Duration = Duration::from_millis(500);
-const LONGEST_RETRY: Duration = Duration::from_secs(5);
+/// The random part of a delay makes it up to twice as long.
+const LONGEST_RETRY: Duration = Duration::from_millis(2_500);
 /// A page is held as bytes and again as objects while it is read: a small one keeps memory low.
 const PAGE: u32 = 100;
 
@@ -50,7 +51,8 @@ where
 {
     let retries = ExponentialBuilder::new()
         .with_min_delay(FIRST_RETRY)
-        .with_max_delay(LONGEST_RETRY)
+        // The jitter at most doubles it.
+        .with_max_delay(LONGEST_RETRY / 2)
         .with_jitter()
         .without_max_times();
     let mut failures = Failures {

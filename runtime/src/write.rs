@@ -12,6 +12,18 @@ use crate::metrics::WriteMetrics;
 /// The longest a write may take.
 const LIMIT: Duration = Duration::from_secs(10);
 
+/// What comes of a write, as the metrics have it.
+pub(crate) const OUTCOMES: [&str; 7] = [
+    APPLIED,
+    "not_leading",
+    "timed_out",
+    "conflict",
+    "missing",
+    "invalid",
+    "failed",
+];
+const APPLIED: &str = "applied";
+
 /// Makes the writes of one program, and counts them.
 #[derive(Clone, Debug)]
 pub struct Writer {
@@ -89,9 +101,7 @@ impl Writer {
         call: impl Future<Output = kube::Result<T>>,
     ) -> Result<T, WriteError> {
         let result = self.bounded(call).await;
-        let outcome = result
-            .as_ref()
-            .map_or_else(WriteError::label, |_| "applied");
+        let outcome = result.as_ref().map_or_else(WriteError::label, |_| APPLIED);
         self.metrics.count(target, outcome);
         result
     }
@@ -103,10 +113,15 @@ impl Writer {
         let now = Instant::now();
         let until = self.leadership.held_until().ok_or(WriteError::NotLeading)?;
         let limit = until.saturating_duration_since(now).min(LIMIT);
-        match tokio::time::timeout(limit, call).await {
-            Ok(result) => result.map_err(WriteError::Api),
-            Err(_) if limit < LIMIT => Err(WriteError::NotLeading),
-            Err(_) => Err(WriteError::TimedOut(LIMIT)),
+        // The clock first: a process that was stopped for a while must not go on with an old call.
+        tokio::select! {
+            biased;
+            () = tokio::time::sleep(limit) => Err(if limit < LIMIT {
+                WriteError::NotLeading
+            } else {
+                WriteError::TimedOut(LIMIT)
+            }),
+            result = call => result.map_err(WriteError::Api),
         }
     }
 }
@@ -149,6 +164,19 @@ mod tests {
             .await;
         assert!(matches!(result, Err(WriteError::TimedOut(_))));
         assert_eq!(started.elapsed(), LIMIT);
+    }
+
+    #[test]
+    fn every_outcome_is_known() {
+        let api = |code| {
+            let status = Status::failure("no", "Reason").with_code(code).boxed();
+            WriteError::Api(kube::Error::Api(status))
+        };
+        let errors = [400, 403, 404, 409, 422, 500].map(api);
+        let others = [WriteError::NotLeading, WriteError::TimedOut(LIMIT)];
+        for error in errors.into_iter().chain(others) {
+            assert!(OUTCOMES.contains(&error.label()), "{error}");
+        }
     }
 
     #[test]

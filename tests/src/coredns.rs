@@ -1,5 +1,5 @@
 //! The DNS server of a cluster: a real CoreDNS with its `kubernetes` plugin, which answers from an
-//! API server; and what takes its place when its packets get lost.
+//! API server; a cache in front of it; and what takes its place when its packets get lost.
 
 use std::{
     net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, UdpSocket},
@@ -26,7 +26,7 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(1);
 /// A name that every cluster's DNS knows.
 const PROBE: &str = "kubernetes.default.svc.cluster.local.";
 
-/// A CoreDNS for the zone `cluster.local`. Dropping it ends it.
+/// A CoreDNS that answers for the zone `cluster.local`. Dropping it ends it.
 #[derive(Debug)]
 pub struct CoreDns {
     address: SocketAddr,
@@ -39,12 +39,27 @@ impl CoreDns {
     /// `kubernetes.default.svc.cluster.local`, which it learns from the API of `kubeconfig`. Its
     /// binary must have been [built](crate::tools::build).
     pub async fn start(address: SocketAddr, kubeconfig: &Path) -> Result<Self> {
+        let path = kubeconfig.display();
+        let plugins =
+            format!("kubernetes cluster.local {{\n    kubeconfig {path}\n    ttl 0\n  }}");
+        Self::serving(address, &plugins).await
+    }
+
+    /// Starts a cache on `address`, as a node-local cache of a cluster is one, and waits until it answers. It
+    /// asks `upstream` over TCP, and goes on answering what it knows when that is dead.
+    pub async fn cache(address: SocketAddr, upstream: SocketAddr) -> Result<Self> {
+        let plugins = format!(
+            "cache 30 {{\n    success 9984 30\n    denial 9984 5\n    serve_stale\n  }}\n  forward . {upstream} {{\n    force_tcp\n  }}"
+        );
+        Self::serving(address, &plugins).await
+    }
+
+    async fn serving(address: SocketAddr, plugins: &str) -> Result<Self> {
         let folder = scratch::folder("coredns")?;
         let corefile = format!(
-            ".:{port} {{\n  bind {ip}\n  errors\n  kubernetes cluster.local {{\n    kubeconfig {path}\n    ttl 0\n  }}\n}}\n",
+            ".:{port} {{\n  bind {ip}\n  errors\n  {plugins}\n}}\n",
             port = address.port(),
             ip = address.ip(),
-            path = kubeconfig.display(),
         );
         write(folder.path(), "Corefile", &corefile)?;
         let mut coredns = Self {

@@ -18,17 +18,22 @@
 //! }
 //! ```
 
+pub mod agents;
 pub mod backend;
 pub mod certs;
+pub mod chromium;
 pub mod control_plane;
 pub mod coredns;
 pub mod crds;
 pub mod fleet;
+pub mod kubectl;
 pub mod manifests;
 pub mod netns;
 pub mod outage;
 pub mod process;
 pub mod programs;
+pub mod sandbox;
+pub mod screenshots;
 pub mod served;
 pub mod tools;
 pub mod traefik;

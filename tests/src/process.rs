@@ -123,6 +123,14 @@ impl Process {
         }
     }
 
+    /// Sends it a signal.
+    pub fn signal(&self, signal: Signal) -> Result<()> {
+        let pid = self
+            .pid()
+            .with_context(|| format!("{} has ended", self.name))?;
+        kill_process(pid, signal).with_context(|| format!("cannot signal {}", self.name))
+    }
+
     /// Asks it to end (SIGTERM) and waits for that.
     ///
     /// # Errors

@@ -13,6 +13,7 @@ use anyhow::{Context, Result, ensure};
 use http::{Request, StatusCode};
 use http_body_util::{BodyExt, Empty};
 use hyper_util::{client::legacy::Client, rt::TokioExecutor};
+use rustix::process::Signal;
 
 use tokio::time::{sleep, timeout};
 
@@ -38,11 +39,18 @@ pub enum Program {
     RemedyController,
     /// `ingress-controller`
     IngressController,
+    /// `sandbox`
+    Sandbox,
 }
 
 impl Program {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Agent, Self::RemedyController, Self::IngressController];
+    pub const ALL: [Self; 4] = [
+        Self::Agent,
+        Self::RemedyController,
+        Self::IngressController,
+        Self::Sandbox,
+    ];
 
     /// The name of its package and binary.
     pub fn name(self) -> &'static str {
@@ -50,6 +58,7 @@ impl Program {
             Self::Agent => "cluster-health-agent",
             Self::RemedyController => "remedy-controller",
             Self::IngressController => "ingress-controller",
+            Self::Sandbox => "sandbox",
         }
     }
 }
@@ -127,6 +136,16 @@ impl Running {
         arguments: impl IntoIterator<Item = impl Into<OsString>>,
     ) -> Result<Self> {
         let admin = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?;
+        Self::start_at(program, profile, admin, arguments)
+    }
+
+    /// Starts a program with these flags, its admin server at this address.
+    pub fn start_at(
+        program: Program,
+        profile: Profile,
+        admin: SocketAddr,
+        arguments: impl IntoIterator<Item = impl Into<OsString>>,
+    ) -> Result<Self> {
         let mut command = tokio::process::Command::new(path(program, profile)?);
         command
             .args(arguments.into_iter().map(Into::into))
@@ -203,6 +222,16 @@ impl Running {
     /// All it has written so far.
     pub fn output(&self) -> Result<String> {
         self.process.output()
+    }
+
+    /// Stops it as a debugger would, until it is [resumed](Self::resume).
+    pub fn pause(&self) -> Result<()> {
+        self.process.signal(Signal::STOP)
+    }
+
+    /// Lets it go on.
+    pub fn resume(&self) -> Result<()> {
+        self.process.signal(Signal::CONT)
     }
 
     /// Ends it with SIGTERM.

@@ -25,6 +25,8 @@ pub enum Tool {
     Etcd,
     /// The Kubernetes API server.
     KubeApiserver,
+    /// The Kubernetes command line.
+    Kubectl,
     /// The DNS server of a cluster.
     CoreDns,
     /// An ingress controller.
@@ -89,18 +91,20 @@ pub enum ToolsError {
 
 impl Tool {
     /// Every tool, the one that takes longest to build first.
-    pub const ALL: [Self; 4] = [
+    pub const ALL: [Self; 5] = [
         Self::KubeApiserver,
+        Self::Kubectl,
         Self::Etcd,
         Self::CoreDns,
         Self::Traefik,
     ];
 
-    /// The name of the binary and of its folder in `tests/tools`.
+    /// The name of the binary.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Etcd => "etcd",
             Self::KubeApiserver => "kube-apiserver",
+            Self::Kubectl => "kubectl",
             Self::CoreDns => "coredns",
             Self::Traefik => "traefik",
         }
@@ -131,7 +135,7 @@ impl Tool {
     /// `KUBEBUILDER_ASSETS`, if it is set and this tool is one that belongs there.
     fn assets(self) -> Option<PathBuf> {
         match self {
-            Self::Etcd | Self::KubeApiserver => env::var_os("KUBEBUILDER_ASSETS")
+            Self::Etcd | Self::KubeApiserver | Self::Kubectl => env::var_os("KUBEBUILDER_ASSETS")
                 .filter(|value| !value.is_empty())
                 .map(PathBuf::from),
             Self::CoreDns | Self::Traefik => None,
@@ -142,16 +146,27 @@ impl Tool {
     const fn module(self) -> &'static str {
         match self {
             Self::Etcd => "go.etcd.io/etcd/server/v3",
-            Self::KubeApiserver => "k8s.io/kubernetes",
+            Self::KubeApiserver | Self::Kubectl => "k8s.io/kubernetes",
             Self::CoreDns => "github.com/coredns/coredns",
             Self::Traefik => "github.com/traefik/traefik/v3",
+        }
+    }
+
+    /// The Go package that is the program.
+    const fn package(self) -> &'static str {
+        match self {
+            Self::Etcd => "go.etcd.io/etcd/server/v3",
+            Self::KubeApiserver => "k8s.io/kubernetes/cmd/kube-apiserver",
+            Self::Kubectl => "k8s.io/kubernetes/cmd/kubectl",
+            Self::CoreDns => "github.com/coredns/coredns",
+            Self::Traefik => "github.com/traefik/traefik/v3/cmd/traefik",
         }
     }
 
     /// Roughly, from nothing, on two cores.
     const fn build_minutes(self) -> &'static str {
         match self {
-            Self::Etcd => "1 min",
+            Self::Etcd | Self::Kubectl => "1 min",
             Self::KubeApiserver => "5 min",
             Self::CoreDns => "2 min",
             Self::Traefik => "7 min",
@@ -161,7 +176,7 @@ impl Tool {
     /// Arguments for Go's linker: no debug information, and the version that the tool reports.
     fn link_arguments(self, version: &str) -> String {
         let mut arguments = vec!["-ldflags=-s -w".to_owned()];
-        if self == Self::KubeApiserver {
+        if matches!(self, Self::KubeApiserver | Self::Kubectl) {
             let mut numbers = version.split('.');
             let mut number = || numbers.next().unwrap_or_default();
             let (major, minor) = (number(), number());
@@ -177,8 +192,12 @@ impl Tool {
         arguments.join(" ")
     }
 
+    /// The folder of its `go.mod`; programs of one module share it.
     fn source(self) -> PathBuf {
-        sources().join(self.name())
+        sources().join(match self {
+            Self::KubeApiserver | Self::Kubectl => "kubernetes",
+            other => other.name(),
+        })
     }
 
     fn go_mod(self) -> Result<GoMod, ToolsError> {
@@ -241,7 +260,7 @@ fn build_one(tool: Tool, folder: &Path) -> Result<(), ToolsError> {
         .args(BUILD)
         .arg(&building)
         .arg(tool.link_arguments(&version))
-        .arg("tool")
+        .arg(tool.package())
         .current_dir(tool.source())
         .env("CGO_ENABLED", "0")
         .env("GOWORK", "off")
@@ -304,6 +323,7 @@ fn content_hash() -> Result<u64, ToolsError> {
         add(argument.as_bytes());
     }
     for tool in Tool::ALL {
+        add(tool.package().as_bytes());
         add(tool.link_arguments(&tool.go_mod()?.version).as_bytes());
         for name in ["go.mod", "go.sum"] {
             let path = tool.source().join(name);

@@ -10,11 +10,16 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use crate::bench::Bench;
 use crate::scenario::Scenario;
+use crate::simulate::Simulation;
 
+mod bench;
 mod control_plane;
 mod generate;
 mod scenario;
+mod screenshots;
+mod simulate;
 mod test;
 mod tools;
 
@@ -41,6 +46,18 @@ enum Command {
         #[command(subcommand)]
         scenario: Scenario,
     },
+    /// Take the pictures of the sandbox's page for docs/images, in Chromium
+    Screenshots,
+    /// Run our programs in numbers that no test has, and print figures
+    Simulate {
+        #[command(subcommand)]
+        simulation: Simulation,
+    },
+    /// Measure what our programs cost, next to a limit measured in the same run
+    Bench {
+        #[command(subcommand)]
+        bench: Bench,
+    },
     /// Build the real parts that are missing and print their folder, alone on the last line
     Tools,
     /// Run a Kubernetes API with the Karmada CRDs until interrupted, and print its kubeconfig
@@ -62,6 +79,9 @@ fn run(command: &Command) -> anyhow::Result<()> {
         Command::Generate { check } => generate::run(*check),
         Command::Test => test::run(),
         Command::Scenario { scenario } => scenario::run(scenario),
+        Command::Screenshots => screenshots::run(),
+        Command::Simulate { simulation } => simulate::run(simulation),
+        Command::Bench { bench } => bench::run(bench),
         Command::Tools => tools::run(),
         Command::ControlPlane => control_plane::run(),
     }

@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::{Context, Result, bail, ensure};
 use pipeline_tests::{
-    netns,
+    chromium, netns,
     tools::{self, Tool},
 };
 
@@ -17,6 +17,11 @@ use crate::generate;
 /// The package whose tests need real parts.
 const REAL_PARTS: &str = "pipeline-tests";
 
+/// The package whose tests run too often for an unoptimised build, and its profile.
+const SIMULATION: &str = "simulation";
+/// Begins the names of those of its tests that need a browser.
+const IN_CHROMIUM: &str = "in_chromium::";
+
 /// How many tests ended how.
 #[derive(Clone, Copy, Debug, Default)]
 struct Tally {
@@ -24,9 +29,61 @@ struct Tally {
     failed: u64,
 }
 
-/// Runs every check and every test. Where the tools for real parts are missing, the tests that need
-/// them are counted as skipped; with `CI` set that is a failure.
+/// Runs every check and every test. Where the tools for real parts or a browser are missing, the
+/// tests that need them are counted as skipped; with `CI` set that is a failure.
 pub(crate) fn run() -> Result<()> {
+    check()?;
+    install_packages();
+    let missing = match (real_parts(), chromium::available()) {
+        (Err(why), _) => Some((why.context("the tests on real parts cannot run"), "")),
+        (_, Err(why)) => Some((
+            why.context("the tests in a browser cannot run"),
+            IN_CHROMIUM,
+        )),
+        _ => None,
+    };
+    let mut arguments = vec![
+        "test",
+        "--workspace",
+        "--exclude",
+        SIMULATION,
+        "--locked",
+        "--no-fail-fast",
+    ];
+    match &missing {
+        Some((why, _)) if env::var_os("CI").is_some() => bail!("{why:#}"),
+        Some((_, "")) => arguments.extend(["--exclude", REAL_PARTS]),
+        Some((_, names)) => arguments.extend(["--", "--skip", names]),
+        None => {}
+    }
+    let simulated = [
+        "test",
+        "--package",
+        SIMULATION,
+        "--profile",
+        SIMULATION,
+        "--locked",
+        "--no-fail-fast",
+        "--",
+        "--nocapture",
+    ];
+    let all = [count(&arguments)?, count(&simulated)?];
+    let passed: u64 = all.iter().map(|tally| tally.passed).sum();
+    let failed: u64 = all.iter().map(|tally| tally.failed).sum();
+    match missing {
+        None => println!("{passed} passed, {failed} failed"),
+        Some((why, names)) => {
+            let skipped = listed(names)?;
+            println!("{why:#}");
+            println!("{passed} passed, {failed} failed, {skipped} skipped");
+        }
+    }
+    ensure!(failed == 0, "{failed} tests failed");
+    Ok(())
+}
+
+/// What needs no test to run: generated files, formatting, lints, documentation.
+fn check() -> Result<()> {
     generate::run(true)?;
     cargo(&["fmt", "--all", "--check"], &[])?;
     let lint = [
@@ -45,34 +102,11 @@ pub(crate) fn run() -> Result<()> {
         "--document-private-items",
         "--locked",
     ];
-    cargo(&docs, &[("RUSTDOCFLAGS", "--deny=warnings")])?;
-
-    let missing = real_parts().err();
-    if let Some(missing) = &missing
-        && env::var_os("CI").is_some()
-    {
-        bail!("the tests on real parts cannot run: {missing:#}");
-    }
-    let mut arguments = vec!["test", "--workspace", "--locked", "--no-fail-fast"];
-    if missing.is_some() {
-        arguments.extend(["--exclude", REAL_PARTS]);
-    }
-    let Tally { passed, failed } = count(&arguments)?;
-    match missing {
-        None => println!("{passed} passed, {failed} failed"),
-        Some(missing) => {
-            let skipped = listed()?;
-            println!("skipped are the tests on real parts: {missing:#}");
-            println!("{passed} passed, {failed} failed, {skipped} skipped");
-        }
-    }
-    ensure!(failed == 0, "{failed} tests failed");
-    Ok(())
+    cargo(&docs, &[("RUSTDOCFLAGS", "--deny=warnings")])
 }
 
 /// Builds the tools and makes sure that namespaces can be made.
 fn real_parts() -> Result<()> {
-    install_packages();
     netns::available()?;
     tools::build(&Tool::ALL)?;
     Ok(())
@@ -82,13 +116,18 @@ fn real_parts() -> Result<()> {
 /// missing is reported.
 fn install_packages() {
     let there = |program: &str| Command::new(program).arg("--version").output().is_ok();
-    if env::var_os("CI").is_none() || (there("ip") && there("unshare")) {
+    let mut packages = Vec::new();
+    if !(there("ip") && there("unshare")) {
+        packages.extend(["iproute2", "util-linux"]);
+    }
+    if chromium::available().is_err() {
+        packages.extend(["chromium", "fonts-liberation"]);
+    }
+    if env::var_os("CI").is_none() || packages.is_empty() {
         return;
     }
-    for arguments in [
-        ["update", "--quiet"].as_slice(),
-        &["install", "--yes", "iproute2", "util-linux"],
-    ] {
+    let install = ["install", "--yes", "--no-install-recommends"];
+    for arguments in [vec!["update", "--quiet"], [&install, &*packages].concat()] {
         // What is still missing afterwards is reported in one line by the caller.
         drop(Command::new("apt-get").args(arguments).status());
     }
@@ -126,10 +165,18 @@ fn count(arguments: &[&str]) -> Result<Tally> {
     Ok(tally)
 }
 
-/// How many tests need real parts.
-fn listed() -> Result<usize> {
-    let output =
-        command(&["test", "--package", REAL_PARTS, "--locked", "--", "--list"]).output()?;
+/// How many tests need real parts, of those whose names have this in them.
+fn listed(names: &str) -> Result<usize> {
+    let list = [
+        "test",
+        "--package",
+        REAL_PARTS,
+        "--locked",
+        "--",
+        "--list",
+        names,
+    ];
+    let output = command(&list).output()?;
     let text = String::from_utf8(output.stdout)?;
     Ok(text.lines().filter(|line| line.ends_with(": test")).count())
 }

@@ -1,5 +1,7 @@
 use clap::{CommandFactory, Parser};
 
+use hickory_proto::rr::Name;
+
 use super::*;
 
 const REQUIRED: [&str; 3] = ["agent", "--karmada-kubeconfig=k", "--cluster-name=member1"];
@@ -42,7 +44,7 @@ fn without_flags_the_times_are_those_of_karmada() {
     assert_eq!(config.thresholds.failure, seconds(30));
     assert_eq!(config.thresholds.success, seconds(30));
     assert_eq!(config.thresholds.silence, seconds(30));
-    assert_eq!(config.pace.patience, seconds(30));
+    assert_eq!(config.pace.patience, seconds(40));
     assert!(config.leader_elect);
     assert!(!config.node.is_empty());
     assert_eq!(config.ignored, Vec::<&str>::new());
@@ -168,5 +170,40 @@ fn a_clusters_name_is_a_label_of_at_most_48_characters() {
     let too_long = "a".repeat(49);
     for bad in ["", "-a", "a-", "Member", "a.b", "a/b", "ä", &too_long] {
         assert!(cluster_name(bad).is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn what_is_asked_besides_is_given_or_found() {
+    use crate::probe::Origin;
+    let server = |text: &str| text.parse().unwrap();
+    let cases: [(&[&str], Origin, Origin); 4] = [
+        (&[], Origin::Nowhere, Origin::Nowhere),
+        (
+            &["--probe-kube-dns", "--probe-endpoints"],
+            Origin::Found,
+            Origin::Found,
+        ),
+        (
+            &["--probe-kube-dns=auto", "--probe-endpoints=auto"],
+            Origin::Found,
+            Origin::Found,
+        ),
+        (
+            &[
+                "--probe-kube-dns=10.96.0.10",
+                "--probe-endpoints=10.244.0.2,[fd00::2]:5353",
+            ],
+            Origin::Given(vec![server("10.96.0.10:53")]),
+            Origin::Given(vec![server("10.244.0.2:53"), server("[fd00::2]:5353")]),
+        ),
+    ];
+    for (flags, service, pods) in cases {
+        let past = config(flags).unwrap().past;
+        assert_eq!((past.service, past.pods), (service, pods), "{flags:?}");
+        assert_eq!(
+            past.dns_service,
+            ("kube-system".to_owned(), "kube-dns".to_owned())
+        );
     }
 }

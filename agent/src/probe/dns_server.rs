@@ -7,11 +7,10 @@ use std::time::Duration;
 use hickory_proto::op::{Message, Query, ResponseCode};
 use hickory_proto::rr::rdata::{A, AAAA, CNAME};
 use hickory_proto::rr::{Name, RData, Record, RecordType};
+use rules::fault::Transport;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
 use tokio::task::JoinSet;
-
-use super::exchange::Transport;
 
 /// What the server does with a query.
 #[derive(Clone, Debug)]
@@ -38,6 +37,8 @@ pub(super) enum Reply {
     GarbageFirst,
     /// Over UDP cut off; over TCP as told.
     Truncated(Box<Self>),
+    /// Nothing over one transport; over the other as told.
+    Deaf(Transport, Box<Self>),
 }
 
 /// A running server; it ends when dropped.
@@ -233,6 +234,8 @@ fn answers(request: &Message, reply: &Reply, transport: Transport) -> Vec<Vec<u8
             }
             answer.metadata.truncation = true;
         }
+        Reply::Deaf(over, _) if *over == transport => return Vec::new(),
+        Reply::Deaf(_, otherwise) => return answers(request, otherwise, transport),
     }
     vec![answer.to_vec().unwrap()]
 }

@@ -3,10 +3,11 @@
 //! The datagram's socket is connected, so that the system tells at once when nothing listens there.
 
 use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use hickory_proto::op::{Message, MessageType, OpCode, Query, ResponseCode};
-use hickory_proto::rr::RData;
+use hickory_proto::rr::{RData, Record};
+use rules::fault::Transport;
 use rules::observation::{Failure, FailureClass};
 use rustix::io::Errno;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -15,13 +16,6 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 
 /// An answer without EDNS has at most 512 bytes (RFC 1035, section 4.2.1); servers have erred.
 const LARGEST_DATAGRAM: usize = 4096;
-
-/// How a server is asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Transport {
-    Udp,
-    Tcp,
-}
 
 /// Why a question brought no address.
 #[derive(Debug)]
@@ -43,13 +37,13 @@ impl Unanswered {
     }
 }
 
-/// Asks `server` for the addresses that `question` names; it has until `deadline`.
+/// The addresses that `server` has for `question`, at least one; it has until `deadline`.
 pub(super) async fn ask(
     server: SocketAddr,
     transport: Transport,
     question: Query,
     deadline: Instant,
-) -> Result<(), Unanswered> {
+) -> Result<Vec<IpAddr>, Unanswered> {
     let mut query = Message::query();
     query.metadata.recursion_desired = true;
     query.add_query(question.clone());
@@ -74,7 +68,7 @@ pub(super) async fn ask(
     } else {
         answer
     };
-    address(&answer, &question).map_err(|class| exchange.failed(class))
+    addresses(&answer, &question).map_err(|class| exchange.failed(class))
 }
 
 /// A question under way.
@@ -103,19 +97,20 @@ impl Exchange {
         let mut buffer = vec![0; LARGEST_DATAGRAM];
         loop {
             tokio::select! {
+                biased;
+                () = sleep_until(self.deadline) => {
+                    return Err(self.failed(if strays { FailureClass::Mismatch } else { FailureClass::Timeout }));
+                }
+                () = sleep_until(resend_at), if copies == 1 => {
+                    copies += 1;
+                    socket.send(&self.wire).await.map_err(|e| self.lost(e))?;
+                }
                 received = socket.recv(&mut buffer) => {
                     let length = received.map_err(|e| self.lost(e))?;
                     match buffer.get(..length).and_then(|bytes| self.answer(bytes)) {
                         Some(answer) => return Ok(answer),
                         None => strays = true,
                     }
-                }
-                () = sleep_until(resend_at), if copies == 1 => {
-                    copies += 1;
-                    socket.send(&self.wire).await.map_err(|e| self.lost(e))?;
-                }
-                () = sleep_until(self.deadline) => {
-                    return Err(self.failed(if strays { FailureClass::Mismatch } else { FailureClass::Timeout }));
                 }
             }
         }
@@ -158,10 +153,7 @@ impl Exchange {
     }
 
     fn failed(&self, class: FailureClass) -> Unanswered {
-        Unanswered::Failed(Failure {
-            class,
-            server: self.server,
-        })
+        Unanswered::Failed(Failure::new(class, self.server))
     }
 
     /// The socket could not be had; a family that this host does not speak is the server's failure.
@@ -175,7 +167,8 @@ impl Exchange {
     /// The server could not be reached, unless it was us who ran out of something.
     fn lost(&self, error: io::Error) -> Unanswered {
         match Errno::from_io_error(&error) {
-            Some(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => {
+            // The last is what a datagram's socket says when no port is free.
+            Some(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM | Errno::AGAIN) => {
                 Unanswered::Internal(error)
             }
             _ => self.failed(FailureClass::Unreachable),
@@ -183,9 +176,9 @@ impl Exchange {
     }
 }
 
-/// Whether the answer has an address of the type asked for, of the name asked for or of one that it
-/// is an alias of.
-fn address(answer: &Message, question: &Query) -> Result<(), FailureClass> {
+/// The addresses in the answer, of the type asked for, of the name asked for or of one that it is
+/// an alias of.
+fn addresses(answer: &Message, question: &Query) -> Result<Vec<IpAddr>, FailureClass> {
     match answer.metadata.response_code {
         ResponseCode::NoError => {}
         ResponseCode::NXDomain => return Err(FailureClass::NxDomain),
@@ -203,19 +196,17 @@ fn address(answer: &Message, question: &Query) -> Result<(), FailureClass> {
             None => break,
         }
     }
-    let mut addresses = answer
-        .answers
-        .iter()
-        .filter(|record| record.record_type() == question.query_type)
-        .peekable();
-    if addresses.peek().is_none() {
+    let typed = |record: &&Record| record.record_type() == question.query_type;
+    let mut typed = answer.answers.iter().filter(typed).peekable();
+    if typed.peek().is_none() {
         return Err(FailureClass::NoData);
     }
-    if addresses.any(|record| record.name == *name) {
-        Ok(())
-    } else {
-        Err(FailureClass::Mismatch)
+    let named = typed.filter(|record| record.name == *name);
+    let addresses: Vec<_> = named.filter_map(|record| record.data.ip_addr()).collect();
+    if addresses.is_empty() {
+        return Err(FailureClass::Mismatch);
     }
+    Ok(addresses)
 }
 
 #[cfg(test)]

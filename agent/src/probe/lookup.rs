@@ -10,37 +10,50 @@
 use std::collections::VecDeque;
 use std::future::Future;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use hickory_proto::op::Query;
 use hickory_proto::rr::{Name, RecordType};
-use rules::observation::FailureClass;
+use rules::fault::Transport;
+use rules::observation::{Failure, FailureClass};
 use tokio::time::{Instant, sleep_until};
 
 use super::exchange::Unanswered;
 
 /// Asks a server a question.
 pub(super) trait Ask: Sync {
-    /// Succeeds when the answer has an address; ends at the deadline.
+    /// The addresses in the answer, at least one; ends at the deadline.
     fn ask(
         &self,
         server: SocketAddr,
+        transport: Transport,
         question: Query,
         deadline: Instant,
-    ) -> impl Future<Output = Result<(), Unanswered>> + Send;
+    ) -> impl Future<Output = Result<Vec<IpAddr>, Unanswered>> + Send;
 }
 
-/// What all names of a round have in common.
+/// How servers are asked, and what is a good answer.
 #[derive(Debug)]
 pub(super) struct Lookup<'a, A> {
     pub(super) ask: &'a A,
     /// Without any there is nothing to learn.
     pub(super) servers: &'a [SocketAddr],
+    pub(super) transport: Transport,
     pub(super) families: &'a [RecordType],
+    pub(super) wanted: Wanted<'a>,
     pub(super) start: Instant,
     pub(super) deadline: Instant,
+}
+
+/// What a good answer is.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Wanted<'a> {
+    /// Addresses, all of which are among these; without any, whatever they are.
+    Addresses(&'a [IpAddr]),
+    /// That there is none.
+    Denial,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -53,9 +66,10 @@ struct Leg<'a> {
 const LAST_QUARTER: u8 = 3;
 
 impl<A: Ask> Lookup<'_, A> {
-    /// Succeeds as soon as one of `candidates`, which differ, has an address at one server. Fails
-    /// with the worst that happened when none has any, at the latest at the deadline.
-    pub(super) async fn resolve(&self, candidates: &[Name]) -> Result<(), Unanswered> {
+    /// Succeeds as soon as a question about one of `candidates`, which differ, has a good answer of
+    /// one server, and says which question. Fails with the worst that happened when none has any, at
+    /// the latest at the deadline.
+    pub(super) async fn resolve(&self, candidates: &[Name]) -> Result<Query, Unanswered> {
         let mut legs = self.legs(candidates);
         let mut under_way = FuturesUnordered::new();
         let mut worst = None;
@@ -68,8 +82,9 @@ impl<A: Ask> Lookup<'_, A> {
             tokio::select! {
                 biased;
                 Some((leg, begun_in, result)) = under_way.next() => {
-                    let Err(unanswered) = result else {
-                        return Ok(());
+                    let unanswered = match result {
+                        Ok(question) => return Ok(question),
+                        Err(unanswered) => unanswered,
                     };
                     if denies(&unanswered) {
                         postpone(&mut legs, leg.candidate);
@@ -99,21 +114,38 @@ impl<A: Ask> Lookup<'_, A> {
         legs.collect()
     }
 
-    /// Succeeds as soon as one family has an address.
-    async fn go(&self, leg: Leg<'_>) -> Result<(), Unanswered> {
-        let ask = |&family| {
-            let question = Query::query(leg.candidate.clone(), family);
-            self.ask.ask(leg.server, question, self.deadline)
-        };
+    /// Succeeds as soon as one family has a good answer.
+    async fn go(&self, leg: Leg<'_>) -> Result<Query, Unanswered> {
+        let ask = |&family| self.question(leg.server, Query::query(leg.candidate.clone(), family));
         let mut asked: FuturesUnordered<_> = self.families.iter().map(ask).collect();
         let mut worst = None;
         while let Some(result) = asked.next().await {
             match result {
-                Ok(()) => return Ok(()),
+                Ok(question) => return Ok(question),
                 Err(unanswered) => worst = Some(or_worse(worst, unanswered)),
             }
         }
-        worst.map_or(Ok(()), Err)
+        Err(worst.unwrap_or_else(|| Unanswered::Internal(io::Error::other("nothing to ask"))))
+    }
+
+    async fn question(&self, server: SocketAddr, question: Query) -> Result<Query, Unanswered> {
+        let ask = self
+            .ask
+            .ask(server, self.transport, question.clone(), self.deadline);
+        let mismatch = || Unanswered::Failed(Failure::new(FailureClass::Mismatch, server));
+        match (ask.await, self.wanted) {
+            (Ok(_), Wanted::Denial) => Err(mismatch()),
+            (Ok(addresses), Wanted::Addresses(expected)) => {
+                let right = |address| expected.is_empty() || expected.contains(address);
+                if addresses.iter().all(right) {
+                    Ok(question)
+                } else {
+                    Err(mismatch())
+                }
+            }
+            (Err(unanswered), Wanted::Denial) if denies(&unanswered) => Ok(question),
+            (Err(unanswered), _) => Err(unanswered),
+        }
     }
 
     fn end_of(&self, quarter: u8) -> Instant {

@@ -7,8 +7,7 @@ use std::path::Path;
 
 use hickory_proto::rr::{Name, RecordType};
 use resolv_conf::{Config, ScopedIp};
-
-use super::exchange::Transport;
+use rules::fault::Transport;
 
 /// Servers beyond this many are not asked.
 const MOST_SERVERS: usize = 3;

@@ -1,12 +1,17 @@
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+mod options;
+mod outages;
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use hickory_proto::op::ResponseCode;
+use hickory_proto::rr::RecordType;
 use prometheus_client::registry::Registry;
-use rules::observation::{Failure, FailureClass};
+use rules::observation::{Failure, FailureClass, Observation};
 use tempfile::TempDir;
 
 use super::dns_server::{DnsServer, Reply, closed_port};
+use super::round::{Seen, both};
 use super::*;
 
 /// Long enough for a round over loopback on a busy machine.
@@ -30,6 +35,8 @@ impl Place {
         std::fs::write(&path, resolv_conf).unwrap();
         let probe = Probe {
             names: vec![Name::from_ascii("kubernetes.default").unwrap()],
+            expected: Vec::new(),
+            uncached: false,
             nameservers: nameservers.to_vec(),
             period: 2 * timeout,
             timeout,
@@ -38,13 +45,20 @@ impl Place {
         Self { folder, probe }
     }
 
+    fn rounds(&self, behind: Behind) -> Rounds<Wire> {
+        let (_changed, behind) = watch::channel(behind);
+        let metrics = ProbeMetrics::register(&mut Registry::default());
+        let random = Rng::with_seed(7);
+        Rounds::new(self.probe.clone(), Wire, behind, metrics, random)
+    }
+
     async fn observe(&self) -> Observation {
-        observation(&self.probe.round().await)
+        self.rounds(Behind::default()).round().await.observation()
     }
 }
 
 fn failed(class: FailureClass, server: SocketAddr) -> Observation {
-    Observation::Failed(Failure { class, server })
+    Observation::Failed(Failure::new(class, server))
 }
 
 fn code(code: ResponseCode) -> Reply {
@@ -73,33 +87,77 @@ async fn a_healthy_round_asks_what_a_pod_asks() {
     );
 }
 
+/// A resolv.conf with so many suffixes.
+fn searching(suffixes: usize) -> String {
+    let search: Vec<_> = (0..suffixes)
+        .map(|place| format!("s{place}.local"))
+        .collect();
+    format!("options ndots:5\nsearch {}\n", search.join(" "))
+}
+
 #[tokio::test]
 async fn a_failed_round_has_the_class_and_the_server() {
     let truncated = Reply::Truncated(Box::new(Reply::Drop));
     let cases = [
         (code(ResponseCode::ServFail), FailureClass::ServFail),
         (code(ResponseCode::Refused), FailureClass::Refused),
+        (code(ResponseCode::FormErr), FailureClass::Refused),
         (truncated, FailureClass::Truncated),
         (Reply::Foreign, FailureClass::Mismatch),
         (code(ResponseCode::NXDomain), FailureClass::NxDomain),
         (Reply::NoData, FailureClass::NoData),
     ];
-    for suffixes in 0..=6 {
+    for (suffixes, most) in (0..=6).zip([1, 2, 3].into_iter().cycle()) {
         for (reply, class) in cases.clone() {
-            let server = DnsServer::replying(reply).await;
-            let search: Vec<_> = (0..suffixes)
-                .map(|place| format!("s{place}.local"))
-                .collect();
-            let conf = format!("options ndots:5\nsearch {}\n", search.join(" "));
-            let place = Place::new(&conf, &[server.address], AMPLE);
-            assert_eq!(place.observe().await, failed(class, server.address));
-            let expected = 2 * (suffixes + 1);
-            assert_eq!(
-                server.count(Transport::Udp),
-                expected,
-                "{class}, {suffixes}"
-            );
+            let mut servers = Vec::new();
+            for _ in 0..most {
+                servers.push(DnsServer::replying(reply.clone()).await);
+            }
+            let addresses: Vec<_> = servers.iter().map(|server| server.address).collect();
+            let place = Place::new(&searching(suffixes), &addresses, AMPLE);
+            assert_eq!(place.observe().await, failed(class, addresses[0]));
+            for server in servers {
+                let asked = server.count(Transport::Udp);
+                assert_eq!(asked, 2 * (suffixes + 1), "{class}, {suffixes}");
+            }
         }
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_loses_a_share_of_its_answers_or_is_slow_resolves() {
+    let lossy = |query: &Query| match query.name.to_string().as_str() {
+        "kubernetes.default.s1.local." => Reply::DropFirst,
+        _ => code(ResponseCode::NXDomain),
+    };
+    let slow = |_: &Query| Reply::Late(SHORT / 8);
+    let servers = [DnsServer::start(lossy).await, DnsServer::start(slow).await];
+    for server in servers {
+        let place = Place::new(&searching(3), &[server.address], AMPLE / 10);
+        assert_eq!(place.observe().await, Observation::Resolved);
+    }
+}
+
+#[tokio::test]
+async fn each_round_tells_how_a_flapping_server_is_now() {
+    let up = Arc::new(AtomicBool::new(true));
+    let flag = Arc::clone(&up);
+    let server = DnsServer::start(move |_| {
+        if flag.load(Ordering::Relaxed) {
+            Reply::Address
+        } else {
+            code(ResponseCode::ServFail)
+        }
+    })
+    .await;
+    let place = Place::new(POD, &[server.address], AMPLE);
+    let mut rounds = place.rounds(Behind::default());
+    for _ in 0..3 {
+        up.store(true, Ordering::Relaxed);
+        assert_eq!(rounds.round().await.observation(), Observation::Resolved);
+        up.store(false, Ordering::Relaxed);
+        let down = failed(FailureClass::ServFail, server.address);
+        assert_eq!(rounds.round().await.observation(), down);
     }
 }
 
@@ -119,11 +177,7 @@ async fn a_closed_port_is_unreachable_at_once() {
 async fn no_search_list_makes_a_silent_round_longer_than_its_deadline() {
     for suffixes in [0, 3, 5, 6] {
         let server = DnsServer::replying(Reply::Drop).await;
-        let search: Vec<_> = (0..suffixes)
-            .map(|place| format!("s{place}.local"))
-            .collect();
-        let conf = format!("options ndots:5\nsearch {}\n", search.join(" "));
-        let place = Place::new(&conf, &[server.address], SHORT);
+        let place = Place::new(&searching(suffixes), &[server.address], SHORT);
         let started = Instant::now();
         assert_eq!(
             place.observe().await,
@@ -200,7 +254,7 @@ async fn resolv_conf_is_read_anew_for_every_round() {
 #[test]
 fn a_name_that_fails_outweighs_one_that_could_not_be_asked() {
     let server: SocketAddr = "10.96.0.10:53".parse().unwrap();
-    let fails = |class| Err(Unanswered::Failed(Failure { class, server }));
+    let fails = |class| Err(Unanswered::Failed(Failure::new(class, server)));
     let internal = || Err(Unanswered::Internal(std::io::Error::other("no socket")));
     let cases = [
         (Ok(()), Ok(()), Observation::Resolved),
@@ -222,7 +276,12 @@ fn a_name_that_fails_outweighs_one_that_could_not_be_asked() {
         ),
     ];
     for (one, other, expected) in cases {
-        assert_eq!(observation(&both(one, other)), expected);
+        let result = both(one, other);
+        let seen = Seen {
+            result,
+            fault: None,
+        };
+        assert_eq!(seen.observation(), expected);
     }
 }
 
@@ -240,7 +299,9 @@ async fn rounds_are_scheduled_a_period_apart_whatever_a_round_takes() {
     let (period, timeout) = (place.probe.period, place.probe.timeout);
     let asked = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&asked);
+    let (_changed, behind) = watch::channel(Behind::default());
     let task = tokio::spawn(place.probe.clone().run(
+        behind,
         finished,
         metrics,
         move || {

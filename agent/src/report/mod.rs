@@ -1,4 +1,4 @@
-//! The leader's part: writes to the `Cluster` object what the vote comes to.
+//! The leader's part: writes to the `Cluster` object what the votes come to.
 
 mod cluster;
 #[cfg(test)]
@@ -13,8 +13,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::api::PatchParams;
 use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client};
-use rules::report::{Pace, Plan, Reporter, verdict};
-use rules::threshold::Vote;
+use rules::quorum::{Quorum, Tally};
+use rules::report::{Pace, Plan, Reporter};
 use runtime::error::{BoxError, Chain};
 use runtime::lease::Leadership;
 use runtime::watch::{Guarded, events};
@@ -24,6 +24,8 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
 use self::cluster::{Change, RawCluster};
+use crate::metrics::VerdictMetrics;
+use crate::peers::Peers;
 
 /// The longest a read may take.
 const READ_LIMIT: Duration = Duration::from_secs(10);
@@ -38,10 +40,10 @@ pub(crate) struct Report {
     pub(crate) client: Client,
     /// The name of the `Cluster` object.
     pub(crate) cluster: String,
-    /// The node this agent votes for.
-    pub(crate) node: String,
     pub(crate) pace: Pace,
-    pub(crate) votes: watch::Receiver<Option<Vote>>,
+    pub(crate) quorum: Quorum,
+    pub(crate) peers: Peers,
+    pub(crate) metrics: VerdictMetrics,
     pub(crate) leadership: Leadership,
     pub(crate) writer: Writer,
 }
@@ -51,15 +53,24 @@ impl Report {
     pub(crate) async fn run(self, stopping: CancellationToken) -> Result<(), BoxError> {
         loop {
             tokio::select! {
+                biased;
                 () = stopping.cancelled() => return Ok(()),
                 () = self.leadership.acquired() => {}
             }
             tokio::select! {
+                biased;
                 () = stopping.cancelled() => return Ok(()),
                 () = self.leadership.lost() => {}
-                () = Leader::new(&self).lead() => {}
+                () = self.term() => {}
             }
         }
+    }
+
+    /// One leadership: asks the agents, and writes what they say; never ends.
+    async fn term(&self) {
+        let (told, tallies) = watch::channel(None);
+        let leader = Leader::new(self, tallies);
+        tokio::join!(self.peers.poll(told), leader.lead());
     }
 }
 
@@ -67,7 +78,8 @@ impl Report {
 struct Leader<'a> {
     report: &'a Report,
     clusters: Api<RawCluster>,
-    votes: watch::Receiver<Option<Vote>>,
+    /// None until every agent has been asked.
+    tallies: watch::Receiver<Option<Tally>>,
     reporter: Reporter,
     /// The object, if it is known to exist and to stay.
     cluster: Option<RawCluster>,
@@ -83,12 +95,12 @@ struct Leader<'a> {
 }
 
 impl<'a> Leader<'a> {
-    fn new(report: &'a Report) -> Self {
+    fn new(report: &'a Report, tallies: watch::Receiver<Option<Tally>>) -> Self {
         Self {
             report,
             clusters: Api::all(report.client.clone()),
-            votes: report.votes.clone(),
-            reporter: Reporter::new(report.pace, Instant::now().into_std()),
+            tallies,
+            reporter: Reporter::new(report.pace, report.quorum, Instant::now().into_std()),
             cluster: None,
             listed: false,
             told_absent: false,
@@ -106,8 +118,9 @@ impl<'a> Leader<'a> {
         loop {
             let wake = self.act().await;
             tokio::select! {
+                biased;
                 Some(event) = events.next() => self.observe(event),
-                Ok(()) = self.votes.changed() => {}
+                Ok(()) = self.tallies.changed() => {}
                 () = sleep_until(wake.unwrap_or_else(Instant::now)), if wake.is_some() => {}
             }
         }
@@ -156,12 +169,13 @@ impl<'a> Leader<'a> {
                 return Some(retry);
             }
             let conditions = self.cluster.as_ref()?.ours();
-            let vote = *self.votes.borrow_and_update();
-            let verdict = verdict(&self.report.node, vote, &conditions);
             let now = Instant::now().into_std();
-            let plan = self
-                .reporter
-                .plan(verdict.as_ref(), &conditions, now, Timestamp::now());
+            let plan = {
+                let tally = self.tallies.borrow_and_update();
+                self.reporter
+                    .plan(tally.as_ref()?, &conditions, now, Timestamp::now())
+            };
+            self.report.metrics.set(self.reporter.standing());
             let writes = match plan {
                 Plan::Unchanged => return None,
                 Plan::Wait(until) => return Some(Instant::from_std(until)),
@@ -232,7 +246,12 @@ impl<'a> Leader<'a> {
     }
 
     fn put_off(&mut self, error: &WriteError) {
-        let delay = (FIRST_RETRY * 2_u32.saturating_pow(self.failures)).min(LONGEST_RETRY);
+        // An API server that was away hears the verdict within a period of its return.
+        let longest = match error.kind() {
+            WriteErrorKind::Transient => LONGEST_RETRY.min(self.report.pace.period),
+            _ => LONGEST_RETRY,
+        };
+        let delay = (FIRST_RETRY * 2_u32.saturating_pow(self.failures)).min(longest);
         self.failures = self.failures.saturating_add(1).min(16);
         self.retry = Some(Instant::now() + delay);
         let shown = Chain(error);
@@ -243,6 +262,12 @@ impl<'a> Leader<'a> {
             }
             _ => tracing::warn!(error = %shown, ?delay, "Could not write a condition, will retry"),
         }
+    }
+}
+
+impl Drop for Leader<'_> {
+    fn drop(&mut self) {
+        self.report.metrics.set(None);
     }
 }
 

@@ -1,9 +1,12 @@
+mod away;
+
 use api::condition::{
     DNS_FAILED_REASON, DNS_READY, FALSE, INSUFFICIENT_OBSERVATIONS_REASON, REPORTER_READY, TRUE,
 };
 use axum::http::StatusCode;
 use prometheus_client::registry::Registry;
 use rules::observation::{Failure, FailureClass};
+use rules::threshold::Vote;
 use runtime::metrics::WriteMetrics;
 use serde_json::{Value, json};
 use tokio::time::sleep;
@@ -52,10 +55,29 @@ fn reporting() -> Value {
 }
 
 fn unhealthy() -> Vote {
-    Vote::Unhealthy(Failure {
-        class: FailureClass::Timeout,
-        server: "10.96.0.10:53".parse().unwrap(),
-    })
+    Vote::Unhealthy(Failure::new(
+        FailureClass::Timeout,
+        "10.96.0.10:53".parse().unwrap(),
+    ))
+}
+
+fn report(client: Client, votes: watch::Receiver<Option<Vote>>, leadership: Leadership) -> Report {
+    Report {
+        client,
+        cluster: "member1".to_owned(),
+        pace: Pace {
+            period: PERIOD,
+            patience: THRESHOLD,
+        },
+        quorum: Quorum {
+            min_answering: 50,
+            failure: 80,
+        },
+        peers: Peers::alone("n1", PERIOD, votes),
+        metrics: VerdictMetrics::register(&mut Registry::default()),
+        leadership: leadership.clone(),
+        writer: Writer::new(leadership, WriteMetrics::register(&mut Registry::default())),
+    }
 }
 
 /// A report that runs against a fake API server; it ends when dropped.
@@ -70,19 +92,7 @@ impl Running {
     fn start(cluster: Option<Value>, vote: Option<Vote>) -> Self {
         let api = FakeApi::new(cluster);
         let (changed, votes) = watch::channel(vote);
-        let leadership = Leadership::always();
-        let report = Report {
-            client: api.client(),
-            cluster: "member1".to_owned(),
-            node: "n1".to_owned(),
-            pace: Pace {
-                period: PERIOD,
-                patience: THRESHOLD,
-            },
-            votes,
-            leadership: leadership.clone(),
-            writer: Writer::new(leadership, WriteMetrics::register(&mut Registry::default())),
-        };
+        let report = report(api.client(), votes, Leadership::always());
         let stopping = CancellationToken::new();
         Self {
             api,

@@ -74,6 +74,23 @@ fn a_condition_and_the_echo_of_our_own_write_wake_the_cluster() {
     assert_eq!(known.observe_cluster(echo), keys(&["m1"]));
 }
 
+/// A watch that lists anew may show neither our write nor that another writer undid it.
+#[test]
+fn a_cluster_that_was_to_be_written_is_woken_by_whatever_is_told_of_it() {
+    let world = World::new(Queue::default());
+    *world.known.lock() = known();
+    let key = Key::cluster_scoped("m1");
+    let told = |version| {
+        let event = Event::Apply(cluster("m1", version, None, &[]));
+        world.known.lock().observe_cluster(event)
+    };
+    world.decided(&key, true);
+    assert_eq!(told(2), keys(&["m1"]));
+    assert_eq!(told(3), keys(&["m1"]));
+    world.decided(&key, false);
+    assert_eq!(told(4), keys(&[]));
+}
+
 #[test]
 fn a_remedy_wakes_the_clusters_of_its_old_scope_and_of_its_new_one() {
     let mut known = known();

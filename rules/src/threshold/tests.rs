@@ -9,13 +9,11 @@ const THRESHOLDS: Thresholds = Thresholds {
     failure: Duration::from_secs(30),
     success: Duration::from_secs(20),
     silence: Duration::from_secs(30),
+    max_hold: Duration::from_secs(150),
 };
 
 fn failure(class: FailureClass) -> Failure {
-    Failure {
-        class,
-        server: "10.96.0.10:53".parse().unwrap(),
-    }
+    Failure::new(class, "10.96.0.10:53".parse().unwrap())
 }
 
 /// A threshold fed with one round each period: `.` resolved, `x` timeout, `s` servfail,
@@ -72,17 +70,20 @@ const VOTES: &str = "
     .....           | 20.01  | healthy  | and stay settled with one more
     x               |  0.1   | none     | a first failure is no vote
     xxxxxx          | 29.999 | none     | failures do not settle early
-    xxxxxx          | 30     | timeout  | failures settle in the moment the streak is old enough
+    xxxxxx          | 30.249 | none     | a round that is due when the streak is old enough has a moment
+    xxxxxx          | 30.25  | timeout  | then they settle by time, without waiting for its end
+    xxxxxxx         | 30.01  | timeout  | they settle at once when it fails too
+    xxxxxx.         | 31     | first    | and not at all when it succeeds
     .....x          | 26     | healthy  | one failure does not overturn a healthy vote
     .....xxxxxx     | 54.999 | healthy  | a streak of failures is counted from its own first round
-    .....xxxxxx     | 55     | timeout  | a whole streak of failures overturns a healthy vote
+    .....xxxxxx     | 55.25  | timeout  | a whole streak of failures overturns a healthy vote
     .....xxxxx.x    | 60     | healthy  | a success in between starts the failures anew
     xxxxxxx....     | 54.999 | timeout  | recovery takes the success threshold
     xxxxxxx....     | 55     | healthy  | then it is settled
     xxxxxxx...x     | 54     | timeout  | a relapse during recovery keeps the vote
     xxxxxxxs        | 36     | servfail | an unhealthy vote shows its newest failure
     xxxxxxxs..      | 46     | servfail | a recovering node still shows its last failure
-    xsxsxs          | 30     | servfail | failures of different classes are one streak
+    xsxsxs          | 30.25  | servfail | failures of different classes are one streak
     xx?xxxx         | 30.01  | timeout  | an internal round does not break a streak
     xxxxx?          | 31     | none     | nor does it bring a streak to its threshold
     xxxxxx?x        | 35.01  | timeout  | the next round that asks does
@@ -91,7 +92,7 @@ const VOTES: &str = "
     .....           | 50.009 | healthy  | a short silence keeps the vote
     .....           | 50.01  | none     | a node that fell silent has no vote
     .....------xxxxx  | 84.999 | none    | after silence a streak starts anew
-    .....------xxxxxx | 85     | timeout | and takes a whole threshold
+    .....------xxxxxx | 85.25  | timeout | and takes a whole threshold
     .x.x.x.x.x.x.x.   | 70.1   | first   | alternating answers never settle
     .x.x.x.x.x.x.x.x  | 75.1   | none    | and may leave no vote
 ";
@@ -119,13 +120,14 @@ fn a_vote_follows_from_the_rounds_and_the_time() {
 fn next_change_is_when_the_vote_changes_by_itself() {
     let cases = [
         ("nothing seen, nothing to wait for", "", None),
-        ("a streak settles", "x", Some(30_000)),
+        ("a streak settles", "xx", Some(30_250)),
+        ("one answer is too old by then", "x", Some(LATENCY + 30_000)),
         (
             "a settled vote falls silent",
             ".....",
             Some(20_000 + LATENCY + 30_000),
         ),
-        ("a contrary streak settles first", ".....x", Some(55_000)),
+        ("a contrary streak settles first", ".....xx", Some(55_250)),
         (
             "an internal round leaves only silence",
             "xx?",
@@ -143,6 +145,7 @@ fn a_threshold_beyond_the_clock_is_never_reached() {
         failure: Duration::MAX,
         success: Duration::MAX,
         silence: Duration::MAX,
+        max_hold: Duration::MAX,
     };
     let start = Instant::now();
     let mut state = Threshold::new(never);
@@ -153,6 +156,136 @@ fn a_threshold_beyond_the_clock_is_never_reached() {
     });
     assert_eq!(state.next_change(), None);
     assert_eq!(state.vote(), Some(Vote::FirstSuccess));
+}
+
+/// A node whose DNS flaps: it lives through rounds one period apart.
+struct Flapping {
+    state: Threshold,
+    now: Instant,
+}
+
+impl Flapping {
+    const STEP: Duration = Duration::from_millis(PERIOD);
+
+    fn new(thresholds: Thresholds) -> Self {
+        let mut flapping = Self {
+            state: Threshold::new(thresholds),
+            now: Instant::now(),
+        };
+        flapping.until(Observation::Resolved, |vote| vote == Some(Vote::Healthy));
+        flapping
+    }
+
+    /// Sees `observation` in every round until the vote is as `wanted`; how long that took.
+    fn until(
+        &mut self,
+        observation: Observation,
+        wanted: impl Fn(Option<Vote>) -> bool,
+    ) -> Duration {
+        let since = self.now;
+        loop {
+            let round = Round {
+                scheduled: self.now,
+                finished: self.now,
+                observation,
+            };
+            self.state.observe(&round);
+            let next = self.now + Self::STEP;
+            let change = self.state.next_change().filter(|change| *change < next);
+            let seen = change.unwrap_or(self.now);
+            self.state.advance(seen);
+            self.now = next;
+            if wanted(self.state.vote()) {
+                return seen - since;
+            }
+        }
+    }
+
+    fn falls(&mut self) {
+        let failed = Observation::Failed(failure(FailureClass::Timeout));
+        let unhealthy = |vote| matches!(vote, Some(Vote::Unhealthy(_)));
+        assert_eq!(self.until(failed, unhealthy), THRESHOLDS.failure);
+    }
+
+    fn recovers(&mut self) -> u64 {
+        let healthy = |vote| vote == Some(Vote::Healthy);
+        self.until(Observation::Resolved, healthy).as_secs()
+    }
+
+    fn stays_as_it_is(&mut self, time: Duration) {
+        let until = self.now + time;
+        while self.now < until {
+            self.state.observe(&Round {
+                scheduled: self.now,
+                finished: self.now,
+                observation: Observation::Resolved,
+            });
+            self.now += Self::STEP;
+        }
+    }
+}
+
+#[test]
+fn each_fall_doubles_the_wait_for_recovery_up_to_the_longest_hold() {
+    let mut flapping = Flapping::new(THRESHOLDS);
+    for wait in [20, 40, 80, 150, 150, 150] {
+        flapping.falls();
+        assert_eq!(flapping.state.hold(), Duration::from_secs(wait));
+        assert_eq!(flapping.recovers(), wait);
+    }
+}
+
+#[test]
+fn a_fall_is_forgotten_after_ten_minutes() {
+    let mut flapping = Flapping::new(THRESHOLDS);
+    for _ in 0..2 {
+        flapping.falls();
+        flapping.recovers();
+    }
+    assert_eq!(flapping.state.hold(), Duration::from_secs(40));
+    flapping.stays_as_it_is(MEMORY);
+    assert_eq!(flapping.state.hold(), Duration::from_secs(20));
+    flapping.falls();
+    assert_eq!(flapping.recovers(), 20);
+}
+
+#[test]
+fn a_hold_ends_when_what_it_is_for_is_forgotten() {
+    let mut flapping = Flapping::new(Thresholds {
+        max_hold: Duration::from_hours(5),
+        ..THRESHOLDS
+    });
+    for _ in 0..5 {
+        flapping.falls();
+        flapping.recovers();
+    }
+    flapping.falls();
+    assert_eq!(flapping.state.hold(), Duration::from_secs(640));
+    // The fall came one period before the first good answer.
+    assert_eq!(flapping.recovers(), 600 - PERIOD / 1_000);
+}
+
+#[test]
+fn a_longest_hold_below_the_success_threshold_damps_nothing() {
+    let mut flapping = Flapping::new(Thresholds {
+        max_hold: Duration::from_secs(1),
+        ..THRESHOLDS
+    });
+    for _ in 0..5 {
+        flapping.falls();
+        assert_eq!(flapping.recovers(), 20);
+    }
+}
+
+#[test]
+fn a_fall_is_remembered_through_silence() {
+    let mut flapping = Flapping::new(THRESHOLDS);
+    for _ in 0..2 {
+        flapping.falls();
+        flapping.recovers();
+    }
+    flapping.now += 2 * THRESHOLDS.silence;
+    assert_eq!(flapping.recovers(), 40);
 }
 
 /// What happens to a threshold: a round that takes some time, or a look at the clock.
@@ -180,9 +313,18 @@ fn observation(seen: u8) -> Observation {
 }
 
 /// Plays `steps`; calls `each` with the state and the time after every step.
-fn play(steps: &[Step], look: bool, mut each: impl FnMut(&Threshold, Instant, Option<&Round>)) {
+fn play(steps: &[Step], look: bool, each: impl FnMut(&Threshold, Instant, Option<&Round>)) {
+    play_with(THRESHOLDS, steps, look, each);
+}
+
+fn play_with(
+    thresholds: Thresholds,
+    steps: &[Step],
+    look: bool,
+    mut each: impl FnMut(&Threshold, Instant, Option<&Round>),
+) {
     let mut now = Instant::now();
-    let mut state = Threshold::new(THRESHOLDS);
+    let mut state = Threshold::new(thresholds);
     for step in steps {
         match *step {
             Step::Round { after, takes, seen } => {
@@ -219,6 +361,23 @@ fn newest_streak(answers: &[(Instant, bool)]) -> Option<(Instant, bool)> {
 }
 
 proptest! {
+    #[test]
+    fn a_hold_is_never_shorter_than_the_threshold_nor_longer_than_the_longest(
+        steps in steps(),
+        max_hold in 0_u64..100,
+    ) {
+        let thresholds = Thresholds {
+            failure: Duration::from_secs(3),
+            success: Duration::from_secs(3),
+            max_hold: Duration::from_secs(max_hold),
+            ..THRESHOLDS
+        };
+        let most = thresholds.max_hold.max(thresholds.success);
+        play_with(thresholds, &steps, true, |state, _, _| {
+            assert!((thresholds.success..=most).contains(&state.hold()));
+        });
+    }
+
     #[test]
     fn a_vote_never_turns_before_a_whole_threshold_of_equal_answers(steps in steps()) {
         let mut answers = Vec::new();

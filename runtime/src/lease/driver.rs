@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use futures::StreamExt;
+use futures::stream::BoxStream;
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
@@ -18,7 +19,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::election::{Action, Election, Failed, Record};
+use super::election::{Action, Election, RETRY_EVERY, Record};
 use super::{DURATION, Leadership};
 use crate::args::LeaderElectionArgs;
 use crate::error::{BoxError, Chain};
@@ -37,6 +38,31 @@ pub struct Campaign {
     pub name: &'static str,
     /// The host we run on; the holder is recorded as `<host>_<uuid>`.
     pub host: String,
+    /// Whether to seek the lease.
+    pub seeking: watch::Receiver<Seeking>,
+}
+
+/// Whether a replica seeks the lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Seeking {
+    /// No: it sends nothing, and watches nothing, unless it holds the lease.
+    No,
+    /// Yes, as one of many: a call that fails is made again after a random time up to this one.
+    Spread(Duration),
+    /// Yes, as one of few: a call that fails is made again soon.
+    Eagerly,
+}
+
+impl Campaign {
+    /// Seeks the lease for as long as the program runs, as one of few.
+    pub fn always(namespace: String, name: &'static str, host: String) -> Self {
+        Self {
+            namespace,
+            name,
+            host,
+            seeking: watch::channel(Seeking::Eagerly).1,
+        }
+    }
 }
 
 /// Whether this replica leads, and how often that changed.
@@ -69,11 +95,8 @@ pub fn leadership(program: &mut Program, client: Client, args: &LeaderElectionAr
     if !args.leader_elect {
         return Leadership::always();
     }
-    let own = Campaign {
-        namespace: "karmada-system".to_owned(),
-        name: program.name,
-        host: gethostname::gethostname().to_string_lossy().into_owned(),
-    };
+    let host = gethostname::gethostname().to_string_lossy().into_owned();
+    let own = Campaign::always("karmada-system".to_owned(), program.name, host);
     campaign(program, client, own)
 }
 
@@ -88,6 +111,7 @@ pub fn campaign(program: &mut Program, client: Client, campaign: Campaign) -> Le
         campaign,
         held_until,
         metrics: LeaseMetrics::register(&mut program.registry),
+        reached: false,
         warned: None,
     };
     let stopping = program.stopping.clone();
@@ -106,6 +130,8 @@ struct Driver {
     election: Election,
     held_until: watch::Sender<Option<Instant>>,
     metrics: LeaseMetrics,
+    /// Whether the API answered the last call.
+    reached: bool,
     /// The last failure warned of, so that a lasting one is told once.
     warned: Option<String>,
 }
@@ -116,30 +142,51 @@ impl Driver {
         stopping: CancellationToken,
         drained: CancellationToken,
     ) -> Result<(), BoxError> {
-        let selected =
-            watcher::Config::default().fields(&format!("metadata.name={}", self.campaign.name));
-        let mut events = std::pin::pin!(events(self.watched.clone(), selected));
+        let mut changes = None;
         while !drained.is_cancelled() {
             self.publish();
-            let may_act = self.leads() || !stopping.is_cancelled();
-            let action = if may_act {
+            let seeking = if stopping.is_cancelled() {
+                Seeking::No
+            } else {
+                *self.campaign.seeking.borrow_and_update()
+            };
+            if seeking == Seeking::Eagerly {
+                self.election.retry_by(Instant::now() + RETRY_EVERY);
+            }
+            let active = seeking != Seeking::No || self.leads();
+            let action = if active {
                 self.election.next(Instant::now())
             } else {
+                self.election.forget();
                 Action::Wait(None)
             };
             let Action::Wait(until) = action else {
                 self.act(action).await;
                 continue;
             };
+            if !active || !self.reached {
+                changes = None;
+            } else if changes.is_none() {
+                changes = Some(self.watch());
+            }
             tokio::select! {
+                biased;
                 () = drained.cancelled() => {}
                 () = stopping.cancelled(), if !stopping.is_cancelled() => {}
+                Ok(()) = self.campaign.seeking.changed() => {}
+                // Before the time is up: a renewal that is known already keeps us from taking over.
+                event = next(&mut changes) => self.observe(event),
                 () = wake(until) => {}
-                Some(event) = events.next() => self.observe(event),
             }
         }
         self.release().await;
         Ok(())
+    }
+
+    fn watch(&self) -> Changes {
+        let name = format!("metadata.name={}", self.campaign.name);
+        let selected = watcher::Config::default().fields(&name);
+        events(self.watched.clone(), selected).boxed()
     }
 
     fn observe(&mut self, event: Event<Guarded<Lease>>) {
@@ -155,7 +202,7 @@ impl Driver {
 
     async fn act(&mut self, action: Action) {
         let started = Instant::now();
-        let creating = action == Action::Create;
+        let missing_is_stale = matches!(action, Action::Take(_) | Action::Renew(_));
         let call = perform(
             &self.api,
             self.campaign.name,
@@ -164,32 +211,51 @@ impl Driver {
         );
         let result = tokio::time::timeout(CALL_LIMIT, call).await;
         let now = Instant::now();
+        self.reached = matches!(result, Ok(Ok(_)));
         match result {
             Ok(Ok(Done::Read(lease))) => self.election.read(now, lease.as_ref().map(record)),
             Ok(Ok(Done::Wrote(lease))) => {
                 self.warned = None;
                 self.election.wrote(started, record(&lease));
             }
-            Ok(Err(error)) => self.failed(now, creating, &error),
+            Ok(Err(error)) => self.failed(now, missing_is_stale, &error),
             Err(_) => {
                 self.warn("no answer in time".to_owned());
-                self.election.failed(now, Failed::Unreachable);
+                self.election.unreachable(now, self.retry());
             }
         }
     }
 
-    fn failed(&mut self, now: Instant, creating: bool, error: &kube::Error) {
-        let why = why(creating, error);
-        if why == Failed::Unreachable {
-            self.warn(match error {
-                kube::Error::Api(status) if status.code == 404 => format!(
-                    "namespace {} does not exist; waiting for it",
-                    self.campaign.namespace
-                ),
-                error => Chain(error).to_string(),
-            });
+    fn failed(&mut self, now: Instant, missing_is_stale: bool, error: &kube::Error) {
+        let code = match error {
+            kube::Error::Api(status) => status.code,
+            _ => 0,
+        };
+        if code == 409 || code == 404 && missing_is_stale {
+            self.reached = true;
+            self.election.stale(now);
+            return;
         }
-        self.election.failed(now, why);
+        self.warn(match code {
+            404 => format!(
+                "namespace {} does not exist; waiting for it",
+                self.campaign.namespace
+            ),
+            _ => Chain(error).to_string(),
+        });
+        self.election.unreachable(now, self.retry());
+    }
+
+    /// How soon to try again what failed. One that leads has no time to lose; the others must not all
+    /// ask a server that has just come back.
+    fn retry(&self) -> Duration {
+        let seeking = *self.campaign.seeking.borrow();
+        match seeking {
+            Seeking::Spread(spread) if !self.leads() => {
+                spread.mul_f64(fastrand::f64()).max(RETRY_EVERY)
+            }
+            _ => RETRY_EVERY,
+        }
     }
 
     fn warn(&mut self, error: String) {
@@ -246,14 +312,17 @@ impl Driver {
     }
 }
 
-/// What a failed call means. What is missing when the lease is created is its namespace; otherwise it
-/// is the lease itself, deleted since it was last seen.
-fn why(creating: bool, error: &kube::Error) -> Failed {
-    match error {
-        kube::Error::Api(status) if status.code == 409 => Failed::Stale,
-        kube::Error::Api(status) if status.code == 404 && !creating => Failed::Stale,
-        _ => Failed::Unreachable,
+/// What the watch of the lease tells.
+type Changes = BoxStream<'static, Event<Guarded<Lease>>>;
+
+/// The next change; never without a watch.
+async fn next(changes: &mut Option<Changes>) -> Event<Guarded<Lease>> {
+    if let Some(changes) = changes
+        && let Some(event) = changes.next().await
+    {
+        return event;
     }
+    std::future::pending().await
 }
 
 async fn wake(until: Option<Instant>) {
@@ -327,20 +396,6 @@ fn record(lease: &Lease) -> Record {
 }
 
 #[cfg(test)]
-mod tests {
-    use kube::core::Status;
-
-    use super::*;
-
-    #[test]
-    fn a_lease_deleted_unseen_is_looked_for_again_and_a_missing_namespace_waited_for() {
-        let error =
-            |code| kube::Error::Api(Status::failure("no", "Reason").with_code(code).boxed());
-        assert_eq!(why(false, &error(404)), Failed::Stale);
-        assert_eq!(why(true, &error(404)), Failed::Unreachable);
-        for creating in [true, false] {
-            assert_eq!(why(creating, &error(409)), Failed::Stale);
-            assert_eq!(why(creating, &error(503)), Failed::Unreachable);
-        }
-    }
-}
+mod fake_api;
+#[cfg(test)]
+mod tests;

@@ -6,8 +6,8 @@ use tokio::time::Instant;
 
 /// How often a held lease is renewed.
 const RENEW_EVERY: Duration = Duration::from_secs(5);
-/// How soon a failed write is tried again.
-const RETRY_EVERY: Duration = Duration::from_secs(2);
+/// How soon a call that failed is made again, at the earliest.
+pub(super) const RETRY_EVERY: Duration = Duration::from_secs(2);
 /// Leadership ends this long before others may take the lease.
 const MARGIN: Duration = Duration::from_secs(1);
 
@@ -36,15 +36,6 @@ pub(super) enum Action {
     Renew(Record),
 }
 
-/// Why a write of the lease failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Failed {
-    /// It is not as we thought: it must be read again.
-    Stale,
-    /// Anything else.
-    Unreachable,
-}
-
 #[derive(Debug)]
 pub(super) struct Election {
     identity: String,
@@ -53,6 +44,8 @@ pub(super) struct Election {
     /// When we began the last write that made the lease ours; none once it is another's.
     renewed: Option<Instant>,
     not_before: Option<Instant>,
+    /// Whether a write was refused, because the lease was another one, since the last that was not.
+    refused: bool,
 }
 
 #[derive(Debug)]
@@ -70,6 +63,7 @@ impl Election {
             lease: Known::Nothing,
             renewed: None,
             not_before: None,
+            refused: false,
         }
     }
 
@@ -84,10 +78,13 @@ impl Election {
     }
 
     /// The lease was seen, or seen to be absent. While we lead, only our own writes and reads count:
-    /// a watch may show what was before them.
+    /// a watch may show what was before them. But one that does not show the lease as ours is reason
+    /// to read it at once: where it was deleted, another leads by now.
     pub(super) fn watched(&mut self, now: Instant, seen: Option<Record>) {
         if !self.leads(now) {
             self.read(now, seen);
+        } else if seen.is_none_or(|seen| seen.holder.as_ref() != Some(&self.identity)) {
+            self.lease = Known::Nothing;
         }
     }
 
@@ -137,18 +134,38 @@ impl Election {
     pub(super) fn wrote(&mut self, started: Instant, record: Record) {
         self.renewed = Some(started);
         self.not_before = None;
+        self.refused = false;
         self.lease = Known::Present {
             record,
             changed: started,
         };
     }
 
-    /// A write or a read failed.
-    pub(super) fn failed(&mut self, now: Instant, why: Failed) {
-        match why {
-            Failed::Stale => self.lease = Known::Nothing,
-            Failed::Unreachable => self.not_before = Some(now + RETRY_EVERY),
+    /// A write failed because the lease is not as we thought: it must be read again, at once if this
+    /// is the first such failure in a row.
+    pub(super) fn stale(&mut self, now: Instant) {
+        self.lease = Known::Nothing;
+        if std::mem::replace(&mut self.refused, true) {
+            self.not_before = Some(now + RETRY_EVERY);
         }
+    }
+
+    /// A call failed otherwise: the next one comes after `retry`.
+    pub(super) fn unreachable(&mut self, now: Instant, retry: Duration) {
+        self.not_before = Some(now + retry);
+    }
+
+    /// The next call comes no later than `at`.
+    pub(super) fn retry_by(&mut self, at: Instant) {
+        self.not_before = self.not_before.map(|not_before| not_before.min(at));
+    }
+
+    /// We no longer look: what was known will be out of date.
+    pub(super) fn forget(&mut self) {
+        self.lease = Known::Nothing;
+        self.renewed = None;
+        self.not_before = None;
+        self.refused = false;
     }
 
     /// What to write to give the lease back, if it may be ours.
@@ -239,7 +256,7 @@ mod tests {
         let (mut e, t) = election();
         e.read(t, None);
         e.wrote(t, record("1", Some("me")));
-        e.failed(t + seconds(5), Failed::Unreachable);
+        e.unreachable(t + seconds(5), RETRY_EVERY);
         assert_eq!(e.next(t + seconds(5)), Action::Wait(Some(t + seconds(7))));
         assert!(e.leads(t + seconds(13)));
         assert!(!e.leads(t + seconds(14)));
@@ -251,7 +268,7 @@ mod tests {
         let (mut e, t) = election();
         e.read(t, None);
         e.wrote(t, record("1", Some("me")));
-        e.failed(t + seconds(5), Failed::Stale);
+        e.stale(t);
         assert_eq!(e.next(t + seconds(5)), Action::Read);
         e.read(t + seconds(5), Some(record("9", Some("thief"))));
         assert_eq!(e.held_until(), None);
@@ -263,8 +280,8 @@ mod tests {
         let (mut e, t) = election();
         e.read(t, None);
         e.wrote(t, record("1", Some("me")));
-        e.failed(t + seconds(10), Failed::Unreachable);
-        e.failed(t + seconds(12), Failed::Stale);
+        e.unreachable(t + seconds(10), RETRY_EVERY);
+        e.stale(t);
         e.read(t + seconds(12), Some(record("2", Some("me"))));
         assert!(e.leads(t + seconds(12)));
         let renewal = Action::Renew(record("2", Some("me")));
@@ -278,6 +295,21 @@ mod tests {
         e.wrote(t, record("2", Some("me")));
         e.watched(t, Some(record("0", Some("former"))));
         assert!(e.leads(t));
+        assert_eq!(e.next(t), Action::Read);
+        e.read(t, Some(record("2", Some("me"))));
+        assert!(e.leads(t));
+        assert_eq!(e.next(t), Action::Wait(Some(t + seconds(5))));
+    }
+
+    #[tokio::test]
+    async fn a_leader_whose_lease_was_deleted_and_taken_ends_as_soon_as_it_has_looked() {
+        let (mut e, t) = election();
+        e.read(t, None);
+        e.wrote(t, record("1", Some("me")));
+        e.watched(t + seconds(2), Some(record("9", Some("other"))));
+        assert_eq!(e.next(t + seconds(2)), Action::Read);
+        e.read(t + seconds(2), Some(record("9", Some("other"))));
+        assert!(!e.leads(t + seconds(2)));
     }
 
     #[tokio::test]

@@ -12,7 +12,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-pub use driver::{Campaign, campaign, leadership};
+pub use driver::{Campaign, Seeking, campaign, leadership};
 
 /// How long a lease lasts after it was last renewed.
 pub const DURATION: Duration = Duration::from_secs(15);
@@ -65,6 +65,7 @@ impl Leadership {
                 return;
             }
             tokio::select! {
+                biased;
                 Ok(()) = held.changed() => {}
                 () = tokio::time::sleep_until(until) => {}
             }

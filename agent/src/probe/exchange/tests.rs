@@ -23,7 +23,10 @@ async fn ask_at(
 ) -> Result<(), FailureClass> {
     let deadline = Instant::now() + limit;
     match ask(server, transport, question(), deadline).await {
-        Ok(()) => Ok(()),
+        Ok(addresses) => {
+            assert_eq!(addresses, [IpAddr::from(Ipv4Addr::LOCALHOST)]);
+            Ok(())
+        }
         Err(Unanswered::Failed(failure)) => {
             assert_eq!(failure.server, server);
             Err(failure.class)

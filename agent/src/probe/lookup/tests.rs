@@ -3,7 +3,6 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use proptest::prelude::*;
-use rules::observation::Failure;
 
 use super::*;
 
@@ -40,9 +39,10 @@ impl Ask for Scripted {
     async fn ask(
         &self,
         server: SocketAddr,
+        _transport: Transport,
         question: Query,
         deadline: Instant,
-    ) -> Result<(), Unanswered> {
+    ) -> Result<Vec<IpAddr>, Unanswered> {
         let place = |name: &Name| name.to_string().trim_end_matches('.')[1..].parse().unwrap();
         let leg = (
             place(&question.name),
@@ -50,7 +50,7 @@ impl Ask for Scripted {
             question.query_type,
         );
         self.asked.lock().unwrap().push(leg);
-        let failed = |class| Err(Unanswered::Failed(Failure { class, server }));
+        let failed = |class| Err(Unanswered::Failed(Failure::new(class, server)));
         let reply = (self.replies)(leg.0, leg.1, leg.2);
         if reply == Reply::Silence {
             sleep_until(deadline).await;
@@ -58,7 +58,7 @@ impl Ask for Scripted {
         }
         tokio::time::sleep(self.delay).await;
         match reply {
-            Reply::Address => Ok(()),
+            Reply::Address => Ok(vec![IpAddr::from([10, 96, 0, 1])]),
             Reply::CannotAsk => Err(Unanswered::Internal(io::Error::other(
                 "too many open files",
             ))),
@@ -71,7 +71,7 @@ impl Ask for Scripted {
 /// What came of a lookup of `c0.`, `c1.`, … at servers on ports 0, 1, ….
 #[derive(Debug)]
 struct Outcome {
-    result: Result<(), Unanswered>,
+    result: Result<Query, Unanswered>,
     took: Duration,
     asked: Vec<(usize, usize, RecordType)>,
 }
@@ -100,6 +100,16 @@ async fn slow_lookup(
     delay: Duration,
     replies: impl Fn(usize, usize, RecordType) -> Reply + Send + Sync + 'static,
 ) -> Outcome {
+    lookup_of(Wanted::Addresses(&[]), candidates, servers, delay, replies).await
+}
+
+async fn lookup_of(
+    wanted: Wanted<'_>,
+    candidates: usize,
+    servers: usize,
+    delay: Duration,
+    replies: impl Fn(usize, usize, RecordType) -> Reply + Send + Sync + 'static,
+) -> Outcome {
     let names: Vec<_> = (0..candidates)
         .map(|place| Name::from_ascii(format!("c{place}.")).unwrap())
         .collect();
@@ -115,7 +125,9 @@ async fn slow_lookup(
     let lookup = Lookup {
         ask: &ask,
         servers: &servers,
+        transport: Transport::Udp,
         families: &FAMILIES,
+        wanted,
         start,
         deadline: start + LIMIT,
     };
@@ -291,6 +303,39 @@ async fn a_leg_that_cannot_be_asked_leaves_a_failing_lookup_without_result() {
     })
     .await;
     assert!(matches!(outcome.result, Err(Unanswered::Internal(_))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_expected_addresses_count_when_there_are_any() {
+    let right = IpAddr::from([10, 96, 0, 1]);
+    let other = IpAddr::from([10, 96, 0, 2]);
+    let cases: [(&[IpAddr], _); 4] = [
+        (&[], None),
+        (&[right], None),
+        (&[other, right], None),
+        (&[other], Some(FailureClass::Mismatch)),
+    ];
+    for (expected, class) in cases {
+        let wanted = Wanted::Addresses(expected);
+        let outcome = lookup_of(wanted, 2, 2, PROMPT, |_, _, _| Reply::Address).await;
+        assert_eq!(outcome.class(), class, "{expected:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_denies_a_name_that_must_not_exist_is_alive() {
+    let nodata = Reply::Failure(FailureClass::NoData);
+    let cases = [
+        (Reply::NXDOMAIN, None),
+        (nodata, None),
+        (Reply::SERVFAIL, Some(FailureClass::ServFail)),
+        (Reply::Address, Some(FailureClass::Mismatch)),
+        (Reply::Silence, Some(FailureClass::Timeout)),
+    ];
+    for (reply, class) in cases {
+        let outcome = lookup_of(Wanted::Denial, 1, 2, PROMPT, move |_, _, _| reply).await;
+        assert_eq!(outcome.class(), class, "{reply:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

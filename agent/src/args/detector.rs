@@ -1,0 +1,124 @@
+//! What Karmada's own detector accepts.
+
+use std::net::IpAddr;
+
+use clap::ArgAction;
+
+/// Karmada's name for what this program is.
+pub(super) const DETECTOR: &str = "coredns-detector";
+
+/// What else Karmada's own detector accepts, so that its manifests work with this program.
+#[derive(clap::Args, Debug)]
+#[command(next_help_heading = "Options of Karmada's own detector")]
+pub(super) struct DetectorArgs {
+    /// Report only while holding the lease of this cluster's agents.
+    #[arg(long, env = "KARMADA_LEADER_ELECT", default_value_t = true, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
+    pub(super) leader_elect: bool,
+    /// Address in place of that of --listen-address.
+    #[arg(
+        long,
+        env = "KARMADA_BIND_ADDRESS",
+        value_name = "IP",
+        conflicts_with = "listen_address"
+    )]
+    pub(super) bind_address: Option<IpAddr>,
+    /// Port in place of that of --listen-address.
+    #[arg(
+        long,
+        env = "KARMADA_HEALTHZ_PORT",
+        value_name = "PORT",
+        conflicts_with = "listen_address"
+    )]
+    pub(super) healthz_port: Option<u16>,
+    /// What to detect: there is coredns-detector only.
+    #[arg(
+        long,
+        env = "KARMADA_DETECTORS",
+        default_value = "*",
+        value_name = "NAMES",
+        value_delimiter = ',',
+        allow_hyphen_values = true
+    )]
+    detectors: Vec<String>,
+    /// Ignored.
+    #[arg(long, env = "KARMADA_COREDNS_STALE_THRESHOLD", value_name = "DURATION")]
+    coredns_stale_threshold: Option<String>,
+    /// Ignored: the lease lasts 15s.
+    #[arg(
+        long,
+        env = "KARMADA_LEADER_ELECT_LEASE_DURATION",
+        value_name = "DURATION"
+    )]
+    leader_elect_lease_duration: Option<String>,
+    /// Ignored: leadership ends 1s before the lease.
+    #[arg(
+        long,
+        env = "KARMADA_LEADER_ELECT_RENEW_DEADLINE",
+        value_name = "DURATION"
+    )]
+    leader_elect_renew_deadline: Option<String>,
+    /// Ignored: the lease is renewed every 5s, and 2s after a failure.
+    #[arg(
+        long,
+        env = "KARMADA_LEADER_ELECT_RETRY_PERIOD",
+        value_name = "DURATION"
+    )]
+    leader_elect_retry_period: Option<String>,
+    /// Ignored: it is a Lease.
+    #[arg(long, env = "KARMADA_LEADER_ELECT_RESOURCE_LOCK", value_name = "KIND")]
+    leader_elect_resource_lock: Option<String>,
+    /// Ignored: the lease is cluster-health-agent.
+    #[arg(long, env = "KARMADA_LEADER_ELECT_RESOURCE_NAME", value_name = "NAME")]
+    leader_elect_resource_name: Option<String>,
+    /// Ignored: the lease is in the execution namespace of the cluster.
+    #[arg(
+        long,
+        env = "KARMADA_LEADER_ELECT_RESOURCE_NAMESPACE",
+        value_name = "NAMESPACE"
+    )]
+    leader_elect_resource_namespace: Option<String>,
+}
+
+impl DetectorArgs {
+    /// As Karmada reads the list: the first entry that names the detector counts, then `*`.
+    pub(super) fn enabled(&self) -> bool {
+        let names_it = |entry: &&String| entry.strip_prefix('-').unwrap_or(entry) == DETECTOR;
+        let named = self.detectors.iter().find(names_it);
+        named.map_or_else(
+            || self.detectors.iter().any(|entry| entry == "*"),
+            |entry| entry == DETECTOR,
+        )
+    }
+
+    pub(super) fn ignored(&self) -> Vec<&'static str> {
+        let flags = [
+            ("--coredns-stale-threshold", &self.coredns_stale_threshold),
+            (
+                "--leader-elect-lease-duration",
+                &self.leader_elect_lease_duration,
+            ),
+            (
+                "--leader-elect-renew-deadline",
+                &self.leader_elect_renew_deadline,
+            ),
+            (
+                "--leader-elect-retry-period",
+                &self.leader_elect_retry_period,
+            ),
+            (
+                "--leader-elect-resource-lock",
+                &self.leader_elect_resource_lock,
+            ),
+            (
+                "--leader-elect-resource-name",
+                &self.leader_elect_resource_name,
+            ),
+            (
+                "--leader-elect-resource-namespace",
+                &self.leader_elect_resource_namespace,
+            ),
+        ];
+        let given = flags.into_iter().filter(|(_, value)| value.is_some());
+        given.map(|(flag, _)| flag).collect()
+    }
+}

@@ -1,0 +1,250 @@
+//! The program's flags, and what they come to.
+
+mod detector;
+mod member;
+mod peers;
+mod probe;
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use rules::quorum::Quorum;
+use rules::report::Pace;
+use rules::threshold::Thresholds;
+use runtime::args::{CommonArgs, duration};
+use runtime::client::Source;
+use runtime::program::StartError;
+
+use self::detector::{DETECTOR, DetectorArgs};
+pub(crate) use self::member::Member;
+use self::member::MemberArgs;
+use self::peers::PeersArgs;
+use self::probe::ProbeArgs;
+use crate::peers::Others;
+use crate::probe::{Past, Probe};
+
+/// Karmada accepts no longer name of a cluster.
+const LONGEST_CLUSTER_NAME: usize = 48;
+const LONGEST_HOST_NAME: usize = 253;
+const LONGEST: Duration = Duration::from_hours(24);
+
+/// Asks the DNS of a member cluster from this node, and reports to the Karmada control plane whether it works.
+#[derive(clap::Parser, Debug)]
+#[command(name = crate::NAME, version)]
+pub struct Args {
+    /// Kubeconfig of the Karmada control plane.
+    #[arg(
+        long,
+        env = "KARMADA_KUBECONFIG",
+        value_name = "PATH",
+        alias = "host-kubeconfig"
+    )]
+    karmada_kubeconfig: PathBuf,
+    /// Context in the kubeconfig; without it the current one.
+    #[arg(
+        long,
+        env = "KARMADA_CONTEXT",
+        value_name = "NAME",
+        alias = "host-context"
+    )]
+    karmada_context: Option<String>,
+    /// Address of the Karmada API server, in place of what DNS says of the host name in the kubeconfig. May be repeated.
+    #[arg(
+        long = "karmada-address",
+        env = "KARMADA_ADDRESS",
+        value_name = "IP",
+        value_delimiter = ','
+    )]
+    karmada_addresses: Vec<IpAddr>,
+    /// Name of the Cluster object of this member cluster.
+    #[arg(long, env = "KARMADA_CLUSTER_NAME", value_name = "NAME", value_parser = cluster_name)]
+    cluster_name: String,
+    /// Name of the node this agent runs on; without it the host name.
+    #[arg(long, env = "KARMADA_HOST_NAME", value_name = "NAME", value_parser = host_name)]
+    host_name: Option<String>,
+
+    /// How long DNS must fail until this node votes unhealthy.
+    #[arg(
+        long,
+        env = "KARMADA_DETECT_FAILURE_THRESHOLD",
+        default_value = "30s",
+        value_name = "DURATION",
+        value_parser = duration,
+        alias = "coredns-failure-threshold"
+    )]
+    detect_failure_threshold: Duration,
+    /// How long DNS must work again until this node votes healthy.
+    #[arg(
+        long,
+        env = "KARMADA_DETECT_SUCCESS_THRESHOLD",
+        default_value = "30s",
+        value_name = "DURATION",
+        value_parser = duration,
+        alias = "coredns-success-threshold"
+    )]
+    detect_success_threshold: Duration,
+    /// The longest that DNS must work again on a node where it failed again and again: each failure within 10 minutes of the last doubles the success threshold, up to this. One below the threshold damps nothing.
+    #[arg(
+        long,
+        env = "KARMADA_MAX_RECOVERY_HOLD",
+        default_value = "5m",
+        value_name = "DURATION",
+        value_parser = duration
+    )]
+    max_recovery_hold: Duration,
+    #[command(flatten)]
+    probe: ProbeArgs,
+    #[command(flatten)]
+    peers: PeersArgs,
+    #[command(flatten)]
+    member: MemberArgs,
+    #[command(flatten)]
+    detector: DetectorArgs,
+    #[command(flatten)]
+    common: CommonArgs,
+}
+
+/// What the flags come to.
+#[derive(Debug)]
+pub(crate) struct Config {
+    pub(crate) source: Source,
+    pub(crate) cluster: String,
+    pub(crate) node: String,
+    pub(crate) listen_address: SocketAddr,
+    pub(crate) leader_elect: bool,
+    pub(crate) probe: Probe,
+    pub(crate) past: Past,
+    pub(crate) thresholds: Thresholds,
+    pub(crate) pace: Pace,
+    pub(crate) quorum: Quorum,
+    pub(crate) others: Others,
+    pub(crate) member: Option<Member>,
+    pub(crate) node_condition: bool,
+    /// Flags that were given and mean nothing here.
+    pub(crate) ignored: Vec<&'static str>,
+}
+
+impl Config {
+    /// Whether anything here needs the API of the member cluster.
+    pub(crate) fn asks_member(&self) -> bool {
+        self.node_condition || matches!(self.others, Others::Listed(_)) || self.past.asks_member()
+    }
+}
+
+impl AsRef<CommonArgs> for Args {
+    fn as_ref(&self) -> &CommonArgs {
+        &self.common
+    }
+}
+
+impl TryFrom<Args> for Config {
+    type Error = StartError;
+
+    fn try_from(args: Args) -> Result<Self, StartError> {
+        args.check().map_err(StartError::Config)?;
+        let period = args.probe.detect_period;
+        let (failure, success) = (args.detect_failure_threshold, args.detect_success_threshold);
+        let ignored = args.detector.ignored();
+        let mut listen_address = args.common.listen_address;
+        if let Some(ip) = args.detector.bind_address {
+            listen_address.set_ip(ip);
+        }
+        if let Some(port) = args.detector.healthz_port {
+            listen_address.set_port(port);
+        }
+        let in_pod = std::env::var_os("KUBERNETES_SERVICE_HOST").is_some();
+        let member = args.member.api(in_pod);
+        if args.member.node_condition && member.is_none() {
+            let problem = "--node-condition needs the API of the member cluster: run in it, or name --member-kubeconfig";
+            return Err(StartError::Config(problem.to_owned()));
+        }
+        let host = || gethostname::gethostname().to_string_lossy().into_owned();
+        Ok(Self {
+            source: Source {
+                kubeconfig: Some(args.karmada_kubeconfig),
+                context: args.karmada_context,
+                addresses: args.karmada_addresses,
+            },
+            node_condition: args.member.node_condition,
+            cluster: args.cluster_name,
+            node: args
+                .host_name
+                .filter(|name| !name.is_empty())
+                .unwrap_or_else(host),
+            listen_address,
+            leader_elect: args.detector.leader_elect,
+            probe: args.probe.probe(),
+            past: args.probe.past(),
+            thresholds: Thresholds {
+                failure,
+                success,
+                // Two rounds always come within two periods, however short the threshold.
+                silence: failure.max(2 * period),
+                max_hold: args.max_recovery_hold,
+            },
+            pace: Pace {
+                period,
+                // A node that starts anew votes after the longer threshold; its first round and our
+                // asking for the vote take up to a period each.
+                patience: failure.max(success) + 2 * period,
+            },
+            quorum: args.peers.quorum(),
+            others: args.peers.others(listen_address.port(), member.is_some()),
+            member,
+            ignored,
+        })
+    }
+}
+
+impl Args {
+    fn check(&self) -> Result<(), String> {
+        self.probe.check()?;
+        within_a_day("--detect-failure-threshold", self.detect_failure_threshold)?;
+        within_a_day("--detect-success-threshold", self.detect_success_threshold)?;
+        within_a_day("--max-recovery-hold", self.max_recovery_hold)?;
+        if !self.detector.enabled() {
+            return Err(format!(
+                "--detectors switches {DETECTOR} off, and there is no other: leave the flag out, or do not run the agent"
+            ));
+        }
+        Ok(())
+    }
+}
+
+fn within_a_day(flag: &str, duration: Duration) -> Result<(), String> {
+    if duration > LONGEST {
+        return Err(format!("{flag} is longer than a day: make it shorter"));
+    }
+    Ok(())
+}
+
+fn cluster_name(text: &str) -> Result<String, String> {
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    let label = text.chars().all(|c| plain(c) || c == '-')
+        && text.starts_with(plain)
+        && text.ends_with(plain);
+    if label && text.len() <= LONGEST_CLUSTER_NAME {
+        Ok(text.to_owned())
+    } else {
+        Err(format!(
+            "a cluster's name is at most {LONGEST_CLUSTER_NAME} of a-z, 0-9 and -, with - not first or last"
+        ))
+    }
+}
+
+/// Empty, as an unset variable in a manifest leaves it, is as good as left out.
+fn host_name(text: &str) -> Result<String, String> {
+    if text.len() > LONGEST_HOST_NAME
+        || text.contains(|c: char| c.is_control() || c.is_whitespace())
+    {
+        Err(format!(
+            "a host's name has at most {LONGEST_HOST_NAME} characters, none of them a space"
+        ))
+    } else {
+        Ok(text.to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,237 @@
+use axum::Router;
+use axum::body::Body;
+use axum::extract::Request;
+use axum::response::IntoResponse;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use runtime::program::Program;
+use serde_json::{Value, json};
+
+use super::*;
+
+fn slice(name: &str, endpoints: &Value) -> Guarded<EndpointSlice> {
+    let slice = json!({
+        "metadata": { "name": name },
+        "addressType": "IPv4",
+        "ports": [{ "name": "other", "port": 1 }, { "name": "admin", "port": 9090 }],
+        "endpoints": endpoints,
+    });
+    Guarded::Good(serde_json::from_value(slice).unwrap())
+}
+
+fn endpoint(node: &str, address: &str) -> Value {
+    let pod = json!({ "kind": "Pod", "name": node, "uid": format!("pod of {node}") });
+    json!({ "addresses": [address], "nodeName": node, "targetRef": pod, "conditions": { "ready": false } })
+}
+
+fn own() -> Own {
+    Own {
+        cluster: "member1".to_owned(),
+        node: "n0".to_owned(),
+        port: 8080,
+    }
+}
+
+fn slices() -> Slices {
+    Slices::new(&own())
+}
+
+fn shown(slices: &Slices) -> Vec<String> {
+    let list = slices.list().unwrap();
+    let line = |(key, peer): (&String, &Peer)| format!("{key} {}", peer.addresses.join(" "));
+    list.iter().map(line).collect()
+}
+
+#[test]
+fn the_others_are_all_endpoints_but_ours_ready_or_not() {
+    let mut slices = slices();
+    let endpoints = json!([endpoint("n0", "10.0.0.1"), endpoint("n1", "10.0.0.2")]);
+    slices.observe(Event::Apply(slice("a", &endpoints)));
+    slices.observe(Event::Apply(slice(
+        "b",
+        &json!([endpoint("n2", "10.0.1.2")]),
+    )));
+    assert_eq!(shown(&slices), ["n1 10.0.0.2:9090", "n2 10.0.1.2:9090"]);
+}
+
+#[test]
+fn addresses_of_both_families_and_of_two_pods_on_a_node_are_one_agent() {
+    let mut slices = slices();
+    let mut ending = endpoint("n1", "10.0.0.2");
+    ending["conditions"]["terminating"] = json!(true);
+    let endpoints = json!([ending, endpoint("n1", "10.0.0.3")]);
+    slices.observe(Event::Apply(slice("a", &endpoints)));
+    slices.observe(Event::Apply(slice(
+        "b",
+        &json!([endpoint("n1", "fd00::3")]),
+    )));
+    assert_eq!(
+        shown(&slices),
+        ["n1 10.0.0.3:9090 [fd00::3]:9090 10.0.0.2:9090"]
+    );
+}
+
+#[test]
+fn without_a_node_the_pod_counts_and_without_that_the_address() {
+    let mut slices = slices();
+    let pod =
+        |address| json!({ "addresses": [address], "targetRef": { "kind": "Pod", "uid": "u1" } });
+    let endpoints = json!([pod("10.0.0.2"), pod("fd00::2"), { "addresses": ["10.0.0.9"] }]);
+    slices.observe(Event::Apply(slice("a", &endpoints)));
+    assert_eq!(
+        shown(&slices),
+        [
+            "10.0.0.9:9090 10.0.0.9:9090",
+            "u1 10.0.0.2:9090 [fd00::2]:9090"
+        ]
+    );
+}
+
+#[test]
+fn a_name_or_nothing_in_place_of_an_address_is_passed_over() {
+    let mut slices = slices();
+    let endpoints = json!([{ "addresses": ["agent.example"] }, { "addresses": [] }, endpoint("n1", "10.0.0.2")]);
+    slices.observe(Event::Apply(slice("a", &endpoints)));
+    assert_eq!(shown(&slices), ["n1 10.0.0.2:9090"]);
+}
+
+#[test]
+fn a_complete_list_replaces_what_was_known_and_a_broken_slice_keeps_its_last_version() {
+    let mut slices = slices();
+    slices.observe(Event::Apply(slice(
+        "a",
+        &json!([endpoint("n1", "10.0.0.1")]),
+    )));
+    slices.observe(Event::Apply(slice(
+        "b",
+        &json!([endpoint("n2", "10.0.0.2")]),
+    )));
+    assert!(!slices.observe(Event::Init));
+    let broken = Guarded::Bad {
+        metadata: Box::new(ObjectMeta {
+            name: Some("a".to_owned()),
+            ..ObjectMeta::default()
+        }),
+        error: "no such field".to_owned(),
+    };
+    slices.observe(Event::InitApply(broken));
+    assert_eq!(shown(&slices).len(), 2);
+    assert!(slices.observe(Event::InitDone));
+    assert_eq!(shown(&slices), ["n1 10.0.0.1:9090"]);
+}
+
+#[test]
+fn slices_without_any_agent_are_no_list_and_with_ours_alone_are_one() {
+    let mut slices = slices();
+    slices.observe(Event::InitDone);
+    assert_eq!(slices.list(), None);
+    slices.observe(Event::Apply(slice(
+        "a",
+        &json!([endpoint("n0", "10.0.0.1")]),
+    )));
+    assert_eq!(slices.list(), Some(List::new()));
+}
+
+/// An API that holds the slices of three nodes, and a follower of them.
+struct Followed {
+    lists: watch::Receiver<u32>,
+    watches: watch::Receiver<u32>,
+    known: watch::Receiver<Option<usize>>,
+    asking: watch::Sender<Option<Asked>>,
+}
+
+impl Followed {
+    fn start() -> Self {
+        let (lists_sent, lists) = watch::channel(0);
+        let (watches_sent, watches) = watch::channel(0);
+        let router = Router::new().fallback(move |request: Request| {
+            let watch = request
+                .uri()
+                .query()
+                .unwrap_or_default()
+                .contains("watch=true");
+            let count = if watch { &watches_sent } else { &lists_sent };
+            count.send_modify(|count| *count += 1);
+            std::future::ready(if watch {
+                Body::from_stream(futures::stream::pending::<Result<bytes::Bytes, BoxError>>())
+                    .into_response()
+            } else {
+                answer().into_response()
+            })
+        });
+        let program = Program::new(crate::NAME, ([127, 0, 0, 1], 0).into());
+        let metrics = PeerMetrics::register(&mut prometheus_client::registry::Registry::default());
+        let listing = Arc::new(Listing::new(metrics));
+        let (asking, asked) = watch::channel(None);
+        let follow = Follow {
+            client: Client::new(router, "default"),
+            service: Service {
+                namespace: None,
+                name: "agents".to_owned(),
+            },
+            own: Arc::new(own()),
+            listing: Arc::clone(&listing),
+            gate: program.readiness.gate("peers"),
+            asked,
+        };
+        tokio::spawn(follow.run(CancellationToken::new()));
+        Self {
+            lists,
+            watches,
+            known: listing.known(),
+            asking,
+        }
+    }
+
+    fn ask(&self, standby: bool) {
+        let at = Instant::now();
+        self.asking.send_replace(Some(Asked { at, standby }));
+    }
+}
+
+fn answer() -> String {
+    let endpoints = ["n0", "n1", "n2"].map(|node| endpoint(node, "10.0.0.1"));
+    let slice = json!({ "metadata": { "name": "a", "resourceVersion": "1" }, "addressType": "IPv4", "endpoints": endpoints });
+    json!({ "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSliceList", "metadata": { "resourceVersion": "1" }, "items": [slice] })
+        .to_string()
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_who_leads_or_may_soon_watches_the_others_look_from_time_to_time() {
+    let mut followed = Followed::start();
+    followed
+        .known
+        .wait_for(|known| *known == Some(3))
+        .await
+        .unwrap();
+    followed
+        .watches
+        .wait_for(|count| *count == 1)
+        .await
+        .unwrap();
+
+    // Led: the watch ends, and one list follows after some ten minutes.
+    let led = async |followed: &Followed, time| {
+        let until = Instant::now() + time;
+        while Instant::now() < until {
+            followed.ask(false);
+            sleep(Duration::from_secs(5)).await;
+        }
+    };
+    led(&followed, Duration::from_mins(7)).await;
+    assert_eq!(*followed.lists.borrow(), 1);
+    led(&followed, Duration::from_mins(7)).await;
+    assert_eq!(*followed.lists.borrow(), 2);
+
+    // Nobody asks any more, or it is to stand by: it watches again.
+    let before = *followed.watches.borrow();
+    sleep(lease::DURATION).await;
+    followed
+        .watches
+        .wait_for(|count| *count > before)
+        .await
+        .unwrap();
+    assert_eq!(*followed.lists.borrow(), 3);
+    led(&followed, Duration::from_mins(1)).await;
+    followed.ask(true);
+    followed.lists.wait_for(|count| *count == 4).await.unwrap();
+}

@@ -1,0 +1,147 @@
+//! The document of `GET /v1/observation`: what one agent says of its node.
+
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use rules::observation::{Failure, Server};
+use rules::quorum::Answer;
+use rules::threshold::Vote;
+use serde::{Deserialize, Serialize};
+
+const HEALTHY: &str = "healthy";
+const UNHEALTHY: &str = "unhealthy";
+const FIRST_SUCCESS: &str = "first_success";
+const NO_VOTE: &str = "no_vote";
+
+/// What an agent says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Observation {
+    /// The cluster it belongs to.
+    pub(crate) cluster: String,
+    /// The node it votes for.
+    pub(crate) node: String,
+    vote: String,
+    /// Since when it has said so, by its clock. For people: nothing is decided by it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    since: Option<String>,
+    /// How DNS fails, with an unhealthy vote.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    class: Option<String>,
+    /// Which server fails so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    server: Option<String>,
+    /// Where the fault is, if the agent can tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    fault: Option<String>,
+}
+
+impl Observation {
+    /// What the agent on `node` says, that has had this vote for so long.
+    pub(super) fn new(cluster: &str, node: &str, vote: Option<Vote>, age: Duration) -> Self {
+        let (word, failure) = match vote {
+            None => (NO_VOTE, None),
+            Some(Vote::FirstSuccess) => (FIRST_SUCCESS, None),
+            Some(Vote::Healthy) => (HEALTHY, None),
+            Some(Vote::Unhealthy(failure)) => (UNHEALTHY, Some(failure)),
+        };
+        Self {
+            cluster: cluster.to_owned(),
+            node: node.to_owned(),
+            vote: word.to_owned(),
+            since: since(age),
+            class: failure.map(|failure| failure.class.as_str().to_owned()),
+            server: failure.map(|failure| Server(failure.server).to_string()),
+            fault: failure.and_then(|failure| Some(failure.fault?.to_string())),
+        }
+    }
+
+    /// What it comes to; none when it says what no agent of ours says.
+    pub(super) fn answer(&self) -> Option<Answer> {
+        let vote = match self.vote.as_str() {
+            NO_VOTE => return Some(Answer::NoVote),
+            FIRST_SUCCESS => Vote::FirstSuccess,
+            HEALTHY => Vote::Healthy,
+            UNHEALTHY => {
+                let Server(server) = self.server.as_deref()?.parse().ok()?;
+                let class = self.class.as_deref()?.parse().ok()?;
+                let mut failure = Failure::new(class, server);
+                // Of places that a newer agent tells apart we know nothing.
+                failure.fault = self.fault.as_deref().and_then(|fault| fault.parse().ok());
+                Vote::Unhealthy(failure)
+            }
+            _ => return None,
+        };
+        Some(Answer::Vote(vote))
+    }
+}
+
+/// In whole seconds.
+fn since(age: Duration) -> Option<String> {
+    let age = SignedDuration::try_from(age).ok()?;
+    let since = Timestamp::now().checked_sub(age).ok()?;
+    Some(Timestamp::from_second(since.as_second()).ok()?.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use rules::fault::{Fault, Place, Transport};
+    use rules::observation::FailureClass;
+
+    use super::*;
+
+    fn failure() -> Failure {
+        Failure::new(FailureClass::ServFail, "[fd00::a]:53".parse().unwrap())
+    }
+
+    #[test]
+    fn every_vote_is_read_as_it_was_written() {
+        let votes = [
+            None,
+            Some(Vote::FirstSuccess),
+            Some(Vote::Healthy),
+            Some(Vote::Unhealthy(failure())),
+            Some(Vote::Unhealthy(Failure {
+                fault: Some(Fault {
+                    place: Place::NodeCache,
+                    only: Some(Transport::Tcp),
+                }),
+                ..failure()
+            })),
+        ];
+        for vote in votes {
+            let said = Observation::new("member1", "n1", vote, Duration::ZERO);
+            let text = serde_json::to_string(&said).unwrap();
+            let read: Observation = serde_json::from_str(&text).unwrap();
+            assert_eq!(read, said);
+            assert_eq!(
+                read.answer(),
+                Some(vote.map_or(Answer::NoVote, Answer::Vote))
+            );
+        }
+    }
+
+    #[test]
+    fn an_unhealthy_vote_says_how_and_where_and_since_when() {
+        let vote = Some(Vote::Unhealthy(failure()));
+        let said = Observation::new("member1", "n1", vote, Duration::from_secs(90));
+        let json = serde_json::to_value(&said).unwrap();
+        assert_eq!(json["vote"], "unhealthy");
+        assert_eq!(json["class"], "servfail");
+        assert_eq!(json["server"], "fd00::a");
+        let since: Timestamp = json["since"].as_str().unwrap().parse().unwrap();
+        let age = Timestamp::now().duration_since(since).as_secs();
+        assert!((90..100).contains(&age), "{age}");
+    }
+
+    #[test]
+    fn what_no_agent_says_is_no_answer() {
+        for text in [
+            r#"{"cluster":"c","node":"n","vote":"maybe"}"#,
+            r#"{"cluster":"c","node":"n","vote":"unhealthy"}"#,
+            r#"{"cluster":"c","node":"n","vote":"unhealthy","class":"tired","server":"10.0.0.1:53"}"#,
+        ] {
+            let said: Observation = serde_json::from_str(text).unwrap();
+            assert_eq!(said.answer(), None, "{text}");
+        }
+    }
+}

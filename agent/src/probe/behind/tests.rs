@@ -1,0 +1,210 @@
+use std::time::Duration;
+
+use apiserver::{ApiServer, Fault};
+use kube::api::{DeleteParams, PostParams};
+use serde_json::{Value, json};
+use tokio::time::{sleep, timeout};
+
+use super::*;
+
+const NAMESPACE: &str = "kube-system";
+const NAME: &str = "kube-dns";
+/// Of the test's own, paused time.
+const LONGEST_WAIT: Duration = Duration::from_mins(10);
+const HOUR: Duration = Duration::from_hours(1);
+
+fn shown(servers: &[SocketAddr]) -> Vec<String> {
+    servers.iter().map(ToString::to_string).collect()
+}
+
+fn service(cluster_ip: &str, ports: &Value) -> Service {
+    serde_json::from_value(json!({ "spec": { "clusterIP": cluster_ip, "ports": ports } })).unwrap()
+}
+
+fn slice(port: u16, endpoints: &Value) -> EndpointSlice {
+    let ports = json!([{ "port": 9153, "protocol": "TCP" }, { "port": port, "protocol": "UDP" }]);
+    let slice =
+        json!({ "metadata": {}, "addressType": "IPv4", "endpoints": endpoints, "ports": ports });
+    serde_json::from_value(slice).unwrap()
+}
+
+#[test]
+fn the_service_is_asked_on_its_port_for_datagrams() {
+    let metrics = json!([{ "port": 9153, "protocol": "TCP" }]);
+    let both = json!([{ "port": 9153, "protocol": "TCP" }, { "port": 5353, "protocol": "UDP" }]);
+    let cases = [
+        (service("10.96.0.10", &both), Some("10.96.0.10:5353")),
+        (service("fd00::a", &metrics), Some("[fd00::a]:53")),
+        (service("None", &both), None),
+        (service("", &both), None),
+        (Service::default(), None),
+    ];
+    for (service, expected) in cases {
+        let expected = expected.map(|server| server.parse().unwrap());
+        assert_eq!(address(&service), expected);
+    }
+}
+
+#[test]
+fn pods_that_are_ready_are_asked_and_all_when_none_is() {
+    let endpoint =
+        |ip: &str, ready: Value| json!({ "addresses": [ip], "conditions": { "ready": ready } });
+    let some = slice(
+        53,
+        &json!([
+            endpoint("10.244.0.2", json!(false)),
+            endpoint("10.244.0.4", json!(true)),
+            { "addresses": ["10.244.0.3"] },
+            { "addresses": ["nonsense"] },
+        ]),
+    );
+    let none = slice(5353, &json!([endpoint("10.244.0.2", json!(false))]));
+    assert_eq!(
+        shown(&endpoints([&some].into_iter())),
+        ["10.244.0.3:53", "10.244.0.4:53"]
+    );
+    assert_eq!(shown(&endpoints([&none].into_iter())), ["10.244.0.2:5353"]);
+    assert_eq!(
+        shown(&endpoints([&none, &some, &some].into_iter())),
+        ["10.244.0.3:53", "10.244.0.4:53"]
+    );
+    assert!(endpoints([&EndpointSlice::default()].into_iter()).is_empty());
+}
+
+/// The API of a member with a DNS Service beside another, and what has been found in it. Dropped, it
+/// looks no more.
+struct Member {
+    server: ApiServer,
+    services: Api<Service>,
+    slices: Api<EndpointSlice>,
+    behind: watch::Receiver<Behind>,
+    _program: Program,
+}
+
+impl Member {
+    /// Looks for what is to be found, in an API with `faults`.
+    async fn start(service: Origin, pods: Origin, faults: &[Fault]) -> Self {
+        let server = ApiServer::new();
+        let client = Client::new(server.service(), "default");
+        let services = Api::namespaced(client.clone(), NAMESPACE);
+        create(&services, dns("other", "10.96.0.9")).await;
+        create(&services, dns(NAME, "10.96.0.10")).await;
+        let slices = Api::namespaced(client.clone(), NAMESPACE);
+        create(&slices, listed("other", "s0", "10.244.9.9")).await;
+        create(&slices, listed(NAME, "s1", "10.244.0.2")).await;
+        for fault in faults {
+            server.faults().inject(fault.clone());
+        }
+        let past = Past {
+            service,
+            pods,
+            dns_service: (NAMESPACE.to_owned(), NAME.to_owned()),
+        };
+        let mut program = Program::new(crate::NAME, ([127, 0, 0, 1], 0).into());
+        let behind = start(&mut program, past, Some(client)).unwrap();
+        Self {
+            server,
+            services,
+            slices,
+            behind,
+            _program: program,
+        }
+    }
+
+    /// Waits until just this has been found.
+    async fn until(&mut self, service: &[&str], pods: &[&str]) {
+        let found = self.behind.wait_for(|behind| {
+            shown(behind.service.as_slice()) == service && shown(&behind.pods) == pods
+        });
+        let found = timeout(LONGEST_WAIT, found).await.is_ok();
+        assert!(found, "{:?}", self.behind.borrow());
+    }
+}
+
+async fn create<K>(api: &Api<K>, object: Value)
+where
+    K: Clone + Debug + DeserializeOwned + serde::Serialize,
+{
+    let object = serde_json::from_value(object).unwrap();
+    api.create(&PostParams::default(), &object).await.unwrap();
+}
+
+fn dns(name: &str, ip: &str) -> Value {
+    let ports = [json!({ "port": 53, "protocol": "UDP" })];
+    json!({ "metadata": { "name": name }, "spec": { "clusterIP": ip, "ports": ports } })
+}
+
+fn listed(service: &str, name: &str, ip: &str) -> Value {
+    json!({
+        "metadata": { "name": name, "labels": { SERVICE_NAME: service } },
+        "addressType": "IPv4",
+        "endpoints": [{ "addresses": [ip] }],
+        "ports": [{ "port": 53, "protocol": "UDP" }],
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_service_and_its_pods_are_found_and_followed() {
+    let mut member = Member::start(Origin::Found, Origin::Found, &[]).await;
+    member.until(&["10.96.0.10:53"], &["10.244.0.2:53"]).await;
+    create(&member.slices, listed(NAME, "s2", "10.244.1.2")).await;
+    let both = ["10.244.0.2:53", "10.244.1.2:53"];
+    member.until(&["10.96.0.10:53"], &both).await;
+
+    let deletion = DeleteParams::default();
+    member.slices.delete("s1", &deletion).await.unwrap();
+    member.until(&["10.96.0.10:53"], &["10.244.1.2:53"]).await;
+    member.services.delete(NAME, &deletion).await.unwrap();
+    member.until(&[], &["10.244.1.2:53"]).await;
+    create(&member.services, dns(NAME, "10.96.0.53")).await;
+    member.until(&["10.96.0.53:53"], &["10.244.1.2:53"]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_found_stays_while_the_api_is_away_and_is_put_right_afterwards() {
+    for away in [Fault::Disconnect, Fault::Unavailable, Fault::Silence] {
+        let mut member = Member::start(Origin::Found, Origin::Found, &[]).await;
+        member.until(&["10.96.0.10:53"], &["10.244.0.2:53"]).await;
+        let fault = member.server.faults().inject(away);
+        sleep(HOUR).await;
+        assert!(!member.behind.has_changed().unwrap());
+
+        member.server.faults().remove(fault);
+        let deletion = DeleteParams::default();
+        member.slices.delete("s1", &deletion).await.unwrap();
+        create(&member.slices, listed(NAME, "s2", "10.244.1.2")).await;
+        member.until(&["10.96.0.10:53"], &["10.244.1.2:53"]).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_api_that_is_away_at_the_start_is_waited_for() {
+    let mut member = Member::start(Origin::Found, Origin::Found, &[Fault::Disconnect]).await;
+    sleep(HOUR).await;
+    assert!(!member.behind.has_changed().unwrap());
+    member.server.faults().clear();
+    member.until(&["10.96.0.10:53"], &["10.244.0.2:53"]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_flags_give_is_not_looked_for() {
+    let given = |address: &str| Origin::Given(vec![address.parse().unwrap()]);
+    let mut member = Member::start(given("10.96.0.99:53"), Origin::Found, &[]).await;
+    member.until(&["10.96.0.99:53"], &["10.244.0.2:53"]).await;
+    let mut member = Member::start(Origin::Found, given("10.244.9.1:53"), &[]).await;
+    member.until(&["10.96.0.10:53"], &["10.244.9.1:53"]).await;
+    let mut member = Member::start(Origin::Found, Origin::Nowhere, &[]).await;
+    member.until(&["10.96.0.10:53"], &[]).await;
+}
+
+#[tokio::test]
+async fn without_the_members_api_nothing_can_be_found() {
+    let past = Past {
+        service: Origin::Found,
+        pods: Origin::Nowhere,
+        dns_service: (NAMESPACE.to_owned(), NAME.to_owned()),
+    };
+    let mut program = Program::new(crate::NAME, ([127, 0, 0, 1], 0).into());
+    let refused = start(&mut program, past, None).unwrap_err().to_string();
+    assert!(refused.contains("--member-kubeconfig"), "{refused}");
+}

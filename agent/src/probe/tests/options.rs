@@ -1,0 +1,201 @@
+//! What the options ask besides, on the wire.
+
+use std::collections::BTreeSet;
+
+use rules::fault::Fault;
+
+use super::*;
+
+const NAME: &str = "kubernetes.default.svc.cluster.local.";
+
+/// A server that does not answer over one transport.
+fn deaf(over: Transport) -> impl Fn(&Query) -> Reply {
+    move |query| Reply::Deaf(over, Box::new(knows(query)))
+}
+
+fn knows(query: &Query) -> Reply {
+    if query.name.to_string() == NAME {
+        Reply::Address
+    } else {
+        code(ResponseCode::NXDomain)
+    }
+}
+
+#[tokio::test]
+async fn only_expected_addresses_are_right() {
+    let server = DnsServer::knowing(&[NAME]).await;
+    let loopback: [IpAddr; 2] = ["127.0.0.1".parse().unwrap(), "::1".parse().unwrap()];
+    let cases: [(&[IpAddr], _); 2] = [
+        (&loopback, Observation::Resolved),
+        (
+            &[[10, 96, 0, 1].into()],
+            failed(FailureClass::Mismatch, server.address),
+        ),
+    ];
+    for (expected, observation) in cases {
+        let mut place = Place::new(POD, &[server.address], AMPLE);
+        place.probe.expected = expected.to_vec();
+        assert_eq!(place.observe().await, observation);
+    }
+}
+
+/// The names that exist on no server and were asked for.
+fn uncached(server: &DnsServer) -> BTreeSet<String> {
+    let asked = server.asked().into_iter();
+    let names = asked.map(|asked| asked.query.name.to_string());
+    names.filter(|name| name.starts_with("probe-")).collect()
+}
+
+#[tokio::test]
+async fn an_uncached_question_is_one_more_in_the_first_search_domain_and_never_the_same() {
+    let server = DnsServer::knowing(&[NAME]).await;
+    let mut place = Place::new(POD, &[server.address], AMPLE);
+    place.probe.uncached = true;
+    let mut rounds = place.rounds(Behind::default());
+    for round in 1..=4 {
+        assert_eq!(rounds.round().await.observation(), Observation::Resolved);
+        let names = uncached(&server);
+        assert_eq!(names.len(), round);
+        assert!(
+            names
+                .iter()
+                .all(|name| name.ends_with(".shop.svc.cluster.local."))
+        );
+    }
+    let asked = server.asked();
+    let besides = asked
+        .iter()
+        .filter(|asked| asked.query.name.to_string().starts_with("probe-"));
+    assert_eq!(besides.count(), 4);
+}
+
+#[tokio::test]
+async fn an_uncached_question_for_an_absolute_name_is_beside_it() {
+    let server = DnsServer::knowing(&[NAME]).await;
+    let mut place = Place::new(POD, &[server.address], AMPLE);
+    place.probe.uncached = true;
+    place.probe.names = vec![Name::from_ascii(NAME).unwrap()];
+    assert_eq!(place.observe().await, Observation::Resolved);
+    let names = uncached(&server);
+    assert!(
+        names
+            .iter()
+            .all(|name| name.ends_with(".default.svc.cluster.local.")),
+        "{names:?}"
+    );
+    assert_eq!(names.len(), 1);
+}
+
+#[tokio::test]
+async fn a_cache_that_answers_for_a_dead_server_fails_the_uncached_question() {
+    let cases = [
+        (code(ResponseCode::ServFail), Some(FailureClass::ServFail)),
+        (code(ResponseCode::Refused), Some(FailureClass::Refused)),
+        (Reply::Address, Some(FailureClass::Mismatch)),
+        (Reply::Drop, Some(FailureClass::Timeout)),
+        (Reply::NoData, None),
+        (code(ResponseCode::NXDomain), None),
+    ];
+    for (reply, class) in cases {
+        let beyond = reply.clone();
+        let server = DnsServer::start(move |query| {
+            if query.name.to_string().starts_with("probe-") {
+                beyond.clone()
+            } else {
+                knows(query)
+            }
+        })
+        .await;
+        let limit = if matches!(reply, Reply::Drop) {
+            SHORT
+        } else {
+            AMPLE
+        };
+        let mut place = Place::new(POD, &[server.address], limit);
+        assert_eq!(place.observe().await, Observation::Resolved, "{reply:?}");
+        place.probe.uncached = true;
+        let expected = class.map_or(Observation::Resolved, |class| failed(class, server.address));
+        assert_eq!(place.observe().await, expected, "{reply:?}");
+    }
+}
+
+#[tokio::test]
+async fn each_server_behind_is_asked_once_over_each_transport_for_what_is_known() {
+    let server = DnsServer::knowing(&[NAME]).await;
+    let service = DnsServer::knowing(&[NAME]).await;
+    let pods = [
+        DnsServer::knowing(&[NAME]).await,
+        DnsServer::knowing(&[NAME]).await,
+    ];
+    let place = Place::new(POD, &[server.address], AMPLE);
+    let mut rounds = place.rounds(Behind {
+        service: Some(service.address),
+        pods: pods.iter().map(|pod| pod.address).collect(),
+    });
+    // Before anything has resolved, it is asked as a pod asks.
+    assert_eq!(rounds.round().await.fault, None);
+    for behind in [&service, &pods[0], &pods[1]] {
+        let before = [behind.count(Transport::Udp), behind.count(Transport::Tcp)];
+        assert_eq!(rounds.round().await.fault, None);
+        let after = [behind.count(Transport::Udp), behind.count(Transport::Tcp)];
+        assert_eq!(after, before.map(|count| count + 1));
+    }
+}
+
+#[tokio::test]
+async fn a_failure_says_where_the_fault_is() {
+    let dead = DnsServer::replying(Reply::Drop).await;
+    let good = DnsServer::knowing(&[NAME]).await;
+    let other = DnsServer::knowing(&[NAME]).await;
+    let cases = [
+        (&good, vec![&good, &other], "node cache"),
+        (&dead, vec![&good, &other], "Service path"),
+    ];
+    for (service, pods, expected) in cases {
+        let cache = DnsServer::replying(Reply::Drop).await;
+        let place = Place::new(POD, &[cache.address], SHORT);
+        let mut rounds = place.rounds(Behind {
+            service: Some(service.address),
+            pods: pods.iter().map(|pod| pod.address).collect(),
+        });
+        let Observation::Failed(failure) = rounds.round().await.observation() else {
+            panic!("the cache does not answer");
+        };
+        let expected = format!("timeout from {} ({expected})", cache.address);
+        assert_eq!(failure.to_string(), expected);
+    }
+}
+
+#[tokio::test]
+async fn a_dead_pod_is_named_although_the_names_resolve() {
+    let server = DnsServer::knowing(&[NAME]).await;
+    let good = DnsServer::knowing(&[NAME]).await;
+    let closed = closed_port();
+    let no_tcp = DnsServer::start(deaf(Transport::Tcp)).await;
+    let no_udp = DnsServer::start(deaf(Transport::Udp)).await;
+    let cases = [
+        (closed, Place::new(POD, &[server.address], AMPLE), None),
+        (
+            no_tcp.address,
+            Place::new(POD, &[server.address], AMPLE),
+            Some(Transport::Tcp),
+        ),
+        (
+            no_udp.address,
+            Place::new(POD, &[server.address], SHORT),
+            Some(Transport::Udp),
+        ),
+    ];
+    for (bad, at, only) in cases {
+        let seen = at
+            .rounds(Behind {
+                service: None,
+                pods: vec![good.address, bad],
+            })
+            .round()
+            .await;
+        assert_eq!(seen.observation(), Observation::Resolved);
+        let place = rules::fault::Place::Pod(bad);
+        assert_eq!(seen.fault, Some(Fault { place, only }));
+    }
+}

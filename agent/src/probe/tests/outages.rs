@@ -1,0 +1,305 @@
+//! Outages of every class, from the answers of servers to a node's vote, in virtual time.
+
+use std::fmt;
+
+use rules::threshold::{Threshold, Thresholds, Vote};
+use tokio::time::sleep_until;
+
+use super::*;
+
+/// How often is asked, and how long answers must agree.
+#[derive(Clone, Copy, Debug)]
+struct Profile {
+    period: Duration,
+    threshold: Duration,
+}
+
+const DEFAULT: Profile = Profile {
+    period: Duration::from_secs(5),
+    threshold: Duration::from_secs(30),
+};
+const FAST: Profile = Profile {
+    period: Duration::from_secs(2),
+    threshold: Duration::from_secs(6),
+};
+
+/// How long a server that answers takes to.
+const PROMPT: Duration = Duration::from_millis(2);
+/// No vote is cast on what was seen earlier than this before it.
+const SIGHT: Duration = Duration::from_secs(2);
+const SECOND: Duration = Duration::from_secs(1);
+
+/// How DNS is at a moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Weather {
+    Good,
+    Bad(FailureClass),
+}
+
+/// All servers, seen through a network that loses a share of all datagrams.
+struct Sky<W> {
+    weather: W,
+    lost: f64,
+    random: Mutex<Rng>,
+}
+
+impl<W: Fn(Instant) -> Weather + Sync> Sky<W> {
+    /// Whether neither a question nor its answer is lost.
+    fn passes(&self) -> bool {
+        let mut random = self.random.lock().unwrap();
+        random.f64() >= self.lost && random.f64() >= self.lost
+    }
+
+    fn answer(&self, question: &Query) -> Result<Vec<IpAddr>, FailureClass> {
+        let known = question.name.to_string() == "kubernetes.default.s0.local.";
+        match (self.weather)(Instant::now()) {
+            Weather::Bad(class) => Err(class),
+            Weather::Good if !known => Err(FailureClass::NxDomain),
+            Weather::Good if question.query_type == RecordType::A => {
+                Ok(vec![[10, 96, 0, 1].into()])
+            }
+            Weather::Good => Err(FailureClass::NoData),
+        }
+    }
+}
+
+impl<W: Fn(Instant) -> Weather + Sync> Ask for Sky<W> {
+    async fn ask(
+        &self,
+        server: SocketAddr,
+        _transport: Transport,
+        question: Query,
+        deadline: Instant,
+    ) -> Result<Vec<IpAddr>, Unanswered> {
+        let failed = |class| Unanswered::Failed(Failure::new(class, server));
+        let resend = (deadline - Instant::now()) / 3;
+        for wait in [resend, 2 * resend] {
+            let sent = Instant::now();
+            let answer = self.answer(&question);
+            if self.passes() && answer != Err(FailureClass::Timeout) {
+                tokio::time::sleep(PROMPT).await;
+                return answer.map_err(failed);
+            }
+            sleep_until((sent + wait).min(deadline)).await;
+        }
+        sleep_until(deadline).await;
+        Err(failed(FailureClass::Timeout))
+    }
+}
+
+/// The votes of a node, with the time since its start at which it cast each.
+struct Votes {
+    cast: Vec<(Duration, Option<Vote>)>,
+    /// How many rounds failed.
+    failed: usize,
+}
+
+impl Votes {
+    /// What a node votes until `end` under `weather`, which is told the time since the start.
+    async fn cast(
+        profile: Profile,
+        (suffixes, servers): (usize, u8),
+        lost: f64,
+        weather: impl Fn(Duration) -> Weather + Sync,
+        end: Duration,
+    ) -> Self {
+        let search: Vec<_> = (0..suffixes)
+            .rev()
+            .map(|place| format!("s{place}.local"))
+            .collect();
+        let conf = format!("options ndots:5\nsearch {}\n", search.join(" "));
+        let servers: Vec<_> = (1..=servers)
+            .map(|last| ([10, 96, 0, last], 53).into())
+            .collect();
+        let timeout = SIGHT.min(profile.period * 2 / 5);
+        let mut place = Place::new(&conf, &servers, timeout);
+        place.probe.period = profile.period;
+
+        let start = Instant::now();
+        let sky = Sky {
+            weather: move |now: Instant| weather(now - start),
+            lost,
+            random: Mutex::new(Rng::with_seed(11)),
+        };
+        let (_changed, behind) = watch::channel(Behind::default());
+        let metrics = ProbeMetrics::register(&mut Registry::default());
+        let rounds = Rounds::new(place.probe, sky, behind, metrics, Rng::with_seed(7));
+        let mut threshold = Threshold::new(Thresholds {
+            failure: profile.threshold,
+            success: profile.threshold,
+            silence: profile.threshold,
+            max_hold: Duration::from_mins(5),
+        });
+        let mut votes = vec![(Duration::ZERO, None)];
+        let mut failed = 0;
+        let (finished, mut all) = mpsc::channel::<Round>(1);
+        let voting = async {
+            loop {
+                let change = threshold.next_change().map(Instant::from_std);
+                tokio::select! {
+                    biased;
+                    () = sleep_until(start + end) => return,
+                    Some(round) = all.recv() => {
+                        failed += usize::from(matches!(round.observation, Observation::Failed(_)));
+                        threshold.observe(&round);
+                    }
+                    () = sleep_until(change.unwrap_or(start)), if change.is_some() => {
+                        threshold.advance(Instant::now().into_std());
+                    }
+                }
+                let vote = threshold.vote();
+                if votes.last().map(|(_, vote)| *vote) != Some(vote) {
+                    votes.push((start.elapsed(), vote));
+                }
+            }
+        };
+        tokio::select! {
+            biased;
+            () = voting => {}
+            () = rounds.all(finished, || ()) => {}
+        }
+        Self {
+            cast: votes,
+            failed,
+        }
+    }
+
+    /// When it was first unhealthy.
+    fn unhealthy(&self) -> Option<(Duration, Failure)> {
+        self.cast.iter().find_map(|(at, vote)| match vote {
+            Some(Vote::Unhealthy(failure)) => Some((*at, *failure)),
+            _ => None,
+        })
+    }
+
+    /// When it was last healthy again.
+    fn healthy(&self) -> Option<Duration> {
+        let last = self
+            .cast
+            .last()
+            .filter(|(_, vote)| *vote == Some(Vote::Healthy));
+        last.map(|(at, _)| *at)
+    }
+}
+
+impl fmt::Display for Votes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, vote) in &self.cast {
+            writeln!(f, "{at:?} {vote:?}")?;
+        }
+        Ok(())
+    }
+}
+
+/// DNS that fails from the first time to the second.
+fn outage(
+    class: FailureClass,
+    from: Duration,
+    to: Duration,
+) -> impl Fn(Duration) -> Weather + Sync {
+    move |now| {
+        if from <= now && now < to {
+            Weather::Bad(class)
+        } else {
+            Weather::Good
+        }
+    }
+}
+
+/// Moments within a period, right before and right after a round's questions among them.
+fn phases(period: Duration) -> [Duration; 3] {
+    [Duration::ZERO, 10 * PROMPT, period / 2]
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_outage_of_every_class_is_voted_on_in_time_whatever_is_asked_of_whom() {
+    for profile in [FAST, DEFAULT] {
+        let begun = 2 * profile.threshold;
+        let bound = profile.threshold + profile.period + SECOND;
+        for class in FailureClass::ALL {
+            for shape in
+                (1..=6).flat_map(|suffixes| (1..=3).map(move |servers| (suffixes, servers)))
+            {
+                for phase in phases(profile.period) {
+                    let from = begun + phase;
+                    let end = from + bound + SECOND;
+                    let weather = outage(class, from, end);
+                    let votes = Votes::cast(profile, shape, 0.0, weather, end).await;
+                    let case = format!("{profile:?} {class} {shape:?} {phase:?}:\n{votes}");
+                    let (at, failure) = votes.unhealthy().unwrap_or_else(|| panic!("{case}"));
+                    assert!(from <= at && at <= from + bound, "{case}");
+                    assert_eq!(failure.class, class, "{case}");
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_vote_turns_unhealthy_after_recovery_and_it_is_healthy_again_after_the_threshold() {
+    for profile in [FAST, DEFAULT] {
+        for class in FailureClass::ALL {
+            for phase in phases(profile.period) {
+                let from = 2 * profile.threshold + phase;
+                for step in 0..40 {
+                    let shortest = profile.threshold.saturating_sub(profile.period);
+                    let to = from + shortest + profile.period * step / 20;
+                    let end = to + profile.period + profile.threshold + 2 * SIGHT;
+                    let weather = outage(class, from, to);
+                    let votes = Votes::cast(profile, (3, 1), 0.0, weather, end).await;
+                    let case = format!("{profile:?} {class} {from:?} to {to:?}:\n{votes}");
+                    if let Some((at, _)) = votes.unhealthy() {
+                        assert!(at <= to + SIGHT, "{case}");
+                        let again = votes.healthy().unwrap_or_else(|| panic!("{case}"));
+                        assert!(again + profile.period >= to + profile.threshold, "{case}");
+                    } else {
+                        assert!(votes.healthy().is_some(), "{case}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+const DAY: Duration = Duration::from_hours(24);
+
+#[tokio::test(start_paused = true)]
+async fn a_day_of_one_percent_loss_turns_no_vote() {
+    for shape in [(3, 1), (6, 3)] {
+        let votes = Votes::cast(DEFAULT, shape, 0.01, |_| Weather::Good, DAY).await;
+        assert!(votes.healthy() == Some(DEFAULT.threshold), "{votes}");
+    }
+}
+
+/// Silence through so many rounds of every minute but the first.
+fn stalls(profile: Profile, rounds: u32) -> impl Fn(Duration) -> Weather + Sync {
+    move |now| {
+        let minute = Duration::from_secs(now.as_secs() / 60 * 60);
+        let silent = SECOND * 20..SECOND * 20 + profile.period * rounds;
+        if minute > Duration::ZERO && silent.contains(&now.saturating_sub(minute)) {
+            Weather::Bad(FailureClass::Timeout)
+        } else {
+            Weather::Good
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_day_with_a_stalled_round_every_minute_turns_no_vote() {
+    for profile in [FAST, DEFAULT] {
+        let votes = Votes::cast(profile, (3, 1), 0.01, stalls(profile, 1), DAY).await;
+        assert!(votes.unhealthy().is_none(), "{votes}");
+        assert!(votes.healthy() == Some(profile.threshold), "{votes}");
+        // One a minute stalls, and some lose both copies of what they need.
+        assert!((1_439..1_600).contains(&votes.failed), "{}", votes.failed);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stall_longer_than_the_threshold_does_turn_it() {
+    for profile in [FAST, DEFAULT] {
+        let stalls = stalls(profile, 7);
+        let votes = Votes::cast(profile, (3, 1), 0.01, stalls, Duration::from_mins(3)).await;
+        assert!(votes.unhealthy().is_some(), "{votes}");
+    }
+}

@@ -1,0 +1,158 @@
+//! Deleting: at once, with finalizers, with conditions, in what order.
+
+use anyhow::Result;
+use serde_json::{Value, json};
+
+use crate::server::{MERGE, Server, names, version};
+
+/// A `ConfigMap` with a finalizer, and its path.
+async fn held(server: &Server) -> Result<(String, Value)> {
+    let path = server.config_maps().await?;
+    let map = json!({ "metadata": { "name": "one", "finalizers": ["example.com/hold"] } });
+    Ok((format!("{path}/one"), server.create(&path, &map).await?))
+}
+
+pub(super) async fn what_is_deleted_is_gone(server: Server) -> Result<()> {
+    let path = server.config_maps().await?;
+    let map = server.create(&path, &json!({ "metadata": { "name": "one" } })).await?;
+    let one = format!("{path}/one");
+    let status = server.delete(&one).await?.expect(200)?;
+    check_eq!((&status["kind"], &status["status"]), (&json!("Status"), &json!("Success")));
+    check_eq!(status["details"], json!({ "name": "one", "kind": "configmaps", "uid": map["metadata"]["uid"] }));
+    server.get(&one).await?.refused(404, "NotFound")?;
+    server.delete(&one).await?.refused(404, "NotFound")?;
+    Ok(())
+}
+
+pub(super) async fn a_finalizer_holds_what_is_deleted(server: Server) -> Result<()> {
+    let (one, created) = held(&server).await?;
+    let deleting = server.delete(&one).await?.expect(200)?;
+    check_eq!(deleting["kind"], "ConfigMap");
+    check!(deleting["metadata"]["deletionTimestamp"].is_string(), deleting);
+    check_eq!(deleting["metadata"]["deletionGracePeriodSeconds"], 0);
+    check!(version(&deleting) != version(&created), version(&deleting));
+    let again = server.delete(&one).await?.expect(200)?;
+    check_eq!(version(&again), version(&deleting));
+    let held = server.get(&one).await?.expect(200)?;
+    check_eq!(held["metadata"]["deletionTimestamp"], deleting["metadata"]["deletionTimestamp"]);
+    let release = json!({ "metadata": { "finalizers": null } });
+    server.patch(&one, MERGE, &release).await?.expect(200)?;
+    server.get(&one).await?.refused(404, "NotFound")?;
+    Ok(())
+}
+
+pub(super) async fn one_of_two_finalizers_still_holds(server: Server) -> Result<()> {
+    let path = server.config_maps().await?;
+    let one = format!("{path}/one");
+    let map = json!({ "metadata": { "name": "one", "finalizers": ["example.com/a", "example.com/b"] } });
+    server.create(&path, &map).await?;
+    server.delete(&one).await?.expect(200)?;
+    let finalizers = |list: Value| json!({ "metadata": { "finalizers": list } });
+    server.patch(&one, MERGE, &finalizers(json!(["example.com/b"]))).await?.expect(200)?;
+    server.get(&one).await?.expect(200)?;
+    let message = server
+        .patch(&one, MERGE, &finalizers(json!(["example.com/b", "example.com/c"])))
+        .await?
+        .refused(422, "Invalid")?;
+    check!(message.contains("metadata.finalizers: Forbidden: no new finalizers can be added if the object is being deleted"), message);
+    server.patch(&one, MERGE, &finalizers(json!([]))).await?.expect(200)?;
+    server.get(&one).await?.refused(404, "NotFound")?;
+    Ok(())
+}
+
+pub(super) async fn what_is_being_deleted_can_still_change(server: Server) -> Result<()> {
+    let (one, _) = held(&server).await?;
+    server.delete(&one).await?.expect(200)?;
+    let patched = server.patch(&one, MERGE, &json!({ "data": { "a": "b" } })).await?.expect(200)?;
+    check_eq!(patched["data"], json!({ "a": "b" }));
+    let undead = json!({ "metadata": { "deletionTimestamp": null } });
+    let patched = server.patch(&one, MERGE, &undead).await?.expect(200)?;
+    check!(patched["metadata"]["deletionTimestamp"].is_string(), patched);
+    Ok(())
+}
+
+pub(super) async fn a_custom_resource_with_a_finalizer_gets_a_new_generation(server: Server) -> Result<()> {
+    let path = server.widgets().await?;
+    let widget = json!({
+        "apiVersion": "conformance.example.com/v1", "kind": "Widget",
+        "metadata": { "name": "one", "finalizers": ["example.com/hold"] }, "spec": {},
+    });
+    server.create(&path, &widget).await?;
+    let deleting = server.delete(&format!("{path}/one")).await?.expect(200)?;
+    check_eq!(deleting["metadata"]["generation"], 2);
+    Ok(())
+}
+
+pub(super) async fn a_deletion_can_have_preconditions(server: Server) -> Result<()> {
+    let path = server.config_maps().await?;
+    let map = server.create(&path, &json!({ "metadata": { "name": "one" } })).await?;
+    let one = format!("{path}/one");
+    for preconditions in [json!({ "uid": "other" }), json!({ "resourceVersion": "1" })] {
+        let options = json!({ "preconditions": preconditions });
+        let message = server.delete_with(&one, &options).await?.refused(409, "Conflict")?;
+        check!(message.contains("recondition"), message);
+    }
+    let right = json!({ "uid": map["metadata"]["uid"], "resourceVersion": version(&map) });
+    server.delete_with(&one, &json!({ "preconditions": right })).await?.expect(200)?;
+    server.get(&one).await?.refused(404, "NotFound")?;
+    Ok(())
+}
+
+pub(super) async fn a_collection_is_deleted_by_selection(server: Server) -> Result<()> {
+    let path = server.config_maps().await?;
+    for (name, label) in [("a", "x"), ("b", "x"), ("c", "y")] {
+        let map = json!({ "metadata": { "name": name, "labels": { "l": label } } });
+        server.create(&path, &map).await?;
+    }
+    let list = server.delete(&format!("{path}?labelSelector=l%3Dx")).await?.expect(200)?;
+    check_eq!(list["kind"], "ConfigMapList");
+    check_eq!(names(&server.get(&path).await?.body), ["c"]);
+    server.delete(&path).await?.expect(200)?;
+    check_eq!(server.get(&path).await?.body["items"], json!([]));
+    Ok(())
+}
+
+pub(super) async fn dependents_are_waited_for_or_orphaned_by_a_finalizer(server: Server) -> Result<()> {
+    for (policy, finalizer) in [("Foreground", "foregroundDeletion"), ("Orphan", "orphan")] {
+        let (one, _) = held(&server).await?;
+        let deleting = server.delete(&format!("{one}?propagationPolicy={policy}")).await?.expect(200)?;
+        let finalizers = deleting["metadata"]["finalizers"].as_array();
+        check!(finalizers.is_some_and(|list| list.iter().any(|one| one == finalizer)), deleting);
+        let release = json!({ "metadata": { "finalizers": null } });
+        server.patch(&one, MERGE, &release).await?.expect(200)?;
+        server.until(&one, |answer| answer.code == 404).await?;
+    }
+    let (one, _) = held(&server).await?;
+    server.delete(&format!("{one}?propagationPolicy=Sometimes")).await?.refused(422, "Invalid")?;
+    Ok(())
+}
+
+pub(super) async fn nothing_is_made_in_a_namespace_that_ends(server: Server) -> Result<()> {
+    let (one, _) = held(&server).await?;
+    let namespace = format!("/api/v1/namespaces/{}", server.name);
+    let deleting = server.delete(&namespace).await?.expect(200)?;
+    check_eq!(deleting["status"]["phase"], "Terminating");
+    check!(deleting["metadata"]["deletionTimestamp"].is_string(), deleting);
+    let maps = format!("{namespace}/configmaps");
+    let answer = server.post(&maps, &json!({ "metadata": { "name": "two" } })).await?;
+    check_eq!(answer.body["details"]["causes"][0]["reason"], "NamespaceTerminating");
+    let message = answer.refused(403, "Forbidden")?;
+    check_eq!(
+        message,
+        format!(
+            "configmaps \"two\" is forbidden: unable to create new content in namespace {} because it is being terminated",
+            server.name
+        )
+    );
+    server.get(&one).await?.expect(200)?;
+    Ok(())
+}
+
+pub(super) async fn some_namespaces_stay(server: Server) -> Result<()> {
+    for name in ["default", "kube-system", "kube-public"] {
+        let answer = server.delete(&format!("/api/v1/namespaces/{name}")).await?;
+        let message = answer.refused(403, "Forbidden")?;
+        check!(message.contains("this namespace may not be deleted"), message);
+    }
+    Ok(())
+}

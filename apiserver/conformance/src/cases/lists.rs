@@ -1,0 +1,209 @@
+//! Lists: pages and selectors.
+
+use anyhow::Result;
+use serde_json::json;
+
+use crate::server::{Server, names, version};
+
+/// `ConfigMap`s `a` to `e`, each with its name as label `is` and more labels on some.
+async fn five(server: &Server) -> Result<String> {
+    let path = server.config_maps().await?;
+    for name in ["e", "b", "d", "a", "c"] {
+        let mut map = json!({ "metadata": { "name": name, "labels": { "is": name } } });
+        if matches!(name, "a" | "b") {
+            map["metadata"]["labels"]["early"] = json!("yes");
+        }
+        server.create(&path, &map).await?;
+    }
+    Ok(path)
+}
+
+pub(super) async fn a_list_is_sorted_and_has_a_version(server: Server) -> Result<()> {
+    let path = five(&server).await?;
+    let list = server.get(&path).await?.expect(200)?;
+    check_eq!((&list["kind"], &list["apiVersion"]), (&json!("ConfigMapList"), &json!("v1")));
+    check_eq!(names(&list), ["a", "b", "c", "d", "e"]);
+    check!(version(&list).parse::<u64>().is_ok(), list["metadata"]);
+    check_eq!(list["items"][0].get("kind"), None);
+    Ok(())
+}
+
+pub(super) async fn the_items_of_a_custom_list_have_types(server: Server) -> Result<()> {
+    let path = server.widgets().await?;
+    let empty = server.get(&path).await?.expect(200)?;
+    check_eq!((&empty["kind"], &empty["items"]), (&json!("WidgetList"), &json!([])));
+    let widget = json!({
+        "apiVersion": "conformance.example.com/v1", "kind": "Widget", "metadata": { "name": "one" }, "spec": {},
+    });
+    server.create(&path, &widget).await?;
+    let list = server.get(&path).await?.expect(200)?;
+    check_eq!(list["items"][0]["kind"], "Widget");
+    check_eq!(list["items"][0]["apiVersion"], "conformance.example.com/v1");
+    Ok(())
+}
+
+pub(super) async fn pages_follow_each_other(server: Server) -> Result<()> {
+    let path = five(&server).await?;
+    let mut found = Vec::new();
+    let mut next = String::new();
+    let mut left = vec![];
+    loop {
+        let page = server.get(&format!("{path}?limit=2&continue={next}")).await?.expect(200)?;
+        found.extend(names(&page).into_iter().map(ToOwned::to_owned));
+        left.push(page["metadata"]["remainingItemCount"].clone());
+        page["metadata"]["continue"].as_str().unwrap_or_default().clone_into(&mut next);
+        if next.is_empty() {
+            break;
+        }
+    }
+    check_eq!(found, ["a", "b", "c", "d", "e"]);
+    check_eq!(left, [json!(3), json!(1), json!(null)]);
+    Ok(())
+}
+
+pub(super) async fn pages_show_what_was_there_at_the_first(server: Server) -> Result<()> {
+    let path = five(&server).await?;
+    let page = server.get(&format!("{path}?limit=2")).await?.expect(200)?;
+    server.create(&path, &json!({ "metadata": { "name": "cc" } })).await?;
+    server.delete(&format!("{path}/d")).await?.expect(200)?;
+    let next = page["metadata"]["continue"].as_str().unwrap_or_default();
+    let rest = server.get(&format!("{path}?limit=9&continue={next}")).await?.expect(200)?;
+    check_eq!(names(&rest), ["c", "d", "e"]);
+    check_eq!(version(&rest), version(&page));
+    Ok(())
+}
+
+pub(super) async fn a_page_that_begins_nowhere_is_refused(server: Server) -> Result<()> {
+    let path = five(&server).await?;
+    for token in ["nonsense", "e30", "%25"] {
+        let answer = server.get(&format!("{path}?limit=2&continue={token}")).await?;
+        let message = answer.refused(400, "BadRequest")?;
+        check!(message.contains("continue key is not valid"), message);
+    }
+    server.get(&format!("{path}?limit=many")).await?.refused(400, "BadRequest")?;
+    Ok(())
+}
+
+pub(super) async fn labels_select(server: Server) -> Result<()> {
+    let path = five(&server).await?;
+    for (selector, expected) in [
+        ("is%3Da", "a"),
+        ("is%3D%3Da", "a"),
+        ("is!%3Da", "b,c,d,e"),
+        ("is+in+(a,c)", "a,c"),
+        ("is%20notin%20(a,c)", "b,d,e"),
+        ("early", "a,b"),
+        ("!early", "c,d,e"),
+        ("early%3Dyes,is!%3Da", "b"),
+        ("nothing%3Da", ""),
+        ("nothing!%3Da", "a,b,c,d,e"),
+        ("nothing+notin+(a)", "a,b,c,d,e"),
+        ("", "a,b,c,d,e"),
+    ] {
+        let list = server.get(&format!("{path}?labelSelector={selector}")).await?.expect(200)?;
+        check_eq!(names(&list).join(","), expected, "{selector}");
+    }
+    for bad in ["is+in+a", "is+in+(a", "a+b", "%3Da", "is%3D%3D%3Da", "is%3Eb", "a%20b%3Dc", "is%3Db%20c"] {
+        server.get(&format!("{path}?labelSelector={bad}")).await?.refused(400, "BadRequest")?;
+    }
+    Ok(())
+}
+
+pub(super) async fn labels_select_by_number(server: Server) -> Result<()> {
+    let path = server.config_maps().await?;
+    for (name, weight) in [("a", "5"), ("b", "50"), ("c", "heavy")] {
+        let map = json!({ "metadata": { "name": name, "labels": { "weight": weight } } });
+        server.create(&path, &map).await?;
+    }
+    for (selector, expected) in [("weight%3E5", "b"), ("weight%3C50", "a")] {
+        let list = server.get(&format!("{path}?labelSelector={selector}")).await?.expect(200)?;
+        check_eq!(names(&list).join(","), expected, "{selector}");
+    }
+    Ok(())
+}
+
+pub(super) async fn fields_select(server: Server) -> Result<()> {
+    let path = five(&server).await?;
+    for (selector, expected) in [
+        ("metadata.name%3Da".to_owned(), "a"),
+        ("metadata.name!%3Da".to_owned(), "b,c,d,e"),
+        (format!("metadata.namespace%3D{}", server.name), "a,b,c,d,e"),
+        ("metadata.namespace%3Dother".to_owned(), ""),
+        (String::new(), "a,b,c,d,e"),
+    ] {
+        let list = server.get(&format!("{path}?fieldSelector={selector}")).await?.expect(200)?;
+        check_eq!(names(&list).join(","), expected, "{selector}");
+    }
+    let message = server.get(&format!("{path}?fieldSelector=data.a%3Db")).await?.refused(400, "BadRequest")?;
+    check_eq!(
+        message,
+        r#""data.a" is not a known field selector: only "metadata.name", "metadata.namespace""#
+    );
+    server.get(&format!("{path}?fieldSelector=nonsense")).await?.refused(400, "BadRequest")?;
+    Ok(())
+}
+
+pub(super) async fn custom_resources_are_selected_by_fields_they_name(server: Server) -> Result<()> {
+    let path = server.widgets().await?;
+    for (name, color) in [("a", "red"), ("b", "blue"), ("c", "red")] {
+        let widget = json!({
+            "apiVersion": "conformance.example.com/v1", "kind": "Widget",
+            "metadata": { "name": name }, "spec": { "color": color },
+        });
+        server.create(&path, &widget).await?;
+    }
+    let list = server.get(&format!("{path}?fieldSelector=spec.color%3Dred")).await?.expect(200)?;
+    check_eq!(names(&list), ["a", "c"]);
+    let list = server.get(&format!("{path}?fieldSelector=spec.color!%3Dred,metadata.name%3Db")).await?.expect(200)?;
+    check_eq!(names(&list), ["b"]);
+    let message = server.get(&format!("{path}?fieldSelector=spec.size%3D3")).await?.refused(400, "BadRequest")?;
+    check!(message.contains("field label not supported: spec.size"), message);
+    Ok(())
+}
+
+pub(super) async fn all_namespaces_are_listed_together(server: Server) -> Result<()> {
+    five(&server).await?;
+    let list = server.get("/api/v1/configmaps?labelSelector=is").await?.expect(200)?;
+    let own = list["items"].as_array().into_iter().flatten()
+        .filter(|map| map["metadata"]["namespace"] == server.name.as_str());
+    check_eq!(own.count(), 5);
+    Ok(())
+}
+
+pub(super) async fn a_list_can_be_of_an_older_version(server: Server) -> Result<()> {
+    let path = five(&server).await?;
+    let before = server.get(&path).await?.expect(200)?;
+    server.delete(&format!("{path}/a")).await?.expect(200)?;
+    let exact = format!("{path}?resourceVersion={}&resourceVersionMatch=Exact", version(&before));
+    let list = server.get(&exact).await?.expect(200)?;
+    check_eq!(names(&list), ["a", "b", "c", "d", "e"]);
+    check_eq!(version(&list), version(&before));
+    let newer = format!("{path}?resourceVersion={}&resourceVersionMatch=NotOlderThan", version(&before));
+    let list = server.get(&newer).await?.expect(200)?;
+    check!(version(&list).parse::<u64>()? >= version(&before).parse::<u64>()?, version(&list));
+    server.get(&format!("{path}?resourceVersion=0")).await?.expect(200)?;
+    Ok(())
+}
+
+pub(super) async fn a_version_that_is_none_is_refused(server: Server) -> Result<()> {
+    let path = five(&server).await?;
+    for (query, code, reason) in [
+        ("resourceVersionMatch=Exact", 422, "Invalid"),
+        ("resourceVersion=0&resourceVersionMatch=Exact", 422, "Invalid"),
+        ("resourceVersion=1&resourceVersionMatch=Sometimes", 422, "Invalid"),
+    ] {
+        server.get(&format!("{path}?{query}")).await?.refused(code, reason)?;
+    }
+    let answer = server.get(&format!("{path}?resourceVersion=abc")).await?;
+    check!(matches!(answer.code, 400 | 422 | 500), answer);
+    Ok(())
+}
+
+pub(super) async fn reading_at_a_version_is_not_older(server: Server) -> Result<()> {
+    let path = server.config_maps().await?;
+    let map = server.create(&path, &json!({ "metadata": { "name": "one" } })).await?;
+    for query in [format!("resourceVersion={}", version(&map)), "resourceVersion=".to_owned()] {
+        check_eq!(server.get(&format!("{path}/one?{query}")).await?.expect(200)?, map, "{query}");
+    }
+    Ok(())
+}

@@ -1,0 +1,403 @@
+//! Creating, reading and replacing objects.
+
+use anyhow::Result;
+use serde_json::json;
+
+use crate::server::{Server, YAML, name, version};
+
+pub(super) async fn a_created_object_gets_its_metadata(server: Server) -> Result<()> {
+    let path = server.widgets().await?;
+    let widget = server
+        .create(&path, &json!({
+            "apiVersion": "conformance.example.com/v1", "kind": "Widget",
+            "metadata": { "name": "one", "labels": { "a": "b" } }, "spec": { "color": "red" },
+        }))
+        .await?;
+    let metadata = &widget["metadata"];
+    check_eq!(metadata["generation"], 1);
+    check_eq!(metadata["namespace"], server.name.as_str());
+    check_eq!(metadata["labels"], json!({ "a": "b" }));
+    check!(metadata["uid"].as_str().is_some_and(|uid| uid.len() == 36), metadata);
+    check!(metadata["creationTimestamp"].as_str().is_some_and(|time| time.len() == 20 && time.ends_with('Z')), metadata);
+    check!(version(&widget).parse::<u64>().is_ok_and(|version| version > 0), metadata);
+    check_eq!(metadata["managedFields"][0]["operation"], "Update");
+    check_eq!(server.get(&format!("{path}/one")).await?.expect(200)?, widget);
+    Ok(())
+}
+
+pub(super) async fn a_kind_without_status_has_no_generation(server: Server) -> Result<()> {
+    let path = server.config_maps().await?;
+    let map = server.create(&path, &json!({ "metadata": { "name": "one" }, "data": { "a": "b" } })).await?;
+    check_eq!(map["metadata"].get("generation"), None);
+    check_eq!((&map["apiVersion"], &map["kind"]), (&json!("v1"), &json!("ConfigMap")));
+    Ok(())
+}
+
+pub(super) async fn a_name_is_taken_once(server: Server) -> Result<()> {
+    let path = server.config_maps().await?;
+    let map = json!({ "metadata": { "name": "one" } });
+    server.create(&path, &map).await?;
+    let answer = server.post(&path, &map).await?;
+    check_eq!(answer.body["details"], json!({ "name": "one", "kind": "configmaps" }));
+    check_eq!(answer.refused(409, "AlreadyExists")?, r#"configmaps "one" already exists"#);
+    Ok(())
+}
+
+pub(super) async fn generated_names_differ(server: Server) -> Result<()> {
+    let path = server.config_maps().await?;
+    let map = json!({ "metadata": { "generateName": "some-" } });
+    let (one, other) = (server.create(&path, &map).await?, server.create(&path, &map).await?);
+    check!(name(&one).starts_with("some-") && name(&one).len() == 10, name(&one));
+    check!(name(&one) != name(&other), name(&other));
+    check_eq!(one["metadata"]["generateName"], "some-");
+    let both = json!({ "metadata": { "generateName": "some-", "name": "mine" } });
+    check_eq!(name(&server.create(&path, &both).await?), "mine");
+    Ok(())
+}
+
+pub(super) async fn an_object_without_a_name_is_refused(server: Server) -> Result<()> {
+    let path = server.config_maps().await?;
+    let message = server.post(&path, &json!({ "metadata": {} })).await?.refused(422, "Invalid")?;
+    check_eq!(
+        message,
+        r#"ConfigMap "" is invalid: metadata.name: Required value: name or generateName is required"#
+    );
+    Ok(())
+}
+
+pub(super) async fn names_are_those_of_dns(server: Server) -> Result<()> {
+    let path = server.config_maps().await?;
+    let long = "a".repeat(254);
+    for bad in ["Upper", "under_score", "with\u{7}bell", "new\nline", "-dash", "dot.", "sp ace", "é", &long] {
+        let answer = server.post(&path, &json!({ "metadata": { "name": bad } })).await?;
+        check_eq!(answer.body["details"]["causes"][0]["field"], "metadata.name", "{bad:?}");
+        let message = answer.refused(422, "Invalid")?;
+        check!(message.contains("metadata.name: Invalid value: "), message);
+    }
+    let longest = "a".repeat(253);
+    for good in ["a", "0", "a.b", "a-b", &longest] {
+        server.create(&path, &json!({ "metadata": { "name": good } })).await?;
+    }
+    Ok(())
+}
+
+pub(super) async fn a_name_is_no_path(server: Server) -> Result<()> {
+    let path = server.widgets().await?;
+    for bad in ["a/b", "a%b", "..", "."] {
+        let widget = json!({
+            "apiVersion": "conformance.example.com/v1", "kind": "Widget",
+            "metadata": { "name": bad }, "spec": {},
+        });
+        server.post(&path, &widget).await?.refused(422, "Invalid")?;
+    }
+    Ok(())
+}
+
+pub(super) async fn the_names_of_services_are_labels_of_dns(server: Server) -> Result<()> {
+    let path = server.collection("api/v1", "services").await?;
+    for bad in ["a.b", "A", "-a"] {
+        let service = json!({ "metadata": { "name": bad }, "spec": { "ports": [{ "port": 80 }] } });
+        server.post(&path, &service).await?.refused(422, "Invalid")?;
+    }
+    let namespace = json!({ "metadata": { "name": "a.b" } });
+    server.post("/api/v1/namespaces", &namespace).await?.refused(422, "Invalid")?;
+    Ok(())
+}
+
+pub(super) async fn labels_and_annotations_are_checked(server: Server) -> Result<()> {
+    let path = server.config_maps().await?;
+    for metadata in [
+        json!({ "name": "x", "labels": { "a b": "c" } }),
+        json!({ "name": "x", "labels": { "a": "b c" } }),
+        json!({ "name": "x", "labels": { "a": "x".repeat(64) } }),
+        json!({ "name": "x", "annotations": { "a b": "c" } }),
+        json!({ "name": "x", "finalizers": ["not qualified"] }),
+        json!({ "name": "x", "ownerReferences": [{ "apiVersion": "v1", "kind": "ConfigMap", "name": "y", "uid": "" }] }),
+    ] {
+        server.post(&path, &json!({ "metadata": metadata })).await?.refused(422, "Invalid")?;
+    }
+    Ok(())
+}
+
+pub(super) async fn a_namespace_must_exist(server: Server) -> Result<()> {
+    let path = format!("/api/v1/namespaces/{}/configmaps", server.name);
+    let answer = server.post(&path, &json!({ "metadata": { "name": "one" } })).await?;
+    let message = answer.refused(404, "NotFound")?;
+    check_eq!(message, format!("namespaces \"{}\" not found", server.name));
+    check_eq!(server.get(&path).await?.expect(200)?["items"], json!([]));
+    Ok(())
+}
+
+pub(super) async fn the_namespace_of_the_object_is_that_of_the_path(server: Server) -> Result<()> {
+    let path = server.config_maps().await?;
+    let map = json!({ "metadata": { "name": "one", "namespace": "default" } });
+    let message = server.post(&path, &map).await?.refused(400, "BadRequest")?;
+    check_eq!(
+        message,
+        "the namespace of the provided object does not match the namespace sent on the request"
+    );
+    Ok(())
+}
+
+pub(super) async fn the_kind_of_the_object_is_that_of_the_path(server: Server) -> Result<()> {
+    let maps = server.config_maps().await?;
+    let secret = json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "one" } });
+    server.post(&maps, &secret).await?.refused(400, "BadRequest")?;
+    let widgets = server.widgets().await?;
+    server.post(&widgets, &secret).await?.refused(400, "BadRequest")?;
+    let untyped = json!({ "metadata": { "name": "one" }, "spec": {} });
+    let message = server.post(&widgets, &untyped).await?.refused(400, "BadRequest")?;
+    check!(message.contains("Kind"), message);
+    Ok(())
+}
+
+pub(super) async fn what_is_not_there_is_not_found(server: Server) -> Result<()> {
+    let maps = server.config_maps().await?;
+    let answer = server.get(&format!("{maps}/none")).await?;
+    check_eq!(answer.body["details"], json!({ "name": "none", "kind": "configmaps" }));
+    check_eq!(answer.refused(404, "NotFound")?, r#"configmaps "none" not found"#);
+    let widgets = server.widgets().await?;
+    let answer = server.get(&format!("{widgets}/none")).await?;
+    check_eq!(
+        answer.body["details"],
+        json!({ "name": "none", "group": "conformance.example.com", "kind": "widgets" })
+    );
+    check_eq!(answer.refused(404, "NotFound")?, r#"widgets.conformance.example.com "none" not found"#);
+    Ok(())
+}
+
+pub(super) async fn a_kind_that_is_not_served_is_not_found(server: Server) -> Result<()> {
+    for path in [
+        "/apis/conformance.example.com/v1/things",
+        "/apis/conformance.example.com/v2/widgets",
+        "/apis/other.example.com/v1/widgets",
+        "/api/v1/things",
+        "/api/v2/configmaps",
+        "/nothing",
+    ] {
+        check_eq!(server.get(path).await?.code, 404, "{path}");
+    }
+    Ok(())
+}
+
+pub(super) async fn a_method_that_is_not_served_is_not_allowed(server: Server) -> Result<()> {
+    let path = server.config_maps().await?;
+    let message = server.put(&path, &json!({})).await?.refused(405, "MethodNotAllowed")?;
+    check_eq!(message, "the server does not allow this method on the requested resource");
+    let one = format!("{path}/one");
+    server.post(&one, &json!({})).await?.refused(405, "MethodNotAllowed")?;
+    Ok(())
+}
+
+pub(super) async fn replacing_needs_the_newest_version(server: Server) -> Result<()> {
+    let path = server.config_maps().await?;
+    let first = server.create(&path, &json!({ "metadata": { "name": "one" }, "data": { "a": "1" } })).await?;
+    let one = format!("{path}/one");
+    let mut second = first.clone();
+    second["data"]["a"] = json!("2");
+    let second = server.put(&one, &second).await?.expect(200)?;
+    check!(version(&second) != version(&first), version(&second));
+    let answer = server.put(&one, &first).await?;
+    check_eq!(
+        answer.refused(409, "Conflict")?,
+        "Operation cannot be fulfilled on configmaps \"one\": the object has been modified; \
+         please apply your changes to the latest version and try again"
+    );
+    Ok(())
+}
+
+pub(super) async fn a_config_map_can_be_replaced_without_a_version(server: Server) -> Result<()> {
+    let path = server.config_maps().await?;
+    server.create(&path, &json!({ "metadata": { "name": "one" }, "data": { "a": "1" } })).await?;
+    let map = json!({ "metadata": { "name": "one" }, "data": { "b": "2" } });
+    let replaced = server.put(&format!("{path}/one"), &map).await?.expect(200)?;
+    check_eq!(replaced["data"], json!({ "b": "2" }));
+    Ok(())
+}
+
+pub(super) async fn a_custom_resource_cannot_be_replaced_without_a_version(server: Server) -> Result<()> {
+    let path = server.widgets().await?;
+    let widget = json!({
+        "apiVersion": "conformance.example.com/v1", "kind": "Widget",
+        "metadata": { "name": "one" }, "spec": {},
+    });
+    server.create(&path, &widget).await?;
+    let message = server.put(&format!("{path}/one"), &widget).await?.refused(422, "Invalid")?;
+    check!(message.contains("metadata.resourceVersion: Invalid value: 0"), message);
+    check!(message.contains("must be specified for an update"), message);
+    Ok(())
+}
+
+pub(super) async fn replacing_does_not_create(server: Server) -> Result<()> {
+    let path = server.config_maps().await?;
+    let map = json!({ "metadata": { "name": "one" } });
+    server.put(&format!("{path}/one"), &map).await?.refused(404, "NotFound")?;
+    Ok(())
+}
+
+pub(super) async fn a_replaced_object_keeps_its_name_and_identity(server: Server) -> Result<()> {
+    let path = server.config_maps().await?;
+    let first = server.create(&path, &json!({ "metadata": { "name": "one" } })).await?;
+    let one = format!("{path}/one");
+    let mut renamed = first.clone();
+    renamed["metadata"]["name"] = json!("other");
+    let message = server.put(&one, &renamed).await?.refused(400, "BadRequest")?;
+    check_eq!(message, "the name of the object (other) does not match the name on the URL (one)");
+    let mut other = first.clone();
+    other["metadata"]["uid"] = json!("11111111-1111-1111-1111-111111111111");
+    let message = server.put(&one, &other).await?.refused(409, "Conflict")?;
+    check!(message.contains("Precondition failed: UID in precondition: 11111111"), message);
+    let mut older = first.clone();
+    older["metadata"]["creationTimestamp"] = json!("2001-01-01T00:00:00Z");
+    let answer = server.put(&one, &older).await?.expect(200)?;
+    check_eq!(answer["metadata"], first["metadata"]);
+    let mut dying = first.clone();
+    dying["metadata"]["deletionTimestamp"] = json!("2001-01-01T00:00:00Z");
+    let message = server.put(&one, &dying).await?.refused(422, "Invalid")?;
+    check!(message.contains("metadata.deletionTimestamp: Invalid value"), message);
+    Ok(())
+}
+
+pub(super) async fn a_write_that_changes_nothing_keeps_the_version(server: Server) -> Result<()> {
+    let path = server.config_maps().await?;
+    let first = server.create(&path, &json!({ "metadata": { "name": "one" }, "data": { "a": "1" } })).await?;
+    let again = server.put(&format!("{path}/one"), &first).await?.expect(200)?;
+    check_eq!(version(&again), version(&first));
+    let path = server.widgets().await?;
+    let first = server
+        .create(&path, &json!({
+            "apiVersion": "conformance.example.com/v1", "kind": "Widget",
+            "metadata": { "name": "one" }, "spec": { "color": "red" },
+        }))
+        .await?;
+    let again = server.put(&format!("{path}/one"), &first).await?.expect(200)?;
+    check_eq!(version(&again), version(&first));
+    Ok(())
+}
+
+pub(super) async fn generation_counts_changes_of_the_spec(server: Server) -> Result<()> {
+    let path = server.widgets().await?;
+    let mut widget = server
+        .create(&path, &json!({
+            "apiVersion": "conformance.example.com/v1", "kind": "Widget",
+            "metadata": { "name": "one" }, "spec": { "color": "red" },
+        }))
+        .await?;
+    let one = format!("{path}/one");
+    widget["metadata"]["labels"] = json!({ "a": "b" });
+    let mut widget = server.put(&one, &widget).await?.expect(200)?;
+    check_eq!(widget["metadata"]["generation"], 1);
+    widget["spec"]["color"] = json!("green");
+    let mut widget = server.put(&one, &widget).await?.expect(200)?;
+    check_eq!(widget["metadata"]["generation"], 2);
+    widget["status"] = json!({ "ready": true });
+    let widget = server.put(&format!("{one}/status"), &widget).await?.expect(200)?;
+    check_eq!(widget["metadata"]["generation"], 2);
+    Ok(())
+}
+
+pub(super) async fn status_is_written_only_through_its_own_resource(server: Server) -> Result<()> {
+    let path = server.widgets().await?;
+    let created = server
+        .create(&path, &json!({
+            "apiVersion": "conformance.example.com/v1", "kind": "Widget",
+            "metadata": { "name": "one" }, "spec": { "color": "red" }, "status": { "ready": true },
+        }))
+        .await?;
+    check_eq!(created.get("status"), None);
+    let (one, status) = (format!("{path}/one"), format!("{path}/one/status"));
+    let mut changed = created.clone();
+    changed["spec"]["color"] = json!("green");
+    changed["status"] = json!({ "ready": true });
+    let mut changed = server.put(&status, &changed).await?.expect(200)?;
+    check_eq!(changed["spec"]["color"], "red");
+    check_eq!(changed["status"], json!({ "ready": true }));
+    changed["spec"]["color"] = json!("blue");
+    changed["status"] = json!({ "ready": false });
+    let changed = server.put(&one, &changed).await?.expect(200)?;
+    check_eq!(changed["spec"]["color"], "blue");
+    check_eq!(changed["status"], json!({ "ready": true }));
+    check_eq!(server.get(&status).await?.expect(200)?, changed);
+    let maps = server.config_maps().await?;
+    server.create(&maps, &json!({ "metadata": { "name": "one" } })).await?;
+    check_eq!(server.get(&format!("{maps}/one/status")).await?.code, 404);
+    Ok(())
+}
+
+pub(super) async fn a_status_write_leaves_metadata_alone(server: Server) -> Result<()> {
+    let path = server.widgets().await?;
+    let mut widget = server
+        .create(&path, &json!({
+            "apiVersion": "conformance.example.com/v1", "kind": "Widget",
+            "metadata": { "name": "one", "labels": { "a": "1" } }, "spec": {},
+        }))
+        .await?;
+    widget["metadata"]["labels"] = json!({ "a": "2" });
+    widget["status"] = json!({ "ready": true });
+    let widget = server.put(&format!("{path}/one/status"), &widget).await?.expect(200)?;
+    check_eq!(widget["metadata"]["labels"], json!({ "a": "1" }));
+    Ok(())
+}
+
+pub(super) async fn a_dry_run_stores_nothing(server: Server) -> Result<()> {
+    let root = server.config_maps().await?;
+    let map = json!({ "metadata": { "name": "one" }, "data": { "a": "1" } });
+    let tried = server.post(&format!("{root}?dryRun=All"), &map).await?.expect(201)?;
+    check_eq!(name(&tried), "one");
+    check_eq!(server.get(&format!("{root}/one")).await?.code, 404);
+    let stored = server.create(&root, &map).await?;
+    let one = format!("{root}/one");
+    let mut changed = stored.clone();
+    changed["data"]["a"] = json!("2");
+    let tried = server.put(&format!("{one}?dryRun=All"), &changed).await?.expect(200)?;
+    check_eq!(tried["data"]["a"], "2");
+    let patch = json!({ "data": { "a": "3" } });
+    let tried = server.patch(&format!("{one}?dryRun=All"), crate::server::MERGE, &patch).await?.expect(200)?;
+    check_eq!(tried["data"]["a"], "3");
+    server.delete(&format!("{one}?dryRun=All")).await?.expect(200)?;
+    server.delete_with(&one, &json!({ "dryRun": ["All"] })).await?.expect(200)?;
+    check_eq!(server.get(&one).await?.expect(200)?, stored);
+    let message = server.post(&format!("{root}?dryRun=Some"), &map).await?.refused(422, "Invalid")?;
+    check!(message.contains("dryRun"), message);
+    Ok(())
+}
+
+pub(super) async fn bodies_may_be_yaml(server: Server) -> Result<()> {
+    let path = server.config_maps().await?;
+    let yaml = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: one\ndata:\n  a: 'yes'\n";
+    let map = server.post_as(&path, YAML, yaml).await?.expect(201)?;
+    check_eq!(map["data"], json!({ "a": "yes" }));
+    let answer = server.post_as(&path, "text/plain", yaml).await?;
+    answer.refused(415, "UnsupportedMediaType")?;
+    Ok(())
+}
+
+pub(super) async fn a_body_without_a_type_is_json(server: Server) -> Result<()> {
+    let path = server.config_maps().await?;
+    let body = json!({ "metadata": { "name": "one" } }).to_string();
+    server.send(http::Method::POST, &path, &[], body).await?.expect(201)?;
+    Ok(())
+}
+
+/// A field of bytes in Protocol Buffers.
+fn field(number: u8, content: &[u8]) -> Vec<u8> {
+    let length = u8::try_from(content.len()).unwrap_or_default();
+    [&[number << 3 | 2, length], content].concat()
+}
+
+pub(super) async fn bodies_of_built_in_kinds_may_be_protobuf(server: Server) -> Result<()> {
+    const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
+    let entry = field(2, &[field(1, b"a"), field(2, b"1")].concat());
+    let map = [field(1, &field(1, b"one")), entry].concat();
+    let types = field(1, &[field(1, b"v1"), field(2, b"ConfigMap")].concat());
+    let body = [b"k8s\0".to_vec(), types, field(2, &map)].concat();
+    let root = server.config_maps().await?;
+    let headers = [("Content-Type", PROTOBUF), ("Accept", "application/json")];
+    let answer = server.send(http::Method::POST, &root, &headers, body.as_slice()).await?;
+    check_eq!(answer.expect(201)?["data"], json!({ "a": "1" }));
+    for bad in [&body[..20], &body[4..], b"k8s\0\xff"] {
+        let answer = server.send(http::Method::POST, &root, &headers, bad).await?;
+        answer.refused(400, "BadRequest")?;
+    }
+    Ok(())
+}

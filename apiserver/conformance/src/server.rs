@@ -1,0 +1,275 @@
+//! The API as the cases use it: plain requests, and answers with all that came with them.
+
+use anyhow::{Context, Result, bail};
+use http::{HeaderMap, Method, Request, header::CONTENT_TYPE};
+use http_body_util::BodyExt;
+use kube::{Client, client::Body};
+use serde_json::{Value, json};
+use tokio::time::{Duration, timeout};
+
+use crate::watch::Watch;
+
+/// A server that does not answer for so long hangs.
+const LIMIT: Duration = Duration::from_mins(1);
+
+/// What a table is asked for with.
+pub(crate) const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io";
+
+pub(crate) const JSON: &str = "application/json";
+pub(crate) const YAML: &str = "application/yaml";
+pub(crate) const MERGE: &str = "application/merge-patch+json";
+pub(crate) const JSON_PATCH: &str = "application/json-patch+json";
+pub(crate) const STRATEGIC: &str = "application/strategic-merge-patch+json";
+pub(crate) const APPLY: &str = "application/apply-patch+yaml";
+
+/// The API under test, for one case.
+#[derive(Clone)]
+pub(crate) struct Server {
+    client: Client,
+    /// What the case's namespace is called and the names of its cluster-scoped objects begin with.
+    pub(crate) name: String,
+}
+
+/// The answer to a request, whatever it says.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) code: u16,
+    pub(crate) headers: HeaderMap,
+    /// Null when the answer is not JSON.
+    pub(crate) body: Value,
+    pub(crate) text: String,
+}
+
+impl Server {
+    pub(crate) fn new(client: Client, case: &str) -> Self {
+        let mut name = case.replace('_', "-");
+        name.truncate(60);
+        Self {
+            client,
+            name: name.trim_end_matches('-').to_owned(),
+        }
+    }
+
+    /// The path of the case's namespace, which is made if it is not there.
+    pub(crate) async fn namespace(&self) -> Result<String> {
+        let namespace = json!({ "metadata": { "name": self.name } });
+        let answer = self.post("/api/v1/namespaces", &namespace).await?;
+        if answer.code != 409 {
+            answer.expect(201)?;
+        }
+        Ok(format!("/api/v1/namespaces/{}", self.name))
+    }
+
+    /// The path of a collection in the case's namespace, which is made if it is not there.
+    pub(crate) async fn collection(&self, version: &str, plural: &str) -> Result<String> {
+        self.namespace().await?;
+        Ok(format!("/{version}/namespaces/{}/{plural}", self.name))
+    }
+
+    /// The path of the case's `ConfigMap`s.
+    pub(crate) async fn config_maps(&self) -> Result<String> {
+        self.collection("api/v1", "configmaps").await
+    }
+
+    /// The path of the case's widgets, a custom resource.
+    pub(crate) async fn widgets(&self) -> Result<String> {
+        self.collection("apis/conformance.example.com/v1", "widgets")
+            .await
+    }
+
+    pub(crate) async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: impl Into<Vec<u8>>,
+    ) -> Result<Answer> {
+        let mut request = Request::builder().method(method.clone()).uri(path);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let request = request.body(Body::from(body.into()))?;
+        let about = || format!("{method} {path}");
+        let exchange = async {
+            let response = self.client.send(request).await?;
+            let (parts, body) = response.into_parts();
+            let text = body.collect().await?.to_bytes();
+            anyhow::Ok((parts, String::from_utf8_lossy(&text).into_owned()))
+        };
+        let (parts, text) = timeout(LIMIT, exchange)
+            .await
+            .with_context(about)?
+            .with_context(about)?;
+        Ok(Answer {
+            code: parts.status.as_u16(),
+            headers: parts.headers,
+            body: serde_json::from_str(&text).unwrap_or_default(),
+            text,
+        })
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Result<Answer> {
+        self.send(Method::GET, path, &[("Accept", JSON)], "").await
+    }
+
+    pub(crate) async fn get_as(&self, path: &str, accept: &str) -> Result<Answer> {
+        self.send(Method::GET, path, &[("Accept", accept)], "")
+            .await
+    }
+
+    pub(crate) async fn post(&self, path: &str, body: &Value) -> Result<Answer> {
+        self.send(
+            Method::POST,
+            path,
+            &[(CONTENT_TYPE.as_str(), JSON)],
+            body.to_string(),
+        )
+        .await
+    }
+
+    pub(crate) async fn post_as(&self, path: &str, type_: &str, body: &str) -> Result<Answer> {
+        self.send(Method::POST, path, &[(CONTENT_TYPE.as_str(), type_)], body)
+            .await
+    }
+
+    pub(crate) async fn put(&self, path: &str, body: &Value) -> Result<Answer> {
+        self.send(
+            Method::PUT,
+            path,
+            &[(CONTENT_TYPE.as_str(), JSON)],
+            body.to_string(),
+        )
+        .await
+    }
+
+    pub(crate) async fn patch(&self, path: &str, type_: &str, body: &Value) -> Result<Answer> {
+        self.send(
+            Method::PATCH,
+            path,
+            &[(CONTENT_TYPE.as_str(), type_)],
+            body.to_string(),
+        )
+        .await
+    }
+
+    pub(crate) async fn delete(&self, path: &str) -> Result<Answer> {
+        self.send(Method::DELETE, path, &[], "").await
+    }
+
+    pub(crate) async fn delete_with(&self, path: &str, options: &Value) -> Result<Answer> {
+        self.send(
+            Method::DELETE,
+            path,
+            &[(CONTENT_TYPE.as_str(), JSON)],
+            options.to_string(),
+        )
+        .await
+    }
+
+    /// Creates an object and gives what was stored.
+    pub(crate) async fn create(&self, path: &str, body: &Value) -> Result<Value> {
+        self.post(path, body).await?.expect(201)
+    }
+
+    /// Starts to watch: `path` has a query already.
+    pub(crate) async fn watch(&self, path: &str) -> Result<Watch> {
+        self.watch_as(path, JSON).await
+    }
+
+    pub(crate) async fn watch_as(&self, path: &str, accept: &str) -> Result<Watch> {
+        let request = Request::get(path)
+            .header("Accept", accept)
+            .body(Body::from(vec![]))?;
+        let response = timeout(LIMIT, self.client.send(request)).await??;
+        if !response.status().is_success() {
+            let code = response.status();
+            let body = response.into_body().collect().await?.to_bytes();
+            bail!(
+                "cannot watch {path}: {code} {}",
+                String::from_utf8_lossy(&body)
+            );
+        }
+        Ok(Watch::new(response.into_body()))
+    }
+
+    /// Reads the object until it is as it should be.
+    pub(crate) async fn until(&self, path: &str, is: impl Fn(&Answer) -> bool) -> Result<Answer> {
+        let waiting = async {
+            loop {
+                let answer = self.get(path).await?;
+                if is(&answer) {
+                    return anyhow::Ok(answer);
+                }
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        timeout(LIMIT, waiting)
+            .await
+            .with_context(|| format!("{path} does not get there"))?
+    }
+}
+
+impl Answer {
+    /// The object, if the answer has this code.
+    pub(crate) fn expect(self, code: u16) -> Result<Value> {
+        if self.code != code {
+            bail!(
+                "the answer is {} instead of {code}: {}",
+                self.code,
+                shortened(&self.text)
+            );
+        }
+        Ok(self.body)
+    }
+
+    /// The message of the `Status`, if the answer is this failure.
+    pub(crate) fn refused(self, code: u16, reason: &str) -> Result<String> {
+        if self.code != code
+            || self.body["reason"] != reason
+            || self.body["code"] != code
+            || self.body["kind"] != "Status"
+            || self.body["status"] != "Failure"
+        {
+            bail!(
+                "the answer is {} instead of {code} {reason}: {}",
+                self.code,
+                shortened(&self.text)
+            );
+        }
+        Ok(self.body["message"].as_str().unwrap_or_default().to_owned())
+    }
+
+    pub(crate) fn warnings(&self) -> Vec<&str> {
+        self.headers
+            .get_all("warning")
+            .iter()
+            .filter_map(|value| value.to_str().ok())
+            .collect()
+    }
+}
+
+fn shortened(text: &str) -> String {
+    text.chars().take(600).collect()
+}
+
+/// The name of an object.
+pub(crate) fn name(object: &Value) -> &str {
+    object["metadata"]["name"].as_str().unwrap_or_default()
+}
+
+/// The version of an object or list.
+pub(crate) fn version(object: &Value) -> &str {
+    object["metadata"]["resourceVersion"]
+        .as_str()
+        .unwrap_or_default()
+}
+
+/// The names in a list.
+pub(crate) fn names(list: &Value) -> Vec<&str> {
+    list["items"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(name)
+        .collect()
+}

@@ -1,0 +1,184 @@
+//! A request about objects, as those who do what it asks for see it.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use bytes::Bytes;
+use http::{HeaderMap, Response, StatusCode, header};
+use serde_json::Value;
+
+use crate::ApiServer;
+use crate::answer;
+use crate::body;
+use crate::clock;
+use crate::error::ApiError;
+use crate::faults::Occasion;
+use crate::kinds::Kind;
+use crate::metadata;
+use crate::patch::manager_of;
+use crate::request::{Accepted, Form, ObjectPath, Query, Verb, unsupported};
+use crate::table::{self, Include};
+use crate::write::{FieldValidation, WriteOptions};
+
+/// A request about objects, with its body.
+#[derive(Clone, Debug)]
+pub(crate) struct Call {
+    pub(crate) server: ApiServer,
+    pub(crate) kind: Arc<Kind>,
+    pub(crate) path: ObjectPath,
+    pub(crate) query: Query,
+    pub(crate) form: Form,
+    pub(crate) include: Include,
+    pub(crate) content_type: String,
+    pub(crate) body: Bytes,
+    /// The request as faults see it.
+    pub(crate) occasion: Occasion,
+}
+
+impl Call {
+    /// Finds what a request is about.
+    pub(crate) fn new(
+        server: &ApiServer,
+        path: ObjectPath,
+        query: Query,
+        headers: &HeaderMap,
+        body: Bytes,
+        occasion: Occasion,
+    ) -> Result<Self, ApiError> {
+        let text = |name: header::HeaderName| {
+            headers
+                .get(name)
+                .and_then(|value| value.to_str().ok())
+                .unwrap_or_default()
+                .to_owned()
+        };
+        let kind = (server.state().registry).get(&path.group, &path.version, &path.plural)?;
+        let is_everywhere = kind.namespaced && path.namespace.is_none();
+        let needs_namespace = !matches!(occasion.verb, Verb::List | Verb::Watch);
+        if (path.namespace.is_some() && !kind.namespaced)
+            || (is_everywhere && path.name.is_some())
+            || !has_subresource(&kind, path.subresource.as_deref())
+        {
+            return Err(ApiError::no_such_path());
+        }
+        if is_everywhere && needs_namespace {
+            return Err(ApiError::method_not_allowed());
+        }
+        Ok(Self {
+            server: server.clone(),
+            kind,
+            form: Accepted::parse(&text(header::ACCEPT)).form()?,
+            include: Include::parse(query.text("includeObject").unwrap_or_default())?,
+            path,
+            query,
+            content_type: text(header::CONTENT_TYPE),
+            body,
+            occasion,
+        })
+    }
+
+    pub(crate) fn namespace(&self) -> Option<&str> {
+        self.path.namespace.as_deref()
+    }
+
+    /// The name in the path; empty for a collection.
+    pub(crate) fn name(&self) -> &str {
+        self.path.name.as_deref().unwrap_or_default()
+    }
+
+    /// What the object is kept under.
+    pub(crate) fn key(&self) -> String {
+        self.kind
+            .key(self.namespace().unwrap_or_default(), self.name())
+    }
+
+    pub(crate) fn write_options(&self, options: &'static str) -> Result<WriteOptions, ApiError> {
+        let validation = match self.query.text("fieldValidation") {
+            None | Some("Warn") => FieldValidation::Warn,
+            Some("Ignore") => FieldValidation::Ignore,
+            Some("Strict") => FieldValidation::Strict,
+            Some(other) => {
+                let known = &["Ignore", "Strict", "Warn"];
+                return Err(unsupported(options, "fieldValidation", other, known));
+            }
+        };
+        Ok(WriteOptions {
+            dry_run: self.query.dry_run(options)?,
+            manager: manager_of(self.query.text("fieldManager"), Some(&self.occasion.client)),
+            validation,
+            is_status: self.path.subresource.as_deref() == Some("status"),
+            is_apply: false,
+            now: clock::seconds(self.server.now()),
+        })
+    }
+
+    /// The object in the body, with warnings about how it is written.
+    pub(crate) fn object(&self) -> Result<(Value, Vec<String>), ApiError> {
+        if self.kind.custom && body::media_type(&self.content_type) == body::PROTOBUF {
+            return Err(ApiError::unsupported_media_type(&[
+                "application/json",
+                "application/yaml",
+            ]));
+        }
+        let (object, repeated) = body::parse(&self.content_type, &self.body)?;
+        let warnings = repeated
+            .iter()
+            .map(|field| format!("duplicate field {field:?}"));
+        Ok((object, warnings.collect()))
+    }
+
+    /// The answer that shows an object.
+    pub(crate) fn show(
+        &self,
+        code: StatusCode,
+        object: &Value,
+        warnings: &[String],
+    ) -> Response<Body> {
+        let text = match self.form {
+            Form::Objects => object.to_string(),
+            Form::Metadata => table::partial(object).to_string(),
+            Form::Table => {
+                let objects = std::iter::once(object);
+                let metadata = &object["metadata"];
+                table::table(
+                    &self.kind,
+                    objects,
+                    metadata,
+                    self.include,
+                    self.server.now(),
+                )
+                .to_string()
+            }
+        };
+        answer::json(code, text, warnings)
+    }
+
+    /// Whether the body names the object the path does.
+    pub(crate) fn check_name(&self, object: &Value) -> Result<(), ApiError> {
+        let name = metadata::text(object, "name");
+        if name != self.name() {
+            return Err(ApiError::bad_request(format!(
+                "the name of the object ({name}) does not match the name on the URL ({})",
+                self.name()
+            )));
+        }
+        let namespace = metadata::text(object, "namespace");
+        match self.namespace() {
+            Some(given) if !namespace.is_empty() && namespace != given => {
+                Err(ApiError::bad_request(format!(
+                    "the namespace of the object ({namespace}) does not match the namespace on the \
+                     request ({given})"
+                )))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn has_subresource(kind: &Kind, subresource: Option<&str>) -> bool {
+    match subresource {
+        None => true,
+        Some("status") => kind.has_status,
+        Some(_) => false,
+    }
+}

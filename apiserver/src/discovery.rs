@@ -1,0 +1,244 @@
+//! What there is: groups, versions and resources, for clients that know nothing yet.
+
+use std::cmp::Reverse;
+
+use serde_json::{Value, json};
+
+use crate::kinds::Kind;
+
+/// The media type of [`aggregated`], as asked for and as answered.
+pub(crate) const AGGREGATED: &str =
+    "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+
+const VERBS: [&str; 8] = [
+    "create",
+    "delete",
+    "deletecollection",
+    "get",
+    "list",
+    "patch",
+    "update",
+    "watch",
+];
+
+const STATUS_VERBS: [&str; 3] = ["get", "patch", "update"];
+
+/// `/version`.
+pub(crate) fn version() -> Value {
+    json!({
+        "major": "1",
+        "minor": "36",
+        "gitVersion": "v1.36.0",
+        "gitCommit": "",
+        "gitTreeState": "clean",
+        "buildDate": "1970-01-01T00:00:00Z",
+        "goVersion": "",
+        "compiler": "rustc",
+        "platform": format!("{}/{}", std::env::consts::OS, std::env::consts::ARCH),
+    })
+}
+
+/// `/api`: the versions of the group without a name.
+pub(crate) fn core_versions(kinds: &[&Kind]) -> Value {
+    json!({
+        "kind": "APIVersions",
+        "versions": versions(kinds, ""),
+        "serverAddressByClientCIDRs": [],
+    })
+}
+
+/// `/apis`: every group that has a name.
+pub(crate) fn groups(kinds: &[&Kind]) -> Value {
+    let groups = named_groups(kinds).into_iter();
+    json!({
+        "kind": "APIGroupList",
+        "apiVersion": "v1",
+        "groups": groups.map(|name| group_of(kinds, name)).collect::<Vec<_>>(),
+    })
+}
+
+/// `/apis/<group>`; none if there is no such group.
+pub(crate) fn group(kinds: &[&Kind], name: &str) -> Option<Value> {
+    if name.is_empty() || versions(kinds, name).is_empty() {
+        return None;
+    }
+    let mut group = group_of(kinds, name);
+    group["kind"] = json!("APIGroup");
+    group["apiVersion"] = json!("v1");
+    Some(group)
+}
+
+/// `/api/v1` and `/apis/<group>/<version>`; none if there is no such version.
+pub(crate) fn resources(kinds: &[&Kind], group: &str, version: &str) -> Option<Value> {
+    let mut resources = Vec::new();
+    for kind in of_version(kinds, group, version) {
+        let mut resource = json!({
+            "name": kind.plural,
+            "singularName": kind.singular,
+            "namespaced": kind.namespaced,
+            "kind": kind.kind,
+            "verbs": VERBS,
+        });
+        add_names(&mut resource, kind);
+        resources.push(resource);
+        if kind.has_status {
+            resources.push(json!({
+                "name": format!("{}/status", kind.plural),
+                "singularName": "",
+                "namespaced": kind.namespaced,
+                "kind": kind.kind,
+                "verbs": STATUS_VERBS,
+            }));
+        }
+    }
+    (!resources.is_empty()).then(|| {
+        json!({
+            "kind": "APIResourceList",
+            "apiVersion": "v1",
+            "groupVersion": group_version(group, version),
+            "resources": resources,
+        })
+    })
+}
+
+/// `/api` (`core`) or `/apis` in one document with all resources, for who asks for
+/// [`AGGREGATED`].
+pub(crate) fn aggregated(kinds: &[&Kind], core: bool) -> Value {
+    let groups = if core { vec![""] } else { named_groups(kinds) };
+    let item = |group: &str| {
+        let versions: Vec<_> = versions(kinds, group)
+            .into_iter()
+            .map(|version| {
+                let resources = of_version(kinds, group, version).map(aggregated_resource);
+                json!({
+                    "version": version,
+                    "resources": resources.collect::<Vec<_>>(),
+                    "freshness": "Current",
+                })
+            })
+            .collect();
+        let metadata = if core {
+            json!({})
+        } else {
+            json!({ "name": group })
+        };
+        json!({ "metadata": metadata, "versions": versions })
+    };
+    json!({
+        "kind": "APIGroupDiscoveryList",
+        "apiVersion": "apidiscovery.k8s.io/v2",
+        "metadata": {},
+        "items": groups.into_iter().map(item).collect::<Vec<_>>(),
+    })
+}
+
+/// The group and version as `apiVersion` has them.
+pub(crate) fn group_version(group: &str, version: &str) -> String {
+    if group.is_empty() {
+        version.to_owned()
+    } else {
+        format!("{group}/{version}")
+    }
+}
+
+/// Every group and version, each once.
+pub(crate) fn group_versions<'a>(kinds: &[&'a Kind]) -> Vec<(&'a str, &'a str)> {
+    let mut found = Vec::new();
+    for kind in kinds {
+        let one = (kind.group.as_str(), kind.version.as_str());
+        if !found.contains(&one) {
+            found.push(one);
+        }
+    }
+    found
+}
+
+/// The kinds of one version of a group.
+pub(crate) fn of_version<'a>(
+    kinds: &[&'a Kind],
+    group: &str,
+    version: &str,
+) -> impl Iterator<Item = &'a Kind> {
+    kinds
+        .iter()
+        .copied()
+        .filter(move |kind| kind.group == group && kind.version == version)
+}
+
+fn aggregated_resource(kind: &Kind) -> Value {
+    let response = json!({ "group": kind.group, "version": kind.version, "kind": kind.kind });
+    let mut resource = json!({
+        "resource": kind.plural,
+        "responseKind": response,
+        "scope": if kind.namespaced { "Namespaced" } else { "Cluster" },
+        "singularResource": kind.singular,
+        "verbs": VERBS,
+    });
+    add_names(&mut resource, kind);
+    if kind.has_status {
+        resource["subresources"] = json!([
+            { "subresource": "status", "responseKind": response, "verbs": STATUS_VERBS }
+        ]);
+    }
+    resource
+}
+
+fn add_names(resource: &mut Value, kind: &Kind) {
+    for (field, names) in [
+        ("shortNames", &kind.short_names),
+        ("categories", &kind.categories),
+    ] {
+        if !names.is_empty() {
+            resource[field] = json!(names);
+        }
+    }
+}
+
+fn group_of(kinds: &[&Kind], name: &str) -> Value {
+    let versions = versions(kinds, name).into_iter();
+    let versions: Vec<_> = versions
+        .map(|version| json!({ "groupVersion": group_version(name, version), "version": version }))
+        .collect();
+    json!({ "name": name, "versions": versions, "preferredVersion": versions.first() })
+}
+
+/// Every group but the one without a name, in the order in which they were added.
+fn named_groups<'a>(kinds: &[&'a Kind]) -> Vec<&'a str> {
+    let mut groups: Vec<&str> = Vec::new();
+    for kind in kinds {
+        if !kind.group.is_empty() && !groups.contains(&kind.group.as_str()) {
+            groups.push(&kind.group);
+        }
+    }
+    groups
+}
+
+/// The versions of a group, the one to prefer first.
+fn versions<'a>(kinds: &[&'a Kind], group: &str) -> Vec<&'a str> {
+    let mut versions: Vec<_> = group_versions(kinds)
+        .into_iter()
+        .filter(|(of, _)| *of == group)
+        .map(|(_, version)| version)
+        .collect();
+    versions.sort_by_key(|version| Reverse(priority(version)));
+    versions
+}
+
+/// Stable before beta before alpha, and within each the higher number first; what is not a version
+/// of that form comes last.
+fn priority(version: &str) -> (u8, u32, u32) {
+    let parse = || {
+        let rest = version.strip_prefix('v')?;
+        let (stability, name) = match rest {
+            _ if rest.contains("alpha") => (1, "alpha"),
+            _ if rest.contains("beta") => (2, "beta"),
+            _ => return Some((3, rest.parse().ok()?, 0)),
+        };
+        let (major, minor) = rest.split_once(name)?;
+        Some((stability, major.parse().ok()?, minor.parse().ok()?))
+    };
+    parse().unwrap_or((0, 0, 0))
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,0 +1,188 @@
+//! From a request to an answer: who handles what, and what faults do to it.
+
+use std::io;
+use std::time::Duration;
+
+use axum::body::Body;
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
+use serde_json::Value;
+use tokio::time::sleep;
+
+use crate::ApiServer;
+use crate::answer::{disconnected, failure, json, plain};
+use crate::body;
+use crate::call::Call;
+use crate::error::{ApiError, Qualified};
+use crate::faults::{Fault, Occasion};
+use crate::request::{Accepted, ObjectPath, Path, Query, Verb};
+use crate::verbs;
+use crate::{discovery, openapi};
+
+/// Why what is asked for is not done.
+#[derive(Debug)]
+enum Failure {
+    /// The connection is lost.
+    Lost,
+    Refused(ApiError),
+}
+
+impl From<ApiError> for Failure {
+    fn from(error: ApiError) -> Self {
+        Self::Refused(error)
+    }
+}
+
+/// What faults do to a request that is handled.
+#[derive(Debug, Default)]
+struct Suffered {
+    /// A list shows the state so many versions ago.
+    stale: Option<u64>,
+    loses_answer: bool,
+}
+
+impl ApiServer {
+    /// Answers a request. An error is a lost connection.
+    pub(crate) async fn answer(&self, parts: Parts, body: Body) -> io::Result<Response<Body>> {
+        match self.dispatch(parts, body).await {
+            Ok(response) => Ok(response),
+            Err(Failure::Lost) => Err(disconnected()),
+            Err(Failure::Refused(error)) => Ok(failure(&error)),
+        }
+    }
+
+    async fn dispatch(&self, parts: Parts, body: Body) -> Result<Response<Body>, Failure> {
+        let query = Query::parse(parts.uri.query().unwrap_or_default());
+        match Path::parse(parts.uri.path())? {
+            Path::Objects(path) => {
+                let verb = path.verb(&parts.method, &query);
+                let verb = verb.ok_or_else(ApiError::method_not_allowed)?;
+                self.handle(path, verb, query, &parts.headers, body).await
+            }
+            Path::Other(segments) => {
+                let occasion = Occasion {
+                    verb: Verb::Get,
+                    plural: String::new(),
+                    name: String::new(),
+                    client: user_agent(&parts.headers),
+                };
+                self.suffer(&occasion, "").await?;
+                let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
+                Ok(self.describe(&parts.method, &segments, &parts.headers)?)
+            }
+        }
+    }
+
+    async fn handle(
+        &self,
+        path: ObjectPath,
+        verb: Verb,
+        query: Query,
+        headers: &HeaderMap,
+        body: Body,
+    ) -> Result<Response<Body>, Failure> {
+        let occasion = Occasion {
+            verb,
+            plural: path.plural.clone(),
+            name: path.name.clone().unwrap_or_default(),
+            client: user_agent(headers),
+        };
+        let suffered = self.suffer(&occasion, &path.group).await?;
+        let body = body::read(body).await?;
+        let call = Call::new(self, path, query, headers, body, occasion)?;
+        let answered = verbs::run(&call, suffered.stale);
+        if suffered.loses_answer {
+            return Err(Failure::Lost);
+        }
+        Ok(answered?)
+    }
+
+    /// Lets faults happen to a request, which is about a group's objects.
+    async fn suffer(&self, occasion: &Occasion, group: &str) -> Result<Suffered, Failure> {
+        let mut suffered = Suffered::default();
+        for fault in self.faults().of_request(occasion) {
+            match fault {
+                Fault::Slow(by) => sleep(by).await,
+                Fault::Disconnect => return Err(Failure::Lost),
+                Fault::Silence => {
+                    self.faults().silence_over(occasion).await;
+                    return Err(Failure::Lost);
+                }
+                Fault::TooManyRequests { retry_after } => {
+                    Err(ApiError::too_many_requests(whole_seconds(retry_after)))?;
+                }
+                Fault::InternalError => Err(ApiError::internal("a fault was injected"))?,
+                Fault::Unavailable => Err(ApiError::unavailable())?,
+                Fault::Conflict => {
+                    let resource = Qualified {
+                        group,
+                        name: &occasion.plural,
+                    };
+                    Err(ApiError::modified(resource, &occasion.name))?;
+                }
+                Fault::StaleList { versions } => suffered.stale = Some(versions),
+                Fault::LoseAnswer => suffered.loses_answer = true,
+                Fault::CutWatch { .. }
+                | Fault::ExpireWatch
+                | Fault::WithholdBookmarks
+                | Fault::DelayEvents { .. } => {}
+            }
+        }
+        Ok(suffered)
+    }
+
+    /// What there is, and how the server is: all that is not about objects.
+    fn describe(
+        &self,
+        method: &Method,
+        path: &[&str],
+        headers: &HeaderMap,
+    ) -> Result<Response<Body>, ApiError> {
+        if !matches!(*method, Method::GET | Method::HEAD) {
+            return Err(ApiError::method_not_allowed());
+        }
+        let accept = headers
+            .get(header::ACCEPT)
+            .and_then(|value| value.to_str().ok());
+        let accepted = Accepted::parse(accept.unwrap_or_default());
+        let registered: Vec<_> = self.state().registry.iter().cloned().collect();
+        let kinds: Vec<_> = registered.iter().map(|kind| &**kind).collect();
+        let document = match *path {
+            ["healthz" | "livez" | "readyz", ..] => return Ok(plain("ok")),
+            ["version"] => Some(discovery::version()),
+            ["api" | "apis"] if accepted.names(discovery::AGGREGATED) => {
+                let mut document = json(
+                    StatusCode::OK,
+                    discovery::aggregated(&kinds, path == ["api"]).to_string(),
+                    &[],
+                );
+                let type_ = HeaderValue::from_static(discovery::AGGREGATED);
+                document.headers_mut().insert(header::CONTENT_TYPE, type_);
+                return Ok(document);
+            }
+            ["api"] => Some(discovery::core_versions(&kinds)),
+            ["apis"] => Some(discovery::groups(&kinds)),
+            ["apis", group] => discovery::group(&kinds, group),
+            ["api", version] => discovery::resources(&kinds, "", version),
+            ["apis", group, version] => discovery::resources(&kinds, group, version),
+            ["openapi", "v3"] => Some(openapi::index(&kinds)),
+            ["openapi", "v3", "api", version] => openapi::document(&kinds, "", version),
+            ["openapi", "v3", "apis", group, version] => openapi::document(&kinds, group, version),
+            _ => None,
+        };
+        let document: Value = document.ok_or_else(ApiError::no_such_path)?;
+        Ok(json(StatusCode::OK, document.to_string(), &[]))
+    }
+}
+
+fn whole_seconds(duration: Duration) -> u64 {
+    duration.as_secs() + u64::from(duration.subsec_nanos() > 0)
+}
+
+fn user_agent(headers: &HeaderMap) -> String {
+    let value = headers.get(header::USER_AGENT);
+    value
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default()
+        .to_owned()
+}

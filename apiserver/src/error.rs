@@ -1,0 +1,321 @@
+//! Why a request fails, and the `Status` object that says so.
+
+use std::fmt;
+
+use http::StatusCode;
+use serde_json::{Value, json};
+
+/// A resource or kind with its group, as messages name it: `leases.coordination.k8s.io`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Qualified<'a> {
+    /// Empty for the core group.
+    pub(crate) group: &'a str,
+    pub(crate) name: &'a str,
+}
+
+impl fmt::Display for Qualified<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { group, name } = self;
+        match *group {
+            "" => formatter.write_str(name),
+            group => write!(formatter, "{name}.{group}"),
+        }
+    }
+}
+
+/// A field of an object that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Cause {
+    /// `FieldValueInvalid`, `FieldValueRequired` and their like.
+    pub(crate) reason: &'static str,
+    /// What is wrong, for a person.
+    pub(crate) message: String,
+    /// The path of the field: `spec.rules[0].host`.
+    pub(crate) field: String,
+}
+
+impl Cause {
+    /// A field whose value is not allowed.
+    pub(crate) fn invalid(field: impl Into<String>, value: &str, why: &str) -> Self {
+        Self {
+            reason: "FieldValueInvalid",
+            message: format!("Invalid value: {value:?}: {why}"),
+            field: field.into(),
+        }
+    }
+
+    /// A field that must not be there.
+    pub(crate) fn forbidden(field: impl Into<String>, why: &str) -> Self {
+        Self {
+            reason: "FieldValueForbidden",
+            message: format!("Forbidden: {why}"),
+            field: field.into(),
+        }
+    }
+
+    /// A field that must be there.
+    pub(crate) fn required(field: impl Into<String>, why: &str) -> Self {
+        Self {
+            reason: "FieldValueRequired",
+            message: if why.is_empty() {
+                "Required value".to_owned()
+            } else {
+                format!("Required value: {why}")
+            },
+            field: field.into(),
+        }
+    }
+}
+
+/// Why a request fails: what a Kubernetes API says in a `Status` object.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct ApiError {
+    code: StatusCode,
+    reason: &'static str,
+    message: String,
+    details: Value,
+}
+
+impl ApiError {
+    pub(crate) fn new(code: StatusCode, reason: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            reason,
+            message: message.into(),
+            details: Value::Null,
+        }
+    }
+
+    pub(crate) fn with_details(self, details: Value) -> Self {
+        Self { details, ..self }
+    }
+
+    /// About an object of a resource or kind; its causes are kept.
+    fn about(self, what: Qualified<'_>, name: &str) -> Self {
+        let mut details = json!({"kind": what.name});
+        for (field, value) in [("group", what.group), ("name", name)] {
+            if !value.is_empty() {
+                details[field] = json!(value);
+            }
+        }
+        if let Some(causes) = self.details.get("causes") {
+            details["causes"] = causes.clone();
+        }
+        self.with_details(details)
+    }
+
+    pub(crate) fn bad_request(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "BadRequest", message)
+    }
+
+    /// An object without `apiVersion` or `kind`.
+    pub(crate) fn type_missing(field: &str) -> Self {
+        let field = if field == "kind" { "Kind" } else { field };
+        Self::bad_request(format!(
+            "Object '{field}' is missing in the body of the request"
+        ))
+    }
+
+    pub(crate) fn internal(message: impl fmt::Display) -> Self {
+        let message = message.to_string();
+        let details = json!({"causes": [{"message": message}]});
+        Self::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "InternalError",
+            format!("Internal error occurred: {message}"),
+        )
+        .with_details(details)
+    }
+
+    /// A path that nothing is served at.
+    pub(crate) fn no_such_path() -> Self {
+        Self::new(
+            StatusCode::NOT_FOUND,
+            "NotFound",
+            "the server could not find the requested resource",
+        )
+        .with_details(json!({}))
+    }
+
+    pub(crate) fn not_found(resource: Qualified<'_>, name: &str) -> Self {
+        let message = format!("{resource} {name:?} not found");
+        Self::new(StatusCode::NOT_FOUND, "NotFound", message).about(resource, name)
+    }
+
+    pub(crate) fn already_exists(resource: Qualified<'_>, name: &str) -> Self {
+        let message = format!("{resource} {name:?} already exists");
+        Self::new(StatusCode::CONFLICT, "AlreadyExists", message).about(resource, name)
+    }
+
+    pub(crate) fn conflict(resource: Qualified<'_>, name: &str, why: &str) -> Self {
+        let message = format!("Operation cannot be fulfilled on {resource} {name:?}: {why}");
+        Self::new(StatusCode::CONFLICT, "Conflict", message).about(resource, name)
+    }
+
+    /// A write of an object that has changed since it was read.
+    pub(crate) fn modified(resource: Qualified<'_>, name: &str) -> Self {
+        Self::conflict(
+            resource,
+            name,
+            "the object has been modified; please apply your changes to the latest version and try \
+             again",
+        )
+    }
+
+    pub(crate) fn forbidden(resource: Qualified<'_>, name: &str, why: &str) -> Self {
+        let message = format!("{resource} {name:?} is forbidden: {why}");
+        Self::new(StatusCode::FORBIDDEN, "Forbidden", message).about(resource, name)
+    }
+
+    pub(crate) fn namespace_terminating(
+        resource: Qualified<'_>,
+        name: &str,
+        namespace: &str,
+    ) -> Self {
+        let why = format!(
+            "unable to create new content in namespace {namespace} because it is being terminated"
+        );
+        let cause = json!({
+            "reason": "NamespaceTerminating",
+            "message": format!("namespace {namespace} is being terminated"),
+            "field": "metadata.namespace",
+        });
+        Self::forbidden(resource, name, &why)
+            .with_details(json!({"causes": [cause]}))
+            .about(resource, name)
+    }
+
+    /// Fields of an object are wrong. Mostly the API names its kind, sometimes the resource.
+    pub(crate) fn invalid(what: Qualified<'_>, name: &str, causes: &[Cause]) -> Self {
+        let mut wrong: Vec<String> = Vec::new();
+        for cause in causes {
+            let line = format!("{}: {}", cause.field, cause.message);
+            if !wrong.contains(&line) {
+                wrong.push(line);
+            }
+        }
+        let wrong = match &wrong[..] {
+            [] => String::new(),
+            [one] => format!(": {one}"),
+            several => format!(": [{}]", several.join(", ")),
+        };
+        let causes: Vec<Value> = (causes.iter())
+            .map(|cause| {
+                json!({"reason": cause.reason, "message": cause.message, "field": cause.field})
+            })
+            .collect();
+        let message = format!("{what} {name:?} is invalid{wrong}");
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message)
+            .with_details(json!({"causes": causes}))
+            .about(what, name)
+    }
+
+    /// Fields of the options of a request are wrong.
+    pub(crate) fn invalid_options(options: &str, causes: &[Cause]) -> Self {
+        let options = Qualified {
+            group: "meta.k8s.io",
+            name: options,
+        };
+        Self::invalid(options, "", causes)
+    }
+
+    pub(crate) fn method_not_allowed() -> Self {
+        Self::new(
+            StatusCode::METHOD_NOT_ALLOWED,
+            "MethodNotAllowed",
+            "the server does not allow this method on the requested resource",
+        )
+        .with_details(json!({}))
+    }
+
+    pub(crate) fn unsupported_media_type(accepted: &[&str]) -> Self {
+        Self::new(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "UnsupportedMediaType",
+            format!(
+                "the body of the request was in an unknown format - accepted media types include: {}",
+                accepted.join(", ")
+            ),
+        )
+    }
+
+    pub(crate) fn not_acceptable(accepted: &[&str]) -> Self {
+        Self::new(
+            StatusCode::NOT_ACCEPTABLE,
+            "NotAcceptable",
+            format!(
+                "only the following media types are accepted: {}",
+                accepted.join(", ")
+            ),
+        )
+    }
+
+    pub(crate) fn too_large(why: &str) -> Self {
+        Self::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "RequestEntityTooLarge",
+            format!("Request entity too large: {why}"),
+        )
+    }
+
+    /// What a Kubernetes API answers where its store refuses an object: no reason, only a message.
+    pub(crate) fn of_store(message: &str) -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "", message)
+    }
+
+    pub(crate) fn expired(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::GONE, "Expired", message)
+    }
+
+    /// A version that is yet to come.
+    pub(crate) fn too_large_version(asked: u64, current: u64) -> Self {
+        let message = format!("Timeout: Too large resource version: {asked}, current: {current}");
+        Self::new(StatusCode::GATEWAY_TIMEOUT, "Timeout", message).with_details(json!({
+            "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}],
+            "retryAfterSeconds": 1,
+        }))
+    }
+
+    pub(crate) fn too_many_requests(retry_after: u64) -> Self {
+        Self::new(
+            StatusCode::TOO_MANY_REQUESTS,
+            "TooManyRequests",
+            "Too many requests, please try again later.",
+        )
+        .with_details(json!({"retryAfterSeconds": retry_after}))
+    }
+
+    pub(crate) fn unavailable() -> Self {
+        Self::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "ServiceUnavailable",
+            "the server is currently unable to handle the request",
+        )
+    }
+
+    /// The HTTP status.
+    pub fn code(&self) -> StatusCode {
+        self.code
+    }
+
+    /// Seconds for the `Retry-After` header.
+    pub(crate) fn retry_after(&self) -> Option<u64> {
+        self.details.get("retryAfterSeconds")?.as_u64()
+    }
+
+    /// The `Status` object of the answer.
+    pub fn status(&self) -> Value {
+        let mut status = json!({
+            "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+            "message": self.message, "code": self.code.as_u16(),
+        });
+        if !self.reason.is_empty() {
+            status["reason"] = self.reason.into();
+        }
+        if !self.details.is_null() {
+            status["details"] = self.details.clone();
+        }
+        status
+    }
+}

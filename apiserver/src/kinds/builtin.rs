@@ -1,0 +1,284 @@
+//! The built-in kinds: what their Rust types do not say.
+
+use std::sync::{Arc, LazyLock};
+
+use k8s_openapi::ByteString;
+use k8s_openapi::api::apps::v1::{DaemonSet, Deployment};
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::{
+    ConfigMap, Endpoints, Event, Namespace, Node, Secret, Service, ServiceAccount,
+};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::api::events::v1::Event as NewEvent;
+use k8s_openapi::api::networking::v1::{Ingress, IngressClass};
+use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use schemars::JsonSchema;
+use serde_json::{Map, Value, json};
+
+use super::{Kind, Selectable, Storage, custom};
+use crate::names::NameRule;
+use crate::schema::Schema;
+
+/// The built-in kinds. Compiling their schemas takes a while, and they never change.
+pub(super) fn all() -> &'static [Arc<Kind>] {
+    static KINDS: LazyLock<Vec<Arc<Kind>>> = LazyLock::new(|| {
+        let kinds = core().into_iter().chain(grouped());
+        kinds.flatten().map(Arc::new).collect()
+    });
+    &KINDS
+}
+
+fn core() -> Vec<Option<Kind>> {
+    vec![
+        kind::<Namespace>("ns", false).map(|kind| {
+            let kind = kind
+                .with_status()
+                .named(NameRule::Label)
+                .selecting(&["status.phase"]);
+            kind.answering_deleted()
+        }),
+        kind::<ConfigMap>("cm", true),
+        kind::<Secret>("", true).map(|kind| kind.selecting(&["type"])),
+        kind::<Service>("svc", true).map(|kind| {
+            let kind = kind
+                .with_status()
+                .named(NameRule::Service)
+                .in_category("all");
+            kind.selecting(&["spec.clusterIP", "spec.type"])
+                .answering_deleted()
+                .created_by_put()
+        }),
+        kind::<Endpoints>("ep", true).map(Kind::created_by_put),
+        kind::<Node>("no", false).map(|kind| kind.with_status().selecting(&["spec.unschedulable"])),
+        kind::<ServiceAccount>("sa", true).map(Kind::answering_deleted),
+        kind::<Event>("ev", true).map(|mut kind| {
+            kind.storage.selectable = event_fields("involvedObject", "reportingComponent");
+            let source = &["source.component", "reportingComponent"];
+            kind.storage
+                .selectable
+                .push(Selectable::named("source", source));
+            kind.created_by_put()
+        }),
+    ]
+}
+
+fn grouped() -> Vec<Option<Kind>> {
+    vec![
+        kind::<NewEvent>("ev", true).map(|mut kind| {
+            kind.storage.selectable = event_fields("regarding", "reportingController");
+            kind.created_by_put()
+        }),
+        kind::<EndpointSlice>("", true).map(Kind::with_generation),
+        kind::<Lease>("", true).map(|mut kind| {
+            kind.storage.unconditional_update = false;
+            kind.created_by_put()
+        }),
+        kind::<Ingress>("ing", true).map(|kind| kind.with_status().with_generation()),
+        kind::<IngressClass>("", false).map(Kind::with_generation),
+        kind::<Deployment>("deploy", true)
+            .map(|kind| kind.with_status().with_generation().in_category("all")),
+        kind::<DaemonSet>("ds", true)
+            .map(|kind| kind.with_status().with_generation().in_category("all")),
+        kind::<Role>("", true).map(Kind::of_access),
+        kind::<RoleBinding>("", true).map(Kind::of_access),
+        kind::<ClusterRole>("", false).map(Kind::of_access),
+        kind::<ClusterRoleBinding>("", false).map(Kind::of_access),
+        kind::<CustomResourceDefinition>("crd", false).map(|mut kind| {
+            kind.short_names.push("crds".to_owned());
+            kind.storage.unconditional_update = false;
+            kind.with_status()
+                .with_generation()
+                .in_category("api-extensions")
+        }),
+    ]
+}
+
+/// None if the schema cannot be compiled, which a test rules out.
+fn kind<K: k8s_openapi::Resource + JsonSchema>(short: &str, namespaced: bool) -> Option<Kind> {
+    Some(Kind {
+        group: K::GROUP.to_owned(),
+        version: K::VERSION.to_owned(),
+        kind: K::KIND.to_owned(),
+        list_kind: format!("{}List", K::KIND),
+        plural: K::URL_PATH_SEGMENT.to_owned(),
+        singular: K::KIND.to_lowercase(),
+        short_names: (!short.is_empty())
+            .then(|| short.to_owned())
+            .into_iter()
+            .collect(),
+        categories: Vec::new(),
+        namespaced,
+        has_status: false,
+        columns: Vec::new(),
+        schema: Arc::new(Schema::builtin::<K>().ok()?),
+        custom: false,
+        storage: Storage {
+            unconditional_update: true,
+            ..Storage::default()
+        },
+    })
+}
+
+impl Kind {
+    fn with_status(mut self) -> Self {
+        self.has_status = true;
+        self
+    }
+
+    fn with_generation(mut self) -> Self {
+        self.storage.generation = true;
+        self
+    }
+
+    fn named(mut self, rule: NameRule) -> Self {
+        self.storage.names = rule;
+        self
+    }
+
+    fn selecting(mut self, paths: &[&str]) -> Self {
+        self.storage
+            .selectable
+            .extend(paths.iter().map(|path| Selectable::path(path)));
+        self
+    }
+
+    fn in_category(mut self, category: &str) -> Self {
+        self.categories.push(category.to_owned());
+        self
+    }
+
+    fn created_by_put(mut self) -> Self {
+        self.storage.create_on_update = true;
+        self
+    }
+
+    fn answering_deleted(mut self) -> Self {
+        self.storage.answers_deleted = true;
+        self
+    }
+
+    fn of_access(self) -> Self {
+        self.named(NameRule::PathSegment).created_by_put()
+    }
+}
+
+/// The selectable fields of an Event, whose object and controller have two names each.
+fn event_fields(object: &str, controller: &str) -> Vec<Selectable> {
+    let of_object = [
+        "kind",
+        "namespace",
+        "name",
+        "uid",
+        "apiVersion",
+        "resourceVersion",
+        "fieldPath",
+    ]
+    .map(|field| {
+        let stored = format!("involvedObject.{field}");
+        Selectable::named(&format!("{object}.{field}"), &[&stored])
+    });
+    let controller = Selectable::named(controller, &["reportingComponent"]);
+    let own = ["reason", "type"].map(Selectable::path);
+    of_object
+        .into_iter()
+        .chain([controller])
+        .chain(own)
+        .collect()
+}
+
+/// Fills in what an object of a built-in kind gets besides the defaults of its schema.
+pub(crate) fn complete(kind: &Kind, object: &mut Value) {
+    if kind.custom {
+        return;
+    }
+    match (kind.group.as_str(), kind.plural.as_str()) {
+        ("", "namespaces") => complete_namespace(object),
+        ("", "secrets") => complete_secret(object),
+        ("", "services") => complete_service(object),
+        ("discovery.k8s.io", "endpointslices") => complete_endpoint_slice(object),
+        _ if kind.is_definition() => custom::complete(object),
+        _ => {}
+    }
+}
+
+fn set_default(object: &mut Value, field: &str, default: impl FnOnce() -> Value) {
+    if let Some(fields) = object.as_object_mut() {
+        fields.entry(field).or_insert_with(default);
+    }
+}
+
+fn complete_namespace(namespace: &mut Value) {
+    let name = namespace["metadata"]["name"].clone();
+    set_default(&mut namespace["metadata"], "labels", || json!({}));
+    if let (Some(labels), Value::String(name)) =
+        (namespace["metadata"]["labels"].as_object_mut(), name)
+    {
+        labels.insert("kubernetes.io/metadata.name".to_owned(), name.into());
+    }
+    set_default(namespace, "spec", || json!({}));
+    set_default(&mut namespace["spec"], "finalizers", || {
+        json!(["kubernetes"])
+    });
+    set_default(namespace, "status", || json!({}));
+    set_default(&mut namespace["status"], "phase", || json!("Active"));
+}
+
+fn complete_secret(secret: &mut Value) {
+    set_default(secret, "type", || json!("Opaque"));
+    let Some(texts) = secret.get("stringData").and_then(Value::as_object).cloned() else {
+        return;
+    };
+    let Some(fields) = secret.as_object_mut() else {
+        return;
+    };
+    fields.remove("stringData");
+    let data = fields
+        .entry("data")
+        .or_insert_with(|| Value::Object(Map::new()));
+    if let Some(data) = data.as_object_mut() {
+        for (name, text) in texts {
+            let text = text.as_str().unwrap_or_default().as_bytes().to_vec();
+            data.insert(name, json!(ByteString(text)));
+        }
+    }
+}
+
+fn complete_service(service: &mut Value) {
+    set_default(service, "spec", || json!({}));
+    let spec = &mut service["spec"];
+    set_default(spec, "type", || json!("ClusterIP"));
+    set_default(spec, "sessionAffinity", || json!("None"));
+    for port in spec
+        .get_mut("ports")
+        .and_then(Value::as_array_mut)
+        .into_iter()
+        .flatten()
+    {
+        set_default(port, "protocol", || json!("TCP"));
+        let number = port["port"].clone();
+        set_default(port, "targetPort", || number);
+    }
+    set_default(service, "status", || json!({}));
+    set_default(&mut service["status"], "loadBalancer", || json!({}));
+}
+
+fn complete_endpoint_slice(slice: &mut Value) {
+    for port in slice
+        .get_mut("ports")
+        .and_then(Value::as_array_mut)
+        .into_iter()
+        .flatten()
+    {
+        set_default(port, "name", || json!(""));
+        set_default(port, "protocol", || json!("TCP"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn every_schema_of_a_built_in_kind_compiles() {
+        assert_eq!(super::all().len(), 20);
+    }
+}

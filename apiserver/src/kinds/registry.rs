@@ -1,0 +1,83 @@
+//! Which kinds are served now.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::{Kind, builtin};
+use crate::error::ApiError;
+
+/// The kinds that are served.
+#[derive(Clone, Debug)]
+pub(crate) struct Registry {
+    /// By group, version and plural.
+    kinds: BTreeMap<(String, String, String), Arc<Kind>>,
+}
+
+impl Default for Registry {
+    fn default() -> Self {
+        let mut registry = Self {
+            kinds: BTreeMap::new(),
+        };
+        for kind in builtin::all() {
+            registry.insert(Arc::clone(kind));
+        }
+        registry
+    }
+}
+
+impl Registry {
+    /// The kind at a path.
+    ///
+    /// # Errors
+    /// When nothing is served there.
+    pub(crate) fn get(
+        &self,
+        group: &str,
+        version: &str,
+        plural: &str,
+    ) -> Result<Arc<Kind>, ApiError> {
+        let key = (group.to_owned(), version.to_owned(), plural.to_owned());
+        let kind = self.kinds.get(&key).cloned();
+        kind.ok_or_else(ApiError::no_such_path)
+    }
+
+    /// All kinds, ordered by group, version and plural.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<Kind>> {
+        self.kinds.values()
+    }
+
+    /// Any version of a collection that is stored as it is served.
+    pub(crate) fn of_collection(&self, group: &str, plural: &str) -> Option<&Arc<Kind>> {
+        let mut versions = self
+            .iter()
+            .filter(|kind| kind.collection() == (group.to_owned(), plural.to_owned()));
+        let first = versions.next()?;
+        if first.storage.version.is_none() && first.group == group {
+            return Some(first);
+        }
+        versions
+            .find(|kind| kind.storage.version.is_none() && kind.group == group)
+            .or(Some(first))
+    }
+
+    /// Replaces all versions of a kind.
+    pub(crate) fn replace(&mut self, group: &str, plural: &str, kinds: Vec<Kind>) {
+        self.remove(group, plural);
+        for kind in kinds {
+            self.insert(Arc::new(kind));
+        }
+    }
+
+    pub(crate) fn remove(&mut self, group: &str, plural: &str) {
+        self.kinds.retain(|_, kind| !kind.is(group, plural));
+    }
+
+    fn insert(&mut self, kind: Arc<Kind>) {
+        let key = (
+            kind.group.clone(),
+            kind.version.clone(),
+            kind.plural.clone(),
+        );
+        self.kinds.insert(key, kind);
+    }
+}

@@ -1,0 +1,114 @@
+//! The addresses of Services.
+
+use std::collections::BTreeSet;
+use std::net::Ipv4Addr;
+
+use serde_json::{Value, json};
+
+use crate::error::Cause;
+
+/// 10.96.0.0/12, of which .0.1 is the API's own.
+const FIRST: u32 = u32::from_be_bytes([10, 96, 0, 2]);
+const LAST: u32 = u32::from_be_bytes([10, 111, 255, 254]);
+
+/// The addresses that are taken.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ClusterIps {
+    taken: BTreeSet<u32>,
+}
+
+impl ClusterIps {
+    pub(crate) fn take(&mut self, service: &Value) {
+        self.taken.extend(address(service));
+    }
+
+    pub(crate) fn give_back(&mut self, service: &Value) {
+        if let Some(address) = address(service) {
+            self.taken.remove(&address);
+        }
+    }
+
+    fn next(&self) -> Option<u32> {
+        // The taken ones are sorted: the first that is not where it would be marks the gap.
+        let mut next = FIRST;
+        for &taken in self.taken.range(FIRST..=LAST) {
+            if taken > next {
+                break;
+            }
+            next = taken + 1;
+        }
+        (next <= LAST).then_some(next)
+    }
+}
+
+fn address(service: &Value) -> Option<u32> {
+    let address: Ipv4Addr = service["spec"]["clusterIP"].as_str()?.parse().ok()?;
+    Some(u32::from(address))
+}
+
+/// Gives a Service its address, or keeps the one it had.
+pub(crate) fn assign_cluster_ip(
+    ips: &ClusterIps,
+    service: &mut Value,
+    before: Option<&Value>,
+) -> Result<(), Cause> {
+    if !service["spec"].is_object() {
+        service["spec"] = json!({});
+    }
+    let spec = &mut service["spec"];
+    if spec["type"] == "ExternalName" {
+        return Ok(());
+    }
+    let asked = spec["clusterIP"].as_str().unwrap_or_default().to_owned();
+    let had = before
+        .and_then(|before| before["spec"]["clusterIP"].as_str())
+        .unwrap_or_default();
+    let address = match (asked.as_str(), had) {
+        ("", "") => {
+            let full = || {
+                Cause::invalid(
+                    "spec.clusterIPs",
+                    "",
+                    "failed to allocate IP: range is full",
+                )
+            };
+            Ipv4Addr::from(ips.next().ok_or_else(full)?).to_string()
+        }
+        ("", had) => had.to_owned(),
+        ("None", _) => asked,
+        (asked, had) if asked == had => asked.to_owned(),
+        (asked, had) if !had.is_empty() => {
+            let why = "may not change once set";
+            return Err(Cause::invalid("spec.clusterIPs[0]", asked, why));
+        }
+        (asked, _) => free_address(ips, asked)?,
+    };
+    spec["clusterIP"] = json!(address);
+    spec["clusterIPs"] = json!([address]);
+    for (field, default) in [
+        ("ipFamilies", json!(["IPv4"])),
+        ("ipFamilyPolicy", json!("SingleStack")),
+        ("internalTrafficPolicy", json!("Cluster")),
+    ] {
+        if spec[field].is_null() {
+            spec[field] = default;
+        }
+    }
+    Ok(())
+}
+
+fn free_address(ips: &ClusterIps, asked: &str) -> Result<String, Cause> {
+    let parsed = asked.parse::<Ipv4Addr>().map(u32::from);
+    let why = match parsed {
+        Ok(address) if ips.taken.contains(&address) => {
+            "failed to allocate IP: provided IP is already allocated"
+        }
+        Ok(address) if (FIRST..=LAST).contains(&address) => return Ok(asked.to_owned()),
+        Ok(_) => {
+            "failed to allocate IP: the provided IP is not in the valid range. The range of \
+                  valid IPs is 10.96.0.0/12"
+        }
+        Err(_) => "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)",
+    };
+    Err(Cause::invalid("spec.clusterIPs", asked, why))
+}

@@ -1,0 +1,136 @@
+//! Which names are allowed, with the messages a Kubernetes API has for the others
+//! (`k8s.io/apimachinery/pkg/util/validation`).
+
+/// What names of objects must look like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(crate) enum NameRule {
+    /// RFC 1123 subdomain.
+    #[default]
+    Subdomain,
+    /// RFC 1123 label.
+    Label,
+    /// RFC 1035 label.
+    Service,
+    /// Anything that can be part of a path.
+    PathSegment,
+}
+
+impl NameRule {
+    /// Why a name is not allowed.
+    pub(crate) fn broken_by(self, name: &str) -> Option<String> {
+        match self {
+            Self::Subdomain => subdomain(name),
+            Self::Label => label(name),
+            Self::Service => service(name),
+            Self::PathSegment => path_segment(name),
+        }
+    }
+}
+
+fn too_long(max: usize) -> String {
+    format!("must be no more than {max} characters")
+}
+
+fn is_lower(byte: u8) -> bool {
+    byte.is_ascii_lowercase() || byte.is_ascii_digit()
+}
+
+fn is_label(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    bytes.first().copied().is_some_and(is_lower)
+        && bytes.last().copied().is_some_and(is_lower)
+        && bytes.iter().all(|&byte| is_lower(byte) || byte == b'-')
+}
+
+fn subdomain(name: &str) -> Option<String> {
+    if name.len() > 253 {
+        return Some(too_long(253));
+    }
+    (!name.split('.').all(is_label)).then(|| {
+        "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or \
+         '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used \
+         for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
+            .to_owned()
+    })
+}
+
+/// RFC 1123 label.
+pub(crate) fn label(name: &str) -> Option<String> {
+    if name.len() > 63 {
+        return Some(too_long(63));
+    }
+    (!is_label(name)).then(|| {
+        "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and \
+         must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex \
+         used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
+            .to_owned()
+    })
+}
+
+fn service(name: &str) -> Option<String> {
+    if name.len() > 63 {
+        return Some(too_long(63));
+    }
+    let starts = name.as_bytes().first().is_some_and(u8::is_ascii_lowercase);
+    (!(starts && is_label(name))).then(|| {
+        "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an \
+         alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or \
+         'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')"
+            .to_owned()
+    })
+}
+
+fn path_segment(name: &str) -> Option<String> {
+    match name {
+        "." | ".." => Some(format!("may not be '{name}'")),
+        _ if name.contains('/') => Some("may not contain '/'".to_owned()),
+        _ if name.contains('%') => Some("may not contain '%'".to_owned()),
+        _ => None,
+    }
+}
+
+fn is_word(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    bytes.first().is_some_and(u8::is_ascii_alphanumeric)
+        && bytes.last().is_some_and(u8::is_ascii_alphanumeric)
+        && (bytes.iter()).all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(byte))
+}
+
+/// A label key, an annotation key, a finalizer: `example.com/name` or `name`.
+pub(crate) fn qualified_name(text: &str) -> Option<String> {
+    let name = match text.split_once('/') {
+        Some(("", _)) => return Some("prefix part must be non-empty".to_owned()),
+        Some((prefix, name)) => {
+            if let Some(why) = subdomain(prefix) {
+                return Some(format!("prefix part {why}"));
+            }
+            name
+        }
+        None => text,
+    };
+    if name.is_empty() {
+        return Some("name part must be non-empty".to_owned());
+    }
+    if name.len() > 63 {
+        return Some("name part must be no more than 63 characters".to_owned());
+    }
+    (!is_word(name)).then(|| {
+        "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end \
+         with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for \
+         validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
+            .to_owned()
+    })
+}
+
+/// The value of a label.
+pub(crate) fn label_value(text: &str) -> Option<String> {
+    if text.len() > 63 {
+        return Some(too_long(63));
+    }
+    (!text.is_empty() && !is_word(text)).then(|| {
+        "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or \
+         '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value', \
+          or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
+            .to_owned()
+    })
+}

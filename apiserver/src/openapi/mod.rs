@@ -1,0 +1,190 @@
+//! What objects look like and what can be asked of them, in OpenAPI 3.0: for `kubectl explain`,
+//! and for clients that look whether the server validates fields and knows dry runs.
+
+mod paths;
+
+use std::hash::Hasher;
+
+use fnv::FnvHasher;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{DeleteOptions, ListMeta, ObjectMeta, Status};
+use schemars::SchemaGenerator;
+use serde_json::{Map, Value, json};
+
+use crate::discovery::{group_version, group_versions, of_version};
+use crate::kinds::Kind;
+
+const SCHEMAS: &str = "#/components/schemas/";
+
+const INT_OR_STRING: &str = "io.k8s.apimachinery.pkg.util.intstr.IntOrString";
+
+const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
+
+/// `/openapi/v3`: where the document of each group and version is, by a name that changes with its
+/// content.
+pub(crate) fn index(kinds: &[&Kind]) -> Value {
+    let paths: Map<_, _> = group_versions(kinds)
+        .into_iter()
+        .map(|(group, version)| {
+            let path = root(group, version);
+            let hash = hash(&document(kinds, group, version).unwrap_or_default());
+            let url =
+                json!({ "serverRelativeURL": format!("/openapi/v3/{path}?hash={hash:016X}") });
+            (path, url)
+        })
+        .collect();
+    json!({ "paths": paths })
+}
+
+/// `/openapi/v3/api/v1` and `/openapi/v3/apis/<group>/<version>`; none if there is no such version.
+pub(crate) fn document(kinds: &[&Kind], group: &str, version: &str) -> Option<Value> {
+    let mut paths = Map::new();
+    let mut schemas = common();
+    for kind in of_version(kinds, group, version) {
+        paths::add(&mut paths, kind);
+        schemas.insert(component(kind), schema(kind));
+        schemas.insert(format!("{}List", component(kind)), list_schema(kind));
+    }
+    (!paths.is_empty()).then(|| {
+        json!({
+            "openapi": "3.0.0",
+            "info": { "title": "Kubernetes", "version": "v1.36.0" },
+            "paths": paths,
+            "components": { "schemas": schemas },
+        })
+    })
+}
+
+/// Without the slash in front.
+fn root(group: &str, version: &str) -> String {
+    let prefix = if group.is_empty() { "api" } else { "apis" };
+    format!("{prefix}/{}", group_version(group, version))
+}
+
+fn hash(document: &Value) -> u64 {
+    let mut hasher = FnvHasher::default();
+    hasher.write(document.to_string().as_bytes());
+    hasher.finish()
+}
+
+/// The name of a kind among the schemas: its group's domain turned round, version and kind.
+fn component(kind: &Kind) -> String {
+    let group = match kind.group.as_str() {
+        "" => "core",
+        group => group,
+    };
+    let domain: Vec<_> = group.rsplit('.').collect();
+    format!("{}.{}.{}", domain.join("."), kind.version, kind.kind)
+}
+
+fn identity(kind: &Kind) -> Value {
+    json!({ "group": kind.group, "version": kind.version, "kind": kind.kind })
+}
+
+/// The schema of a kind, with what every object has.
+fn schema(kind: &Kind) -> Value {
+    let mut schema = kind.schema.document().clone();
+    if !kind.custom {
+        name_int_or_string(&mut schema);
+    }
+    let Some(fields) = schema.as_object_mut() else {
+        return schema;
+    };
+    fields.insert(
+        "x-kubernetes-group-version-kind".to_owned(),
+        json!([identity(kind)]),
+    );
+    let properties = fields.entry("properties").or_insert_with(|| json!({}));
+    if let Some(properties) = properties.as_object_mut() {
+        properties.extend(type_properties());
+        properties.insert("metadata".to_owned(), reference("ObjectMeta"));
+    }
+    schema
+}
+
+/// Built-in kinds refer to the type by name, which `kubectl explain` shows.
+fn name_int_or_string(schema: &mut Value) {
+    match schema {
+        Value::Object(fields) if fields.contains_key("x-kubernetes-int-or-string") => {
+            let description = fields.remove("description");
+            *schema = json!({ "allOf": [{ "$ref": format!("{SCHEMAS}{INT_OR_STRING}") }] });
+            if let Some(description) = description {
+                schema["description"] = description;
+            }
+        }
+        Value::Object(fields) => fields.values_mut().for_each(name_int_or_string),
+        Value::Array(items) => items.iter_mut().for_each(name_int_or_string),
+        _ => {}
+    }
+}
+
+fn list_schema(kind: &Kind) -> Value {
+    let mut properties = type_properties();
+    properties.insert("metadata".to_owned(), reference("ListMeta"));
+    properties.insert(
+        "items".to_owned(),
+        json!({ "type": "array", "items": { "$ref": format!("{SCHEMAS}{}", component(kind)) } }),
+    );
+    json!({
+        "description": format!("A list of {}.", kind.plural),
+        "type": "object",
+        "required": ["items"],
+        "properties": properties,
+        "x-kubernetes-group-version-kind": [
+            { "group": kind.group, "version": kind.version, "kind": kind.list_kind }
+        ],
+    })
+}
+
+fn type_properties() -> Map<String, Value> {
+    let text = |description: &str| json!({ "type": "string", "description": description });
+    [
+        (
+            "apiVersion",
+            text("The group and version of the object's schema."),
+        ),
+        ("kind", text("The kind of the object, in CamelCase.")),
+    ]
+    .map(|(name, schema)| (name.to_owned(), schema))
+    .into_iter()
+    .collect()
+}
+
+fn reference(name: &str) -> Value {
+    json!({ "allOf": [{ "$ref": format!("{SCHEMAS}{META}.{name}") }] })
+}
+
+/// The schemas that those of all kinds use.
+fn common() -> Map<String, Value> {
+    let mut generator = SchemaGenerator::default();
+    generator.subschema_for::<ObjectMeta>();
+    generator.subschema_for::<ListMeta>();
+    generator.subschema_for::<DeleteOptions>();
+    generator.subschema_for::<Status>();
+    let mut schemas = generator.take_definitions(false);
+    schemas.values_mut().for_each(refer_to_components);
+    schemas.insert(format!("{META}.Patch"), json!({ "type": "object" }));
+    schemas.insert(
+        INT_OR_STRING.to_owned(),
+        json!({ "oneOf": [{ "type": "integer" }, { "type": "string" }], "format": "int-or-string" }),
+    );
+    schemas
+}
+
+/// OpenAPI 3.0 keeps schemas elsewhere, and allows nothing next to a reference.
+fn refer_to_components(schema: &mut Value) {
+    match schema {
+        Value::Object(fields) => {
+            fields.values_mut().for_each(refer_to_components);
+            if let Some(Value::String(reference)) = fields.remove("$ref") {
+                let name = reference.rsplit('/').next().unwrap_or_default();
+                let reference = json!({ "$ref": format!("{SCHEMAS}{name}") });
+                fields.insert("allOf".to_owned(), json!([reference]));
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(refer_to_components),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests;

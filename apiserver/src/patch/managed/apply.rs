@@ -1,0 +1,227 @@
+//! Server-side apply.
+
+use http::StatusCode;
+use serde_json::{Value, json};
+
+use super::{
+    Entry, Writer, is_ownable, managed_fields, read, text, update, without_managed_fields, write,
+};
+use crate::error::ApiError;
+use crate::patch::paths::{Paths, shown};
+use crate::patch::typed;
+use crate::schema::Schema;
+
+/// The manager of what an object held before its first apply, when no manager is known.
+const BEFORE_FIRST_APPLY: &str = "before-first-apply";
+/// `kubectl`'s copy of what was applied by it, from which its own apply may take fields.
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// Server-side apply: what the object becomes, with its managed fields.
+pub(in crate::patch) fn apply(
+    live: Option<&Value>,
+    configuration: &Value,
+    schema: &Schema,
+    writer: Writer<'_>,
+    force: bool,
+) -> Result<Value, ApiError> {
+    if !managed_fields(configuration).is_null() {
+        return Err(ApiError::bad_request("metadata.managedFields must be nil"));
+    }
+    let mut wanted = configuration.clone();
+    if let Some(fields) = wanted.as_object_mut() {
+        fields.retain(|name, _| {
+            schema.is_written(name, writer.subresource) || name == "apiVersion" || name == "kind"
+        });
+    }
+    let mut refused = typed::undeclared(schema.root(), &wanted, &Vec::new());
+    let mistyped = schema
+        .mistyped(&wanted)
+        .into_iter()
+        .filter(|cause| cause.reason == "FieldValueTypeInvalid");
+    refused.extend(mistyped.map(|cause| cause.message));
+    if !refused.is_empty() {
+        return Err(unusable(configuration, &refused.join("\n")));
+    }
+    let old = live.map_or_else(|| schema.empty(), without_managed_fields);
+    let mut entries = live.and_then(read).unwrap_or_default();
+    if live.is_some() && entries.is_empty() {
+        let writer = Writer {
+            manager: BEFORE_FIRST_APPLY,
+            subresource: None,
+            ..writer
+        };
+        update(&mut entries, &schema.empty(), &old, schema, writer)
+            .map_err(|error| unusable(configuration, &error))?;
+    }
+    let merged = Application {
+        schema,
+        old: &old,
+        wanted: &wanted,
+        writer,
+        force,
+    }
+    .run(&mut entries)
+    .map_err(|error| unusable(configuration, &error))??;
+    let mut object = merged;
+    if writer.manager == "kubectl" && object["metadata"]["annotations"][LAST_APPLIED].is_string() {
+        object["metadata"]["annotations"][LAST_APPLIED] = json!(last_applied(configuration));
+    }
+    write(&mut object, entries);
+    Ok(object)
+}
+
+/// One apply, once what it needs is at hand.
+struct Application<'a> {
+    schema: &'a Schema,
+    old: &'a Value,
+    wanted: &'a Value,
+    writer: Writer<'a>,
+    force: bool,
+}
+
+impl Application<'_> {
+    /// The inner error is a conflict, the outer one a list whose elements cannot be told apart.
+    fn run(&self, entries: &mut Vec<Entry>) -> Result<Result<Value, ApiError>, String> {
+        let root = self.schema.root();
+        let mut own = Entry::new(self.writer, true, self.wanted);
+        own.paths = typed::paths(root, self.wanted)?;
+        own.paths
+            .retain(|path| is_ownable(path, self.schema, self.writer.subresource));
+        let last = entries
+            .iter()
+            .position(|entry| entry.is_of(&own))
+            .map(|index| entries.swap_remove(index));
+
+        let mut new = typed::merge(root, Some(self.old), Some(self.wanted))?;
+        if let Some(last) = &last {
+            let all = entries
+                .iter()
+                .fold(own.paths.clone(), |all, entry| all.union(&entry.paths));
+            new = self.pruned(&new, &last.paths, &all)?;
+        }
+
+        let difference = typed::difference(root, self.old, &new)?;
+        let set = difference.added.union(&difference.modified);
+        let allowed = if self.force {
+            None
+        } else {
+            Some(self.last_applied_fields()?)
+        };
+        let mut conflicts = Vec::new();
+        for entry in entries.iter_mut() {
+            let taken = entry.paths.intersection(&set);
+            let refused = allowed
+                .as_ref()
+                .map_or_else(Paths::default, |allowed| taken.difference(allowed));
+            if !refused.is_empty() {
+                conflicts.push((entry.shown(), refused));
+            }
+            entry.paths = entry
+                .paths
+                .difference(&taken)
+                .difference(&difference.removed);
+        }
+        if !conflicts.is_empty() {
+            conflicts.sort_by(|(a, _), (b, _)| a.cmp(b));
+            return Ok(Err(conflict(&conflicts)));
+        }
+        own.time = if new == *self.old {
+            last.and_then(|last| last.time)
+        } else {
+            Some(self.writer.time.to_owned())
+        };
+        entries.push(own);
+        Ok(Ok(new))
+    }
+
+    /// The merged object without what this manager applied last, does not now, and nobody else owns.
+    fn pruned(&self, merged: &Value, last: &Paths, owned: &Paths) -> Result<Value, String> {
+        let root = self.schema.root();
+        let with_parents = |paths: &Paths| typed::with_parents(root, paths);
+        let last = with_parents(last);
+        let all = with_parents(&typed::paths(root, merged)?);
+        let kept = with_parents(&typed::paths(root, &typed::without(root, merged, &last)?)?);
+        let kept = kept.union(&with_parents(owned));
+        let owned = typed::without(root, merged, &all.difference(&kept))?;
+        let kept = with_parents(&typed::paths(root, &owned)?);
+        typed::without(root, merged, &all.difference(&kept).intersection(&last))
+    }
+
+    /// What `kubectl apply --server-side` may take: the fields that a client-side apply wrote and
+    /// that are still as it wrote them.
+    fn last_applied_fields(&self) -> Result<Paths, String> {
+        let annotation = self
+            .old
+            .get("metadata")
+            .and_then(|metadata| metadata.get("annotations")?.get(LAST_APPLIED));
+        let applied = annotation
+            .and_then(Value::as_str)
+            .and_then(|text| serde_json::from_str::<Value>(text).ok());
+        let Some(applied) = applied.filter(|_| self.writer.manager == "kubectl") else {
+            return Ok(Paths::default());
+        };
+        let root = self.schema.root();
+        let difference = typed::difference(root, &applied, self.old)?;
+        Ok(typed::paths(root, &applied)?
+            .difference(&difference.modified)
+            .difference(&difference.added)
+            .difference(&difference.removed))
+    }
+}
+
+/// A configuration as `kubectl` keeps it.
+fn last_applied(configuration: &Value) -> String {
+    let mut configuration = configuration.clone();
+    if let Some(annotations) = configuration
+        .pointer_mut("/metadata/annotations")
+        .and_then(Value::as_object_mut)
+    {
+        annotations.remove(LAST_APPLIED);
+    }
+    format!("{configuration}\n")
+}
+
+fn unusable(configuration: &Value, why: &str) -> ApiError {
+    let metadata = configuration.get("metadata").unwrap_or(&Value::Null);
+    let (namespace, name) = (text(metadata, "namespace"), text(metadata, "name"));
+    let (version, kind) = (
+        text(configuration, "apiVersion"),
+        text(configuration, "kind"),
+    );
+    let core = if version.contains('/') { "" } else { "/" };
+    let message = format!(
+        "failed to create typed patch object ({namespace}/{name}; {core}{version}, Kind={kind}): {why}"
+    );
+    ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "", message)
+}
+
+fn conflict(conflicts: &[(String, Paths)]) -> ApiError {
+    let each = || {
+        conflicts
+            .iter()
+            .flat_map(|(manager, paths)| paths.iter().map(move |path| (manager, shown(path))))
+    };
+    let causes: Vec<Value> = each()
+        .map(|(manager, field)| {
+            json!({"reason": "FieldManagerConflict", "message": format!("conflict with {manager}"), "field": field})
+        })
+        .collect();
+    let message = match each().collect::<Vec<_>>().as_slice() {
+        [(manager, field)] => {
+            format!("Apply failed with 1 conflict: conflict with {manager}: {field}")
+        }
+        all => {
+            let mut lines = Vec::new();
+            for (manager, paths) in conflicts {
+                lines.push(format!("conflicts with {manager}:"));
+                lines.extend(paths.iter().map(|path| format!("- {}", shown(path))));
+            }
+            format!(
+                "Apply failed with {} conflicts: {}",
+                all.len(),
+                lines.join("\n")
+            )
+        }
+    };
+    ApiError::new(StatusCode::CONFLICT, "Conflict", message).with_details(json!({"causes": causes}))
+}

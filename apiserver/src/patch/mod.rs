@@ -1,0 +1,133 @@
+//! The four kinds of patch, each a function from object and patch to object.
+
+mod managed;
+mod paths;
+mod strategic;
+mod typed;
+
+#[cfg(test)]
+mod tests;
+
+use http::StatusCode;
+use json_patch::{AddOperation, PatchOperation};
+use serde_json::Value;
+
+use crate::body::{MAX_DEPTH, is_deeper};
+use crate::error::ApiError;
+use crate::schema::Schema;
+
+pub(crate) use self::managed::{Writer, manager_of, record};
+
+/// How many bytes of JSON the operations of one patch may copy, as a Kubernetes API has it.
+const MAX_COPIED: usize = 3 * 1024 * 1024;
+
+/// A patch as it was sent.
+#[derive(Clone, Debug)]
+pub(crate) enum Patch {
+    /// `application/merge-patch+json` (RFC 7386).
+    Merge(Value),
+    /// `application/json-patch+json` (RFC 6902).
+    Json(json_patch::Patch),
+    /// `application/strategic-merge-patch+json`; only for built-in kinds.
+    Strategic(Value),
+    /// `application/apply-patch+yaml`.
+    Apply {
+        /// The fields that the manager wants, and no others.
+        configuration: Value,
+        manager: String,
+        force: bool,
+    },
+}
+
+impl Patch {
+    /// The object after the patch. `current` is none only for an apply that creates. For
+    /// [`Self::Apply`], `metadata.managedFields` is kept as the Kubernetes API keeps it; after any
+    /// other, [`record`] does that once the object is as it will be stored. `time` is RFC 3339, in
+    /// seconds.
+    pub(crate) fn apply(
+        &self,
+        current: Option<&Value>,
+        schema: &Schema,
+        subresource: Option<&str>,
+        time: &str,
+    ) -> Result<Value, ApiError> {
+        let live = || current.cloned().unwrap_or_default();
+        match self {
+            Self::Merge(patch) if patch.is_object() => {
+                let mut object = live();
+                json_patch::merge(&mut object, patch);
+                Ok(object)
+            }
+            Self::Merge(_) => Err(ApiError::bad_request(
+                "error decoding patch: a merge patch must be a JSON object",
+            )),
+            Self::Json(patch) => change(live(), patch),
+            Self::Strategic(patch) => strategic::merge(schema.root(), live(), patch),
+            Self::Apply {
+                configuration,
+                manager,
+                force,
+            } => {
+                let writer = Writer {
+                    manager,
+                    subresource,
+                    time,
+                };
+                managed::apply(current, configuration, schema, writer, *force)
+            }
+        }
+    }
+}
+
+/// A JSON patch as a Kubernetes API carries it out: unlike RFC 6902, a `replace` may name a field
+/// that is absent, and a `test` for null holds of one.
+fn change(mut object: Value, patch: &json_patch::Patch) -> Result<Value, ApiError> {
+    let mut copied = 0;
+    for operation in &patch.0 {
+        let added = match operation {
+            PatchOperation::Add(add) => Some(&add.value),
+            PatchOperation::Replace(replace) => Some(&replace.value),
+            PatchOperation::Move(of) => object.pointer(of.from.as_str()),
+            PatchOperation::Copy(of) => object.pointer(of.from.as_str()),
+            PatchOperation::Remove(_) | PatchOperation::Test(_) => None,
+        };
+        if let Some(added) = added {
+            let levels = MAX_DEPTH.saturating_sub(operation.path().count());
+            if is_deeper(added, levels) {
+                return Err(unusable());
+            }
+            if let PatchOperation::Copy(_) = operation {
+                copied += added.to_string().len();
+            }
+        }
+        if copied > MAX_COPIED {
+            return Err(unusable());
+        }
+        let is_absent = || {
+            let (parent, name) = operation.path().split_back()?;
+            let fields = object.pointer(parent.as_str())?.as_object()?;
+            Some(!fields.contains_key(name.decoded().as_ref()))
+        };
+        let operation = match operation {
+            PatchOperation::Replace(replace) if is_absent() == Some(true) => {
+                let replace = replace.clone();
+                PatchOperation::Add(AddOperation {
+                    path: replace.path,
+                    value: replace.value,
+                })
+            }
+            PatchOperation::Test(test) if test.value.is_null() && is_absent() == Some(true) => {
+                continue;
+            }
+            other => other.clone(),
+        };
+        json_patch::patch(&mut object, &[operation]).map_err(|_| unusable())?;
+    }
+    Ok(object)
+}
+
+/// What a Kubernetes API says of any JSON patch that does not fit the object.
+fn unusable() -> ApiError {
+    let message = "the server rejected our request due to an error in our request";
+    ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message)
+}

@@ -1,0 +1,144 @@
+//! Sets of fields, as `metadata.managedFields` tells them (`FieldsV1`).
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value};
+
+/// A place in an object, from the root. Each step is written as in `FieldsV1`: `f:` and the name of
+/// a field, `k:` and the keys of a list's element as JSON, `v:` and the value of a set's element.
+pub(super) type Path = Vec<String>;
+
+/// Places in an object.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Paths(BTreeSet<Path>);
+
+impl Paths {
+    /// Reads `fieldsV1`; none if it is not of that form.
+    pub(super) fn read(fields: &Value) -> Option<Self> {
+        let mut paths = Self::default();
+        paths.read_below(fields, &Vec::new())?;
+        Some(paths)
+    }
+
+    fn read_below(&mut self, fields: &Value, at: &Path) -> Option<()> {
+        for (step, below) in fields.as_object()? {
+            if step == "." {
+                self.insert(at.clone());
+                continue;
+            }
+            let path = extended(at, normal(step)?);
+            if below.as_object()?.is_empty() {
+                self.insert(path);
+            } else {
+                self.read_below(below, &path)?;
+            }
+        }
+        Some(())
+    }
+
+    /// As `fieldsV1`.
+    pub(super) fn write(&self) -> Value {
+        let mut root = Map::new();
+        for path in &self.0 {
+            let has_longer = self.below(path).next().is_some();
+            let itself = has_longer.then(|| ".".to_owned());
+            nest(&mut root, path.iter().cloned().chain(itself));
+        }
+        Value::Object(root)
+    }
+
+    pub(super) fn insert(&mut self, path: Path) {
+        self.0.insert(path);
+    }
+
+    pub(super) fn contains(&self, path: &[String]) -> bool {
+        self.0.contains(path)
+    }
+
+    /// The longer paths that begin with this one.
+    pub(super) fn below<'a>(&'a self, path: &'a [String]) -> impl Iterator<Item = &'a Path> {
+        self.0
+            .range::<[String], _>((std::ops::Bound::Excluded(path), std::ops::Bound::Unbounded))
+            .take_while(move |other| other.starts_with(path))
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Path> {
+        self.0.iter()
+    }
+
+    pub(super) fn union(&self, other: &Self) -> Self {
+        Self(&self.0 | &other.0)
+    }
+
+    pub(super) fn difference(&self, other: &Self) -> Self {
+        Self(&self.0 - &other.0)
+    }
+
+    pub(super) fn intersection(&self, other: &Self) -> Self {
+        Self(&self.0 & &other.0)
+    }
+
+    pub(super) fn retain(&mut self, keep: impl FnMut(&Path) -> bool) {
+        self.0.retain(keep);
+    }
+}
+
+impl FromIterator<Path> for Paths {
+    fn from_iter<I: IntoIterator<Item = Path>>(paths: I) -> Self {
+        Self(paths.into_iter().collect())
+    }
+}
+
+/// Puts empty objects, one within the other, where the steps lead.
+fn nest(at: &mut Map<String, Value>, mut steps: impl Iterator<Item = String>) {
+    if let Some(step) = steps.next()
+        && let Value::Object(below) = at.entry(step).or_insert_with(|| Value::Object(Map::new()))
+    {
+        nest(below, steps);
+    }
+}
+
+pub(super) fn extended(path: &[String], step: String) -> Path {
+    path.iter().cloned().chain([step]).collect()
+}
+
+/// The step to a field.
+pub(super) fn field(name: &str) -> String {
+    format!("f:{name}")
+}
+
+/// A step in the one form in which it is compared; none if it is of no known form.
+fn normal(step: &str) -> Option<String> {
+    let (kind, rest) = step.split_once(':')?;
+    match kind {
+        "f" | "i" => Some(step.to_owned()),
+        "k" | "v" => {
+            let value: Value = serde_json::from_str(rest).ok()?;
+            Some(format!("{kind}:{value}"))
+        }
+        _ => None,
+    }
+}
+
+/// A path as messages name it: `.spec.ports[port=80,protocol="TCP"].name`.
+pub(super) fn shown(path: &[String]) -> String {
+    path.iter()
+        .map(|step| match step.split_once(':') {
+            Some(("f", name)) => format!(".{name}"),
+            Some(("v", value)) => format!("[={value}]"),
+            Some(("k", keys)) => {
+                let keys: Map<String, Value> = serde_json::from_str(keys).unwrap_or_default();
+                let keys: Vec<String> = keys
+                    .iter()
+                    .map(|(name, value)| format!("{name}={value}"))
+                    .collect();
+                format!("[{}]", keys.join(","))
+            }
+            _ => step.clone(),
+        })
+        .collect()
+}

@@ -1,0 +1,435 @@
+use proptest::prelude::*;
+
+use super::*;
+
+/// An API of one object, as far as managed fields go.
+struct Api {
+    schema: Schema,
+    object: Option<Value>,
+}
+
+impl Api {
+    fn widgets() -> Self {
+        Self {
+            schema: widget(),
+            object: None,
+        }
+    }
+
+    fn store(&mut self, mut object: Value, manager: &str, subresource: Option<&str>) {
+        self.schema.prune(&mut object);
+        self.schema.default(&mut object);
+        record(
+            self.object.as_ref(),
+            &mut object,
+            &self.schema,
+            Writer {
+                manager,
+                subresource,
+                time: TIME,
+            },
+        );
+        self.object = Some(object);
+    }
+
+    fn create(&mut self, manager: &str, spec: &Value) {
+        self.store(json!({"apiVersion": "test.io/v1", "kind": "Widget", "metadata": {"name": "a"}, "spec": spec}), manager, None);
+    }
+
+    fn merge(&mut self, manager: &str, patch: Value) {
+        let object = patched(
+            &Patch::Merge(patch),
+            self.object.as_ref().unwrap(),
+            &self.schema,
+        )
+        .unwrap();
+        self.store(object, manager, None);
+    }
+
+    fn try_apply(
+        &mut self,
+        manager: &str,
+        body: &Value,
+        force: bool,
+        subresource: Option<&str>,
+    ) -> Result<(), ApiError> {
+        let mut configuration =
+            json!({"apiVersion": "test.io/v1", "kind": "Widget", "metadata": {"name": "a"}});
+        json_patch::merge(&mut configuration, body);
+        let patch = Patch::Apply {
+            configuration,
+            manager: manager.to_owned(),
+            force,
+        };
+        let mut object = patch.apply(self.object.as_ref(), &self.schema, subresource, TIME)?;
+        self.schema.default(&mut object);
+        self.object = Some(object);
+        Ok(())
+    }
+
+    fn apply(&mut self, manager: &str, spec: &Value) {
+        self.try_apply(manager, &json!({"spec": spec}), false, None)
+            .unwrap();
+    }
+
+    fn spec(&self, field: &str) -> &Value {
+        self.object
+            .as_ref()
+            .unwrap()
+            .pointer(&format!("/spec/{field}"))
+            .unwrap_or(&Value::Null)
+    }
+
+    /// Manager, operation and subresource, with the fields of each entry.
+    fn managers(&self) -> Vec<(String, Value)> {
+        let entries = &self.object.as_ref().unwrap()["metadata"]["managedFields"];
+        let entries = entries.as_array().into_iter().flatten();
+        entries
+            .map(|entry| {
+                let text = |name: &str| entry[name].as_str().unwrap_or_default();
+                let name = format!(
+                    "{} {} {}",
+                    text("manager"),
+                    text("operation"),
+                    text("subresource")
+                );
+                (name.trim_end().to_owned(), entry["fieldsV1"].clone())
+            })
+            .collect()
+    }
+}
+
+fn named(name: &str, fields: Value) -> (String, Value) {
+    (name.to_owned(), fields)
+}
+
+#[test]
+fn a_create_owns_what_it_sent_and_what_was_defaulted() {
+    let mut api = Api::widgets();
+    api.create(
+        "c",
+        &json!({"ports": [{"port": 1, "name": "a"}], "tags": ["a"], "raw": {"a": {"b": [1]}}}),
+    );
+    let fields = json!({"f:spec": {
+        ".": {}, "f:size": {}, "f:maybeDefault": {}, "f:nested": {".": {}, "f:x": {}, "f:y": {}},
+        "f:ports": {".": {}, "k:{\"port\":1,\"protocol\":\"TCP\"}":
+            {".": {}, "f:port": {}, "f:protocol": {}, "f:name": {}}},
+        "f:tags": {".": {}, "v:\"a\"": {}}, "f:raw": {".": {}, "f:a": {".": {}, "f:b": {}}},
+    }});
+    assert_eq!(api.managers(), [named("c Update", fields)]);
+    let entry = &api.object.unwrap()["metadata"]["managedFields"][0];
+    assert_eq!(
+        (&entry["time"], &entry["apiVersion"], &entry["fieldsType"]),
+        (&json!(TIME), &json!("test.io/v1"), &json!("FieldsV1"))
+    );
+}
+
+#[test]
+fn a_create_of_a_built_in_kind_does_not_own_its_structs() {
+    let mut api = Api {
+        schema: Schema::builtin::<Service>().unwrap(),
+        object: None,
+    };
+    api.store(json!({"apiVersion": "v1", "kind": "Service", "metadata": {"labels": {"a": "b"}}, "spec": {"selector": {"x": "y"}}}), "c", None);
+    let fields =
+        json!({"f:metadata": {"f:labels": {".": {}, "f:a": {}}}, "f:spec": {"f:selector": {}}});
+    assert_eq!(api.managers(), [named("c Update", fields)]);
+}
+
+#[test]
+fn an_update_takes_what_it_changes_and_nothing_else() {
+    let mut api = Api::widgets();
+    api.create("c", &json!({"mode": "A", "text": "abc"}));
+    api.merge("u", json!({"spec": {"mode": "B"}}));
+    api.merge("nothing", json!({"spec": {"mode": "B"}}));
+    assert_eq!(api.managers().len(), 2);
+    assert_eq!(
+        api.managers()[1],
+        named("u Update", json!({"f:spec": {"f:mode": {}}}))
+    );
+    assert_eq!(api.managers()[0].1["f:spec"].get("f:mode"), None);
+    api.merge("u", json!({"spec": {"mode": null}}));
+    assert_eq!(
+        api.managers().len(),
+        1,
+        "a manager without fields is forgotten"
+    );
+}
+
+#[test]
+fn a_status_has_managers_of_its_own() {
+    let mut api = Api::widgets();
+    api.create("c", &json!({"mode": "A"}));
+    let mut object = api.object.clone().unwrap();
+    object["status"] = json!({"phase": "X"});
+    api.store(object, "c", Some("status"));
+    assert_eq!(
+        api.managers()[1],
+        named(
+            "c Update status",
+            json!({"f:status": {".": {}, "f:phase": {}}})
+        )
+    );
+    api.try_apply(
+        "s",
+        &json!({"spec": {"size": 9}, "status": {"conditions": [{"type": "A"}]}}),
+        false,
+        Some("status"),
+    )
+    .unwrap();
+    assert_eq!(
+        api.spec("size"),
+        3,
+        "an apply of the status leaves the spec alone"
+    );
+    let fields =
+        json!({"f:status": {"f:conditions": {"k:{\"type\":\"A\"}": {".": {}, "f:type": {}}}}});
+    assert_eq!(api.managers()[0], named("s Apply status", fields));
+}
+
+#[test]
+fn managers_are_forgotten_on_request_and_not_found_again_by_updates() {
+    let mut api = Api::widgets();
+    api.create("c", &json!({"mode": "A"}));
+    api.merge("u", json!({"metadata": {"managedFields": [{}]}}));
+    assert_eq!(api.managers(), []);
+    api.merge("u", json!({"spec": {"mode": "B"}}));
+    assert_eq!(api.managers(), []);
+    api.apply("a", &json!({"mode": "B"}));
+    let names: Vec<String> = api.managers().into_iter().map(|(name, _)| name).collect();
+    assert_eq!(names, ["a Apply", "before-first-apply Update"]);
+}
+
+#[test]
+fn an_empty_list_forgets_the_managers_of_built_in_kinds_only() {
+    for (schema, left) in [(Schema::builtin::<ConfigMap>().unwrap(), 0), (widget(), 1)] {
+        let mut api = Api {
+            schema,
+            object: None,
+        };
+        api.create("c", &json!({"mode": "A"}));
+        api.merge("l", json!({"metadata": {"labels": {"a": "b"}}}));
+        let before = api.managers().len();
+        api.merge("u", json!({"metadata": {"managedFields": []}}));
+        assert_eq!(api.managers().len(), before * left);
+    }
+}
+
+#[test]
+fn only_so_many_updaters_are_remembered() {
+    let mut api = Api::widgets();
+    api.create("m", &json!({}));
+    for index in 0..13 {
+        api.merge(
+            &format!("m{index}"),
+            json!({"spec": {"raw": {format!("k{index}"): 1}}}),
+        );
+    }
+    let names: Vec<String> = api.managers().into_iter().map(|(name, _)| name).collect();
+    assert_eq!(names.len(), 10);
+    assert!(
+        names.contains(&"ancient-changes Update".to_owned())
+            && names.contains(&"m12 Update".to_owned()),
+        "{names:?}"
+    );
+}
+
+#[test]
+fn an_apply_creates_and_again_changes_nothing() {
+    let mut api = Api::widgets();
+    let spec = json!({"size": 1, "ports": [{"port": 1, "name": "x"}], "tags": ["b", "a"], "labels": {"k": "v"}, "table": {"e": {}}});
+    api.apply("a", &spec.clone());
+    let fields = json!({"f:spec": {
+        "f:size": {}, "f:labels": {"f:k": {}}, "f:table": {"f:e": {}}, "f:tags": {"v:\"a\"": {}, "v:\"b\"": {}},
+        "f:ports": {"k:{\"port\":1,\"protocol\":\"TCP\"}": {".": {}, "f:port": {}, "f:name": {}}},
+    }});
+    assert_eq!(api.managers(), [named("a Apply", fields)]);
+    let before = api.object.clone();
+    api.apply("a", &spec);
+    assert_eq!(api.object, before);
+}
+
+#[test]
+fn what_another_owns_is_a_conflict_unless_forced() {
+    let mut api = Api::widgets();
+    api.create("c", &json!({"size": 1, "mode": "A"}));
+    let error = api
+        .try_apply("b", &json!({"spec": {"size": 2}}), false, None)
+        .unwrap_err();
+    let status = error.status();
+    assert_eq!(
+        (error.code(), &status["reason"]),
+        (StatusCode::CONFLICT, &json!("Conflict"))
+    );
+    assert_eq!(
+        status["message"],
+        "Apply failed with 1 conflict: conflict with \"c\" using test.io/v1: .spec.size"
+    );
+    let cause = json!({"reason": "FieldManagerConflict", "message": "conflict with \"c\" using test.io/v1", "field": ".spec.size"});
+    assert_eq!(status["details"]["causes"], json!([cause]));
+
+    let error = api
+        .try_apply("b", &json!({"spec": {"size": 2, "mode": "B"}}), false, None)
+        .unwrap_err();
+    let message = "Apply failed with 2 conflicts: conflicts with \"c\" using test.io/v1:\n- .spec.mode\n- .spec.size";
+    assert_eq!(error.status()["message"], message);
+
+    api.try_apply("b", &json!({"spec": {"size": 2}}), true, None)
+        .unwrap();
+    assert_eq!(api.spec("size"), 2);
+    assert_eq!(
+        api.managers()[0],
+        named("b Apply", json!({"f:spec": {"f:size": {}}}))
+    );
+    assert_eq!(api.managers()[1].1["f:spec"].get("f:size"), None);
+}
+
+#[test]
+fn the_same_value_is_shared() {
+    let mut api = Api::widgets();
+    api.apply("a", &json!({"size": 1, "mode": "A"}));
+    api.apply("b", &json!({"size": 1}));
+    api.apply("a", &json!({"mode": "A"}));
+    assert_eq!(api.spec("size"), 1, "b still wants it");
+    api.apply("b", &json!({}));
+    assert_eq!(
+        api.spec("size"),
+        3,
+        "nobody wants it, so the default is back"
+    );
+}
+
+#[test]
+fn what_is_applied_no_more_goes_if_nobody_else_owns_it() {
+    let mut api = Api::widgets();
+    api.apply("a", &json!({"ports": [{"port": 1}, {"port": 2, "extra": {"a": "1"}}], "labels": {"x": "1", "y": "2"}, "whole": {"a": "b"}}));
+    api.merge("u", json!({"spec": {"labels": {"z": "3"}}}));
+    api.apply("b", &json!({"ports": [{"port": 2, "extra": {"b": "2"}}]}));
+    api.apply("a", &json!({"labels": {"x": "1"}}));
+    assert_eq!(api.spec("labels"), &json!({"x": "1", "z": "3"}));
+    assert_eq!(
+        api.spec("ports"),
+        &json!([{"port": 2, "protocol": "TCP", "extra": {"b": "2"}}])
+    );
+    assert_eq!(api.spec("whole"), &Value::Null);
+}
+
+#[test]
+fn elements_are_in_the_order_of_the_apply_and_others_stay_where_they_were() {
+    let mut api = Api::widgets();
+    api.create("c", &json!({"tags": ["a", "b", "c"]}));
+    api.apply("m", &json!({"tags": ["c", "x", "a"]}));
+    assert_eq!(api.spec("tags"), &json!(["b", "c", "x", "a"]));
+    api.apply("m", &json!({"tags": ["x"]}));
+    assert_eq!(
+        api.spec("tags"),
+        &json!(["b", "c", "x", "a"]),
+        "the create owns them, too"
+    );
+    api.apply("n", &json!({"tags": ["z", "b", "y"]}));
+    assert_eq!(api.spec("tags"), &json!(["z", "b", "c", "x", "a", "y"]));
+}
+
+#[test]
+fn what_cannot_be_owned_is_refused_as_a_kube_apiserver_does() {
+    let mut api = Api::widgets();
+    api.apply("a", &json!({"size": 1}));
+    for (spec, why) in [
+        (json!({"foo": 1}), ".spec.foo: field not declared in schema"),
+        (
+            json!({"ports": [{"port": 1}, {"port": 1}]}),
+            ".spec.ports: duplicate entries for key [port=1,protocol=\"TCP\"]",
+        ),
+        (
+            json!({"tags": ["a", "a"]}),
+            ".spec.tags: duplicate entries for key [=\"a\"]",
+        ),
+    ] {
+        let error = api
+            .try_apply("a", &json!({"spec": spec}), false, None)
+            .unwrap_err();
+        assert_eq!(error.code(), StatusCode::INTERNAL_SERVER_ERROR);
+        let wanted =
+            format!("failed to create typed patch object (/a; test.io/v1, Kind=Widget): {why}");
+        assert_eq!(error.status()["message"], wanted);
+    }
+    let error = api
+        .try_apply(
+            "a",
+            &json!({"metadata": {"managedFields": []}}),
+            false,
+            None,
+        )
+        .unwrap_err();
+    assert_eq!(
+        (error.code(), error.to_string()),
+        (
+            StatusCode::BAD_REQUEST,
+            "metadata.managedFields must be nil".to_owned()
+        )
+    );
+}
+
+#[test]
+fn kubectl_takes_over_from_its_own_client_side_apply() {
+    let mut api = Api {
+        schema: Schema::builtin::<ConfigMap>().unwrap(),
+        object: None,
+    };
+    let annotation = "kubectl.kubernetes.io/last-applied-configuration";
+    let applied = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "1"}}).to_string();
+    api.store(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "annotations": {annotation: applied}}, "data": {"a": "1", "b": "2"}}), "kubectl-client-side-apply", None);
+    let body = |data: Value| json!({"apiVersion": "v1", "kind": "ConfigMap", "data": data});
+    let error = api
+        .try_apply("kubectl", &body(json!({"b": "3"})), false, None)
+        .unwrap_err();
+    assert_eq!(error.code(), StatusCode::CONFLICT);
+    api.try_apply("kubectl", &body(json!({"a": "3"})), false, None)
+        .unwrap();
+    let object = api.object.unwrap();
+    assert_eq!(object["data"], json!({"a": "3", "b": "2"}));
+    assert!(
+        object["metadata"]["annotations"][annotation]
+            .as_str()
+            .unwrap()
+            .contains("\"a\":\"3\"")
+    );
+}
+
+#[test]
+fn a_writer_without_a_name_is_named_by_its_user_agent() {
+    assert_eq!(manager_of(Some("m"), Some("agent/1.0")), "m");
+    assert_eq!(manager_of(None, Some("kubectl/v1.36 (linux)")), "kubectl");
+    assert_eq!(manager_of(Some(""), Some("a\u{7}b")), "ab");
+    assert_eq!(manager_of(None, None), "unknown");
+    assert_eq!(manager_of(None, Some(&"é".repeat(100))).len(), 128);
+}
+
+proptest! {
+    #[test]
+    fn applying_twice_changes_nothing_more(live in any_object(), spec in any_json(), force: bool) {
+        let mut api = Api::widgets();
+        api.store(live, "c", None);
+        let body = json!({"spec": spec});
+        if api.try_apply("a", &body.clone(), force, None).is_ok() {
+            let once = api.object.clone();
+            // An object that nobody manages counts as never applied to: what is there then gets
+            // an owner, `before-first-apply`.
+            let is_managed = |object: &Value| !object["metadata"]["managedFields"].is_null();
+            prop_assume!(once.as_ref().is_some_and(is_managed));
+            api.try_apply("a", &body, force, None).unwrap();
+            prop_assert_eq!(api.object, once);
+        }
+    }
+
+    #[test]
+    fn merging_the_difference_makes_the_other(left in any_object(), right in any_object()) {
+        let patch = Patch::Json(json_patch::diff(&left, &right));
+        prop_assert_eq!(patched(&patch, &left, &widget()).unwrap(), right);
+    }
+
+    #[test]
+    fn anything_can_be_recorded(live in any_object(), mut object in any_json()) {
+        record(Some(&live), &mut object, &widget(), Writer { manager: "m", subresource: None, time: TIME });
+    }
+}

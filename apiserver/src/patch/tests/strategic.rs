@@ -1,0 +1,165 @@
+use super::*;
+
+fn service() -> Value {
+    json!({"metadata": {"name": "a", "finalizers": ["a/b", "c/d"]}, "spec": {
+        "selector": {"x": "y"},
+        "ports": [{"port": 80, "name": "a", "protocol": "TCP"}, {"port": 81, "name": "b", "protocol": "TCP"}],
+    }})
+}
+
+fn schema() -> Schema {
+    Schema::builtin::<Service>().unwrap()
+}
+
+fn merged(patch: Value) -> Result<Value, ApiError> {
+    patched(&Patch::Strategic(patch), &service(), &schema())
+}
+
+fn ports(patch: &Value) -> Vec<String> {
+    let merged = merged(json!({"spec": patch})).unwrap();
+    let ports = merged["spec"]["ports"].as_array().unwrap().iter();
+    ports
+        .map(|port| {
+            format!(
+                "{}{}",
+                port["port"],
+                port["name"].as_str().unwrap_or_default()
+            )
+        })
+        .collect()
+}
+
+#[test]
+fn elements_are_merged_by_their_key() {
+    assert_eq!(
+        ports(&json!({"ports": [{"port": 82}, {"port": 80, "name": "new"}]})),
+        ["82", "80new", "81b"]
+    );
+    let merged = merged(json!({"spec": {"ports": [{"port": 80, "name": "new"}]}})).unwrap();
+    assert_eq!(
+        merged["spec"]["ports"][0],
+        json!({"port": 80, "name": "new", "protocol": "TCP"})
+    );
+}
+
+#[test]
+fn elements_can_be_deleted_and_the_whole_list_replaced() {
+    assert_eq!(
+        ports(&json!({"ports": [{"port": 80, "$patch": "delete"}]})),
+        ["81b"]
+    );
+    assert_eq!(
+        ports(&json!({"ports": [{"$patch": "replace"}, {"port": 9}]})),
+        ["9"]
+    );
+}
+
+#[test]
+fn an_order_is_followed_with_and_without_changes() {
+    let order = json!([{"port": 81}, {"port": 80}]);
+    assert_eq!(
+        ports(&json!({"$setElementOrder/ports": order})),
+        ["81b", "80a"]
+    );
+    let patch =
+        json!({"$setElementOrder/ports": [{"port": 81}, {"port": 82}], "ports": [{"port": 82}]});
+    assert_eq!(
+        ports(&patch),
+        ["80a", "81b", "82"],
+        "what the client does not know stays where it was"
+    );
+}
+
+#[test]
+fn lists_of_values_are_united_and_values_deleted() {
+    let finalizers = |patch: Value| {
+        merged(json!({"metadata": patch})).unwrap()["metadata"]["finalizers"].clone()
+    };
+    assert_eq!(
+        finalizers(json!({"finalizers": ["e/f", "a/b"]})),
+        json!(["e/f", "a/b", "c/d"])
+    );
+    assert_eq!(
+        finalizers(json!({"$deleteFromPrimitiveList/finalizers": ["a/b"]})),
+        json!(["c/d"])
+    );
+    assert_eq!(
+        finalizers(json!({"$setElementOrder/finalizers": ["c/d", "a/b"]})),
+        json!(["c/d", "a/b"])
+    );
+    assert_eq!(finalizers(json!({"finalizers": null})), Value::Null);
+}
+
+#[test]
+fn a_map_is_merged_replaced_or_emptied() {
+    let selector = |patch: Value| {
+        merged(json!({"spec": {"selector": patch}})).unwrap()["spec"]["selector"].clone()
+    };
+    assert_eq!(selector(json!({"q": "r"})), json!({"q": "r", "x": "y"}));
+    assert_eq!(
+        selector(json!({"$patch": "replace", "q": "r"})),
+        json!({"q": "r"})
+    );
+    assert_eq!(selector(json!({"$patch": "delete"})), json!({}));
+    assert_eq!(
+        selector(json!({"$retainKeys": ["q"], "q": "r"})),
+        json!({"q": "r"})
+    );
+}
+
+#[test]
+fn conditions_of_a_node_are_merged_by_type() {
+    let schema = Schema::builtin::<Node>().unwrap();
+    let node =
+        json!({"status": {"conditions": [{"type": "Ready", "status": "True", "reason": "R"}]}});
+    let patch = json!({"status": {
+        "$setElementOrder/conditions": [{"type": "Ready"}, {"type": "Disk"}],
+        "conditions": [{"type": "Ready", "status": "False"}, {"type": "Disk", "status": "True"}],
+    }});
+    let wanted = json!([{"type": "Ready", "status": "False", "reason": "R"}, {"type": "Disk", "status": "True"}]);
+    assert_eq!(
+        patched(&Patch::Strategic(patch), &node, &schema).unwrap()["status"]["conditions"],
+        wanted
+    );
+}
+
+#[test]
+fn what_cannot_be_carried_out_is_refused() {
+    for (patch, code) in [
+        (json!([]), StatusCode::BAD_REQUEST),
+        (
+            json!({"spec": {"$retainKeys": "x"}}),
+            StatusCode::BAD_REQUEST,
+        ),
+        (
+            json!({"spec": {"$retainKeys": ["type"], "selector": {}}}),
+            StatusCode::BAD_REQUEST,
+        ),
+        (
+            json!({"spec": {"$setElementOrder/ports": 1}}),
+            StatusCode::BAD_REQUEST,
+        ),
+        (
+            json!({"metadata": {"$deleteFromPrimitiveList/finalizers": 1}}),
+            StatusCode::BAD_REQUEST,
+        ),
+        (
+            json!({"spec": {"$patch": "zzz"}}),
+            StatusCode::INTERNAL_SERVER_ERROR,
+        ),
+        (
+            json!({"spec": {"ports": [{"name": "no key"}]}}),
+            StatusCode::INTERNAL_SERVER_ERROR,
+        ),
+    ] {
+        assert_eq!(merged(patch.clone()).unwrap_err().code(), code, "{patch}");
+    }
+}
+
+proptest::proptest! {
+    #[test]
+    fn any_patch_gets_an_answer(object in any_object(), patch in any_json()) {
+        let schema = Schema::builtin::<Service>().unwrap();
+        _ = patched(&Patch::Strategic(patch), &object, &schema);
+    }
+}

@@ -1,0 +1,134 @@
+//! Merging what is wanted into what is there, and taking fields away.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value};
+
+use super::{both, child, element, elements, fields, item, items};
+use crate::patch::paths::{Path, Paths, extended, field, shown};
+use crate::schema::Node;
+
+/// `live` with everything that `wanted` says. Nothing is removed; the order of a list is that of
+/// `wanted` where both have an element, else that of `live`.
+pub(in crate::patch) fn merge(
+    node: &Node,
+    live: Option<&Value>,
+    wanted: Option<&Value>,
+) -> Result<Value, String> {
+    if let Some((left, right)) = both((live, fields(node, live)), (wanted, fields(node, wanted))) {
+        let names: BTreeSet<&String> = [left, right]
+            .into_iter()
+            .flatten()
+            .flat_map(Map::keys)
+            .collect();
+        let mut merged = Map::new();
+        for name in names {
+            let [left, right] = [left, right].map(|side| side.and_then(|fields| fields.get(name)));
+            merged.insert(name.clone(), merge(child(node, name), left, right)?);
+        }
+        return Ok(Value::Object(merged));
+    }
+    if let Some((left, right)) = both((live, items(node, live)), (wanted, items(node, wanted))) {
+        return merge_lists(node, &elements(node, left)?, &elements(node, right)?)
+            .map(Value::Array);
+    }
+    Ok(wanted.or(live).cloned().unwrap_or_default())
+}
+
+fn merge_lists(
+    node: &Node,
+    live: &[(String, &Value)],
+    wanted: &[(String, &Value)],
+) -> Result<Vec<Value>, String> {
+    let is_wanted = |step: &str| wanted.iter().any(|(other, _)| other == step);
+    let is_live = |step: &str| live.iter().any(|(other, _)| other == step);
+    // An element that is there twice is not merged with, it is replaced.
+    let live_value = |step: &str| {
+        let mut same = live.iter().filter(|(other, _)| other == step);
+        same.next()
+            .filter(|_| same.next().is_none())
+            .map(|(_, value)| *value)
+    };
+    let mut done = BTreeSet::new();
+    let mut merged = Vec::new();
+    let (mut left, mut right) = (live.iter().peekable(), wanted.iter().peekable());
+    loop {
+        if let Some((step, value)) = left.peek() {
+            if !is_wanted(step) {
+                merged.push((*value).clone());
+                left.next();
+                continue;
+            }
+            let next_shared = right
+                .clone()
+                .find(|(other, _)| is_live(other) && !done.contains(other));
+            if done.contains(step) || next_shared.is_some_and(|(other, _)| other != step) {
+                left.next();
+                continue;
+            }
+        }
+        let Some((step, value)) = right.next() else {
+            break;
+        };
+        if !done.insert(step) {
+            return Err(format!(
+                "duplicate entries for key {}",
+                shown(std::slice::from_ref(step))
+            ));
+        }
+        merged.push(merge(item(node), live_value(step), Some(value))?);
+        if left.peek().is_some_and(|(other, _)| other == step) {
+            left.next();
+        }
+    }
+    Ok(merged)
+}
+
+/// The object without these fields and elements. What has nothing left becomes null.
+pub(in crate::patch) fn without(
+    node: &Node,
+    object: &Value,
+    paths: &Paths,
+) -> Result<Value, String> {
+    remove(node, object, &Vec::new(), paths)
+}
+
+fn remove(node: &Node, value: &Value, at: &Path, paths: &Paths) -> Result<Value, String> {
+    let keep = |node: &Node, value: &Value, path: &Path| {
+        if paths.contains(path) {
+            return Ok(None);
+        }
+        if paths.below(path).next().is_none() {
+            return Ok(Some(value.clone()));
+        }
+        remove(node, value, path, paths).map(Some)
+    };
+    if let Some(fields) = fields(node, Some(value)) {
+        let mut kept = Map::new();
+        for (name, value) in fields {
+            if let Some(value) = keep(child(node, name), value, &extended(at, field(name)))? {
+                kept.insert(name.clone(), value);
+            }
+        }
+        let is_hollow = kept.is_empty() && !fields.is_empty();
+        return Ok(if is_hollow {
+            Value::Null
+        } else {
+            Value::Object(kept)
+        });
+    }
+    if let Some(list) = items(node, Some(value)) {
+        let mut kept = Vec::new();
+        for value in list {
+            let path = extended(at, element(node, value)?);
+            kept.extend(keep(item(node), value, &path)?);
+        }
+        let is_hollow = kept.is_empty() && !list.is_empty();
+        return Ok(if is_hollow {
+            Value::Null
+        } else {
+            Value::Array(kept)
+        });
+    }
+    Ok(value.clone())
+}

@@ -1,0 +1,196 @@
+//! Objects seen through their schema: which fields they have, how two differ, how they merge.
+//!
+//! The rules are those of `sigs.k8s.io/structured-merge-diff`. An object or list that is written as
+//! a whole is a leaf; so is one that is empty on both sides.
+
+mod compare;
+mod merge;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
+
+use serde_json::{Map, Value};
+
+use super::paths::{Path, Paths, extended, field, shown};
+use crate::schema::{List, Node};
+
+pub(super) use self::compare::difference;
+pub(super) use self::merge::{merge, without};
+
+/// What is known of a field: of one that no schema names, that objects merge and lists do not.
+fn child<'a>(node: &'a Node, name: &str) -> &'a Node {
+    static UNKNOWN: LazyLock<Node> = LazyLock::new(Node::anything);
+    node.field(name).unwrap_or(&UNKNOWN)
+}
+
+fn item(node: &Node) -> &Node {
+    static UNKNOWN: LazyLock<Node> = LazyLock::new(Node::anything);
+    node.items.as_deref().unwrap_or(&UNKNOWN)
+}
+
+fn fields<'a>(node: &Node, value: Option<&'a Value>) -> Option<&'a Map<String, Value>> {
+    value.and_then(Value::as_object).filter(|_| !node.atomic)
+}
+
+fn items<'a>(node: &Node, value: Option<&'a Value>) -> Option<&'a Vec<Value>> {
+    value
+        .and_then(Value::as_array)
+        .filter(|_| node.list != List::Atomic)
+}
+
+/// Both sides as one kind of container; none if a side is another kind of value, or both are empty.
+fn both<'a, C: IsEmpty>(
+    left: (Option<&'a Value>, Option<&'a C>),
+    right: (Option<&'a Value>, Option<&'a C>),
+) -> Option<(Option<&'a C>, Option<&'a C>)> {
+    let is_other = |(value, container): (Option<&Value>, Option<&C>)| {
+        container.is_none() && value.is_some_and(|value| !value.is_null())
+    };
+    let is_empty = |container: Option<&C>| container.is_none_or(C::is_empty);
+    if is_other(left) || is_other(right) || is_empty(left.1) && is_empty(right.1) {
+        return None;
+    }
+    Some((left.1, right.1))
+}
+
+trait IsEmpty {
+    fn is_empty(&self) -> bool;
+}
+
+impl IsEmpty for Map<String, Value> {
+    fn is_empty(&self) -> bool {
+        Self::is_empty(self)
+    }
+}
+
+impl IsEmpty for Vec<Value> {
+    fn is_empty(&self) -> bool {
+        <[Value]>::is_empty(self)
+    }
+}
+
+/// The step to an element of a set or map; the error says what the element lacks.
+fn element(node: &Node, value: &Value) -> Result<String, String> {
+    let List::Map(keys) = &node.list else {
+        return Ok(format!("v:{value}"));
+    };
+    let Some(fields) = value.as_object() else {
+        return Err("associative list with keys may not have non-map elements".to_owned());
+    };
+    let mut identity = BTreeMap::new();
+    for key in keys {
+        let default = || item(node).properties.get(key)?.default.as_ref();
+        identity.extend(fields.get(key).or_else(default).map(|value| (key, value)));
+    }
+    if identity.is_empty() {
+        return Err(format!(
+            "associative list with keys has an element that omits all key fields {keys:?} (and doesn't have default values for any key fields)"
+        ));
+    }
+    serde_json::to_string(&identity)
+        .map(|keys| format!("k:{keys}"))
+        .map_err(|error| error.to_string())
+}
+
+/// The elements of a list by their steps, in order. More than one can have the same step.
+fn elements<'a>(
+    node: &Node,
+    list: Option<&'a Vec<Value>>,
+) -> Result<Vec<(String, &'a Value)>, String> {
+    let list = list.into_iter().flatten();
+    list.map(|value| Ok((element(node, value)?, value)))
+        .collect()
+}
+
+/// Every leaf and every element that an object has.
+pub(super) fn paths(node: &Node, object: &Value) -> Result<Paths, String> {
+    let mut paths = Paths::default();
+    collect(node, object, &Vec::new(), &mut paths)?;
+    Ok(paths)
+}
+
+fn collect(node: &Node, value: &Value, at: &Path, paths: &mut Paths) -> Result<(), String> {
+    if let Some(fields) = fields(node, Some(value)) {
+        for (name, value) in fields {
+            let path = extended(at, field(name));
+            collect(child(node, name), value, &path, paths)?;
+            let is_hollow = value.is_null() || value.as_object().is_some_and(Map::is_empty);
+            if is_hollow || !is_declared(node, name) {
+                paths.insert(path);
+            }
+        }
+    } else if let Some(list) = items(node, Some(value)) {
+        let elements = elements(node, Some(list))?;
+        for (step, value) in &elements {
+            let path = extended(at, step.clone());
+            let is_alone = elements.iter().filter(|(other, _)| other == step).count() == 1;
+            if is_alone {
+                collect(item(node), value, &path, paths)?;
+            }
+            paths.insert(path);
+        }
+    } else if !value.is_null() {
+        paths.insert(at.clone());
+    }
+    Ok(())
+}
+
+fn is_declared(node: &Node, name: &str) -> bool {
+    node.properties.contains_key(name) || node.embedded && name == "metadata"
+}
+
+/// The set with the declared fields on the way to its members.
+pub(super) fn with_parents(node: &Node, paths: &Paths) -> Paths {
+    let mut all = paths.clone();
+    for path in paths.iter() {
+        let mut node = node;
+        for (depth, step) in path.iter().enumerate() {
+            let Some(name) = step.strip_prefix("f:") else {
+                node = item(node);
+                continue;
+            };
+            if is_declared(node, name) {
+                all.insert(path.iter().take(depth + 1).cloned().collect());
+            }
+            node = child(node, name);
+        }
+    }
+    all
+}
+
+/// What of an applied configuration cannot be owned: `.spec.foo: field not declared in schema`, and
+/// elements of a list that cannot be told apart.
+pub(super) fn undeclared(node: &Node, value: &Value, at: &Path) -> Vec<String> {
+    let mut all = Vec::new();
+    if let Some(fields) = fields(node, Some(value)) {
+        for (name, value) in fields {
+            let path = extended(at, field(name));
+            let is_type = node.embedded && (name == "apiVersion" || name == "kind");
+            if node.field(name).is_none() && !node.preserves_unknown && !is_type {
+                all.push(format!("{}: field not declared in schema", shown(&path)));
+            } else {
+                all.extend(undeclared(child(node, name), value, &path));
+            }
+        }
+    } else if let Some(list) = items(node, Some(value)) {
+        let mut steps = BTreeSet::new();
+        for value in list {
+            match element(node, value) {
+                Ok(step) => {
+                    let path = extended(at, step.clone());
+                    if steps.insert(step.clone()) {
+                        all.extend(undeclared(item(node), value, &path));
+                    } else {
+                        all.push(format!(
+                            "{}: duplicate entries for key {}",
+                            shown(at),
+                            shown(&[step])
+                        ));
+                    }
+                }
+                Err(error) => all.push(format!("{}: {error}", shown(at))),
+            }
+        }
+    }
+    all
+}

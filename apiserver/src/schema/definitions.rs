@@ -1,0 +1,148 @@
+//! The schemas of built-in kinds, from their Rust types and what is known besides.
+
+use schemars::{JsonSchema, SchemaGenerator};
+use serde_json::{Map, Value, json};
+
+use super::facts::{ANYTHING, FACTS, Fact};
+
+/// The structural schema of a type of `k8s-openapi`: no references, lists and defaults as Kubernetes has them.
+pub(super) fn structural<T: JsonSchema>() -> Value {
+    let mut generator = SchemaGenerator::default();
+    let root = T::json_schema(&mut generator).to_value();
+    let definitions = generator.take_definitions(false);
+    Expansion {
+        definitions: &definitions,
+        open: vec![T::schema_name().into_owned()],
+    }
+    .definition(root)
+}
+
+/// Putting definitions where they are referred to.
+struct Expansion<'a> {
+    definitions: &'a Map<String, Value>,
+    /// The definitions that are being expanded, the innermost last.
+    open: Vec<String>,
+}
+
+impl Expansion<'_> {
+    /// A definition, which is the innermost open one.
+    fn definition(&mut self, schema: Value) -> Value {
+        let mut schema = self.expand(schema);
+        if let (Some(name), Value::Object(schema)) = (self.open.last(), &mut schema) {
+            for (_, field, fact) in FACTS
+                .iter()
+                .filter(|(definition, _, _)| is(name, definition))
+            {
+                state(schema, field, fact);
+            }
+        }
+        schema
+    }
+
+    fn expand(&mut self, schema: Value) -> Value {
+        let Value::Object(mut schema) = schema else {
+            return schema;
+        };
+        if let Some(Value::String(reference)) = schema.remove("$ref") {
+            let Value::Object(mut target) = self.target(&reference) else {
+                return anything();
+            };
+            target.extend(schema);
+            return Value::Object(target);
+        }
+        if let Some(Value::Object(properties)) = schema.get_mut("properties") {
+            for property in properties.values_mut() {
+                *property = self.expand(property.take());
+            }
+        }
+        for name in ["items", "additionalProperties"] {
+            if let Some(inner) = schema.get_mut(name) {
+                *inner = self.expand(inner.take());
+            }
+        }
+        let is_open = schema.get("type").is_none_or(|kind| kind == "object")
+            && ![
+                "properties",
+                "additionalProperties",
+                "x-kubernetes-int-or-string",
+            ]
+            .iter()
+            .any(|name| schema.contains_key(*name));
+        if is_open {
+            schema.insert(
+                "x-kubernetes-preserve-unknown-fields".to_owned(),
+                true.into(),
+            );
+        }
+        Value::Object(schema)
+    }
+
+    fn target(&mut self, reference: &str) -> Value {
+        let name = reference.rsplit('/').next().unwrap_or(reference);
+        let is_open = self.open.iter().any(|open| open == name);
+        let Some(schema) = self.definitions.get(name).filter(|_| !is_open) else {
+            return anything();
+        };
+        if ANYTHING.iter().any(|definition| is(name, definition)) {
+            return anything();
+        }
+        self.open.push(name.to_owned());
+        let schema = self.definition(schema.clone());
+        self.open.pop();
+        schema
+    }
+}
+
+/// Whether a full name such as `io.k8s.api.core.v1.Service` is this definition.
+fn is(name: &str, definition: &str) -> bool {
+    name.strip_suffix(definition)
+        .is_some_and(|rest| rest.ends_with('.'))
+}
+
+fn anything() -> Value {
+    json!({"x-kubernetes-preserve-unknown-fields": true})
+}
+
+fn state(definition: &mut Map<String, Value>, field: &str, fact: &Fact) {
+    let schema = if field.is_empty() {
+        Some(definition)
+    } else {
+        definition
+            .get_mut("properties")
+            .and_then(|properties| properties.get_mut(field))
+            .and_then(Value::as_object_mut)
+    };
+    let Some(schema) = schema else { return };
+    let mut set = |name: &str, value: Value| schema.insert(name.to_owned(), value);
+    match fact {
+        Fact::Present => {
+            set("default", json!({}));
+        }
+        Fact::Hollow => {
+            set("default", json!({}));
+            set("required", json!([]));
+        }
+        Fact::Form(pattern) => {
+            set("pattern", json!(pattern));
+        }
+        Fact::Default(value) => {
+            set("default", json!(value));
+        }
+        Fact::Atomic => {
+            set("x-kubernetes-map-type", json!("atomic"));
+        }
+        Fact::Set => {
+            set("x-kubernetes-list-type", json!("set"));
+        }
+        Fact::MergedSet => {
+            set("x-kubernetes-list-type", json!("set"));
+            set("x-kubernetes-patch-strategy", json!("merge"));
+        }
+        Fact::Map(keys) => {
+            set("x-kubernetes-list-type", json!("map"));
+            set("x-kubernetes-list-map-keys", json!(keys));
+            set("x-kubernetes-patch-strategy", json!("merge"));
+            set("x-kubernetes-patch-merge-key", json!(keys.first()));
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! From the schemas of Kubernetes to those that the `jsonschema` crate knows (draft 7).
+
+use serde_json::{Map, Value, json};
+
+use super::node::flag;
+
+/// Keywords that mean the same in both.
+const SHARED: &[&str] = &[
+    "maximum",
+    "minimum",
+    "maxLength",
+    "minLength",
+    "pattern",
+    "maxItems",
+    "minItems",
+    "uniqueItems",
+    "multipleOf",
+    "maxProperties",
+    "minProperties",
+    "required",
+    "enum",
+];
+
+/// Formats of strings that are checked; Kubernetes ignores those that it does not know.
+const FORMATS: &[&str] = &[
+    "byte",
+    "cidr",
+    "date",
+    "date-time",
+    "duration",
+    "email",
+    "hostname",
+    "ipv4",
+    "ipv6",
+    "mac",
+    "uri",
+    "uuid",
+];
+
+/// How a schema is checked.
+#[derive(Clone, Copy)]
+pub(super) struct Translation<'a> {
+    /// The translated schema of `metadata`.
+    pub(super) metadata: &'a Value,
+    /// Whether `int32` bounds a number: it does where objects are read into Go types.
+    pub(super) bounded: bool,
+}
+
+impl Translation<'_> {
+    /// The schema of a whole object.
+    pub(super) fn object(&self, document: &Value) -> Value {
+        let mut schema = self.schema(document);
+        self.embed(&mut schema);
+        schema
+    }
+
+    /// The schema of a part of an object.
+    pub(super) fn schema(&self, document: &Value) -> Value {
+        let Some(source) = document.as_object() else {
+            return document.clone();
+        };
+        let mut schema: Map<String, Value> = SHARED
+            .iter()
+            .filter_map(|name| Some(((*name).to_owned(), source.get(*name)?.clone())))
+            .collect();
+        schema.extend(type_of(source));
+        for (limit, exclusive) in [
+            ("minimum", "exclusiveMinimum"),
+            ("maximum", "exclusiveMaximum"),
+        ] {
+            if flag(source, exclusive)
+                && let Some(value) = schema.remove(limit)
+            {
+                schema.insert(exclusive.to_owned(), value);
+            }
+        }
+        for name in ["items", "additionalProperties", "not"] {
+            if let Some(inner) = source.get(name).filter(|inner| !inner.is_null()) {
+                schema.insert(name.to_owned(), self.schema(inner));
+            }
+        }
+        for name in ["allOf", "anyOf", "oneOf"] {
+            if let Some(Value::Array(inner)) = source.get(name)
+                && !inner.is_empty()
+            {
+                schema.insert(
+                    name.to_owned(),
+                    inner.iter().map(|inner| self.schema(inner)).collect(),
+                );
+            }
+        }
+        if let Some(Value::Object(properties)) = source.get("properties") {
+            let properties = properties
+                .iter()
+                .map(|(name, inner)| (name.clone(), self.schema(inner)));
+            schema.insert("properties".to_owned(), Value::Object(properties.collect()));
+        }
+        let format = source.get("format").and_then(Value::as_str);
+        if let Some(format) = format.filter(|format| FORMATS.contains(format)) {
+            schema.insert("format".to_owned(), json!(format));
+        } else if self.bounded && format == Some("int32") {
+            schema.entry("minimum").or_insert_with(|| json!(i32::MIN));
+            schema.entry("maximum").or_insert_with(|| json!(i32::MAX));
+        }
+        let mut schema = Value::Object(schema);
+        if flag(source, "x-kubernetes-embedded-resource") {
+            self.embed(&mut schema);
+            let named = json!({"apiVersion": {"minLength": 1}, "kind": {"minLength": 1}});
+            schema["allOf"] = json!([{"required": ["apiVersion", "kind"], "properties": named}]);
+        }
+        schema
+    }
+
+    /// Adds what every object has, to what a schema says of it already.
+    fn embed(&self, schema: &mut Value) {
+        let own = schema["properties"]["metadata"].take();
+        let metadata = if own.is_null() {
+            self.metadata.clone()
+        } else {
+            json!({"allOf": [self.metadata, own]})
+        };
+        schema["properties"]["metadata"] = metadata;
+        for name in ["apiVersion", "kind"] {
+            schema["properties"][name] = json!({"type": "string"});
+        }
+    }
+}
+
+fn type_of(source: &Map<String, Value>) -> Option<(String, Value)> {
+    let mut types = match source.get("type").and_then(Value::as_str) {
+        _ if flag(source, "x-kubernetes-int-or-string") => vec!["integer", "string"],
+        None | Some("") => return None,
+        Some(name) => vec![name],
+    };
+    if flag(source, "nullable") {
+        types.push("null");
+    }
+    Some(("type".to_owned(), json!(types)))
+}

@@ -1,0 +1,263 @@
+//! Validation: by the `jsonschema` crate, told in the words of a Kubernetes API.
+
+use std::fmt::Write as _;
+
+use jsonschema::error::{TypeKind, ValidationErrorKind};
+use jsonschema::paths::LocationSegment;
+use jsonschema::{Draft, PatternOptions, ValidationError, Validator};
+use serde_json::Value;
+
+use super::formats;
+use crate::error::Cause;
+
+/// Compiles a schema in the form of [`super::translate`].
+pub(super) fn compile(schema: &Value) -> Result<Validator, String> {
+    jsonschema::options()
+        .with_draft(Draft::Draft7)
+        .with_pattern_options(PatternOptions::regex())
+        .should_validate_formats(true)
+        .with_format("cidr", formats::is_cidr)
+        .with_format("mac", formats::is_mac)
+        .with_format("duration", formats::is_duration)
+        .with_format("byte", formats::is_base64)
+        .with_format("uuid", formats::is_uuid)
+        .build(schema)
+        .map_err(|error| format!("openAPIV3Schema{}: {error}", field(&error, ".")))
+}
+
+/// What is wrong with an object by its schema.
+pub(super) fn causes(validator: &Validator, object: &Value) -> Vec<Cause> {
+    validator
+        .iter_errors(object)
+        .flat_map(|error| explain(&error))
+        .collect()
+}
+
+/// What is of another type or form than its schema says. Built-in kinds bound numbers only by
+/// their size in Go, and text only where Go reads a time.
+pub(super) fn mistyped(validator: &Validator, object: &Value) -> Vec<Cause> {
+    let is_of_type = |error: &ValidationError<'_>| {
+        matches!(
+            error.kind(),
+            ValidationErrorKind::Type { .. }
+                | ValidationErrorKind::Format { .. }
+                | ValidationErrorKind::Pattern { .. }
+                | ValidationErrorKind::Minimum { .. }
+                | ValidationErrorKind::Maximum { .. }
+        )
+    };
+    validator
+        .iter_errors(object)
+        .filter(is_of_type)
+        .flat_map(|error| explain(&error))
+        .collect()
+}
+
+fn explain(error: &ValidationError<'_>) -> Vec<Cause> {
+    let field = field(error, "");
+    // What combines schemas is about no field, and says in words which.
+    let combined = |text: &str, more: Vec<Cause>| {
+        let message = format!("Invalid value: \"\": \"{field}\" {text}");
+        let reason = "FieldValueInvalid";
+        let mut causes = vec![Cause {
+            reason,
+            message,
+            field: "<nil>".to_owned(),
+        }];
+        causes.extend(more);
+        causes
+    };
+    let nearest = |context: &[Vec<ValidationError<'static>>]| {
+        let nearest = context.iter().min_by_key(|errors| errors.len());
+        nearest.into_iter().flatten().flat_map(explain).collect()
+    };
+    match error.kind() {
+        ValidationErrorKind::Required { property } => {
+            let name = property.as_str().unwrap_or_default();
+            let field = if field.is_empty() {
+                name.to_owned()
+            } else {
+                format!("{field}.{name}")
+            };
+            vec![Cause {
+                reason: "FieldValueRequired",
+                message: "Required value".to_owned(),
+                field,
+            }]
+        }
+        ValidationErrorKind::AnyOf { context } => combined(
+            "must validate at least one schema (anyOf)",
+            nearest(context),
+        ),
+        ValidationErrorKind::OneOfNotValid { context } => {
+            let text = "must validate one and only one schema (oneOf). Found none valid";
+            combined(text, nearest(context))
+        }
+        ValidationErrorKind::OneOfMultipleValid { context } => {
+            let count = context.iter().filter(|errors| errors.is_empty()).count();
+            let text = "must validate one and only one schema (oneOf). Found";
+            combined(&format!("{text} {count} valid alternatives"), Vec::new())
+        }
+        ValidationErrorKind::Not { .. } => {
+            combined("must not validate the schema (not)", Vec::new())
+        }
+        kind => {
+            let (reason, message) = worded(kind, error.instance(), &field);
+            vec![Cause {
+                reason,
+                message,
+                field,
+            }]
+        }
+    }
+}
+
+/// The reason and the message of an error about one value.
+fn worded(kind: &ValidationErrorKind, value: &Value, field: &str) -> (&'static str, String) {
+    let shown = shown(value);
+    match kind {
+        ValidationErrorKind::Enum { options } => {
+            let options: Vec<String> = options
+                .as_array()
+                .into_iter()
+                .flatten()
+                .map(quoted)
+                .collect();
+            let options = options.join(", ");
+            let message = format!("Unsupported value: {shown}: supported values: {options}");
+            ("FieldValueNotSupported", message)
+        }
+        ValidationErrorKind::Type { kind } => {
+            let found = type_name(value);
+            let text = format!(
+                "{field} in body must be of type {}: \"{found}\"",
+                expected(kind)
+            );
+            (
+                "FieldValueTypeInvalid",
+                format!("Invalid value: \"{found}\": {text}"),
+            )
+        }
+        ValidationErrorKind::Format { format } => {
+            let text = format!("{field} in body must be of type {format}: {shown}");
+            (
+                "FieldValueTypeInvalid",
+                format!("Invalid value: {shown}: {text}"),
+            )
+        }
+        ValidationErrorKind::MaxLength { limit } => (
+            "FieldValueTooLong",
+            format!("Too long: may not be more than {limit} bytes"),
+        ),
+        ValidationErrorKind::MaxItems { limit } | ValidationErrorKind::MaxProperties { limit } => {
+            let text = format!("Too many: {}: must have at most {limit} items", size(value));
+            ("FieldValueTooMany", text)
+        }
+        ValidationErrorKind::MinItems { .. } | ValidationErrorKind::MinProperties { .. } => {
+            let text = format!(
+                "Invalid value: {}: {field} in body {}",
+                size(value),
+                limit(kind)
+            );
+            ("FieldValueInvalid", text)
+        }
+        kind => (
+            "FieldValueInvalid",
+            format!("Invalid value: {shown}: {field} in body {}", limit(kind)),
+        ),
+    }
+}
+
+/// What a value should be.
+fn limit(kind: &ValidationErrorKind) -> String {
+    match kind {
+        ValidationErrorKind::MinItems { limit } => format!("should have at least {limit} items"),
+        ValidationErrorKind::MinProperties { limit } => {
+            format!("should have at least {limit} properties")
+        }
+        ValidationErrorKind::MinLength { limit } => {
+            format!("should be at least {limit} chars long")
+        }
+        ValidationErrorKind::Pattern { pattern } => format!("should match '{pattern}'"),
+        ValidationErrorKind::Minimum { limit } => {
+            format!("should be greater than or equal to {limit}")
+        }
+        ValidationErrorKind::Maximum { limit } => {
+            format!("should be less than or equal to {limit}")
+        }
+        ValidationErrorKind::ExclusiveMinimum { limit } => {
+            format!("should be greater than {limit}")
+        }
+        ValidationErrorKind::ExclusiveMaximum { limit } => format!("should be less than {limit}"),
+        ValidationErrorKind::MultipleOf { multiple_of } => {
+            format!("should be a multiple of {multiple_of}")
+        }
+        ValidationErrorKind::UniqueItems => "shouldn't contain duplicates".to_owned(),
+        other => format!("does not satisfy `{}`", other.keyword()),
+    }
+}
+
+fn expected(kind: &TypeKind) -> String {
+    match kind {
+        TypeKind::Single(kind) => kind.to_string(),
+        TypeKind::Multiple(kinds) => {
+            let names = kinds.iter().map(|kind| kind.to_string());
+            names
+                .filter(|name| name != "null")
+                .collect::<Vec<_>>()
+                .join(",")
+        }
+    }
+}
+
+fn size(value: &Value) -> usize {
+    value
+        .as_array()
+        .map(Vec::len)
+        .or_else(|| value.as_object().map(serde_json::Map::len))
+        .unwrap_or_default()
+}
+
+fn type_name(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(number) if number.is_f64() => "number",
+        Value::Number(_) => "integer",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+/// A value in a message. Text is quoted as Go does, which for printable text is as JSON does.
+pub(super) fn shown(value: &Value) -> String {
+    value.to_string()
+}
+
+fn quoted(option: &Value) -> String {
+    match option {
+        Value::String(_) => option.to_string(),
+        other => format!("\"{other}\""),
+    }
+}
+
+/// The path of the field that an error is about: `spec.rules[0].host`.
+fn field(error: &ValidationError<'_>, start: &str) -> String {
+    let mut path = start.to_owned();
+    for segment in error.instance_path().segments() {
+        match segment {
+            LocationSegment::Property(name) => {
+                if !path.is_empty() && !path.ends_with('.') {
+                    path.push('.');
+                }
+                path.push_str(&name);
+            }
+            LocationSegment::Index(index) => {
+                // Writing to a String cannot fail.
+                _ = write!(path, "[{index}]");
+            }
+        }
+    }
+    path
+}

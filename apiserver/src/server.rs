@@ -1,0 +1,118 @@
+//! The server itself: its time, what it stores, and its faults.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use parking_lot::{Mutex, MutexGuard};
+use serde_json::Value;
+
+use crate::clock::{self, Clock};
+use crate::error::ApiError;
+use crate::faults::Faults;
+use crate::kinds;
+use crate::metadata;
+use crate::store::{self, State};
+use crate::write::{FieldValidation, Write, WriteOptions};
+
+/// 2026-01-01T00:00:00Z.
+const BEGINNING: i64 = 1_767_225_600;
+
+/// A Kubernetes API server. Clones are the same server.
+#[derive(Clone, Debug)]
+pub struct ApiServer {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    clock: Clock,
+    state: Mutex<State>,
+    faults: Faults,
+}
+
+impl Default for ApiServer {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl ApiServer {
+    /// A server whose time begins with the year 2026, so that the same requests get the same answers.
+    pub fn new() -> Self {
+        Self::starting_at(Timestamp::from_second(BEGINNING).unwrap_or_default())
+    }
+
+    /// A server whose time begins at a timestamp and goes on as tokio's does: make it within the
+    /// runtime if that one's time is paused.
+    pub fn starting_at(now: Timestamp) -> Self {
+        Self {
+            shared: Arc::new(Shared {
+                clock: Clock::starting_at(now),
+                state: Mutex::new(store::new(now)),
+                faults: Faults::default(),
+            }),
+        }
+    }
+
+    /// Another server, which begins with what this one stores now, at the time this one began, and
+    /// without faults. Many servers with the same definitions are made sooner so.
+    #[must_use]
+    pub fn fork(&self) -> Self {
+        Self {
+            shared: Arc::new(Shared {
+                clock: self.shared.clock.again(),
+                state: Mutex::new(self.state().clone()),
+                faults: Faults::default(),
+            }),
+        }
+    }
+
+    /// Adds a `CustomResourceDefinition`, or replaces the spec of the one with its name.
+    ///
+    /// # Errors
+    /// When it is not one the server can use.
+    pub fn install(&self, definition: &Value) -> Result<(), ApiError> {
+        let options = WriteOptions {
+            dry_run: false,
+            manager: "apiserver".to_owned(),
+            validation: FieldValidation::Strict,
+            is_status: false,
+            is_apply: false,
+            now: clock::seconds(self.now()),
+        };
+        let mut state = self.state();
+        let (group, plural) = kinds::DEFINITIONS;
+        let kind = state.registry.get(group, "v1", plural)?;
+        let name = metadata::text(definition, "name");
+        let is_known = state.find(&kind.collection(), name).is_some();
+        let mut write = Write {
+            state: &mut state,
+            kind: &kind,
+            options: &options,
+            warnings: Vec::new(),
+        };
+        if is_known {
+            write.update(None, name, true, |before| {
+                let mut changed = before.clone();
+                changed["spec"] = definition["spec"].clone();
+                Ok(changed)
+            })?;
+        } else {
+            write.create(None, definition.clone())?;
+        }
+        Ok(())
+    }
+
+    /// What goes wrong, now and from now on.
+    pub fn faults(&self) -> &Faults {
+        &self.shared.faults
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.shared.clock.now()
+    }
+
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+        self.shared.state.lock()
+    }
+}

@@ -1,0 +1,54 @@
+//! The server as a service: for clients in the same process, and for the socket.
+
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use axum::body::Body;
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::BodyExt;
+use tower::BoxError;
+
+use crate::ApiServer;
+
+/// Answers requests within the process; made by [`ApiServer::service`].
+#[derive(Clone, Debug)]
+pub struct ApiService {
+    server: ApiServer,
+}
+
+impl ApiServer {
+    /// The server as a service. Whatever a request holds, the answer is a response; an error is a
+    /// lost connection, which only a [`Fault`](crate::Fault) makes.
+    pub fn service(&self) -> ApiService {
+        ApiService {
+            server: self.clone(),
+        }
+    }
+}
+
+impl<B> tower::Service<Request<B>> for ApiService
+where
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    type Response = Response<Body>;
+    type Error = io::Error;
+    type Future = Pin<Box<dyn Future<Output = io::Result<Self::Response>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let server = self.server.clone();
+        Box::pin(async move {
+            let (parts, body) = request.into_parts();
+            server
+                .answer(parts, Body::new(body.map_err(Into::into)))
+                .await
+        })
+    }
+}

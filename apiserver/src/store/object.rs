@@ -1,0 +1,54 @@
+//! An object as it is stored: the text that clients get, and what is asked of it most.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::error::ApiError;
+use crate::kinds::{Kind, with_types_first};
+use crate::metadata;
+
+/// An object in one version of it.
+#[derive(Debug)]
+pub(crate) struct Object {
+    /// What it is kept under in its collection.
+    pub(crate) key: String,
+    pub(crate) uid: String,
+    pub(crate) version: u64,
+    pub(crate) labels: BTreeMap<String, String>,
+    /// The UIDs of its owners.
+    pub(crate) owners: Vec<String>,
+    pub(crate) is_terminating: bool,
+    /// The object in JSON, as its storage version has it.
+    pub(crate) text: Box<str>,
+}
+
+impl Object {
+    pub(super) fn new(kind: &Kind, object: &mut Value, version: u64) -> Self {
+        let text = with_types_first(object).into();
+        let labels = object["metadata"]["labels"]
+            .as_object()
+            .into_iter()
+            .flatten();
+        let key = kind.key(
+            metadata::text(object, "namespace"),
+            metadata::text(object, "name"),
+        );
+        Self {
+            key,
+            uid: metadata::text(object, "uid").to_owned(),
+            version,
+            labels: labels
+                .map(|(key, value)| (key.clone(), value.as_str().unwrap_or_default().to_owned()))
+                .collect(),
+            owners: metadata::owners(object).map(str::to_owned).collect(),
+            is_terminating: metadata::is_terminating(object),
+            text,
+        }
+    }
+
+    /// The object as JSON, in its storage version.
+    pub(crate) fn value(&self) -> Result<Value, ApiError> {
+        serde_json::from_str(&self.text).map_err(ApiError::internal)
+    }
+}

@@ -1,0 +1,171 @@
+//! The cells of a custom resource: what the columns of its `CustomResourceDefinition` point at.
+
+use jiff::Timestamp;
+use jsonpath_rust::{
+    parser::{model::JpQuery, parse_json_path},
+    query::js_path_process,
+};
+use serde_json::{Value, json};
+
+use super::age;
+use crate::kinds::Column;
+
+/// Longer than any path a person writes, and short enough for the parser's recursion.
+const LONGEST_PATH: usize = 1000;
+
+/// The value a column points at, read for many objects.
+pub(super) struct Cell<'a> {
+    type_: &'a str,
+    path: Option<JpQuery>,
+}
+
+impl<'a> Cell<'a> {
+    pub(super) fn new(column: &'a Column) -> Self {
+        let path = standard(&column.json_path);
+        Self {
+            type_: &column.type_,
+            path: (path.len() <= LONGEST_PATH)
+                .then(|| parse_json_path(&path).ok())
+                .flatten(),
+        }
+    }
+
+    /// The first value found, as the column's type wants it; null where there is none or it is of
+    /// another type.
+    pub(super) fn of(&self, object: &Value, now: Timestamp) -> Value {
+        let found = self
+            .path
+            .as_ref()
+            .and_then(|path| js_path_process(path, object).ok());
+        let Some(value) = found.and_then(|found| found.into_iter().next()) else {
+            return Value::Null;
+        };
+        let value = value.val();
+        match (self.type_, value) {
+            (_, Value::Null) => Value::Null,
+            ("string", Value::String(text)) => json!(text),
+            ("string", other) => json!(other.to_string()),
+            ("integer", Value::Number(number)) => whole(number),
+            ("number", Value::Number(number)) => json!(number.as_f64()),
+            ("boolean", Value::Bool(_)) => value.clone(),
+            ("date", Value::String(time)) => json!(age::since(Some(time), now)),
+            _ => Value::Null,
+        }
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "a cell for people")]
+fn whole(number: &serde_json::Number) -> Value {
+    json!(
+        number
+            .as_i64()
+            .or_else(|| number.as_f64().map(|number| number as i64))
+    )
+}
+
+/// A path of the Kubernetes dialect in the standard one (RFC 9535): it begins with `$`, and a name
+/// with `\.` in it is quoted.
+fn standard(path: &str) -> String {
+    let mut standard = "$".to_owned();
+    let mut rest = path;
+    while let Some(escape) = rest.find("\\.") {
+        let begin = rest[..escape].rfind(['.', ']']).unwrap_or(0);
+        let mut name = String::new();
+        let mut characters = rest[begin..].char_indices().skip(1).peekable();
+        let end = loop {
+            match characters.next() {
+                Some((_, '\\')) if matches!(characters.peek(), Some((_, '.'))) => {
+                    name.push('.');
+                    characters.next();
+                }
+                Some((at, '.' | '[')) => break begin + at,
+                Some((_, character)) => name.push(character),
+                None => break rest.len(),
+            }
+        };
+        standard.push_str(&rest[..begin]);
+        standard.extend(["[", &json!(name).to_string(), "]"]);
+        rest = &rest[end..];
+    }
+    standard.push_str(rest);
+    standard
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::{Cell, standard};
+    use crate::kinds::Column;
+
+    fn cell(type_: &str, path: &str, object: &Value) -> Value {
+        let column = Column {
+            name: "Column".to_owned(),
+            type_: type_.to_owned(),
+            description: String::new(),
+            priority: 0,
+            json_path: path.to_owned(),
+        };
+        Cell::new(&column).of(object, "2026-11-21T09:00:00Z".parse().unwrap())
+    }
+
+    #[test]
+    fn a_cell_is_the_first_value_its_path_finds() {
+        let object = json!({
+            "metadata": { "annotations": { "example.com/of.dots": "dotted" },
+                          "creationTimestamp": "2026-11-21T08:58:00Z" },
+            "spec": { "actions": ["A", "B"], "replicas": 3, "share": 1.5, "paused": true,
+                      "rules": [{ "host": "a.com" }, { "host": "b.com" }] },
+            "status": { "conditions": [{ "type": "Other", "status": "False" },
+                                       { "type": "Active", "status": "True" }] },
+        });
+        for (type_, path, shown) in [
+            ("string", ".spec.actions", json!(r#"["A","B"]"#)),
+            ("string", ".spec.rules[*].host", json!("a.com")),
+            ("string", ".spec.rules[1].host", json!("b.com")),
+            (
+                "string",
+                r#".status.conditions[?(@.type=="Active")].status"#,
+                json!("True"),
+            ),
+            (
+                "string",
+                r".metadata.annotations.example\.com/of\.dots",
+                json!("dotted"),
+            ),
+            (
+                "string",
+                ".metadata.annotations['example.com/of.dots']",
+                json!("dotted"),
+            ),
+            ("string", ".spec.replicas", json!("3")),
+            ("integer", ".spec.replicas", json!(3)),
+            ("integer", ".spec.share", json!(1)),
+            ("number", ".spec.share", json!(1.5)),
+            ("boolean", ".spec.paused", json!(true)),
+            ("date", ".metadata.creationTimestamp", json!("2m")),
+            ("integer", ".spec.paused", Value::Null),
+            ("string", ".spec.nothing", Value::Null),
+            ("string", ".spec[", Value::Null),
+            ("string", "", json!(object.to_string())),
+        ] {
+            assert_eq!(cell(type_, path, &object), shown, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_path_that_nests_without_end_is_no_path() {
+        let path = format!(".a[?{}", "(".repeat(100_000));
+        assert_eq!(cell("string", &path, &json!({ "a": [1] })), Value::Null);
+        let path = format!(".a[?{}", "(".repeat(900));
+        assert_eq!(cell("string", &path, &json!({ "a": [1] })), Value::Null);
+    }
+
+    #[test]
+    fn an_escaped_dot_belongs_to_the_name() {
+        assert_eq!(standard(r".a\.b.c"), r#"$["a.b"].c"#);
+        assert_eq!(standard(r".x.a\.b\.c[0]"), r#"$.x["a.b.c"][0]"#);
+        assert_eq!(standard(r".x[0].a\.b"), r#"$.x[0]["a.b"]"#);
+        assert_eq!(standard(".x"), "$.x");
+    }
+}

@@ -1,0 +1,222 @@
+//! What watches say, and when.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::{CONFIG_MAPS, TASKS, config_map, server, task};
+
+fn labelled(name: &str, value: &str) -> Value {
+    let mut object = config_map(name);
+    object["metadata"]["labels"] = json!({"v": value});
+    object
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_without_a_version_begins_with_what_there_is() {
+    let server = server();
+    server.post(CONFIG_MAPS, &config_map("a")).await.ok();
+    let mut watch = server.watch(CONFIG_MAPS).await;
+    assert_eq!(watch.seen().await, "ADDED a");
+    server.post(CONFIG_MAPS, &config_map("b")).await.ok();
+    server
+        .merge(&format!("{CONFIG_MAPS}/a"), &json!({"data": {"k": "v"}}))
+        .await
+        .ok();
+    server.delete(&format!("{CONFIG_MAPS}/b")).await.ok();
+    for expected in ["ADDED b", "MODIFIED a", "DELETED b"] {
+        assert_eq!(watch.seen().await, expected);
+    }
+    assert!(watch.is_quiet().await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_goes_on_where_a_list_ended() {
+    let server = server();
+    let made = server.post(CONFIG_MAPS, &config_map("a")).await.ok();
+    let list = server.get(CONFIG_MAPS).await.ok();
+    let version = list["metadata"]["resourceVersion"].as_str().unwrap();
+    let mut watch = server
+        .watch(&format!("{CONFIG_MAPS}?resourceVersion={version}"))
+        .await;
+    let deleted = server.delete(&format!("{CONFIG_MAPS}/a")).await;
+    deleted.ok();
+    let (type_, object) = watch.next().await.unwrap().unwrap();
+    assert_eq!(type_, "DELETED");
+    // A deletion has a version of its own, from which a watch can go on.
+    let number = |object: &Value| -> u64 {
+        object["metadata"]["resourceVersion"]
+            .as_str()
+            .unwrap()
+            .parse()
+            .unwrap()
+    };
+    assert!(number(&object) > number(&made));
+    assert!(watch.is_quiet().await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_selected_no_more_is_deleted_for_a_watch() {
+    let server = server();
+    let mut watch = server
+        .watch(&format!("{CONFIG_MAPS}?labelSelector=v%3D1"))
+        .await;
+    server.post(CONFIG_MAPS, &labelled("a", "1")).await.ok();
+    server.post(CONFIG_MAPS, &labelled("b", "2")).await.ok();
+    let changed = server
+        .put(&format!("{CONFIG_MAPS}/a"), &labelled("a", "2"))
+        .await
+        .ok();
+    server
+        .put(&format!("{CONFIG_MAPS}/b"), &labelled("b", "1"))
+        .await
+        .ok();
+    assert_eq!(watch.seen().await, "ADDED a");
+    let (type_, object) = watch.next().await.unwrap().unwrap();
+    assert_eq!(type_, "DELETED");
+    assert_eq!(object["metadata"]["labels"]["v"], "1");
+    assert_eq!(
+        object["metadata"]["resourceVersion"],
+        changed["metadata"]["resourceVersion"]
+    );
+    assert_eq!(watch.seen().await, "ADDED b");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_of_one_namespace_or_object_sees_no_other() {
+    let server = server();
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ns"}});
+    server.post("/api/v1/namespaces", &namespace).await.ok();
+    let elsewhere = TASKS.replace("default", "ns");
+    let mut all = server.watch("/apis/remedy.example.com/v1/tasks").await;
+    let mut of_namespace = server.watch(&elsewhere).await;
+    let mut of_object = server
+        .watch(&format!("{TASKS}?fieldSelector=metadata.name%3Db"))
+        .await;
+    for (path, name) in [(TASKS, "a"), (&elsewhere, "a"), (TASKS, "b")] {
+        server.post(path, &task(name)).await.ok();
+    }
+    for expected in ["ADDED a", "ADDED a", "ADDED b"] {
+        assert_eq!(all.seen().await, expected);
+    }
+    assert_eq!(of_namespace.seen().await, "ADDED a");
+    assert!(of_namespace.is_quiet().await);
+    assert_eq!(of_object.seen().await, "ADDED b");
+}
+
+#[tokio::test(start_paused = true)]
+async fn initial_events_end_with_a_bookmark() {
+    let server = server();
+    server.post(CONFIG_MAPS, &config_map("a")).await.ok();
+    let query = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
+    let mut watch = server.watch(&format!("{CONFIG_MAPS}?{query}")).await;
+    assert_eq!(watch.seen().await, "ADDED a");
+    let (type_, bookmark) = watch.next().await.unwrap().unwrap();
+    assert_eq!(type_, "BOOKMARK");
+    assert_eq!(
+        bookmark["metadata"]["annotations"]["k8s.io/initial-events-end"],
+        "true"
+    );
+    let list = server.get(CONFIG_MAPS).await.ok();
+    assert_eq!(
+        bookmark["metadata"]["resourceVersion"],
+        list["metadata"]["resourceVersion"]
+    );
+    let incomplete = format!("{CONFIG_MAPS}?watch=1&sendInitialEvents=true");
+    server.get(&incomplete).await.fails(422, "Invalid");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_quiet_watch_gets_bookmarks_of_the_whole_server() {
+    let server = server();
+    let mut watch = server
+        .watch(&format!("{CONFIG_MAPS}?allowWatchBookmarks=true"))
+        .await;
+    let made = server.post(TASKS, &task("elsewhere")).await.ok();
+    let begin = Instant::now();
+    let (type_, bookmark) = watch.next().await.unwrap().unwrap();
+    assert_eq!(
+        (type_.as_str(), begin.elapsed()),
+        ("BOOKMARK", Duration::from_mins(1))
+    );
+    assert_eq!(
+        bookmark["metadata"]["resourceVersion"],
+        made["metadata"]["resourceVersion"]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_ends_in_time() {
+    let server = server();
+    let mut watch = server
+        .watch(&format!("{CONFIG_MAPS}?timeoutSeconds=7"))
+        .await;
+    let begin = Instant::now();
+    assert_eq!(watch.next().await.unwrap(), None);
+    assert_eq!(begin.elapsed(), Duration::from_secs(7));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_version_that_is_forgotten_is_expired() {
+    let server = server();
+    server.post(CONFIG_MAPS, &config_map("a")).await.ok();
+    let mut slow = server.watch(CONFIG_MAPS).await;
+    assert_eq!(slow.seen().await, "ADDED a");
+    for n in 0..1_100 {
+        let patch = json!({"data": {"n": n.to_string()}});
+        server.merge(&format!("{CONFIG_MAPS}/a"), &patch).await.ok();
+    }
+    let mut old = server
+        .watch(&format!("{CONFIG_MAPS}?resourceVersion=1"))
+        .await;
+    for watch in [&mut old, &mut slow] {
+        let (type_, status) = watch.next().await.unwrap().unwrap();
+        assert_eq!((type_.as_str(), &status["code"]), ("ERROR", &json!(410)));
+        assert_eq!(status["reason"], "Expired");
+        assert_eq!(watch.next().await.unwrap(), None);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_ends_with_the_definition_of_its_kind() {
+    let server = server();
+    let mut watch = server.watch(TASKS).await;
+    server.post(TASKS, &task("a")).await.ok();
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    server
+        .delete(&format!("{definitions}/tasks.remedy.example.com"))
+        .await
+        .ok();
+    assert_eq!(watch.seen().await, "ADDED a");
+    assert_eq!(watch.seen().await, "DELETED a");
+    assert_eq!(watch.next().await.unwrap(), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_watches_see_the_same_in_the_same_order() {
+    let server = server();
+    let mut watches = Vec::new();
+    for _ in 0..100 {
+        watches.push(server.watch(CONFIG_MAPS).await);
+    }
+    let writes = async {
+        for n in 0..20 {
+            server
+                .post(CONFIG_MAPS, &config_map(&format!("c{n}")))
+                .await
+                .ok();
+            tokio::task::yield_now().await;
+        }
+    };
+    let reads = futures::future::join_all(watches.iter_mut().map(async |watch| {
+        let mut seen = Vec::new();
+        for _ in 0..20 {
+            seen.push(watch.seen().await);
+        }
+        seen
+    }));
+    let ((), seen) = futures::join!(writes, reads);
+    let expected: Vec<String> = (0..20).map(|n| format!("ADDED c{n}")).collect();
+    assert!(seen.iter().all(|seen| *seen == expected));
+}

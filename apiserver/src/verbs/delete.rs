@@ -1,0 +1,200 @@
+//! `delete` of an object and of a collection.
+
+use axum::body::Body;
+use http::{Response, StatusCode};
+use serde_json::{Value, json};
+
+use crate::answer;
+use crate::body;
+use crate::call::Call;
+use crate::clock;
+use crate::collector;
+use crate::deletion::{self, Propagation};
+use crate::error::{ApiError, Cause};
+use crate::metadata;
+use crate::request::unsupported;
+use crate::selector::Selector;
+use crate::store::{NAMESPACES, State};
+
+/// How to delete, from the body or, without one, from the query.
+#[derive(Debug, Default)]
+struct DeleteOptions {
+    dry_run: bool,
+    propagation: Option<Propagation>,
+    uid: Option<String>,
+    version: Option<String>,
+}
+
+impl DeleteOptions {
+    fn new(call: &Call) -> Result<Self, ApiError> {
+        if call.body.is_empty() {
+            let query = &call.query;
+            return Ok(Self {
+                dry_run: query.dry_run("DeleteOptions")?,
+                propagation: propagation(
+                    query.text("propagationPolicy"),
+                    query.choice("orphanDependents"),
+                )?,
+                ..Self::default()
+            });
+        }
+        let (options, _) = body::parse(&call.content_type, &call.body)?;
+        let is_other = |kind: &str| kind != "DeleteOptions";
+        if !options.is_object() || options["kind"].as_str().is_some_and(is_other) {
+            return Err(ApiError::bad_request(
+                "decoded object cannot be converted to DeleteOptions",
+            ));
+        }
+        let text = |value: &Value| value.as_str().map(str::to_owned);
+        let dry_run = options["dryRun"]
+            .as_array()
+            .map(Vec::as_slice)
+            .unwrap_or_default();
+        if let Some(other) = dry_run.iter().find(|one| *one != "All") {
+            let other = other.as_str().unwrap_or_default();
+            return Err(unsupported("DeleteOptions", "dryRun", other, &["All"]));
+        }
+        let preconditions = &options["preconditions"];
+        Ok(Self {
+            dry_run: !dry_run.is_empty() || call.query.dry_run("DeleteOptions")?,
+            propagation: propagation(
+                options["propagationPolicy"].as_str(),
+                options["orphanDependents"].as_bool(),
+            )?,
+            uid: text(&preconditions["uid"]),
+            version: text(&preconditions["resourceVersion"]),
+        })
+    }
+
+    fn check(&self, call: &Call, object: &Value) -> Result<(), ApiError> {
+        let name = metadata::text(object, "name");
+        let (uid, version) = (
+            metadata::text(object, "uid"),
+            metadata::text(object, "resourceVersion"),
+        );
+        if let Some(asked) = self.uid.as_deref().filter(|asked| *asked != uid) {
+            let why = format!(
+                "the UID in the precondition ({asked}) does not match the UID in record ({uid}). \
+                 The object might have been deleted and then recreated"
+            );
+            return Err(ApiError::conflict(call.kind.resource(), name, &why));
+        }
+        if let Some(asked) = self.version.as_deref().filter(|asked| *asked != version) {
+            let why = format!(
+                "the ResourceVersion in the precondition ({asked}) does not match the \
+                 ResourceVersion in record ({version}). The object might have been modified"
+            );
+            return Err(ApiError::conflict(call.kind.resource(), name, &why));
+        }
+        Ok(())
+    }
+}
+
+fn propagation(
+    policy: Option<&str>,
+    orphans: Option<bool>,
+) -> Result<Option<Propagation>, ApiError> {
+    if policy.is_some() && orphans.is_some() {
+        let why = "orphanDependents and deletionPropagation cannot be both set";
+        let cause = Cause::invalid("propagationPolicy", policy.unwrap_or_default(), why);
+        return Err(ApiError::invalid_options("DeleteOptions", &[cause]));
+    }
+    match (policy, orphans) {
+        (None | Some(""), None) => Ok(None),
+        (_, Some(true)) | (Some("Orphan"), _) => Ok(Some(Propagation::Orphan)),
+        (_, Some(false)) | (Some("Background"), _) => Ok(Some(Propagation::Background)),
+        (Some("Foreground"), _) => Ok(Some(Propagation::Foreground)),
+        (Some(other), _) => Err(unsupported(
+            "DeleteOptions",
+            "propagationPolicy",
+            other,
+            &["Foreground", "Background", "Orphan", "nil"],
+        )),
+    }
+}
+
+pub(super) fn delete(call: &Call) -> Result<Response<Body>, ApiError> {
+    let options = DeleteOptions::new(call)?;
+    if call.kind.is_namespace()
+        && NAMESPACES.contains(&call.name())
+        && call.name() != "kube-node-lease"
+    {
+        let why = "this namespace may not be deleted";
+        return Err(ApiError::forbidden(call.kind.resource(), call.name(), why));
+    }
+    let now = clock::seconds(call.server.now());
+    let mut state = call.server.state();
+    let (object, is_gone) = delete_one(call, &options, &mut state, &call.key(), &now)?;
+    if !options.dry_run {
+        collector::settle(&mut state, &now)?;
+    }
+    drop(state);
+    if !is_gone || call.kind.storage.answers_deleted {
+        let object = call.kind.to_served(object);
+        return Ok(call.show(StatusCode::OK, &object, &[]));
+    }
+    let mut details = json!({
+        "name": call.name(), "kind": call.kind.plural, "uid": metadata::text(&object, "uid"),
+    });
+    if !call.kind.group.is_empty() {
+        details["group"] = json!(call.kind.group);
+    }
+    let status = json!({
+        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success",
+        "details": details,
+    });
+    Ok(answer::json(StatusCode::OK, status.to_string(), &[]))
+}
+
+fn delete_one(
+    call: &Call,
+    options: &DeleteOptions,
+    state: &mut State,
+    key: &str,
+    now: &str,
+) -> Result<(Value, bool), ApiError> {
+    let not_found = || {
+        let name = key.rsplit('/').next().unwrap_or(key);
+        ApiError::not_found(call.kind.resource(), name)
+    };
+    let found = state
+        .find(&call.kind.collection(), key)
+        .cloned()
+        .ok_or_else(not_found)?;
+    let object = found.value()?;
+    options.check(call, &object)?;
+    if options.dry_run {
+        let is_held = metadata::finalizers(&object).next().is_some() || call.kind.is_namespace();
+        return Ok((object, !is_held));
+    }
+    deletion::delete(state, &call.kind, key, options.propagation, now)?.ok_or_else(not_found)
+}
+
+pub(super) fn delete_collection(call: &Call) -> Result<Response<Body>, ApiError> {
+    if call.kind.is_namespace() {
+        return Err(ApiError::method_not_allowed());
+    }
+    let options = DeleteOptions::new(call)?;
+    let selector = Selector::new(&call.kind, &call.path, &call.query)?;
+    let now = clock::seconds(call.server.now());
+    let mut state = call.server.state();
+    let objects = state.collection(&call.kind.collection()).objects.values();
+    let keys: Vec<String> = objects
+        .filter(|object| selector.matches(object))
+        .map(|object| object.key.clone())
+        .collect();
+    let mut deleted = Vec::new();
+    for key in keys {
+        let (object, _) = delete_one(call, &options, &mut state, &key, &now)?;
+        deleted.push(call.kind.to_served(object));
+    }
+    if !options.dry_run {
+        collector::settle(&mut state, &now)?;
+    }
+    let list = json!({
+        "apiVersion": call.kind.api_version(), "kind": call.kind.list_kind,
+        "metadata": {"resourceVersion": state.version.to_string()}, "items": deleted,
+    });
+    drop(state);
+    Ok(answer::json(StatusCode::OK, list.to_string(), &[]))
+}

@@ -1,0 +1,28 @@
+//! What is done for each verb.
+
+mod delete;
+mod patch;
+mod read;
+mod write;
+
+use axum::body::Body;
+use http::Response;
+
+use crate::call::Call;
+use crate::error::ApiError;
+use crate::request::Verb;
+use crate::watch;
+
+/// Does what is asked. A list may be as of some versions ago.
+pub(crate) fn run(call: &Call, stale: Option<u64>) -> Result<Response<Body>, ApiError> {
+    match call.occasion.verb {
+        Verb::Get => read::get(call),
+        Verb::List => read::list(call, stale),
+        Verb::Watch => watch::start(call),
+        Verb::Create => write::create(call),
+        Verb::Update => write::update(call),
+        Verb::Patch => patch::patch(call),
+        Verb::Delete => delete::delete(call),
+        Verb::DeleteCollection => delete::delete_collection(call),
+    }
+}

@@ -1,0 +1,277 @@
+//! `watch`: what happens to the objects of a collection, line by line.
+//!
+//! A watch keeps no queue of its own: it reads on in the collection's history from the version it
+//! has come to. One that is too slow for the history ends as a real one does, with 410.
+
+mod coalesced;
+mod line;
+mod wanted;
+
+use std::collections::VecDeque;
+use std::io;
+use std::time::Duration;
+
+use axum::body::Body;
+use bytes::Bytes;
+use http::{Response, StatusCode};
+use tokio::time::{Instant, sleep, sleep_until};
+
+use crate::answer::{self, disconnected};
+use crate::call::Call;
+use crate::error::ApiError;
+use crate::faults::{Break, Fault};
+use crate::news::Receiver;
+use crate::selector::Selector;
+use crate::store::{Change, Event, Forgotten};
+
+use coalesced::coalesced;
+use line::{Line, Text};
+use wanted::Wanted;
+
+/// How often a watch that asked for bookmarks gets one.
+const BOOKMARK_PERIOD: Duration = Duration::from_mins(1);
+
+/// Starts a watch. Whatever can be refused is refused here; the rest is lines.
+pub(crate) fn start(call: &Call) -> Result<Response<Body>, ApiError> {
+    let selector = Selector::new(&call.kind, &call.path, &call.query)?;
+    let wanted = Wanted::new(&call.query)?;
+    let (changes, lines, at, started) = {
+        let mut state = call.server.state();
+        let now = state.version;
+        let collection = state.collection(&call.kind.collection());
+        let (lines, at) = wanted.first(collection, &selector, now)?;
+        (collection.changes(), lines, at, now)
+    };
+    let now = Instant::now();
+    let mut watch = Watch {
+        faults: call.server.faults().changes(),
+        call: call.clone(),
+        selector,
+        changes,
+        at,
+        started,
+        lines: VecDeque::new(),
+        next_bookmark: wanted.bookmarks.then(|| now + BOOKMARK_PERIOD),
+        ends: now + wanted.duration,
+        is_first: true,
+        is_cut: false,
+        is_over: false,
+    };
+    for line in lines {
+        watch.push(&line)?;
+    }
+    let stream = futures::stream::unfold(watch, |mut watch| async move {
+        let line = watch.next().await?;
+        Some((line, watch))
+    });
+    Ok(answer::json(StatusCode::OK, Body::from_stream(stream), &[]))
+}
+
+/// A watch that is under way.
+#[derive(Debug)]
+struct Watch {
+    call: Call,
+    selector: Selector,
+    changes: Receiver,
+    faults: Receiver,
+    /// The version up to which everything is said or in `lines`.
+    at: u64,
+    /// The version at which it began.
+    started: u64,
+    lines: VecDeque<Text>,
+    next_bookmark: Option<Instant>,
+    ends: Instant,
+    /// Whether no table has been sent yet.
+    is_first: bool,
+    /// Whether half a line is written, and no more will be.
+    is_cut: bool,
+    is_over: bool,
+}
+
+type Written = Option<io::Result<Bytes>>;
+
+impl Watch {
+    /// The next line; none at the end; an error when the connection is lost.
+    async fn next(&mut self) -> Written {
+        loop {
+            if self.is_over {
+                return None;
+            }
+            if self.is_cut {
+                return Some(self.cut());
+            }
+            let ailment = self.call.server.faults().of_open_watch(&self.call.occasion);
+            match ailment {
+                Some(Break::Disconnected) => return Some(self.cut()),
+                Some(Break::Silent) => {
+                    self.call
+                        .server
+                        .faults()
+                        .silence_over(&self.call.occasion)
+                        .await;
+                    return Some(self.cut());
+                }
+                None => {}
+            }
+            if let Some(text) = self.lines.pop_front() {
+                match self.write(text) {
+                    Some(written) => return Some(written),
+                    None => continue,
+                }
+            }
+            if self.has_news() {
+                let delay = self.call.server.faults().delay(&self.call.occasion);
+                if let Some((by, _)) = delay {
+                    sleep(by).await;
+                }
+                if let Err(error) = self.read_on(delay.is_some_and(|(_, coalesce)| coalesce)) {
+                    self.lines.push_back(Text::error(&error));
+                }
+                continue;
+            }
+            if self.has_ended() {
+                return None;
+            }
+            self.wait().await;
+        }
+    }
+
+    /// Until something may have happened.
+    async fn wait(&mut self) {
+        let bookmark = self.next_bookmark.unwrap_or(self.ends).min(self.ends);
+        tokio::select! {
+            biased;
+            () = self.faults.changed() => {}
+            () = self.changes.changed() => {}
+            () = sleep_until(self.ends) => self.is_over = true,
+            () = sleep_until(bookmark) => self.bookmark(),
+        }
+    }
+
+    /// Says how far the server has come, unless there is something to say before.
+    fn bookmark(&mut self) {
+        if self.next_bookmark.is_none() {
+            return;
+        }
+        let version = {
+            let mut state = self.call.server.state();
+            let version = state.version;
+            let collection = state.collection(&self.call.kind.collection());
+            match collection
+                .since(self.at)
+                .map(|mut events| events.next().is_some())
+            {
+                Ok(false) => version,
+                Ok(true) | Err(_) => return,
+            }
+        };
+        self.at = version;
+        self.next_bookmark = Some(Instant::now() + BOOKMARK_PERIOD);
+        let line = Line::Bookmark {
+            version,
+            ends_initial: false,
+        };
+        if let Ok(text) = line.text(&self.call, &mut self.is_first) {
+            self.lines.push_back(text);
+        }
+    }
+
+    fn cut(&mut self) -> io::Result<Bytes> {
+        self.is_over = true;
+        Err(disconnected())
+    }
+
+    /// Writes a line, with what faults make of it; none if it is withheld.
+    fn write(&mut self, text: Text) -> Option<io::Result<Bytes>> {
+        let faults = self.call.server.faults();
+        if let Text::Bookmark(_) = text
+            && faults.withhold_bookmark(&self.call.occasion)
+        {
+            return None;
+        }
+        let fault = faults.of_line(&self.call.occasion);
+        match (fault, text) {
+            (Some(Fault::CutWatch { inside_line: true }), text) => {
+                let text = text.into_string();
+                let half = text.floor_char_boundary(text.len() / 2);
+                self.is_cut = true;
+                Some(Ok(Bytes::from(text[..half].to_owned())))
+            }
+            (Some(Fault::CutWatch { .. }), _) => Some(self.cut()),
+            (Some(Fault::ExpireWatch), _) => {
+                self.is_over = true;
+                let error =
+                    ApiError::expired("The resourceVersion for the provided watch is too old.");
+                Some(Ok(Bytes::from(Text::error(&error).into_string())))
+            }
+            (_, Text::Error(text)) => {
+                self.is_over = true;
+                Some(Ok(Bytes::from(text)))
+            }
+            (_, Text::Event(text) | Text::Bookmark(text)) => Some(Ok(Bytes::from(text))),
+        }
+    }
+
+    fn has_news(&mut self) -> bool {
+        self.changes.mark_seen();
+        let mut state = self.call.server.state();
+        let collection = state.collection(&self.call.kind.collection());
+        collection
+            .since(self.at)
+            .map_or(true, |mut events| events.next().is_some())
+    }
+
+    /// Whether the definition of the kind is gone, and all is said.
+    fn has_ended(&self) -> bool {
+        let mut state = self.call.server.state();
+        state.collection(&self.call.kind.collection()).ended > self.started
+    }
+
+    /// Puts what happened since into lines.
+    fn read_on(&mut self, coalesce: bool) -> Result<(), ApiError> {
+        let mut events: Vec<Event> = {
+            let mut state = self.call.server.state();
+            let collection = state.collection(&self.call.kind.collection());
+            let events = collection.since(self.at).map_err(|Forgotten { oldest }| {
+                ApiError::expired(format!("too old resource version: {} ({oldest})", self.at))
+            })?;
+            events.cloned().collect()
+        };
+        if let Some(last) = events.last() {
+            self.at = last.object.version;
+        }
+        if coalesce {
+            events = coalesced(events);
+        }
+        for event in events {
+            if let Some(line) = self.line_of(&event) {
+                self.push(&line)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What an event means for who sees only what is selected.
+    fn line_of(&self, event: &Event) -> Option<Line> {
+        let before = event
+            .before
+            .as_ref()
+            .filter(|before| self.selector.matches(before));
+        let is_selected = event.change != Change::Deleted && self.selector.matches(&event.object);
+        match (before, is_selected) {
+            (None, false) => None,
+            (None, true) => Some(Line::Object(Change::Added, event.object.clone())),
+            (Some(_), true) => Some(Line::Object(Change::Modified, event.object.clone())),
+            (Some(_), false) if event.change == Change::Deleted => {
+                Some(Line::Object(Change::Deleted, event.object.clone()))
+            }
+            (Some(before), false) => Some(Line::Unselected(before.clone(), event.object.version)),
+        }
+    }
+
+    fn push(&mut self, line: &Line) -> Result<(), ApiError> {
+        let text = line.text(&self.call, &mut self.is_first)?;
+        self.lines.push_back(text);
+        Ok(())
+    }
+}

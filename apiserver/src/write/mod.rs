@@ -1,0 +1,268 @@
+//! Creates and updates: what happens to an object between the request and the store.
+
+mod decide;
+mod decode;
+
+use serde_json::Value;
+
+use crate::error::{ApiError, Cause, Qualified};
+use crate::kinds::{self, Kind};
+use crate::metadata;
+use crate::store::{Object, State};
+
+/// The most that etcd stores of one object, in bytes.
+const MAX_OBJECT: usize = 1_572_864;
+
+/// What becomes of fields that the schema does not know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FieldValidation {
+    /// They are dropped.
+    Ignore,
+    /// They are dropped with a warning.
+    Warn,
+    /// They are an error.
+    Strict,
+}
+
+/// How a write is done.
+#[derive(Clone, Debug)]
+pub(crate) struct WriteOptions {
+    pub(crate) dry_run: bool,
+    pub(crate) manager: String,
+    pub(crate) validation: FieldValidation,
+    /// Whether `status` is written, and only that.
+    pub(crate) is_status: bool,
+    /// Whether the patch has written down itself who manages what.
+    pub(crate) is_apply: bool,
+    /// The time, in seconds.
+    pub(crate) now: String,
+}
+
+/// A write that is under way.
+#[derive(Debug)]
+pub(crate) struct Write<'a> {
+    pub(crate) state: &'a mut State,
+    pub(crate) kind: &'a Kind,
+    pub(crate) options: &'a WriteOptions,
+    /// For the client: what was odd about its request.
+    pub(crate) warnings: Vec<String>,
+}
+
+/// What was written.
+#[derive(Debug)]
+pub(crate) struct Written {
+    /// The object as it is now, in the version of the request.
+    pub(crate) object: Value,
+    pub(crate) is_new: bool,
+}
+
+impl Write<'_> {
+    /// Makes an object.
+    pub(crate) fn create(
+        &mut self,
+        namespace: Option<&str>,
+        object: Value,
+    ) -> Result<Written, ApiError> {
+        let mut object = self.decode(object)?;
+        match namespace {
+            Some(namespace) => place(namespace, &mut object)?,
+            None => {
+                metadata::of(&mut object).remove("namespace");
+            }
+        }
+        self.initialize(&mut object);
+        let name = metadata::text(&object, "name").to_owned();
+        if let Some(namespace) = namespace {
+            self.check_namespace(namespace, &name)?;
+        }
+        self.check_readable(&object, true)?;
+        self.complete(&mut object);
+        let mut causes = metadata::validate(self.kind, &object);
+        causes.extend(self.kind.schema.validate(&object));
+        causes.extend(kinds::validate(self.kind, &object));
+        self.refuse(&object, &causes)?;
+        self.finish(&mut object, None)?;
+        let key = self.kind.key(namespace.unwrap_or_default(), &name);
+        if self.state.find(&self.kind.collection(), &key).is_some() {
+            return Err(ApiError::already_exists(self.kind.resource(), &name));
+        }
+        let object = self.store(object)?;
+        Ok(Written {
+            object,
+            is_new: true,
+        })
+    }
+
+    /// Changes an object to what `change` makes of it, as it is in the version of the request.
+    /// `is_whole` says whether the client sent the whole object and not a patch.
+    pub(crate) fn update(
+        &mut self,
+        namespace: Option<&str>,
+        name: &str,
+        is_whole: bool,
+        change: impl FnOnce(&Value) -> Result<Value, ApiError>,
+    ) -> Result<Written, ApiError> {
+        let key = self.kind.key(namespace.unwrap_or_default(), name);
+        let stored = (self.state.find(&self.kind.collection(), &key))
+            .ok_or_else(|| ApiError::not_found(self.kind.resource(), name))?;
+        let before = self.kind.to_served(stored.value()?);
+        let mut object = self.decode(change(&before)?)?;
+        self.check_version(&mut object, &before, is_whole)?;
+        if let Some(namespace) = namespace {
+            place(namespace, &mut object)?;
+        } else {
+            metadata::of(&mut object).remove("namespace");
+        }
+        self.prepare(&mut object, &before);
+        self.check_readable(&object, is_whole)?;
+        self.complete(&mut object);
+        let mut causes = metadata::validate(self.kind, &object);
+        causes.extend(metadata::validate_update(&object, &before));
+        causes.extend(kinds::validate_change(self.kind, &object, &before));
+        causes.extend(self.kind.schema.validate(&object));
+        causes.extend(kinds::validate(self.kind, &object));
+        self.refuse(&object, &causes)?;
+        self.finish(&mut object, Some(&before))?;
+        if is_same(&object, &before) {
+            return Ok(Written {
+                object: before,
+                is_new: false,
+            });
+        }
+        let is_free = metadata::is_terminating(&before)
+            && metadata::finalizers(&object).next().is_none()
+            && !self.kind.is_namespace();
+        if is_free {
+            if !self.options.dry_run {
+                self.state.remove(self.kind, &key)?;
+            }
+            return Ok(Written {
+                object,
+                is_new: false,
+            });
+        }
+        let object = self.store(object)?;
+        Ok(Written {
+            object,
+            is_new: false,
+        })
+    }
+
+    fn check_namespace(&self, namespace: &str, name: &str) -> Result<(), ApiError> {
+        let namespaces = (String::new(), "namespaces".to_owned());
+        match self.state.find(&namespaces, namespace) {
+            None => {
+                let resource = Qualified {
+                    group: "",
+                    name: "namespaces",
+                };
+                Err(ApiError::not_found(resource, namespace))
+            }
+            Some(found) if found.is_terminating => Err(ApiError::namespace_terminating(
+                self.kind.resource(),
+                name,
+                namespace,
+            )),
+            Some(_) => Ok(()),
+        }
+    }
+
+    fn check_version(
+        &self,
+        object: &mut Value,
+        before: &Value,
+        is_whole: bool,
+    ) -> Result<(), ApiError> {
+        let name = metadata::text(before, "name");
+        if is_whole {
+            let uid = metadata::text(object, "uid");
+            let existing = metadata::text(before, "uid");
+            if !uid.is_empty() && uid != existing {
+                let why = format!(
+                    "Precondition failed: UID in precondition: {uid}, UID in object meta: {existing}"
+                );
+                return Err(ApiError::conflict(self.kind.resource(), name, &why));
+            }
+        }
+        let current = metadata::text(before, "resourceVersion");
+        match metadata::text(object, "resourceVersion") {
+            "" | "0" if self.kind.storage.unconditional_update => {}
+            "" | "0" => {
+                let cause = Cause {
+                    reason: "FieldValueInvalid",
+                    message: "Invalid value: 0: must be specified for an update".to_owned(),
+                    field: "metadata.resourceVersion".to_owned(),
+                };
+                return Err(ApiError::invalid(self.kind.resource(), name, &[cause]));
+            }
+            given if given == current => return Ok(()),
+            given if given.parse::<u64>().is_err() => {
+                let why = "must be a number";
+                let cause = Cause::invalid("metadata.resourceVersion", given, why);
+                return Err(ApiError::invalid(self.kind.qualified(), name, &[cause]));
+            }
+            _ => return Err(ApiError::modified(self.kind.resource(), name)),
+        }
+        metadata::set(object, "resourceVersion", current);
+        Ok(())
+    }
+
+    fn refuse(&self, object: &Value, causes: &[Cause]) -> Result<(), ApiError> {
+        if causes.is_empty() {
+            return Ok(());
+        }
+        let name = metadata::text(object, "name");
+        Err(ApiError::invalid(self.kind.qualified(), name, causes))
+    }
+
+    fn store(&mut self, object: Value) -> Result<Value, ApiError> {
+        let mut stored = self.kind.to_stored(object);
+        if self.options.dry_run {
+            return Ok(self.kind.to_served(stored));
+        }
+        let prepared = self.state.prepare(self.kind, &mut stored);
+        if prepared.text.len() > MAX_OBJECT {
+            return Err(ApiError::of_store("etcdserver: request is too large"));
+        }
+        self.state.commit(self.kind, prepared, &stored);
+        Ok(self.kind.to_served(stored))
+    }
+}
+
+/// A stored object in a version.
+pub(crate) fn as_value(kind: &Kind, object: &Object) -> Result<Value, ApiError> {
+    Ok(kind.to_served(object.value()?))
+}
+
+/// Whether two objects differ in nothing but when their managers last wrote.
+fn is_same(object: &Value, before: &Value) -> bool {
+    if object == before {
+        return true;
+    }
+    let untimed = |object: &Value| {
+        let mut object = object.clone();
+        let managers = metadata::of(&mut object).get_mut("managedFields");
+        for manager in managers.and_then(Value::as_array_mut).into_iter().flatten() {
+            if let Some(manager) = manager.as_object_mut() {
+                manager.remove("time");
+            }
+        }
+        object
+    };
+    untimed(object) == untimed(before)
+}
+
+/// Puts an object into the namespace of the request.
+fn place(namespace: &str, object: &mut Value) -> Result<(), ApiError> {
+    match metadata::text(object, "namespace") {
+        "" => metadata::set(object, "namespace", namespace),
+        given if given == namespace => {}
+        _ => {
+            return Err(ApiError::bad_request(
+                "the namespace of the provided object does not match the namespace sent on the \
+                 request",
+            ));
+        }
+    }
+    Ok(())
+}

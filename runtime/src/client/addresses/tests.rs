@@ -1,0 +1,139 @@
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use futures::future::join_all;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep};
+
+use super::*;
+
+/// What a DNS server would say.
+#[derive(Clone)]
+enum Dns {
+    Says(&'static [u8]),
+    Fails,
+    Hangs,
+}
+
+/// Addresses looked up with a DNS that does as it is told.
+struct Scripted {
+    dns: watch::Sender<Dns>,
+    lookups: Arc<AtomicUsize>,
+    addresses: Addresses,
+}
+
+impl Scripted {
+    fn new(dns: Dns) -> Self {
+        let (dns, script) = watch::channel(dns);
+        let lookups = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&lookups);
+        let addresses = Addresses::by(Box::new(move |_| {
+            counted.fetch_add(1, Ordering::Relaxed);
+            let mut script = script.clone();
+            async move {
+                let hangs = |dns: &Dns| matches!(dns, Dns::Hangs);
+                let dns = script.wait_for(|dns| !hangs(dns)).await.unwrap().clone();
+                match dns {
+                    Dns::Says(hosts) => Ok(hosts.iter().map(|host| address(*host)).collect()),
+                    _ => Err(io::Error::other("no such name")),
+                }
+            }
+            .boxed()
+        }));
+        Self {
+            dns,
+            lookups,
+            addresses,
+        }
+    }
+
+    async fn found(&self) -> Result<Vec<SocketAddr>, String> {
+        let mut addresses = self.addresses.clone();
+        let found = addresses.call("karmada.example".parse().unwrap()).await;
+        found
+            .map(Iterator::collect)
+            .map_err(|error| error.to_string())
+    }
+
+    fn lookups(&self) -> usize {
+        self.lookups.load(Ordering::Relaxed)
+    }
+}
+
+fn address(host: u8) -> SocketAddr {
+    SocketAddr::from(([192, 0, 2, host], 0))
+}
+
+#[tokio::test(start_paused = true)]
+async fn while_dns_works_its_newest_answer_counts() {
+    let scripted = Scripted::new(Dns::Says(&[1]));
+    assert_eq!(scripted.found().await, Ok(vec![address(1)]));
+    scripted.dns.send_replace(Dns::Says(&[2, 3]));
+    assert_eq!(scripted.found().await, Ok(vec![address(2), address(3)]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn when_dns_fails_its_last_good_answer_counts() {
+    let scripted = Scripted::new(Dns::Says(&[1]));
+    scripted.found().await.unwrap();
+    for dns in [Dns::Fails, Dns::Says(&[])] {
+        scripted.dns.send_replace(dns);
+        assert_eq!(scripted.found().await, Ok(vec![address(1)]));
+    }
+    scripted.dns.send_replace(Dns::Says(&[2]));
+    assert_eq!(scripted.found().await, Ok(vec![address(2)]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn when_dns_hangs_nobody_waits_for_more_than_two_seconds_and_one_lookup_is_under_way() {
+    let scripted = Scripted::new(Dns::Says(&[1]));
+    scripted.found().await.unwrap();
+    scripted.dns.send_replace(Dns::Hangs);
+    let started = Instant::now();
+    for _ in 0..100 {
+        let found = join_all((0..10).map(|_| scripted.found())).await;
+        assert!(found.iter().all(|found| *found == Ok(vec![address(1)])));
+    }
+    assert_eq!(started.elapsed(), 100 * PATIENCE);
+    assert_eq!(scripted.lookups(), 2);
+    scripted.dns.send_replace(Dns::Says(&[2]));
+    assert_eq!(scripted.found().await, Ok(vec![address(2)]));
+    assert_eq!(scripted.lookups(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_any_good_answer_the_error_names_the_server() {
+    let scripted = Scripted::new(Dns::Fails);
+    let error = scripted.found().await.unwrap_err();
+    assert_eq!(error, "cannot resolve karmada.example: no such name");
+    scripted.dns.send_replace(Dns::Hangs);
+    let error = scripted.found().await.unwrap_err();
+    assert_eq!(
+        error,
+        "cannot resolve karmada.example: no answer from DNS within 2s"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_who_gives_up_waiting_leaves_the_lookup_to_the_others() {
+    let scripted = Scripted::new(Dns::Hangs);
+    let given_up = timeout(Duration::from_secs(1), scripted.found()).await;
+    assert!(given_up.is_err());
+    scripted.dns.send_replace(Dns::Says(&[1]));
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(scripted.found().await, Ok(vec![address(1)]));
+    assert_eq!(scripted.lookups(), 1);
+}
+
+#[tokio::test]
+async fn fixed_addresses_need_no_dns() {
+    let mut fixed = Addresses::fixed(&["192.0.2.7".parse().unwrap()]);
+    let found = fixed.call("karmada.invalid".parse().unwrap()).await;
+    assert_eq!(found.unwrap().collect::<Vec<_>>(), [address(7)]);
+}
+
+#[tokio::test]
+async fn the_system_knows_localhost() {
+    let mut addresses = Addresses::looked_up();
+    let mut found = addresses.call("localhost".parse().unwrap()).await.unwrap();
+    assert!(found.all(|address| address.ip().is_loopback()));
+}

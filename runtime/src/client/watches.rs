@@ -1,0 +1,192 @@
+//! Watches that end as soon as they begin. kube starts a watch that ended anew and at once, so an API
+//! server, or what is in front of it, that ends each in an instant would be asked without a pause.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body::{Frame, SizeHint};
+use tokio::time::Instant;
+use tower::{BoxError, Service};
+
+/// A watch that ends sooner has failed, and is retried as one that did (client-go's rule).
+const SHORTEST: Duration = Duration::from_secs(1);
+
+/// A service whose watches fail when they end too soon.
+#[derive(Clone, Debug)]
+pub(super) struct Watches<S> {
+    inner: S,
+}
+
+impl<S> Watches<S> {
+    /// The watches of `inner`.
+    pub(super) fn of(inner: S) -> Self {
+        Self { inner }
+    }
+}
+
+impl<S, A, B> Service<Request<A>> for Watches<S>
+where
+    S: Service<Request<A>, Response = Response<B>>,
+    S::Future: Send + 'static,
+{
+    type Response = Response<Answer<B>>;
+    type Error = S::Error;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, S::Error>> + Send>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, request: Request<A>) -> Self::Future {
+        let query = request.uri().query().unwrap_or_default();
+        let watches = query.split('&').any(|parameter| parameter == "watch=true");
+        let answer = self.inner.call(request);
+        Box::pin(async move {
+            let watched_since = watches.then(Instant::now);
+            let answer = answer.await?;
+            Ok(answer.map(|body| Answer {
+                body: Box::pin(body),
+                watched_since,
+            }))
+        })
+    }
+}
+
+/// The body of an answer.
+#[derive(Debug)]
+pub(super) struct Answer<B> {
+    body: Pin<Box<B>>,
+    /// When the watch was asked for, if it is one that goes on.
+    watched_since: Option<Instant>,
+}
+
+/// A watch ended as soon as it had begun.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("the watch ended within {SHORTEST:?}")]
+struct EndedTooSoon;
+
+impl<B> http_body::Body for Answer<B>
+where
+    B: http_body::Body<Data = Bytes>,
+    B::Error: Into<BoxError>,
+{
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        let frame = match ready!(self.body.as_mut().poll_frame(context)) {
+            Some(Ok(frame)) => return Poll::Ready(Some(Ok(frame))),
+            end => end.map(|failed| failed.map_err(Into::into)),
+        };
+        let since = self.watched_since.take();
+        Poll::Ready(if since.is_some_and(|since| since.elapsed() < SHORTEST) {
+            Some(Err(EndedTooSoon.into()))
+        } else {
+            frame
+        })
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.watched_since.is_none() && self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use axum::body::Body;
+    use futures::StreamExt;
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use kube::{Api, Config};
+
+    use super::*;
+    use crate::watch::events;
+
+    /// An API of no objects, whose watches end after a time, in a clean way or not; counts them.
+    #[derive(Clone)]
+    struct Ending {
+        after: Duration,
+        clean: bool,
+        asked: Arc<AtomicUsize>,
+    }
+
+    impl Service<Request<kube::client::Body>> for Ending {
+        type Response = Response<Body>;
+        type Error = std::convert::Infallible;
+        type Future = std::future::Ready<Result<Response<Body>, Self::Error>>;
+
+        fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn call(&mut self, request: Request<kube::client::Body>) -> Self::Future {
+            let list = r#"{"apiVersion":"v1","kind":"List","metadata":{"resourceVersion":"1"},"items":[]}"#;
+            let body = if request
+                .uri()
+                .query()
+                .unwrap_or_default()
+                .contains("watch=true")
+            {
+                self.asked.fetch_add(1, Ordering::Relaxed);
+                let Self { after, clean, .. } = *self;
+                let ends = async move {
+                    tokio::time::sleep(after).await;
+                    let cut = std::io::Error::from(std::io::ErrorKind::UnexpectedEof);
+                    if clean { Ok(Bytes::new()) } else { Err(cut) }
+                };
+                Body::from_stream(futures::stream::once(ends))
+            } else {
+                Body::from(list)
+            };
+            std::future::ready(Ok(Response::new(body)))
+        }
+    }
+
+    /// How many watches are asked for within a minute.
+    async fn asked_for(after: Duration, clean: bool) -> usize {
+        let asked = Arc::new(AtomicUsize::new(0));
+        let ending = Ending {
+            after,
+            clean,
+            asked: Arc::clone(&asked),
+        };
+        let config = Config::new(http::Uri::from_static("http://api"));
+        let client = super::super::over(ending, config, "test").unwrap();
+        let watching =
+            events::<ConfigMap>(Api::all(client), kube::runtime::watcher::Config::default());
+        let mut watching = std::pin::pin!(watching);
+        let minute = async { while watching.next().await.is_some() {} };
+        tokio::time::timeout(Duration::from_mins(1), minute)
+            .await
+            .unwrap_err();
+        asked.load(Ordering::Relaxed)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_watch_that_ends_at_once_is_asked_for_again_only_after_a_pause() {
+        for clean in [true, false] {
+            let times = asked_for(Duration::from_millis(10), clean).await;
+            assert!((5..=125).contains(&times), "{times} times, clean: {clean}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_watch_that_lasted_is_asked_for_again_at_once() {
+        for clean in [true, false] {
+            assert_eq!(asked_for(Duration::from_secs(7), clean).await, 9);
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! A client-side load balancer, tower's, that serves what the ingress controller published in the
+//! gateway cluster: the endpoints of the Service that its Ingress leads to.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::{Stream, StreamExt, stream};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::api::networking::v1::Ingress;
+use kube::{Api, Client};
+use tower::BoxError;
+use tower::balance::p2c::Balance;
+use tower::discover::Change;
+use tower::load::{CompleteOnResponse, PendingRequests};
+use tower::util::BoxService;
+
+use crate::facts::{Fact, Facts};
+use crate::get::Getter;
+use crate::network::{Network, Pod};
+use crate::objects::NAMESPACE;
+use crate::watch::follow;
+
+/// A request without an answer for that long has failed.
+const ANSWER_WITHIN: Duration = Duration::from_secs(1);
+const SERVICE_LABEL: &str = "kubernetes.io/service-name";
+
+/// A pod that requests can be sent to.
+type Endpoint = PendingRequests<BoxService<(), bool, BoxError>>;
+type Changes = stream::BoxStream<'static, Result<Change<SocketAddr, Endpoint>, Infallible>>;
+
+/// Sends each request to one of the published endpoints; its answer says whether it was served.
+pub(crate) type Balancer = Balance<Changes, ()>;
+
+/// A balancer that follows what the gateway's API says. It has no endpoint yet.
+pub(crate) fn start(gateway: &Client, network: Network, facts: Facts) -> Balancer {
+    let getter = Getter::new("sandbox", ANSWER_WITHIN);
+    let mut known = BTreeSet::new();
+    let changes = published(gateway).flat_map(move |now| {
+        let gone = known
+            .difference(&now)
+            .map(|address| Change::Remove(*address));
+        let come = now.difference(&known).filter_map(|address| {
+            let pod = network.get(address)?.clone();
+            let endpoint = endpoint(pod, getter.clone(), facts.clone());
+            Some(Change::Insert(*address, endpoint))
+        });
+        let changes: Vec<_> = gone.chain(come).map(Ok).collect();
+        known = now;
+        stream::iter(changes)
+    });
+    Balance::new(changes.boxed())
+}
+
+/// What should be served, whenever that may have changed.
+fn published(gateway: &Client) -> impl Stream<Item = BTreeSet<SocketAddr>> + Send + use<> {
+    let (ingresses, ingress_events) =
+        follow(Api::<Ingress>::namespaced(gateway.clone(), NAMESPACE));
+    let (slices, slice_events) =
+        follow(Api::<EndpointSlice>::namespaced(gateway.clone(), NAMESPACE));
+    stream::select(ingress_events, slice_events)
+        .map(move |()| endpoints(&ingresses.state(), &slices.state()))
+}
+
+/// The endpoints of the Services that the ingresses lead to. Each Service here has one port.
+fn endpoints(ingresses: &[Arc<Ingress>], slices: &[Arc<EndpointSlice>]) -> BTreeSet<SocketAddr> {
+    let services: BTreeSet<&str> = ingresses
+        .iter()
+        .flat_map(|ingress| services(ingress))
+        .collect();
+    let of_service = |slice: &&Arc<EndpointSlice>| {
+        let labels: Option<&BTreeMap<_, _>> = slice.metadata.labels.as_ref();
+        let service = labels.and_then(|labels| labels.get(SERVICE_LABEL));
+        service.is_some_and(|service| services.contains(service.as_str()))
+    };
+    (slices.iter().filter(of_service))
+        .flat_map(|slice| addresses(slice))
+        .collect()
+}
+
+fn services(ingress: &Ingress) -> impl Iterator<Item = &str> {
+    let spec = ingress.spec.iter();
+    let rules = spec.flat_map(|spec| spec.rules.iter().flatten());
+    let paths = rules.flat_map(|rule| rule.http.iter().flat_map(|http| &http.paths));
+    paths.filter_map(|path| Some(path.backend.service.as_ref()?.name.as_str()))
+}
+
+fn addresses(slice: &EndpointSlice) -> impl Iterator<Item = SocketAddr> {
+    let port = slice.ports.iter().flatten().find_map(|port| port.port);
+    let port = port.and_then(|port| u16::try_from(port).ok());
+    let endpoints = slice.endpoints.iter().flatten().filter(|endpoint| {
+        let conditions = endpoint.conditions.as_ref();
+        conditions.and_then(|conditions| conditions.ready) != Some(false)
+    });
+    let ips = endpoints.flat_map(|endpoint| &endpoint.addresses);
+    ips.filter_map(move |ip| Some(SocketAddr::new(ip.parse().ok()?, port?)))
+}
+
+fn endpoint(pod: Pod, getter: Getter, facts: Facts) -> Endpoint {
+    let request = move |()| {
+        let (pod, getter, facts) = (pod.clone(), getter.clone(), facts.clone());
+        async move {
+            let cluster = pod.cluster;
+            facts.tell(Fact::Sent {
+                cluster: cluster.clone(),
+            });
+            let answer = getter.get(pod.socket, "/").await;
+            // It must be this very member that answers.
+            let ok =
+                answer.is_ok_and(|(status, body)| status.is_success() && body.trim() == cluster);
+            facts.tell(Fact::Answered { cluster, ok });
+            Ok::<_, BoxError>(ok)
+        }
+    };
+    let service = BoxService::new(tower::service_fn(request));
+    PendingRequests::new(service, CompleteOnResponse::default())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[expect(clippy::needless_pass_by_value, reason = "callers write it in place")]
+    fn slice(service: &str, endpoints: Value) -> Arc<EndpointSlice> {
+        let slice = json!({
+            "metadata": { "labels": { SERVICE_LABEL: service } },
+            "addressType": "IPv4",
+            "endpoints": endpoints,
+            "ports": [{ "name": "http", "port": 8080 }],
+        });
+        Arc::new(serde_json::from_value(slice).unwrap())
+    }
+
+    fn ingress(service: &str) -> Arc<Ingress> {
+        let backend = json!({ "service": { "name": service, "port": { "number": 80 } } });
+        let path = json!({ "path": "/", "pathType": "Prefix", "backend": backend });
+        let spec = json!({ "rules": [{ "http": { "paths": [path] } }] });
+        Arc::new(serde_json::from_value(json!({ "spec": spec })).unwrap())
+    }
+
+    #[test]
+    fn only_ready_endpoints_of_the_ingress_s_service_are_served() {
+        let slices = [
+            slice("shop-web", json!([{ "addresses": ["10.244.1.10"] }])),
+            slice(
+                "shop-web",
+                json!([
+                    { "addresses": ["10.244.2.10"], "conditions": { "ready": true } },
+                    { "addresses": ["10.244.2.11"], "conditions": { "ready": false } },
+                ]),
+            ),
+            slice("other", json!([{ "addresses": ["10.244.3.10"] }])),
+        ];
+        let expected: BTreeSet<SocketAddr> = ["10.244.1.10:8080", "10.244.2.10:8080"]
+            .map(|address| address.parse().unwrap())
+            .into();
+        assert_eq!(endpoints(&[ingress("shop-web")], &slices), expected);
+        assert_eq!(endpoints(&[], &slices), BTreeSet::new());
+    }
+}

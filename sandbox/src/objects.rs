@@ -1,0 +1,184 @@
+//! What users, and Karmada itself, put into the Karmada API.
+
+use std::fmt::Debug;
+use std::net::SocketAddr;
+
+use anyhow::{Context, Result, bail};
+use api::{Cluster, MultiClusterIngress, Remedy, ResourceBinding, execution_namespace};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{Namespace, Service};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::api::{
+    ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams,
+};
+use kube::{Api, Client, Resource, ResourceExt};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::apis::Apis;
+use crate::story::StoryRemedy;
+
+/// The namespace of the user's objects.
+pub(crate) const NAMESPACE: &str = "shop";
+/// The Service behind the ingress.
+const SERVICE: &str = "web";
+
+/// The kinds that make an API a Karmada API.
+const KINDS: [&str; 4] = [
+    include_str!("../../manifests/crds/remedy.karmada.io_remedies.yaml"),
+    include_str!("../../manifests/crds/networking.karmada.io_multiclusteringresses.yaml"),
+    include_str!("../../tests/crds/cluster.karmada.io_clusters.yaml"),
+    include_str!("../../tests/crds/work.karmada.io_resourcebindings.yaml"),
+];
+/// What a user of Karmada installs for our controllers.
+const MANIFESTS: [&str; 4] = [
+    include_str!("../../manifests/karmada/namespace.yaml"),
+    include_str!("../../manifests/karmada/remedy-controller.yaml"),
+    include_str!("../../manifests/karmada/ingress-controller.yaml"),
+    include_str!("../../manifests/karmada/ingressclass.yaml"),
+];
+const GATEWAY_MANIFEST: &str = include_str!("../../manifests/gateway/ingress-controller.yaml");
+/// What a user installs for the agents of `member1`.
+const AGENT_MANIFEST: &str = include_str!("../../manifests/karmada/agent.yaml");
+const INGRESS: &str = include_str!("../../manifests/samples/multiclusteringress.yaml");
+
+/// Puts everything into both APIs: the members, known to the API by these addresses of their pods,
+/// the Service in all of them, and the ingress.
+pub(crate) async fn lay_out(apis: &Apis, members: &[(String, SocketAddr)]) -> Result<()> {
+    for kind in KINDS {
+        apis.install(kind)?;
+    }
+    let karmada = apis.karmada()?;
+    for manifest in MANIFESTS {
+        create_all(&karmada, manifest).await?;
+    }
+    create_all(&apis.gateway()?, GATEWAY_MANIFEST).await?;
+    create_namespace(&karmada, NAMESPACE).await?;
+    for (name, _) in members {
+        join(&karmada, name).await?;
+    }
+    place(&karmada, members).await?;
+    let ingress: MultiClusterIngress = serde_saphyr::from_str(INGRESS)?;
+    create(&Api::namespaced(karmada, NAMESPACE), &ingress).await
+}
+
+/// Creates the Remedy of a user story.
+pub(crate) async fn create_remedy(client: Client, name: &str) -> Result<()> {
+    let Some(story) = StoryRemedy::named(name) else {
+        let names = StoryRemedy::ALL.map(StoryRemedy::name).join(" and ");
+        bail!("no such remedy {name:?}: there are {names}");
+    };
+    let remedy: Remedy = serde_saphyr::from_str(story.manifest())?;
+    create(&Api::all(client), &remedy).await
+}
+
+/// Deletes a Remedy, of a user story or not.
+pub(crate) async fn delete_remedy(client: Client, name: &str) -> Result<()> {
+    let remedies: Api<Remedy> = Api::all(client);
+    let name = StoryRemedy::named(name).map_or(name, |story| story.object());
+    told(remedies.delete(name, &DeleteParams::default()).await)
+}
+
+/// A member joins the fleet, as Karmada records it.
+async fn join(client: &Client, name: &str) -> Result<()> {
+    let clusters: Api<Cluster> = Api::all(client.clone());
+    let cluster: Cluster = object(name, json!({ "spec": {} }))?;
+    create(&clusters, &cluster).await?;
+    let ready = json!({
+        "type": "Ready", "status": "True", "reason": "ClusterReady",
+        "message": "cluster is healthy and ready to accept workloads",
+        "lastTransitionTime": Timestamp::from_second(Timestamp::now().as_second())?.to_string(),
+    });
+    let status = Patch::Merge(json!({ "status": { "conditions": [ready] } }));
+    clusters
+        .patch_status(name, &PatchParams::default(), &status)
+        .await?;
+    create_namespace(client, &execution_namespace(name)).await?;
+    create_all(client, &AGENT_MANIFEST.replace("member1", name)).await
+}
+
+/// The Service in all members: its template, its binding, and the endpoints that Karmada collects.
+async fn place(client: &Client, members: &[(String, SocketAddr)]) -> Result<()> {
+    let port = json!({ "name": "http", "port": 80, "targetPort": 8080, "protocol": "TCP" });
+    let service: Service = object(SERVICE, json!({ "spec": { "ports": [port] } }))?;
+    create(&Api::namespaced(client.clone(), NAMESPACE), &service).await?;
+
+    let clusters: Vec<Value> = (members.iter())
+        .map(|(name, _)| json!({ "name": name }))
+        .collect();
+    let resource =
+        json!({ "apiVersion": "v1", "kind": "Service", "namespace": NAMESPACE, "name": SERVICE });
+    let binding: ResourceBinding = object(
+        &format!("{SERVICE}-service"),
+        json!({ "spec": { "resource": resource, "clusters": clusters } }),
+    )?;
+    create(&Api::namespaced(client.clone(), NAMESPACE), &binding).await?;
+
+    for (name, pod) in members {
+        let slice: EndpointSlice = object(
+            &format!("imported-{name}-{SERVICE}"),
+            json!({
+                "metadata": {
+                    "labels": {
+                        "kubernetes.io/service-name": format!("derived-{SERVICE}"),
+                        "endpointslice.kubernetes.io/managed-by": "endpointslice-controller.karmada.io",
+                    },
+                    "annotations": { "work.karmada.io/namespace": execution_namespace(name) },
+                },
+                "addressType": "IPv4",
+                "endpoints": [{ "addresses": [pod.ip()], "conditions": { "ready": true } }],
+                "ports": [{ "name": "http", "port": pod.port(), "protocol": "TCP" }],
+            }),
+        )?;
+        create(&Api::namespaced(client.clone(), NAMESPACE), &slice).await?;
+    }
+    Ok(())
+}
+
+async fn create_namespace(client: &Client, name: &str) -> Result<()> {
+    let namespace: Namespace = object(name, json!({}))?;
+    create(&Api::all(client.clone()), &namespace).await
+}
+
+fn object<K>(name: &str, mut object: Value) -> Result<K>
+where
+    K: Resource<DynamicType = ()> + DeserializeOwned,
+{
+    object["apiVersion"] = K::api_version(&()).into();
+    object["kind"] = K::kind(&()).into();
+    object["metadata"]["name"] = name.into();
+    Ok(serde_json::from_value(object)?)
+}
+
+async fn create<K>(api: &Api<K>, object: &K) -> Result<()>
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + serde::Serialize,
+{
+    told(api.create(&PostParams::default(), object).await)
+}
+
+/// An error in the API server's own words.
+fn told<T>(answer: kube::Result<T>) -> Result<()> {
+    match answer {
+        Ok(_) => Ok(()),
+        Err(kube::Error::Api(status)) => bail!("{}", status.message),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Creates every object of some YAML, in its order.
+async fn create_all(client: &Client, manifest: &str) -> Result<()> {
+    let objects: Vec<DynamicObject> = serde_saphyr::from_multiple(manifest)?;
+    for object in objects {
+        let types = object.types.as_ref().context("a manifest without kind")?;
+        let resource = ApiResource::from_gvk(&GroupVersionKind::try_from(types)?);
+        let api: Api<DynamicObject> = match object.namespace() {
+            Some(namespace) => Api::namespaced_with(client.clone(), &namespace, &resource),
+            None => Api::all_with(client.clone(), &resource),
+        };
+        api.create(&PostParams::default(), &object)
+            .await
+            .with_context(|| format!("cannot create {} {}", types.kind, object.name_any()))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,47 @@
+use std::time::Duration;
+
+use anyhow::Result;
+
+use super::script::Script;
+use crate::facts::DnsFault;
+use crate::picture::{Stage, Step};
+use crate::world::Action;
+
+/// Our programs try a lost API again after 5 s at the latest; an agent that lost its lease takes it
+/// again after at most 15 s.
+const RETURN: Duration = Duration::from_secs(20);
+/// The outage goes on for so long after DNS must have been found dead.
+const LONGER: u64 = 2;
+
+pub(super) async fn play(script: &Script<'_>) -> Result<()> {
+    let newest = script.newest();
+    let seconds = script.until_failed().as_secs() + LONGER;
+    let saying = format!("cutting the Karmada API off for {seconds} s");
+    script.act(&saying, Action::CutApi { seconds }).await?;
+    let gone = script
+        .since(newest, Step(Stage::ApiGone, false), Duration::ZERO)
+        .await?;
+    let broken = script.dns(DnsFault::Drop).await?;
+    let outage = Duration::from_secs(seconds);
+    script
+        .after(&broken, Step(Stage::Vote, false), script.until_failed())
+        .await?;
+    let back = script
+        .after(&gone, Step(Stage::ApiBack, true), outage)
+        .await?;
+    let condition = script
+        .after(
+            &broken,
+            Step(Stage::Condition, false),
+            script.until_failed() + outage + RETURN,
+        )
+        .await?;
+    anyhow::ensure!(
+        condition.id > back.id,
+        "promised: nothing is written while the API is cut off; seen: {}",
+        condition.text
+    );
+    script.block_follows(&condition, RETURN).await?;
+    let mended = script.dns(DnsFault::None).await?;
+    script.traffic_returns(&mended).await
+}

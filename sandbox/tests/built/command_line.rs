@@ -1,0 +1,94 @@
+//! The built program, started with good flags and with bad ones, and told to end.
+
+use std::path::Path;
+
+use tokio::net::TcpListener;
+
+use crate::program::{Sandbox, request};
+
+async fn refused(flags: &[&str], expected: &str) {
+    let mut sandbox = Sandbox::start(flags);
+    let (code, lines) = sandbox.end().await;
+    let errors = sandbox.errors();
+    assert_eq!(code, Some(2), "{flags:?}: {errors}");
+    assert!(lines.is_empty(), "{lines:?}");
+    assert!(errors.starts_with("error: "), "{errors}");
+    assert!(errors.contains(expected), "{expected}: {errors}");
+}
+
+#[tokio::test]
+async fn bad_flags_are_refused_with_what_could_be_said_instead() {
+    refused(&["--scenario=flood"], "coredns-outage").await;
+    refused(&["--scenario"], "--scenario").await;
+    refused(&["--thresholds=tiny"], "short, default").await;
+    refused(&["--port=99999"], "--port").await;
+    refused(&["--log-level=sandbox=loud"], "--log-level").await;
+    refused(&["--unheard-of"], "--unheard-of").await;
+}
+
+#[tokio::test]
+async fn a_port_that_is_taken_is_named() {
+    let taken = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let expected = format!("127.0.0.1:{port}: Address already in use");
+    refused(&[&format!("--port={port}")], &expected).await;
+}
+
+#[tokio::test]
+async fn it_says_where_the_page_is_does_what_its_buttons_ask_and_ends_when_told() {
+    let mut sandbox = Sandbox::start(&[]);
+    let page = sandbox.line("page: ").await;
+    let kubeconfig = sandbox.line("kubeconfig: ").await;
+    assert!(Path::new(&kubeconfig).exists());
+    assert!(request(&page, "GET /", "").await.contains("<html"));
+
+    for good in [
+        r#"{"do":"dns","cluster":"member2","fault":"lose"}"#,
+        r#"{"do":"dns","cluster":"member2","fault":"none"}"#,
+        r#"{"do":"kill-agent","cluster":"member3","node":"member3-node1"}"#,
+        r#"{"do":"start-agent","cluster":"member3","node":"member3-node1"}"#,
+        r#"{"do":"create-remedy","remedy":"maintenance"}"#,
+        r#"{"do":"delete-remedy","remedy":"maintenance"}"#,
+        r#"{"do":"api-fault","fault":"conflicts"}"#,
+        r#"{"do":"cut-api","seconds":1}"#,
+        r#"{"do":"api-fault","fault":"none"}"#,
+    ] {
+        let answer = request(&page, "POST /actions", good).await;
+        assert!(answer.starts_with("HTTP/1.1 204"), "{good}: {answer}");
+    }
+    for (bad, expected) in [
+        ("no json", "no action"),
+        (r#"{"do":"dance"}"#, "dance"),
+        (
+            r#"{"do":"dns","cluster":"member9","fault":"none"}"#,
+            "there are member1, member2, member3",
+        ),
+        (r#"{"do":"dns","cluster":"member1","fault":"odd"}"#, "odd"),
+        (r#"{"do":"cut-api","seconds":0}"#, "1 to 600"),
+        (
+            r#"{"do":"kill-agent","cluster":"member1","node":"n"}"#,
+            "member1-node1",
+        ),
+        (
+            r#"{"do":"start-agent","cluster":"member1","node":"member1-node1"}"#,
+            "runs already",
+        ),
+        (r#"{"do":"create-remedy","remedy":"dns"}"#, "already exists"),
+        (
+            r#"{"do":"create-remedy","remedy":"tea"}"#,
+            "dns and maintenance",
+        ),
+        (r#"{"do":"delete-remedy","remedy":"tea"}"#, "not found"),
+    ] {
+        let answer = request(&page, "POST /actions", bad).await;
+        assert!(answer.starts_with("HTTP/1.1 400"), "{bad}: {answer}");
+        let body = answer.split("\r\n\r\n").nth(1).unwrap();
+        assert!(body.contains(expected), "{bad}: {body}");
+        assert_eq!(body.lines().count(), 1, "{body}");
+    }
+
+    sandbox.interrupt();
+    let (code, _) = sandbox.end().await;
+    assert_eq!(code, Some(0), "{}", sandbox.errors());
+    assert!(!Path::new(&kubeconfig).exists());
+}

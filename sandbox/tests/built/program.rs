@@ -1,0 +1,101 @@
+//! The built program, running.
+
+use std::process::Stdio;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, Lines};
+use tokio::net::TcpStream;
+use tokio::process::{Child, ChildStdout, Command};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+/// Ample for the longest scenario, on a machine that plays others as well.
+const AMPLE: Duration = Duration::from_mins(5);
+
+/// A sandbox. Dropping it kills it.
+pub(crate) struct Sandbox {
+    child: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+    errors: Arc<Mutex<String>>,
+    listening: JoinHandle<()>,
+}
+
+impl Sandbox {
+    pub(crate) fn start(flags: &[&str]) -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_sandbox"))
+            .args(flags)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        let errors = Arc::<Mutex<String>>::default();
+        let mut stderr = BufReader::new(child.stderr.take().unwrap()).lines();
+        let said = Arc::clone(&errors);
+        let listening = tokio::spawn(async move {
+            while let Ok(Some(line)) = stderr.next_line().await {
+                let mut said = said.lock().unwrap();
+                said.push_str(&line);
+                said.push('\n');
+            }
+        });
+        let stdout = child.stdout.take().unwrap();
+        Self {
+            child,
+            lines: BufReader::new(stdout).lines(),
+            errors,
+            listening,
+        }
+    }
+
+    /// The rest of a line of standard output that begins so.
+    pub(crate) async fn line(&mut self, start: &str) -> String {
+        loop {
+            let line = timeout(AMPLE, self.lines.next_line()).await.unwrap();
+            let line = line.unwrap();
+            assert!(line.is_some(), "no {start:?}: {}", self.errors());
+            let line = line.unwrap();
+            if let Some(rest) = line.strip_prefix(start) {
+                return rest.to_owned();
+            }
+        }
+    }
+
+    /// Waits for its end: the exit code, and what it said until then.
+    pub(crate) async fn end(&mut self) -> (Option<i32>, Vec<String>) {
+        let mut text = String::new();
+        let read = self.lines.get_mut().read_to_string(&mut text);
+        timeout(AMPLE, read).await.unwrap().unwrap();
+        let status = timeout(AMPLE, self.child.wait()).await.unwrap().unwrap();
+        timeout(AMPLE, &mut self.listening).await.unwrap().unwrap();
+        (status.code(), text.lines().map(str::to_owned).collect())
+    }
+
+    /// Does what Ctrl-C does.
+    pub(crate) fn interrupt(&self) {
+        let pid = self.child.id().unwrap().try_into().unwrap();
+        kill_process(Pid::from_raw(pid).unwrap(), Signal::INT).unwrap();
+    }
+
+    /// What it said on standard error so far.
+    pub(crate) fn errors(&self) -> String {
+        self.errors.lock().unwrap().clone()
+    }
+}
+
+/// One request to a page, and the status line and the body of its answer.
+pub(crate) async fn request(page: &str, head: &str, body: &str) -> String {
+    let address = page.strip_prefix("http://").unwrap();
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let length = body.len();
+    let request = format!(
+        "{head} HTTP/1.1\r\nHost: {address}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+    );
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    answer
+}

@@ -1,0 +1,103 @@
+//! Each scenario, played by the built program as users play it.
+
+use crate::program::{Sandbox, request};
+
+/// The scenario ends well, and its timeline has these in their order.
+async fn plays(scenario: &str, stages: &[&str]) {
+    let mut sandbox = Sandbox::start(&["--scenario", scenario]);
+    let (code, lines) = sandbox.end().await;
+    let text = lines.join("\n");
+    assert_eq!(code, Some(0), "{scenario}: {text}\n{}", sandbox.errors());
+    let mut rest = lines.iter();
+    for stage in stages {
+        assert!(
+            rest.any(|line| line.contains(stage)),
+            "{scenario}: no {stage:?} where it should be: {text}"
+        );
+    }
+    assert!(lines.last().unwrap().starts_with("as promised: "), "{text}");
+}
+
+#[tokio::test]
+async fn traffic_leaves_a_cluster_whose_dns_is_dead_and_returns() {
+    let stages = [
+        "breaking DNS of member1",
+        "names do not resolve in member1",
+        "ServiceDomainNameResolutionReady False",
+        "remedyActions TrafficControl",
+        "ingress shop blocks it",
+        "no request goes there any more",
+        "mending DNS of member1",
+        "remedyActions cleared",
+        "the first request reaches it again",
+    ];
+    plays("coredns-outage", &stages).await;
+}
+
+#[tokio::test]
+async fn a_maintenance_window_takes_the_traffic_away_until_its_remedy_is_deleted() {
+    let stages = [
+        "Remedy maintenance-member1 created",
+        "no request goes there any more",
+        "Remedy maintenance-member1 deleted",
+        "the first request reaches it again",
+        "failed: 0",
+    ];
+    plays("maintenance", &stages).await;
+}
+
+#[tokio::test]
+async fn what_an_api_outage_held_up_follows_after_it() {
+    let stages = [
+        "the Karmada API does not answer",
+        "votes unhealthy",
+        "the Karmada API answers again",
+        "ServiceDomainNameResolutionReady False",
+        "no request goes there any more",
+    ];
+    plays("api-outage", &stages).await;
+}
+
+#[tokio::test]
+async fn a_block_outlives_the_agent_that_asked_for_it() {
+    let stages = [
+        "ingress shop blocks it",
+        "is gone",
+        "leads in place of",
+        "no ingress blocks it",
+        "runs again",
+    ];
+    plays("leader-killed", &stages).await;
+}
+
+#[tokio::test]
+async fn dns_that_flaps_changes_nothing_until_it_stays() {
+    plays("flapping-dns", &["ServiceDomainNameResolutionReady False"]).await;
+}
+
+#[tokio::test]
+async fn a_story_that_does_not_happen_as_promised_ends_with_code_1() {
+    let mut sandbox = Sandbox::start(&["--scenario", "coredns-outage"]);
+    let page = sandbox.line("page: ").await;
+    // Nobody asks for a block any more.
+    let deleted = r#"{"do":"delete-remedy","remedy":"dns"}"#;
+    let answer = request(&page, "POST /actions", deleted).await;
+    assert!(answer.starts_with("HTTP/1.1 204"), "{answer}");
+    let (code, lines) = sandbox.end().await;
+    let errors = sandbox.errors();
+    assert_eq!(code, Some(1), "{errors}");
+    let promised = "promised: Actions away from health within 0.0 s";
+    assert!(errors.contains(promised), "{errors}");
+    assert!(!lines.join("\n").contains("as promised"), "{lines:?}");
+}
+
+#[tokio::test]
+async fn a_story_that_is_interrupted_ends_with_code_1() {
+    let mut sandbox = Sandbox::start(&["--scenario", "maintenance"]);
+    sandbox.line("kubeconfig: ").await;
+    sandbox.interrupt();
+    let (code, _) = sandbox.end().await;
+    assert_eq!(code, Some(1), "{}", sandbox.errors());
+    let told = "error: told to stop before the end of the scenario";
+    assert!(sandbox.errors().contains(told), "{}", sandbox.errors());
+}

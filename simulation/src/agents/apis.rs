@@ -1,0 +1,263 @@
+//! The Karmada API and the member's, in memory, with their requests counted.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use api::condition::DNS_READY;
+use api::{Cluster, execution_namespace};
+use apiserver::ApiServer;
+use axum::Router;
+use axum::body::Body;
+use axum::http::{Request, StatusCode};
+use axum::response::IntoResponse;
+use bytes::Bytes;
+use http_body_util::BodyExt;
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::runtime::wait::await_condition;
+use kube::{Api, Client};
+use parking_lot::Mutex;
+use runtime::client::{self, Source};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+use tower::Service;
+
+use super::figures::Figures;
+use super::{LISTENING, PODS, name, pod_ip};
+
+/// The cluster whose agents they are.
+pub(super) const CLUSTER: &str = "member1";
+/// The namespace and the name of their Service.
+pub(super) const SERVICE: (&str, &str) = ("karmada-rs", "cluster-health-agent");
+/// As the real controller does.
+const ENDPOINTS_PER_SLICE: usize = 100;
+/// Who asks on behalf of the simulation; not counted.
+const OBSERVER: &str = "simulation";
+
+/// Both APIs. Dropping them ends them.
+pub(super) struct Apis {
+    pub(super) karmada: Counted,
+    pub(super) member: Counted,
+    clusters: Api<Cluster>,
+    leases: Api<Lease>,
+    _folder: TempDir,
+}
+
+/// An API server whose requests are counted.
+pub(super) struct Counted {
+    pub(super) kubeconfig: PathBuf,
+    /// The connection that the agents of this process share.
+    pub(super) agents: Client,
+    figures: Arc<Mutex<Figures>>,
+    client: Client,
+    _serving: JoinSet<()>,
+}
+
+impl Apis {
+    /// Starts both: the member's knows so many agents, Karmada's the cluster without a verdict.
+    pub(super) async fn start(nodes: u16, port: u16) -> Result<Self> {
+        let folder = tempfile::tempdir()?;
+        let karmada = Counted::start(folder.path(), "karmada").await?;
+        let member = Counted::start(folder.path(), "member").await?;
+        let client = karmada.client.clone();
+        let namespace = execution_namespace(CLUSTER);
+        create(
+            &client,
+            "/api/v1/namespaces",
+            json!({ "metadata": { "name": namespace } }),
+        )
+        .await?;
+        let cluster = json!({ "metadata": { "name": CLUSTER }, "spec": { "syncMode": "Push" } });
+        create(
+            &client,
+            "/apis/cluster.karmada.io/v1alpha1/clusters",
+            cluster,
+        )
+        .await?;
+        let service = json!({ "metadata": { "name": SERVICE.0 } });
+        create(&member.client, "/api/v1/namespaces", service).await?;
+        let apis = Self {
+            karmada,
+            member,
+            clusters: Api::all(client.clone()),
+            leases: Api::namespaced(client, &namespace),
+            _folder: folder,
+        };
+        apis.list(0..nodes, port).await?;
+        Ok(apis)
+    }
+
+    /// Lists the agents of these nodes in the EndpointSlices of their Service.
+    pub(super) async fn list(&self, nodes: Range<u16>, port: u16) -> Result<()> {
+        let (namespace, service) = SERVICE;
+        let path = format!("/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices");
+        let all: Vec<u16> = nodes.collect();
+        for nodes in all.chunks(ENDPOINTS_PER_SLICE) {
+            let endpoint = |node: &u16| {
+                json!({
+                    "addresses": [pod_ip(*node)],
+                    "nodeName": name(*node),
+                    "targetRef": { "kind": "Pod", "namespace": namespace, "name": format!("{service}-{node}"), "uid": format!("00000000-0000-4000-8000-{node:012}") },
+                    "conditions": { "ready": true, "serving": true, "terminating": false },
+                })
+            };
+            let slice = json!({
+                "metadata": {
+                    "name": format!("{service}-{}", nodes[0]),
+                    "labels": { "kubernetes.io/service-name": service },
+                },
+                "addressType": "IPv4",
+                "ports": [{ "name": "admin", "port": port, "protocol": "TCP" }],
+                "endpoints": nodes.iter().map(endpoint).collect::<Vec<_>>(),
+            });
+            create(&self.member.client, &path, slice).await?;
+        }
+        Ok(())
+    }
+
+    /// Waits until the verdict is that DNS works, or that it does not.
+    pub(super) async fn verdict(&self, works: bool, limit: Duration) -> Result<()> {
+        let status = if works { "True" } else { "False" };
+        let is = |cluster: Option<&Cluster>| {
+            let condition = cluster.and_then(|cluster| cluster.condition(DNS_READY));
+            condition.is_some_and(|condition| condition.status == status)
+        };
+        let waiting = await_condition(self.clusters.clone(), CLUSTER, is);
+        timeout(limit, waiting)
+            .await
+            .with_context(|| format!("the verdict is not {status} after {limit:?}"))??;
+        Ok(())
+    }
+
+    /// Who holds the agents' lease; empty when nobody does.
+    pub(super) async fn holder(&self) -> Result<String> {
+        let lease = self.leases.get_opt(cluster_health_agent::NAME).await?;
+        let holder = lease.and_then(|lease| lease.spec?.holder_identity);
+        Ok(holder.unwrap_or_default())
+    }
+}
+
+impl Counted {
+    async fn start(folder: &Path, name: &str) -> Result<Self> {
+        let server = ApiServer::starting_at(jiff::Timestamp::now());
+        let file = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../tests/crds/cluster.karmada.io_clusters.yaml"
+        );
+        let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {file}"))?;
+        server.install(&serde_saphyr::from_str::<Value>(&text)?)?;
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        let address = listener.local_addr()?;
+        let figures = Arc::<Mutex<Figures>>::default();
+        let router = counted(server, Arc::clone(&figures));
+        let mut serving = JoinSet::new();
+        // It ends with the simulation.
+        serving.spawn(async move { drop(axum::serve(listener, router).await) });
+        let kubeconfig = write_kubeconfig(folder, name, address)?;
+        let source = Source {
+            kubeconfig: Some(kubeconfig.clone()),
+            ..Source::default()
+        };
+        Ok(Self {
+            agents: client::connect(&source, cluster_health_agent::NAME).await?,
+            client: client::connect(&source, OBSERVER).await?,
+            kubeconfig,
+            figures,
+            _serving: serving,
+        })
+    }
+
+    /// What has been asked so far.
+    pub(super) fn figures(&self) -> Figures {
+        self.figures.lock().clone()
+    }
+}
+
+fn counted(server: ApiServer, figures: Arc<Mutex<Figures>>) -> Router {
+    Router::new().fallback(move |request: Request<Body>| {
+        let mut service = server.service();
+        let figures = Arc::clone(&figures);
+        async move {
+            let (parts, body) = request.into_parts();
+            let agent = parts
+                .headers
+                .get("user-agent")
+                .and_then(|agent| agent.to_str().ok());
+            if !agent.is_some_and(|agent| agent.starts_with(OBSERVER)) {
+                figures.lock().count(&parts);
+            }
+            match service.call(Request::from_parts(parts, body)).await {
+                Ok(response) => response.map(|body| {
+                    // A frame is a whole answer, or a whole line of a watch.
+                    Body::new(body.map_frame(|frame| frame.map_data(|text| routed(&text))))
+                }),
+                Err(_) => StatusCode::BAD_GATEWAY.into_response(),
+            }
+        }
+    })
+}
+
+/// What the API says, with the addresses at which agents are found.
+fn routed(text: &[u8]) -> Bytes {
+    let text = String::from_utf8_lossy(text);
+    text.replace(PODS, LISTENING).into()
+}
+
+fn write_kubeconfig(folder: &Path, name: &str, address: SocketAddr) -> Result<PathBuf> {
+    let kubeconfig = json!({
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{ "name": name, "cluster": { "server": format!("http://{address}") } }],
+        "users": [{ "name": name, "user": {} }],
+        "contexts": [{ "name": name, "context": { "cluster": name, "user": name } }],
+        "current-context": name,
+    });
+    let path = folder.join(format!("{name}.kubeconfig"));
+    std::fs::write(&path, kubeconfig.to_string())?;
+    Ok(path)
+}
+
+async fn create(client: &Client, path: &str, mut object: Value) -> Result<()> {
+    let (version, kind) = match path.rsplit('/').next() {
+        Some("namespaces") => ("v1", "Namespace"),
+        Some("clusters") => ("cluster.karmada.io/v1alpha1", "Cluster"),
+        _ => ("discovery.k8s.io/v1", "EndpointSlice"),
+    };
+    object["apiVersion"] = version.into();
+    object["kind"] = kind.into();
+    let request = Request::post(path)
+        .header("content-type", "application/json")
+        .body(serde_json::to_vec(&object)?)?;
+    client
+        .request::<Value>(request)
+        .await
+        .with_context(|| format!("cannot create {kind}"))?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::discovery::v1::EndpointSlice;
+    use kube::api::ListParams;
+
+    use super::*;
+    use crate::agents::address;
+
+    #[tokio::test]
+    async fn agents_are_found_where_they_listen() {
+        drop(rustls::crypto::ring::default_provider().install_default());
+        let apis = Apis::start(2, 7).await.unwrap();
+        let slices: Api<EndpointSlice> = Api::all(apis.member.client.clone());
+        let found = slices.list(&ListParams::default()).await.unwrap();
+        let endpoints = found.items.into_iter().filter_map(|slice| slice.endpoints);
+        let addresses: Vec<String> = endpoints.flatten().flat_map(|one| one.addresses).collect();
+        let listening = [0, 1].map(|node| address(node, 7).ip().to_string());
+        assert_eq!(addresses, listening);
+    }
+}

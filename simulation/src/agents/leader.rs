@@ -1,0 +1,182 @@
+//! The agent that leads: the program as users run it.
+
+use std::net::SocketAddr;
+use std::ops::Sub;
+use std::process::Stdio;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use bytes::Bytes;
+use http::Uri;
+use http_body_util::{BodyExt, Empty};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::process::{Child, Command};
+use tokio::time::{sleep, timeout};
+
+use super::apis::Apis;
+use super::{Options, PATIENCE, POLL, address, name, nodes};
+
+const PREFIX: &str = "karmada_cluster_health_agent_";
+/// Ticks of a process's time in a second, as Linux shows it.
+const TICKS: f64 = 100.0;
+
+/// A process that runs. Dropping it kills it.
+pub(super) struct Leader {
+    child: Child,
+    admin: SocketAddr,
+    http: Client<HttpConnector, Empty<Bytes>>,
+}
+
+/// What a leader has used so far.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Usage {
+    pub(super) cpu: Duration,
+    pub(super) questions: u64,
+}
+
+impl Sub for Usage {
+    type Output = Self;
+
+    fn sub(self, before: Self) -> Self {
+        Self {
+            cpu: self.cpu.saturating_sub(before.cpu),
+            questions: self.questions.saturating_sub(before.questions),
+        }
+    }
+}
+
+/// A metric of the leader's.
+pub(super) struct Metric<'a> {
+    leader: &'a Leader,
+    name: &'a str,
+}
+
+impl Leader {
+    /// Starts the agent of the first node.
+    pub(super) fn start(
+        options: &Options,
+        apis: &Apis,
+        dns: SocketAddr,
+        port: u16,
+    ) -> Result<Self> {
+        let admin = address(0, port);
+        let child = Command::new(&options.binary)
+            .args(nodes::flags(options, apis, dns, admin, &name(0)))
+            .arg("--log-level=error")
+            .stdin(Stdio::null())
+            .kill_on_drop(true)
+            .spawn()
+            .with_context(|| format!("cannot start {}", options.binary.display()))?;
+        Ok(Self {
+            child,
+            admin,
+            http: Client::builder(TokioExecutor::new()).build_http(),
+        })
+    }
+
+    pub(super) fn metric<'a>(&'a self, name: &'a str) -> Metric<'a> {
+        Metric { leader: self, name }
+    }
+
+    /// Its resident memory, in KiB.
+    pub(super) fn memory(&self) -> Result<u64> {
+        self.size("VmRSS:")
+    }
+
+    /// That of it which is its own: neither its binary's nor another file's.
+    pub(super) fn anonymous_memory(&self) -> Result<u64> {
+        self.size("RssAnon:")
+    }
+
+    fn size(&self, name: &str) -> Result<u64> {
+        let status = self.proc("status")?;
+        let line = status.lines().find_map(|line| line.strip_prefix(name));
+        let size = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse().ok());
+        size.context("the leader's memory is not told")
+    }
+
+    /// What it has used since it began.
+    pub(super) async fn usage(&self) -> Result<Usage> {
+        let questions = self.metric("peer_requests_total").value().await?;
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a count of whole requests"
+        )]
+        Ok(Usage {
+            cpu: self.cpu()?,
+            questions: questions as u64,
+        })
+    }
+
+    /// The CPU time it has used since it began.
+    pub(super) fn cpu(&self) -> Result<Duration> {
+        let stat = self.proc("stat")?;
+        // Fields 14 and 15; the second one may hold spaces, and ends with a bracket.
+        let fields = stat.rsplit(')').next().unwrap_or_default();
+        let mut ticks = fields
+            .split_whitespace()
+            .skip(11)
+            .take(2)
+            .map(str::parse::<f64>);
+        let (user, system) = (ticks.next(), ticks.next());
+        let (Some(Ok(user)), Some(Ok(system))) = (user, system) else {
+            anyhow::bail!("the leader's CPU time is not told");
+        };
+        Ok(Duration::from_secs_f64((user + system) / TICKS))
+    }
+
+    /// Ends it as a user does.
+    pub(super) async fn stop(mut self) -> Result<()> {
+        let id = self
+            .child
+            .id()
+            .and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
+        kill_process(id.context("the leader has ended")?, Signal::TERM)?;
+        let status = timeout(PATIENCE, self.child.wait()).await??;
+        ensure!(status.success(), "the leader ended with {status}");
+        Ok(())
+    }
+
+    fn proc(&self, file: &str) -> Result<String> {
+        let id = self.child.id().context("the leader has ended")?;
+        Ok(std::fs::read_to_string(format!("/proc/{id}/{file}"))?)
+    }
+
+    async fn metrics(&self) -> Result<String> {
+        let uri: Uri = format!("http://{}/metrics", self.admin).parse()?;
+        let answer = self.http.get(uri).await?;
+        let body = answer.into_body().collect().await?.to_bytes();
+        Ok(String::from_utf8_lossy(&body).into_owned())
+    }
+}
+
+impl Metric<'_> {
+    /// The sum of its samples.
+    async fn value(&self) -> Result<f64> {
+        let wanted = format!("{PREFIX}{}", self.name);
+        let metrics = self.leader.metrics().await?;
+        let samples = metrics.lines().filter_map(|line| {
+            let (series, value) = line.rsplit_once(' ')?;
+            let named = series == wanted || series.split('{').next() == Some(&wanted);
+            named.then(|| value.parse::<f64>().ok())?
+        });
+        Ok(samples.sum())
+    }
+
+    /// Waits until it is at least this.
+    pub(super) async fn reaches(&self, value: f64) -> Result<()> {
+        let looking = async {
+            // Before it listens there is nothing to read.
+            while !self.value().await.is_ok_and(|now| now >= value) {
+                sleep(POLL).await;
+            }
+        };
+        timeout(PATIENCE, looking)
+            .await
+            .with_context(|| format!("{} of the leader does not reach {value}", self.name))
+    }
+}

@@ -1,0 +1,67 @@
+//! Agents within this process.
+
+use std::net::SocketAddr;
+use std::ops::Range;
+
+use anyhow::{Context, Result};
+use clap::Parser;
+use cluster_health_agent::{Args, NAME};
+use runtime::program::Program;
+use tokio::task::JoinSet;
+
+use super::apis::{Apis, SERVICE};
+use super::{Options, address, name};
+
+/// The running agents. Dropping them ends them as a crash would.
+pub(super) struct Nodes {
+    agents: JoinSet<bool>,
+}
+
+impl Nodes {
+    /// Starts the agents of these nodes.
+    pub(super) async fn start(
+        options: &Options,
+        apis: &Apis,
+        dns: SocketAddr,
+        port: u16,
+        nodes: Range<u16>,
+    ) -> Result<Self> {
+        let mut agents = JoinSet::new();
+        for node in nodes {
+            let flags = flags(options, apis, dns, address(node, port), &name(node));
+            let args = Args::try_parse_from(std::iter::once(NAME.to_owned()).chain(flags))?;
+            let mut program = Program::new(NAME, address(node, port));
+            let (karmada, member) = (apis.karmada.agents.clone(), apis.member.agents.clone());
+            cluster_health_agent::assemble(args, karmada, Some(member), &mut program)
+                .with_context(|| format!("cannot start the agent of {}", name(node)))?;
+            program.serve().await?;
+            agents.spawn(program.live(async || std::future::pending().await));
+        }
+        Ok(Self { agents })
+    }
+
+    /// Ends them as a crash would, and waits for that.
+    pub(super) async fn stop(mut self) {
+        self.agents.shutdown().await;
+    }
+}
+
+/// The flags of the agent of one node.
+pub(super) fn flags(
+    options: &Options,
+    apis: &Apis,
+    dns: SocketAddr,
+    listen: SocketAddr,
+    node: &str,
+) -> Vec<String> {
+    let (namespace, service) = SERVICE;
+    let mut flags = options.flags(dns);
+    flags.extend([
+        format!("--karmada-kubeconfig={}", apis.karmada.kubeconfig.display()),
+        format!("--member-kubeconfig={}", apis.member.kubeconfig.display()),
+        format!("--peer-service={namespace}/{service}"),
+        format!("--listen-address={listen}"),
+        format!("--host-name={node}"),
+    ]);
+    flags
+}

@@ -1,0 +1,146 @@
+//! The kinds of objects that decide something, and where each is in its API.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+/// One of the two APIs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Side {
+    Karmada,
+    Gateway,
+}
+
+/// A kind of object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Kind {
+    Cluster,
+    Remedy,
+    MultiClusterIngress,
+    IngressClass,
+    Binding,
+    Service,
+    EndpointSlice,
+    GatewayService,
+    GatewaySlice,
+    GatewayIngress,
+}
+
+impl Kind {
+    pub(crate) const ALL: [Self; 10] = [
+        Self::Cluster,
+        Self::Remedy,
+        Self::MultiClusterIngress,
+        Self::IngressClass,
+        Self::Binding,
+        Self::Service,
+        Self::EndpointSlice,
+        Self::GatewayService,
+        Self::GatewaySlice,
+        Self::GatewayIngress,
+    ];
+
+    pub(crate) fn side(self) -> Side {
+        match self {
+            Self::GatewayService | Self::GatewaySlice | Self::GatewayIngress => Side::Gateway,
+            _ => Side::Karmada,
+        }
+    }
+
+    /// Group and version, plural, kind.
+    pub(crate) fn names(self) -> (&'static str, &'static str, &'static str) {
+        match self {
+            Self::Cluster => ("cluster.karmada.io/v1alpha1", "clusters", "Cluster"),
+            Self::Remedy => ("remedy.karmada.io/v1alpha1", "remedies", "Remedy"),
+            Self::MultiClusterIngress => (
+                "networking.karmada.io/v1alpha1",
+                "multiclusteringresses",
+                "MultiClusterIngress",
+            ),
+            Self::IngressClass => ("networking.k8s.io/v1", "ingressclasses", "IngressClass"),
+            Self::Binding => (
+                "work.karmada.io/v1alpha2",
+                "resourcebindings",
+                "ResourceBinding",
+            ),
+            Self::Service | Self::GatewayService => ("v1", "services", "Service"),
+            Self::EndpointSlice | Self::GatewaySlice => {
+                ("discovery.k8s.io/v1", "endpointslices", "EndpointSlice")
+            }
+            Self::GatewayIngress => ("networking.k8s.io/v1", "ingresses", "Ingress"),
+        }
+    }
+
+    fn namespaced(self) -> bool {
+        !matches!(self, Self::Cluster | Self::Remedy | Self::IngressClass)
+    }
+
+    fn root(self) -> String {
+        match self.names().0 {
+            "v1" => "/api/v1".to_owned(),
+            group => format!("/apis/{group}"),
+        }
+    }
+
+    /// The path of those that users make.
+    pub(crate) fn collection(self) -> String {
+        let (root, plural) = (self.root(), self.names().1);
+        if self.namespaced() {
+            format!("{root}/namespaces/{NAMESPACE}/{plural}")
+        } else {
+            format!("{root}/{plural}")
+        }
+    }
+
+    pub(crate) fn path(self, name: &str) -> String {
+        format!("{}/{name}", self.collection())
+    }
+
+    /// The kind that a path of an API is about, and what follows its plural there.
+    pub(crate) fn of_path(side: Side, path: &str) -> Option<(Self, Vec<&str>)> {
+        Self::ALL
+            .into_iter()
+            .filter(|kind| kind.side() == side)
+            .find_map(|kind| {
+                let rest = path.strip_prefix(&kind.root())?.strip_prefix('/')?;
+                let mut parts = rest.split('/');
+                let mut plural = parts.next()?;
+                if plural == "namespaces" && kind.namespaced() {
+                    parts.next()?;
+                    plural = parts.next()?;
+                }
+                (plural == kind.names().1).then(|| (kind, parts.collect()))
+            })
+    }
+}
+
+/// The namespace of the users' objects.
+pub(crate) const NAMESPACE: &str = "shop";
+
+/// Objects of all kinds, by kind and name: all of those that have a namespace are in the users'.
+pub(crate) type Objects = BTreeMap<(Kind, String), Value>;
+
+/// The text at a JSON pointer; empty when there is none.
+pub(crate) fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
+    object
+        .pointer(pointer)
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+}
+
+/// The elements of the list at a JSON pointer.
+pub(crate) fn list<'a>(object: &'a Value, pointer: &str) -> impl Iterator<Item = &'a Value> {
+    object
+        .pointer(pointer)
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+}
+
+pub(crate) fn name(object: &Value) -> &str {
+    text(object, "/metadata/name")
+}
+
+pub(crate) fn is_deleting(object: &Value) -> bool {
+    !text(object, "/metadata/deletionTimestamp").is_empty()
+}

@@ -1,0 +1,180 @@
+//! What must be so, by DESIGN sections 3, 5 and 6: naive, on JSON, and without a line of the
+//! controllers or of `rules`.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::kinds::{is_deleting, list, name, text};
+use super::programs::CONTROLLER;
+
+const TRAFFIC_CONTROL: &str = "TrafficControl";
+const KARMADAS_FINALIZER: &str = "karmada.io/multi-cluster-ingress-controller";
+
+fn texts<'a>(object: &'a Value, pointer: &str) -> BTreeSet<&'a str> {
+    list(object, pointer).filter_map(Value::as_str).collect()
+}
+
+/// The actions that a Remedy asks for on a cluster.
+pub(crate) fn asked(remedy: &Value, cluster: &Value) -> BTreeSet<String> {
+    let named = texts(remedy, "/spec/clusterAffinity/clusterNames");
+    let is_covered = named.is_empty() || named.contains(name(cluster));
+    let matches = |entry: &Value| {
+        let wanted = &entry["clusterConditionMatch"];
+        let mut conditions = list(cluster, "/status/conditions");
+        let found = conditions.find(|condition| condition["type"] == wanted["conditionType"]);
+        !wanted.is_null()
+            && found.is_some_and(|condition| {
+                let equal = condition["status"] == wanted["conditionStatus"];
+                equal == (wanted["operator"] == "Equal")
+            })
+    };
+    let mut all = list(remedy, "/spec/decisionMatches").peekable();
+    let is_met = all.peek().is_none() || all.any(matches);
+    if !is_covered || !is_met || is_deleting(remedy) {
+        return BTreeSet::new();
+    }
+    texts(remedy, "/spec/actions")
+        .into_iter()
+        .map(str::to_owned)
+        .collect()
+}
+
+/// Whether a cluster's traffic is taken away.
+pub(crate) fn is_blocked(cluster: &Value) -> bool {
+    texts(cluster, "/status/remedyActions").contains(TRAFFIC_CONTROL)
+}
+
+/// Whether requests may go to a cluster, so far as its object says.
+pub(crate) fn is_open(cluster: &Value) -> bool {
+    !is_blocked(cluster) && !is_deleting(cluster)
+}
+
+/// Whether an ingress is ours by these classes, whatever it carries.
+pub(crate) fn is_ours<'a>(ingress: &Value, classes: impl Iterator<Item = &'a Value>) -> bool {
+    const DEFAULT: &str = "/metadata/annotations/ingressclass.kubernetes.io~1is-default-class";
+    let wanted = text(ingress, "/spec/ingressClassName");
+    let candidates: Vec<&Value> = if wanted.is_empty() {
+        classes
+            .filter(|class| text(class, DEFAULT) == "true")
+            .collect()
+    } else {
+        classes.filter(|class| name(class) == wanted).collect()
+    };
+    matches!(*candidates, [class] if text(class, "/spec/controller") == CONTROLLER)
+}
+
+/// Whether an ingress carries a finalizer.
+pub(crate) fn carries(ingress: &Value, finalizer: &str) -> bool {
+    texts(ingress, "/metadata/finalizers").contains(finalizer)
+}
+
+/// Whether a deleting ingress may still carry a finalizer once all is done.
+pub(crate) fn may_keep(finalizer: &str, is_ours: bool) -> bool {
+    finalizer != CONTROLLER && !(is_ours && finalizer == KARMADAS_FINALIZER)
+}
+
+/// A backend of an ingress: the Service's name, and its port as the ingress has it.
+pub(crate) fn backends(ingress: &Value) -> BTreeSet<(String, String)> {
+    let paths = list(ingress, "/spec/rules").flat_map(|rule| list(rule, "/http/paths"));
+    let of_paths = paths.filter_map(|path| path.pointer("/backend/service"));
+    let all = of_paths.chain(ingress.pointer("/spec/defaultBackend/service"));
+    all.map(|service| {
+        (
+            text(service, "/name").to_owned(),
+            service["port"].to_string(),
+        )
+    })
+    .collect()
+}
+
+/// The names of the Services that an ingress routes to.
+pub(crate) fn services(ingress: &Value) -> BTreeSet<String> {
+    backends(ingress)
+        .into_iter()
+        .map(|(service, _)| service)
+        .collect()
+}
+
+/// The name of a Service's binding.
+pub(crate) fn binding_name(service: &str) -> String {
+    format!("{service}-service")
+}
+
+/// The clusters that a binding says the Service is in; none: it binds another thing.
+pub(crate) fn located(service: &str, binding: Option<&Value>) -> Option<BTreeSet<String>> {
+    let binding = binding?;
+    let resource = &binding["spec"]["resource"];
+    if (
+        &resource["apiVersion"],
+        &resource["kind"],
+        &resource["name"],
+    ) != (&json!("v1"), &json!("Service"), &json!(service))
+    {
+        return None;
+    }
+    let scheduled = list(binding, "/spec/clusters").map(name_of);
+    let required = list(binding, "/spec/requiredBy");
+    let required = required.flat_map(|by| list(by, "/clusters")).map(name_of);
+    let status = list(binding, "/status/aggregatedStatus");
+    let applied = status.filter(|item| item["applied"] == true);
+    let applied = applied.map(|item| text(item, "/clusterName"));
+    Some(
+        scheduled
+            .chain(required)
+            .chain(applied)
+            .map(str::to_owned)
+            .collect(),
+    )
+}
+
+fn name_of(cluster: &Value) -> &str {
+    text(cluster, "/name")
+}
+
+/// An entry of `serviceLocations`.
+pub(crate) fn location(service: &str, clusters: &BTreeSet<String>) -> Value {
+    if clusters.is_empty() {
+        json!({ "name": service })
+    } else {
+        json!({ "name": service, "clusters": clusters })
+    }
+}
+
+/// A list as it is written: sorted, and absent rather than empty.
+pub(crate) fn written(sorted: &BTreeSet<String>) -> Value {
+    if sorted.is_empty() {
+        Value::Null
+    } else {
+        json!(sorted)
+    }
+}
+
+/// The cluster that a slice was collected from.
+pub(crate) fn collected_from(slice: &Value) -> Option<&str> {
+    text(slice, "/metadata/annotations/work.karmada.io~1namespace").strip_prefix("karmada-es-")
+}
+
+/// The Service that a slice was collected for.
+pub(crate) fn collected_for(slice: &Value) -> Option<&str> {
+    text(slice, "/metadata/labels/kubernetes.io~1service-name").strip_prefix("derived-")
+}
+
+/// What a slice leads to: each address with the ports, as text.
+pub(crate) fn endpoints(slice: &Value) -> BTreeSet<String> {
+    let ports: Vec<String> = list(slice, "/ports")
+        .map(|port| format!("{}={}", text(port, "/name"), port["port"]))
+        .collect();
+    let endpoints = list(slice, "/endpoints").flat_map(|endpoint| list(endpoint, "/addresses"));
+    let addresses = endpoints.filter_map(Value::as_str);
+    addresses
+        .map(|address| format!("{address} {}", ports.join(",")))
+        .collect()
+}
+
+/// The ports of a Service, each as `name=number`.
+pub(crate) fn ports(service: &Value) -> Vec<String> {
+    list(service, "/spec/ports")
+        .map(|port| format!("{}={}", text(port, "/name"), port["port"]))
+        .collect()
+}

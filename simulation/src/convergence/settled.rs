@@ -1,0 +1,217 @@
+//! Whether the objects are what they must be once nothing happens any more.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use super::kinds::{Kind, Objects, is_deleting, list, name, text};
+use super::model;
+use super::programs::CONTROLLER;
+
+const INGRESS_ANNOTATION: &str = "/metadata/annotations/karmada-rs.io~1multi-cluster-ingress";
+const SERVICE_LABEL: &str = "/metadata/labels/kubernetes.io~1service-name";
+
+/// Everything that is not as it must be, a line for each.
+pub(crate) fn differences(objects: &Objects) -> Vec<String> {
+    let mut told = Told::default();
+    for cluster in of(objects, Kind::Cluster) {
+        check_cluster(objects, cluster, &mut told);
+    }
+    for ingress in of(objects, Kind::MultiClusterIngress) {
+        check_ingress(objects, ingress, &mut told);
+    }
+    check_gateway(objects, &mut told);
+    told.lines
+}
+
+fn of(objects: &Objects, kind: Kind) -> impl Iterator<Item = &Value> {
+    objects
+        .iter()
+        .filter(move |((of, _), _)| *of == kind)
+        .map(|(_, object)| object)
+}
+
+fn find<'a>(objects: &'a Objects, kind: Kind, name: &str) -> Option<&'a Value> {
+    objects.get(&(kind, name.to_owned()))
+}
+
+#[derive(Default)]
+struct Told {
+    lines: Vec<String>,
+}
+
+impl Told {
+    fn equal<T: PartialEq + std::fmt::Debug>(&mut self, what: &str, is: &T, must: &T) {
+        if is != must {
+            self.lines
+                .push(format!("{what} is {is:?} and must be {must:?}"));
+        }
+    }
+}
+
+/// Nothing is asked of a cluster that is being deleted: its actions stay as they are.
+fn check_cluster(objects: &Objects, cluster: &Value, told: &mut Told) {
+    if is_deleting(cluster) {
+        return;
+    }
+    let remedies = of(objects, Kind::Remedy);
+    let wanted = remedies
+        .flat_map(|remedy| model::asked(remedy, cluster))
+        .collect();
+    let what = format!("remedyActions of {}", name(cluster));
+    told.equal(
+        &what,
+        &cluster["status"]["remedyActions"],
+        &model::written(&wanted),
+    );
+}
+
+fn is_served(objects: &Objects, ingress: &Value) -> bool {
+    !is_deleting(ingress) && model::is_ours(ingress, of(objects, Kind::IngressClass))
+}
+
+fn check_ingress(objects: &Objects, ingress: &Value, told: &mut Told) {
+    let name = name(ingress);
+    let status = &ingress["status"];
+    let is_served = is_served(objects, ingress);
+    let what = format!("whether {name} carries our finalizer");
+    told.equal(&what, &model::carries(ingress, CONTROLLER), &is_served);
+    if is_deleting(ingress) {
+        let is_ours = model::is_ours(ingress, of(objects, Kind::IngressClass));
+        let finalizers = list(ingress, "/metadata/finalizers").filter_map(Value::as_str);
+        let stuck: Vec<&str> = finalizers
+            .filter(|f| !model::may_keep(f, is_ours))
+            .collect();
+        told.equal(&format!("what keeps {name}"), &stuck, &vec![]);
+    }
+    let mut locations = Vec::new();
+    let mut blocked = BTreeSet::new();
+    for service in is_served
+        .then(|| model::services(ingress))
+        .into_iter()
+        .flatten()
+    {
+        let binding = find(objects, Kind::Binding, &model::binding_name(&service));
+        if let Some(clusters) = model::located(&service, binding) {
+            locations.push(model::location(&service, &clusters));
+            blocked.extend(clusters.into_iter().filter(|cluster| {
+                find(objects, Kind::Cluster, cluster).is_some_and(model::is_blocked)
+            }));
+        }
+    }
+    let locations = if locations.is_empty() {
+        Value::Null
+    } else {
+        locations.into()
+    };
+    let addresses = find(objects, Kind::GatewayIngress, name)
+        .map(|served| served["status"]["loadBalancer"].clone())
+        .filter(|balancer| list(balancer, "/ingress").next().is_some());
+    for (field, must) in [
+        ("serviceLocations", locations),
+        ("trafficBlockClusters", model::written(&blocked)),
+        ("loadBalancer", addresses.unwrap_or_default()),
+    ] {
+        told.equal(&format!("{field} of {name}"), &status[field], &must);
+    }
+}
+
+/// What one ingress comes to at the gateway: for each backend its ports and its endpoints. A
+/// backend without a template, or whose template has no ports, has neither.
+type Served = BTreeMap<(String, String), (Vec<String>, BTreeSet<String>)>;
+
+fn check_gateway(objects: &Objects, told: &mut Told) {
+    let must: BTreeMap<&str, Served> = of(objects, Kind::MultiClusterIngress)
+        .filter(|ingress| is_served(objects, ingress))
+        .map(|ingress| (name(ingress), wanted(objects, ingress)))
+        .collect();
+    let is: BTreeMap<&str, Served> = of(objects, Kind::GatewayIngress)
+        .map(|ingress| (name(ingress), served(objects, ingress)))
+        .collect();
+    told.equal("what the gateway serves", &is, &must);
+    check_leftovers(objects, told);
+}
+
+fn wanted(objects: &Objects, ingress: &Value) -> Served {
+    let backends = model::backends(ingress).into_iter();
+    backends
+        .map(|(service, port)| {
+            let template = find(objects, Kind::Service, &service);
+            let ports = template.map(model::ports).unwrap_or_default();
+            let endpoints = if ports.is_empty() {
+                BTreeSet::new()
+            } else {
+                admitted(objects, &service)
+            };
+            ((service, port), (ports, endpoints))
+        })
+        .collect()
+}
+
+/// The endpoints of a Service in clusters that requests may go to.
+fn admitted(objects: &Objects, service: &str) -> BTreeSet<String> {
+    let binding = find(objects, Kind::Binding, &model::binding_name(service));
+    let located = model::located(service, binding).unwrap_or_default();
+    of(objects, Kind::EndpointSlice)
+        .filter(|slice| model::collected_for(slice) == Some(service))
+        .filter(|slice| {
+            model::collected_from(slice).is_some_and(|cluster| {
+                located.contains(cluster)
+                    && find(objects, Kind::Cluster, cluster).is_some_and(model::is_open)
+            })
+        })
+        .flat_map(model::endpoints)
+        .collect()
+}
+
+/// What is behind an Ingress of the gateway, by way of its Services and their slices. The Services
+/// are the users' with other names, which begin with those of the ingress and of the Service.
+fn served(objects: &Objects, ingress: &Value) -> Served {
+    let backends = model::backends(ingress).into_iter();
+    backends
+        .map(|(gateway_service, port)| {
+            let service = find(objects, Kind::GatewayService, &gateway_service);
+            let slices = of(objects, Kind::GatewaySlice)
+                .filter(|slice| text(slice, SERVICE_LABEL) == gateway_service);
+            let ports = service.map(model::ports).unwrap_or_default();
+            let endpoints = slices.flat_map(model::endpoints).collect();
+            let own = gateway_service.strip_prefix(&format!("{}-", name(ingress)));
+            let original = own
+                .and_then(|own| own.rsplit_once('-'))
+                .map(|(service, _)| service);
+            let original = original.unwrap_or(&gateway_service).to_owned();
+            ((original, port), (ports, endpoints))
+        })
+        .collect()
+}
+
+/// Every Service belongs to an Ingress and every slice to a Service.
+fn check_leftovers(objects: &Objects, told: &mut Told) {
+    let routed: BTreeSet<String> = of(objects, Kind::GatewayIngress)
+        .flat_map(model::services)
+        .collect();
+    let services: BTreeSet<String> = of(objects, Kind::GatewayService)
+        .map(|service| name(service).to_owned())
+        .collect();
+    let left: Vec<&String> = services.difference(&routed).collect();
+    told.equal("Services left over at the gateway", &left, &vec![]);
+    let left: Vec<&str> = of(objects, Kind::GatewaySlice)
+        .filter(|slice| !services.contains(text(slice, SERVICE_LABEL)))
+        .map(name)
+        .collect();
+    told.equal("EndpointSlices left over at the gateway", &left, &vec![]);
+    for kind in [
+        Kind::GatewayService,
+        Kind::GatewaySlice,
+        Kind::GatewayIngress,
+    ] {
+        let unmarked =
+            of(objects, kind).filter(|object| text(object, INGRESS_ANNOTATION).is_empty());
+        let unmarked: Vec<&str> = unmarked.map(name).collect();
+        told.equal(
+            "objects at the gateway that no ingress asks for",
+            &unmarked,
+            &vec![],
+        );
+    }
+}

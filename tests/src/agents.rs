@@ -1,0 +1,346 @@
+//! The agents of one member cluster, each on a node of its own: with an address of its own, and a
+//! DNS server that does what the test says.
+
+use std::{
+    ffi::OsString,
+    fs,
+    net::{Ipv4Addr, SocketAddr},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use anyhow::{Context, Result, ensure};
+use api::{Cluster, execution_namespace};
+use futures::future::{join_all, try_join_all};
+use hickory_proto::{
+    op::{Message, MessageType, ResponseCode},
+    rr::{RData, Record, RecordType, rdata::A},
+};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::{Api, Client, api::PostParams};
+use serde_json::json;
+use tokio::{
+    net::UdpSocket,
+    task::JoinHandle,
+    time::{sleep, timeout},
+};
+
+use crate::{
+    fleet::{Fleet, Member},
+    netns,
+    programs::{Profile, Program, Running},
+    wait::until,
+};
+
+/// Between two looks at something that cannot be watched.
+const POLL: Duration = Duration::from_millis(50);
+/// A lease that nobody gave back lasts 15 s, and then some wait for a while.
+const LED_WITHIN: Duration = Duration::from_mins(1);
+/// The agents' port.
+const PORT: u16 = 8080;
+/// How often the agents of a test ask.
+const PERIOD: &str = "500ms";
+/// Their thresholds.
+const THRESHOLD: &str = "2s";
+
+/// The namespace and the name of the agents' Service in the member.
+pub const SERVICE: (&str, &str) = ("karmada-rs", "cluster-health-agent");
+
+/// How the agents find each other.
+#[derive(Clone, Debug)]
+pub enum Others {
+    /// Each is told all others.
+    Named,
+    /// By the Service in this API.
+    Listed(std::path::PathBuf),
+}
+
+/// The agents of member 1.
+pub struct Agents {
+    others: Others,
+    kubeconfig: std::path::PathBuf,
+    /// The nodes from which Karmada is not reached, and the kubeconfig that makes it so.
+    cut_off: (Vec<u8>, std::path::PathBuf),
+    nodes: Vec<Node>,
+}
+
+struct Node {
+    dns: Dns,
+    running: Option<Running>,
+}
+
+/// The cluster whose agents they are.
+pub const MEMBER: Member = Member(1);
+
+impl Agents {
+    /// Starts agents on so many nodes, all with working DNS.
+    pub async fn start(fleet: &Fleet, count: u8, others: Others) -> Result<Self> {
+        Self::start_cut_off(fleet, count, others, Vec::new()).await
+    }
+
+    /// Starts agents on so many nodes, all with working DNS; from those named, Karmada is not reached.
+    pub async fn start_cut_off(
+        fleet: &Fleet,
+        count: u8,
+        others: Others,
+        cut_off: Vec<u8>,
+    ) -> Result<Self> {
+        let user = format!(
+            "system:serviceaccount:{}:cluster-health-agent",
+            execution_namespace(&MEMBER.name())
+        );
+        let kubeconfig = fleet.karmada.kubeconfig_for(&user, None)?;
+        let nowhere = kubeconfig.with_file_name("nowhere");
+        let server = fleet.karmada.address().to_string();
+        let text = fs::read_to_string(&kubeconfig)?.replace(&server, "127.0.0.1:1");
+        fs::write(&nowhere, text)?;
+        let mut agents = Self {
+            others,
+            kubeconfig,
+            cut_off: (cut_off, nowhere),
+            nodes: Vec::new(),
+        };
+        for node in 0..count {
+            netns::add_address(address(node).ip())?;
+            let dns = Dns::start().await?;
+            agents.nodes.push(Node { dns, running: None });
+        }
+        for node in 0..count {
+            agents.restart(node)?;
+        }
+        Ok(agents)
+    }
+
+    /// Starts the agent of a node that has none.
+    pub fn restart(&mut self, node: u8) -> Result<()> {
+        self.restart_in(node, MEMBER)
+    }
+
+    /// Starts the agent of a node that has none, and tells it that it is in this cluster.
+    pub fn restart_in(&mut self, node: u8, cluster: Member) -> Result<()> {
+        let cluster = cluster.name();
+        let count = u8::try_from(self.nodes.len())?;
+        let (cut_off, nowhere) = &self.cut_off;
+        let kubeconfig = if cut_off.contains(&node) {
+            nowhere
+        } else {
+            &self.kubeconfig
+        };
+        let at = &mut self.nodes[usize::from(node)];
+        ensure!(at.running.is_none(), "an agent runs on node {node} already");
+        let mut flags: Vec<OsString> = [
+            format!("--karmada-kubeconfig={}", kubeconfig.display()),
+            format!("--cluster-name={cluster}"),
+            format!("--host-name={}", name(node)),
+            format!("--nameserver={}", at.dns.address),
+            format!("--detect-period={PERIOD}"),
+            format!("--detect-failure-threshold={THRESHOLD}"),
+            format!("--detect-success-threshold={THRESHOLD}"),
+        ]
+        .map(OsString::from)
+        .into();
+        match &self.others {
+            Others::Named => {
+                let others = (0..count).filter(|other| *other != node);
+                flags.extend(others.map(|other| format!("--peer={}", address(other).ip()).into()));
+            }
+            Others::Listed(kubeconfig) => {
+                let (namespace, service) = SERVICE;
+                flags.push(format!("--peer-service={namespace}/{service}").into());
+                flags.push(format!("--member-kubeconfig={}", kubeconfig.display()).into());
+            }
+        }
+        at.running = Some(Running::start_at(
+            Program::Agent,
+            Profile::Debug,
+            address(node),
+            flags,
+        )?);
+        Ok(())
+    }
+
+    /// DNS works on these nodes and on no other.
+    pub fn dns_works_on(&self, nodes: impl IntoIterator<Item = u8>) {
+        let nodes: Vec<u8> = nodes.into_iter().collect();
+        for (number, node) in (0..).zip(&self.nodes) {
+            let works = nodes.contains(&number);
+            node.dns.works.store(works, Ordering::Relaxed);
+        }
+    }
+
+    /// Ends the agent of a node as a crash would.
+    pub async fn kill(&mut self, node: u8) -> Result<()> {
+        self.take(node)?.kill().await
+    }
+
+    /// Ends the agent of a node as its user does.
+    pub async fn stop(&mut self, node: u8) -> Result<()> {
+        self.take(node)?.stop().await
+    }
+
+    /// The agent of a node.
+    pub fn on(&self, node: u8) -> Result<&Running> {
+        let running = self.nodes[usize::from(node)].running.as_ref();
+        running.with_context(|| format!("no agent runs on node {node}"))
+    }
+
+    /// Waits until one of them leads and knows what all nodes say, and says which.
+    pub async fn leader(&self) -> Result<u8> {
+        let looking = async {
+            loop {
+                for (number, node) in (0..).zip(&self.nodes) {
+                    if let Some(running) = &node.running
+                        && let Ok(1.0) = metric(running, "lease_holder").await
+                        && metric(running, "nodes").await?
+                            >= metric(running, "known_agents").await?
+                    {
+                        return anyhow::Ok(number);
+                    }
+                }
+                sleep(POLL).await;
+            }
+        };
+        timeout(LED_WITHIN, looking)
+            .await
+            .context("no agent leads")?
+    }
+
+    /// Waits until so many nodes give this answer, as the leader counts them.
+    pub async fn answers(&self, leader: u8, answer: &str, count: u8) -> Result<()> {
+        let metric = format!("{PREFIX}nodes{{answer=\"{answer}\"}}");
+        let running = self.on(leader)?;
+        running
+            .until_metric(&metric, |value| (value - f64::from(count)).abs() < 0.5)
+            .await
+            .with_context(|| format!("not {count} nodes are {answer}"))
+    }
+
+    /// Ends all of them as a user does.
+    pub async fn strike(mut self) -> Result<()> {
+        let running = self.nodes.iter_mut().filter_map(|node| node.running.take());
+        try_join_all(running.map(Running::stop)).await.map(drop)
+    }
+
+    /// Ends all of them as a crash would.
+    pub async fn kill_all(&mut self) -> Result<()> {
+        let running = self.nodes.iter_mut().filter_map(|node| node.running.take());
+        let killed = join_all(running.map(Running::kill)).await;
+        killed.into_iter().collect()
+    }
+
+    fn take(&mut self, node: u8) -> Result<Running> {
+        let running = self.nodes[usize::from(node)].running.take();
+        running.with_context(|| format!("no agent runs on node {node}"))
+    }
+}
+
+/// What the agents' metrics begin with.
+pub const PREFIX: &str = "karmada_cluster_health_agent_";
+
+async fn metric(running: &Running, name: &str) -> Result<f64> {
+    running.metric(&format!("{PREFIX}{name}")).await
+}
+
+/// The name of a node.
+pub fn name(node: u8) -> String {
+    format!("n{node}")
+}
+
+/// Where the agent of a node listens.
+pub fn address(node: u8) -> SocketAddr {
+    (Ipv4Addr::new(10, 244, 100, node + 1), PORT).into()
+}
+
+/// Waits until a condition of member 1 has this status, with `text` in its message.
+pub async fn says(fleet: &Fleet, kind: &str, status: &str, text: &str) -> Result<()> {
+    let is = |cluster: Option<&Cluster>| {
+        let condition = cluster.and_then(|cluster| cluster.condition(kind));
+        condition
+            .is_some_and(|condition| condition.status == status && condition.message.contains(text))
+    };
+    let what = format!("{kind} {status} that says {text:?}");
+    until(&fleet.clusters(), &MEMBER.name(), &what, is)
+        .await
+        .map(drop)
+}
+
+/// Lists so many nodes in the EndpointSlice of the agents' Service, as the member's own controller does.
+pub async fn list(member: Client, count: u8) -> Result<()> {
+    let (namespace, service) = SERVICE;
+    let endpoints = (0..count).map(|node| {
+        json!({
+            "addresses": [address(node).ip()],
+            "nodeName": name(node),
+            "conditions": { "ready": false, "serving": false },
+        })
+    });
+    let slice = serde_json::from_value(json!({
+        "metadata": {
+            "name": format!("{service}-1"),
+            "labels": { "kubernetes.io/service-name": service },
+        },
+        "addressType": "IPv4",
+        "ports": [{ "name": "admin", "port": PORT, "protocol": "TCP" }],
+        "endpoints": endpoints.collect::<Vec<_>>(),
+    }))?;
+    let slices: Api<EndpointSlice> = Api::namespaced(member, namespace);
+    slices.create(&PostParams::default(), &slice).await?;
+    Ok(())
+}
+
+/// A DNS server that knows every name, or refuses to answer. Dropping it ends it.
+struct Dns {
+    address: SocketAddr,
+    works: Arc<AtomicBool>,
+    task: JoinHandle<()>,
+}
+
+impl Dns {
+    async fn start() -> Result<Self> {
+        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        let address = socket.local_addr()?;
+        let works = Arc::new(AtomicBool::new(true));
+        let answering = Arc::clone(&works);
+        let task = tokio::spawn(async move {
+            let mut buffer = [0; 4096];
+            while let Ok((length, from)) = socket.recv_from(&mut buffer).await {
+                let works = answering.load(Ordering::Relaxed);
+                if let Some(answer) = answer(&buffer[..length], works) {
+                    // A question whose asker is gone needs no answer.
+                    drop(socket.send_to(&answer, from).await);
+                }
+            }
+        });
+        Ok(Self {
+            address,
+            works,
+            task,
+        })
+    }
+}
+
+impl Drop for Dns {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+fn answer(question: &[u8], works: bool) -> Option<Vec<u8>> {
+    let mut message = Message::from_vec(question).ok()?;
+    message.metadata.message_type = MessageType::Response;
+    message.metadata.response_code = if works {
+        ResponseCode::NoError
+    } else {
+        ResponseCode::Refused
+    };
+    let asked = message.queries.first()?.clone();
+    if works && asked.query_type() == RecordType::A {
+        let address = RData::A(A(Ipv4Addr::new(10, 96, 0, 1)));
+        let record = Record::from_rdata(asked.name().clone(), 5, address);
+        message.add_answer(record);
+    }
+    message.to_vec().ok()
+}

@@ -1,0 +1,299 @@
+//! A headless Chromium, driven over the `DevTools` protocol as a person would use it: elements are
+//! found by what a screen reader says of them, and pressed with the mouse or the keyboard.
+
+use std::{sync::Arc, time::Duration};
+
+use anyhow::{Context, Result, anyhow, bail, ensure};
+use chromiumoxide::{
+    Browser, BrowserConfig, Page,
+    cdp::{
+        browser_protocol::{
+            accessibility::QueryAxTreeParams,
+            dom::{
+                BackendNodeId, FocusParams, GetContentQuadsParams, GetDocumentParams,
+                ScrollIntoViewIfNeededParams,
+            },
+            emulation::{MediaFeature, SetDeviceMetricsOverrideParams},
+            log::EventEntryAdded,
+            page::CaptureScreenshotFormat,
+        },
+        js_protocol::runtime::{EventConsoleApiCalled, EventExceptionThrown},
+    },
+    layout::Point,
+    page::ScreenshotParams,
+};
+use futures::StreamExt;
+use parking_lot::Mutex;
+use serde::de::DeserializeOwned;
+use tempfile::TempDir;
+use tokio::task::AbortHandle;
+
+use crate::scratch;
+
+/// Longer than any threshold of the sandbox, and than a slow machine takes.
+const LIMIT: Duration = Duration::from_mins(2);
+
+/// Whether there is a Chromium here; the error says how to get it.
+pub fn available() -> Result<()> {
+    BrowserConfig::builder().build().map(drop).map_err(|_| {
+        anyhow!("no Chromium: install the package `chromium`, or set CHROME to its path")
+    })
+}
+
+/// A running browser. Dropping it kills it.
+#[derive(Debug)]
+#[must_use = "it is killed when dropped"]
+pub struct Chromium {
+    browser: Browser,
+    connection: AbortHandle,
+    _profile: TempDir,
+}
+
+/// How a page is seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct View {
+    /// In CSS pixels.
+    pub width: u32,
+    /// In CSS pixels.
+    pub height: u32,
+    /// Whether the reader prefers a dark page.
+    pub dark: bool,
+}
+
+impl View {
+    /// A large screen.
+    pub const WIDE: Self = Self {
+        width: 1600,
+        height: 1000,
+        dark: false,
+    };
+}
+
+/// How a button is pressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum With {
+    /// A click in its middle.
+    Mouse,
+    /// This key, once it has the focus.
+    Key(&'static str),
+}
+
+impl Chromium {
+    /// Starts a browser with a profile of its own.
+    pub async fn start() -> Result<Self> {
+        available()?;
+        let profile = scratch::folder("chromium")?;
+        let config = BrowserConfig::builder()
+            .new_headless_mode()
+            // It refuses its own sandbox to root, which is all there is in a namespace.
+            .no_sandbox()
+            .user_data_dir(profile.path())
+            .viewport(None)
+            .launch_timeout(LIMIT)
+            .request_timeout(LIMIT)
+            .build()
+            .map_err(anyhow::Error::msg)?;
+        let (browser, mut events) = Browser::launch(config)
+            .await
+            .context("cannot start Chromium")?;
+        let connection = tokio::spawn(async move { while events.next().await.is_some() {} });
+        Ok(Self {
+            browser,
+            connection: connection.abort_handle(),
+            _profile: profile,
+        })
+    }
+
+    /// Opens a page in a tab of its own.
+    pub async fn open(&self, address: &str, view: View) -> Result<Tab> {
+        let page = self.browser.new_page("about:blank").await?;
+        let complaints = Arc::default();
+        listen(&page, &complaints).await?;
+        let tab = Tab { page, complaints };
+        tab.look(view).await?;
+        tab.page.goto(address).await?;
+        Ok(tab)
+    }
+
+    /// Ends it and waits for that.
+    pub async fn stop(mut self) -> Result<()> {
+        self.browser.close().await?;
+        self.browser.wait().await?;
+        Ok(())
+    }
+}
+
+impl Drop for Chromium {
+    fn drop(&mut self) {
+        self.connection.abort();
+    }
+}
+
+/// A page that is open.
+#[derive(Debug)]
+pub struct Tab {
+    page: Page,
+    complaints: Arc<Mutex<Vec<String>>>,
+}
+
+impl Tab {
+    /// Changes the size of the screen and the colours that the reader prefers.
+    pub async fn look(&self, view: View) -> Result<()> {
+        let View {
+            width,
+            height,
+            dark,
+        } = view;
+        self.page
+            .execute(SetDeviceMetricsOverrideParams::new(
+                width, height, 1.0, false,
+            ))
+            .await?;
+        let scheme = MediaFeature::new("prefers-color-scheme", if dark { "dark" } else { "light" });
+        self.page.emulate_media_features(vec![scheme]).await?;
+        Ok(())
+    }
+
+    /// The value of an expression in the page.
+    pub async fn value<T: DeserializeOwned>(&self, expression: &str) -> Result<T> {
+        let result = self.page.evaluate_expression(expression).await;
+        let result = result.with_context(|| format!("cannot evaluate {expression}"))?;
+        result
+            .into_value()
+            .with_context(|| format!("unexpected value of {expression}"))
+    }
+
+    /// Waits until an expression is true in the page, which looks at every change of its document.
+    ///
+    /// # Errors
+    /// When it is not in time; the error has what the page says instead.
+    pub async fn until(&self, what: &str, expression: &str) -> Result<()> {
+        let limit = LIMIT.as_millis() / 2;
+        let script = format!(
+            "new Promise((done) => {{
+                const look = () => {{ if ({expression}) finish(true); }};
+                const observer = new MutationObserver(look);
+                const timer = setTimeout(() => finish(false), {limit});
+                const finish = (seen) => {{ observer.disconnect(); clearTimeout(timer); done(seen); }};
+                observer.observe(document, {{ attributes: true, characterData: true, childList: true, subtree: true }});
+                look();
+            }})"
+        );
+        let seen = self.page.evaluate(script.as_str()).await;
+        if seen
+            .with_context(|| format!("cannot wait until {what}"))?
+            .into_value()?
+        {
+            return Ok(());
+        }
+        let text: String = self.value("document.body.innerText").await?;
+        bail!("never: {what}; the page says\n{text}")
+    }
+
+    /// Presses the button that has this name, in the part of the page that has that one.
+    pub async fn press(&self, part: &str, button: &str, with: With) -> Result<()> {
+        let pressing = async {
+            let document = self.page.execute(GetDocumentParams::default()).await?;
+            let root = document.result.root.backend_node_id;
+            let part = self.named(root, None, part).await?;
+            let button = self.named(part, Some("button"), button).await?;
+            match with {
+                With::Mouse => self.click(button).await,
+                With::Key(key) => {
+                    let focus = FocusParams::builder().backend_node_id(button).build();
+                    self.page.execute(focus).await?;
+                    self.key(key).await
+                }
+            }
+        };
+        pressing
+            .await
+            .with_context(|| format!("cannot press {button} of {part}"))
+    }
+
+    /// Presses a key, wherever the focus is.
+    pub async fn key(&self, key: &str) -> Result<()> {
+        let body = self.page.find_element("body").await?;
+        body.press_key(key).await?;
+        Ok(())
+    }
+
+    /// Loads the page anew.
+    pub async fn reload(&self) -> Result<()> {
+        self.page.reload().await?;
+        Ok(())
+    }
+
+    /// What is seen, as a PNG file.
+    pub async fn screenshot(&self) -> Result<Vec<u8>> {
+        let png = ScreenshotParams::builder().format(CaptureScreenshotFormat::Png);
+        Ok(self.page.screenshot(png.build()).await?)
+    }
+
+    /// Warnings, errors and exceptions that the page has caused so far.
+    pub fn complaints(&self) -> Vec<String> {
+        self.complaints.lock().clone()
+    }
+
+    /// The one element in another that a screen reader calls so.
+    async fn named(
+        &self,
+        root: BackendNodeId,
+        role: Option<&str>,
+        name: &str,
+    ) -> Result<BackendNodeId> {
+        let mut query = QueryAxTreeParams::builder()
+            .backend_node_id(root)
+            .accessible_name(name);
+        if let Some(role) = role {
+            query = query.role(role);
+        }
+        let found = self.page.execute(query.build()).await?.result.nodes;
+        let mut found: Vec<_> = found.iter().filter(|node| !node.ignored).collect();
+        // The text in an element has the same name as the element.
+        found.retain(|node| {
+            let role = node.role.as_ref().and_then(|role| role.value.as_ref());
+            !role.is_some_and(|role| role == "StaticText" || role == "InlineTextBox")
+        });
+        ensure!(
+            found.len() == 1,
+            "{} elements are called {name}",
+            found.len()
+        );
+        found[0].backend_dom_node_id.context("it has no element")
+    }
+
+    async fn click(&self, element: BackendNodeId) -> Result<()> {
+        let show = ScrollIntoViewIfNeededParams::builder().backend_node_id(element);
+        self.page.execute(show.build()).await?;
+        let place = GetContentQuadsParams::builder().backend_node_id(element);
+        let quads = self.page.execute(place.build()).await?.result.quads;
+        let corners = quads.first().context("it is not shown")?.inner();
+        let middle = |first: usize| corners.iter().skip(first).step_by(2).sum::<f64>() / 4.0;
+        self.page.click(Point::new(middle(0), middle(1))).await?;
+        Ok(())
+    }
+}
+
+/// Collects what the browser's console would show in yellow or red.
+async fn listen(page: &Page, complaints: &Arc<Mutex<Vec<String>>>) -> Result<()> {
+    let mut exceptions = page.event_listener::<EventExceptionThrown>().await?;
+    let mut calls = page.event_listener::<EventConsoleApiCalled>().await?;
+    let mut entries = page.event_listener::<EventEntryAdded>().await?;
+    page.enable_log().await?;
+    page.enable_runtime().await?;
+    let complaints = Arc::clone(complaints);
+    tokio::spawn(async move {
+        loop {
+            let complaint = tokio::select! {
+                biased;
+                Some(exception) = exceptions.next() => format!("{:?}", exception.exception_details),
+                Some(call) = calls.next() => format!("{:?}: {:?}", call.r#type, call.args),
+                Some(entry) = entries.next() => format!("{:?}: {}", entry.entry.level, entry.entry.text),
+                else => return,
+            };
+            complaints.lock().push(complaint);
+        }
+    });
+    Ok(())
+}

@@ -1,0 +1,159 @@
+//! The pictures of the sandbox's page in the documentation.
+
+use std::{cmp::Reverse, collections::HashMap, fs, io::Cursor, path::Path};
+
+use anyhow::{Context, Result, ensure};
+use png::{BitDepth, ColorType, Compression, Decoder, Encoder, Transformations};
+
+use crate::{
+    chromium::{Chromium, Tab, View, With},
+    sandbox::Sandbox,
+};
+
+const VIEW: View = View {
+    width: 1600,
+    height: 930,
+    dark: false,
+};
+
+/// A page of the documentation should be there at once.
+const LARGEST: usize = 200_000;
+
+/// How much of a plot must be filled before the first picture, in samples of at most a second.
+const SAMPLES: usize = 200;
+
+const PALETTE: usize = 256;
+
+/// Colours that differ by less, squared and over all channels, look the same.
+const APART: u32 = 150;
+
+type Colour = [u8; 3];
+
+/// Plays an outage and writes `healthy.png`, `failing.png` and `recovered.png` into a folder.
+pub async fn take(folder: &Path) -> Result<()> {
+    let sandbox = Sandbox::start(&[]).await?;
+    let chromium = Chromium::start().await?;
+    let tab = chromium.open(&sandbox.page, VIEW).await?;
+    let filled = format!("histories.get('member1')?.length > {SAMPLES}");
+    tab.until("the plots are filled", &filled).await?;
+    picture(&tab, &folder.join("healthy.png")).await?;
+    tab.press("Cluster member1", "Refuse", With::Mouse).await?;
+    tab.until("no request goes to member1", &told("traffic-gone"))
+        .await?;
+    longer(&tab).await?;
+    picture(&tab, &folder.join("failing.png")).await?;
+    tab.press("Cluster member1", "Mend", With::Mouse).await?;
+    tab.until("requests go there again", &told("traffic-back"))
+        .await?;
+    longer(&tab).await?;
+    picture(&tab, &folder.join("recovered.png")).await?;
+    chromium.stop().await?;
+    sandbox.stop().await
+}
+
+fn told(stage: &str) -> String {
+    format!("[...events.values()].some(({{ stage }}) => stage === {stage:?})")
+}
+
+/// Until the plots show what has changed.
+async fn longer(tab: &Tab) -> Result<()> {
+    let now: u64 = tab.value("state.now_ms").await?;
+    let later = format!("state.now_ms > {}", now + 12_000);
+    tab.until("the plots show it", &later).await
+}
+
+async fn picture(tab: &Tab, file: &Path) -> Result<()> {
+    let png = with_palette(&tab.screenshot().await?)?;
+    let size = png.len();
+    ensure!(size <= LARGEST, "{} has {size} bytes", file.display());
+    if let Some(folder) = file.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    fs::write(file, png).with_context(|| format!("cannot write {}", file.display()))
+}
+
+/// The same picture in its most common colours that differ, others becoming the nearest one; a
+/// third of the size.
+fn with_palette(png: &[u8]) -> Result<Vec<u8>> {
+    let (pixels, width, height) = decoded(png)?;
+    let mut counts = HashMap::<Colour, usize>::new();
+    for pixel in &pixels {
+        *counts.entry(*pixel).or_default() += 1;
+    }
+    let mut colours: Vec<_> = counts.iter().collect();
+    colours.sort_unstable_by_key(|(colour, count)| (Reverse(**count), **colour));
+    let colours: Vec<Colour> = colours.into_iter().map(|(colour, _)| *colour).collect();
+    let mut palette = Vec::<Colour>::new();
+    for colour in &colours {
+        let differs = palette
+            .iter()
+            .all(|other| distance(*colour, *other) > APART);
+        if differs && palette.len() < PALETTE {
+            palette.push(*colour);
+        }
+    }
+    let indices: HashMap<Colour, u8> = colours
+        .iter()
+        .map(|colour| (*colour, nearest(&palette, *colour)))
+        .collect();
+    let pixels: Vec<u8> = pixels.iter().map(|pixel| indices[pixel]).collect();
+
+    let mut made = Vec::new();
+    let mut encoder = Encoder::new(&mut made, width, height);
+    encoder.set_color(ColorType::Indexed);
+    encoder.set_depth(BitDepth::Eight);
+    encoder.set_palette(palette.concat());
+    encoder.set_compression(Compression::High);
+    encoder.write_header()?.write_image_data(&pixels)?;
+    Ok(made)
+}
+
+fn nearest(palette: &[Colour], colour: Colour) -> u8 {
+    let indexed = (0..=u8::MAX).zip(palette);
+    let nearest = indexed.min_by_key(|(_, other)| distance(colour, **other));
+    nearest.map_or(0, |(index, _)| index)
+}
+
+fn distance(one: Colour, other: Colour) -> u32 {
+    let channels = one.into_iter().zip(other);
+    channels
+        .map(|(one, other)| u32::from(one.abs_diff(other)).pow(2))
+        .sum()
+}
+
+/// The pixels of a PNG file row by row, its width and its height.
+fn decoded(png: &[u8]) -> Result<(Vec<Colour>, u32, u32)> {
+    let mut decoder = Decoder::new(Cursor::new(png));
+    decoder.set_transformations(Transformations::normalize_to_color8());
+    let mut reader = decoder.read_info()?;
+    let mut bytes = vec![0; reader.output_buffer_size().context("it is too large")?];
+    let info = reader.next_frame(&mut bytes)?;
+    bytes.truncate(info.buffer_size());
+    let samples = info.color_type.samples();
+    ensure!(samples >= 3, "a picture in {:?}", info.color_type);
+    let colour = |pixel: &[u8]| [pixel[0], pixel[1], pixel[2]];
+    let pixels = bytes.chunks_exact(samples).map(colour).collect();
+    Ok((pixels, info.width, info.height))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn colours_stay_but_those_that_look_like_a_more_common_one() {
+        let (white, blue, amber) = ([255, 255, 255], [29, 91, 184], [138, 90, 0]);
+        let nearly_white = [250, 255, 255];
+        let pixels = [white, white, blue, nearly_white, blue, amber];
+        let mut png = Vec::new();
+        let mut encoder = Encoder::new(&mut png, 3, 2);
+        encoder.set_color(ColorType::Rgb);
+        let written = encoder
+            .write_header()
+            .and_then(|mut writer| writer.write_image_data(pixels.as_flattened()));
+        written.unwrap();
+        let (found, width, height) = decoded(&with_palette(&png).unwrap()).unwrap();
+        assert_eq!((width, height), (3, 2));
+        assert_eq!(found, [white, white, blue, white, blue, amber]);
+    }
+}

@@ -1,0 +1,389 @@
+//! The sandbox's page in a real browser.
+
+use anyhow::{Result, bail, ensure};
+use pipeline_tests::{
+    chromium::{Chromium, Tab, View, With},
+    fleet::isolated,
+    sandbox::Sandbox,
+    test_name,
+};
+
+/// The page hears from the sandbox.
+const LIVE: &str = "document.querySelector('#link').innerText === 'Live'";
+
+/// Every text in the page with less contrast than WCAG 2.2 asks for, 4.5, and what it has.
+const TOO_FAINT: &str = include_str!("page/too_faint.js");
+
+/// `xtask test` leaves these out where there is no Chromium.
+mod in_chromium {
+    use super::*;
+
+    #[test]
+    fn dns_breaks_and_mends_before_the_readers_eyes() {
+        on_the_page(test_name!(), async |tab| {
+            tab.until("all are in service", &all_say("In service"))
+                .await?;
+            tab.press("Cluster member1", "Refuse", With::Mouse).await?;
+            for seen in [
+                "Every query is answered REFUSED",
+                "3 of 3 unhealthy",
+                "False for",
+                "TrafficControl from Remedy dns",
+                "Blocked",
+            ] {
+                tab.until(seen, &card_says("member1", seen)).await?;
+            }
+            tab.until("its requests cease", &requests("member1", "=== 0"))
+                .await?;
+            tab.until("others are asked", &requests("member2", "> 0"))
+                .await?;
+            tab.until("its end is told", &told("no request goes"))
+                .await?;
+            let broken = [
+                "do not resolve",
+                "votes unhealthy",
+                "False",
+                "remedyActions TrafficControl",
+                "blocks it",
+                "no request goes",
+            ];
+            in_order(&story(tab).await?, &broken)?;
+
+            tab.press("Cluster member1", "Mend", With::Key("Enter"))
+                .await?;
+            tab.until("it is in service", &card_says("member1", "In service"))
+                .await?;
+            tab.until("requests return", &requests("member1", "> 0"))
+                .await?;
+            tab.until("their return is told", &told("first request"))
+                .await?;
+            let mended = [
+                "resolve in member1 again",
+                "votes healthy",
+                "True",
+                "remedyActions cleared",
+                "no ingress blocks it",
+                "first request",
+            ];
+            let before = story(tab).await?;
+            in_order(&before, &mended)?;
+
+            tab.reload().await?;
+            tab.until("it is live again", LIVE).await?;
+            tab.until("all is told again", &told("first request"))
+                .await?;
+            let after = story(tab).await?;
+            for event in before {
+                ensure!(after.contains(&event), "{event:?} is not in {after:#?}");
+            }
+            Ok(())
+        });
+    }
+
+    #[test]
+    fn the_plots_move() {
+        on_the_page(test_name!(), async |tab| {
+            for cluster in ["member1", "member2", "member3"] {
+                tab.until("a line", &format!("!!{}", line(cluster))).await?;
+                let before: String = tab.value(&line(cluster)).await?;
+                let changed = format!("{} !== {before:?}", line(cluster));
+                tab.until("another line", &changed).await?;
+            }
+            tab.press("Cluster member1", "SERVFAIL", With::Mouse)
+                .await?;
+            let errors = format!("!!{}.querySelector('.plot .errors')", card("member1"));
+            tab.until("errors are drawn", &errors).await?;
+            let blocked = format!("!!{}.querySelector('.plot .blocked')", card("member1"));
+            tab.until("the block is drawn", &blocked).await
+        });
+    }
+
+    #[test]
+    fn every_way_to_break_dns_shows_until_it_is_mended() {
+        on_the_page(test_name!(), async |tab| {
+            for fault in [
+                "Stop", "Refuse", "SERVFAIL", "NXDOMAIN", "Drop", "Slow", "Lose 30%",
+            ] {
+                tab.press("Cluster member2", fault, With::Key("Enter"))
+                    .await?;
+                let pressed = format!("{}.querySelector('[aria-pressed=true]')", card("member2"));
+                tab.until(fault, &format!("{pressed}?.innerText === {fault:?}"))
+                    .await?;
+            }
+            tab.press("Cluster member2", "Mend", With::Key("Enter"))
+                .await?;
+            let mended = card_says("member2", "Answers every query");
+            tab.until("it is mended", &mended).await
+        });
+    }
+
+    #[test]
+    fn the_api_breaks_and_mends_before_the_readers_eyes() {
+        on_the_page(test_name!(), async |tab| {
+            for (fault, seen) in [
+                ("Slow", "Slow"),
+                ("Conflicts", "Conflicts on writes"),
+                ("Errors", "Answers with errors"),
+            ] {
+                tab.press("Control plane", fault, With::Mouse).await?;
+                tab.until(fault, &api_says(seen)).await?;
+                tab.press("Break the API", "Mend", With::Mouse).await?;
+                tab.until("it is mended", &api_says("Answers")).await?;
+            }
+            tab.press("Control plane", "Cut for 10 s", With::Mouse)
+                .await?;
+            tab.until("it is cut", &told("API does not answer")).await?;
+            tab.until("it mends itself", &told("API answers again"))
+                .await?;
+            tab.until("that is shown", &api_says("Answers")).await
+        });
+    }
+
+    #[test]
+    fn agents_are_killed_and_started() {
+        on_the_page(test_name!(), async |tab| {
+            tab.until("all are in service", &all_say("In service"))
+                .await?;
+            let nodes = format!(
+                "[...{}.querySelectorAll('.node')].map((node) => node.dataset.key)",
+                card("member3")
+            );
+            let nodes: Vec<String> = tab.value(&nodes).await?;
+            let Some(node) = nodes.first() else {
+                bail!("no nodes");
+            };
+            let agent = |what: &str| format!("{what} the agent on {node} of member3");
+            tab.press("Cluster member3", &agent("Kill"), With::Mouse)
+                .await?;
+            let gone = card_says("member3", "agent not running");
+            tab.until("it is gone", &gone).await?;
+            tab.press("Cluster member3", &agent("Start"), With::Mouse)
+                .await?;
+            tab.until("it runs", &format!("!({gone})")).await?;
+
+            let leader = format!(
+                "({}.querySelector('.leader:not([hidden])')?.closest('.node').dataset.key)",
+                card("member2")
+            );
+            tab.until("somebody leads", &format!("!!{leader}")).await?;
+            let first: String = tab.value(&leader).await?;
+            tab.press("Cluster member2", "Kill the leader of member2", With::Mouse)
+                .await?;
+            let another = format!("{leader} && {leader} !== {first:?}");
+            tab.until("another one leads", &another).await?;
+            tab.until("that is told", &told(&format!("in place of {first}")))
+                .await
+        });
+    }
+
+    #[test]
+    fn a_remedy_takes_traffic_away_and_gives_it_back() {
+        on_the_page(test_name!(), async |tab| {
+            tab.until("all are in service", &all_say("In service"))
+                .await?;
+            let remedy = |what: &str| format!("{what} the Remedy maintenance-member1");
+            tab.press("Control plane", &remedy("Create"), With::Mouse)
+                .await?;
+            let from = card_says("member1", "TrafficControl from Remedy maintenance-member1");
+            tab.until("it says why", &from).await?;
+            tab.until("it is blocked", &card_says("member1", "Blocked"))
+                .await?;
+            tab.until("its requests cease", &requests("member1", "=== 0"))
+                .await?;
+            tab.press("Control plane", &remedy("Delete"), With::Key("Enter"))
+                .await?;
+            tab.until("it is in service", &card_says("member1", "In service"))
+                .await?;
+
+            tab.press("Control plane", "Delete the Remedy dns", With::Mouse)
+                .await?;
+            let next =
+                "document.querySelector('#next').innerText.startsWith('Create the Remedy dns')";
+            tab.until("it says what is missing", next).await?;
+            tab.press("Control plane", "Create the Remedy dns", With::Mouse)
+                .await?;
+            tab.until("it is there again", &format!("!{next}")).await
+        });
+    }
+
+    #[test]
+    fn every_button_is_reached_by_keyboard_and_shows_it() {
+        on_the_page(test_name!(), async |tab| {
+            const FOCUS: &str = "(() => {
+                const style = getComputedStyle(document.activeElement);
+                const seen = style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) >= 2;
+                return [[...document.querySelectorAll('button')].indexOf(document.activeElement), seen];
+            })()";
+            tab.until("all are in service", &all_say("In service"))
+                .await?;
+            let shown = "[...document.querySelectorAll('button')]
+                .flatMap((button, index) => button.checkVisibility() ? [index] : [])";
+            let mut left: Vec<i64> = tab.value(shown).await?;
+            ensure!(left.len() > 40, "{} buttons", left.len());
+            // Beside buttons there are a few texts to scroll or to copy.
+            for _ in 0..left.len() + 10 {
+                tab.key("Tab").await?;
+                let (button, seen): (i64, bool) = tab.value(FOCUS).await?;
+                ensure!(seen || button < 0, "the focus on button {button} is unseen");
+                left.retain(|index| *index != button);
+            }
+            ensure!(left.is_empty(), "not reached: {left:?}");
+            Ok(())
+        });
+    }
+
+    #[test]
+    fn it_fits_every_width_and_is_read_in_light_and_dark() {
+        on_the_page(test_name!(), async |tab| {
+            tab.press("Cluster member1", "Drop", With::Mouse).await?;
+            tab.until("it is blocked", &card_says("member1", "Blocked"))
+                .await?;
+            for width in [360, 768, 1280, 1600] {
+                for dark in [false, true] {
+                    let view = View {
+                        width,
+                        height: 800,
+                        dark,
+                    };
+                    tab.look(view).await?;
+                    let wide: u32 = tab.value("document.documentElement.scrollWidth").await?;
+                    ensure!(wide <= width, "{wide} pixels wide in {view:?}");
+                    let faint: Vec<(String, f64)> = tab.value(TOO_FAINT).await?;
+                    ensure!(faint.is_empty(), "hard to read in {view:?}: {faint:?}");
+                }
+            }
+            Ok(())
+        });
+    }
+
+    #[test]
+    fn whatever_the_sandbox_tells_stays_text() {
+        on_the_page(test_name!(), async |tab| {
+            tab.until("all are in service", &all_say("In service"))
+                .await?;
+            let markup = "(() => {
+                const bad = (value) => typeof value === 'string' ? '<img src=x onerror=alert(1)>' + value
+                    : Array.isArray(value) ? value.map(bad)
+                    : value && typeof value === 'object' ? Object.fromEntries(Object.entries(value).map(([key, value]) => [key, bad(value)]))
+                    : value;
+                state = bad(state);
+                events.set(1e6, { ...bad({ cluster: 'c', text: 't', stage: 's' }), id: 1e6, at_ms: 0, after_ms: null, good: true });
+                showState();
+                showEvents();
+                complain(bad('problem'));
+                return [document.querySelectorAll('img').length, document.body.innerText.split('<img').length > 20];
+            })()";
+            let (images, texts): (u32, bool) = tab.value(markup).await?;
+            ensure!(images == 0 && texts, "{images} images");
+            Ok(())
+        });
+    }
+
+    #[test]
+    fn a_sandbox_that_ends_is_missed_and_found_again() {
+        in_a_browser(test_name!(), async |chromium| {
+            let sandbox = Sandbox::start(&[]).await?;
+            let port = sandbox.page.trim_end_matches('/').rsplit(':').next();
+            let port = format!("--port={}", port.unwrap_or_default());
+            let tab = chromium.open(&sandbox.page, View::WIDE).await?;
+            tab.until("it is live", LIVE).await?;
+            sandbox.stop().await?;
+            let missed = "document.querySelector('#link').innerText.startsWith('Disconnected')";
+            tab.until("it is missed", missed).await?;
+            tab.press("Cluster member1", "Refuse", With::Mouse).await?;
+            tab.until("a press says so", &problem("cannot be reached"))
+                .await?;
+
+            let sandbox = Sandbox::start(&[&port]).await?;
+            tab.until("it is live again", LIVE).await?;
+            let nowhere = "(() => {
+                const button = document.body.appendChild(document.createElement('button'));
+                Object.assign(button.dataset, { do: 'dns', cluster: 'nowhere', fault: 'refuse' });
+                button.click();
+                return true;
+            })()";
+            let pressed: bool = tab.value(nowhere).await?;
+            ensure!(pressed, "it was not pressed");
+            tab.until("a refusal is shown", &problem("nowhere")).await?;
+            sandbox.stop().await
+        });
+    }
+}
+
+/// Runs a test on the page of a sandbox of its own. It fails also when the page has complained to
+/// the browser's console.
+fn on_the_page(name: &str, body: impl AsyncFnOnce(&Tab) -> Result<()>) {
+    in_a_browser(name, async |chromium| {
+        let sandbox = Sandbox::start(&[]).await?;
+        let tab = chromium.open(&sandbox.page, View::WIDE).await?;
+        tab.until("it is live", LIVE).await?;
+        body(&tab).await?;
+        let complaints = tab.complaints();
+        ensure!(complaints.is_empty(), "in the console: {complaints:#?}");
+        sandbox.stop().await
+    });
+}
+
+fn in_a_browser(name: &str, body: impl AsyncFnOnce(&Chromium) -> Result<()>) {
+    isolated(name, async || {
+        let chromium = Chromium::start().await?;
+        body(&chromium).await?;
+        chromium.stop().await
+    });
+}
+
+fn card(cluster: &str) -> String {
+    format!("document.querySelector('#clusters [data-cluster={cluster}]')")
+}
+
+fn card_says(cluster: &str, text: &str) -> String {
+    format!("!!{}?.innerText.includes({text:?})", card(cluster))
+}
+
+fn all_say(text: &str) -> String {
+    let cards = "[...document.querySelectorAll('#clusters article')]";
+    format!("{cards}.length === 3 && {cards}.every((card) => card.innerText.includes({text:?}))")
+}
+
+fn api_says(text: &str) -> String {
+    format!("document.querySelector('#api .pill').innerText === {text:?}")
+}
+
+fn told(text: &str) -> String {
+    format!("document.querySelector('#story').innerText.includes({text:?})")
+}
+
+fn problem(text: &str) -> String {
+    format!("document.querySelector('#problem').innerText.includes({text:?})")
+}
+
+fn requests(cluster: &str, compare: &str) -> String {
+    let number = format!("{}.querySelector('[data-slot=requests]')", card(cluster));
+    format!("Number({number}.innerText) {compare}")
+}
+
+/// The line of the plot of requests, as it is drawn.
+fn line(cluster: &str) -> String {
+    let path = format!("{}?.querySelector('.plot .requests')", card(cluster));
+    format!("({path}?.getAttribute('d') ?? '')")
+}
+
+/// What the timeline says, oldest first.
+async fn story(tab: &Tab) -> Result<Vec<String>> {
+    tab.value(
+        "[...document.querySelectorAll('#story li')].reverse().map((event) => event.innerText)",
+    )
+    .await
+}
+
+/// Checks that these happened one after the other, each but the first with the time it took.
+fn in_order(story: &[String], expected: &[&str]) -> Result<()> {
+    let mut rest = story.iter();
+    for (nth, text) in expected.iter().enumerate() {
+        let Some(event) = rest.find(|event| event.contains(text)) else {
+            bail!("{text:?} does not follow in {story:#?}");
+        };
+        ensure!(nth == 0 || event.contains('+'), "how long took {event:?}?");
+    }
+    Ok(())
+}

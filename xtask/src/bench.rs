@@ -1,0 +1,74 @@
+//! `cargo xtask bench …`: what our programs cost, next to a limit measured in the same run.
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use clap::{Args, Subcommand};
+use pipeline_tests::programs::{Profile, Program, path};
+use simulation::agents;
+
+/// What can be measured.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Bench {
+    /// One agent at rest, and one that leads 10 to 1,000 nodes
+    Agent(Agent),
+}
+
+/// How long to measure.
+#[derive(Debug, Args)]
+pub(crate) struct Agent {
+    /// For how long each figure is taken, in seconds
+    #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u64).range(5..=3600))]
+    window: u64,
+    /// The numbers of nodes that a leader is measured with
+    #[arg(long, value_delimiter = ',', default_value = "10,100,300,1000", value_parser = clap::value_parser!(u16).range(2..=20_000))]
+    nodes: Vec<u16>,
+}
+
+/// The example of the agent's package that has its parts and does nothing with them.
+const PARTS: &str = "parts";
+
+/// Measures.
+pub(crate) fn run(bench: &Bench) -> anyhow::Result<()> {
+    let Bench::Agent(agent) = bench;
+    let (binary, limit) = release()?;
+    let bench = agents::Bench {
+        agent: binary,
+        limit,
+        window: Duration::from_secs(agent.window),
+        nodes: agent.nodes.clone(),
+    };
+    tokio::runtime::Runtime::new()?.block_on(async {
+        tokio::select! {
+            biased;
+            interrupted = tokio::signal::ctrl_c() => {
+                interrupted?;
+                anyhow::bail!("interrupted")
+            }
+            done = agents::bench(&bench, |line| println!("{line}")) => done,
+        }
+    })
+}
+
+/// Builds the agent and its limit as users run them.
+fn release() -> anyhow::Result<(PathBuf, PathBuf)> {
+    println!("building the agent and its parts as users run them: this takes minutes");
+    let status = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+        .args(["build", "--quiet", "--locked", "--release"])
+        .args([
+            "--package",
+            Program::Agent.name(),
+            "--bins",
+            "--example",
+            PARTS,
+        ])
+        .current_dir(crate::root())
+        .status()
+        .context("cannot run cargo")?;
+    ensure!(status.success(), "cannot build the agent ({status})");
+    let agent = path(Program::Agent, Profile::Release)?;
+    let limit = agent.with_file_name("examples").join(PARTS);
+    Ok((agent, limit))
+}

@@ -1,0 +1,15 @@
+//! `cargo xtask screenshots`.
+
+use anyhow::Result;
+use pipeline_tests::{
+    netns::{inside, isolated_command},
+    programs::{self, Profile},
+    screenshots,
+};
+
+pub(crate) fn run() -> Result<()> {
+    if !inside() {
+        programs::build(Profile::Debug)?;
+    }
+    isolated_command(async || screenshots::take(&crate::root().join("docs/images")).await)
+}

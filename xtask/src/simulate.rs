@@ -1,0 +1,114 @@
+//! `cargo xtask simulate …`: runs our programs in numbers that no test has, and prints figures.
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use clap::{Args, Subcommand};
+use pipeline_tests::programs::{Profile, Program, path};
+use simulation::{agents, convergence};
+
+/// What can be simulated.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Simulation {
+    /// A cluster's agents, all of them real: how fast the verdict is, and what it costs
+    Agents(Agents),
+    /// The controllers, whatever happens to objects, programs and APIs: in virtual time, from a seed
+    Convergence(Convergence),
+}
+
+/// Which sequences.
+#[derive(Debug, Args)]
+pub(crate) struct Convergence {
+    /// The seed of the first sequence; without it a random one
+    #[arg(long)]
+    seed: Option<u64>,
+    /// How many sequences; one alone is shown, with everything that the programs asked and were told
+    #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(1..))]
+    sequences: u64,
+}
+
+/// How many agents, and how they are timed.
+#[derive(Debug, Args)]
+pub(crate) struct Agents {
+    /// How many nodes the cluster has
+    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u16).range(2..=20_000))]
+    nodes: u16,
+    /// How often each asks DNS, in seconds
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    period: u64,
+    /// How long DNS must fail, or work again, in seconds
+    #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    threshold: u64,
+    /// For how long to watch the cluster at rest, in seconds
+    #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    rest: u64,
+    /// The agent that is to lead; without it, a release build of this checkout
+    #[arg(long, value_name = "PATH")]
+    agent: Option<PathBuf>,
+}
+
+/// Simulates.
+pub(crate) fn run(simulation: &Simulation) -> anyhow::Result<()> {
+    match simulation {
+        Simulation::Agents(agents) => run_agents(agents),
+        Simulation::Convergence(Convergence { seed, sequences }) => {
+            let seed = seed.unwrap_or_else(convergence::random_seed);
+            if *sequences == 1 {
+                show_sequence(seed);
+            }
+            let threads = std::thread::available_parallelism()?.get();
+            match convergence::search(seed, *sequences, threads) {
+                Ok(summary) => println!("{summary}"),
+                Err(found) => anyhow::bail!("{found}"),
+            }
+            Ok(())
+        }
+    }
+}
+
+fn show_sequence(seed: u64) {
+    let steps = convergence::sequence_of(seed);
+    for step in &steps {
+        println!("{step:?}");
+    }
+    let run = convergence::run(&steps, &convergence::Options::seeded(seed));
+    println!("{}", run.log());
+}
+
+fn run_agents(agents: &Agents) -> anyhow::Result<()> {
+    let binary = match &agents.agent {
+        Some(path) => path.clone(),
+        None => release()?,
+    };
+    let options = agents::Options {
+        nodes: agents.nodes,
+        period: Duration::from_secs(agents.period),
+        threshold: Duration::from_secs(agents.threshold),
+        rest: Duration::from_secs(agents.rest),
+        binary,
+    };
+    tokio::runtime::Runtime::new()?.block_on(async {
+        tokio::select! {
+            biased;
+            interrupted = tokio::signal::ctrl_c() => {
+                interrupted?;
+                anyhow::bail!("interrupted")
+            }
+            done = agents::run(&options, |line| println!("{line}")) => done,
+        }
+    })
+}
+
+fn release() -> anyhow::Result<PathBuf> {
+    println!("building the agent as users run it");
+    let status = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+        .args(["build", "--quiet", "--locked", "--release", "--package"])
+        .arg(Program::Agent.name())
+        .current_dir(crate::root())
+        .status()
+        .context("cannot run cargo")?;
+    ensure!(status.success(), "cannot build the agent ({status})");
+    path(Program::Agent, Profile::Release)
+}
