@@ -7,7 +7,7 @@ use api::{Key, MultiClusterIngress};
 use kube::api::{Patch, PatchParams};
 use kube::core::PartialObjectMeta;
 use kube::{Api, Client};
-use rules::ingress::{ControllerName, Decision, Plan, Release, Serve, load_balancer};
+use rules::ingress::{ControllerName, Decision, Plan, Release, Serve, StatusPatch, load_balancer};
 use runtime::controller::Controller;
 use runtime::error::BoxError;
 use runtime::write::{WriteError, WriteErrorKind, Writer};
@@ -93,9 +93,11 @@ impl<L: LoadBalancer> Reconciler<L> {
             return Ok(());
         };
         let mut version = ingress.metadata.resource_version.clone();
-        let cleared = cleared(release, &ensured)?;
-        if cleared != json!({}) {
-            match self.write_status(ingress, "status", cleared).await? {
+        if release.clears_status {
+            match self
+                .write_status(ingress, "status", cleared(&ensured)?)
+                .await?
+            {
                 Stored::As(stored) => version = stored,
                 Stored::Gone => return Ok(()),
             }
@@ -191,14 +193,11 @@ impl Stored {
     }
 }
 
-/// The merge patch that clears our part of a status; empty when there is nothing to clear.
-fn cleared(release: &Release, ensured: &Ensured) -> serde_json::Result<Value> {
-    let mut status = match &release.status {
-        Plan::Write(patch) => serde_json::to_value(patch)?,
-        Plan::Unchanged => json!({}),
-    };
-    if let (Some(_), Plan::Write(wanted)) = (&ensured.load_balancer, &release.load_balancer) {
-        status["loadBalancer"] = json!(wanted);
+/// The merge patch that clears our part of a status.
+fn cleared(ensured: &Ensured) -> serde_json::Result<Value> {
+    let mut status = serde_json::to_value(StatusPatch::default())?;
+    if ensured.load_balancer.is_some() {
+        status["loadBalancer"] = Value::Null;
     }
     Ok(status)
 }

@@ -2,9 +2,11 @@
 //!
 //! Our own stack in place of kube's: HTTP/2 with pings, so that a silent connection is noticed in
 //! 15 s; a limit on the wait for every answer; a pause after a watch that ends at once; no retries
-//! hidden from the caller; and the server's last good addresses, for when DNS is dead.
+//! hidden from the caller; the server's last good addresses, for when DNS is dead; and a token's file
+//! read again in time, whatever the system's clock says.
 
 mod addresses;
+mod token;
 mod watches;
 
 use std::net::IpAddr;
@@ -23,9 +25,10 @@ use kube::{Client, Config};
 use rustls::pki_types::ServerName;
 use tower::Service;
 use tower::timeout::TimeoutLayer;
-use tower::util::option_layer;
+use tower::util::{MapRequestLayer, option_layer};
 
 use self::addresses::Addresses;
+use self::token::TokenFile;
 use self::watches::Watches;
 use crate::error::BoxError;
 
@@ -84,6 +87,14 @@ pub enum Error {
     /// Certificates or credentials in the file cannot be used.
     #[error("cannot use the credentials of the kubeconfig")]
     Credentials(#[source] kube::Error),
+    /// The file that the token is in cannot be read.
+    #[error("cannot read the token file {}", path.display())]
+    TokenFile {
+        /// The file.
+        path: PathBuf,
+        /// What was wrong.
+        source: std::io::Error,
+    },
     /// The server name to verify is no DNS name or address.
     #[error("cannot use tls-server-name {0:?} of the kubeconfig: it is no DNS name or address")]
     ServerName(String),
@@ -133,9 +144,12 @@ where
     let user_agent = HeaderValue::from_str(&format!("{user_agent}/{}", env!("CARGO_PKG_VERSION")))
         .map_err(|_| Error::UserAgent(user_agent.to_owned()))?;
     config.headers.push((header::USER_AGENT, user_agent));
+    let token = TokenFile::take(&mut config.auth_info)?;
+    let token = token.map(|token| MapRequestLayer::new(move |request| token.authorize(request)));
 
     let stack = tower::ServiceBuilder::new()
         .layer(config.base_uri_layer())
+        .layer(option_layer(token))
         .layer(option_layer(
             config.auth_layer().map_err(Error::Credentials)?,
         ))

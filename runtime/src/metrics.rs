@@ -23,6 +23,18 @@ pub(crate) fn registry(name: &str) -> Registry {
     registry
 }
 
+/// What comes of a write, as the metrics have it.
+pub(crate) const OUTCOMES: [&str; 7] = [
+    APPLIED,
+    "not_leading",
+    "timed_out",
+    "conflict",
+    "missing",
+    "invalid",
+    "failed",
+];
+pub(crate) const APPLIED: &str = "applied";
+
 /// Counts writes by what they wrote and what came of it.
 #[derive(Clone, Debug, Default)]
 pub struct WriteMetrics {
@@ -49,7 +61,7 @@ impl WriteMetrics {
 
     /// Shows the writes to `target` before the first of them, so that an alert has something to start from.
     pub fn announce(&self, target: &'static str) {
-        for outcome in crate::write::OUTCOMES {
+        for outcome in OUTCOMES {
             let labels = WriteLabels { target, outcome };
             self.writes.get_or_create(&labels).inc_by(0);
         }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use axum::Router;
 use clap::Parser;
+use jiff::Timestamp;
 use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Resource};
 use prometheus_client::registry::Registry;
@@ -42,6 +43,8 @@ pub struct Program {
     pub routes: Router,
     /// Where the admin server listens.
     pub listen_address: SocketAddr,
+    /// The system's clock, which may jump at any time: for what people read. Nothing is decided by it.
+    pub clock: fn() -> Timestamp,
 }
 
 impl Program {
@@ -55,6 +58,7 @@ impl Program {
             stopping: CancellationToken::new(),
             routes: Router::new(),
             listen_address,
+            clock: Timestamp::now,
         }
     }
 

@@ -7,22 +7,10 @@ use tokio::time::Instant;
 
 use crate::error::Chain;
 use crate::lease::Leadership;
-use crate::metrics::WriteMetrics;
+use crate::metrics::{APPLIED, WriteMetrics};
 
 /// The longest a write may take.
 const LIMIT: Duration = Duration::from_secs(10);
-
-/// What comes of a write, as the metrics have it.
-pub(crate) const OUTCOMES: [&str; 7] = [
-    APPLIED,
-    "not_leading",
-    "timed_out",
-    "conflict",
-    "missing",
-    "invalid",
-    "failed",
-];
-const APPLIED: &str = "applied";
 
 /// Makes the writes of one program, and counts them.
 #[derive(Clone, Debug)]
@@ -131,6 +119,7 @@ mod tests {
     use kube::core::Status;
 
     use super::*;
+    use crate::metrics::OUTCOMES;
 
     fn writer(leadership: Leadership) -> Writer {
         Writer::new(leadership, WriteMetrics::default())

@@ -1,12 +1,11 @@
 use api::{KARMADA_INGRESS_FINALIZER, Key, MultiClusterIngress, MultiClusterIngressStatus};
-use k8s_openapi::api::networking::v1::IngressLoadBalancerStatus;
 
 use super::block::blocked_clusters;
 use super::class::{ControllerName, Ownership, ownership};
 use super::desired::Desired;
 use super::facts::{Facts, Seen};
 use super::locations::service_locations;
-use super::plan::{BlockChange, Plan, StatusPatch, load_balancer};
+use super::plan::{BlockChange, Plan, StatusPatch};
 
 /// What to do about one `MultiClusterIngress`.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,12 +20,11 @@ pub enum Decision {
 
 /// How an ingress is let go: the load balancer forgets it, then its status is cleared, then its
 /// finalizers go.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Release {
-    /// Our status fields.
-    pub status: Plan<StatusPatch>,
-    /// `status.loadBalancer`, if the load balancer is one that says its addresses.
-    pub load_balancer: Plan<Option<IngressLoadBalancerStatus>>,
+    /// Whether our part of its status must be cleared: all of it, whatever the view of it shows, for
+    /// that may be old, and nobody looks at it again.
+    pub clears_status: bool,
     /// Its finalizers.
     pub finalizers: Plan<Vec<String>>,
 }
@@ -86,8 +84,7 @@ fn status(ingress: &MultiClusterIngress) -> MultiClusterIngressStatus {
 impl Release {
     fn of_nothing() -> Self {
         Self {
-            status: Plan::Unchanged,
-            load_balancer: Plan::Unchanged,
+            clears_status: false,
             finalizers: Plan::Unchanged,
         }
     }
@@ -105,16 +102,10 @@ fn release(
         |f: &String| f == KARMADA_INGRESS_FINALIZER && deleting && owner == Ownership::Ours;
     let mut rest = finalizers.clone();
     rest.retain(|f| !ours(f) && !karmadas(f));
-    let mut release = Release {
+    Release {
+        clears_status: finalizers.iter().any(ours),
         finalizers: Plan::replace(&finalizers, rest),
-        ..Release::of_nothing()
-    };
-    if finalizers.iter().any(ours) {
-        let status = status(ingress);
-        release.status = Plan::replace(&StatusPatch::current(&status), StatusPatch::default());
-        release.load_balancer = load_balancer(Some(&status), IngressLoadBalancerStatus::default());
     }
-    release
 }
 
 fn serve(
@@ -148,7 +139,7 @@ fn serve(
 
 #[cfg(test)]
 mod tests {
-    use k8s_openapi::api::networking::v1::IngressLoadBalancerIngress;
+    use k8s_openapi::api::networking::v1::{IngressLoadBalancerIngress, IngressLoadBalancerStatus};
     use proptest::prelude::*;
 
     use super::super::world::{
@@ -242,11 +233,12 @@ mod tests {
 
     #[test]
     fn an_ingress_of_another_class_is_released_and_loses_only_what_is_ours() {
-        let mut moved = of_class("other", &["x", OURS, KARMADA_INGRESS_FINALIZER]);
-        moved.status = Some(converged());
+        let moved = of_class("other", &["x", OURS, KARMADA_INGRESS_FINALIZER]);
         let release = released(&moved);
-        assert_eq!(release.status, Plan::Write(StatusPatch::default()));
-        assert_eq!(release.load_balancer, Plan::Write(None));
+        assert!(
+            release.clears_status,
+            "it may have one that is not seen yet"
+        );
         let kept = vec!["x".to_owned(), KARMADA_INGRESS_FINALIZER.to_owned()];
         assert_eq!(release.finalizers, Plan::Write(kept));
     }
@@ -312,11 +304,9 @@ mod tests {
             });
             let (status, finalizers) = match decided(&ingress, &world()) {
                 Decision::Leave => (Plan::Unchanged, Plan::Unchanged),
-                Decision::Release(release) => {
-                    if release.load_balancer == Plan::Write(None) {
-                        ingress.status.as_mut().unwrap().load_balancer = None;
-                    }
-                    (release.status, release.finalizers)
+                Decision::Release(Release { clears_status, finalizers }) => {
+                    let cleared = Plan::Write(StatusPatch::default());
+                    (if clears_status { cleared } else { Plan::Unchanged }, finalizers)
                 }
                 Decision::Serve(serve) => (serve.status, serve.finalizers),
             };

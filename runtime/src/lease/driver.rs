@@ -109,6 +109,7 @@ pub fn campaign(program: &mut Program, client: Client, campaign: Campaign) -> Le
         watched: Api::namespaced(client, &campaign.namespace),
         election: Election::new(format!("{}_{}", campaign.host, Uuid::new_v4()), DURATION),
         campaign,
+        clock: program.clock,
         held_until,
         metrics: LeaseMetrics::register(&mut program.registry),
         reached: false,
@@ -128,6 +129,8 @@ struct Driver {
     watched: Api<Guarded<Lease>>,
     campaign: Campaign,
     election: Election,
+    /// For the times that the lease shows.
+    clock: fn() -> Timestamp,
     held_until: watch::Sender<Option<Instant>>,
     metrics: LeaseMetrics,
     /// Whether the API answered the last call.
@@ -203,12 +206,8 @@ impl Driver {
     async fn act(&mut self, action: Action) {
         let started = Instant::now();
         let missing_is_stale = matches!(action, Action::Take(_) | Action::Renew(_));
-        let call = perform(
-            &self.api,
-            self.campaign.name,
-            self.election.holder(),
-            action,
-        );
+        let (name, holder) = (self.campaign.name, self.election.holder());
+        let call = perform(&self.api, name, holder, action, MicroTime((self.clock)()));
         let result = tokio::time::timeout(CALL_LIMIT, call).await;
         let now = Instant::now();
         self.reached = matches!(result, Ok(Ok(_)));
@@ -337,8 +336,13 @@ enum Done {
     Wrote(Lease),
 }
 
-async fn perform(api: &Api<Lease>, name: &str, holder: &str, action: Action) -> kube::Result<Done> {
-    let now = MicroTime(Timestamp::now());
+async fn perform(
+    api: &Api<Lease>,
+    name: &str,
+    holder: &str,
+    action: Action,
+    now: MicroTime,
+) -> kube::Result<Done> {
     let seconds = i32::try_from(DURATION.as_secs()).unwrap_or(i32::MAX);
     let patch = async |record: &Record, spec: serde_json::Value| {
         let patch =
@@ -395,7 +399,5 @@ fn record(lease: &Lease) -> Record {
     }
 }
 
-#[cfg(test)]
-mod fake_api;
 #[cfg(test)]
 mod tests;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// How often a held lease is renewed.
-const RENEW_EVERY: Duration = Duration::from_secs(5);
+pub(super) const RENEW_EVERY: Duration = Duration::from_secs(5);
 /// How soon a call that failed is made again, at the earliest.
 pub(super) const RETRY_EVERY: Duration = Duration::from_secs(2);
 /// Leadership ends this long before others may take the lease.

@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 use tower::Service;
 
 use super::kinds::{Kind, NAMESPACE, Objects, Side};
-use super::programs::Kind as Program;
-use super::record::{Delays, Process, Record, Recorded};
+use super::program::{Process, Program};
+use super::record::{Delays, Record, Recorded};
 
 /// What makes an API a Karmada API.
 const DEFINITIONS: [&str; 4] = [

@@ -22,8 +22,8 @@ use tokio::time::Instant;
 
 use super::kinds::{Kind, is_deleting, text};
 use super::model;
-use super::programs::Kind as Program;
-use super::record::{Entry, Process, What};
+use super::program::{Process, Program};
+use super::record::{Entry, What};
 use super::told::Told;
 
 /// How long a lease lasts after it was last renewed.

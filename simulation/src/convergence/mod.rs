@@ -8,9 +8,10 @@ mod apis;
 mod explain;
 mod kinds;
 mod model;
-mod programs;
+mod program;
 mod real;
 mod record;
+mod replicas;
 mod search;
 mod settled;
 mod step;
@@ -28,7 +29,7 @@ use self::record::{Entry, Record, What};
 use self::world::World;
 
 pub use self::apis::Remote;
-pub use self::programs::Kind as Program;
+pub use self::program::Program;
 pub use self::real::OnRealApis;
 pub use self::search::{Found, Summary, random_seed, search, sequence_of};
 pub use self::step::{

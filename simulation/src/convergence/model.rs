@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::kinds::{is_deleting, list, name, text};
-use super::programs::CONTROLLER;
+use super::program::CONTROLLER;
 
 const TRAFFIC_CONTROL: &str = "TrafficControl";
 const KARMADAS_FINALIZER: &str = "karmada.io/multi-cluster-ingress-controller";

@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep};
 
 use super::apis::{Apis, LEASES, Remote};
 use super::kinds::{Kind, Side};
-use super::programs::Kind as Program;
+use super::program::Program;
 use super::record::Record;
 use super::settled;
 use super::step::{REPLICAS, Step};

@@ -18,20 +18,11 @@ use tokio::time::Instant;
 use tower::Service;
 
 use super::kinds::Side;
-use super::programs::Kind as Program;
+use super::program::Process;
 
 /// The most requests that all programs may make in one instant. It takes some hundred to start, and to
 /// move every ingress.
 const MOST_AT_ONCE: usize = 2_000;
-
-/// One life of one replica of a program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Process {
-    pub(crate) program: Program,
-    pub(crate) replica: u8,
-    /// How often that replica was started before.
-    pub(crate) life: u16,
-}
 
 /// Something that happened on the way between a program and an API.
 #[derive(Clone, Debug)]

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::kinds::{Kind, Objects, is_deleting, list, name, text};
 use super::model;
-use super::programs::CONTROLLER;
+use super::program::CONTROLLER;
 
 const INGRESS_ANNOTATION: &str = "/metadata/annotations/karmada-rs.io~1multi-cluster-ingress";
 const SERVICE_LABEL: &str = "/metadata/labels/kubernetes.io~1service-name";

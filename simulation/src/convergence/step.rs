@@ -5,7 +5,7 @@ use std::fmt;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use super::programs::Kind as Program;
+use super::program::Program;
 
 /// One thing that happens.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -10,8 +10,9 @@ use serde_json::{Value, json};
 
 use super::apis::{Apis, LEASES};
 use super::kinds::{Kind, NAMESPACE, Side, is_deleting, list};
-use super::programs::{CONTROLLER, Kind as Program, Replicas};
+use super::program::{CONTROLLER, Program};
 use super::record::Record;
+use super::replicas::Replicas;
 use super::step::{
     Backends, CLUSTERS, Class, REPLICAS, RemedySpec, SERVICES, Step, Trouble, Verdict,
 };

@@ -6,46 +6,22 @@ use std::sync::Arc;
 use anyhow::Result;
 use clap::Parser;
 use rules::ingress::gateway::Gateway;
-use runtime::program::Program;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
 use super::apis::Apis;
 use super::kinds::Side;
-use super::record::{Process, Record};
+use super::program::{CONTROLLER, Process, Program};
+use super::record::Record;
 use super::step::REPLICAS;
 
 /// The admin server is not served: nothing listens here.
 const NOWHERE: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 0);
 
-/// The `spec.controller` of classes that are ours, and the name of our finalizer.
-pub(crate) const CONTROLLER: &str = "karmada-rs.io/ingress-controller";
-
-/// Which program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
-    /// The remedy-controller.
-    Remedy,
-    /// The ingress-controller.
-    Ingress,
-}
-
-impl Kind {
-    pub(crate) const ALL: [Self; 2] = [Self::Remedy, Self::Ingress];
-
-    /// Its name, which is also that of its lease.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Remedy => remedy_controller::NAME,
-            Self::Ingress => ingress_controller::NAME,
-        }
-    }
-}
-
 /// One place in which a replica may run.
 #[derive(Debug)]
 struct Slot {
-    kind: Kind,
+    program: Program,
     replica: u8,
     lives: u16,
     running: Option<Running>,
@@ -68,12 +44,13 @@ pub(crate) struct Replicas {
 impl Replicas {
     /// None runs yet.
     pub(crate) fn new(record: Record) -> Self {
-        let kinds = Kind::ALL.into_iter();
-        let slots = kinds.flat_map(|kind| (0..REPLICAS).map(move |replica| (kind, replica)));
+        let programs = Program::ALL.into_iter();
+        let slots =
+            programs.flat_map(|program| (0..REPLICAS).map(move |replica| (program, replica)));
         Self {
             slots: slots
-                .map(|(kind, replica)| Slot {
-                    kind,
+                .map(|(program, replica)| Slot {
+                    program,
                     replica,
                     lives: 0,
                     running: None,
@@ -83,16 +60,16 @@ impl Replicas {
         }
     }
 
-    fn slot(&mut self, kind: Kind, replica: u8) -> Option<&mut Slot> {
+    fn slot(&mut self, program: Program, replica: u8) -> Option<&mut Slot> {
         self.slots
             .iter_mut()
-            .find(|slot| (slot.kind, slot.replica) == (kind, replica))
+            .find(|slot| (slot.program, slot.replica) == (program, replica))
     }
 
     /// Starts a replica, unless it runs. One that is stopping dies first.
-    pub(crate) async fn start(&mut self, apis: &Apis, kind: Kind, replica: u8) -> Result<()> {
+    pub(crate) async fn start(&mut self, apis: &Apis, program: Program, replica: u8) -> Result<()> {
         let record = self.record.clone();
-        let Some(slot) = self.slot(kind, replica) else {
+        let Some(slot) = self.slot(program, replica) else {
             return Ok(());
         };
         if slot
@@ -104,15 +81,15 @@ impl Replicas {
         }
         slot.kill().await;
         let process = Process {
-            program: kind,
+            program,
             replica,
             life: slot.lives,
         };
         slot.lives += 1;
-        let program = assemble(apis, &record, process).await?;
+        let assembled = assemble(apis, &record, process).await?;
         let stop = Arc::new(Notify::new());
         let told = Arc::clone(&stop);
-        let task = tokio::spawn(program.live(async move || told.notified().await));
+        let task = tokio::spawn(assembled.live(async move || told.notified().await));
         slot.running = Some(Running {
             task,
             stop,
@@ -122,16 +99,16 @@ impl Replicas {
     }
 
     /// Ends a replica as a crash does.
-    pub(crate) async fn kill(&mut self, kind: Kind, replica: u8) {
-        if let Some(slot) = self.slot(kind, replica) {
+    pub(crate) async fn kill(&mut self, program: Program, replica: u8) {
+        if let Some(slot) = self.slot(program, replica) {
             slot.kill().await;
         }
     }
 
     /// Tells a replica to stop, as a signal does.
-    pub(crate) fn stop(&mut self, kind: Kind, replica: u8) {
+    pub(crate) fn stop(&mut self, program: Program, replica: u8) {
         if let Some(running) = self
-            .slot(kind, replica)
+            .slot(program, replica)
             .and_then(|slot| slot.running.as_mut())
         {
             running.stop.notify_one();
@@ -141,14 +118,14 @@ impl Replicas {
 
     /// Starts one replica of each program of which none runs.
     pub(crate) async fn start_missing(&mut self, apis: &Apis) -> Result<()> {
-        for kind in Kind::ALL {
+        for program in Program::ALL {
             let runs = |slot: &Slot| slot.running.as_ref().is_some_and(|r| !r.is_told);
             if !self
                 .slots
                 .iter()
-                .any(|slot| slot.kind == kind && runs(slot))
+                .any(|slot| slot.program == program && runs(slot))
             {
-                self.start(apis, kind, 0).await?;
+                self.start(apis, program, 0).await?;
             }
         }
         Ok(())
@@ -157,7 +134,7 @@ impl Replicas {
     /// Whether a process still runs and was not told to stop.
     pub(crate) fn runs(&self, process: Process) -> bool {
         self.slots.iter().any(|slot| {
-            (slot.kind, slot.replica, slot.lives)
+            (slot.program, slot.replica, slot.lives)
                 == (process.program, process.replica, process.life + 1)
                 && slot
                     .running
@@ -177,7 +154,7 @@ impl Replicas {
         Some(format!(
             "replica {} of {} ended by itself",
             slot.replica,
-            slot.kind.name()
+            slot.program.name()
         ))
     }
 }
@@ -192,16 +169,20 @@ impl Slot {
     }
 }
 
-async fn assemble(apis: &Apis, record: &Record, process: Process) -> Result<Program> {
+async fn assemble(
+    apis: &Apis,
+    record: &Record,
+    process: Process,
+) -> Result<runtime::program::Program> {
     let name = process.program.name();
-    let mut program = Program::new(name, NOWHERE);
+    let mut program = runtime::program::Program::new(name, NOWHERE);
     let karmada = apis.client(Side::Karmada, process, record).await?;
     match process.program {
-        Kind::Remedy => {
+        Program::Remedy => {
             let args = remedy_controller::Args::try_parse_from([name])?;
             remedy_controller::assemble(&args, karmada, &mut program);
         }
-        Kind::Ingress => {
+        Program::Ingress => {
             let args = ingress_controller::Args::try_parse_from([
                 name,
                 "--provider=kubernetes",

@@ -1,0 +1,34 @@
+//! The programs that run, and what one life of one is called.
+
+/// The `spec.controller` of classes that are ours, and the name of our finalizer.
+pub(crate) const CONTROLLER: &str = "karmada-rs.io/ingress-controller";
+
+/// Which program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Program {
+    /// The remedy-controller.
+    Remedy,
+    /// The ingress-controller.
+    Ingress,
+}
+
+impl Program {
+    pub(crate) const ALL: [Self; 2] = [Self::Remedy, Self::Ingress];
+
+    /// Its name, which is also that of its lease.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Remedy => remedy_controller::NAME,
+            Self::Ingress => ingress_controller::NAME,
+        }
+    }
+}
+
+/// One life of one replica of a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Process {
+    pub(crate) program: Program,
+    pub(crate) replica: u8,
+    /// How often that replica was started before.
+    pub(crate) life: u16,
+}
