@@ -42,15 +42,12 @@ impl<K> Default for View<K> {
 impl<K: Resource> View<K> {
     /// Takes an event of the watch in and says which ingresses it concerns.
     pub(super) fn observe(&mut self, event: Event<Guarded<K>>) -> Vec<Key> {
-        let relisted = matches!(event, Event::InitDone);
-        if let Event::Delete(gone) = &event {
-            let key = Key::of(gone);
-            self.written.retain(|written, write| {
-                *written != key || write.uid() != gone.metadata().uid.as_ref()
-            });
-            self.index(&key);
-        }
         let mut concerned = Vec::new();
+        let told = self.told_by(&event);
+        for key in &told {
+            concerned.extend(self.ingress(key));
+            self.written.remove(key);
+        }
         for Transition { key, old, new } in self.watched.observe(event) {
             let versions = old.iter().chain(&new);
             concerned.extend(versions.filter_map(|object| ingress_of(object.meta())));
@@ -62,12 +59,27 @@ impl<K: Resource> View<K> {
             }
             self.index(&key);
         }
-        if relisted {
-            for key in std::mem::take(&mut self.written).into_keys() {
-                self.index(&key);
-            }
+        for key in &told {
+            concerned.extend(self.ingress(key));
+            self.index(key);
         }
         concerned
+    }
+
+    /// The writes that the watch is past with this event, whatever it shows of them: of an object
+    /// that is gone, and after a complete list all.
+    fn told_by(&self, event: &Event<Guarded<K>>) -> Vec<Key> {
+        let written = self.written.iter();
+        match event {
+            Event::InitDone => written.map(|(key, _)| key.clone()).collect(),
+            Event::Delete(gone) => written
+                .filter(|(key, write)| {
+                    **key == Key::of(gone) && write.uid() == gone.metadata().uid.as_ref()
+                })
+                .map(|(key, _)| key.clone())
+                .collect(),
+            _ => Vec::new(),
+        }
     }
 
     /// The object `key`, if it exists.
@@ -115,8 +127,13 @@ impl<K: Resource> View<K> {
         self.index(&key);
     }
 
+    /// The ingress that the object `key` was made for, if it exists.
+    fn ingress(&self, key: &Key) -> Option<Key> {
+        self.get(key).and_then(|object| ingress_of(object.meta()))
+    }
+
     fn index(&mut self, key: &Key) {
-        let ingress = self.get(key).and_then(|object| ingress_of(object.meta()));
+        let ingress = self.ingress(key);
         self.of_ingress.replace(key, ingress.into_iter().collect());
     }
 }
@@ -229,11 +246,29 @@ mod tests {
     }
 
     #[test]
-    fn a_complete_list_ends_all_doubt() {
+    fn a_complete_list_ends_all_doubt_and_concerns_whom_it_tells_otherwise() {
         let mut view = View::default();
         view.stored(object("a", 9));
         view.observe(Event::Init);
-        view.observe(Event::InitDone);
+        assert_eq!(view.observe(Event::InitDone), [Key::new("ns", "i")]);
+        assert_eq!(shown(&view), None);
+
+        view.observe(applied(object("b", 10)));
+        view.deleted(&object("b", 10));
+        view.observe(Event::Init);
+        view.observe(Event::InitApply(Guarded::Good(object("b", 10))));
+        assert_eq!(view.observe(Event::InitDone), [Key::new("ns", "i")]);
+        assert_eq!(shown(&view).as_deref(), Some("10"), "a list from before");
+    }
+
+    #[test]
+    fn an_object_of_ours_that_the_watch_shows_only_when_it_is_gone_concerns_its_ingress() {
+        let mut view = View::default();
+        view.stored(object("a", 9));
+        assert_eq!(
+            view.observe(deleted(object("a", 10))),
+            [Key::new("ns", "i")]
+        );
         assert_eq!(shown(&view), None);
     }
 
