@@ -33,7 +33,11 @@ pub(crate) fn plain(text: &'static str) -> Response<Body> {
 }
 
 pub(crate) fn failure(error: &ApiError) -> Response<Body> {
-    let mut response = json(error.code(), error.status().to_string(), &[]);
+    let mut response = match error.plain() {
+        Some(text) => plain(text),
+        None => json(error.code(), error.status().to_string(), error.warnings()),
+    };
+    *response.status_mut() = error.code();
     if let Some(seconds) = error.retry_after() {
         response
             .headers_mut()

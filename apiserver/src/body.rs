@@ -39,6 +39,9 @@ fn shallow(value: Value) -> Result<Value, ApiError> {
 /// The media type of Protocol Buffers, which only built-in kinds have.
 pub(crate) const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
+/// The media type of a server-side apply.
+pub(crate) const APPLY: &str = "application/apply-patch+yaml";
+
 /// Reads a body to its end.
 pub(crate) async fn read(body: Body) -> Result<Bytes, ApiError> {
     match Limited::new(body, MAX_BODY).collect().await {

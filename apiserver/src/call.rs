@@ -11,12 +11,12 @@ use crate::ApiServer;
 use crate::answer;
 use crate::body;
 use crate::clock;
-use crate::error::ApiError;
+use crate::error::{ApiError, Cause};
 use crate::faults::Occasion;
 use crate::kinds::Kind;
 use crate::metadata;
 use crate::patch::manager_of;
-use crate::request::{Accepted, Form, ObjectPath, Query, Verb, unsupported};
+use crate::request::{Accepted, Form, ObjectPath, Query, Verb};
 use crate::table::{self, Include};
 use crate::write::{FieldValidation, WriteOptions};
 
@@ -54,11 +54,19 @@ impl Call {
         };
         let kind = (server.state().registry).get(&path.group, &path.version, &path.plural)?;
         let is_everywhere = kind.namespaced && path.namespace.is_none();
+        let is_list = matches!(occasion.verb, Verb::List | Verb::DeleteCollection);
         let needs_namespace = !matches!(occasion.verb, Verb::List | Verb::Watch);
         if (path.namespace.is_some() && !kind.namespaced)
             || (is_everywhere && path.name.is_some())
-            || !has_subresource(&kind, path.subresource.as_deref())
+            || (is_everywhere && needs_namespace && kind.custom)
         {
+            return Err(if kind.custom {
+                ApiError::page_not_found()
+            } else {
+                ApiError::no_such_path()
+            });
+        }
+        if !has_subresource(&kind, path.subresource.as_deref()) {
             return Err(ApiError::no_such_path());
         }
         if is_everywhere && needs_namespace {
@@ -67,7 +75,7 @@ impl Call {
         Ok(Self {
             server: server.clone(),
             kind,
-            form: Accepted::parse(&text(header::ACCEPT)).form()?,
+            form: Accepted::parse(&text(header::ACCEPT)).form(is_list)?,
             include: Include::parse(query.text("includeObject").unwrap_or_default())?,
             path,
             query,
@@ -92,19 +100,34 @@ impl Call {
             .key(self.namespace().unwrap_or_default(), self.name())
     }
 
-    pub(crate) fn write_options(&self, options: &'static str) -> Result<WriteOptions, ApiError> {
+    /// How a write is done; `options` is what the API calls it.
+    ///
+    /// # Errors
+    /// Names every option that is wrong.
+    pub(crate) fn write_options(&self, options: &str) -> Result<WriteOptions, ApiError> {
+        let mut causes = Vec::new();
+        let manager = self.query.text("fieldManager");
+        causes.extend(manager.and_then(wrong_manager));
+        let dry_run = self.query.dry_run().unwrap_or_else(|cause| {
+            causes.push(cause);
+            false
+        });
         let validation = match self.query.text("fieldValidation") {
             None | Some("Warn") => FieldValidation::Warn,
             Some("Ignore") => FieldValidation::Ignore,
             Some("Strict") => FieldValidation::Strict,
             Some(other) => {
-                let known = &["Ignore", "Strict", "Warn"];
-                return Err(unsupported(options, "fieldValidation", other, known));
+                let known = &["", "Ignore", "Strict", "Warn"];
+                causes.push(Cause::unsupported("fieldValidation", other, known));
+                FieldValidation::Warn
             }
         };
+        if !causes.is_empty() {
+            return Err(ApiError::invalid_options(options, &causes));
+        }
         Ok(WriteOptions {
-            dry_run: self.query.dry_run(options)?,
-            manager: manager_of(self.query.text("fieldManager"), Some(&self.occasion.client)),
+            dry_run,
+            manager: manager_of(manager, Some(&self.occasion.client)),
             validation,
             is_status: self.path.subresource.as_deref() == Some("status"),
             is_apply: false,
@@ -136,7 +159,7 @@ impl Call {
     ) -> Response<Body> {
         let text = match self.form {
             Form::Objects => object.to_string(),
-            Form::Metadata => table::partial(object).to_string(),
+            Form::Metadata | Form::MetadataList => table::partial(object).to_string(),
             Form::Table => {
                 let objects = std::iter::once(object);
                 let metadata = &object["metadata"];
@@ -156,22 +179,19 @@ impl Call {
     /// Whether the body names the object the path does.
     pub(crate) fn check_name(&self, object: &Value) -> Result<(), ApiError> {
         let name = metadata::text(object, "name");
+        if name.is_empty() {
+            return Err(ApiError::bad_request(format!(
+                "the name of the object ({} based on URL) was undeterminable: name must be provided",
+                self.name()
+            )));
+        }
         if name != self.name() {
             return Err(ApiError::bad_request(format!(
                 "the name of the object ({name}) does not match the name on the URL ({})",
                 self.name()
             )));
         }
-        let namespace = metadata::text(object, "namespace");
-        match self.namespace() {
-            Some(given) if !namespace.is_empty() && namespace != given => {
-                Err(ApiError::bad_request(format!(
-                    "the namespace of the object ({namespace}) does not match the namespace on the \
-                     request ({given})"
-                )))
-            }
-            _ => Ok(()),
-        }
+        Ok(())
     }
 }
 
@@ -181,4 +201,18 @@ fn has_subresource(kind: &Kind, subresource: Option<&str>) -> bool {
         Some("status") => kind.has_status,
         Some(_) => false,
     }
+}
+
+/// What is wrong with the name of a manager.
+fn wrong_manager(name: &str) -> Option<Cause> {
+    const LONGEST: usize = 128;
+    if name.len() > LONGEST {
+        return Some(Cause::too_long("fieldManager", LONGEST));
+    }
+    let (at, letter) = (name.char_indices()).find(|(_, letter)| letter.is_control())?;
+    let why = format!(
+        "invalid character U+{:04X} (at position {at})",
+        u32::from(letter)
+    );
+    Some(Cause::invalid("fieldManager", name, &why))
 }

@@ -18,7 +18,8 @@ pub(crate) enum Propagation {
     Orphan,
 }
 
-/// Deletes an object, or marks it as to be deleted. Returns its last state, and whether it is gone.
+/// Deletes an object, or marks it as to be deleted. Returns its last state, and whether it is gone;
+/// none if it is not there.
 pub(crate) fn delete(
     state: &mut State,
     kind: &Kind,
@@ -26,11 +27,28 @@ pub(crate) fn delete(
     propagation: Option<Propagation>,
     now: &str,
 ) -> Result<Option<(Value, bool)>, ApiError> {
-    let Some(stored) = state.find(&kind.collection(), key).cloned() else {
+    let Some(stored) = state.find(&kind.collection(), key) else {
         return Ok(None);
     };
     let before = stored.value()?;
-    let mut object = before.clone();
+    let Some(object) = marked(kind, &before, propagation, now) else {
+        state.remove(kind, key)?;
+        return Ok(Some((before, true)));
+    };
+    if object == before {
+        return Ok(Some((object, false)));
+    }
+    Ok(Some((state.put(kind, object), false)))
+}
+
+/// An object that is to be deleted and held by something; none if nothing holds it.
+pub(crate) fn marked(
+    kind: &Kind,
+    object: &Value,
+    propagation: Option<Propagation>,
+    now: &str,
+) -> Option<Value> {
+    let mut object = object.clone();
     hold(&mut object, propagation);
     if kind.is_definition() {
         metadata::add_finalizer(&mut object, INSTANCES_FINALIZER);
@@ -39,8 +57,7 @@ pub(crate) fn delete(
         object["status"]["phase"] = "Terminating".into();
     }
     if metadata::finalizers(&object).next().is_none() && !kind.is_namespace() {
-        state.remove(kind, key)?;
-        return Ok(Some((before, true)));
+        return None;
     }
     if !metadata::is_terminating(&object) {
         metadata::set(&mut object, "deletionTimestamp", now);
@@ -51,10 +68,7 @@ pub(crate) fn delete(
             }
         }
     }
-    if object == before {
-        return Ok(Some((object, false)));
-    }
-    Ok(Some((state.put(kind, object), false)))
+    Some(object)
 }
 
 /// Sets the finalizers that the propagation asks for.

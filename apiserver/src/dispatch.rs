@@ -91,6 +91,11 @@ impl ApiServer {
         let body = body::read(body).await?;
         let call = Call::new(self, path, query, headers, body, occasion)?;
         let answered = verbs::run(&call, suffered.stale);
+        let code = match &answered {
+            Ok(response) => response.status(),
+            Err(error) => error.code(),
+        };
+        self.requests().count(&call, code);
         if suffered.loses_answer {
             return Err(Failure::Lost);
         }
@@ -149,6 +154,7 @@ impl ApiServer {
         let kinds: Vec<_> = registered.iter().map(|kind| &**kind).collect();
         let document = match *path {
             ["healthz" | "livez" | "readyz", ..] => return Ok(plain("ok")),
+            ["metrics"] => return Ok(self.requests().answer()),
             ["version"] => Some(discovery::version()),
             ["api" | "apis"] if accepted.names(discovery::AGGREGATED) => {
                 let mut document = json(

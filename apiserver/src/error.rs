@@ -5,12 +5,22 @@ use std::fmt;
 use http::StatusCode;
 use serde_json::{Value, json};
 
+const PAGE_NOT_FOUND: &str = "404 page not found\n";
+
 /// A resource or kind with its group, as messages name it: `leases.coordination.k8s.io`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Qualified<'a> {
     /// Empty for the core group.
     pub(crate) group: &'a str,
     pub(crate) name: &'a str,
+}
+
+impl Qualified<'_> {
+    /// What a patch that makes no object is said to be about.
+    pub(crate) const NOTHING: Qualified<'static> = Qualified {
+        group: "",
+        name: "",
+    };
 }
 
 impl fmt::Display for Qualified<'_> {
@@ -36,10 +46,37 @@ pub(crate) struct Cause {
 
 impl Cause {
     /// A field whose value is not allowed.
-    pub(crate) fn invalid(field: impl Into<String>, value: &str, why: &str) -> Self {
+    pub(crate) fn invalid(field: impl Into<String>, value: impl Into<Value>, why: &str) -> Self {
         Self {
             reason: "FieldValueInvalid",
-            message: format!("Invalid value: {value:?}: {why}"),
+            message: format!("Invalid value: {}: {why}", value.into()),
+            field: field.into(),
+        }
+    }
+
+    /// A field whose value is none of those there are.
+    pub(crate) fn unsupported(
+        field: impl Into<String>,
+        value: impl Into<Value>,
+        supported: &[&str],
+    ) -> Self {
+        let supported: Vec<String> = supported.iter().map(|one| format!("{one:?}")).collect();
+        Self {
+            reason: "FieldValueNotSupported",
+            message: format!(
+                "Unsupported value: {}: supported values: {}",
+                value.into(),
+                supported.join(", ")
+            ),
+            field: field.into(),
+        }
+    }
+
+    /// A field with more bytes than it may have.
+    pub(crate) fn too_long(field: impl Into<String>, most: usize) -> Self {
+        Self {
+            reason: "FieldValueTooLong",
+            message: format!("Too long: may not be more than {most} bytes"),
             field: field.into(),
         }
     }
@@ -75,6 +112,10 @@ pub struct ApiError {
     reason: &'static str,
     message: String,
     details: Value,
+    /// Where to go on with a list whose pages are no more as they were.
+    continue_: Option<Box<str>>,
+    /// What was odd about the request besides.
+    warnings: Box<[String]>,
 }
 
 impl ApiError {
@@ -84,6 +125,8 @@ impl ApiError {
             reason,
             message: message.into(),
             details: Value::Null,
+            continue_: None,
+            warnings: Box::default(),
         }
     }
 
@@ -91,10 +134,21 @@ impl ApiError {
         Self { details, ..self }
     }
 
+    pub(crate) fn with_warnings(self, warnings: Vec<String>) -> Self {
+        Self {
+            warnings: warnings.into(),
+            ..self
+        }
+    }
+
+    pub(crate) fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
     /// About an object of a resource or kind; its causes are kept.
     fn about(self, what: Qualified<'_>, name: &str) -> Self {
-        let mut details = json!({"kind": what.name});
-        for (field, value) in [("group", what.group), ("name", name)] {
+        let mut details = json!({});
+        for (field, value) in [("kind", what.name), ("group", what.group), ("name", name)] {
             if !value.is_empty() {
                 details[field] = json!(value);
             }
@@ -128,6 +182,11 @@ impl ApiError {
         .with_details(details)
     }
 
+    /// A path of a group that is not built in, at which nothing is served: the answer is plain text.
+    pub(crate) fn page_not_found() -> Self {
+        Self::new(StatusCode::NOT_FOUND, "", PAGE_NOT_FOUND)
+    }
+
     /// A path that nothing is served at.
     pub(crate) fn no_such_path() -> Self {
         Self::new(
@@ -146,6 +205,22 @@ impl ApiError {
     pub(crate) fn already_exists(resource: Qualified<'_>, name: &str) -> Self {
         let message = format!("{resource} {name:?} already exists");
         Self::new(StatusCode::CONFLICT, "AlreadyExists", message).about(resource, name)
+    }
+
+    /// The same, of a name whose object is still being deleted.
+    pub(crate) fn still_exists(resource: Qualified<'_>, name: &str) -> Self {
+        let error = Self::already_exists(resource, name);
+        let message = format!("object is being deleted: {error}");
+        Self { message, ..error }
+    }
+
+    /// The same, of a name that was to be generated.
+    pub(crate) fn no_unique_name(resource: Qualified<'_>, name: &str) -> Self {
+        let mut error = Self::already_exists(resource, name);
+        error.details["retryAfterSeconds"] = 1.into();
+        let message =
+            format!("{error}, the server was not able to generate a unique name for the object");
+        Self { message, ..error }
     }
 
     pub(crate) fn conflict(resource: Qualified<'_>, name: &str, why: &str) -> Self {
@@ -251,6 +326,11 @@ impl ApiError {
         )
     }
 
+    /// A form that what is asked for does not have.
+    pub(crate) fn unsuitable_form(why: &str) -> Self {
+        Self::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", why)
+    }
+
     pub(crate) fn too_large(why: &str) -> Self {
         Self::new(
             StatusCode::PAYLOAD_TOO_LARGE,
@@ -266,6 +346,19 @@ impl ApiError {
 
     pub(crate) fn expired(message: impl Into<String>) -> Self {
         Self::new(StatusCode::GONE, "Expired", message)
+    }
+
+    /// The same of a page, with the token that goes on with what is there now.
+    pub(crate) fn expired_page(goes_on: String) -> Self {
+        let message = "The provided continue parameter is too old to display a consistent list result. \
+             You can start a new list without the continue parameter, or use the continue token in \
+             this response to retrieve the remainder of the results. Continuing with the provided \
+             token results in an inconsistent list - objects that were created, modified, or deleted \
+             between the time the first chunk was returned and now may show up in the list.";
+        Self {
+            continue_: Some(goes_on.into()),
+            ..Self::expired(message)
+        }
     }
 
     /// A version that is yet to come.
@@ -294,6 +387,11 @@ impl ApiError {
         )
     }
 
+    /// The answer, where it is no `Status` but plain text.
+    pub(crate) fn plain(&self) -> Option<&'static str> {
+        (self.message == PAGE_NOT_FOUND).then_some(PAGE_NOT_FOUND)
+    }
+
     /// The HTTP status.
     pub fn code(&self) -> StatusCode {
         self.code
@@ -315,6 +413,9 @@ impl ApiError {
         }
         if !self.details.is_null() {
             status["details"] = self.details.clone();
+        }
+        if let Some(token) = &self.continue_ {
+            status["metadata"]["continue"] = (**token).into();
         }
         status
     }

@@ -50,6 +50,7 @@ mod faults;
 mod kinds;
 mod lease;
 mod metadata;
+mod metrics;
 mod names;
 mod news;
 mod openapi;

@@ -63,6 +63,11 @@ pub(crate) fn finalizers(object: &Value) -> impl Iterator<Item = &str> {
     .filter_map(Value::as_str)
 }
 
+/// Whether a finalizer is one of Kubernetes itself, which are without a domain.
+pub(crate) fn is_standard_finalizer(finalizer: &str) -> bool {
+    [FOREGROUND, ORPHAN, "kubernetes"].contains(&finalizer)
+}
+
 pub(crate) fn add_finalizer(object: &mut Value, finalizer: &str) {
     if finalizers(object).any(|one| one == finalizer) {
         return;
@@ -97,7 +102,12 @@ pub(crate) fn owners(object: &Value) -> impl Iterator<Item = &str> {
 /// What is wrong with the metadata of a new object.
 pub(crate) fn validate(kind: &Kind, object: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
-    let name = text(object, "name");
+    let (name, generated) = (text(object, "name"), text(object, "generateName"));
+    if !generated.is_empty()
+        && let Some(why) = kind.storage.names.broken_by_prefix(generated)
+    {
+        causes.push(Cause::invalid("metadata.generateName", generated, &why));
+    }
     if name.is_empty() {
         causes.push(Cause::required(
             "metadata.name",
@@ -108,17 +118,27 @@ pub(crate) fn validate(kind: &Kind, object: &Value) -> Vec<Cause> {
     }
     validate_owned(object, &mut causes);
     validate_labels(object, &mut causes);
-    for finalizer in finalizers(object) {
+    validate_finalizers(kind, object, &mut causes);
+    causes
+}
+
+fn validate_finalizers(kind: &Kind, object: &Value, causes: &mut Vec<Cause>) {
+    for (index, finalizer) in finalizers(object).enumerate() {
         if let Some(why) = names::qualified_name(finalizer) {
             causes.push(Cause::invalid("metadata.finalizers", finalizer, &why));
+        } else if !is_standard_finalizer(finalizer) && !finalizer.contains('/') && kind.is_of_core()
+        {
+            let why = "name is neither a standard finalizer name nor is it fully qualified";
+            let field = format!("metadata.finalizers[{index}]");
+            causes.push(Cause::invalid(field, finalizer, why));
         }
     }
     let has = |finalizer: &str| finalizers(object).any(|one| one == finalizer);
     if has(FOREGROUND) && has(ORPHAN) {
         let why = "finalizer orphan and foregroundDeletion cannot be both set";
-        causes.push(Cause::invalid("metadata.finalizers", "", why));
+        let all = object["metadata"]["finalizers"].clone();
+        causes.push(Cause::invalid("metadata.finalizers", all, why));
     }
-    causes
 }
 
 fn validate_labels(object: &Value, causes: &mut Vec<Cause>) {
@@ -128,7 +148,7 @@ fn validate_labels(object: &Value, causes: &mut Vec<Cause>) {
         .flatten()
     {
         if let Some(why) = names::qualified_name(key) {
-            causes.push(Cause::invalid("metadata.labels", key, &why));
+            causes.push(Cause::invalid("metadata.labels", key.as_str(), &why));
         }
         let value = value.as_str().unwrap_or_default();
         if let Some(why) = names::label_value(value) {
@@ -142,26 +162,20 @@ fn validate_labels(object: &Value, causes: &mut Vec<Cause>) {
         .flatten()
     {
         if let Some(why) = names::qualified_name(&key.to_lowercase()) {
-            causes.push(Cause::invalid("metadata.annotations", key, &why));
+            causes.push(Cause::invalid("metadata.annotations", key.as_str(), &why));
         }
         size += key.len() + value.as_str().unwrap_or_default().len();
     }
     if size > MAX_ANNOTATIONS {
-        causes.push(Cause {
-            reason: "FieldValueTooLong",
-            message: format!("Too long: may not be more than {MAX_ANNOTATIONS} bytes"),
-            field: "metadata.annotations".to_owned(),
-        });
+        causes.push(Cause::too_long("metadata.annotations", MAX_ANNOTATIONS));
     }
 }
 
 fn validate_owned(object: &Value, causes: &mut Vec<Cause>) {
-    let owners = object["metadata"]["ownerReferences"]
-        .as_array()
-        .into_iter()
-        .flatten();
-    let mut controllers = 0;
-    for (index, owner) in owners.enumerate() {
+    const FIELD: &str = "metadata.ownerReferences";
+    let all = &object["metadata"]["ownerReferences"];
+    let mut controllers = Vec::new();
+    for owner in all.as_array().into_iter().flatten() {
         for (field, why) in [
             ("apiVersion", "version must not be empty"),
             ("kind", "must not be empty"),
@@ -169,15 +183,24 @@ fn validate_owned(object: &Value, causes: &mut Vec<Cause>) {
             ("uid", "must not be empty"),
         ] {
             if owner[field].as_str().unwrap_or_default().is_empty() {
-                let field = format!("metadata.ownerReferences[{index}].{field}");
-                causes.push(Cause::invalid(field, "", why));
+                causes.push(Cause::invalid(format!("{FIELD}.{field}"), "", why));
             }
         }
-        controllers += i32::from(owner["controller"] == true);
+        let of = |field: &str| owner[field].as_str().unwrap_or_default();
+        if (of("apiVersion"), of("kind")) == ("v1", "Event") {
+            let why = "/v1, Kind=Event is disallowed from being an owner";
+            causes.push(Cause::invalid(FIELD, owner.clone(), why));
+        }
+        if owner["controller"] == true {
+            controllers.push(format!("{}/{}", of("kind"), of("name")));
+        }
     }
-    if controllers > 1 {
-        let why = "Only one reference can have Controller set to true";
-        causes.push(Cause::invalid("metadata.ownerReferences", "", why));
+    if let [first, second, ..] = &controllers[..] {
+        let why = format!(
+            "Only one reference can have Controller set to true. Found \"true\" in references for \
+             {first} and {second}"
+        );
+        causes.push(Cause::invalid(FIELD, all.clone(), &why));
     }
 }
 
@@ -197,22 +220,21 @@ pub(crate) fn validate_update(object: &Value, before: &Value) -> Vec<Cause> {
     for field in ["deletionTimestamp", "deletionGracePeriodSeconds"] {
         let new = &object["metadata"][field];
         if *new != before["metadata"][field] {
-            causes.push(Cause {
-                reason: "FieldValueInvalid",
-                message: format!("Invalid value: {new}: field is immutable"),
-                field: format!("metadata.{field}"),
-            });
+            let field = format!("metadata.{field}");
+            causes.push(Cause::invalid(field, new.clone(), "field is immutable"));
         }
     }
     if is_terminating(before) {
         let known: Vec<&str> = finalizers(before).collect();
-        let added: Vec<&str> = finalizers(object)
+        let added: Vec<String> = finalizers(object)
             .filter(|one| !known.contains(one))
+            .map(|one| format!("{one:?}"))
             .collect();
         if !added.is_empty() {
             let why = format!(
                 "no new finalizers can be added if the object is being deleted, found new \
-                 finalizers {added:?}"
+                 finalizers []string{{{}}}",
+                added.join(", ")
             );
             causes.push(Cause::forbidden("metadata.finalizers", &why));
         }

@@ -9,19 +9,24 @@ pub(crate) enum NameRule {
     Subdomain,
     /// RFC 1123 label.
     Label,
-    /// RFC 1035 label.
-    Service,
     /// Anything that can be part of a path.
     PathSegment,
 }
 
 impl NameRule {
+    /// Why no name may begin so, with more letters to follow.
+    pub(crate) fn broken_by_prefix(self, prefix: &str) -> Option<String> {
+        match prefix.strip_suffix('-') {
+            Some(rest) if !rest.is_empty() => self.broken_by(&format!("{rest}a")),
+            _ => self.broken_by(prefix),
+        }
+    }
+
     /// Why a name is not allowed.
     pub(crate) fn broken_by(self, name: &str) -> Option<String> {
         match self {
             Self::Subdomain => subdomain(name),
             Self::Label => label(name),
-            Self::Service => service(name),
             Self::PathSegment => path_segment(name),
         }
     }
@@ -59,23 +64,13 @@ pub(crate) fn label(name: &str) -> Option<String> {
     if name.len() > 63 {
         return Some(too_long(63));
     }
+    if name.contains('.') {
+        return Some("must not contain dots".to_owned());
+    }
     (!is_label(name)).then(|| {
         "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and \
          must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex \
          used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
-            .to_owned()
-    })
-}
-
-fn service(name: &str) -> Option<String> {
-    if name.len() > 63 {
-        return Some(too_long(63));
-    }
-    let starts = name.as_bytes().first().is_some_and(u8::is_ascii_lowercase);
-    (!(starts && is_label(name))).then(|| {
-        "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an \
-         alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or \
-         'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')"
             .to_owned()
     })
 }
@@ -98,8 +93,20 @@ fn is_word(text: &str) -> bool {
 
 /// A label key, an annotation key, a finalizer: `example.com/name` or `name`.
 pub(crate) fn qualified_name(text: &str) -> Option<String> {
+    const FORM: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end \
+         with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for \
+         validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
     let name = match text.split_once('/') {
+        Some((_, name)) if name.contains('/') => {
+            return Some(format!(
+                "a valid label key {FORM} with an optional DNS subdomain prefix and '/' (e.g. \
+                 'example.com/MyName')"
+            ));
+        }
         Some(("", _)) => return Some("prefix part must be non-empty".to_owned()),
+        Some((prefix, _)) if prefix.len() > 253 => {
+            return Some("prefix part must be no more than 253 bytes".to_owned());
+        }
         Some((prefix, name)) => {
             if let Some(why) = subdomain(prefix) {
                 return Some(format!("prefix part {why}"));
@@ -112,25 +119,40 @@ pub(crate) fn qualified_name(text: &str) -> Option<String> {
         return Some("name part must be non-empty".to_owned());
     }
     if name.len() > 63 {
-        return Some("name part must be no more than 63 characters".to_owned());
+        return Some("name part must be no more than 63 bytes".to_owned());
     }
-    (!is_word(name)).then(|| {
-        "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end \
-         with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for \
-         validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
-            .to_owned()
-    })
+    (!is_word(name)).then(|| format!("name part {FORM}"))
+}
+
+/// A key of the data of a `ConfigMap` or `Secret`.
+pub(crate) fn data_key(text: &str) -> Option<String> {
+    if text.len() > 253 {
+        return Some(too_long(253));
+    }
+    let is_file_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    match text {
+        "." => Some("must not be '.'".to_owned()),
+        ".." => Some("must not be '..'".to_owned()),
+        _ if text.starts_with("..") => Some("must not start with '..'".to_owned()),
+        _ if !text.is_empty() && text.bytes().all(is_file_name) => None,
+        _ => Some(
+            "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. \
+             'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is \
+             '[-._a-zA-Z0-9]+')"
+                .to_owned(),
+        ),
+    }
 }
 
 /// The value of a label.
 pub(crate) fn label_value(text: &str) -> Option<String> {
     if text.len() > 63 {
-        return Some(too_long(63));
+        return Some("must be no more than 63 bytes".to_owned());
     }
     (!text.is_empty() && !is_word(text)).then(|| {
         "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or \
-         '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value', \
-          or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
+         '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or \
+         'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
             .to_owned()
     })
 }

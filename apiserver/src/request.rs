@@ -1,9 +1,16 @@
 //! What a request asks for: the verb, the kind and object, and the query.
 
+mod list;
+
+use std::num::{IntErrorKind, ParseIntError};
+
 use http::Method;
 use percent_encoding::percent_decode_str;
+use serde_json::Value;
 
 use crate::error::{ApiError, Cause};
+
+pub(crate) use self::list::ListOptions;
 
 /// What is done to objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -97,9 +104,9 @@ impl ObjectPath {
     pub(crate) fn verb(&self, method: &Method, query: &Query) -> Option<Verb> {
         let is_object = self.name.is_some();
         Some(match *method {
-            Method::GET | Method::HEAD if is_object => Verb::Get,
-            Method::GET | Method::HEAD if query.flag("watch") => Verb::Watch,
-            Method::GET | Method::HEAD => Verb::List,
+            Method::GET if is_object => Verb::Get,
+            Method::GET if query.flag("watch") => Verb::Watch,
+            Method::GET => Verb::List,
             Method::POST if !is_object => Verb::Create,
             Method::PUT if is_object => Verb::Update,
             Method::PATCH if is_object => Verb::Patch,
@@ -151,10 +158,12 @@ impl Query {
     /// When the parameter is none.
     pub(crate) fn number(&self, name: &str) -> Result<Option<i64>, ApiError> {
         let parse = |value: &str| {
-            value.parse().map_err(|_| {
-                ApiError::bad_request(format!(
-                    "{name}: strconv.ParseInt: parsing {value:?}: invalid syntax"
-                ))
+            value.parse().map_err(|error: ParseIntError| {
+                let why = match error.kind() {
+                    IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => "value out of range",
+                    _ => "invalid syntax",
+                };
+                ApiError::bad_request(format!("strconv.ParseInt: parsing {value:?}: {why}"))
             })
         };
         self.text(name).map(parse).transpose()
@@ -163,14 +172,14 @@ impl Query {
     /// The `resourceVersion`; none if it is absent.
     ///
     /// # Errors
-    /// When it is no number.
-    pub(crate) fn version(&self) -> Result<Option<u64>, ApiError> {
+    /// Says that it is no number.
+    pub(crate) fn version(&self) -> Result<Option<u64>, String> {
         let parse = |text: &str| {
             text.parse().map_err(|_| {
-                ApiError::bad_request(format!(
-                    "resourceVersion: Invalid value: {text:?}: strconv.ParseUint: parsing \
-                     {text:?}: invalid syntax"
-                ))
+                format!(
+                    "resourceVersion: Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: \
+                     invalid syntax"
+                )
             })
         };
         self.text("resourceVersion").map(parse).transpose()
@@ -180,32 +189,25 @@ impl Query {
     ///
     /// # Errors
     /// When `dryRun` is not `All`.
-    pub(crate) fn dry_run(&self, options: &str) -> Result<bool, ApiError> {
-        match self.text("dryRun") {
-            None => Ok(false),
-            Some("All") => Ok(true),
-            Some(other) => Err(unsupported(options, "dryRun", other, &["All"])),
-        }
+    pub(crate) fn dry_run(&self) -> Result<bool, Cause> {
+        let given = (self.parameters.iter()).filter(|(key, _)| key == "dryRun");
+        is_dry_run(
+            &given
+                .map(|(_, value)| value.as_str().into())
+                .collect::<Vec<_>>(),
+        )
     }
 }
 
-/// An option with a value that there is none of.
-pub(crate) fn unsupported(
-    options: &str,
-    field: &'static str,
-    value: &str,
-    supported: &[&str],
-) -> ApiError {
-    let supported: Vec<String> = supported.iter().map(|one| format!("{one:?}")).collect();
-    let cause = Cause {
-        reason: "FieldValueNotSupported",
-        message: format!(
-            "Unsupported value: {value:?}: supported values: {}",
-            supported.join(", ")
-        ),
-        field: field.to_owned(),
-    };
-    ApiError::invalid_options(options, &[cause])
+/// Whether nothing is to be stored, by all values of `dryRun`.
+///
+/// # Errors
+/// When one is not `All`.
+pub(crate) fn is_dry_run(values: &[Value]) -> Result<bool, Cause> {
+    if values.iter().any(|value| value != "All") {
+        return Err(Cause::unsupported("dryRun", values.to_vec(), &["All"]));
+    }
+    Ok(!values.is_empty())
 }
 
 /// The form an answer should have.
@@ -217,6 +219,8 @@ pub(crate) enum Form {
     Table,
     /// `PartialObjectMetadata`.
     Metadata,
+    /// `PartialObjectMetadataList`.
+    MetadataList,
 }
 
 /// What a client understands.
@@ -241,17 +245,24 @@ impl Accepted {
         self.types.iter().any(|type_| type_ == media_type)
     }
 
-    /// The form of objects that comes first of those there are.
+    /// The form of objects that comes first of those there are, for one object or many.
     ///
     /// # Errors
-    /// When none is JSON.
-    pub(crate) fn form(&self) -> Result<Form, ApiError> {
+    /// When none is JSON, or it is that of many for one object or the other way round.
+    pub(crate) fn form(&self, is_list: bool) -> Result<Form, ApiError> {
         if self.types.is_empty() {
             return Ok(Form::Objects);
         }
-        (self.types.iter())
-            .find_map(|type_| form(type_))
-            .ok_or_else(|| ApiError::not_acceptable(JSON))
+        let form = self.types.iter().find_map(|type_| form(type_));
+        match form.ok_or_else(|| ApiError::not_acceptable(JSON))? {
+            Form::Metadata if is_list => Err(ApiError::unsuitable_form(
+                "you requested PartialObjectMetadata, but the requested object is a list",
+            )),
+            Form::MetadataList if !is_list => Err(ApiError::unsuitable_form(
+                "you requested PartialObjectMetadataList, but the requested object is not a list",
+            )),
+            form => Ok(form),
+        }
     }
 }
 
@@ -268,7 +279,8 @@ fn form(media_type: &str) -> Option<Form> {
         None => Some(Form::Objects),
         Some(_) if value("g") != Some("meta.k8s.io") || value("v") != Some("v1") => None,
         Some("Table") => Some(Form::Table),
-        Some("PartialObjectMetadata" | "PartialObjectMetadataList") => Some(Form::Metadata),
+        Some("PartialObjectMetadata") => Some(Form::Metadata),
+        Some("PartialObjectMetadataList") => Some(Form::MetadataList),
         Some(_) => None,
     }
 }

@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 use crate::ApiServer;
 
 impl ApiServer {
-    /// Answers HTTP/1.1 on a socket until `shutdown`, which closes what is open. There is neither
+    /// Answers HTTP/1.1 on a socket until `shutdown`, and then closes what is open. There is neither
     /// encryption nor authentication: bind it to loopback.
     ///
     /// # Errors
@@ -28,7 +28,10 @@ impl ApiServer {
         loop {
             tokio::select! {
                 biased;
-                () = &mut shutdown => return Ok(()),
+                () = &mut shutdown => {
+                    connections.shutdown().await;
+                    return Ok(());
+                }
                 Some(_) = connections.join_next() => {}
                 accepted = listener.accept() => match accepted {
                     Ok((stream, _)) if !self.faults().refuses_connections() => {

@@ -11,6 +11,7 @@ use crate::error::ApiError;
 use crate::faults::Faults;
 use crate::kinds;
 use crate::metadata;
+use crate::metrics::Requests;
 use crate::store::{self, State};
 use crate::write::{FieldValidation, Write, WriteOptions};
 
@@ -28,6 +29,7 @@ struct Shared {
     clock: Clock,
     state: Mutex<State>,
     faults: Faults,
+    requests: Requests,
 }
 
 impl Default for ApiServer {
@@ -50,6 +52,7 @@ impl ApiServer {
                 clock: Clock::starting_at(now),
                 state: Mutex::new(store::new(now)),
                 faults: Faults::default(),
+                requests: Requests::default(),
             }),
         }
     }
@@ -63,6 +66,7 @@ impl ApiServer {
                 clock: self.shared.clock.again(),
                 state: Mutex::new(self.state().clone()),
                 faults: Faults::default(),
+                requests: Requests::default(),
             }),
         }
     }
@@ -106,6 +110,10 @@ impl ApiServer {
     /// What goes wrong, now and from now on.
     pub fn faults(&self) -> &Faults {
         &self.shared.faults
+    }
+
+    pub(crate) fn requests(&self) -> &Requests {
+        &self.shared.requests
     }
 
     pub(crate) fn now(&self) -> Timestamp {

@@ -77,6 +77,7 @@ fn widget_spec() -> Value {
             "color": { "type": "string", "enum": ["red", "green", "blue"] },
             "label": { "type": "string", "maxLength": 10, "pattern": "^[a-z]*$" },
             "share": { "type": "number" },
+            "small": { "type": "integer", "format": "int32" },
             "on": { "type": "boolean" },
             "port": { "x-kubernetes-int-or-string": true },
             "tags": { "type": "array", "maxItems": 20_000, "items": { "type": "string" } },

@@ -194,9 +194,21 @@ impl Server {
 
     /// Reads the object until it is as it should be.
     pub(crate) async fn until(&self, path: &str, is: impl Fn(&Answer) -> bool) -> Result<Answer> {
+        self.send_until(Method::GET, path, "", is).await
+    }
+
+    /// Sends a request until the answer is as it should be: for what a server does a moment later.
+    pub(crate) async fn send_until(
+        &self,
+        method: Method,
+        path: &str,
+        body: &str,
+        is: impl Fn(&Answer) -> bool,
+    ) -> Result<Answer> {
+        let headers = [("Accept", JSON), (CONTENT_TYPE.as_str(), JSON)];
         let waiting = async {
             loop {
-                let answer = self.get(path).await?;
+                let answer = self.send(method.clone(), path, &headers, body).await?;
                 if is(&answer) {
                     return anyhow::Ok(answer);
                 }

@@ -41,10 +41,7 @@ fn core() -> Vec<Option<Kind>> {
         kind::<ConfigMap>("cm", true),
         kind::<Secret>("", true).map(|kind| kind.selecting(&["type"])),
         kind::<Service>("svc", true).map(|kind| {
-            let kind = kind
-                .with_status()
-                .named(NameRule::Service)
-                .in_category("all");
+            let kind = kind.with_status().named(NameRule::Label).in_category("all");
             kind.selecting(&["spec.clusterIP", "spec.type"])
                 .answering_deleted()
                 .created_by_put()
@@ -217,9 +214,12 @@ fn complete_namespace(namespace: &mut Value) {
         labels.insert("kubernetes.io/metadata.name".to_owned(), name.into());
     }
     set_default(namespace, "spec", || json!({}));
-    set_default(&mut namespace["spec"], "finalizers", || {
-        json!(["kubernetes"])
-    });
+    set_default(&mut namespace["spec"], "finalizers", || json!([]));
+    if let Some(finalizers) = namespace["spec"]["finalizers"].as_array_mut()
+        && !finalizers.iter().any(|one| one == "kubernetes")
+    {
+        finalizers.push("kubernetes".into());
+    }
     set_default(namespace, "status", || json!({}));
     set_default(&mut namespace["status"], "phase", || json!("Active"));
 }

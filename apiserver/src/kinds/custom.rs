@@ -200,26 +200,30 @@ pub(super) fn validate(definition: &Value) -> Vec<Cause> {
     let name = text(&definition["metadata"]["name"]);
     if name != format!("{plural}.{group}") {
         let why = "must be spec.names.plural+\".\"+spec.group";
-        causes.push(Cause::invalid("metadata.name", &name, why));
+        causes.push(Cause::invalid("metadata.name", name, why));
     }
     if !group.contains('.') {
         let why = "should be a domain with at least one dot";
-        causes.push(Cause::invalid("spec.group", &group, why));
+        causes.push(Cause::invalid("spec.group", group.as_str(), why));
     }
     for (field, name) in [
         ("plural", &plural),
         ("singular", &text(&spec["names"]["singular"])),
     ] {
         if let Some(why) = names::label(name) {
-            causes.push(Cause::invalid(format!("spec.names.{field}"), name, &why));
+            causes.push(Cause::invalid(
+                format!("spec.names.{field}"),
+                name.as_str(),
+                &why,
+            ));
         }
     }
     if text(&spec["names"]["kind"]).is_empty() {
         causes.push(Cause::required("spec.names.kind", ""));
     }
-    if !["Namespaced", "Cluster"].contains(&text(&spec["scope"]).as_str()) {
-        let why = "supported values: \"Cluster\", \"Namespaced\"";
-        causes.push(Cause::invalid("spec.scope", &text(&spec["scope"]), why));
+    let (scope, scopes) = (text(&spec["scope"]), &["Cluster", "Namespaced"]);
+    if !scopes.contains(&scope.as_str()) {
+        causes.push(Cause::unsupported("spec.scope", scope, scopes));
     }
     let versions = spec["versions"]
         .as_array()
@@ -236,7 +240,7 @@ pub(super) fn validate(definition: &Value) -> Vec<Cause> {
     for (index, version) in versions.iter().enumerate() {
         if let Some(why) = names::label(&text(&version["name"])) {
             let field = format!("spec.versions[{index}].name");
-            causes.push(Cause::invalid(field, &text(&version["name"]), &why));
+            causes.push(Cause::invalid(field, version["name"].clone(), &why));
         }
     }
     if let Err(wrong) = Definition::read(definition) {

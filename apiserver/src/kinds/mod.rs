@@ -8,6 +8,7 @@ mod rules;
 mod selectable;
 mod services;
 mod text;
+mod warnings;
 
 use std::sync::Arc;
 
@@ -23,6 +24,7 @@ pub(crate) use registry::Registry;
 pub(crate) use rules::{validate, validate_change};
 pub(crate) use services::{ClusterIps, assign_cluster_ip};
 pub(crate) use text::with_types_first;
+pub(crate) use warnings::warnings;
 
 /// A kind of object in one version of its group.
 #[expect(
@@ -133,6 +135,12 @@ impl Kind {
         self.is(DEFINITIONS.0, DEFINITIONS.1)
     }
 
+    /// Whether the kind is one of kube-apiserver itself, not of its extension.
+    pub(crate) fn is_of_core(&self) -> bool {
+        !self.custom && !self.is_definition()
+    }
+
+    /// The group and plural that its objects are kept under.
     pub(crate) fn collection(&self) -> CollectionId {
         if self.is(events::GROUP, events::PLURAL) {
             return (String::new(), events::PLURAL.to_owned());

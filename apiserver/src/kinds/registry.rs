@@ -37,8 +37,15 @@ impl Registry {
         plural: &str,
     ) -> Result<Arc<Kind>, ApiError> {
         let key = (group.to_owned(), version.to_owned(), plural.to_owned());
-        let kind = self.kinds.get(&key).cloned();
-        kind.ok_or_else(ApiError::no_such_path)
+        let is_built_in = || {
+            let mut kinds = builtin::all().iter();
+            kinds.any(|kind| kind.group == group && kind.version == version)
+        };
+        match self.kinds.get(&key) {
+            Some(kind) => Ok(Arc::clone(kind)),
+            None if is_built_in() => Err(ApiError::no_such_path()),
+            None => Err(ApiError::page_not_found()),
+        }
     }
 
     /// All kinds, ordered by group, version and plural.

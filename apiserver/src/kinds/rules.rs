@@ -6,6 +6,8 @@ use serde_json::Value;
 
 use super::{Kind, custom, events};
 use crate::error::Cause;
+use crate::metadata;
+use crate::names;
 
 /// The most bytes of data in a `ConfigMap` or `Secret`.
 const MAX_DATA: usize = 1024 * 1024;
@@ -17,6 +19,7 @@ pub(crate) fn validate(kind: &Kind, object: &Value) -> Vec<Cause> {
     }
     match (kind.group.as_str(), kind.plural.as_str()) {
         ("", "configmaps" | "secrets") => data(object),
+        ("", "namespaces") => namespace(object),
         ("", "endpoints") => endpoints(object),
         ("", "events") => event(object, "involvedObject"),
         (events::GROUP, events::PLURAL) => event(object, "regarding"),
@@ -58,18 +61,33 @@ fn items(value: &Value) -> &[Value] {
 }
 
 fn data(object: &Value) -> Vec<Cause> {
-    let fields = [&object["data"], &object["binaryData"]]
-        .into_iter()
-        .filter_map(Value::as_object);
-    let size: usize = fields.flatten().map(|(_, value)| text(value).len()).sum();
-    if size <= MAX_DATA {
-        return Vec::new();
+    let mut causes = Vec::new();
+    let mut size = 0;
+    for field in ["data", "binaryData"] {
+        for (key, value) in object[field].as_object().into_iter().flatten() {
+            size += text(value).len();
+            let is_repeated = field == "data" && !object["binaryData"][key].is_null();
+            let repeated = || "duplicate of key present in binaryData".to_owned();
+            let why = names::data_key(key).or_else(|| is_repeated.then(repeated));
+            let at = || format!("{field}[{key}]");
+            causes.extend(why.map(|why| Cause::invalid(at(), key.as_str(), &why)));
+        }
     }
-    vec![Cause {
-        reason: "FieldValueTooLong",
-        message: format!("Too long: may not be more than {MAX_DATA} bytes"),
-        field: "data".to_owned(),
-    }]
+    if size > MAX_DATA {
+        causes.push(Cause::too_long("data", MAX_DATA));
+    }
+    causes
+}
+
+fn namespace(namespace: &Value) -> Vec<Cause> {
+    let is_terminating = metadata::is_terminating(namespace);
+    let phase = text(&namespace["status"]["phase"]);
+    let why = match (phase, is_terminating) {
+        ("Active", true) => "may only be 'Terminating' if `deletionTimestamp` is not empty",
+        ("Terminating", false) => "may only be 'Active' if `deletionTimestamp` is empty",
+        _ => return Vec::new(),
+    };
+    vec![Cause::invalid("status.Phase", phase, why)]
 }
 
 fn event(event: &Value, object: &str) -> Vec<Cause> {
@@ -101,11 +119,8 @@ fn service(service: &Value) -> Vec<Cause> {
         let number = port["port"].as_i64().unwrap_or_default();
         if !(1..=65535).contains(&number) {
             let why = "must be between 1 and 65535, inclusive";
-            causes.push(number_cause(
-                format!("spec.ports[{index}].port"),
-                number,
-                why,
-            ));
+            let field = format!("spec.ports[{index}].port");
+            causes.push(Cause::invalid(field, number, why));
         }
     }
     causes
@@ -118,13 +133,13 @@ fn lease(lease: &Value) -> Vec<Cause> {
         && seconds <= 0
     {
         let field = "spec.leaseDurationSeconds";
-        causes.push(number_cause(field, seconds, "must be greater than 0"));
+        causes.push(Cause::invalid(field, seconds, "must be greater than 0"));
     }
     if let Some(transitions) = spec["leaseTransitions"].as_i64()
         && transitions < 0
     {
         let why = "must be greater than or equal to 0";
-        causes.push(number_cause("spec.leaseTransitions", transitions, why));
+        causes.push(Cause::invalid("spec.leaseTransitions", transitions, why));
     }
     causes
 }
@@ -138,13 +153,8 @@ fn endpoint_slice(slice: &Value) -> Vec<Cause> {
     };
     let mut causes = Vec::new();
     if !["IPv4", "IPv6", "FQDN"].contains(&type_) {
-        causes.push(Cause {
-            reason: "FieldValueNotSupported",
-            message: format!(
-                "Unsupported value: {type_:?}: supported values: \"FQDN\", \"IPv4\", \"IPv6\""
-            ),
-            field: "addressType".to_owned(),
-        });
+        let supported = &["FQDN", "IPv4", "IPv6"];
+        causes.push(Cause::unsupported("addressType", type_, supported));
     }
     for (index, endpoint) in items(&slice["endpoints"]).iter().enumerate() {
         let field = format!("endpoints[{index}].addresses");
@@ -218,25 +228,12 @@ fn ingress(ingress: &Value) -> Vec<Cause> {
     for (rule, value) in items(&ingress["spec"]["rules"]).iter().enumerate() {
         for (path, value) in items(&value["http"]["paths"]).iter().enumerate() {
             let type_ = text(&value["pathType"]);
-            if !["", "Exact", "ImplementationSpecific", "Prefix"].contains(&type_) {
-                causes.push(Cause {
-                    reason: "FieldValueNotSupported",
-                    message: format!(
-                        "Unsupported value: {type_:?}: supported values: \"Exact\", \
-                         \"ImplementationSpecific\", \"Prefix\""
-                    ),
-                    field: format!("spec.rules[{rule}].http.paths[{path}].pathType"),
-                });
+            let supported = &["Exact", "ImplementationSpecific", "Prefix"];
+            if !type_.is_empty() && !supported.contains(&type_) {
+                let field = format!("spec.rules[{rule}].http.paths[{path}].pathType");
+                causes.push(Cause::unsupported(field, type_, supported));
             }
         }
     }
     causes
-}
-
-fn number_cause(field: impl Into<String>, number: i64, why: &str) -> Cause {
-    Cause {
-        reason: "FieldValueInvalid",
-        message: format!("Invalid value: {number}: {why}"),
-        field: field.into(),
-    }
 }

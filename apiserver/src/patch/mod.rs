@@ -10,7 +10,7 @@ mod tests;
 
 use http::StatusCode;
 use json_patch::{AddOperation, PatchOperation};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::body::{MAX_DEPTH, is_deeper};
 use crate::error::ApiError;
@@ -127,7 +127,7 @@ fn change(mut object: Value, patch: &json_patch::Patch) -> Result<Value, ApiErro
 }
 
 /// What a Kubernetes API says of any JSON patch that does not fit the object.
-fn unusable() -> ApiError {
+pub(crate) fn unusable() -> ApiError {
     let message = "the server rejected our request due to an error in our request";
-    ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message)
+    ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message).with_details(json!({}))
 }

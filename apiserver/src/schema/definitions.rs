@@ -128,6 +128,9 @@ fn state(definition: &mut Map<String, Value>, field: &str, fact: &Fact) {
         Fact::Default(value) => {
             set("default", json!(value));
         }
+        Fact::Zero => {
+            set("default", json!(0));
+        }
         Fact::Atomic => {
             set("x-kubernetes-map-type", json!("atomic"));
         }

@@ -7,6 +7,8 @@ pub(super) enum Fact {
     /// The same, and all its fields may be empty.
     Hollow,
     Default(&'static str),
+    /// Never absent: a number that is no pointer in Go.
+    Zero,
     /// Text of this form.
     Form(&'static str),
     /// An object written as a whole.
@@ -30,6 +32,10 @@ pub(super) const FACTS: &[(&str, &str, Fact)] = &[
     ("apps.v1.DaemonSetSpec", "template", Fact::Present),
     ("apps.v1.DaemonSetSpec", "updateStrategy", Fact::Present),
     ("apps.v1.DaemonSetStatus", "conditions", Fact::Map(&["type"])),
+    ("apps.v1.DaemonSetStatus", "currentNumberScheduled", Fact::Zero),
+    ("apps.v1.DaemonSetStatus", "desiredNumberScheduled", Fact::Zero),
+    ("apps.v1.DaemonSetStatus", "numberMisscheduled", Fact::Zero),
+    ("apps.v1.DaemonSetStatus", "numberReady", Fact::Zero),
     ("apps.v1.Deployment", "spec", Fact::Present),
     ("apps.v1.Deployment", "status", Fact::Present),
     ("apps.v1.DeploymentSpec", "strategy", Fact::Present),

@@ -57,7 +57,6 @@ impl Schema {
         };
         let translation = Translation {
             metadata: metadata(),
-            bounded: builtin,
         };
         let validator = validate::compile(&translation.object(&document))?;
         let has_status = root.properties.contains_key("status");
@@ -148,7 +147,6 @@ fn metadata() -> &'static Value {
         let anything = json!({"type": "object"});
         Translation {
             metadata: &anything,
-            bounded: true,
         }
         .schema(&definitions::structural::<ObjectMeta>())
     });

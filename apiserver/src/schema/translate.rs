@@ -42,20 +42,18 @@ const FORMATS: &[&str] = &[
 pub(super) struct Translation<'a> {
     /// The translated schema of `metadata`.
     pub(super) metadata: &'a Value,
-    /// Whether `int32` bounds a number: it does where objects are read into Go types.
-    pub(super) bounded: bool,
 }
 
 impl Translation<'_> {
     /// The schema of a whole object.
-    pub(super) fn object(&self, document: &Value) -> Value {
+    pub(super) fn object(self, document: &Value) -> Value {
         let mut schema = self.schema(document);
         self.embed(&mut schema);
         schema
     }
 
     /// The schema of a part of an object.
-    pub(super) fn schema(&self, document: &Value) -> Value {
+    pub(super) fn schema(self, document: &Value) -> Value {
         let Some(source) = document.as_object() else {
             return document.clone();
         };
@@ -98,7 +96,7 @@ impl Translation<'_> {
         let format = source.get("format").and_then(Value::as_str);
         if let Some(format) = format.filter(|format| FORMATS.contains(format)) {
             schema.insert("format".to_owned(), json!(format));
-        } else if self.bounded && format == Some("int32") {
+        } else if format == Some("int32") {
             schema.entry("minimum").or_insert_with(|| json!(i32::MIN));
             schema.entry("maximum").or_insert_with(|| json!(i32::MAX));
         }
@@ -112,7 +110,7 @@ impl Translation<'_> {
     }
 
     /// Adds what every object has, to what a schema says of it already.
-    fn embed(&self, schema: &mut Value) {
+    fn embed(self, schema: &mut Value) {
         let own = schema["properties"]["metadata"].take();
         let metadata = if own.is_null() {
             self.metadata.clone()

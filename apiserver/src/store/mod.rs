@@ -6,7 +6,8 @@ mod object;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use serde_json::Value;
+use jiff::Timestamp;
+use serde_json::{Value, json};
 
 use crate::clock;
 use crate::error::ApiError;
@@ -280,20 +281,39 @@ impl State {
 pub(crate) const NAMESPACES: [&str; 4] =
     ["default", "kube-node-lease", "kube-public", "kube-system"];
 
-/// A state as it is when the server starts.
-pub(crate) fn new(now: jiff::Timestamp) -> State {
+/// A state as it is when the server starts: with the system's namespaces and the API's own Service.
+pub(crate) fn new(now: Timestamp) -> State {
     let mut state = State::default();
-    let Ok(kind) = state.registry.get("", "v1", "namespaces") else {
-        return state;
-    };
     for name in NAMESPACES {
-        let uid = state.uid();
-        let mut namespace = serde_json::json!({
-            "apiVersion": "v1", "kind": "Namespace",
-            "metadata": {"name": name, "uid": uid, "creationTimestamp": clock::seconds(now)},
-        });
-        crate::kinds::complete(&kind, &mut namespace);
-        state.put(&kind, namespace);
+        let namespace = json!({ "metadata": { "name": name } });
+        state.begin_with("namespaces", namespace, now);
     }
+    let service = json!({
+        "metadata": {
+            "name": "kubernetes", "namespace": "default",
+            "labels": { "component": "apiserver", "provider": "kubernetes" },
+        },
+        "spec": {
+            "clusterIP": "10.96.0.1", "clusterIPs": ["10.96.0.1"],
+            "internalTrafficPolicy": "Cluster", "ipFamilies": ["IPv4"], "ipFamilyPolicy": "SingleStack",
+            "ports": [{ "name": "https", "port": 443, "targetPort": 6443 }],
+        },
+    });
+    state.begin_with("services", service, now);
     state
+}
+
+impl State {
+    /// Stores an object of the core group that exists from the start.
+    fn begin_with(&mut self, plural: &str, mut object: Value, now: Timestamp) {
+        let Ok(kind) = self.registry.get("", "v1", plural) else {
+            return;
+        };
+        object["apiVersion"] = kind.api_version().into();
+        object["kind"] = kind.kind.as_str().into();
+        metadata::set(&mut object, "uid", self.uid());
+        metadata::set(&mut object, "creationTimestamp", clock::seconds(now));
+        crate::kinds::complete(&kind, &mut object);
+        self.put(&kind, object);
+    }
 }

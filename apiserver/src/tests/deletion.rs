@@ -132,7 +132,11 @@ async fn a_definition_takes_its_objects_with_it() {
     assert!(!going["metadata"]["deletionTimestamp"].is_null());
     release(&server, &format!("{REMEDIES}/a")).await;
     server.get(&path).await.fails(404, "NotFound");
-    server.get(REMEDIES).await.fails(404, "NotFound");
+    let gone = server.get(REMEDIES).await;
+    assert_eq!(
+        (gone.code.as_u16(), &gone.body[..]),
+        (404, &b"404 page not found\n"[..])
+    );
     server.get(TASKS).await.ok();
 }
 

@@ -254,15 +254,20 @@ async fn a_body_may_be_yaml_and_must_be_something() {
     for (type_, body) in [
         ("application/json", "{"),
         ("application/json", "[]"),
-        ("application/json", "null"),
         ("application/json", ""),
         ("application/yaml", "a: b: c"),
-        ("application/yaml", "\t"),
     ] {
         server
             .request(Method::POST, CONFIG_MAPS, type_, body)
             .await
             .fails(400, "BadRequest");
+    }
+    // Nothing is an object of which nothing is said.
+    for (type_, body) in [("application/json", "null"), ("application/yaml", "")] {
+        server
+            .request(Method::POST, CONFIG_MAPS, type_, body)
+            .await
+            .fails(422, "Invalid");
     }
     let unknown = server
         .request(Method::POST, CONFIG_MAPS, "text/plain", "{}")
@@ -360,6 +365,51 @@ async fn a_list_in_pages_shows_one_version() {
     }
     let late = server.get(&format!("{CONFIG_MAPS}?continue={token}")).await;
     late.fails(410, "Expired");
+    let late = late.json();
+    let goes_on = late["metadata"]["continue"].as_str().unwrap();
+    let rest = server
+        .get(&format!("{CONFIG_MAPS}?limit=2&continue={goes_on}"))
+        .await
+        .ok();
+    let items = rest["items"].as_array().unwrap().iter();
+    let names: Vec<_> = items.map(|item| &item["metadata"]["name"]).collect();
+    assert_eq!(names, ["c", "ca"]);
+}
+
+#[tokio::test]
+async fn a_definition_says_what_of_it_is_not_done() {
+    let server = server();
+    let mut definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": { "name": "ruled.example.com" },
+        "spec": {
+            "group": "example.com", "scope": "Cluster", "names": { "plural": "ruled", "kind": "Ruled" },
+            "conversion": { "strategy": "Webhook" },
+            "versions": [{ "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": {
+                "type": "object", "properties": { "spec": {
+                    "type": "object", "x-kubernetes-preserve-unknown-fields": true,
+                    "x-kubernetes-validations": [{ "rule": "has(self.a)" }],
+                } },
+            } } }],
+        },
+    });
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    let made = server.post(definitions, &definition).await;
+    let warnings: Vec<_> = made.headers.get_all("warning").iter().collect();
+    assert_eq!(
+        warnings,
+        [
+            r#"299 - "spec.conversion: this server calls no webhook""#,
+            r#"299 - "spec.versions[0].schema: this server does not evaluate x-kubernetes-validations""#,
+        ]
+    );
+    definition = made.ok();
+    definition["metadata"]["labels"] = json!({ "a": "b" });
+    let again = server
+        .put(&format!("{definitions}/ruled.example.com"), &definition)
+        .await;
+    assert_eq!(again.headers.get("warning"), None);
+    again.ok();
 }
 
 #[tokio::test]

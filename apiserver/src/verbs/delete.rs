@@ -4,6 +4,7 @@ use axum::body::Body;
 use http::{Response, StatusCode};
 use serde_json::{Value, json};
 
+use super::read;
 use crate::answer;
 use crate::body;
 use crate::call::Call;
@@ -12,8 +13,7 @@ use crate::collector;
 use crate::deletion::{self, Propagation};
 use crate::error::{ApiError, Cause};
 use crate::metadata;
-use crate::request::unsupported;
-use crate::selector::Selector;
+use crate::request::is_dry_run;
 use crate::store::{NAMESPACES, State};
 
 /// How to delete, from the body or, without one, from the query.
@@ -29,8 +29,9 @@ impl DeleteOptions {
     fn new(call: &Call) -> Result<Self, ApiError> {
         if call.body.is_empty() {
             let query = &call.query;
+            query.number("gracePeriodSeconds")?;
             return Ok(Self {
-                dry_run: query.dry_run("DeleteOptions")?,
+                dry_run: query.dry_run().map_err(refused)?,
                 propagation: propagation(
                     query.text("propagationPolicy"),
                     query.choice("orphanDependents"),
@@ -45,18 +46,20 @@ impl DeleteOptions {
                 "decoded object cannot be converted to DeleteOptions",
             ));
         }
-        let text = |value: &Value| value.as_str().map(str::to_owned);
-        let dry_run = options["dryRun"]
-            .as_array()
-            .map(Vec::as_slice)
-            .unwrap_or_default();
-        if let Some(other) = dry_run.iter().find(|one| *one != "All") {
-            let other = other.as_str().unwrap_or_default();
-            return Err(unsupported("DeleteOptions", "dryRun", other, &["All"]));
+        if !matches!(
+            options["gracePeriodSeconds"],
+            Value::Null | Value::Number(_)
+        ) {
+            return Err(ApiError::bad_request(
+                "json: cannot unmarshal into gracePeriodSeconds: it is not a number",
+            ));
         }
+        let text = |value: &Value| value.as_str().map(str::to_owned);
+        let dry_run = options["dryRun"].as_array().map(Vec::as_slice);
+        let dry_run = is_dry_run(dry_run.unwrap_or_default()).map_err(refused)?;
         let preconditions = &options["preconditions"];
         Ok(Self {
-            dry_run: !dry_run.is_empty() || call.query.dry_run("DeleteOptions")?,
+            dry_run: dry_run || call.query.dry_run().map_err(refused)?,
             propagation: propagation(
                 options["propagationPolicy"].as_str(),
                 options["orphanDependents"].as_bool(),
@@ -77,14 +80,14 @@ impl DeleteOptions {
                 "the UID in the precondition ({asked}) does not match the UID in record ({uid}). \
                  The object might have been deleted and then recreated"
             );
-            return Err(ApiError::conflict(call.kind.resource(), name, &why));
+            return Err(ApiError::conflict(call.kind.qualified(), name, &why));
         }
         if let Some(asked) = self.version.as_deref().filter(|asked| *asked != version) {
             let why = format!(
                 "the ResourceVersion in the precondition ({asked}) does not match the \
                  ResourceVersion in record ({version}). The object might have been modified"
             );
-            return Err(ApiError::conflict(call.kind.resource(), name, &why));
+            return Err(ApiError::conflict(call.kind.qualified(), name, &why));
         }
         Ok(())
     }
@@ -96,21 +99,24 @@ fn propagation(
 ) -> Result<Option<Propagation>, ApiError> {
     if policy.is_some() && orphans.is_some() {
         let why = "orphanDependents and deletionPropagation cannot be both set";
-        let cause = Cause::invalid("propagationPolicy", policy.unwrap_or_default(), why);
-        return Err(ApiError::invalid_options("DeleteOptions", &[cause]));
+        let policy = policy.unwrap_or_default();
+        return Err(refused(Cause::invalid("propagationPolicy", policy, why)));
     }
     match (policy, orphans) {
         (None | Some(""), None) => Ok(None),
         (_, Some(true)) | (Some("Orphan"), _) => Ok(Some(Propagation::Orphan)),
         (_, Some(false)) | (Some("Background"), _) => Ok(Some(Propagation::Background)),
         (Some("Foreground"), _) => Ok(Some(Propagation::Foreground)),
-        (Some(other), _) => Err(unsupported(
-            "DeleteOptions",
+        (Some(other), _) => Err(refused(Cause::unsupported(
             "propagationPolicy",
             other,
             &["Foreground", "Background", "Orphan", "nil"],
-        )),
+        ))),
     }
+}
+
+fn refused(cause: Cause) -> ApiError {
+    ApiError::invalid_options("DeleteOptions", &[cause])
 }
 
 pub(super) fn delete(call: &Call) -> Result<Response<Body>, ApiError> {
@@ -164,8 +170,12 @@ fn delete_one(
     let object = found.value()?;
     options.check(call, &object)?;
     if options.dry_run {
-        let is_held = metadata::finalizers(&object).next().is_some() || call.kind.is_namespace();
-        return Ok((object, !is_held));
+        return Ok(
+            match deletion::marked(&call.kind, &object, options.propagation, now) {
+                Some(marked) => (marked, false),
+                None => (object, true),
+            },
+        );
     }
     deletion::delete(state, &call.kind, key, options.propagation, now)?.ok_or_else(not_found)
 }
@@ -175,26 +185,18 @@ pub(super) fn delete_collection(call: &Call) -> Result<Response<Body>, ApiError>
         return Err(ApiError::method_not_allowed());
     }
     let options = DeleteOptions::new(call)?;
-    let selector = Selector::new(&call.kind, &call.path, &call.query)?;
     let now = clock::seconds(call.server.now());
     let mut state = call.server.state();
-    let objects = state.collection(&call.kind.collection()).objects.values();
-    let keys: Vec<String> = objects
-        .filter(|object| selector.matches(object))
-        .map(|object| object.key.clone())
-        .collect();
-    let mut deleted = Vec::new();
-    for key in keys {
-        let (object, _) = delete_one(call, &options, &mut state, &key, &now)?;
-        deleted.push(call.kind.to_served(object));
+    let list = read::find(call, &mut state, None)?;
+    for object in &list.objects {
+        // One of an older page may be gone.
+        if state.find(&call.kind.collection(), &object.key).is_some() {
+            delete_one(call, &options, &mut state, &object.key, &now)?;
+        }
     }
     if !options.dry_run {
         collector::settle(&mut state, &now)?;
     }
-    let list = json!({
-        "apiVersion": call.kind.api_version(), "kind": call.kind.list_kind,
-        "metadata": {"resourceVersion": state.version.to_string()}, "items": deleted,
-    });
     drop(state);
-    Ok(answer::json(StatusCode::OK, list.to_string(), &[]))
+    Ok(read::show(call, &list))
 }

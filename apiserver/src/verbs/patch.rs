@@ -2,18 +2,14 @@
 
 use axum::body::Body;
 use http::Response;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::write;
-use crate::body;
+use crate::body::{self, APPLY};
 use crate::call::Call;
-use crate::collector;
 use crate::error::{ApiError, Cause};
-use crate::metadata;
-use crate::patch::Patch;
-use crate::write::Write;
+use crate::patch::{Patch, unusable};
 
-const APPLY: &str = "application/apply-patch+yaml";
 const JSON: &str = "application/json-patch+json";
 const MERGE: &str = "application/merge-patch+json";
 const STRATEGIC: &str = "application/strategic-merge-patch+json";
@@ -28,32 +24,20 @@ pub(super) fn patch(call: &Call) -> Result<Response<Body>, ApiError> {
     let subresource = call.path.subresource.as_deref();
     let schema = &call.kind.schema;
 
-    let mut state = call.server.state();
-    let is_absent = state.find(&call.kind.collection(), &call.key()).is_none();
-    let mut write = Write {
-        state: &mut state,
-        kind: &call.kind,
-        options: &options,
-        warnings: Vec::new(),
-    };
-    let written = if is_absent && options.is_apply && !options.is_status {
-        let mut object = patch.apply(None, schema, subresource, &options.now)?;
-        if metadata::text(&object, "name").is_empty() {
-            metadata::set(&mut object, "name", call.name());
-        }
-        call.check_name(&object)?;
-        write.create(call.namespace(), object)?
-    } else {
-        write.update(call.namespace(), call.name(), false, |before| {
-            let object = patch.apply(Some(before), schema, subresource, &options.now)?;
+    write::write(call, &options, Vec::new(), |write| {
+        let applied = |before: Option<&Value>| {
+            let object = patch.apply(before, schema, subresource, &options.now)?;
             call.check_name(&object)?;
             Ok(object)
-        })?
-    };
-    let warnings = write.warnings;
-    collector::settle(&mut state, &options.now)?;
-    drop(state);
-    Ok(write::show(call, &written, &warnings))
+        };
+        if options.is_apply && !options.is_status && !write.exists(&call.key()) {
+            write.create(call.namespace(), applied(None)?)
+        } else {
+            write.update(call.namespace(), call.name(), false, |before| {
+                applied(Some(before))
+            })
+        }
+    })
 }
 
 fn parse(call: &Call) -> Result<Patch, ApiError> {
@@ -66,8 +50,13 @@ fn parse(call: &Call) -> Result<Patch, ApiError> {
     match media_type {
         MERGE => Ok(Patch::Merge(body::json(&call.body)?)),
         JSON => {
-            let operations: json_patch::Patch = serde_json::from_value(body::json(&call.body)?)
-                .map_err(|error| ApiError::bad_request(format!("error decoding patch: {error}")))?;
+            let operations: Vec<Map<String, Value>> =
+                serde_json::from_value(body::json(&call.body)?).map_err(|error| {
+                    ApiError::bad_request(format!("error decoding patch: {error}"))
+                })?;
+            let operations = operations.into_iter().map(Value::Object).collect();
+            let operations: json_patch::Patch =
+                serde_json::from_value(operations).map_err(|_| unusable())?;
             if operations.0.len() > MAX_OPERATIONS {
                 return Err(ApiError::too_large(&format!(
                     "The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {}",

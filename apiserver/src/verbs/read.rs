@@ -9,20 +9,19 @@ use serde_json::{Value, json};
 
 use crate::answer;
 use crate::call::Call;
-use crate::error::{ApiError, Cause};
-use crate::request::{Form, Query, unsupported};
+use crate::error::ApiError;
+use crate::request::{Form, ListOptions};
 use crate::selector::Selector;
-use crate::store::{Collection, Forgotten, Object};
+use crate::store::{Collection, Object, State};
 use crate::table;
 use crate::write::as_value;
 
 pub(super) fn get(call: &Call) -> Result<Response<Body>, ApiError> {
-    let asked = call.query.version()?.unwrap_or_default();
+    let asked = call.query.version();
+    let asked = asked.map_err(|why| ApiError::of_store(&why))?;
     let found = {
         let state = call.server.state();
-        if asked > state.version {
-            return Err(ApiError::too_large_version(asked, state.version));
-        }
+        check_reached(asked.unwrap_or_default(), state.version)?;
         state.find(&call.kind.collection(), &call.key()).cloned()
     };
     let object = found.ok_or_else(|| ApiError::not_found(call.kind.resource(), call.name()))?;
@@ -33,8 +32,16 @@ pub(super) fn get(call: &Call) -> Result<Response<Body>, ApiError> {
     Ok(call.show(StatusCode::OK, &as_value(&call.kind, &object)?, &[]))
 }
 
+/// Whether the server has come to a version.
+fn check_reached(asked: u64, now: u64) -> Result<(), ApiError> {
+    if asked > now {
+        return Err(ApiError::too_large_version(asked, now));
+    }
+    Ok(())
+}
+
 /// What of a list to show.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Page {
     /// As of which version; none for now.
     at: Option<u64>,
@@ -44,100 +51,77 @@ struct Page {
 }
 
 impl Page {
-    fn new(query: &Query, now: u64) -> Result<Self, ApiError> {
-        let asked = query.version()?;
-        let match_ = query.text("resourceVersionMatch");
-        check_match(query, match_, asked)?;
-        let limit = query.number("limit")?.unwrap_or_default();
-        let limit = usize::try_from(limit).ok().filter(|limit| *limit > 0);
-        if let Some(token) = query.text("continue") {
-            if asked.is_some_and(|asked| asked > 0) {
+    fn new(options: &ListOptions, now: u64) -> Result<Self, ApiError> {
+        let asked = options.version.unwrap_or_default();
+        if let Some(token) = &options.continue_ {
+            let (at, after) = read_token(token)?;
+            if asked > 0 {
                 return Err(ApiError::bad_request(
                     "specifying resource version is not allowed when using continue",
                 ));
             }
-            let (at, after) = token
-                .split_once('/')
-                .and_then(|(at, after)| Some((at.parse().ok()?, after.to_owned())))
-                .ok_or_else(|| ApiError::bad_request("continue key is not valid"))?;
             return Ok(Self {
-                at: Some(at),
+                at,
                 after: Some(after),
-                limit,
+                limit: options.limit,
             });
         }
-        let asked = asked.unwrap_or_default();
-        if asked > now {
-            return Err(ApiError::too_large_version(asked, now));
-        }
-        let at = (match_ == Some("Exact")).then_some(asked);
+        check_reached(asked, now)?;
         Ok(Self {
-            at,
+            at: options.is_exact.then_some(asked),
             after: None,
-            limit,
+            // What is as old as may be comes from a cache, which knows no pages.
+            limit: options.limit.filter(|_| options.version != Some(0)),
         })
     }
 }
 
-fn check_match(query: &Query, match_: Option<&str>, asked: Option<u64>) -> Result<(), ApiError> {
-    let forbidden = |why: &str| {
-        let cause = Cause::forbidden("resourceVersionMatch", why);
-        Err(ApiError::invalid_options("ListOptions", &[cause]))
+/// Where the next page begins: its version, or none to go on with what is there now, and the key
+/// before it.
+fn token(at: Option<u64>, after: &str) -> String {
+    let at = at.map(|at| at.to_string()).unwrap_or_default();
+    format!("{at}/{after}")
+}
+
+fn read_token(token: &str) -> Result<(Option<u64>, String), ApiError> {
+    let read = || {
+        let (at, after) = token.split_once('/')?;
+        let at = (!at.is_empty()).then(|| at.parse().ok());
+        // A version that is none spoils the token.
+        Some((at.map_or(Some(None), |at| at.map(Some))?, after.to_owned()))
     };
-    if query.choice("sendInitialEvents").is_some() {
-        let cause = Cause::forbidden(
-            "sendInitialEvents",
-            "sendInitialEvents is forbidden for list",
-        );
-        return Err(ApiError::invalid_options("ListOptions", &[cause]));
-    }
-    match match_ {
-        Some(_) if query.text("continue").is_some() => {
-            forbidden("resourceVersionMatch is forbidden when continue is provided")
-        }
-        Some(_) if asked.is_none() => {
-            forbidden("resourceVersionMatch is forbidden unless resourceVersion is provided")
-        }
-        Some("Exact") if asked == Some(0) => {
-            forbidden("resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"")
-        }
-        None | Some("Exact" | "NotOlderThan") => Ok(()),
-        Some(other) => Err(unsupported(
-            "ListOptions",
-            "resourceVersionMatch",
-            other,
-            &["Exact", "NotOlderThan", ""],
-        )),
-    }
+    read().ok_or_else(|| {
+        ApiError::bad_request("invalid continue token: continue key is not valid: it is of no list")
+    })
 }
 
 /// What a list holds.
 #[derive(Debug)]
-struct List {
+pub(super) struct List {
     version: u64,
-    objects: Vec<Arc<Object>>,
+    pub(super) objects: Vec<Arc<Object>>,
     continue_: Option<String>,
     remaining: Option<usize>,
 }
 
 pub(super) fn list(call: &Call, stale: Option<u64>) -> Result<Response<Body>, ApiError> {
-    let selector = Selector::new(&call.kind, &call.path, &call.query)?;
-    let list = {
-        let mut stored = call.server.state();
-        let now = stored.version;
-        let mut page = Page::new(&call.query, now)?;
-        let collection = stored.collection(&call.kind.collection());
-        if let (Some(versions), None) = (stale, page.at) {
-            let at_least = call.query.version()?.unwrap_or_default();
-            let at = now
-                .saturating_sub(versions)
-                .max(collection.oldest())
-                .max(at_least);
-            page.at = Some(at);
-        }
-        select(collection, &selector, &page, now)?
-    };
+    let list = find(call, &mut call.server.state(), stale)?;
     Ok(show(call, &list))
+}
+
+/// The objects that a request lists, which may be as of some versions ago.
+pub(super) fn find(call: &Call, stored: &mut State, stale: Option<u64>) -> Result<List, ApiError> {
+    let selector = Selector::new(&call.kind, &call.path, &call.query)?;
+    let options = ListOptions::read(&call.query, false)?;
+    let now = stored.version;
+    let mut page = Page::new(&options, now)?;
+    let collection = stored.collection(&call.kind.collection());
+    if let (Some(versions), None) = (stale, page.at) {
+        let at = now.saturating_sub(versions);
+        let at_least = options.version.unwrap_or_default();
+        page.at = Some(at.max(collection.oldest()).max(at_least));
+    }
+    select(collection, &selector, &page, now)
 }
 
 fn select(
@@ -147,16 +131,13 @@ fn select(
     now: u64,
 ) -> Result<List, ApiError> {
     let version = page.at.unwrap_or(now);
+    check_reached(version, now)?;
     let past;
-    let objects = match page.at {
-        Some(at) if at < now => {
-            past = collection
-                .at(at)
-                .map_err(|Forgotten { oldest }| forgotten(page, at, oldest))?;
-            &past
-        }
-        Some(at) if at > now => return Err(ApiError::too_large_version(at, now)),
-        _ => &collection.objects,
+    let objects = if version < now {
+        past = collection.at(version).map_err(|_| too_old(page))?;
+        &past
+    } else {
+        &collection.objects
     };
     let start = match &page.after {
         Some(after) => Bound::Excluded(after.clone()),
@@ -165,40 +146,29 @@ fn select(
     let mut matching = (objects.range((start, Bound::Unbounded)))
         .map(|(_, object)| object)
         .filter(|object| selector.matches(object));
-    let Some(limit) = page.limit else {
-        let objects = matching.cloned().collect();
-        return Ok(List {
-            version,
-            objects,
-            continue_: None,
-            remaining: None,
-        });
-    };
+    let limit = page.limit.unwrap_or(usize::MAX);
     let objects: Vec<_> = matching.by_ref().take(limit).cloned().collect();
     let remaining = matching.count();
     let last = objects.last().filter(|_| remaining > 0);
     Ok(List {
         version,
-        continue_: last.map(|last| format!("{version}/{}", last.key)),
+        continue_: last.map(|last| token(Some(version), &last.key)),
         remaining: (last.is_some() && !selector.selects()).then_some(remaining),
         objects,
     })
 }
 
-fn forgotten(page: &Page, at: u64, oldest: u64) -> ApiError {
-    if page.after.is_some() {
-        return ApiError::expired(
-            "The provided continue parameter is too old to display a consistent list result. You \
-             must start a new list without the continue parameter.",
-        );
+fn too_old(page: &Page) -> ApiError {
+    match &page.after {
+        Some(after) => ApiError::expired_page(token(None, after)),
+        None => ApiError::expired("The resourceVersion for the provided list is too old."),
     }
-    ApiError::expired(format!("too old resource version: {at} ({oldest})"))
 }
 
-fn show(call: &Call, list: &List) -> Response<Body> {
+pub(super) fn show(call: &Call, list: &List) -> Response<Body> {
     let mut metadata = json!({"resourceVersion": list.version.to_string()});
-    if let Some(continue_) = &list.continue_ {
-        metadata["continue"] = json!(continue_);
+    if list.continue_.is_some() || call.kind.custom {
+        metadata["continue"] = list.continue_.as_deref().unwrap_or_default().into();
     }
     if let Some(remaining) = list.remaining {
         metadata["remainingItemCount"] = json!(remaining);

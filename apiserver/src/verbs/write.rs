@@ -1,4 +1,4 @@
-//! `create` and `update`.
+//! `create` and `update`, and what all writes have in common.
 
 use axum::body::Body;
 use http::{Response, StatusCode};
@@ -7,7 +7,7 @@ use crate::call::Call;
 use crate::collector;
 use crate::error::ApiError;
 use crate::metadata;
-use crate::write::{Write, Written};
+use crate::write::{Write, WriteOptions, Written};
 
 pub(super) fn create(call: &Call) -> Result<Response<Body>, ApiError> {
     let options = call.write_options("CreateOptions")?;
@@ -16,45 +16,52 @@ pub(super) fn create(call: &Call) -> Result<Response<Body>, ApiError> {
         let message = "resourceVersion should not be set on objects to be created";
         return Err(ApiError::of_store(message));
     }
-    let mut state = call.server.state();
-    let mut write = Write {
-        state: &mut state,
-        kind: &call.kind,
-        options: &options,
-        warnings,
-    };
-    let written = write.create(call.namespace(), object)?;
-    let warnings = write.warnings;
-    collector::settle(&mut state, &options.now)?;
-    drop(state);
-    Ok(show(call, &written, &warnings))
+    write(call, &options, warnings, |write| {
+        write.create(call.namespace(), object)
+    })
 }
 
 pub(super) fn update(call: &Call) -> Result<Response<Body>, ApiError> {
     let options = call.write_options("UpdateOptions")?;
     let (object, warnings) = call.object()?;
     call.check_name(&object)?;
+    let creates = call.kind.storage.create_on_update && !options.is_status;
+    write(call, &options, warnings, |write| {
+        if creates && !write.exists(&call.key()) {
+            write.create(call.namespace(), object)
+        } else {
+            write.update(call.namespace(), call.name(), true, |_| Ok(object))
+        }
+    })
+}
+
+/// Does a write and what follows from it, and shows what was written. The client is warned whether
+/// it succeeds or not.
+pub(super) fn write(
+    call: &Call,
+    options: &WriteOptions,
+    warnings: Vec<String>,
+    change: impl FnOnce(&mut Write<'_>) -> Result<Written, ApiError>,
+) -> Result<Response<Body>, ApiError> {
     let mut state = call.server.state();
-    let is_absent = state.find(&call.kind.collection(), &call.key()).is_none();
     let mut write = Write {
         state: &mut state,
         kind: &call.kind,
-        options: &options,
+        options,
         warnings,
     };
-    let creates = call.kind.storage.create_on_update && !options.is_status;
-    let written = if is_absent && creates {
-        write.create(call.namespace(), object)?
-    } else {
-        write.update(call.namespace(), call.name(), true, |_| Ok(object))?
-    };
+    let written = change(&mut write);
     let warnings = write.warnings;
+    let written = match written {
+        Ok(written) => written,
+        Err(error) => return Err(error.with_warnings(warnings)),
+    };
     collector::settle(&mut state, &options.now)?;
     drop(state);
     Ok(show(call, &written, &warnings))
 }
 
-pub(super) fn show(call: &Call, written: &Written, warnings: &[String]) -> Response<Body> {
+fn show(call: &Call, written: &Written, warnings: &[String]) -> Response<Body> {
     let code = if written.is_new {
         StatusCode::CREATED
     } else {

@@ -96,7 +96,7 @@ impl Text {
 fn rendered(object: &Value, call: &Call, is_first: &mut bool) -> String {
     match call.form {
         Form::Objects => object.to_string(),
-        Form::Metadata => table::partial(object).to_string(),
+        Form::Metadata | Form::MetadataList => table::partial(object).to_string(),
         Form::Table => {
             let is_first = std::mem::replace(is_first, false);
             let now = call.server.now();

@@ -4,8 +4,8 @@
 //! has come to. One that is too slow for the history ends as a real one does, with 410.
 
 mod coalesced;
+mod first;
 mod line;
-mod wanted;
 
 use std::collections::VecDeque;
 use std::io;
@@ -21,12 +21,12 @@ use crate::call::Call;
 use crate::error::ApiError;
 use crate::faults::{Break, Fault};
 use crate::news::Receiver;
+use crate::request::ListOptions;
 use crate::selector::Selector;
 use crate::store::{Change, Event, Forgotten};
 
 use coalesced::coalesced;
 use line::{Line, Text};
-use wanted::Wanted;
 
 /// How often a watch that asked for bookmarks gets one.
 const BOOKMARK_PERIOD: Duration = Duration::from_mins(1);
@@ -34,13 +34,20 @@ const BOOKMARK_PERIOD: Duration = Duration::from_mins(1);
 /// Starts a watch. Whatever can be refused is refused here; the rest is lines.
 pub(crate) fn start(call: &Call) -> Result<Response<Body>, ApiError> {
     let selector = Selector::new(&call.kind, &call.path, &call.query)?;
-    let wanted = Wanted::new(&call.query)?;
-    let (changes, lines, at, started) = {
+    let options = ListOptions::read(&call.query, true)?;
+    let (changes, first, started) = {
         let mut state = call.server.state();
         let now = state.version;
         let collection = state.collection(&call.kind.collection());
-        let (lines, at) = wanted.first(collection, &selector, now)?;
-        (collection.changes(), lines, at, now)
+        let first = first::first(&options, collection, &selector, now);
+        (collection.changes(), first, now)
+    };
+    let (lines, at) = match first {
+        Ok(first) => first,
+        Err(error) => {
+            let only = Text::error(&error).into_string();
+            return Ok(answer::json(StatusCode::OK, only, &[]));
+        }
     };
     let now = Instant::now();
     let mut watch = Watch {
@@ -51,8 +58,8 @@ pub(crate) fn start(call: &Call) -> Result<Response<Body>, ApiError> {
         at,
         started,
         lines: VecDeque::new(),
-        next_bookmark: wanted.bookmarks.then(|| now + BOOKMARK_PERIOD),
-        ends: now + wanted.duration,
+        next_bookmark: options.bookmarks.then(|| now + BOOKMARK_PERIOD),
+        ends: now + first::duration(&options),
         is_first: true,
         is_cut: false,
         is_over: false,

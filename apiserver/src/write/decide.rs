@@ -24,7 +24,6 @@ impl Write<'_> {
             "deletionTimestamp",
             "deletionGracePeriodSeconds",
             "selfLink",
-            "generation",
         ] {
             metadata::of(object).remove(field);
         }

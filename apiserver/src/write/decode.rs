@@ -1,18 +1,22 @@
 //! From what a client sent to an object of the kind.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{FieldValidation, Write};
 use crate::body::{MAX_DEPTH, is_deeper};
-use crate::error::ApiError;
+use crate::error::{ApiError, Cause, Qualified};
 use crate::metadata;
 
 impl Write<'_> {
     /// What the client sent, as an object of the kind: checked, pruned and with its defaults.
-    pub(super) fn decode(&mut self, mut object: Value) -> Result<Value, ApiError> {
+    /// `is_sent` says whether it is so sent and not made by a patch.
+    pub(super) fn decode(&mut self, mut object: Value, is_sent: bool) -> Result<Value, ApiError> {
         if is_deeper(&object, MAX_DEPTH) {
             let why = format!("the object is nested deeper than {MAX_DEPTH} levels");
             return Err(self.unusable(&why));
+        }
+        if object.is_null() && !self.kind.custom {
+            object = json!({});
         }
         let Value::Object(fields) = &mut object else {
             return Err(ApiError::bad_request(format!(
@@ -21,8 +25,8 @@ impl Write<'_> {
             )));
         };
         for (field, expected) in [
-            ("kind", self.kind.kind.clone()),
             ("apiVersion", self.kind.api_version()),
+            ("kind", self.kind.kind.clone()),
         ] {
             match fields.get(field) {
                 // Types that are built in follow from the path.
@@ -30,7 +34,12 @@ impl Write<'_> {
                     fields.insert(field.to_owned(), expected.into());
                 }
                 Some(Value::String(given)) if *given == expected => {}
-                given => return Err(self.mismatch(field, given, &expected)),
+                given => {
+                    let given = given.and_then(Value::as_str).unwrap_or_default();
+                    let name = fields.get("metadata").and_then(|of| of["name"].as_str());
+                    let name = name.unwrap_or_default();
+                    return Err(self.mismatch(name, field, given, &expected, is_sent));
+                }
             }
         }
         if !fields
@@ -51,8 +60,13 @@ impl Write<'_> {
             FieldValidation::Ignore => self.warnings.clear(),
             FieldValidation::Strict if self.warnings.is_empty() => {}
             FieldValidation::Strict => {
-                let why = format!("strict decoding error: {}", self.warnings.join(", "));
-                return Err(self.unusable(&why));
+                let unknown = std::mem::take(&mut self.warnings);
+                let why = format!("strict decoding error: {}", unknown.join(", "));
+                if is_sent {
+                    return Err(self.unusable(&why));
+                }
+                let cause = Cause::invalid("patch", object.to_string(), &why);
+                return Err(ApiError::invalid(Qualified::NOTHING, "", &[cause]));
             }
         }
         self.kind.schema.default(&mut object);
@@ -60,15 +74,31 @@ impl Write<'_> {
         Ok(object)
     }
 
-    fn mismatch(&self, field: &str, given: Option<&Value>, expected: &str) -> ApiError {
-        let given = given.and_then(Value::as_str).unwrap_or_default();
-        match (field, given) {
-            (_, "") => ApiError::type_missing(field),
-            ("apiVersion", given) => ApiError::bad_request(format!(
+    /// Another type than the path's: of a custom resource it is a field that is wrong, but for the
+    /// version of one that is sent.
+    fn mismatch(
+        &self,
+        name: &str,
+        field: &str,
+        given: &str,
+        expected: &str,
+        is_sent: bool,
+    ) -> ApiError {
+        if self.kind.custom && !given.is_empty() && (field == "kind" || !is_sent) {
+            let cause = Cause::invalid(field, given, &format!("must be {expected}"));
+            let (group, kind) = match field {
+                "kind" => (self.kind.group.as_str(), given),
+                _ => ("", self.kind.kind.as_str()),
+            };
+            return ApiError::invalid(Qualified { group, name: kind }, name, &[cause]);
+        }
+        match field {
+            "apiVersion" if !given.is_empty() => ApiError::bad_request(format!(
                 "the API version in the data ({given}) does not match the expected API version \
                  ({expected})"
             )),
-            (_, given) => ApiError::bad_request(format!(
+            _ if given.is_empty() => ApiError::type_missing(field),
+            _ => ApiError::bad_request(format!(
                 "{given} in version {:?} cannot be handled as a {expected}: the kind does not match",
                 self.kind.version
             )),

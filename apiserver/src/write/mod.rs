@@ -63,7 +63,7 @@ impl Write<'_> {
         namespace: Option<&str>,
         object: Value,
     ) -> Result<Written, ApiError> {
-        let mut object = self.decode(object)?;
+        let mut object = self.decode(object, true)?;
         match namespace {
             Some(namespace) => place(namespace, &mut object)?,
             None => {
@@ -81,10 +81,21 @@ impl Write<'_> {
         causes.extend(self.kind.schema.validate(&object));
         causes.extend(kinds::validate(self.kind, &object));
         self.refuse(&object, &causes)?;
+        self.check_definition(&name)?;
+        self.warnings
+            .extend(kinds::warnings(self.kind, &object, None));
         self.finish(&mut object, None)?;
         let key = self.kind.key(namespace.unwrap_or_default(), &name);
-        if self.state.find(&self.kind.collection(), &key).is_some() {
-            return Err(ApiError::already_exists(self.kind.resource(), &name));
+        let resource = self.kind.resource();
+        match self.state.find(&self.kind.collection(), &key) {
+            Some(found) if found.is_terminating => {
+                return Err(ApiError::still_exists(resource, &name));
+            }
+            Some(_) if !metadata::text(&object, "generateName").is_empty() => {
+                return Err(ApiError::no_unique_name(resource, &name));
+            }
+            Some(_) => return Err(ApiError::already_exists(resource, &name)),
+            None => {}
         }
         let object = self.store(object)?;
         Ok(Written {
@@ -106,7 +117,7 @@ impl Write<'_> {
         let stored = (self.state.find(&self.kind.collection(), &key))
             .ok_or_else(|| ApiError::not_found(self.kind.resource(), name))?;
         let before = self.kind.to_served(stored.value()?);
-        let mut object = self.decode(change(&before)?)?;
+        let mut object = self.decode(change(&before)?, is_whole)?;
         self.check_version(&mut object, &before, is_whole)?;
         if let Some(namespace) = namespace {
             place(namespace, &mut object)?;
@@ -122,6 +133,8 @@ impl Write<'_> {
         causes.extend(self.kind.schema.validate(&object));
         causes.extend(kinds::validate(self.kind, &object));
         self.refuse(&object, &causes)?;
+        let warnings = kinds::warnings(self.kind, &object, Some(&before));
+        self.warnings.extend(warnings);
         self.finish(&mut object, Some(&before))?;
         if is_same(&object, &before) {
             return Ok(Written {
@@ -148,6 +161,11 @@ impl Write<'_> {
         })
     }
 
+    /// Whether there is an object with this key.
+    pub(crate) fn exists(&self, key: &str) -> bool {
+        self.state.find(&self.kind.collection(), key).is_some()
+    }
+
     fn check_namespace(&self, namespace: &str, name: &str) -> Result<(), ApiError> {
         let namespaces = (String::new(), "namespaces".to_owned());
         match self.state.find(&namespaces, namespace) {
@@ -165,6 +183,21 @@ impl Write<'_> {
             )),
             Some(_) => Ok(()),
         }
+    }
+
+    /// Nothing is made of a kind whose definition is being deleted.
+    fn check_definition(&self, name: &str) -> Result<(), ApiError> {
+        let (group, plural) = kinds::DEFINITIONS;
+        let resource = self.kind.resource();
+        let definition = (self.state).find(
+            &(group.to_owned(), plural.to_owned()),
+            &resource.to_string(),
+        );
+        if self.kind.custom && definition.is_some_and(|definition| definition.is_terminating) {
+            let why = "create not allowed while custom resource definition is terminating";
+            return Err(ApiError::forbidden(resource, name, why));
+        }
+        Ok(())
     }
 
     fn check_version(
@@ -188,18 +221,14 @@ impl Write<'_> {
         match metadata::text(object, "resourceVersion") {
             "" | "0" if self.kind.storage.unconditional_update => {}
             "" | "0" => {
-                let cause = Cause {
-                    reason: "FieldValueInvalid",
-                    message: "Invalid value: 0: must be specified for an update".to_owned(),
-                    field: "metadata.resourceVersion".to_owned(),
-                };
+                let why = "must be specified for an update";
+                let cause = Cause::invalid("metadata.resourceVersion", 0, why);
                 return Err(ApiError::invalid(self.kind.resource(), name, &[cause]));
             }
             given if given == current => return Ok(()),
             given if given.parse::<u64>().is_err() => {
-                let why = "must be a number";
-                let cause = Cause::invalid("metadata.resourceVersion", given, why);
-                return Err(ApiError::invalid(self.kind.qualified(), name, &[cause]));
+                let why = format!("strconv.ParseUint: parsing {given:?}: invalid syntax");
+                return Err(ApiError::of_store(&why));
             }
             _ => return Err(ApiError::modified(self.kind.resource(), name)),
         }

@@ -3,13 +3,23 @@
 use anyhow::Result;
 use serde_json::{Value, json};
 
-use crate::server::{Server, name};
+use crate::server::{APPLY, Server, name};
 
 pub(super) async fn the_first_namespaces_exist(server: Server) -> Result<()> {
     for name in ["default", "kube-system", "kube-public", "kube-node-lease"] {
         let namespace = server.get(&format!("/api/v1/namespaces/{name}")).await?.expect(200)?;
         check_eq!(namespace["status"]["phase"], "Active");
     }
+    Ok(())
+}
+
+pub(super) async fn the_api_has_a_service_of_its_own(server: Server) -> Result<()> {
+    let service = server.get("/api/v1/namespaces/default/services/kubernetes").await?.expect(200)?;
+    check_eq!(service["metadata"]["labels"], json!({ "component": "apiserver", "provider": "kubernetes" }));
+    check_eq!(service["spec"]["clusterIP"], "10.96.0.1");
+    check_eq!(service["spec"]["type"], "ClusterIP");
+    let port = &service["spec"]["ports"][0];
+    check_eq!((&port["name"], &port["port"], &port["protocol"]), (&json!("https"), &json!(443), &json!("TCP")));
     Ok(())
 }
 
@@ -253,5 +263,21 @@ pub(super) async fn a_config_map_may_be_immutable(server: Server) -> Result<()> 
     map["data"]["a"] = json!("2");
     let message = server.put(&format!("{path}/one"), &map).await?.refused(422, "Invalid")?;
     check!(message.contains("data: Forbidden: field is immutable when `immutable` is set"), message);
+    Ok(())
+}
+
+pub(super) async fn a_new_daemon_set_counts_nothing(server: Server) -> Result<()> {
+    let path = server.collection("apis/apps/v1", "daemonsets").await?;
+    let labels = json!({ "app": "one" });
+    let mut set = json!({ "apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": { "name": "one" }, "spec": {
+        "selector": { "matchLabels": labels },
+        "template": { "metadata": { "labels": labels }, "spec": { "containers": [{ "name": "c", "image": "i" }] } },
+    } });
+    let created = server.create(&path, &set).await?;
+    let nothing = json!({ "currentNumberScheduled": 0, "desiredNumberScheduled": 0, "numberMisscheduled": 0, "numberReady": 0 });
+    check_eq!(created["status"], nothing);
+    set["metadata"]["name"] = json!("two");
+    let applied = server.patch(&format!("{path}/two?fieldManager=me"), APPLY, &set).await?.expect(201)?;
+    check_eq!(applied["status"], nothing);
     Ok(())
 }

@@ -40,8 +40,19 @@ pub(super) async fn unknown_fields_are_dropped_with_a_warning(server: Server) ->
         "Widget in version \"v1\" cannot be handled as a Widget: strict decoding error: \
          unknown field \"spec.novel\", unknown field \"spec.parts[0].weight\""
     );
-    let answer = server.post(&format!("{path}?fieldValidation=Sometimes"), &with_unknown).await?;
-    answer.refused(422, "Invalid")?;
+    let wrong = "dryRun=Some&fieldValidation=Sometimes&fieldManager=a%07b";
+    let message = server.post(&format!("{path}?{wrong}"), &with_unknown).await?.refused(422, "Invalid")?;
+    for part in [
+        "fieldManager: Invalid value: \"a\\",
+        "invalid character U+0007 (at position 1)",
+        "dryRun: Unsupported value: [\"Some\"]: supported values: \"All\"",
+        "fieldValidation: Unsupported value: \"Sometimes\": supported values: \"\", \"Ignore\", \"Strict\", \"Warn\"",
+    ] {
+        check!(message.contains(part), (part, message));
+    }
+    let refused = server.post(&path, &widget(&json!({ "novel": 1, "size": 0 }))).await?;
+    check_eq!(refused.warnings(), [r#"299 - "unknown field \"spec.novel\"""#]);
+    refused.refused(422, "Invalid")?;
     Ok(())
 }
 
@@ -100,6 +111,9 @@ pub(super) async fn all_that_is_wrong_is_told(server: Server) -> Result<()> {
     check_eq!((&details["name"], &details["group"], &details["kind"]), (&json!("one"), &json!(GROUP), &json!("Widget")));
     let message = answer.refused(422, "Invalid")?;
     check!(message.contains("is invalid: ["), message);
+    for small in [i64::from(i32::MAX) + 1, i64::from(i32::MIN) - 1] {
+        server.post(&path, &widget(&json!({ "small": small }))).await?.refused(422, "Invalid")?;
+    }
     let mut missing = widget(&json!({}));
     missing["spec"] = Value::Null;
     let message = server.post(&path, &missing).await?.refused(422, "Invalid")?;
@@ -168,9 +182,24 @@ pub(super) async fn a_definition_takes_its_objects_with_it(server: Server) -> Re
     let crd = definition("Cluster", "cogs", "Cog", &version());
     serve(&server, &crd).await?;
     let path = format!("/apis/{GROUP}/v1/cogs");
-    server.create(&path, &json!({ "apiVersion": format!("{GROUP}/v1"), "kind": "Cog", "metadata": { "name": "one" } })).await?;
+    let cog = |name: &str, finalizer: &str| {
+        let metadata = json!({ "name": name, "finalizers": [finalizer] });
+        json!({ "apiVersion": format!("{GROUP}/v1"), "kind": "Cog", "metadata": metadata })
+    };
+    let held = server.post(&path, &cog("one", "hold")).await?;
+    let why = "metadata.finalizers: \\\"hold\\\": prefer a domain-qualified finalizer name to avoid accidental conflicts with other finalizer writers";
+    check_eq!(held.warnings(), [format!("299 - \"{why}\"")]);
+    held.expect(201)?;
     let definition_path = format!("{DEFINITIONS}/cogs.{GROUP}");
     server.delete(&definition_path).await?.expect(200)?;
+    let refused = "create not allowed while custom resource definition is terminating";
+    let tried = format!("{path}?dryRun=All");
+    let two = cog("two", "example.com/hold").to_string();
+    let answer = server.send_until(http::Method::POST, &tried, &two, |answer| answer.code != 201).await?;
+    let message = answer.refused(403, "Forbidden")?;
+    check_eq!(message, format!("cogs.{GROUP} \"two\" is forbidden: {refused}"));
+    let release = json!({ "metadata": { "finalizers": null } });
+    server.patch(&format!("{path}/one"), MERGE, &release).await?.expect(200)?;
     server.until(&definition_path, |answer| answer.code == 404).await?;
     server.until(&path, |answer| answer.code == 404).await?;
     serve(&server, &crd).await?;

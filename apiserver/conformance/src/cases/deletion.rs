@@ -26,8 +26,14 @@ pub(super) async fn what_is_deleted_is_gone(server: Server) -> Result<()> {
 
 pub(super) async fn a_finalizer_holds_what_is_deleted(server: Server) -> Result<()> {
     let (one, created) = held(&server).await?;
+    let tried = server.delete(&format!("{one}?dryRun=All")).await?.expect(200)?;
+    check!(tried["metadata"]["deletionTimestamp"].is_string(), tried);
+    check_eq!(server.get(&one).await?.expect(200)?, created);
     let deleting = server.delete(&one).await?.expect(200)?;
     check_eq!(deleting["kind"], "ConfigMap");
+    let again = json!({ "metadata": { "name": "one" } });
+    let message = server.post(&server.config_maps().await?, &again).await?.refused(409, "AlreadyExists")?;
+    check_eq!(message, "object is being deleted: configmaps \"one\" already exists");
     check!(deleting["metadata"]["deletionTimestamp"].is_string(), deleting);
     check_eq!(deleting["metadata"]["deletionGracePeriodSeconds"], 0);
     check!(version(&deleting) != version(&created), version(&deleting));
@@ -90,7 +96,8 @@ pub(super) async fn a_deletion_can_have_preconditions(server: Server) -> Result<
     for preconditions in [json!({ "uid": "other" }), json!({ "resourceVersion": "1" })] {
         let options = json!({ "preconditions": preconditions });
         let message = server.delete_with(&one, &options).await?.refused(409, "Conflict")?;
-        check!(message.contains("recondition"), message);
+        check!(message.starts_with("Operation cannot be fulfilled on ConfigMap \"one\": the "), message);
+        check!(message.contains(" in the precondition "), message);
     }
     let right = json!({ "uid": map["metadata"]["uid"], "resourceVersion": version(&map) });
     server.delete_with(&one, &json!({ "preconditions": right })).await?.expect(200)?;
@@ -106,7 +113,13 @@ pub(super) async fn a_collection_is_deleted_by_selection(server: Server) -> Resu
     }
     let list = server.delete(&format!("{path}?labelSelector=l%3Dx")).await?.expect(200)?;
     check_eq!(list["kind"], "ConfigMapList");
+    check_eq!(list["items"][0].get("kind"), None);
     check_eq!(names(&server.get(&path).await?.body), ["c"]);
+    server.create(&path, &json!({ "metadata": { "name": "d" } })).await?;
+    let page = server.delete(&format!("{path}?limit=1")).await?.expect(200)?;
+    check_eq!((names(&page), &page["metadata"]["remainingItemCount"]), (vec!["c"], &json!(1)));
+    check_eq!(names(&server.get(&path).await?.body), ["d"]);
+    server.delete(&format!("{path}?resourceVersion=abc")).await?.refused(400, "BadRequest")?;
     server.delete(&path).await?.expect(200)?;
     check_eq!(server.get(&path).await?.body["items"], json!([]));
     Ok(())
@@ -124,6 +137,8 @@ pub(super) async fn dependents_are_waited_for_or_orphaned_by_a_finalizer(server:
     }
     let (one, _) = held(&server).await?;
     server.delete(&format!("{one}?propagationPolicy=Sometimes")).await?.refused(422, "Invalid")?;
+    server.delete(&format!("{one}?gracePeriodSeconds=x")).await?.refused(400, "BadRequest")?;
+    server.delete_with(&one, &json!({ "gracePeriodSeconds": "x" })).await?.refused(400, "BadRequest")?;
     Ok(())
 }
 

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::{
     definitions::GROUP,
-    server::{JSON, Server},
+    server::{APPLY, JSON, MERGE, Server},
 };
 
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
@@ -31,6 +31,54 @@ pub(super) async fn the_version_is_told(server: Server) -> Result<()> {
     for path in ["/livez", "/readyz", "/healthz"] {
         check_eq!(server.get(path).await?.text, "ok", "{path}");
     }
+    Ok(())
+}
+
+pub(super) async fn requests_are_counted(server: Server) -> Result<()> {
+    // No other case writes such objects.
+    let path = server.collection("apis/apps/v1", "deployments").await?;
+    let labels = json!({ "app": "one" });
+    let deployment = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "metadata": { "name": "one" }, "spec": {
+        "selector": { "matchLabels": labels },
+        "template": { "metadata": { "labels": labels }, "spec": { "containers": [{ "name": "c", "image": "i" }] } },
+    } });
+    let one = format!("{path}/one");
+    server.create(&format!("{path}?dryRun=All"), &deployment).await?;
+    server.create(&path, &deployment).await?;
+    server.post(&path, &deployment).await?.refused(409, "AlreadyExists")?;
+    for _ in 0..2 {
+        server.patch(&format!("{one}?fieldManager=me&force=true"), APPLY, &deployment).await?.expect(200)?;
+    }
+    server.patch(&format!("{one}/status"), MERGE, &json!({ "status": { "replicas": 1 } })).await?.expect(200)?;
+    server.get(&one).await?.expect(200)?;
+    server.get(&path).await?.expect(200)?;
+    server.get("/apis/apps/v1/deployments").await?.expect(200)?;
+    server.delete(&one).await?.expect(200)?;
+    server.delete(&path).await?.expect(200)?;
+    let metrics = server.get("/metrics").await?;
+    let mut counted: Vec<&str> = metrics.text.lines().filter(|line| line.contains("resource=\"deployments\"")).collect();
+    counted.retain(|line| line.starts_with("apiserver_request_total{"));
+    counted.sort_unstable();
+    let mut expected = [
+        (200, "", "namespace", "", "DELETE", 1),
+        (200, "", "namespace", "", "LIST", 1),
+        (200, "", "cluster", "", "LIST", 1),
+        (200, "", "resource", "", "APPLY", 2),
+        (200, "", "resource", "", "DELETE", 1),
+        (200, "", "resource", "", "GET", 1),
+        (200, "", "resource", "status", "PATCH", 1),
+        (201, "", "resource", "", "POST", 1),
+        (201, "All", "resource", "", "POST", 1),
+        (409, "", "resource", "", "POST", 1),
+    ]
+    .map(|(code, dry_run, scope, subresource, verb, count)| {
+        format!(
+            "apiserver_request_total{{code=\"{code}\",component=\"apiserver\",dry_run=\"{dry_run}\",group=\"apps\",\
+             resource=\"deployments\",scope=\"{scope}\",subresource=\"{subresource}\",verb=\"{verb}\",version=\"v1\"}} {count}"
+        )
+    });
+    expected.sort_unstable();
+    check_eq!(counted, expected);
     Ok(())
 }
 

@@ -80,7 +80,13 @@ pub(super) async fn a_page_that_begins_nowhere_is_refused(server: Server) -> Res
         let message = answer.refused(400, "BadRequest")?;
         check!(message.contains("continue key is not valid"), message);
     }
-    server.get(&format!("{path}?limit=many")).await?.refused(400, "BadRequest")?;
+    for (query, why) in [
+        ("limit=many", "strconv.ParseInt: parsing \"many\": invalid syntax"),
+        ("limit=99999999999999999999", "strconv.ParseInt: parsing \"99999999999999999999\": value out of range"),
+        ("timeoutSeconds=x", "strconv.ParseInt: parsing \"x\": invalid syntax"),
+    ] {
+        check_eq!(server.get(&format!("{path}?{query}")).await?.refused(400, "BadRequest")?, why);
+    }
     Ok(())
 }
 
@@ -103,8 +109,21 @@ pub(super) async fn labels_select(server: Server) -> Result<()> {
         let list = server.get(&format!("{path}?labelSelector={selector}")).await?.expect(200)?;
         check_eq!(names(&list).join(","), expected, "{selector}");
     }
-    for bad in ["is+in+a", "is+in+(a", "a+b", "%3Da", "is%3D%3D%3Da", "is%3Eb", "a%20b%3Dc", "is%3Db%20c"] {
-        server.get(&format!("{path}?labelSelector={bad}")).await?.refused(400, "BadRequest")?;
+    for (bad, why) in [
+        ("is+in+a", "unable to parse requirement: found 'a' expected: '('"),
+        ("is+in+(a", "unable to parse requirement: found '', expected: ',' or ')'"),
+        ("a+b", "unable to parse requirement: found 'b', expected: in, notin, =, ==, !=, gt, lt"),
+        ("%3Da", "found '=', expected: !, identifier, or 'end of string'"),
+        ("is%3D%3D%3Da", "unable to parse requirement: found '=', expected: identifier"),
+        ("is%3Db%20c", "found 'c', expected: ',' or 'end of string'"),
+        ("is,", "found '', expected: identifier after ','"),
+        ("!is%3Da", "found '=', expected: ',' or 'end of string'"),
+        ("is%3Eb", "unable to parse requirement: values[0]: Invalid value: \"b\": for 'Gt', 'Lt' operators, the value must be an integer"),
+        ("-is", "unable to parse requirement: <nil>: Invalid value: \"-is\": name part must consist of alphanumeric characters"),
+        ("is%3D-", "unable to parse requirement: values[0][is]: Invalid value: \"-\": a valid label must be an empty string or consist of"),
+    ] {
+        let message = server.get(&format!("{path}?labelSelector={bad}")).await?.refused(400, "BadRequest")?;
+        check!(message.starts_with(why), (bad, message));
     }
     Ok(())
 }
@@ -139,7 +158,14 @@ pub(super) async fn fields_select(server: Server) -> Result<()> {
         message,
         r#""data.a" is not a known field selector: only "metadata.name", "metadata.namespace""#
     );
-    server.get(&format!("{path}?fieldSelector=nonsense")).await?.refused(400, "BadRequest")?;
+    for (bad, why) in [
+        ("nonsense", "invalid selector: 'nonsense'; can't understand 'nonsense'"),
+        ("metadata.name%3Da%3Db", "invalid field selector: unescaped character in value: 61"),
+        ("metadata.name%3D%5Cx", "invalid field selector: invalid escape sequence: \\x"),
+    ] {
+        let message = server.get(&format!("{path}?fieldSelector={bad}")).await?.refused(400, "BadRequest")?;
+        check_eq!(message, why);
+    }
     Ok(())
 }
 
@@ -181,7 +207,10 @@ pub(super) async fn a_list_can_be_of_an_older_version(server: Server) -> Result<
     let newer = format!("{path}?resourceVersion={}&resourceVersionMatch=NotOlderThan", version(&before));
     let list = server.get(&newer).await?.expect(200)?;
     check!(version(&list).parse::<u64>()? >= version(&before).parse::<u64>()?, version(&list));
-    server.get(&format!("{path}?resourceVersion=0")).await?.expect(200)?;
+    let any = server.get(&format!("{path}?resourceVersion=0&limit=2")).await?.expect(200)?;
+    check_eq!((names(&any), any["metadata"]["remainingItemCount"].clone()), (vec!["b", "c", "d", "e"], json!(null)));
+    let page = server.get(&format!("{path}?resourceVersion={}&limit=2", version(&before))).await?.expect(200)?;
+    check_eq!((names(&page), version(&page)), (vec!["a", "b"], version(&before)));
     Ok(())
 }
 
@@ -194,8 +223,13 @@ pub(super) async fn a_version_that_is_none_is_refused(server: Server) -> Result<
     ] {
         server.get(&format!("{path}?{query}")).await?.refused(code, reason)?;
     }
-    let answer = server.get(&format!("{path}?resourceVersion=abc")).await?;
-    check!(matches!(answer.code, 400 | 422 | 500), answer);
+    let both = server.get(&format!("{path}?resourceVersionMatch=Sometimes")).await?;
+    check_eq!(both.body["details"]["causes"].as_array().map(Vec::len), Some(2));
+    let why = "resourceVersion: Invalid value: \"abc\": strconv.ParseUint: parsing \"abc\": invalid syntax";
+    let message = server.get(&format!("{path}?resourceVersion=abc")).await?.refused(400, "BadRequest")?;
+    check_eq!(message, format!("invalid resource version: {why}"));
+    let answer = server.get(&format!("{path}/a?resourceVersion=abc")).await?;
+    check_eq!((answer.code, &answer.body["message"]), (500, &json!(why)));
     Ok(())
 }
 

@@ -59,6 +59,7 @@ cases! {
         bodies_of_built_in_kinds_may_be_protobuf;
     builtin:
         the_first_namespaces_exist,
+        the_api_has_a_service_of_its_own,
         a_new_namespace_is_active,
         a_service_gets_an_address_and_defaults,
         the_address_of_a_service_stays,
@@ -73,7 +74,8 @@ cases! {
         endpoints_are_not_addresses_of_the_node_itself,
         an_ingress_needs_a_path_type,
         built_in_kinds_have_types,
-        a_config_map_may_be_immutable;
+        a_config_map_may_be_immutable,
+        a_new_daemon_set_counts_nothing;
     custom:
         defaults_are_filled_in,
         unknown_fields_are_dropped_with_a_warning,
@@ -181,6 +183,7 @@ cases! {
         what_cannot_be_served_is_not_acceptable;
     discovery:
         the_version_is_told,
+        requests_are_counted,
         groups_have_versions,
         versions_have_resources,
         discovery_comes_in_one_document,

@@ -52,6 +52,15 @@ pub(super) async fn generated_names_differ(server: Server) -> Result<()> {
     check_eq!(one["metadata"]["generateName"], "some-");
     let both = json!({ "metadata": { "generateName": "some-", "name": "mine" } });
     check_eq!(name(&server.create(&path, &both).await?), "mine");
+    let again = server.post(&path, &both).await?;
+    check_eq!(again.body["details"]["retryAfterSeconds"], 1);
+    check_eq!(
+        again.refused(409, "AlreadyExists")?,
+        "configmaps \"mine\" already exists, the server was not able to generate a unique name for the object"
+    );
+    let wrong = json!({ "metadata": { "generateName": "Some_", "name": "other" } });
+    let message = server.post(&path, &wrong).await?.refused(422, "Invalid")?;
+    check!(message.contains("metadata.generateName: Invalid value: \"Some_\": "), message);
     Ok(())
 }
 
@@ -95,26 +104,49 @@ pub(super) async fn a_name_is_no_path(server: Server) -> Result<()> {
 
 pub(super) async fn the_names_of_services_are_labels_of_dns(server: Server) -> Result<()> {
     let path = server.collection("api/v1", "services").await?;
+    let service = json!({ "metadata": { "name": "9a" }, "spec": { "ports": [{ "port": 80 }] } });
+    server.create(&path, &service).await?;
     for bad in ["a.b", "A", "-a"] {
         let service = json!({ "metadata": { "name": bad }, "spec": { "ports": [{ "port": 80 }] } });
         server.post(&path, &service).await?.refused(422, "Invalid")?;
     }
     let namespace = json!({ "metadata": { "name": "a.b" } });
-    server.post("/api/v1/namespaces", &namespace).await?.refused(422, "Invalid")?;
+    let message = server.post("/api/v1/namespaces", &namespace).await?.refused(422, "Invalid")?;
+    check!(message.contains("metadata.name: Invalid value: \"a.b\": must not contain dots"), message);
     Ok(())
 }
 
 pub(super) async fn labels_and_annotations_are_checked(server: Server) -> Result<()> {
     let path = server.config_maps().await?;
-    for metadata in [
-        json!({ "name": "x", "labels": { "a b": "c" } }),
-        json!({ "name": "x", "labels": { "a": "b c" } }),
-        json!({ "name": "x", "labels": { "a": "x".repeat(64) } }),
-        json!({ "name": "x", "annotations": { "a b": "c" } }),
-        json!({ "name": "x", "finalizers": ["not qualified"] }),
-        json!({ "name": "x", "ownerReferences": [{ "apiVersion": "v1", "kind": "ConfigMap", "name": "y", "uid": "" }] }),
+    let owner = |kind: &str, uid: &str| json!({ "apiVersion": "v1", "kind": kind, "name": "y", "uid": uid, "controller": true });
+    for (metadata, why) in [
+        (json!({ "labels": { "a b": "c" } }), "metadata.labels: Invalid value: \"a b\": name part must consist of"),
+        (json!({ "labels": { "a/b/c": "d" } }), "metadata.labels: Invalid value: \"a/b/c\": a valid label key must consist of"),
+        (json!({ "labels": { "a": "b c" } }), "metadata.labels: Invalid value: \"b c\": a valid label must be an empty string or"),
+        (json!({ "labels": { "a": "x".repeat(64) } }), ": must be no more than 63 bytes"),
+        (json!({ "annotations": { "a b": "c" } }), "metadata.annotations: Invalid value: \"a b\": name part must"),
+        (json!({ "annotations": { "a": "x".repeat(300_000) } }), "metadata.annotations: Too long: may not be more than 262144 bytes"),
+        (json!({ "finalizers": ["not qualified"] }), "metadata.finalizers: Invalid value: \"not qualified\": "),
+        (json!({ "finalizers": ["bare"] }), "metadata.finalizers[0]: Invalid value: \"bare\": name is neither a standard finalizer name nor is it fully qualified"),
+        (json!({ "finalizers": ["orphan", "foregroundDeletion"] }), "metadata.finalizers: Invalid value: [\"orphan\",\"foregroundDeletion\"]: finalizer orphan and"),
+        (json!({ "ownerReferences": [owner("ConfigMap", "")] }), "metadata.ownerReferences.uid: Invalid value: \"\": must not be empty"),
+        (json!({ "ownerReferences": [owner("Event", "u")] }), ": /v1, Kind=Event is disallowed from being an owner"),
+        (json!({ "ownerReferences": [owner("ConfigMap", "u"), owner("ConfigMap", "v")] }), "Found \"true\" in references for ConfigMap/y and ConfigMap/y"),
     ] {
-        server.post(&path, &json!({ "metadata": metadata })).await?.refused(422, "Invalid")?;
+        let mut map = json!({ "metadata": metadata });
+        map["metadata"]["name"] = json!("x");
+        let message = server.post(&path, &map).await?.refused(422, "Invalid")?;
+        check!(message.contains(why), (why, message));
+    }
+    for (data, why) in [
+        (json!({ "data": { "a b": "1" } }), "data[a b]: Invalid value: \"a b\": a valid config key must consist of"),
+        (json!({ "binaryData": { "..": "YQ==" } }), "binaryData[..]: Invalid value: \"..\": "),
+        (json!({ "data": { "a": "1" }, "binaryData": { "a": "YQ==" } }), "data[a]: Invalid value: \"a\": duplicate of key present in binaryData"),
+    ] {
+        let mut map = data;
+        map["metadata"] = json!({ "name": "x" });
+        let message = server.post(&path, &map).await?.refused(422, "Invalid")?;
+        check!(message.contains(why), (why, message));
     }
     Ok(())
 }
@@ -145,7 +177,10 @@ pub(super) async fn the_kind_of_the_object_is_that_of_the_path(server: Server) -
     server.post(&maps, &secret).await?.refused(400, "BadRequest")?;
     let widgets = server.widgets().await?;
     server.post(&widgets, &secret).await?.refused(400, "BadRequest")?;
-    let untyped = json!({ "metadata": { "name": "one" }, "spec": {} });
+    let gadget = json!({ "apiVersion": "conformance.example.com/v1", "kind": "Gadget", "metadata": { "name": "one" }, "spec": {} });
+    let message = server.post(&widgets, &gadget).await?.refused(422, "Invalid")?;
+    check!(message.ends_with("kind: Invalid value: \"Gadget\": must be Widget"), message);
+    let untyped = json!({ "apiVersion": "conformance.example.com/v1", "metadata": { "name": "one" }, "spec": {} });
     let message = server.post(&widgets, &untyped).await?.refused(400, "BadRequest")?;
     check!(message.contains("Kind"), message);
     Ok(())
@@ -171,11 +206,17 @@ pub(super) async fn a_kind_that_is_not_served_is_not_found(server: Server) -> Re
         "/apis/conformance.example.com/v1/things",
         "/apis/conformance.example.com/v2/widgets",
         "/apis/other.example.com/v1/widgets",
-        "/api/v1/things",
-        "/api/v2/configmaps",
-        "/nothing",
+        "/apis/conformance.example.com/v1/widgets/one",
     ] {
+        let answer = server.get(path).await?;
+        check_eq!((answer.code, answer.text.as_str()), (404, "404 page not found\n"), "{path}");
+    }
+    for path in ["/api/v2/configmaps", "/nothing"] {
         check_eq!(server.get(path).await?.code, 404, "{path}");
+    }
+    for path in ["/api/v1/things", "/apis/apps/v1/things"] {
+        let message = server.get(path).await?.refused(404, "NotFound")?;
+        check_eq!(message, "the server could not find the requested resource");
     }
     Ok(())
 }
@@ -186,6 +227,7 @@ pub(super) async fn a_method_that_is_not_served_is_not_allowed(server: Server) -
     check_eq!(message, "the server does not allow this method on the requested resource");
     let one = format!("{path}/one");
     server.post(&one, &json!({})).await?.refused(405, "MethodNotAllowed")?;
+    check_eq!(server.send(http::Method::HEAD, &path, &[], "").await?.code, 405);
     Ok(())
 }
 
@@ -243,6 +285,10 @@ pub(super) async fn a_replaced_object_keeps_its_name_and_identity(server: Server
     renamed["metadata"]["name"] = json!("other");
     let message = server.put(&one, &renamed).await?.refused(400, "BadRequest")?;
     check_eq!(message, "the name of the object (other) does not match the name on the URL (one)");
+    let mut nameless = first.clone();
+    nameless["metadata"]["name"] = json!("");
+    let message = server.put(&one, &nameless).await?.refused(400, "BadRequest")?;
+    check_eq!(message, "the name of the object (one based on URL) was undeterminable: name must be provided");
     let mut other = first.clone();
     other["metadata"]["uid"] = json!("11111111-1111-1111-1111-111111111111");
     let message = server.put(&one, &other).await?.refused(409, "Conflict")?;

@@ -182,6 +182,7 @@ pub(super) async fn metadata_comes_alone(server: Server) -> Result<()> {
     check_eq!(list["kind"], "PartialObjectMetadataList");
     check_eq!(list["items"][0]["metadata"], widget["metadata"]);
     check_eq!(list["items"][0].get("spec"), None);
+    server.get_as(&path, METADATA).await?.refused(406, "NotAcceptable")?;
     let mut watch = server.watch_as(&format!("{path}?watch=true"), METADATA).await?;
     check_eq!(watch.expect("ADDED").await?, partial);
     Ok(())

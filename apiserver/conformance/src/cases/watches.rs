@@ -122,6 +122,10 @@ pub(super) async fn initial_events_are_asked_for_properly(server: Server) -> Res
     ] {
         server.get(&format!("{path}?{query}")).await?.refused(422, "Invalid")?;
     }
+    let query = "watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=999999999";
+    let mut watch = server.watch(&format!("{path}?{query}")).await?;
+    let status = watch.expect("ERROR").await?;
+    check_eq!((&status["code"], &status["details"]["retryAfterSeconds"]), (&json!(504), &json!(1)));
     Ok(())
 }
 
@@ -146,8 +150,8 @@ pub(super) async fn a_version_from_before_the_history_has_expired(server: Server
 
 pub(super) async fn a_watch_from_a_version_that_is_none_is_refused(server: Server) -> Result<()> {
     let path = server.config_maps().await?;
-    let answer = server.get(&format!("{path}?watch=true&resourceVersion=abc")).await?;
-    check!(matches!(answer.code, 400 | 422 | 500), answer);
+    check_eq!(server.get(&format!("{path}?watch=true&resourceVersion=abc")).await?.code, 500);
+    server.get(&format!("{path}?watch=true&continue=x")).await?.refused(422, "Invalid")?;
     server.get(&format!("{path}?watch=true&labelSelector=a+b")).await?.refused(400, "BadRequest")?;
     Ok(())
 }

@@ -1,0 +1,57 @@
+//! What a client is warned of that its write does.
+
+use serde_json::Value;
+
+use super::Kind;
+use crate::metadata;
+
+/// What is odd about an object that is about to be stored in the place of another.
+pub(crate) fn warnings(kind: &Kind, object: &Value, before: Option<&Value>) -> Vec<String> {
+    if kind.custom {
+        let is_new = |one: &&str| {
+            before.is_none_or(|before| metadata::finalizers(before).all(|old| old != *one))
+        };
+        let bare = metadata::finalizers(object)
+            .filter(|one| !one.contains('/') && !metadata::is_standard_finalizer(one));
+        return bare
+            .filter(is_new)
+            .map(|finalizer| {
+                format!(
+                    "metadata.finalizers: {finalizer:?}: prefer a domain-qualified finalizer name to \
+                     avoid accidental conflicts with other finalizer writers"
+                )
+            })
+            .collect();
+    }
+    if kind.is_definition() && before.is_none_or(|before| before["spec"] != object["spec"]) {
+        return of_definition(&object["spec"]);
+    }
+    Vec::new()
+}
+
+/// What this server does not do of what a definition asks for.
+fn of_definition(spec: &Value) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if spec["conversion"]["strategy"] == "Webhook" {
+        warnings.push("spec.conversion: this server calls no webhook".to_owned());
+    }
+    let versions = spec["versions"].as_array().into_iter().flatten();
+    for (index, version) in versions.enumerate() {
+        if has_rules(&version["schema"]) {
+            warnings.push(format!(
+                "spec.versions[{index}].schema: this server does not evaluate x-kubernetes-validations"
+            ));
+        }
+    }
+    warnings
+}
+
+fn has_rules(schema: &Value) -> bool {
+    match schema {
+        Value::Object(fields) => {
+            fields.contains_key("x-kubernetes-validations") || fields.values().any(has_rules)
+        }
+        Value::Array(items) => items.iter().any(has_rules),
+        _ => false,
+    }
+}
