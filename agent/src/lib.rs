@@ -119,6 +119,7 @@ fn run(
         metrics: VerdictMetrics::register(&mut program.registry),
         leadership: leadership.clone(),
         writer: Writer::new(leadership, writes),
+        clock: program.clock,
     };
     program
         .tasks

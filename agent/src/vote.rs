@@ -81,7 +81,7 @@ mod tests {
                 failure: THRESHOLD,
                 success: THRESHOLD,
                 silence: 2 * THRESHOLD,
-                max_hold: THRESHOLD,
+                max_hold: 3 * THRESHOLD,
             });
             let labels = VoteMetrics::register(&mut metrics);
             let stopping = CancellationToken::new();
@@ -101,6 +101,15 @@ mod tests {
                 observation,
             };
             self.rounds.send(round).await.unwrap();
+        }
+
+        /// Sees this each period until the vote is so.
+        async fn until(&mut self, observation: Observation, is: impl Fn(&Option<Vote>) -> bool) {
+            while !is(&self.votes.borrow()) {
+                self.round(observation).await;
+                let is = self.votes.wait_for(&is);
+                drop(tokio::time::timeout(PERIOD, is).await);
+            }
         }
 
         async fn next(&mut self) -> Option<Vote> {
@@ -142,5 +151,23 @@ mod tests {
         assert_eq!(begun.elapsed(), THRESHOLD);
         assert_eq!(kept.next().await, None);
         assert_eq!(begun.elapsed(), 2 * THRESHOLD);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_metrics_show_how_long_recovery_takes_now() {
+        let failure = Failure::new(FailureClass::Refused, "10.96.0.10:53".parse().unwrap());
+        let mut kept = Kept::start();
+        for (fall, hold) in [(0, 12), (1, 12), (2, 24), (3, 36), (4, 36)] {
+            if fall > 0 {
+                let fails = |vote: &Option<Vote>| matches!(vote, Some(Vote::Unhealthy(_)));
+                kept.until(Observation::Failed(failure), fails).await;
+            }
+            let works = |vote: &Option<Vote>| *vote == Some(Vote::Healthy);
+            let healed = Instant::now();
+            kept.until(Observation::Resolved, works).await;
+            assert_eq!(healed.elapsed(), Duration::from_secs(hold), "{fall}");
+            let line = format!("recovery_hold_seconds {hold}.0");
+            assert!(kept.shows(&line), "{fall}");
+        }
     }
 }

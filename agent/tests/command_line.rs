@@ -276,16 +276,17 @@ async fn karmadas_argument_list_starts_the_program_and_sigterm_ends_it() {
 }
 
 #[tokio::test]
-async fn without_a_file_descriptor_left_a_round_is_no_observation() {
+async fn without_a_file_descriptor_left_a_round_is_no_observation_and_a_node_loses_its_vote() {
     let place = Place::new();
     let flags = [
         KUBECONFIG_FLAG,
         CLUSTER_FLAG,
         "--listen-address=127.0.0.1:0",
         "--detect-period=200ms",
+        "--detect-failure-threshold=1s",
     ];
     let mut running = Running::start(place.command(&flags)).await;
-    next_line(&mut running.log, "Names do not resolve").await;
+    next_line(&mut running.log, "This node votes unhealthy").await;
     let program = Pid::from_raw(i32::try_from(running.child.id().unwrap()).unwrap());
     let limits = getrlimit(Resource::Nofile);
     let none = Rlimit {
@@ -294,8 +295,10 @@ async fn without_a_file_descriptor_left_a_round_is_no_observation() {
     };
     prlimit(program, Resource::Nofile, none).unwrap();
     next_line(&mut running.log, "Could not ask any DNS server").await;
+    next_line(&mut running.log, "This node has no vote").await;
     prlimit(program, Resource::Nofile, limits).unwrap();
     next_line(&mut running.log, "Names do not resolve").await;
+    next_line(&mut running.log, "This node votes unhealthy").await;
     let metrics = running.get("/metrics").await;
     assert!(
         !metrics.contains("probe_rounds_total{result=\"internal\"} 0"),
@@ -477,4 +480,24 @@ async fn a_cluster_that_is_not_there_or_goes_is_told_of_once() {
     create().await;
     assert_eq!(times(log, WAITING, THERE).await, 0);
     assert_eq!(running.signal(Signal::TERM).await, Some(0));
+}
+
+const ALONE: &str =
+    "Neither --peer nor a member API: this agent's vote alone is the cluster's verdict";
+
+#[tokio::test]
+async fn an_agent_without_others_says_once_that_it_is_alone() {
+    let place = Place::new();
+    let alone = [
+        KUBECONFIG_FLAG,
+        CLUSTER_FLAG,
+        "--listen-address=127.0.0.1:0",
+        "--log-format=json",
+    ];
+    let told = [&alone[..], &["--peer=127.0.0.1:1"]].concat();
+    for (flags, expected) in [(alone.to_vec(), 1), (told, 0)] {
+        let mut child = place.command(&flags).spawn().unwrap();
+        let mut log = BufReader::new(child.stderr.take().unwrap()).lines();
+        assert_eq!(times(&mut log, ALONE, "Started").await, expected);
+    }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{ArgAction, Args, ValueEnum};
-use tracing_subscriber::filter::Targets;
+use tracing_subscriber::filter::{LevelFilter, Targets};
 
 use crate::client::Source;
 
@@ -25,7 +25,8 @@ pub struct CommonArgs {
         long,
         env = "KARMADA_LOG_LEVEL",
         default_value = "info,kube_runtime=off",
-        value_name = "LEVEL"
+        value_name = "LEVEL",
+        value_parser = log_levels
     )]
     pub log_level: Targets,
     /// How a log line is written.
@@ -86,9 +87,34 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// Reads log levels such as `info` or `info,kube=debug`. A word alone must be a level: as the name of
+/// a module it would silence all others.
+///
+/// # Errors
+/// One line that says what is wrong, for clap to show.
+pub fn log_levels(text: &str) -> Result<Targets, String> {
+    let mut alone = text.split(',').filter(|part| !part.contains('='));
+    match alone.find(|part| part.parse::<LevelFilter>().is_err()) {
+        Some(part) => Err(format!(
+            "{part:?} is no level: there are off, error, warn, info, debug and trace"
+        )),
+        None => text.parse().map_err(|error| format!("{error}")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_log_level_alone_is_one_and_the_others_are_of_modules() {
+        for good in ["info", "WARN", "off", "info,kube=debug", "kube=trace"] {
+            assert!(log_levels(good).is_ok(), "{good}");
+        }
+        for bad in ["loud", "info,kube", "kube=loud", "info=debug=trace"] {
+            assert!(log_levels(bad).is_err(), "{bad}");
+        }
+    }
 
     #[test]
     fn a_duration_is_written_as_in_go_and_is_more_than_zero() {

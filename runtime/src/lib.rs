@@ -17,6 +17,6 @@ pub mod program;
 pub mod queue;
 pub mod readiness;
 mod tasks;
-mod telemetry;
+pub mod telemetry;
 pub mod watch;
 pub mod write;

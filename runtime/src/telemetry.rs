@@ -7,6 +7,12 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::args::{CommonArgs, LogFormat};
 
+/// Whether logs are coloured: on a terminal, unless the user asks for none (<https://no-color.org>).
+pub fn is_coloured() -> bool {
+    let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    std::io::stderr().is_terminal() && !no_colour
+}
+
 pub(crate) fn init(args: &CommonArgs) {
     let registry = tracing_subscriber::registry().with(args.log_level.clone());
     match args.log_format {
@@ -14,7 +20,7 @@ pub(crate) fn init(args: &CommonArgs) {
             .with(
                 tracing_subscriber::fmt::layer()
                     .with_writer(std::io::stderr)
-                    .with_ansi(std::io::stderr().is_terminal()),
+                    .with_ansi(is_coloured()),
             )
             .init(),
         LogFormat::Json => registry

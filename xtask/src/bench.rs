@@ -27,8 +27,8 @@ pub(crate) struct Agent {
     nodes: Vec<u16>,
 }
 
-/// The example of the agent's package that has its parts and does nothing with them.
-const PARTS: &str = "parts";
+/// The package of a program that has the agent's parts and does nothing with them.
+const PARTS: &str = "agent-parts";
 
 /// Measures.
 pub(crate) fn run(bench: &Bench) -> anyhow::Result<()> {
@@ -56,19 +56,13 @@ pub(crate) fn run(bench: &Bench) -> anyhow::Result<()> {
 fn release() -> anyhow::Result<(PathBuf, PathBuf)> {
     println!("building the agent and its parts as users run them: this takes minutes");
     let status = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
-        .args(["build", "--quiet", "--locked", "--release"])
-        .args([
-            "--package",
-            Program::Agent.name(),
-            "--bins",
-            "--example",
-            PARTS,
-        ])
+        .args(["build", "--quiet", "--locked", "--release", "--bins"])
+        .args(["--package", Program::Agent.name(), "--package", PARTS])
         .current_dir(crate::root())
         .status()
         .context("cannot run cargo")?;
     ensure!(status.success(), "cannot build the agent ({status})");
     let agent = path(Program::Agent, Profile::Release)?;
-    let limit = agent.with_file_name("examples").join(PARTS);
+    let limit = agent.with_file_name(PARTS);
     Ok((agent, limit))
 }

@@ -1,116 +1,99 @@
-use std::convert::Infallible;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use http::{Method, Request, Response, StatusCode};
+use apiserver::{ApiServer, Fault};
+use http::Request;
+use kube::api::{DeleteParams, PostParams};
 use kube::client::Body;
 use prometheus_client::registry::Registry;
 use rules::observation::{Failure, FailureClass};
 use runtime::lease::Leadership;
 use runtime::metrics::WriteMetrics;
-use std::sync::Mutex;
 use tokio::time::sleep;
+use tower::ServiceExt;
 
 use super::*;
 
 const HOUR: Duration = Duration::from_hours(1);
 
-/// An API server that has one Node, and may be away.
-#[derive(Clone)]
-struct FakeApi(Arc<Mutex<State>>);
-
-struct State {
-    conditions: Vec<Value>,
-    away: bool,
-    requests: usize,
-    writes: Vec<Value>,
+/// The API of a member with one Node, and the agent that runs there.
+struct Member {
+    server: ApiServer,
+    nodes: Api<Node>,
+    /// How often the agent asked for something.
+    requests: Arc<AtomicUsize>,
+    votes: watch::Sender<Option<Vote>>,
 }
 
-impl FakeApi {
-    fn new(conditions: Vec<Value>) -> Self {
-        Self(Arc::new(Mutex::new(State {
-            conditions,
-            away: false,
-            requests: 0,
-            writes: Vec::new(),
-        })))
-    }
-
-    fn client(&self) -> Client {
-        let api = self.clone();
-        let service = tower::service_fn(move |request: Request<Body>| {
-            let api = api.clone();
-            async move { Ok::<_, Infallible>(api.answer(request).await) }
+impl Member {
+    async fn new(conditions: &[Value]) -> Self {
+        let server = ApiServer::new();
+        let requests = Arc::<AtomicUsize>::default();
+        let count = Arc::clone(&requests);
+        let counting = server.service().map_request(move |request: Request<Body>| {
+            count.fetch_add(1, Ordering::Relaxed);
+            request
         });
-        Client::new(service, "default")
+        let (votes, receiver) = watch::channel(None);
+        let metrics = WriteMetrics::register(&mut Registry::default());
+        let agent = NodeConditions {
+            client: Client::new(counting, "default"),
+            node: "n1".to_owned(),
+            votes: receiver,
+            writer: Writer::new(Leadership::always(), metrics),
+        };
+        let member = Self {
+            nodes: Api::all(Client::new(server.service(), "default")),
+            server,
+            requests,
+            votes,
+        };
+        member.create(conditions).await;
+        tokio::spawn(agent.run(CancellationToken::new()));
+        member
     }
 
-    async fn answer(&self, request: Request<Body>) -> Response<Body> {
-        let (parts, body) = request.into_parts();
-        let body = body.collect_bytes().await.unwrap();
-        let mut state = self.0.lock().unwrap();
-        state.requests += 1;
-        if state.away {
-            let mut response = Response::new(Body::empty());
-            *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
-            return response;
-        }
-        if parts.method == Method::PATCH {
-            assert_eq!(parts.uri.path(), "/api/v1/nodes/n1/status");
-            let kind = &parts.headers[http::header::CONTENT_TYPE];
-            assert_eq!(kind, "application/strategic-merge-patch+json");
-            let patch: Value = serde_json::from_slice(&body).unwrap();
-            let new = patch["status"]["conditions"][0].clone();
-            state.conditions.retain(|old| old["type"] != new["type"]);
-            state.conditions.push(new.clone());
-            state.writes.push(new);
-        } else {
-            assert_eq!(parts.uri.path(), "/api/v1/nodes/n1");
-        }
-        let node = json!({ "apiVersion": "v1", "kind": "Node", "metadata": { "name": "n1" },
-            "status": { "conditions": state.conditions } });
-        Response::new(Body::from(node.to_string().into_bytes()))
+    async fn create(&self, conditions: &[Value]) {
+        let node = serde_json::from_value(json!({ "metadata": { "name": "n1" } })).unwrap();
+        let parameters = PostParams::default();
+        self.nodes.create(&parameters, &node).await.unwrap();
+        let status = Patch::Merge(json!({ "status": { "conditions": conditions } }));
+        let parameters = PatchParams::default();
+        let patched = self.nodes.patch_status("n1", &parameters, &status).await;
+        patched.unwrap();
     }
 
-    fn set_away(&self, away: bool) {
-        self.0.lock().unwrap().away = away;
+    /// The status of each condition, with its type.
+    async fn shown(&self) -> Vec<String> {
+        let status = self.nodes.get("n1").await.unwrap().status.unwrap();
+        let conditions = status.conditions.into_iter().flatten();
+        let shown = conditions.map(|condition| format!("{} {}", condition.type_, condition.status));
+        shown.collect()
+    }
+
+    async fn version(&self) -> String {
+        let node = self.nodes.get("n1").await.unwrap();
+        node.metadata.resource_version.unwrap()
     }
 
     fn requests(&self) -> usize {
-        std::mem::take(&mut self.0.lock().unwrap().requests)
+        self.requests.swap(0, Ordering::Relaxed)
     }
-
-    /// The statuses written since the last call.
-    fn written(&self) -> Vec<String> {
-        let writes = std::mem::take(&mut self.0.lock().unwrap().writes);
-        let status = |write: &Value| write["status"].as_str().unwrap().to_owned();
-        writes.iter().map(status).collect()
-    }
-}
-
-fn start(api: &FakeApi) -> watch::Sender<Option<Vote>> {
-    let (votes, receiver) = watch::channel(None);
-    let metrics = WriteMetrics::register(&mut Registry::default());
-    let conditions = NodeConditions {
-        client: api.client(),
-        node: "n1".to_owned(),
-        votes: receiver,
-        writer: Writer::new(Leadership::always(), metrics),
-    };
-    tokio::spawn(conditions.run(CancellationToken::new()));
-    votes
 }
 
 fn unhealthy(class: FailureClass) -> Vote {
     Vote::Unhealthy(Failure::new(class, "10.96.0.10:53".parse().unwrap()))
 }
 
+fn ours(status: &str) -> String {
+    format!("{DNS_READY} {status}")
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_condition_is_written_when_the_vote_turns_and_at_no_other_time() {
-    let ready = json!({ "type": "Ready", "status": "True" });
-    let api = FakeApi::new(vec![ready.clone()]);
-    let votes = start(&api);
+    let member = Member::new(&[json!({ "type": "Ready", "status": "True" })]).await;
     sleep(HOUR).await;
-    assert_eq!(api.requests(), 0);
+    assert_eq!(member.requests(), 0);
     let turns = [
         (Some(Vote::FirstSuccess), None),
         (Some(Vote::Healthy), Some("True")),
@@ -121,46 +104,59 @@ async fn the_condition_is_written_when_the_vote_turns_and_at_no_other_time() {
         (Some(Vote::Healthy), Some("True")),
     ];
     for (vote, written) in turns {
-        votes.send_replace(vote);
+        let before = member.version().await;
+        member.votes.send_replace(vote);
         sleep(HOUR).await;
-        assert_eq!(api.written(), Vec::from_iter(written), "{vote:?}");
+        let changed = member.version().await != before;
+        assert_eq!(changed, written.is_some(), "{vote:?}");
+        if let Some(status) = written {
+            let mut shown = member.shown().await;
+            shown.sort();
+            assert_eq!(shown, ["Ready True".to_owned(), ours(status)], "{vote:?}");
+        }
     }
-    assert_eq!(api.0.lock().unwrap().conditions[0], ready);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_program_that_starts_anew_leaves_a_right_condition_alone() {
     let right = json!({ "type": DNS_READY, "status": "True", "reason": DNS_READY_REASON });
-    let api = FakeApi::new(vec![right]);
-    let votes = start(&api);
-    votes.send_replace(Some(Vote::Healthy));
+    let member = Member::new(&[right]).await;
+    let before = member.version().await;
+    member.votes.send_replace(Some(Vote::Healthy));
     sleep(HOUR).await;
-    assert_eq!(api.written(), [""; 0]);
+    assert!(member.requests() > 0);
+    assert_eq!(member.version().await, before);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_node_that_was_made_anew_gets_its_condition_again() {
-    let api = FakeApi::new(Vec::new());
-    let votes = start(&api);
-    votes.send_replace(Some(Vote::Healthy));
+    let member = Member::new(&[]).await;
+    member.votes.send_replace(Some(Vote::Healthy));
     sleep(HOUR).await;
-    api.0.lock().unwrap().conditions.clear();
+    assert_eq!(member.shown().await, [ours("True")]);
+    let parameters = DeleteParams::default();
+    member.nodes.delete("n1", &parameters).await.unwrap();
+    member.create(&[]).await;
+    assert_eq!(member.shown().await, [""; 0]);
     sleep(HOUR).await;
-    assert_eq!(api.written(), ["True", "True"]);
+    assert_eq!(member.shown().await, [ours("True")]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_api_that_is_away_is_asked_once_a_minute_and_told_the_newest_vote_when_it_is_back() {
-    let api = FakeApi::new(Vec::new());
-    api.set_away(true);
-    let votes = start(&api);
-    votes.send_replace(Some(Vote::Healthy));
+    let member = Member::new(&[]).await;
+    let away = member.server.faults().inject(Fault::Unavailable);
+    member.votes.send_replace(Some(Vote::Healthy));
     sleep(HOUR / 2).await;
-    votes.send_replace(Some(unhealthy(FailureClass::Timeout)));
+    member
+        .votes
+        .send_replace(Some(unhealthy(FailureClass::Timeout)));
     sleep(HOUR / 2).await;
-    let requests = api.requests();
+    let requests = member.requests();
     assert!((55..80).contains(&requests), "{requests}");
-    api.set_away(false);
+    member.server.faults().remove(away);
     sleep(LONGEST_RETRY).await;
-    assert_eq!(api.written(), ["False"]);
+    assert_eq!(member.shown().await, [ours("False")]);
+    // One read and one write.
+    assert_eq!(member.requests(), 2);
 }

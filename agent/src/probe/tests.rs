@@ -1,9 +1,11 @@
 mod options;
 mod outages;
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use futures::future::join_all;
 use hickory_proto::op::ResponseCode;
 use hickory_proto::rr::RecordType;
 use prometheus_client::registry::Registry;
@@ -46,10 +48,14 @@ impl Place {
     }
 
     fn rounds(&self, behind: Behind) -> Rounds<Wire> {
+        self.rounds_of(Wire, behind)
+    }
+
+    fn rounds_of<A: Ask>(&self, ask: A, behind: Behind) -> Rounds<A> {
         let (_changed, behind) = watch::channel(behind);
         let metrics = ProbeMetrics::register(&mut Registry::default());
         let random = Rng::with_seed(7);
-        Rounds::new(self.probe.clone(), Wire, behind, metrics, random)
+        Rounds::new(self.probe.clone(), ask, behind, metrics, random)
     }
 
     async fn observe(&self) -> Observation {
@@ -95,32 +101,54 @@ fn searching(suffixes: usize) -> String {
     format!("options ndots:5\nsearch {}\n", search.join(" "))
 }
 
-#[tokio::test]
-async fn a_failed_round_has_the_class_and_the_server() {
+/// What makes a round fail in each class; where nobody listens, nothing.
+fn failures() -> [(Option<Reply>, FailureClass); 9] {
     let truncated = Reply::Truncated(Box::new(Reply::Drop));
-    let cases = [
-        (code(ResponseCode::ServFail), FailureClass::ServFail),
-        (code(ResponseCode::Refused), FailureClass::Refused),
-        (code(ResponseCode::FormErr), FailureClass::Refused),
-        (truncated, FailureClass::Truncated),
-        (Reply::Foreign, FailureClass::Mismatch),
-        (code(ResponseCode::NXDomain), FailureClass::NxDomain),
-        (Reply::NoData, FailureClass::NoData),
-    ];
-    for (suffixes, most) in (0..=6).zip([1, 2, 3].into_iter().cycle()) {
-        for (reply, class) in cases.clone() {
-            let mut servers = Vec::new();
-            for _ in 0..most {
-                servers.push(DnsServer::replying(reply.clone()).await);
-            }
-            let addresses: Vec<_> = servers.iter().map(|server| server.address).collect();
-            let place = Place::new(&searching(suffixes), &addresses, AMPLE);
-            assert_eq!(place.observe().await, failed(class, addresses[0]));
-            for server in servers {
-                let asked = server.count(Transport::Udp);
-                assert_eq!(asked, 2 * (suffixes + 1), "{class}, {suffixes}");
-            }
-        }
+    [
+        (Some(Reply::Drop), FailureClass::Timeout),
+        (None, FailureClass::Unreachable),
+        (Some(code(ResponseCode::ServFail)), FailureClass::ServFail),
+        (Some(code(ResponseCode::Refused)), FailureClass::Refused),
+        (Some(code(ResponseCode::FormErr)), FailureClass::Refused),
+        (Some(truncated), FailureClass::Truncated),
+        (Some(Reply::Foreign), FailureClass::Mismatch),
+        (Some(code(ResponseCode::NXDomain)), FailureClass::NxDomain),
+        (Some(Reply::NoData), FailureClass::NoData),
+    ]
+}
+
+/// A round that asks so many servers, all of which fail alike, with so many suffixes.
+async fn a_failing_round(
+    (reply, class): (Option<Reply>, FailureClass),
+    (suffixes, servers): (usize, usize),
+) {
+    let mut listening = Vec::new();
+    for reply in std::iter::repeat_n(reply, servers).flatten() {
+        listening.push(DnsServer::replying(reply).await);
+    }
+    let mut addresses: Vec<_> = listening.iter().map(|server| server.address).collect();
+    addresses.resize_with(servers, closed_port);
+    let silent = class == FailureClass::Timeout;
+    let limit = if silent { SHORT } else { AMPLE };
+    let place = Place::new(&searching(suffixes), &addresses, limit);
+    let case = format!("{class}, {suffixes} suffixes, {servers} servers");
+    let expected = failed(class, addresses[0]);
+    assert_eq!(place.observe().await, expected, "{case}");
+    for server in listening {
+        // Two families; what is not answered is sent again once, if there is time.
+        let (asked, once) = (server.count(Transport::Udp), 2 * (suffixes + 1));
+        let copies = if silent { 2 } else { 1 };
+        assert!((once..=copies * once).contains(&asked), "{case}: {asked}");
+    }
+}
+
+#[tokio::test]
+async fn a_failed_round_has_the_class_and_the_server_whatever_is_asked_of_whom() {
+    let classes: BTreeSet<_> = failures().into_iter().map(|(_, class)| class).collect();
+    assert_eq!(classes.into_iter().collect::<Vec<_>>(), FailureClass::ALL);
+    for failure in failures() {
+        let shapes = (0..=6).flat_map(|suffixes| (1..=3).map(move |servers| (suffixes, servers)));
+        join_all(shapes.map(|shape| a_failing_round(failure.clone(), shape))).await;
     }
 }
 
@@ -249,6 +277,46 @@ async fn resolv_conf_is_read_anew_for_every_round() {
     )
     .unwrap();
     assert_eq!(place.observe().await, Observation::Resolved);
+}
+
+/// One server that knows every name; all others refuse.
+struct Only(SocketAddr);
+
+impl Ask for Only {
+    async fn ask(
+        &self,
+        server: SocketAddr,
+        _transport: Transport,
+        _question: Query,
+        _deadline: Instant,
+    ) -> Result<Vec<IpAddr>, Unanswered> {
+        if server == self.0 {
+            return Ok(vec![[10, 96, 0, 1].into()]);
+        }
+        let refused = Failure::new(FailureClass::Refused, server);
+        Err(Unanswered::Failed(refused))
+    }
+}
+
+#[tokio::test]
+async fn a_name_server_that_takes_the_place_of_another_is_asked_from_the_next_round_on() {
+    let [old, new] = [10, 11].map(|last| SocketAddr::from(([10, 96, 0, last], 53)));
+    let place = Place::new(&format!("nameserver {}\n", old.ip()), &[], AMPLE);
+    let mut rounds = place.rounds_of(Only(new), Behind::default());
+    let refused = failed(FailureClass::Refused, old);
+    assert_eq!(rounds.round().await.observation(), refused);
+    // As those do who write the file anew: it is complete from its first moment on.
+    let next = place.folder.path().join("next");
+    std::fs::write(&next, format!("nameserver {}\n", new.ip())).unwrap();
+    std::fs::rename(&next, &place.probe.resolv_conf).unwrap();
+    let resolved = Observation::Resolved;
+    assert_eq!(rounds.round().await.observation(), resolved);
+    std::fs::remove_file(&place.probe.resolv_conf).unwrap();
+    let internal = Observation::Internal;
+    assert_eq!(rounds.round().await.observation(), internal);
+    let both = format!("nameserver {}\nnameserver {}\n", old.ip(), new.ip());
+    std::fs::write(&place.probe.resolv_conf, both).unwrap();
+    assert_eq!(rounds.round().await.observation(), resolved);
 }
 
 #[test]

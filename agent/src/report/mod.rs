@@ -1,8 +1,6 @@
 //! The leader's part: writes to the `Cluster` object what the votes come to.
 
 mod cluster;
-#[cfg(test)]
-mod fake_api;
 
 use std::pin::pin;
 use std::time::Duration;
@@ -46,6 +44,8 @@ pub(crate) struct Report {
     pub(crate) metrics: VerdictMetrics,
     pub(crate) leadership: Leadership,
     pub(crate) writer: Writer,
+    /// For the times that conditions show.
+    pub(crate) clock: fn() -> Timestamp,
 }
 
 impl Report {
@@ -169,11 +169,10 @@ impl<'a> Leader<'a> {
                 return Some(retry);
             }
             let conditions = self.cluster.as_ref()?.ours();
-            let now = Instant::now().into_std();
+            let (now, time) = (Instant::now().into_std(), (self.report.clock)());
             let plan = {
                 let tally = self.tallies.borrow_and_update();
-                self.reporter
-                    .plan(tally.as_ref()?, &conditions, now, Timestamp::now())
+                self.reporter.plan(tally.as_ref()?, &conditions, now, time)
             };
             self.report.metrics.set(self.reporter.standing());
             let writes = match plan {

@@ -1,17 +1,22 @@
 mod away;
+mod clock;
+mod karmada;
+mod late;
 
 use api::condition::{
     DNS_FAILED_REASON, DNS_READY, FALSE, INSUFFICIENT_OBSERVATIONS_REASON, REPORTER_READY, TRUE,
 };
-use axum::http::StatusCode;
-use prometheus_client::registry::Registry;
+use apiserver::{Fault, Verb};
+use kube::api::Patch;
 use rules::observation::{Failure, FailureClass};
 use rules::threshold::Vote;
+use runtime::lease::{self, Campaign};
 use runtime::metrics::WriteMetrics;
+use runtime::program::Program;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use super::fake_api::FakeApi;
+use self::karmada::{Karmada, Line};
 use super::*;
 
 const PERIOD: Duration = Duration::from_secs(5);
@@ -19,6 +24,8 @@ const THRESHOLD: Duration = Duration::from_secs(30);
 const LONG: Duration = Duration::from_hours(1);
 const MERGE: &str = "application/merge-patch+json";
 const JSON_PATCH: &str = "application/json-patch+json";
+/// What the only node's vote comes to when it is [`unhealthy`].
+const FAILS: &str = "1 of 1 nodes fail: timeout from 10.96.0.10 (1); n1";
 /// As another writer may leave it: a fraction of a second that a typed time loses.
 const FRACTION: &str = "2026-11-20T08:00:00.123456Z";
 
@@ -61,265 +68,305 @@ fn unhealthy() -> Vote {
     ))
 }
 
-fn report(client: Client, votes: watch::Receiver<Option<Vote>>, leadership: Leadership) -> Report {
-    Report {
-        client,
-        cluster: "member1".to_owned(),
-        pace: Pace {
-            period: PERIOD,
-            patience: THRESHOLD,
-        },
-        quorum: Quorum {
-            min_answering: 50,
-            failure: 80,
-        },
-        peers: Peers::alone("n1", PERIOD, votes),
-        metrics: VerdictMetrics::register(&mut Registry::default()),
-        leadership: leadership.clone(),
-        writer: Writer::new(leadership, WriteMetrics::register(&mut Registry::default())),
-    }
-}
-
-/// A report that runs against a fake API server; it ends when dropped.
+/// A report that runs; it ends when dropped.
 struct Running {
-    api: FakeApi,
+    line: Line,
     votes: watch::Sender<Option<Vote>>,
-    stopping: CancellationToken,
-    task: tokio::task::JoinHandle<Result<(), BoxError>>,
+    program: Program,
 }
 
 impl Running {
-    fn start(cluster: Option<Value>, vote: Option<Vote>) -> Self {
-        let api = FakeApi::new(cluster);
-        let (changed, votes) = watch::channel(vote);
-        let report = report(api.client(), votes, Leadership::always());
-        let stopping = CancellationToken::new();
+    /// A report that leads for ever.
+    fn start(karmada: &Karmada, vote: Option<Vote>) -> Self {
+        Self::of("n1", karmada, vote, |_, _| Leadership::always())
+    }
+
+    /// The report of the agent on `node`, which seeks the lease.
+    fn elected(
+        karmada: &Karmada,
+        node: &str,
+        vote: Option<Vote>,
+        clock: fn() -> Timestamp,
+    ) -> Self {
+        Self::of(node, karmada, vote, |program, client| {
+            program.clock = clock;
+            let own = api::execution_namespace("member1");
+            let campaign = Campaign::always(own, crate::NAME, node.to_owned());
+            lease::campaign(program, client, campaign)
+        })
+    }
+
+    fn of(
+        node: &str,
+        karmada: &Karmada,
+        vote: Option<Vote>,
+        leadership: impl FnOnce(&mut Program, Client) -> Leadership,
+    ) -> Self {
+        let line = karmada.line();
+        let mut program = Program::new(crate::NAME, ([127, 0, 0, 1], 0).into());
+        let leadership = leadership(&mut program, line.client());
+        let (votes, told) = watch::channel(vote);
+        let report = Report {
+            client: line.client(),
+            cluster: "member1".to_owned(),
+            pace: Pace {
+                period: PERIOD,
+                patience: THRESHOLD,
+            },
+            quorum: Quorum {
+                min_answering: 50,
+                failure: 80,
+            },
+            peers: Peers::alone(node, PERIOD, told),
+            metrics: VerdictMetrics::register(&mut program.registry),
+            leadership: leadership.clone(),
+            writer: Writer::new(leadership, WriteMetrics::register(&mut program.registry)),
+            clock: program.clock,
+        };
+        let task = report.run(program.stopping.clone());
+        program.tasks.spawn("report", task);
         Self {
-            api,
-            votes: changed,
-            task: tokio::spawn(report.run(stopping.clone())),
-            stopping,
+            line,
+            votes,
+            program,
         }
-    }
-
-    async fn until(&self, kind: &str, status: &str) {
-        self.api
-            .until(|api| api.condition(kind)["status"] == status)
-            .await;
-    }
-
-    fn codes(&self) -> Vec<u16> {
-        let patches = self.api.patches();
-        patches.iter().map(|patch| patch.answer.as_u16()).collect()
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_first_verdict_is_merged_into_the_list_with_the_version_it_was_read_at() {
-    let running = Running::start(Some(cluster(&[ready()])), Some(Vote::FirstSuccess));
-    running.until(REPORTER_READY, TRUE).await;
-    let patches = running.api.patches();
-    assert_eq!(patches.len(), 2);
-    for (patch, version) in patches.iter().zip(["1", "2"]) {
+    let karmada = Karmada::new(Some(cluster(&[ready()]))).await;
+    let read_at = karmada.cluster().await.metadata.resource_version.unwrap();
+    let running = Running::start(&karmada, Some(Vote::FirstSuccess));
+    karmada.until(REPORTER_READY, TRUE).await;
+    let patches = running.line.patches();
+    assert_eq!(running.line.codes(), [200, 200]);
+    for patch in &patches {
         assert_eq!(
             patch.path,
             "/apis/cluster.karmada.io/v1alpha1/clusters/member1/status"
         );
         assert_eq!(patch.content_type, MERGE);
-        assert_eq!(
-            patch.body["metadata"],
-            json!({ "resourceVersion": version })
-        );
         assert_eq!(patch.body["status"]["conditions"][0], ready());
     }
-    assert_eq!(running.api.condition(DNS_READY)["status"], TRUE);
-    assert_eq!(
-        running.api.cluster()["status"]["kubernetesVersion"],
-        "v1.36.3"
-    );
+    let versions = [0, 1].map(|patch| &patches[patch].body["metadata"]["resourceVersion"]);
+    assert_eq!(versions[0], &read_at);
+    assert!(versions[1].is_string() && versions[1] != versions[0]);
+    assert_eq!(karmada.condition(DNS_READY).await["status"], TRUE);
+    let cluster = karmada.cluster().await.data;
+    assert_eq!(cluster["status"]["kubernetesVersion"], "v1.36.3");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_cluster_without_any_status_gets_one() {
     let mut bare = cluster(&[]);
     bare.as_object_mut().unwrap().remove("status");
-    let running = Running::start(Some(bare), Some(Vote::Healthy));
-    running.until(REPORTER_READY, TRUE).await;
-    assert_eq!(running.api.condition(DNS_READY)["status"], TRUE);
+    let karmada = Karmada::new(Some(bare)).await;
+    let _running = Running::start(&karmada, Some(Vote::Healthy));
+    karmada.until(REPORTER_READY, TRUE).await;
+    assert_eq!(karmada.condition(DNS_READY).await["status"], TRUE);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_changed_verdict_replaces_its_element_tested_whole_as_the_server_has_it() {
     let before = cluster(&[ready(), dns_true(), reporting()]);
-    let running = Running::start(Some(before), Some(unhealthy()));
-    running.until(DNS_READY, FALSE).await;
-    let patches = running.api.patches();
+    let karmada = Karmada::new(Some(before)).await;
+    let running = Running::start(&karmada, Some(unhealthy()));
+    karmada.until(DNS_READY, FALSE).await;
+    let patches = running.line.patches();
     assert_eq!(patches.len(), 1);
     assert_eq!(patches[0].content_type, JSON_PATCH);
     let path = "/status/conditions/1";
-    let new = running.api.condition(DNS_READY);
+    let new = karmada.condition(DNS_READY).await;
     let expected = json!([
         { "op": "test", "path": path, "value": dns_true() },
         { "op": "replace", "path": path, "value": new },
     ]);
     assert_eq!(patches[0].body, expected);
     assert_eq!(new["reason"], DNS_FAILED_REASON);
-    assert_eq!(
-        new["message"],
-        "1 of 1 nodes fail: timeout from 10.96.0.10 (1); n1"
-    );
+    assert_eq!(new["message"], FAILS);
 }
 
 #[tokio::test(start_paused = true)]
 async fn nothing_is_written_or_read_while_nothing_changes() {
     let before = cluster(&[ready(), dns_true(), reporting()]);
-    let running = Running::start(Some(before), Some(Vote::Healthy));
+    let karmada = Karmada::new(Some(before)).await;
+    let running = Running::start(&karmada, Some(Vote::Healthy));
     sleep(LONG).await;
-    assert_eq!(running.codes(), [0_u16; 0]);
-    assert_eq!(running.api.reads(), 0);
+    assert_eq!(running.line.codes(), [0_u16; 0]);
+    assert_eq!(running.line.reads(), 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_condition_that_someone_overwrote_is_put_right_at_most_once_a_period() {
     let before = cluster(&[ready(), dns_true(), reporting()]);
-    let running = Running::start(Some(before), Some(unhealthy()));
-    running.until(DNS_READY, FALSE).await;
+    let karmada = Karmada::new(Some(before)).await;
+    let running = Running::start(&karmada, Some(unhealthy()));
+    karmada.until(DNS_READY, FALSE).await;
     let first = Instant::now();
-    running
-        .api
-        .edit(|cluster| cluster["status"]["conditions"][1] = dns_true());
-    running.until(DNS_READY, FALSE).await;
+    let overwrite = |status: &mut Value| status["conditions"][1] = dns_true();
+    karmada.edit(overwrite).await;
+    karmada.until(DNS_READY, FALSE).await;
     assert!(first.elapsed() >= PERIOD && first.elapsed() < 2 * PERIOD);
-    assert_eq!(running.codes(), [200, 200]);
+    assert_eq!(running.line.codes(), [200, 200]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_element_that_moved_or_changed_is_read_again_and_the_others_survive() {
     let before = cluster(&[dns_true(), reporting()]);
-    let running = Running::start(Some(before), Some(Vote::Healthy));
+    let karmada = Karmada::new(Some(before)).await;
+    let running = Running::start(&karmada, Some(Vote::Healthy));
+    sleep(PERIOD).await;
+    karmada.hush();
     let mut others = 0;
-    running.api.before_each_patch(move |cluster| {
+    running.line.before_each_patch(move |status| {
         // For a while, another writer is always just ahead.
         if others < 5 {
             others += 1;
-            let conditions = cluster["status"]["conditions"].as_array_mut().unwrap();
+            let conditions = status["conditions"].as_array_mut().unwrap();
             conditions.insert(0, element(&format!("Other{others}"), "True", "R", ""));
         }
     });
     running.votes.send_replace(Some(unhealthy()));
-    running.until(DNS_READY, FALSE).await;
-    assert_eq!(running.codes(), [422, 422, 422, 422, 422, 200]);
-    assert_eq!(running.api.reads(), 5);
+    karmada.until(DNS_READY, FALSE).await;
+    assert_eq!(running.line.codes(), [422, 422, 422, 422, 422, 200]);
+    assert_eq!(running.line.reads(), 5);
     for other in 1..=5 {
-        assert_eq!(
-            running.api.condition(&format!("Other{other}"))["status"],
-            "True"
-        );
+        let other = karmada.condition(&format!("Other{other}")).await;
+        assert_eq!(other["status"], "True");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_list_that_changed_before_an_element_was_added_is_read_again() {
-    let running = Running::start(Some(cluster(&[ready()])), None);
+    let karmada = Karmada::new(Some(cluster(&[ready()]))).await;
+    let running = Running::start(&karmada, None);
+    sleep(PERIOD).await;
+    karmada.hush();
     let mut writes = 0;
-    running.api.before_each_patch(move |cluster| {
+    running.line.before_each_patch(move |status| {
         if writes < 3 {
             writes += 1;
-            cluster["status"]["conditions"][0]["message"] = json!(format!("written {writes}"));
+            status["conditions"][0]["message"] = json!(format!("written {writes}"));
         }
     });
     running.votes.send_replace(Some(Vote::Healthy));
-    running.until(REPORTER_READY, TRUE).await;
-    assert_eq!(running.codes(), [409, 409, 409, 200, 200]);
-    assert_eq!(running.api.condition("Ready")["message"], "written 3");
+    karmada.until(REPORTER_READY, TRUE).await;
+    assert_eq!(running.line.codes(), [409, 409, 409, 200, 200]);
+    assert_eq!(karmada.condition("Ready").await["message"], "written 3");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_verdict_that_another_writer_has_written_meanwhile_is_not_written_again() {
     let before = cluster(&[dns_true(), reporting()]);
-    let running = Running::start(Some(before), Some(Vote::Healthy));
-    let theirs = "1 of 1 nodes fail: timeout from 10.96.0.10 (1); n1";
-    running.api.before_each_patch(move |cluster| {
-        cluster["status"]["conditions"][0] = element(DNS_READY, FALSE, DNS_FAILED_REASON, theirs);
+    let karmada = Karmada::new(Some(before)).await;
+    let running = Running::start(&karmada, Some(Vote::Healthy));
+    sleep(PERIOD).await;
+    karmada.hush();
+    running.line.before_each_patch(move |status| {
+        status["conditions"][0] = element(DNS_READY, FALSE, DNS_FAILED_REASON, FAILS);
     });
     running.votes.send_replace(Some(unhealthy()));
     sleep(LONG).await;
-    assert_eq!(running.codes(), [422]);
-    assert_eq!(running.api.reads(), 1);
+    assert_eq!(running.line.codes(), [422]);
+    assert_eq!(running.line.reads(), 1);
 }
+
+/// After 1, 2, 4, 8, 16 and 30 seconds.
+const TRIES_IN_A_MINUTE: usize = 6;
 
 #[tokio::test(start_paused = true)]
 async fn a_patch_that_is_refused_although_nothing_stood_in_the_way_is_put_off() {
-    for code in [StatusCode::UNPROCESSABLE_ENTITY, StatusCode::FORBIDDEN] {
-        let before = cluster(&[dns_true(), reporting()]);
-        let running = Running::start(Some(before), Some(unhealthy()));
-        running.api.refuse(code);
-        sleep(Duration::from_mins(1)).await;
-        // After 1, 2, 4, 8, 16 and 30 seconds.
-        assert_eq!(running.codes().len(), 6);
-    }
+    let before = cluster(&[dns_true(), reporting()]);
+    let karmada = Karmada::new(Some(before.clone())).await;
+    karmada.server.faults().inject(Fault::Conflict);
+    let running = Running::start(&karmada, Some(unhealthy()));
+    sleep(Duration::from_mins(1)).await;
+    assert_eq!(running.line.codes(), [409; TRIES_IN_A_MINUTE]);
+
+    let karmada = Karmada::new(Some(before)).await;
+    karmada.accept_only_short_messages();
+    let running = Running::start(&karmada, Some(unhealthy()));
+    sleep(Duration::from_mins(1)).await;
+    assert_eq!(running.line.codes(), [422; TRIES_IN_A_MINUTE]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_write_that_fails_is_tried_again_until_the_server_is_back() {
     let before = cluster(&[dns_true(), reporting()]);
-    let running = Running::start(Some(before.clone()), Some(unhealthy()));
-    running.api.refuse(StatusCode::SERVICE_UNAVAILABLE);
-    running.api.until(|api| api.patches().len() == 3).await;
-    assert_eq!(running.api.reads(), 0);
-    running.api.accept();
-    running.until(DNS_READY, FALSE).await;
+    let karmada = Karmada::new(Some(before)).await;
+    let refusal = Fault::Unavailable.verbs([Verb::Patch]);
+    let refusal = karmada.server.faults().inject(refusal);
+    let running = Running::start(&karmada, Some(unhealthy()));
+    running.line.answered(3).await;
+    assert_eq!(running.line.codes(), [503; 3]);
+    assert_eq!(running.line.reads(), 0);
+    karmada.server.faults().remove(refusal);
+    karmada.until(DNS_READY, FALSE).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_missing_cluster_is_waited_for() {
-    let running = Running::start(None, Some(Vote::Healthy));
+    let karmada = Karmada::new(None).await;
+    let running = Running::start(&karmada, Some(Vote::Healthy));
     sleep(LONG).await;
-    assert_eq!(running.codes(), [0_u16; 0]);
-    running.api.put(cluster(&[ready()]));
-    running.until(REPORTER_READY, TRUE).await;
+    assert_eq!(running.line.codes(), [0_u16; 0]);
+    karmada.put(cluster(&[ready()])).await;
+    karmada.until(REPORTER_READY, TRUE).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_cluster_that_is_being_deleted_is_left_alone() {
     let mut going = cluster(&[dns_true(), reporting()]);
-    going["metadata"]["deletionTimestamp"] = json!("2026-11-21T10:00:00Z");
-    let running = Running::start(Some(going), Some(unhealthy()));
+    going["metadata"]["finalizers"] = json!(["karmada.io/cluster-controller"]);
+    let karmada = Karmada::new(Some(going)).await;
+    karmada.delete().await;
+    let running = Running::start(&karmada, Some(unhealthy()));
     sleep(LONG).await;
-    assert_eq!(running.codes(), [0_u16; 0]);
+    assert_eq!(running.line.codes(), [0_u16; 0]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_vote_that_is_gone_for_a_whole_threshold_makes_the_verdict_stale_and_keeps_it() {
     let before = cluster(&[dns_true(), reporting()]);
-    let running = Running::start(Some(before), Some(Vote::Healthy));
+    let karmada = Karmada::new(Some(before)).await;
+    let running = Running::start(&karmada, Some(Vote::Healthy));
     sleep(LONG).await;
     let gone = Instant::now();
     running.votes.send_replace(None);
-    running.until(REPORTER_READY, FALSE).await;
+    karmada.until(REPORTER_READY, FALSE).await;
     assert!(gone.elapsed() >= THRESHOLD && gone.elapsed() < THRESHOLD + PERIOD);
-    let reason = &running.api.condition(REPORTER_READY)["reason"];
+    let reason = &karmada.condition(REPORTER_READY).await["reason"];
     assert_eq!(reason, INSUFFICIENT_OBSERVATIONS_REASON);
-    assert_eq!(running.api.condition(DNS_READY), dns_true());
+    assert_eq!(karmada.condition(DNS_READY).await, dns_true());
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_condition_of_ours_that_cannot_be_read_is_overwritten() {
+#[test]
+fn a_condition_of_ours_that_cannot_be_read_is_overwritten() {
     let odd = json!({ "type": DNS_READY, "status": 7 });
-    let running = Running::start(Some(cluster(&[odd, reporting()])), Some(Vote::Healthy));
-    running.until(DNS_READY, TRUE).await;
-    assert_eq!(
-        running.api.cluster()["status"]["conditions"]
-            .as_array()
-            .unwrap()
-            .len(),
-        2
-    );
+    let found = cluster(&[odd.clone(), reporting()]);
+    let found: RawCluster = serde_json::from_value(found).unwrap();
+    let ours = found.ours();
+    let kinds: Vec<_> = ours.iter().map(|condition| &condition.type_).collect();
+    assert_eq!(kinds, [REPORTER_READY]);
+    let wanted: Condition = serde_json::from_value(dns_true()).unwrap();
+    let Patch::Json(patch) = change(&found, &wanted).unwrap().to_patch() else {
+        panic!("another element is touched");
+    };
+    let patch = serde_json::to_value(patch).unwrap();
+    assert_eq!(patch[0]["value"], odd);
+    assert_eq!(patch[1]["path"], "/status/conditions/0");
 }
 
 #[tokio::test(start_paused = true)]
 async fn reporting_ends_when_the_program_stops() {
-    let running = Running::start(Some(cluster(&[])), None);
-    running.stopping.cancel();
-    assert!(running.task.await.unwrap().is_ok());
+    let karmada = Karmada::new(Some(cluster(&[]))).await;
+    let running = Running::start(&karmada, None);
+    let mut told = false;
+    let told_once = async || {
+        if std::mem::replace(&mut told, true) {
+            std::future::pending::<()>().await;
+        }
+    };
+    assert!(running.program.live(told_once).await);
 }

@@ -130,7 +130,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("token");
         std::fs::write(&path, "secret").unwrap();
-        let says = |request: Request<kube::client::Body>| {
+        let says = |request: Request<Body>| {
             let sent = request.headers().get_all(header::AUTHORIZATION);
             let sent: Vec<_> = sent.iter().map(|sent| sent.to_str().unwrap()).collect();
             let sent = sent.join(", ").into_bytes();

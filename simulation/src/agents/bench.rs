@@ -24,7 +24,7 @@ use super::{Options, address, free_port, limits, mebibytes, name, seconds};
 pub struct Bench {
     /// The agent's binary.
     pub agent: PathBuf,
-    /// The binary of the limit: the agent's example `parts`.
+    /// The binary of the limit, which is that of the package `agent-parts`.
     pub limit: PathBuf,
     /// For how long each figure is taken.
     pub window: Duration,

@@ -1,10 +1,11 @@
-use axum::Router;
-use axum::body::Body;
-use axum::extract::Request;
-use axum::response::IntoResponse;
+use apiserver::ApiServer;
+use http::Request;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::api::PostParams;
+use kube::client::Body;
 use runtime::program::Program;
 use serde_json::{Value, json};
+use tower::ServiceExt;
 
 use super::*;
 
@@ -140,30 +141,37 @@ struct Followed {
 }
 
 impl Followed {
-    fn start() -> Self {
+    async fn start() -> Self {
+        let server = ApiServer::new();
+        let endpoints = ["n0", "n1", "n2"].map(|node| endpoint(node, "10.0.0.1"));
+        let slice = json!({
+            "metadata": { "name": "a", "labels": { "kubernetes.io/service-name": "agents" } },
+            "addressType": "IPv4",
+            "endpoints": endpoints,
+        });
+        let slice: EndpointSlice = serde_json::from_value(slice).unwrap();
+        let slices = Api::default_namespaced(Client::new(server.service(), "default"));
+        let parameters = PostParams::default();
+        slices.create(&parameters, &slice).await.unwrap();
+
         let (lists_sent, lists) = watch::channel(0);
         let (watches_sent, watches) = watch::channel(0);
-        let router = Router::new().fallback(move |request: Request| {
-            let watch = request
-                .uri()
-                .query()
-                .unwrap_or_default()
-                .contains("watch=true");
-            let count = if watch { &watches_sent } else { &lists_sent };
-            count.send_modify(|count| *count += 1);
-            std::future::ready(if watch {
-                Body::from_stream(futures::stream::pending::<Result<bytes::Bytes, BoxError>>())
-                    .into_response()
+        let counting = server.service().map_request(move |request: Request<Body>| {
+            let query = request.uri().query().unwrap_or_default();
+            let count = if query.contains("watch=true") {
+                &watches_sent
             } else {
-                answer().into_response()
-            })
+                &lists_sent
+            };
+            count.send_modify(|count| *count += 1);
+            request
         });
         let program = Program::new(crate::NAME, ([127, 0, 0, 1], 0).into());
         let metrics = PeerMetrics::register(&mut prometheus_client::registry::Registry::default());
         let listing = Arc::new(Listing::new(metrics));
         let (asking, asked) = watch::channel(None);
         let follow = Follow {
-            client: Client::new(router, "default"),
+            client: Client::new(counting, "default"),
             service: Service {
                 namespace: None,
                 name: "agents".to_owned(),
@@ -188,16 +196,9 @@ impl Followed {
     }
 }
 
-fn answer() -> String {
-    let endpoints = ["n0", "n1", "n2"].map(|node| endpoint(node, "10.0.0.1"));
-    let slice = json!({ "metadata": { "name": "a", "resourceVersion": "1" }, "addressType": "IPv4", "endpoints": endpoints });
-    json!({ "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSliceList", "metadata": { "resourceVersion": "1" }, "items": [slice] })
-        .to_string()
-}
-
 #[tokio::test(start_paused = true)]
 async fn only_who_leads_or_may_soon_watches_the_others_look_from_time_to_time() {
-    let mut followed = Followed::start();
+    let mut followed = Followed::start().await;
     followed
         .known
         .wait_for(|known| *known == Some(3))

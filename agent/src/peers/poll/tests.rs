@@ -225,6 +225,33 @@ async fn an_agent_is_asked_every_period_over_one_connection() {
 }
 
 #[tokio::test]
+async fn of_many_agents_only_so_many_are_asked_at_once() {
+    const MANY: usize = 2 * AT_ONCE + 10;
+    let (under_way, most) = (Arc::<AtomicUsize>::default(), Arc::<AtomicUsize>::default());
+    let (now, top) = (Arc::clone(&under_way), Arc::clone(&most));
+    let slow = get(move || async move {
+        let with_this = now.fetch_add(1, Ordering::Relaxed) + 1;
+        top.fetch_max(with_this, Ordering::Relaxed);
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        now.fetch_sub(1, Ordering::Relaxed);
+        said("member1", "n1", Some(Vote::Healthy))
+    });
+    let address = serve(Router::new().route(PATH, slow)).await;
+    let mut asking = Asking::start(Vec::new(), PERIOD);
+    let agents = (0..MANY).map(|number| {
+        let peer = Peer {
+            node: Some(format!("n{}", number + 1)),
+            addresses: vec![address.clone()],
+        };
+        (format!("a{number}"), peer)
+    });
+    asking.listing.set(agents.collect());
+    asking.until(|tally| tally.known() == MANY + 1).await;
+    let most = most.load(Ordering::Relaxed);
+    assert!((2..=AT_ONCE).contains(&most), "{most}");
+}
+
+#[tokio::test]
 async fn while_nodes_turn_they_are_asked_again_after_a_second() {
     let (address, asked, _) = counting().await;
     let mut asking = Asking::start(vec![address], PERIOD);

@@ -1,7 +1,5 @@
 //! What the options ask besides, on the wire.
 
-use std::collections::BTreeSet;
-
 use rules::fault::Fault;
 
 use super::*;

@@ -23,7 +23,7 @@ const NAME: &str = "test";
 
 /// The API server that holds the lease, and what the replicas ask of it.
 struct Server {
-    server: ApiServer,
+    api: ApiServer,
     asked: Arc<Mutex<Vec<&'static str>>>,
     watches: Arc<AtomicUsize>,
     leases: Api<Lease>,
@@ -43,7 +43,7 @@ impl Server {
         let server = ApiServer::new();
         Self {
             leases: Api::default_namespaced(Client::new(server.service(), "default")),
-            server,
+            api: server,
             asked: Arc::default(),
             watches: Arc::default(),
         }
@@ -51,7 +51,7 @@ impl Server {
 
     /// A client whose requests are noted.
     fn client(&self) -> Client {
-        let (server, asked) = (self.server.service(), Arc::clone(&self.asked));
+        let (server, asked) = (self.api.service(), Arc::clone(&self.asked));
         let watches = Arc::clone(&self.watches);
         let noting = tower::service_fn(move |request: Request<kube::client::Body>| {
             let what = what(&request);
@@ -105,7 +105,7 @@ impl Server {
 
     /// The lease goes, and no watch tells of it.
     async fn delete_unseen(&self) {
-        self.server.faults().inject(Fault::DelayEvents {
+        self.api.faults().inject(Fault::DelayEvents {
             by: LONG,
             coalesce: false,
         });
@@ -252,7 +252,7 @@ async fn a_leader_that_cannot_renew_stops_leading_before_another_may_begin() {
         let replica = Replica::start(&server, "a", Seeking::Eagerly);
         replica.leadership.acquired().await;
         let cut_off = Instant::now();
-        server.server.faults().inject(fault.clone());
+        server.api.faults().inject(fault.clone());
         replica.leadership.lost().await;
         assert!(cut_off.elapsed() < DURATION, "{fault:?}");
         assert!(!replica.leads());
@@ -264,7 +264,7 @@ async fn a_server_that_is_away_for_an_hour_is_asked_every_two_seconds_and_found_
     let server = Server::new();
     let replica = Replica::start(&server, "a", Seeking::Eagerly);
     replica.leadership.acquired().await;
-    server.server.faults().inject(Fault::Unavailable);
+    server.api.faults().inject(Fault::Unavailable);
     server.asked();
     sleep(LONG).await;
     // The watch is tried again until the first renewal fails, after a random time each.
@@ -276,7 +276,7 @@ async fn a_server_that_is_away_for_an_hour_is_asked_every_two_seconds_and_found_
         asked <= LONG.as_secs() / RETRY_EVERY.as_secs() + 2,
         "{asked}"
     );
-    server.server.faults().clear();
+    server.api.faults().clear();
     let back = Instant::now();
     replica.leadership.acquired().await;
     assert!(back.elapsed() <= RETRY_EVERY);
@@ -285,7 +285,7 @@ async fn a_server_that_is_away_for_an_hour_is_asked_every_two_seconds_and_found_
 #[tokio::test(start_paused = true)]
 async fn those_who_seek_together_spread_their_attempts() {
     let server = Server::new();
-    server.server.faults().inject(Fault::Unavailable);
+    server.api.faults().inject(Fault::Unavailable);
     let spread = Duration::from_mins(10);
     let replicas: Vec<_> = (0..100)
         .map(|_| Replica::start(&server, "a", Seeking::Spread(spread)))
@@ -301,10 +301,10 @@ async fn those_who_seek_together_spread_their_attempts() {
 #[tokio::test(start_paused = true)]
 async fn one_that_becomes_eager_no_longer_waits_its_turn() {
     let server = Server::new();
-    server.server.faults().inject(Fault::Unavailable);
+    server.api.faults().inject(Fault::Unavailable);
     let replica = Replica::start(&server, "a", Seeking::Spread(24 * LONG));
     sleep(MOMENT).await;
-    server.server.faults().clear();
+    server.api.faults().clear();
     replica.seeking.send_replace(Seeking::Eagerly);
     let eager = Instant::now();
     replica.leadership.acquired().await;
@@ -354,7 +354,7 @@ async fn a_missing_namespace_is_waited_for() {
     );
     let late = json!({ "metadata": { "name": "late" } });
     let late: Namespace = serde_json::from_value(late).unwrap();
-    let namespaces = Api::all(Client::new(server.server.service(), "default"));
+    let namespaces = Api::all(Client::new(server.api.service(), "default"));
     let parameters = PostParams::default();
     namespaces.create(&parameters, &late).await.unwrap();
     leadership.acquired().await;
@@ -364,7 +364,7 @@ async fn a_missing_namespace_is_waited_for() {
 async fn a_server_that_calls_every_write_a_conflict_is_not_asked_without_pause() {
     let server = Server::new();
     server.held_by(None, Timestamp::UNIX_EPOCH).await;
-    server.server.faults().inject(Fault::Conflict);
+    server.api.faults().inject(Fault::Conflict);
     let _replica = Replica::start(&server, "a", Seeking::Eagerly);
     sleep(LONG).await;
     let asked = u64::try_from(server.asked().len()).unwrap();

@@ -1,0 +1,231 @@
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use apiserver::{ApiServer, Fault};
+use http::{Method, Request};
+use k8s_openapi::api::core::v1::Namespace;
+use kube::api::PostParams;
+use kube::client::Body;
+use kube::{Api, Client};
+use runtime::lease::{self, Leadership};
+use serde_json::json;
+use tower::ServiceExt;
+
+use super::*;
+
+const SECOND: Duration = Duration::from_secs(1);
+const PERIOD: Duration = Duration::from_secs(5);
+const ALMOST: Duration = Duration::from_millis(14_999);
+
+/// A campaign that is being run.
+struct Running {
+    asking: watch::Sender<Option<peers::Asked>>,
+    knowing: watch::Sender<Option<usize>>,
+    seeking: watch::Receiver<Seeking>,
+}
+
+impl Running {
+    fn start(known: Option<usize>) -> Self {
+        let (asking, asked) = watch::channel(None);
+        let (knowing, known) = watch::channel(known);
+        let (sought, seeking) = watch::channel(Seeking::No);
+        tokio::spawn(run(asked, known, sought, CancellationToken::new()));
+        Self {
+            asking,
+            knowing,
+            seeking,
+        }
+    }
+
+    fn ask(&self, standby: bool) {
+        let at = Instant::now();
+        self.asking.send_replace(Some(peers::Asked { at, standby }));
+    }
+
+    async fn after(&self, time: Duration) -> Seeking {
+        tokio::time::sleep(time).await;
+        *self.seeking.borrow()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_lease_is_sought_once_the_list_is_known_and_the_turn_has_come() {
+    let running = Running::start(None);
+    let hour = Duration::from_hours(1);
+    assert_eq!(running.after(hour).await, Seeking::No);
+    running.knowing.send_replace(Some(30));
+    let spread = Duration::from_secs(20);
+    assert_eq!(running.after(spread).await, Seeking::Spread(spread));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leaders_question_ends_the_campaign_and_its_silence_brings_it_back() {
+    let running = Running::start(Some(1));
+    let turn = Duration::from_secs(1);
+    assert!(matches!(running.after(turn).await, Seeking::Spread(_)));
+    running.ask(false);
+    assert_eq!(running.after(ALMOST).await, Seeking::No);
+    running.ask(false);
+    assert_eq!(running.after(ALMOST).await, Seeking::No);
+    assert!(matches!(running.after(turn).await, Seeking::Spread(_)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_told_to_stand_by_seeks_the_lease_until_it_is_told_otherwise() {
+    let running = Running::start(Some(1_000));
+    running.ask(true);
+    assert_eq!(running.after(ALMOST).await, Seeking::Eagerly);
+    assert_eq!(running.after(ALMOST).await, Seeking::Eagerly);
+    running.ask(false);
+    assert_eq!(running.after(ALMOST).await, Seeking::No);
+}
+
+/// The agents of one cluster, from the same moment on, and when they asked Karmada for something
+/// other than to renew the lease. Whoever leads asks the others, at once and then once a period.
+struct Crowd {
+    karmada: ApiServer,
+    agents: Vec<Agent>,
+    asked: Arc<Mutex<Vec<Instant>>>,
+}
+
+struct Agent {
+    asking: watch::Sender<Option<peers::Asked>>,
+    _known: watch::Sender<Option<usize>>,
+    leadership: Leadership,
+    _program: Program,
+}
+
+impl Crowd {
+    async fn of(agents: usize) -> Self {
+        fastrand::seed(7);
+        let karmada = ApiServer::new();
+        let own = api::execution_namespace("member1");
+        let namespaces = Api::all(Client::new(karmada.service(), "default"));
+        let namespace: Namespace =
+            serde_json::from_value(json!({ "metadata": { "name": own } })).unwrap();
+        let parameters = PostParams::default();
+        namespaces.create(&parameters, &namespace).await.unwrap();
+
+        let asked = Arc::<Mutex<Vec<Instant>>>::default();
+        let count = Arc::clone(&asked);
+        let counting = karmada
+            .service()
+            .map_request(move |request: Request<Body>| {
+                if request.method() != Method::PATCH {
+                    count.lock().unwrap().push(Instant::now());
+                }
+                request
+            });
+        let client = Client::new(counting, "default");
+        let agent = |number| {
+            let mut program = Program::new(crate::NAME, ([127, 0, 0, 1], 0).into());
+            let (asking, asked) = watch::channel(None);
+            let (known, count) = watch::channel(Some(agents));
+            let own = lease::Campaign {
+                seeking: start(&mut program, asked, count),
+                namespace: own.clone(),
+                name: crate::NAME,
+                host: format!("n{number}"),
+            };
+            Agent {
+                asking,
+                _known: known,
+                leadership: lease::campaign(&mut program, client.clone(), own),
+                _program: program,
+            }
+        };
+        Self {
+            karmada,
+            agents: (0..agents).map(agent).collect(),
+            asked,
+        }
+    }
+
+    /// Lets `time` pass; says how often Karmada was asked, and how often in the busiest second.
+    async fn live(&self, time: Duration) -> (usize, usize) {
+        let ends = Instant::now() + time;
+        let (mut before, mut asks_at) = (None, Instant::now());
+        while Instant::now() < ends {
+            let leader = self.leader();
+            if leader != before || asks_at <= Instant::now() {
+                self.ask(leader);
+                (before, asks_at) = (leader, Instant::now() + PERIOD);
+            }
+            tokio::time::sleep(SECOND / 10).await;
+        }
+        let asked = std::mem::take(&mut *self.asked.lock().unwrap());
+        let within = |first: &Instant| {
+            let second = *first..*first + SECOND;
+            asked.iter().filter(|at| second.contains(at)).count()
+        };
+        (asked.len(), asked.iter().map(within).max().unwrap_or(0))
+    }
+
+    /// The leader asks all others, and tells two of them to stand by.
+    fn ask(&self, leader: Option<usize>) {
+        let all = self.agents.len();
+        for (number, agent) in (0..).zip(&self.agents) {
+            let Some(distance) = leader.map(|leader| (number + all - leader) % all) else {
+                return;
+            };
+            if distance > 0 {
+                let (at, standby) = (Instant::now(), distance <= 2);
+                agent
+                    .asking
+                    .send_replace(Some(peers::Asked { at, standby }));
+            }
+        }
+    }
+
+    fn leader(&self) -> Option<usize> {
+        let leads = |agent: &Agent| agent.leadership.held_until().is_some();
+        self.agents.iter().position(leads)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_thousand_agents_that_start_at_once_ask_karmada_for_little() {
+    let crowd = Crowd::of(1_000).await;
+    let (asked, busiest) = crowd.live(Duration::from_mins(10)).await;
+    assert!(crowd.leader().is_some());
+    // The leader and its two standbys read the lease and watch it, and a watch lasts five minutes.
+    assert!(asked <= 30, "{asked}");
+    assert!(busiest <= 15, "{busiest}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_thousand_agents_that_wait_for_karmada_storm_it_neither_before_nor_after_its_return() {
+    let crowd = Crowd::of(1_000).await;
+    let away = crowd.karmada.faults().inject(Fault::Unavailable);
+    let outage = Duration::from_mins(20);
+    let (asked, busiest) = crowd.live(outage).await;
+
+    assert!(asked <= 4 * 20 * 60, "{asked}");
+    assert!(busiest <= 15, "{busiest}");
+    crowd.karmada.faults().remove(away);
+    let (asked, busiest) = crowd.live(Duration::from_mins(1)).await;
+    assert!(crowd.leader().is_some());
+
+    assert!(asked <= 50, "{asked}");
+    assert!(busiest <= 15, "{busiest}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_that_dies_is_followed_within_its_lease_and_with_both_standbys_soon_after() {
+    let known = 30;
+    // One that did not watch the lease gives its holder the whole time, from when it first looks.
+    let bounds = [(1, DURATION), (3, 2 * DURATION + spread(known))];
+    for (dead, bound) in bounds {
+        let mut crowd = Crowd::of(known).await;
+        crowd.live(Duration::from_mins(2)).await;
+        let leader = crowd.leader().unwrap();
+        crowd.agents.rotate_left(leader);
+        crowd.agents.drain(..dead);
+        let killed = Instant::now();
+        while crowd.leader().is_none() {
+            crowd.live(SECOND).await;
+        }
+        let led = killed.elapsed();
+        assert!(led <= bound, "{dead} dead: {led:?}");
+    }
+}

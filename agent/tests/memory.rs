@@ -1,0 +1,165 @@
+//! What an agent holds in memory does not grow for as long as Karmada is away. Alone in its process:
+//! every byte counts.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use api::Cluster;
+use api::condition::{DNS_READY, FALSE, TRUE};
+use apiserver::{ApiServer, Fault};
+use clap::Parser;
+use cluster_health_agent::{Args, NAME, assemble};
+use hickory_proto::op::{Message, MessageType, ResponseCode};
+use hickory_proto::rr::rdata::A;
+use hickory_proto::rr::{RData, Record, RecordType};
+use http::Uri;
+use k8s_openapi::api::core::v1::Namespace;
+use kube::api::PostParams;
+use kube::runtime::wait::await_condition;
+use kube::{Api, Client, Config};
+use peak_alloc::PeakAlloc;
+use runtime::client;
+use runtime::program::Program;
+use serde_json::json;
+use tokio::net::UdpSocket;
+use tokio::time::{Instant, sleep, timeout};
+
+#[global_allocator]
+static ALLOCATED: PeakAlloc = PeakAlloc;
+
+/// Of the test's own, paused time.
+const LONGEST_WAIT: Duration = Duration::from_mins(10);
+/// In this time DNS breaks and heals once.
+const CYCLE: Duration = Duration::from_mins(5);
+const HALF: Duration = Duration::from_mins(30);
+/// In half an hour there are 360 rounds: fewer bytes than what each could leave behind.
+const SLACK: usize = 360;
+
+/// A DNS server that knows every name, or refuses to answer.
+async fn serve_dns(socket: UdpSocket, works: Arc<AtomicBool>) {
+    let mut buffer = [0; 512];
+    loop {
+        let (length, from) = socket.recv_from(&mut buffer).await.unwrap();
+        let mut message = Message::from_vec(&buffer[..length]).unwrap();
+        message.metadata.message_type = MessageType::Response;
+        let asked = message.queries[0].clone();
+        if !works.load(Ordering::Relaxed) {
+            message.metadata.response_code = ResponseCode::Refused;
+        } else if asked.query_type() == RecordType::A {
+            let address = RData::A(A(Ipv4Addr::new(10, 96, 0, 1)));
+            message.add_answer(Record::from_rdata(asked.name().clone(), 5, address));
+        }
+        socket
+            .send_to(&message.to_vec().unwrap(), from)
+            .await
+            .unwrap();
+    }
+}
+
+/// An agent, the DNS it asks and the Karmada it reports to.
+struct Place {
+    karmada: ApiServer,
+    clusters: Api<Cluster>,
+    dns_works: Arc<AtomicBool>,
+}
+
+impl Place {
+    async fn new(flag: &str) -> Self {
+        let karmada = ApiServer::new();
+        for definition in api::crd::stand_ins().unwrap() {
+            karmada.install(&definition).unwrap();
+        }
+        let client = Client::new(karmada.service(), "default");
+        let namespace = json!({ "metadata": { "name": api::execution_namespace("member1") } });
+        let namespace: Namespace = serde_json::from_value(namespace).unwrap();
+        let parameters = PostParams::default();
+        let namespaces = Api::all(client.clone());
+        namespaces.create(&parameters, &namespace).await.unwrap();
+        let cluster = json!({ "metadata": { "name": "member1" }, "spec": { "syncMode": "Push" } });
+        let cluster: Cluster = serde_json::from_value(cluster).unwrap();
+        let clusters = Api::all(client);
+        clusters.create(&parameters, &cluster).await.unwrap();
+
+        let dns_works = Arc::new(AtomicBool::new(true));
+        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let dns = format!("--nameserver={}", socket.local_addr().unwrap());
+        tokio::spawn(serve_dns(socket, Arc::clone(&dns_works)));
+        let flags = [
+            NAME,
+            "--karmada-kubeconfig=unused",
+            "--cluster-name=member1",
+            "--host-name=n1",
+            "--probe-name=kubernetes.default.svc.cluster.local.",
+            "--max-recovery-hold=30s",
+            &dns,
+            flag,
+        ];
+        let config = Config::new(Uri::from_static("http://karmada"));
+        let client = client::over(karmada.service(), config, NAME).unwrap();
+        let mut program = Program::new(NAME, (Ipv4Addr::LOCALHOST, 0).into());
+        assemble(Args::parse_from(flags), client, None, &mut program).unwrap();
+        program.serve().await.unwrap();
+        tokio::spawn(program.live(async || std::future::pending().await));
+        Self {
+            karmada,
+            clusters,
+            dns_works,
+        }
+    }
+
+    async fn until(&self, status: &str) {
+        let says = |cluster: Option<&Cluster>| {
+            let condition = cluster.and_then(|cluster| cluster.condition(DNS_READY));
+            condition.is_some_and(|condition| condition.status == status)
+        };
+        let reached = await_condition(self.clusters.clone(), "member1", says);
+        timeout(LONGEST_WAIT, reached).await.unwrap().unwrap();
+    }
+
+    /// DNS breaks, and then heals.
+    async fn cycle(&self) {
+        for works in [false, true] {
+            self.dns_works.store(works, Ordering::Relaxed);
+            sleep(CYCLE / 2).await;
+        }
+    }
+}
+
+/// The most bytes that were held in the first and in the second half of an hour without Karmada.
+async fn held(fault: Fault, flag: &str) -> [usize; 2] {
+    let place = Place::new(flag).await;
+    place.until(TRUE).await;
+    place.cycle().await;
+    place.karmada.faults().inject(fault);
+    let mut held = [0; 2];
+    for most in &mut held {
+        let half = Instant::now() + HALF;
+        while Instant::now() < half {
+            place.cycle().await;
+            *most = ALLOCATED.current_usage().max(*most);
+        }
+    }
+    place.karmada.faults().clear();
+    place.dns_works.store(false, Ordering::Relaxed);
+    place.until(FALSE).await;
+    held
+}
+
+#[test]
+fn the_second_half_of_an_hour_without_karmada_takes_no_more_memory_than_the_first() {
+    for flag in ["--leader-elect=true", "--leader-elect=false"] {
+        for fault in [Fault::Disconnect, Fault::Unavailable, Fault::Silence] {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .start_paused(true)
+                .build()
+                .unwrap();
+            let case = format!("{flag}, {fault:?}");
+            let [first, second] = runtime.block_on(held(fault, flag));
+            assert!(second <= first + SLACK, "{case}: {first}, then {second}");
+        }
+    }
+}
