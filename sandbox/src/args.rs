@@ -1,5 +1,6 @@
 //! The sandbox's flags.
 
+use runtime::args::log_levels;
 use tracing_subscriber::filter::Targets;
 
 use crate::scenario::Scenario;
@@ -19,7 +20,7 @@ pub(crate) struct Args {
     #[arg(long, value_enum)]
     pub(crate) scenario: Option<Scenario>,
     /// Least severe log level shown, alone or for each module: `info`, `warn,cluster_health_agent=info`.
-    #[arg(long, default_value = "error", value_name = "LEVEL")]
+    #[arg(long, default_value = "error", value_name = "LEVEL", value_parser = log_levels)]
     pub(crate) log_level: Targets,
 }
 

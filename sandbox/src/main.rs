@@ -25,7 +25,6 @@ mod traffic;
 mod watch;
 mod world;
 
-use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -46,7 +45,7 @@ fn main() -> ExitCode {
     let args = Args::parse();
     let logs = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal());
+        .with_ansi(runtime::telemetry::is_coloured());
     tracing_subscriber::registry()
         .with(args.log_level.clone())
         .with(logs)
@@ -80,16 +79,18 @@ fn fail(error: &anyhow::Error, code: ExitCode) -> ExitCode {
 async fn run(args: Args, listener: TcpListener) -> Result<()> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
+    let mut hangup = signal(SignalKind::hangup())?;
     let work = async {
         let page = listener.local_addr()?;
         let world = Arc::new(World::start(args.thresholds).await?);
         terminal::say(&format!("page: http://{page}"));
         terminal::say(&format!("kubeconfig: {}", world.kubeconfig().display()));
         let play = async {
-            match args.scenario {
-                Some(scenario) => scenario.play(&world, args.thresholds).await,
-                None => std::future::pending().await,
+            if let Some(scenario) = args.scenario {
+                return scenario.play(&world, args.thresholds).await;
             }
+            terminal::say("open that address in a browser; Ctrl-C ends all of it");
+            std::future::pending().await
         };
         tokio::select! {
             biased;
@@ -103,6 +104,7 @@ async fn run(args: Args, listener: TcpListener) -> Result<()> {
             biased;
             _ = interrupt.recv() => {}
             _ = terminate.recv() => {}
+            _ = hangup.recv() => {}
         }
     };
     tokio::select! {

@@ -90,8 +90,9 @@ async fn act(State(world): State<Arc<World>>, body: Bytes) -> Response {
 async fn events(
     State(record): State<Record>,
 ) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
-    let reader = Reader { record, seen: 0 };
-    let events = futures::stream::unfold((reader, Vec::new()), async |(mut reader, mut queued)| {
+    let past = event("past", &*record.past.borrow());
+    let begun = (Reader { record, seen: 0 }, vec![past]);
+    let events = futures::stream::unfold(begun, async |(mut reader, mut queued)| {
         while queued.is_empty() {
             queued = reader.next().await?;
             queued.reverse();
@@ -112,7 +113,7 @@ struct Reader {
 impl Reader {
     /// What is new; none once there is nothing to come.
     async fn next(&mut self) -> Option<Vec<Event>> {
-        let Record { state, story } = &mut self.record;
+        let Record { state, story, .. } = &mut self.record;
         tokio::select! {
             biased;
             changed = story.changed() => changed.ok()?,

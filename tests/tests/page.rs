@@ -4,6 +4,7 @@ use anyhow::{Result, bail, ensure};
 use pipeline_tests::{
     chromium::{Chromium, Tab, View, With},
     fleet::isolated,
+    kubectl::Kubectl,
     sandbox::Sandbox,
     test_name,
 };
@@ -76,7 +77,11 @@ mod in_chromium {
             for event in before {
                 ensure!(after.contains(&event), "{event:?} is not in {after:#?}");
             }
-            Ok(())
+            let marks = format!(
+                "{}.querySelectorAll('.plot .mark').length === 2",
+                card("member1")
+            );
+            tab.until("the plot shows the outage again", &marks).await
         });
     }
 
@@ -276,6 +281,57 @@ mod in_chromium {
             let (images, texts): (u32, bool) = tab.value(markup).await?;
             ensure!(images == 0 && texts, "{images} images");
             Ok(())
+        });
+    }
+
+    #[test]
+    fn a_tab_in_the_background_rests_and_is_told_all_when_it_is_looked_at() {
+        on_the_page(test_name!(), async |tab| {
+            tab.until("all are in service", &all_say("In service"))
+                .await?;
+            let turn = |hidden: bool| {
+                format!(
+                    "(() => {{
+                        Object.defineProperty(document, 'hidden', {{ value: {hidden}, configurable: true }});
+                        document.dispatchEvent(new Event('visibilitychange'));
+                        return source.readyState === EventSource.CLOSED;
+                    }})()"
+                )
+            };
+            let rests: bool = tab.value(&turn(true)).await?;
+            ensure!(rests, "it holds its connection");
+            let press = "fetch('actions', { method: 'POST', body: JSON.stringify(
+                { do: 'create-remedy', remedy: 'maintenance' }) }).then(({ ok }) => ok)";
+            let pressed: bool = tab.value(press).await?;
+            ensure!(pressed, "it was refused");
+            let rests: bool = tab.value(&turn(false)).await?;
+            ensure!(!rests, "it does not connect");
+            tab.until("it is told", &told("Remedy maintenance-member1 created"))
+                .await?;
+            tab.until("it is shown", &card_says("member1", "Blocked"))
+                .await
+        });
+    }
+
+    #[test]
+    fn a_cluster_and_an_ingress_that_are_deleted_are_said_to_be() {
+        in_a_browser(test_name!(), async |chromium| {
+            let sandbox = Sandbox::start(&[]).await?;
+            let tab = chromium.open(&sandbox.page, View::WIDE).await?;
+            tab.until("all are in service", &all_say("In service"))
+                .await?;
+            let kubectl = Kubectl::new(sandbox.kubeconfig.clone())?;
+            kubectl.run("delete cluster member3").await?;
+            tab.until("it is gone", &card_says("member3", "Cluster deleted"))
+                .await?;
+            tab.until("it gets none", &card_says("member3", "Gets none"))
+                .await?;
+            kubectl.run("delete mci --namespace shop shop").await?;
+            tab.until("its end is told", &told("ingress shop deleted"))
+                .await?;
+            let next = "document.querySelector('#next').innerText.startsWith('No ingress is left')";
+            tab.until("what to do is said", next).await?;
+            sandbox.stop().await
         });
     }
 

@@ -65,6 +65,14 @@ pub(crate) enum Stage {
     AgentBack,
     /// Another agent holds the lease.
     Leader,
+    /// The Cluster object was deleted.
+    ClusterDeleted,
+    /// There is one again.
+    ClusterCreated,
+    /// An ingress was created.
+    IngressCreated,
+    /// An ingress was deleted.
+    IngressDeleted,
     /// A Remedy was created.
     RemedyCreated,
     /// A Remedy was deleted.
@@ -84,6 +92,10 @@ impl Stage {
                 | Self::DnsMended
                 | Self::AgentGone
                 | Self::AgentBack
+                | Self::ClusterDeleted
+                | Self::ClusterCreated
+                | Self::IngressCreated
+                | Self::IngressDeleted
                 | Self::RemedyCreated
                 | Self::RemedyDeleted
                 | Self::ApiGone

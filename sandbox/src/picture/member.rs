@@ -25,6 +25,8 @@ pub(super) struct Member {
     pub(super) nodes: BTreeMap<String, Node>,
     pub(super) leader: Option<String>,
     pub(super) cluster: Option<Arc<Cluster>>,
+    /// Whether there was a Cluster and is none now.
+    pub(super) deleted: bool,
     /// Since when each condition has its status.
     pub(super) conditions_since: BTreeMap<String, Instant>,
     /// Since when an ingress blocks it.
@@ -141,8 +143,21 @@ impl Member {
         }
     }
 
-    pub(super) fn cluster(&mut self, at: Instant, cluster: &Arc<Cluster>, story: &mut Story) {
-        let before = self.cluster.replace(Arc::clone(cluster));
+    pub(super) fn cluster(&mut self, at: Instant, now: Option<&Arc<Cluster>>, story: &mut Story) {
+        let before = std::mem::replace(&mut self.cluster, now.cloned());
+        let Some(cluster) = now else {
+            if before.is_some() {
+                self.deleted = true;
+                self.conditions_since.clear();
+                let text = format!("Cluster {} deleted", self.name);
+                story.tell(at, &self.name, Step(Stage::ClusterDeleted, false), text);
+            }
+            return;
+        };
+        if std::mem::take(&mut self.deleted) {
+            let text = format!("Cluster {} created", self.name);
+            story.tell(at, &self.name, Step(Stage::ClusterCreated, true), text);
+        }
         for condition in cluster.conditions() {
             let kind = &condition.type_;
             let old = before.as_ref().and_then(|before| before.condition(kind));

@@ -5,7 +5,7 @@ mod member;
 mod state;
 mod traffic;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use api::{MultiClusterIngress, Remedy, cluster_of_execution_namespace};
@@ -21,7 +21,7 @@ use crate::facts::{ApiFault, Fact, Observation};
 use crate::story::StoryRemedy;
 
 pub(crate) use self::happened::{Happened, Stage, Step, ms};
-pub(crate) use self::state::{ClusterState, State, ThresholdsState};
+pub(crate) use self::state::{ClusterState, Sample, State, ThresholdsState};
 
 /// What is known of the fleet.
 #[derive(Debug)]
@@ -32,6 +32,8 @@ pub(crate) struct Picture {
     members: BTreeMap<String, Member>,
     /// None until they were first listed.
     remedies: Option<BTreeMap<String, Arc<Remedy>>>,
+    /// Their namespaces and names; none until they were first listed.
+    ingresses: Option<BTreeSet<(Option<String>, String)>>,
     api_fault: ApiFault,
     api_fault_until: Option<Instant>,
     api_answers: bool,
@@ -50,6 +52,7 @@ impl Picture {
             kubeconfig,
             members: members.collect(),
             remedies: None,
+            ingresses: None,
             api_fault: ApiFault::None,
             api_fault_until: None,
             api_answers: true,
@@ -62,10 +65,9 @@ impl Picture {
     pub(crate) fn take_in(&mut self, at: Instant, fact: Fact) -> Vec<Happened> {
         match fact {
             Fact::Clusters(clusters) => {
-                for cluster in clusters {
-                    if let Some(member) = self.members.get_mut(&cluster.name_any()) {
-                        member.cluster(at, &cluster, &mut self.story);
-                    }
+                for (name, member) in &mut self.members {
+                    let now = clusters.iter().find(|cluster| cluster.name_any() == *name);
+                    member.cluster(at, now, &mut self.story);
                 }
             }
             Fact::Remedies(remedies) => self.remedies(at, remedies),
@@ -145,6 +147,23 @@ impl Picture {
     }
 
     fn ingresses(&mut self, at: Instant, ingresses: &[Arc<MultiClusterIngress>]) {
+        let now: BTreeSet<_> = ingresses
+            .iter()
+            .map(|ingress| (ingress.namespace(), ingress.name_any()))
+            .collect();
+        if let Some(before) = &self.ingresses {
+            let created = (now.difference(before)).map(|it| (it, Stage::IngressCreated, "created"));
+            let deleted =
+                (before.difference(&now)).map(|it| (it, Stage::IngressDeleted, "deleted"));
+            for ((_, name), stage, what) in created.chain(deleted) {
+                let text = format!("ingress {name} {what}");
+                let good = stage == Stage::IngressCreated;
+                let clusters = self.members.keys();
+                self.story
+                    .tell_of_all(at, clusters, Step(stage, good), text);
+            }
+        }
+        self.ingresses = Some(now);
         for (name, member) in &mut self.members {
             let blocking = ingresses.iter().find(|ingress| {
                 let status = ingress.status.as_ref();
@@ -207,6 +226,7 @@ impl Picture {
                 fault: self.api_fault,
                 left_ms: self.api_fault_until.map(left),
             },
+            ingresses: self.ingresses.as_ref().map(BTreeSet::len),
             unserved: self.unserved,
         }
     }
@@ -278,6 +298,7 @@ fn cluster_state(
     });
     ClusterState {
         name: member.name.clone(),
+        deleted: member.deleted,
         dns: DnsState {
             fault: member.fault,
         },

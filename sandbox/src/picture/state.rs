@@ -13,6 +13,8 @@ pub(crate) struct State {
     pub(crate) clusters: Vec<ClusterState>,
     pub(crate) remedies: Vec<RemedyState>,
     pub(crate) api: ApiState,
+    /// How many there are; none until they were first listed.
+    pub(crate) ingresses: Option<usize>,
     /// Requests for which no cluster was served.
     pub(crate) unserved: u64,
 }
@@ -48,6 +50,8 @@ pub(crate) struct ThresholdsState {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct ClusterState {
     pub(crate) name: String,
+    /// Whether its Cluster object was deleted.
+    pub(crate) deleted: bool,
     pub(crate) dns: DnsState,
     pub(crate) nodes: Vec<NodeState>,
     pub(crate) conditions: Vec<ConditionState>,
@@ -59,6 +63,38 @@ pub(crate) struct ClusterState {
     pub(crate) requests: u64,
     /// Those of them that were errors.
     pub(crate) errors: u64,
+}
+
+/// What the plots show of one moment, by the same names.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Sample {
+    now_ms: u64,
+    clusters: Vec<ClusterSample>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+struct ClusterSample {
+    name: String,
+    dns: DnsState,
+    blocked: bool,
+    requests_per_second: usize,
+    errors_per_second: usize,
+}
+
+impl Sample {
+    pub(crate) fn of(state: &State) -> Self {
+        let cluster = |cluster: &ClusterState| ClusterSample {
+            name: cluster.name.clone(),
+            dns: cluster.dns.clone(),
+            blocked: cluster.blocked,
+            requests_per_second: cluster.requests_per_second,
+            errors_per_second: cluster.errors_per_second,
+        };
+        Self {
+            now_ms: state.now_ms,
+            clusters: state.clusters.iter().map(cluster).collect(),
+        }
+    }
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]

@@ -269,3 +269,46 @@ async fn a_cluster_is_left_no_sooner_than_it_is_blocked() {
         assert_eq!((left.at, left.after_ms), (blocked, Some(0)), "{vote:?}");
     }
 }
+
+#[tokio::test]
+async fn a_deleted_cluster_keeps_nothing_of_what_it_was() {
+    let mut seen = Seen::new();
+    seen.after(0, cluster("True", &["TrafficControl"]));
+    assert!(!seen.picture.state(seen.now).clusters[0].deleted);
+    seen.after(10, Fact::Clusters(Vec::new()));
+    let state = seen.picture.state(seen.now);
+    let [gone, unseen] = &*state.clusters else {
+        panic!("{state:?}")
+    };
+    assert!(gone.deleted && gone.conditions.is_empty() && gone.actions.is_empty());
+    assert!(!unseen.deleted, "it was never there");
+    seen.after(10, cluster("True", &[]));
+    assert!(!seen.picture.state(seen.now).clusters[0].deleted);
+    assert_eq!(
+        seen.told(),
+        [
+            (Stage::ClusterDeleted, false, None),
+            (Stage::ClusterCreated, true, None),
+        ]
+    );
+}
+
+#[tokio::test]
+async fn an_ingress_that_comes_or_goes_is_told_after_those_that_were_there() {
+    let mut seen = Seen::new();
+    assert_eq!(seen.picture.state(seen.now).ingresses, None);
+    seen.after(0, ingress(&["member1"]));
+    seen.after(1000, Fact::Ingresses(Vec::new()));
+    assert_eq!(seen.picture.state(seen.now).ingresses, Some(0));
+    seen.after(1000, ingress(&[]));
+    assert_eq!(seen.picture.state(seen.now).ingresses, Some(1));
+    assert_eq!(
+        seen.told(),
+        [
+            (Stage::Blocked, false, None),
+            (Stage::IngressDeleted, false, None),
+            (Stage::Unblocked, true, Some(0)),
+            (Stage::IngressCreated, true, None),
+        ]
+    );
+}

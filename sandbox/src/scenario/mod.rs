@@ -48,6 +48,7 @@ impl Scenario {
         let story = async {
             script.settled().await?;
             let prologue = script.newest();
+            let before = script.state();
             match self {
                 Self::CorednsOutage => coredns_outage::play(&script).await?,
                 Self::Maintenance => maintenance::play(&script).await?,
@@ -56,17 +57,15 @@ impl Scenario {
                 Self::FlappingDns => flapping_dns::play(&script).await?,
             }
             script.others_untouched(prologue)?;
-            script.settled().await
+            script.settled().await?;
+            let counts = timeline::counts(&before, &script.state());
+            say(&format!("as promised: {counts}"));
+            Ok(())
         };
         tokio::select! {
             biased;
-            played = story => played?,
-            () = timeline => {}
+            played = story => played,
+            () = timeline => Ok(()),
         }
-        say(&format!(
-            "as promised: {}",
-            timeline::counts(&script.state())
-        ));
-        Ok(())
     }
 }

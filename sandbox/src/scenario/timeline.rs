@@ -39,11 +39,17 @@ pub(super) fn stamp(at: Duration) -> String {
     format!("{:>9.3} s", at.as_secs_f64())
 }
 
-/// How the requests went.
-pub(super) fn counts(state: &State) -> String {
-    let clusters = state.clusters.iter();
-    let served = clusters.map(|c| format!("{} {}", c.name, c.requests - c.errors));
-    let served: Vec<_> = served.collect();
-    let failed = state.errors();
-    format!("requests served: {}; failed: {failed}", served.join(", "))
+/// How the requests went between two moments.
+pub(super) fn counts(before: &State, now: &State) -> String {
+    let served = |state: &State, name: &str| {
+        let cluster = state.cluster(name);
+        cluster.map_or(0, |cluster| cluster.requests - cluster.errors)
+    };
+    let clusters = now.clusters.iter().map(|cluster| {
+        let name = &cluster.name;
+        format!("{name} {}", served(now, name) - served(before, name))
+    });
+    let clusters: Vec<_> = clusters.collect();
+    let failed = now.errors() - before.errors();
+    format!("requests served: {}; failed: {failed}", clusters.join(", "))
 }

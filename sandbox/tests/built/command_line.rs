@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use rustix::process::Signal;
 use tokio::net::TcpListener;
 
 use crate::program::{Sandbox, request};
@@ -23,6 +24,7 @@ async fn bad_flags_are_refused_with_what_could_be_said_instead() {
     refused(&["--thresholds=tiny"], "short, default").await;
     refused(&["--port=99999"], "--port").await;
     refused(&["--log-level=sandbox=loud"], "--log-level").await;
+    refused(&["--log-level=loud"], "off, error, warn, info").await;
     refused(&["--unheard-of"], "--unheard-of").await;
 }
 
@@ -87,8 +89,22 @@ async fn it_says_where_the_page_is_does_what_its_buttons_ask_and_ends_when_told(
         assert_eq!(body.lines().count(), 1, "{body}");
     }
 
-    sandbox.interrupt();
+    sandbox.signal(Signal::INT);
     let (code, _) = sandbox.end().await;
     assert_eq!(code, Some(0), "{}", sandbox.errors());
     assert!(!Path::new(&kubeconfig).exists());
+}
+
+#[tokio::test]
+async fn a_terminal_that_closes_ends_it_and_leaves_nothing_behind() {
+    for signal in [Signal::HUP, Signal::TERM] {
+        let mut sandbox = Sandbox::start(&[]);
+        let kubeconfig = sandbox.line("kubeconfig: ").await;
+        let folder = Path::new(&kubeconfig).parent().unwrap();
+        assert!(folder.exists());
+        sandbox.signal(signal);
+        let (code, _) = sandbox.end().await;
+        assert_eq!(code, Some(0), "{signal:?}: {}", sandbox.errors());
+        assert!(!folder.exists(), "{signal:?}");
+    }
 }

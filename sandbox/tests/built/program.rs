@@ -74,10 +74,10 @@ impl Sandbox {
         (status.code(), text.lines().map(str::to_owned).collect())
     }
 
-    /// Does what Ctrl-C does.
-    pub(crate) fn interrupt(&self) {
+    /// Tells it to end: Ctrl-C is [`Signal::INT`].
+    pub(crate) fn signal(&self, signal: Signal) {
         let pid = self.child.id().unwrap().try_into().unwrap();
-        kill_process(Pid::from_raw(pid).unwrap(), Signal::INT).unwrap();
+        kill_process(Pid::from_raw(pid).unwrap(), signal).unwrap();
     }
 
     /// What it said on standard error so far.

@@ -1,5 +1,7 @@
 //! Each scenario, played by the built program as users play it.
 
+use rustix::process::Signal;
+
 use crate::program::{Sandbox, request};
 
 /// The scenario ends well, and its timeline has these in their order.
@@ -95,7 +97,7 @@ async fn a_story_that_does_not_happen_as_promised_ends_with_code_1() {
 async fn a_story_that_is_interrupted_ends_with_code_1() {
     let mut sandbox = Sandbox::start(&["--scenario", "maintenance"]);
     sandbox.line("kubeconfig: ").await;
-    sandbox.interrupt();
+    sandbox.signal(Signal::INT);
     let (code, _) = sandbox.end().await;
     assert_eq!(code, Some(1), "{}", sandbox.errors());
     let told = "error: told to stop before the end of the scenario";
