@@ -5,30 +5,19 @@ use std::{
     ffi::OsString,
     fs,
     net::{Ipv4Addr, SocketAddr},
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
     time::Duration,
 };
 
 use anyhow::{Context, Result, ensure};
 use api::{Cluster, execution_namespace};
 use futures::future::{join_all, try_join_all};
-use hickory_proto::{
-    op::{Message, MessageType, ResponseCode},
-    rr::{RData, Record, RecordType, rdata::A},
-};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::{Api, Client, api::PostParams};
 use serde_json::json;
-use tokio::{
-    net::UdpSocket,
-    task::JoinHandle,
-    time::{sleep, timeout},
-};
+use tokio::time::{sleep, timeout};
 
 use crate::{
+    dns::{Behaviour, DnsServer},
     fleet::{Fleet, Member},
     netns,
     programs::{Profile, Program, Running},
@@ -68,7 +57,7 @@ pub struct Agents {
 }
 
 struct Node {
-    dns: Dns,
+    dns: DnsServer,
     running: Option<Running>,
 }
 
@@ -105,7 +94,7 @@ impl Agents {
         };
         for node in 0..count {
             netns::add_address(address(node).ip())?;
-            let dns = Dns::start().await?;
+            let dns = DnsServer::start((Ipv4Addr::LOCALHOST, 0).into()).await?;
             agents.nodes.push(Node { dns, running: None });
         }
         for node in 0..count {
@@ -135,7 +124,7 @@ impl Agents {
             format!("--karmada-kubeconfig={}", kubeconfig.display()),
             format!("--cluster-name={cluster}"),
             format!("--host-name={}", name(node)),
-            format!("--nameserver={}", at.dns.address),
+            format!("--nameserver={}", at.dns.address()),
             format!("--detect-period={PERIOD}"),
             format!("--detect-failure-threshold={THRESHOLD}"),
             format!("--detect-success-threshold={THRESHOLD}"),
@@ -166,8 +155,11 @@ impl Agents {
     pub fn dns_works_on(&self, nodes: impl IntoIterator<Item = u8>) {
         let nodes: Vec<u8> = nodes.into_iter().collect();
         for (number, node) in (0..).zip(&self.nodes) {
-            let works = nodes.contains(&number);
-            node.dns.works.store(works, Ordering::Relaxed);
+            node.dns.set(if nodes.contains(&number) {
+                Behaviour::Answers
+            } else {
+                Behaviour::Refuses
+            });
         }
     }
 
@@ -289,58 +281,4 @@ pub async fn list(member: Client, count: u8) -> Result<()> {
     let slices: Api<EndpointSlice> = Api::namespaced(member, namespace);
     slices.create(&PostParams::default(), &slice).await?;
     Ok(())
-}
-
-/// A DNS server that knows every name, or refuses to answer. Dropping it ends it.
-struct Dns {
-    address: SocketAddr,
-    works: Arc<AtomicBool>,
-    task: JoinHandle<()>,
-}
-
-impl Dns {
-    async fn start() -> Result<Self> {
-        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).await?;
-        let address = socket.local_addr()?;
-        let works = Arc::new(AtomicBool::new(true));
-        let answering = Arc::clone(&works);
-        let task = tokio::spawn(async move {
-            let mut buffer = [0; 4096];
-            while let Ok((length, from)) = socket.recv_from(&mut buffer).await {
-                let works = answering.load(Ordering::Relaxed);
-                if let Some(answer) = answer(&buffer[..length], works) {
-                    // A question whose asker is gone needs no answer.
-                    drop(socket.send_to(&answer, from).await);
-                }
-            }
-        });
-        Ok(Self {
-            address,
-            works,
-            task,
-        })
-    }
-}
-
-impl Drop for Dns {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
-}
-
-fn answer(question: &[u8], works: bool) -> Option<Vec<u8>> {
-    let mut message = Message::from_vec(question).ok()?;
-    message.metadata.message_type = MessageType::Response;
-    message.metadata.response_code = if works {
-        ResponseCode::NoError
-    } else {
-        ResponseCode::Refused
-    };
-    let asked = message.queries.first()?.clone();
-    if works && asked.query_type() == RecordType::A {
-        let address = RData::A(A(Ipv4Addr::new(10, 96, 0, 1)));
-        let record = Record::from_rdata(asked.name().clone(), 5, address);
-        message.add_answer(record);
-    }
-    message.to_vec().ok()
 }

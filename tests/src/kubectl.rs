@@ -8,12 +8,10 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail, ensure};
-use serde_json::json;
 use tempfile::TempDir;
 use tokio::{io::AsyncWriteExt, process::Command, time::timeout};
 
 use crate::{
-    kubeconfig::write,
     scratch,
     tools::{self, Tool},
 };
@@ -29,23 +27,8 @@ pub struct Kubectl {
 }
 
 impl Kubectl {
-    /// For the API at a URL, which lets everybody in. Builds the program if it must.
-    pub fn new(server: &str) -> Result<Self> {
-        tools::build(&[Tool::Kubectl])?;
-        let home = scratch::folder("kubectl")?;
-        let kubeconfig = json!({
-            "apiVersion": "v1",
-            "kind": "Config",
-            "clusters": [{"name": "api", "cluster": {"server": server}}],
-            "contexts": [{"name": "api", "context": {"cluster": "api", "user": ""}}],
-            "current-context": "api",
-        });
-        let kubeconfig = write(home.path(), "kubeconfig", &kubeconfig.to_string())?;
-        Ok(Self { home, kubeconfig })
-    }
-
     /// For the API of a kubeconfig. Builds the program if it must.
-    pub fn with(kubeconfig: PathBuf) -> Result<Self> {
+    pub fn new(kubeconfig: PathBuf) -> Result<Self> {
         tools::build(&[Tool::Kubectl])?;
         let home = scratch::folder("kubectl")?;
         Ok(Self { home, kubeconfig })

@@ -1,30 +1,32 @@
-//! Real parts for tests: etcd and kube-apiserver, CoreDNS, Traefik, HTTP backends and traffic,
-//! started on one machine in a network namespace of the test's own.
-//!
-//! Nothing here knows our programs: a test starts them with [`process::Process`] like any other.
+//! Parts for tests, started on one machine in a network namespace of the test's own: Kubernetes
+//! APIs, real (etcd and kube-apiserver) or embedded, and beside them CoreDNS, Traefik, HTTP
+//! backends, traffic, and our programs.
 //!
 //! ```no_run
-//! use pipeline_tests::{control_plane::{ControlPlane, Options}, netns::isolated, test_name};
+//! use anyhow::Result;
+//! use pipeline_tests::{
+//!     control_plane::{ControlPlane, Options, Server},
+//!     on_both,
+//! };
 //!
-//! # /*
-//! #[test]
-//! # */
-//! fn the_api_answers() {
-//!     isolated(test_name!(), async || {
-//!         let karmada = ControlPlane::start(Options::named("karmada")).await?;
-//!         karmada.namespace("shop").await?;
-//!         Ok(())
-//!     });
+//! async fn the_api_answers(server: Server) -> Result<()> {
+//!     let karmada = ControlPlane::start(Options::named("karmada").on(server)).await?;
+//!     karmada.namespace("shop").await
 //! }
+//!
+//! on_both!(the_api_answers);
+//! # fn main() {}
 //! ```
 
 pub mod agents;
 pub mod backend;
+pub mod both;
 pub mod certs;
 pub mod chromium;
 pub mod control_plane;
 pub mod coredns;
 pub mod crds;
+pub mod dns;
 pub mod fleet;
 pub mod kubectl;
 pub mod manifests;

@@ -44,7 +44,7 @@ const LIMIT: Duration = Duration::from_mins(10);
 const TAIL: usize = 30;
 
 /// What to do where namespaces cannot be made.
-const HELP: &str = "tests on real parts run in a network namespace of their own: install \
+const HELP: &str = "tests of the pipeline run in a network namespace of their own: install \
     util-linux and iproute2, and run as root or allow user namespaces (on Ubuntu: sysctl -w \
     kernel.apparmor_restrict_unprivileged_userns=0; in a container: --privileged)";
 
@@ -67,19 +67,21 @@ pub fn name_of<F>(_here: &F) -> &'static str {
 }
 
 /// Runs the body of the test `name` ([`test_name`]) in a namespace of its own, on a tokio runtime,
-/// with every [tool](crate::tools) built.
+/// with every tool built if it [needs](tools::NEEDED_BY) them.
 ///
 /// libtest runs as many tests at once as there are cores; that is also the limit here.
 ///
 /// # Panics
-/// When the body fails, or namespaces cannot be made here.
+/// When the body fails, tools cannot be built, or namespaces cannot be made here.
 pub fn isolated(name: &str, body: impl AsyncFnOnce() -> Result<()>) {
-    let result = if inside() {
-        run(body)
-    } else {
+    let outside = || {
+        if tools::NEEDED_BY.iter().any(|mark| name.contains(mark)) {
+            tools::build(&Tool::ALL)?;
+        }
         let arguments = ["--exact", name, "--nocapture", "--include-ignored"];
         enter(&arguments.map(OsString::from), Show::Captured)
     };
+    let result = if inside() { run(body) } else { outside() };
     if let Err(error) = result {
         #[expect(clippy::panic, reason = "this is how a test fails")]
         {
@@ -88,8 +90,8 @@ pub fn isolated(name: &str, body: impl AsyncFnOnce() -> Result<()>) {
     }
 }
 
-/// Runs the body of a command in a namespace of its own, on a tokio runtime, with every
-/// [tool](crate::tools) built: starts the command again inside with the arguments it has.
+/// Runs the body of a command in a namespace of its own, on a tokio runtime: starts the command
+/// again inside with the arguments it has.
 pub fn isolated_command(body: impl AsyncFnOnce() -> Result<()>) -> Result<()> {
     if inside() {
         run(body)
@@ -156,7 +158,6 @@ enum Show {
 
 /// Runs this executable with `arguments` in new namespaces and waits for it.
 fn enter(arguments: &[OsString], show: Show) -> Result<()> {
-    tools::build(&Tool::ALL)?;
     let folder = tempfile::Builder::new().prefix("pipeline-").tempdir()?;
     let mut command = unshare();
     command

@@ -1,4 +1,4 @@
-//! The story of this project, once, on real parts: DNS dies in a member cluster, its traffic goes
+//! The story of this project, once, with a real CoreDNS and Traefik: DNS dies in a member cluster, its traffic goes
 //! elsewhere; DNS returns, and so does the traffic.
 
 use std::{fmt, time::Duration};
@@ -9,6 +9,7 @@ use tokio::time::Instant;
 
 use crate::{
     backend::Backend,
+    control_plane::Server,
     coredns::{CoreDns, Silence},
     fleet::{Fleet, GATEWAY_CLASS, HOST, Member, PROXY, on_dns},
     programs::{Profile, Running},
@@ -75,9 +76,14 @@ pub struct Timeline {
 }
 
 /// Plays the story in the network namespace that this process is in.
-pub async fn play(profile: Profile, fault: Fault, thresholds: Thresholds) -> Result<Timeline> {
+pub async fn play(
+    server: Server,
+    profile: Profile,
+    fault: Fault,
+    thresholds: Thresholds,
+) -> Result<Timeline> {
     progress("starting two Kubernetes APIs, CoreDNS, Traefik and our programs");
-    let mut stage = Stage::set(profile, thresholds).await?;
+    let mut stage = Stage::set(server, profile, thresholds).await?;
     let mut steps = Vec::new();
 
     progress("both members get requests; stopping DNS of member1");
@@ -138,10 +144,10 @@ struct Stage {
 
 impl Stage {
     /// Two members, all is well, and both get requests.
-    async fn set(profile: Profile, thresholds: Thresholds) -> Result<Self> {
+    async fn set(server: Server, profile: Profile, thresholds: Thresholds) -> Result<Self> {
         let members = [Member(1), Member(2)];
         Fleet::lay_network(&members)?;
-        let fleet = Fleet::with_members(profile, &members).await?;
+        let fleet = Fleet::with_members(server, profile, &members).await?;
         fleet.create_remedy("dns", on_dns()).await?;
 
         let (mut dns, mut backends, mut programs) = (Vec::new(), Vec::new(), Vec::new());

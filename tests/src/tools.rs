@@ -15,6 +15,9 @@ use std::{
 use fnv::FnvHasher;
 use thiserror::Error;
 
+/// A test whose name has one of these in it needs tools.
+pub const NEEDED_BY: [&str; 2] = ["real::", "with_tools::"];
+
 /// Go's arguments for every build. They are part of the content a binary is made from.
 const BUILD: [&str; 4] = ["build", "-mod=readonly", "-buildvcs=false", "-o"];
 

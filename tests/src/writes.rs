@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fmt};
 /// One kind of write, in the words of the API server's metric.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Write {
-    /// `POST`, `PUT`, `PATCH`, `APPLY`, `DELETE` or `DELETECOLLECTION`.
+    /// `POST`, `PUT`, `PATCH`, `APPLY` or `DELETE`.
     pub verb: String,
     /// The API group; empty for the core group.
     pub group: String,
@@ -23,14 +23,7 @@ pub struct Write {
 pub struct Writes(pub BTreeMap<Write, u64>);
 
 /// Verbs of `apiserver_request_total` that write.
-const VERBS: [&str; 6] = [
-    "POST",
-    "PUT",
-    "PATCH",
-    "APPLY",
-    "DELETE",
-    "DELETECOLLECTION",
-];
+const VERBS: [&str; 5] = ["POST", "PUT", "PATCH", "APPLY", "DELETE"];
 
 /// Group and resource of what the API server writes by itself, or what only says who is alive.
 const OWN: [(&str, &str); 7] = [

@@ -1,4 +1,4 @@
-//! Our CRDs and types against a real API server.
+//! Our CRDs and types against an API server.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
 
 use std::collections::BTreeSet;
@@ -10,15 +10,13 @@ use kube::{
     api::{ApiResource, DynamicObject, Patch, PatchParams, PostParams},
 };
 use pipeline_tests::{
-    control_plane::{ControlPlane, Options},
-    crds,
-    netns::isolated,
-    test_name,
+    control_plane::{ControlPlane, Options, Server},
+    crds, on_both,
 };
 use serde_json::{Value, json};
 
-async fn karmada() -> Result<ControlPlane> {
-    let karmada = ControlPlane::start(Options::named("karmada")).await?;
+async fn karmada(server: Server) -> Result<ControlPlane> {
+    let karmada = ControlPlane::start(Options::named("karmada").on(server)).await?;
     karmada.install_crds(&crds::karmada()).await?;
     karmada.namespace("bench").await?;
     Ok(karmada)
@@ -83,29 +81,26 @@ async fn lost_on_the_way(
     Ok(lost(&sent, &kept, ""))
 }
 
-#[test]
-fn objects_of_a_real_karmada_lose_no_field() {
-    isolated(test_name!(), async || {
-        let karmada = karmada().await?;
-        for (name, resource) in [
-            ("cluster", ApiResource::erase::<Cluster>(&())),
-            ("remedy", ApiResource::erase::<Remedy>(&())),
-            (
-                "multiclusteringress",
-                ApiResource::erase::<MultiClusterIngress>(&()),
-            ),
-            (
-                "resourcebinding",
-                ApiResource::erase::<ResourceBinding>(&()),
-            ),
-        ] {
-            let lost = lost_on_the_way(&karmada, &resource, &fixture(name)).await?;
-            assert_eq!(lost, Vec::<String>::new(), "{name}");
-        }
-        let cluster: Cluster = Api::all(karmada.client()).get("member1").await?;
-        assert_eq!(cluster.conditions().len(), 3);
-        Ok(())
-    });
+async fn objects_of_a_real_karmada_lose_no_field(server: Server) -> Result<()> {
+    let karmada = karmada(server).await?;
+    for (name, resource) in [
+        ("cluster", ApiResource::erase::<Cluster>(&())),
+        ("remedy", ApiResource::erase::<Remedy>(&())),
+        (
+            "multiclusteringress",
+            ApiResource::erase::<MultiClusterIngress>(&()),
+        ),
+        (
+            "resourcebinding",
+            ApiResource::erase::<ResourceBinding>(&()),
+        ),
+    ] {
+        let lost = lost_on_the_way(&karmada, &resource, &fixture(name)).await?;
+        assert_eq!(lost, Vec::<String>::new(), "{name}");
+    }
+    let cluster: Cluster = Api::all(karmada.client()).get("member1").await?;
+    assert_eq!(cluster.conditions().len(), 3);
+    Ok(())
 }
 
 async fn refusal(karmada: &ControlPlane, spec: Value) -> String {
@@ -118,45 +113,39 @@ async fn refusal(karmada: &ControlPlane, spec: Value) -> String {
     }
 }
 
-#[test]
-fn a_remedy_with_an_unknown_operator_or_without_a_required_field_is_refused() {
-    isolated(test_name!(), async || {
-        let karmada = karmada().await?;
-        let matching = |requirement: Value| json!({ "decisionMatches": [{ "clusterConditionMatch": requirement }] });
-        let unknown = matching(
-            json!({ "conditionType": "A", "operator": "Similar", "conditionStatus": "True" }),
-        );
-        let message = refusal(&karmada, unknown).await;
-        assert!(
-            message
-                .contains(r#"Unsupported value: "Similar": supported values: "Equal", "NotEqual""#),
-            "{message}"
-        );
-        let missing = matching(json!({ "conditionType": "A", "operator": "Equal" }));
-        let message = refusal(&karmada, missing).await;
-        assert!(
-            message.contains("conditionStatus: Required value"),
-            "{message}"
-        );
-        Ok(())
-    });
+async fn a_remedy_with_an_unknown_operator_or_without_a_required_field_is_refused(
+    server: Server,
+) -> Result<()> {
+    let karmada = karmada(server).await?;
+    let matching = |requirement: Value| json!({ "decisionMatches": [{ "clusterConditionMatch": requirement }] });
+    let unknown =
+        matching(json!({ "conditionType": "A", "operator": "Similar", "conditionStatus": "True" }));
+    let message = refusal(&karmada, unknown).await;
+    assert!(
+        message.contains(r#"Unsupported value: "Similar": supported values: "Equal", "NotEqual""#),
+        "{message}"
+    );
+    let missing = matching(json!({ "conditionType": "A", "operator": "Equal" }));
+    let message = refusal(&karmada, missing).await;
+    assert!(
+        message.contains("conditionStatus: Required value"),
+        "{message}"
+    );
+    Ok(())
 }
 
-#[test]
-fn an_action_unknown_to_us_is_kept() {
-    isolated(test_name!(), async || {
-        let karmada = karmada().await?;
-        let remedies: Api<Remedy> = Api::all(karmada.client());
-        let remedy: Remedy = serde_json::from_value(json!({
-            "apiVersion": "remedy.karmada.io/v1alpha1", "kind": "Remedy",
-            "metadata": { "name": "drain" }, "spec": { "actions": ["Drain"] } }))?;
-        remedies.create(&PostParams::default(), &remedy).await?;
-        assert_eq!(
-            remedies.get("drain").await?.spec.actions,
-            Some(vec!["Drain".to_owned()])
-        );
-        Ok(())
-    });
+async fn an_action_unknown_to_us_is_kept(server: Server) -> Result<()> {
+    let karmada = karmada(server).await?;
+    let remedies: Api<Remedy> = Api::all(karmada.client());
+    let remedy: Remedy = serde_json::from_value(json!({
+        "apiVersion": "remedy.karmada.io/v1alpha1", "kind": "Remedy",
+        "metadata": { "name": "drain" }, "spec": { "actions": ["Drain"] } }))?;
+    remedies.create(&PostParams::default(), &remedy).await?;
+    assert_eq!(
+        remedies.get("drain").await?.spec.actions,
+        Some(vec!["Drain".to_owned()])
+    );
+    Ok(())
 }
 
 /// The column titles and the cells of the first row that `kubectl get` shows.
@@ -175,70 +164,72 @@ async fn table(karmada: &ControlPlane, path: &str) -> Result<(Vec<String>, Vec<V
     ))
 }
 
-#[test]
-fn kubectl_shows_the_columns_that_matter() {
-    isolated(test_name!(), async || {
-        let karmada = karmada().await?;
-        for (kind, resource) in [
-            ("remedy", ApiResource::erase::<Remedy>(&())),
-            (
-                "multiclusteringress",
-                ApiResource::erase::<MultiClusterIngress>(&()),
-            ),
-        ] {
-            lost_on_the_way(&karmada, &resource, &fixture(kind)).await?;
-        }
-        let (titles, cells) = table(&karmada, "/apis/remedy.karmada.io/v1alpha1/remedies").await?;
-        assert_eq!(titles, ["Name", "Actions", "Active", "Age"]);
-        assert_eq!(cells[1], r#"["TrafficControl"]"#);
-        let path = "/apis/networking.karmada.io/v1alpha1/multiclusteringresses";
-        let (titles, cells) = table(&karmada, path).await?;
-        assert_eq!(
-            titles,
-            ["Name", "Class", "Hosts", "Blocked", "Address", "Age"]
-        );
-        assert_eq!(
-            cells[1..5],
-            [
-                json!("fake"),
-                json!("h0.example.com"),
-                Value::Null,
-                json!("1.2.3.5")
-            ]
-        );
-        Ok(())
-    });
+async fn kubectl_shows_the_columns_that_matter(server: Server) -> Result<()> {
+    let karmada = karmada(server).await?;
+    for (kind, resource) in [
+        ("remedy", ApiResource::erase::<Remedy>(&())),
+        (
+            "multiclusteringress",
+            ApiResource::erase::<MultiClusterIngress>(&()),
+        ),
+    ] {
+        lost_on_the_way(&karmada, &resource, &fixture(kind)).await?;
+    }
+    let (titles, cells) = table(&karmada, "/apis/remedy.karmada.io/v1alpha1/remedies").await?;
+    assert_eq!(titles, ["Name", "Actions", "Active", "Age"]);
+    assert_eq!(cells[1], r#"["TrafficControl"]"#);
+    let path = "/apis/networking.karmada.io/v1alpha1/multiclusteringresses";
+    let (titles, cells) = table(&karmada, path).await?;
+    assert_eq!(
+        titles,
+        ["Name", "Class", "Hosts", "Blocked", "Address", "Age"]
+    );
+    assert_eq!(
+        cells[1..5],
+        [
+            json!("fake"),
+            json!("h0.example.com"),
+            Value::Null,
+            json!("1.2.3.5")
+        ]
+    );
+    Ok(())
 }
 
-#[test]
-fn short_names_and_categories_are_served() {
-    isolated(test_name!(), async || {
-        let karmada = karmada().await?;
-        let mut categories = BTreeSet::new();
-        for version in [
-            "remedy.karmada.io/v1alpha1",
-            "networking.karmada.io/v1alpha1",
-        ] {
-            let resources = karmada
-                .client()
-                .list_api_group_resources(version)
-                .await?
-                .resources;
-            for resource in resources
-                .into_iter()
-                .filter(|resource| !resource.name.contains('/'))
-            {
-                for category in resource.categories.unwrap_or_default() {
-                    categories.insert((resource.name.clone(), category));
-                }
-                if resource.name == "multiclusteringresses" {
-                    assert_eq!(resource.short_names, Some(vec!["mci".to_owned()]));
-                }
+async fn short_names_and_categories_are_served(server: Server) -> Result<()> {
+    let karmada = karmada(server).await?;
+    let mut categories = BTreeSet::new();
+    for version in [
+        "remedy.karmada.io/v1alpha1",
+        "networking.karmada.io/v1alpha1",
+    ] {
+        let resources = karmada
+            .client()
+            .list_api_group_resources(version)
+            .await?
+            .resources;
+        for resource in resources
+            .into_iter()
+            .filter(|resource| !resource.name.contains('/'))
+        {
+            for category in resource.categories.unwrap_or_default() {
+                categories.insert((resource.name.clone(), category));
+            }
+            if resource.name == "multiclusteringresses" {
+                assert_eq!(resource.short_names, Some(vec!["mci".to_owned()]));
             }
         }
-        let wanted = ["multiclusteringresses", "remedies"]
-            .map(|name| (name.to_owned(), "karmada-io".to_owned()));
-        assert_eq!(categories, BTreeSet::from(wanted));
-        Ok(())
-    });
+    }
+    let wanted = ["multiclusteringresses", "remedies"]
+        .map(|name| (name.to_owned(), "karmada-io".to_owned()));
+    assert_eq!(categories, BTreeSet::from(wanted));
+    Ok(())
 }
+
+on_both!(
+    objects_of_a_real_karmada_lose_no_field,
+    a_remedy_with_an_unknown_operator_or_without_a_required_field_is_refused,
+    an_action_unknown_to_us_is_kept,
+    kubectl_shows_the_columns_that_matter,
+    short_names_and_categories_are_served,
+);

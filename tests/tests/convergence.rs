@@ -12,11 +12,12 @@ use kube::{
     api::{Patch, PatchParams},
 };
 use pipeline_tests::{
-    coredns::{CoreDns, Silence},
-    fleet::{Fleet, Member, isolated, maintenance, on_dns},
+    control_plane::Server,
+    coredns::Silence,
+    fleet::{Fleet, Member, maintenance, on_dns},
+    on_both,
     outage::Thresholds,
     programs::Profile,
-    test_name,
 };
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -57,28 +58,25 @@ async fn run_until_settled(fleet: &Fleet) -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn a_second_run_of_every_program_writes_nothing_but_its_lease() {
-    isolated(test_name!(), async || {
-        let members = [Member(1), Member(2)];
-        Fleet::lay_network(&members)?;
-        let fleet = Fleet::with_members(Profile::Debug, &members).await?;
-        fleet
-            .create_remedy("maintenance", maintenance(Member(1)))
-            .await?;
-        let _dns = CoreDns::start(Member(1).dns(), fleet.gateway.kubeconfig_path()).await?;
-        run_until_settled(&fleet).await?;
-        let karmada = fleet.karmada.successful_writes().await?;
-        let gateway = fleet.gateway.successful_writes().await?;
-        assert!(!gateway.is_empty());
+async fn a_second_run_of_every_program_writes_nothing_but_its_lease(server: Server) -> Result<()> {
+    let members = [Member(1), Member(2)];
+    Fleet::lay_network(&members)?;
+    let fleet = Fleet::with_members(server, Profile::Debug, &members).await?;
+    fleet
+        .create_remedy("maintenance", maintenance(Member(1)))
+        .await?;
+    let _dns = fleet.dns(Member(1)).await?;
+    run_until_settled(&fleet).await?;
+    let karmada = fleet.karmada.successful_writes().await?;
+    let gateway = fleet.gateway.successful_writes().await?;
+    assert!(!gateway.is_empty());
 
-        run_until_settled(&fleet).await?;
-        let written = fleet.karmada.successful_writes().await?.since(&karmada);
-        assert_eq!(written.to_string(), "no writes");
-        let written = fleet.gateway.successful_writes().await?.since(&gateway);
-        assert_eq!(written.to_string(), "no writes");
-        Ok(())
-    });
+    run_until_settled(&fleet).await?;
+    let written = fleet.karmada.successful_writes().await?.since(&karmada);
+    assert_eq!(written.to_string(), "no writes");
+    let written = fleet.gateway.successful_writes().await?.since(&gateway);
+    assert_eq!(written.to_string(), "no writes");
+    Ok(())
 }
 
 /// Another writer of conditions, as fast as it can: it owns `Busy` and touches no other.
@@ -110,53 +108,57 @@ async fn write_busily(clusters: Api<Cluster>, done: CancellationToken) -> Result
     Ok(written)
 }
 
-#[test]
-fn conditions_of_another_writer_survive_ours_with_both_at_full_speed() {
-    isolated(test_name!(), async || {
-        Fleet::lay_network(&[Member(1)])?;
-        let fleet = Arc::new(Fleet::start(Profile::Debug).await?);
-        fleet.join(Member(1)).await?;
-        let before = fleet.clusters().get("member1").await?;
-        let mut dns = CoreDns::start(Member(1).dns(), fleet.gateway.kubeconfig_path()).await?;
-        let agent = fleet.agent(Member(1), &FAST.flags()).await?;
-        let controller = fleet.remedy_controller().await?;
-        fleet.create_remedy("dns", on_dns()).await?;
+async fn conditions_of_another_writer_survive_ours_with_both_at_full_speed(
+    server: Server,
+) -> Result<()> {
+    Fleet::lay_network(&[Member(1)])?;
+    let fleet = Arc::new(Fleet::start(server, Profile::Debug).await?);
+    fleet.join(Member(1)).await?;
+    let before = fleet.clusters().get("member1").await?;
+    let mut dns = fleet.dns(Member(1)).await?;
+    let agent = fleet.agent(Member(1), &FAST.flags()).await?;
+    let controller = fleet.remedy_controller().await?;
+    fleet.create_remedy("dns", on_dns()).await?;
 
-        let done = CancellationToken::new();
-        let busy = tokio::spawn(write_busily(fleet.clusters(), done.clone()));
-        for _ in 0..3 {
-            fleet.has_condition(Member(1), DNS_READY, "True").await?;
-            fleet.has_actions(Member(1), &[]).await?;
-            dns.stop().await?;
-            let silence = Silence::on(Member(1).dns())?;
-            fleet.has_condition(Member(1), DNS_READY, "False").await?;
-            fleet.has_actions(Member(1), &[TRAFFIC_CONTROL]).await?;
-            drop(silence);
-            dns.restart().await?;
-        }
+    let done = CancellationToken::new();
+    let busy = tokio::spawn(write_busily(fleet.clusters(), done.clone()));
+    for _ in 0..3 {
         fleet.has_condition(Member(1), DNS_READY, "True").await?;
-        done.cancel();
-        let written = busy.await??;
-        assert!(written > 100, "the other writer was slow: {written}");
+        fleet.has_actions(Member(1), &[]).await?;
+        dns.stop().await?;
+        let silence = Silence::on(Member(1).dns())?;
+        fleet.has_condition(Member(1), DNS_READY, "False").await?;
+        fleet.has_actions(Member(1), &[TRAFFIC_CONTROL]).await?;
+        drop(silence);
+        dns.restart().await?;
+    }
+    fleet.has_condition(Member(1), DNS_READY, "True").await?;
+    done.cancel();
+    let written = busy.await??;
+    assert!(written > 100, "the other writer was slow: {written}");
 
-        let after = fleet.clusters().get("member1").await?;
-        let busy = after
-            .condition("Busy")
-            .map(|condition| condition.reason.clone());
-        assert_eq!(busy, Some(format!("N{written}")), "its last write stands");
-        for condition in before.conditions() {
-            assert_eq!(after.condition(&condition.type_), Some(condition));
-        }
-        let mut kinds: Vec<&str> = after
-            .conditions()
-            .iter()
-            .map(|c| c.type_.as_str())
-            .collect();
-        let all = kinds.len();
-        kinds.sort_unstable();
-        kinds.dedup();
-        assert_eq!(kinds.len(), all, "one condition of each type");
-        agent.stop().await?;
-        controller.stop().await
-    });
+    let after = fleet.clusters().get("member1").await?;
+    let busy = after
+        .condition("Busy")
+        .map(|condition| condition.reason.clone());
+    assert_eq!(busy, Some(format!("N{written}")), "its last write stands");
+    for condition in before.conditions() {
+        assert_eq!(after.condition(&condition.type_), Some(condition));
+    }
+    let mut kinds: Vec<&str> = after
+        .conditions()
+        .iter()
+        .map(|c| c.type_.as_str())
+        .collect();
+    let all = kinds.len();
+    kinds.sort_unstable();
+    kinds.dedup();
+    assert_eq!(kinds.len(), all, "one condition of each type");
+    agent.stop().await?;
+    controller.stop().await
 }
+
+on_both!(
+    a_second_run_of_every_program_writes_nothing_but_its_lease,
+    conditions_of_another_writer_survive_ours_with_both_at_full_speed,
+);

@@ -2,9 +2,11 @@
 
 use clap::{Args, Subcommand, ValueEnum};
 use pipeline_tests::{
+    control_plane::Server,
     netns::{inside, isolated_command},
     outage::{self, Fault, Thresholds},
     programs::{self, Profile},
+    tools::{self, Tool},
 };
 
 /// The stories.
@@ -65,10 +67,11 @@ pub(crate) fn run(scenario: &Scenario) -> anyhow::Result<()> {
         Timing::Default => Thresholds::DEFAULT,
     };
     if !inside() {
+        tools::build(&Tool::ALL)?;
         programs::build(profile)?;
     }
     isolated_command(async || {
-        let timeline = outage::play(profile, fault, thresholds).await?;
+        let timeline = outage::play(Server::Real, profile, fault, thresholds).await?;
         println!("{timeline}");
         timeline.check()
     })

@@ -14,12 +14,12 @@ use pipeline_tests::{
 
 use crate::generate;
 
-/// The package whose tests need real parts.
-const REAL_PARTS: &str = "pipeline-tests";
+/// The package whose tests need namespaces.
+const IN_NAMESPACES: &str = "pipeline-tests";
 
 /// The package whose tests run too often for an unoptimised build, and its profile.
 const SIMULATION: &str = "simulation";
-/// Begins the names of those of its tests that need a browser.
+/// Begins the names of the tests that need a browser.
 const IN_CHROMIUM: &str = "in_chromium::";
 
 /// How many tests ended how.
@@ -29,20 +29,27 @@ struct Tally {
     failed: u64,
 }
 
-/// Runs every check and every test. Where the tools for real parts or a browser are missing, the
-/// tests that need them are counted as skipped; with `CI` set that is a failure.
+/// What is not here, and which tests cannot run without it.
+#[derive(Debug, Default)]
+struct Missing {
+    why: Vec<anyhow::Error>,
+    package: Option<&'static str>,
+    /// What their names have in them.
+    names: Vec<&'static str>,
+}
+
+/// Runs every check and every test. Where namespaces, the tools for real parts or a browser are
+/// missing, the tests that need them are counted as skipped; with `CI` set that is a failure.
 pub(crate) fn run() -> Result<()> {
     check()?;
     install_packages();
-    let missing = match (real_parts(), chromium::available()) {
-        (Err(why), _) => Some((why.context("the tests on real parts cannot run"), "")),
-        (_, Err(why)) => Some((
-            why.context("the tests in a browser cannot run"),
-            IN_CHROMIUM,
-        )),
-        _ => None,
-    };
-    let mut arguments = vec![
+    let missing = Missing::look();
+    if let Some(why) = missing.why.first()
+        && env::var_os("CI").is_some()
+    {
+        bail!("{why:#}");
+    }
+    let workspace = [
         "test",
         "--workspace",
         "--exclude",
@@ -50,12 +57,12 @@ pub(crate) fn run() -> Result<()> {
         "--locked",
         "--no-fail-fast",
     ];
-    match &missing {
-        Some((why, _)) if env::var_os("CI").is_some() => bail!("{why:#}"),
-        Some((_, "")) => arguments.extend(["--exclude", REAL_PARTS]),
-        Some((_, names)) => arguments.extend(["--", "--skip", names]),
-        None => {}
+    let mut arguments = workspace.to_vec();
+    if let Some(package) = missing.package {
+        arguments.extend(["--exclude", package]);
     }
+    arguments.push("--");
+    arguments.extend(missing.names.iter().flat_map(|name| ["--skip", name]));
     let simulated = [
         "test",
         "--package",
@@ -70,16 +77,57 @@ pub(crate) fn run() -> Result<()> {
     let all = [count(&arguments)?, count(&simulated)?];
     let passed: u64 = all.iter().map(|tally| tally.passed).sum();
     let failed: u64 = all.iter().map(|tally| tally.failed).sum();
-    match missing {
-        None => println!("{passed} passed, {failed} failed"),
-        Some((why, names)) => {
-            let skipped = listed(names)?;
-            println!("{why:#}");
-            println!("{passed} passed, {failed} failed, {skipped} skipped");
-        }
+    for why in &missing.why {
+        println!("{why:#}");
     }
+    let skipped = missing.skipped(&workspace)?;
+    println!("{passed} passed, {failed} failed, {skipped} skipped");
     ensure!(failed == 0, "{failed} tests failed");
     Ok(())
+}
+
+impl Missing {
+    /// Builds the tools, and sees what there is.
+    fn look() -> Self {
+        let mut missing = Self::default();
+        if let Err(why) = netns::available() {
+            let why = why.context("the tests of the pipeline cannot run");
+            missing.why.push(why);
+            missing.package = Some(IN_NAMESPACES);
+            return missing;
+        }
+        if let Err(why) = tools::build(&Tool::ALL) {
+            let why = anyhow::Error::from(why).context("the tests on real parts cannot run");
+            missing.why.push(why);
+            missing.names.extend(tools::NEEDED_BY);
+        }
+        if let Err(why) = chromium::available() {
+            let why = why.context("the tests in a browser cannot run");
+            missing.why.push(why);
+            missing.names.push(IN_CHROMIUM);
+        }
+        missing
+    }
+
+    /// How many tests of the workspace cannot run.
+    fn skipped(&self, workspace: &[&str]) -> Result<usize> {
+        let of_package = self
+            .package
+            .map(|package| ["test", "--locked", "--package", package]);
+        let selected = match &of_package {
+            Some(of_package) => &of_package[..],
+            None if self.names.is_empty() => return Ok(0),
+            None => workspace,
+        };
+        let list = [selected, &["--", "--list"], &self.names].concat();
+        let output = command(&list).output()?;
+        ensure!(
+            output.status.success(),
+            "cannot list the tests that are skipped"
+        );
+        let text = String::from_utf8(output.stdout)?;
+        Ok(text.lines().filter(|line| line.ends_with(": test")).count())
+    }
 }
 
 /// What needs no test to run: generated files, formatting, lints, documentation.
@@ -103,13 +151,6 @@ fn check() -> Result<()> {
         "--locked",
     ];
     cargo(&docs, &[("RUSTDOCFLAGS", "--deny=warnings")])
-}
-
-/// Builds the tools and makes sure that namespaces can be made.
-fn real_parts() -> Result<()> {
-    netns::available()?;
-    tools::build(&Tool::ALL)?;
-    Ok(())
 }
 
 /// On a CI machine that lets us, installs what a bare distribution may lack; elsewhere what is
@@ -163,22 +204,6 @@ fn count(arguments: &[&str]) -> Result<Tally> {
     );
     ensure!(tally.passed > 0, "no test ran");
     Ok(tally)
-}
-
-/// How many tests need real parts, of those whose names have this in them.
-fn listed(names: &str) -> Result<usize> {
-    let list = [
-        "test",
-        "--package",
-        REAL_PARTS,
-        "--locked",
-        "--",
-        "--list",
-        names,
-    ];
-    let output = command(&list).output()?;
-    let text = String::from_utf8(output.stdout)?;
-    Ok(text.lines().filter(|line| line.ends_with(": test")).count())
 }
 
 fn command(arguments: &[&str]) -> Command {

@@ -1,6 +1,7 @@
 //! A small fleet: a Karmada API, a gateway API, and what users put there. Our programs run against
-//! it with the rights that `manifests/` gives them, and no other.
+//! it with the rights that `manifests/` gives them, and on a real API with no other.
 
+mod dns;
 mod objects;
 mod programs;
 mod shown;
@@ -12,12 +13,13 @@ use api::{Cluster, MultiClusterIngress, Remedy};
 use kube::Api;
 
 use crate::{
-    control_plane::{ControlPlane, Options},
+    control_plane::{ControlPlane, Options, Server},
     crds, manifests, netns,
     programs::{Profile, build},
     served::Served,
 };
 
+pub use dns::MemberDns;
 pub use objects::{maintenance, on_dns};
 
 /// The namespace of the users' objects.
@@ -72,21 +74,22 @@ pub fn isolated(name: &str, body: impl AsyncFnOnce() -> Result<()>) {
 
 /// The two APIs of a fleet. Dropping it ends them.
 pub struct Fleet {
-    /// The Karmada API: a plain API server with Karmada's kinds.
+    /// The Karmada API: one with Karmada's kinds.
     pub karmada: ControlPlane,
     /// The API of the cluster whose proxy serves the ingresses.
     pub gateway: ControlPlane,
     /// What the gateway has been told to serve.
     pub served: Served,
+    server: Server,
     profile: Profile,
 }
 
 impl Fleet {
     /// Starts both APIs and installs what a user installs; there is no cluster yet.
-    pub async fn start(profile: Profile) -> Result<Self> {
+    pub async fn start(server: Server, profile: Profile) -> Result<Self> {
         let (karmada, gateway) = tokio::try_join!(
-            ControlPlane::start(Options::named("karmada")),
-            ControlPlane::start(Options::named("gateway")),
+            ControlPlane::start(Options::named("karmada").on(server)),
+            ControlPlane::start(Options::named("gateway").on(server)),
         )?;
         karmada.install_crds(&crds::karmada()).await?;
         for file in [
@@ -99,18 +102,22 @@ impl Fleet {
         }
         manifests::apply(&gateway.client(), "gateway/ingress-controller.yaml").await?;
         karmada.namespace(NAMESPACE).await?;
-        let served = Served::watch(gateway.client(), NAMESPACE);
         Ok(Self {
+            served: Served::watch(gateway.client(), NAMESPACE),
             karmada,
             gateway,
-            served,
+            server,
             profile,
         })
     }
 
     /// Starts both APIs, with these clusters, the Service in all of them, and the ingress.
-    pub async fn with_members(profile: Profile, members: &[Member]) -> Result<Self> {
-        let fleet = Self::start(profile).await?;
+    pub async fn with_members(
+        server: Server,
+        profile: Profile,
+        members: &[Member],
+    ) -> Result<Self> {
+        let fleet = Self::start(server, profile).await?;
         for member in members {
             fleet.join(*member).await?;
         }

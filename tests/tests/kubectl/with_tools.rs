@@ -1,51 +1,31 @@
-//! The real kubectl against the embedded server.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
 
 use std::{fs, path::Path};
 
 use anyhow::{Result, ensure};
-use apiserver::ApiServer;
-use pipeline_tests::{crds, kubectl::Kubectl};
-use serde_json::Value;
-use tokio::{
-    io::{AsyncBufReadExt, BufReader},
-    net::TcpListener,
-    task::JoinHandle,
+use pipeline_tests::{
+    control_plane::{ControlPlane, Options, Server},
+    crds,
+    kubectl::Kubectl,
 };
+use serde_json::Value;
+use tokio::io::{AsyncBufReadExt, BufReader};
 
-/// A served Karmada API and kubectl for it.
+/// A Karmada API and kubectl for it.
 struct Served {
     kubectl: Kubectl,
-    task: JoinHandle<()>,
-}
-
-impl Drop for Served {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
+    _karmada: ControlPlane,
 }
 
 impl Served {
     async fn start() -> Result<Self> {
-        let server = ApiServer::new();
-        for folder in crds::karmada() {
-            for entry in fs::read_dir(folder)? {
-                let text = fs::read_to_string(entry?.path())?;
-                let manifest: Value = serde_saphyr::from_str(&text)?;
-                if manifest["kind"] == "CustomResourceDefinition" {
-                    server.install(&manifest)?;
-                }
-            }
-        }
-        let listener = TcpListener::bind("127.0.0.1:0").await?;
-        let kubectl = Kubectl::new(&format!("http://{}", listener.local_addr()?))?;
-        let task = tokio::spawn(async move {
-            server
-                .serve(listener, std::future::pending())
-                .await
-                .unwrap();
-        });
-        Ok(Self { kubectl, task })
+        let options = Options::named("karmada").on(Server::Embedded);
+        let karmada = ControlPlane::start(options).await?;
+        karmada.install_crds(&crds::karmada()).await?;
+        Ok(Self {
+            kubectl: Kubectl::new(karmada.kubeconfig_path().to_owned())?,
+            _karmada: karmada,
+        })
     }
 
     async fn run(&self, line: &str) -> String {

@@ -1,0 +1,202 @@
+//! A Kubernetes API for a test: etcd and kube-apiserver on this machine, or the embedded API server
+//! in the process of the test. Who uses it does not see which.
+
+mod embedded;
+mod real;
+
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, Result};
+use http::Request;
+use k8s_openapi::api::core::v1::Namespace;
+use kube::{
+    Api, Client, Config,
+    api::{ObjectMeta, PostParams},
+    config::{KubeConfigOptions, Kubeconfig},
+};
+use tempfile::TempDir;
+
+use self::{embedded::Embedded, real::Real};
+use crate::{certs::Authority, crds, kubeconfig::Access, scratch, writes::Writes};
+
+/// What serves an API.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Server {
+    /// The crate `apiserver`, in the process of the test: it keeps everything in memory, lets
+    /// everybody in, and gives everybody every right.
+    Embedded,
+    /// etcd and kube-apiserver, with RBAC. Their binaries must have been
+    /// [built](crate::tools::build).
+    #[default]
+    Real,
+}
+
+/// How to start a [`ControlPlane`].
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// What to call it in logs and kubeconfigs.
+    pub name: String,
+    /// What serves it.
+    pub server: Server,
+}
+
+impl Options {
+    /// A real control plane of that name.
+    pub fn named(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            server: Server::default(),
+        }
+    }
+
+    /// One that is served so.
+    #[must_use]
+    pub fn on(self, server: Server) -> Self {
+        Self { server, ..self }
+    }
+}
+
+/// A running API, on 127.0.0.1. Dropping it ends what serves it, and removes its files.
+pub struct ControlPlane {
+    access: Access,
+    kubeconfig: PathBuf,
+    client: Client,
+    backing: Backing,
+    folder: TempDir,
+}
+
+enum Backing {
+    Embedded(Embedded),
+    Real(Box<Real>),
+}
+
+impl ControlPlane {
+    /// Starts what serves the API and waits until it is ready.
+    pub async fn start(options: Options) -> Result<Self> {
+        let Options { name, server } = options;
+        let folder = scratch::folder(&name)?;
+        let (backing, address, authority) = match server {
+            Server::Embedded => {
+                let embedded = Embedded::start().await?;
+                let address = embedded.address();
+                (Backing::Embedded(embedded), address, None)
+            }
+            Server::Real => {
+                let authority = Authority::new(&format!("{name} authority"))?;
+                let real = Real::new(folder.path(), &authority).await?;
+                let address = real.address();
+                (Backing::Real(Box::new(real)), address, Some(authority))
+            }
+        };
+        let access = Access {
+            name,
+            address,
+            authority,
+        };
+        let kubeconfig = access.grant(folder.path(), "admin", Some("system:masters"))?;
+        let mut control_plane = Self {
+            client: client(&kubeconfig).await?,
+            access,
+            kubeconfig,
+            backing,
+            folder,
+        };
+        if let Backing::Real(real) = &mut control_plane.backing {
+            real.start_api(&control_plane.client).await?;
+        }
+        Ok(control_plane)
+    }
+
+    /// Where the API listens.
+    pub fn address(&self) -> SocketAddr {
+        self.access.address
+    }
+
+    /// A client with every right.
+    pub fn client(&self) -> Client {
+        self.client.clone()
+    }
+
+    /// The kubeconfig of a user with every right.
+    pub fn kubeconfig_path(&self) -> &Path {
+        &self.kubeconfig
+    }
+
+    /// A new kubeconfig for a user who has only the rights that RBAC gives that name or group
+    /// (every right on [`Server::Embedded`]).
+    /// `system:serviceaccount:<namespace>:<name>` has those of the service account.
+    pub fn kubeconfig_for(&self, user: &str, group: Option<&str>) -> Result<PathBuf> {
+        self.access.grant(self.folder.path(), user, group)
+    }
+
+    /// Makes a namespace; one that exists is left as it is.
+    pub async fn namespace(&self, name: &str) -> Result<()> {
+        let namespace = Namespace {
+            metadata: ObjectMeta {
+                name: Some(name.to_owned()),
+                ..ObjectMeta::default()
+            },
+            ..Namespace::default()
+        };
+        let api: Api<Namespace> = Api::all(self.client());
+        match api.create(&PostParams::default(), &namespace).await {
+            Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(()),
+            result => result
+                .map(drop)
+                .with_context(|| format!("cannot create the namespace {name}")),
+        }
+    }
+
+    /// Applies the CRDs in the `.yaml` files of these folders and waits until all are served.
+    /// [`crds::karmada`] has the folders that make this a Karmada API.
+    pub async fn install_crds(&self, folders: &[impl AsRef<Path>]) -> Result<()> {
+        crds::install(&self.client, folders).await
+    }
+
+    /// What has been written since the API server started, in its own count.
+    pub async fn successful_writes(&self) -> Result<Writes> {
+        let request = Request::get("/metrics").body(Vec::new())?;
+        let metrics = self.client.request_text(request).await;
+        let metrics =
+            metrics.with_context(|| format!("cannot read the metrics of {}", self.access.name))?;
+        Ok(Writes::from_metrics(&metrics))
+    }
+
+    /// Ends the API server as a crash would: connections are lost and new ones refused, data and
+    /// address are kept.
+    pub async fn stop_api(&mut self) -> Result<()> {
+        let stopped = match &mut self.backing {
+            Backing::Embedded(embedded) => embedded.stop_api().await,
+            Backing::Real(real) => real.stop_api().await,
+        };
+        stopped.with_context(|| format!("cannot stop the API server of {}", self.access.name))
+    }
+
+    /// Starts the API server after [`Self::stop_api`] and waits until it is ready. A client from
+    /// before may find its connection lost once more; a new one does not.
+    pub async fn start_api(&mut self) -> Result<()> {
+        self.client = client(&self.kubeconfig).await?;
+        let started = match &mut self.backing {
+            Backing::Embedded(embedded) => embedded.start_api().await,
+            Backing::Real(real) => real.start_api(&self.client).await,
+        };
+        started.with_context(|| format!("cannot start the API server of {}", self.access.name))
+    }
+
+    /// Waits until what serves the API ends by itself, and says how it ended.
+    pub async fn failure(&mut self) -> anyhow::Error {
+        match &mut self.backing {
+            Backing::Embedded(embedded) => embedded.failure().await,
+            Backing::Real(real) => real.failure().await,
+        }
+    }
+}
+
+async fn client(kubeconfig: &Path) -> Result<Client> {
+    let kubeconfig = Kubeconfig::read_from(kubeconfig)?;
+    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
+    Ok(Client::try_from(config)?)
+}

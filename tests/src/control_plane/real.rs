@@ -1,0 +1,170 @@
+//! etcd and kube-apiserver, with RBAC and client certificates.
+
+use std::{
+    net::{Ipv4Addr, SocketAddr, TcpListener},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use anyhow::{Context, Result, ensure};
+use http::Request;
+use kube::Client;
+use rcgen::KeyPair;
+use tokio::{net::TcpStream, process::Command, time::timeout};
+
+use crate::{certs::Authority, kubeconfig::write, process::Process, tools::Tool};
+
+/// A cold start takes about four seconds on two free cores.
+const READY_WITHIN: Duration = Duration::from_secs(90);
+
+/// One request that asks whether the API server is ready.
+const READY_REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// The Service that every Kubernetes API has.
+const OWN_SERVICE: &str = "/api/v1/namespaces/default/services/kubernetes";
+
+/// Both programs. Dropping them ends them.
+pub(super) struct Real {
+    address: SocketAddr,
+    arguments: Vec<String>,
+    api: Option<Process>,
+    etcd: Process,
+    folder: PathBuf,
+}
+
+impl Real {
+    /// Starts etcd, and makes all that kube-apiserver needs to let in whom the authority has
+    /// certified.
+    pub(super) async fn new(folder: &Path, authority: &Authority) -> Result<Self> {
+        let [address, etcd, peers] = free_addresses()?;
+        Ok(Self {
+            address,
+            arguments: api_arguments(folder, authority, address, etcd)?,
+            api: None,
+            etcd: start_etcd(folder, etcd, peers).await?,
+            folder: folder.to_owned(),
+        })
+    }
+
+    /// Where the API server listens.
+    pub(super) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Starts the API server and waits until it is ready for this client.
+    pub(super) async fn start_api(&mut self, client: &Client) -> Result<()> {
+        ensure!(self.api.is_none(), "it runs already");
+        let mut command = Command::new(Tool::KubeApiserver.path()?);
+        command.args(&self.arguments);
+        let mut api = Process::start("kube-apiserver", command, &self.folder)?;
+        let address = self.address;
+        api.ready(READY_WITHIN, async || is_ready(address, client).await)
+            .await?;
+        self.api = Some(api);
+        Ok(())
+    }
+
+    /// Ends the API server as a crash would.
+    pub(super) async fn stop_api(&mut self) -> Result<()> {
+        self.api.take().context("it does not run")?.kill().await
+    }
+
+    /// Waits until one of them ends by itself, and says how it ended.
+    pub(super) async fn failure(&mut self) -> anyhow::Error {
+        let Some(api) = &mut self.api else {
+            return self.etcd.failure().await;
+        };
+        tokio::select! {
+            failure = api.failure() => failure,
+            failure = self.etcd.failure() => failure,
+        }
+    }
+}
+
+/// Whether the API server is ready and has made its own Service, which it does a moment later.
+async fn is_ready(address: SocketAddr, client: &Client) -> bool {
+    if TcpStream::connect(address).await.is_err() {
+        return false;
+    }
+    let answers = async |path: &str| {
+        let Ok(request) = Request::get(path).body(Vec::new()) else {
+            return false;
+        };
+        let answer = timeout(READY_REQUEST_TIMEOUT, client.request_text(request)).await;
+        matches!(answer, Ok(Ok(_)))
+    };
+    answers("/readyz").await && answers(OWN_SERVICE).await
+}
+
+/// Addresses that nobody listens on, different from each other.
+fn free_addresses<const COUNT: usize>() -> Result<[SocketAddr; COUNT]> {
+    let mut addresses = [SocketAddr::from((Ipv4Addr::LOCALHOST, 0)); COUNT];
+    let mut listeners = Vec::new();
+    for address in &mut addresses {
+        let listener = TcpListener::bind(*address).context("cannot listen on 127.0.0.1")?;
+        *address = listener.local_addr()?;
+        listeners.push(listener);
+    }
+    Ok(addresses)
+}
+
+async fn start_etcd(folder: &Path, etcd: SocketAddr, peers: SocketAddr) -> Result<Process> {
+    let mut command = Command::new(Tool::Etcd.path()?);
+    command.args([
+        format!("--data-dir={}", folder.join("etcd").display()),
+        format!("--listen-client-urls=http://{etcd}"),
+        format!("--advertise-client-urls=http://{etcd}"),
+        format!("--listen-peer-urls=http://{peers}"),
+        format!("--initial-advertise-peer-urls=http://{peers}"),
+        format!("--initial-cluster=default=http://{peers}"),
+        "--unsafe-no-fsync".to_owned(),
+        "--log-level=error".to_owned(),
+    ]);
+    let mut process = Process::start("etcd", command, folder)?;
+    process
+        .ready(READY_WITHIN, async || {
+            TcpStream::connect(etcd).await.is_ok()
+        })
+        .await?;
+    Ok(process)
+}
+
+/// No admission that waits for a controller, and no endpoints of its own, since it may not write a
+/// loopback address there.
+fn api_arguments(
+    folder: &Path,
+    authority: &Authority,
+    api: SocketAddr,
+    etcd: SocketAddr,
+) -> Result<Vec<String>> {
+    let server = authority.server(&["localhost"], &[api.ip(), Ipv4Addr::LOCALHOST.into()])?;
+    let accounts = KeyPair::generate()?;
+    let file = |flag: &str, name: &str, text: &str| -> Result<String> {
+        Ok(format!("{flag}={}", write(folder, name, text)?.display()))
+    };
+    Ok(vec![
+        format!("--etcd-servers=http://{etcd}"),
+        format!("--bind-address={}", api.ip()),
+        format!("--advertise-address={}", api.ip()),
+        format!("--secure-port={}", api.port()),
+        file("--tls-cert-file", "server.crt", &server.certificate)?,
+        file("--tls-private-key-file", "server.key", &server.key)?,
+        file("--client-ca-file", "ca.crt", authority.certificate())?,
+        file(
+            "--service-account-signing-key-file",
+            "service-accounts.key",
+            &accounts.serialize_pem(),
+        )?,
+        file(
+            "--service-account-key-file",
+            "service-accounts.pub",
+            &accounts.public_key_pem(),
+        )?,
+        "--service-account-issuer=https://kubernetes.default.svc".to_owned(),
+        "--service-cluster-ip-range=10.96.0.0/16".to_owned(),
+        "--authorization-mode=RBAC".to_owned(),
+        "--anonymous-auth=false".to_owned(),
+        "--disable-admission-plugins=ServiceAccount".to_owned(),
+        "--endpoint-reconciler-type=none".to_owned(),
+    ])
+}

@@ -1,0 +1,3 @@
+//! The real kubectl against the embedded server.
+
+mod with_tools;
