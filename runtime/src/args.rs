@@ -12,7 +12,7 @@ use crate::client::Source;
 /// What every program can be told about itself.
 #[derive(Args, Clone, Debug)]
 pub struct CommonArgs {
-    /// Address that serves /livez, /readyz and /metrics.
+    /// Address that serves /livez, /readyz, /metrics and what else the program tells.
     #[arg(
         long,
         env = "KARMADA_LISTEN_ADDRESS",
