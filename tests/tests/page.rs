@@ -24,33 +24,7 @@ mod in_chromium {
         on_the_page(test_name!(), async |tab| {
             tab.until("all are in service", &all_say("In service"))
                 .await?;
-            tab.press("Cluster member1", "Refuse", With::Mouse).await?;
-            for seen in [
-                "Every query is answered REFUSED",
-                "3 of 3 unhealthy",
-                "False for",
-                "TrafficControl from Remedy dns",
-                "Blocked",
-            ] {
-                tab.until(seen, &card_says("member1", seen)).await?;
-            }
-            tab.until("its requests cease", &requests("member1", "=== 0"))
-                .await?;
-            tab.until("others are asked", &requests("member2", "> 0"))
-                .await?;
-            tab.until("its end is told", &told("no request goes"))
-                .await?;
-            let broken = [
-                "do not resolve",
-                "False",
-                "remedyActions TrafficControl",
-                "blocks it",
-                "no request goes",
-            ];
-            let before = story(tab).await?;
-            in_order(&before, &broken)?;
-            // Agents are asked and APIs are watched: a vote may be seen after what follows from it.
-            in_order(&before, &["do not resolve", "votes unhealthy"])?;
+            traffic_leaves(tab).await?;
 
             tab.press("Cluster member1", "Mend", With::Key("Enter"))
                 .await?;
@@ -432,6 +406,37 @@ async fn story(tab: &Tab) -> Result<Vec<String>> {
         "[...document.querySelectorAll('#story li')].reverse().map((event) => event.innerText)",
     )
     .await
+}
+
+/// Breaks DNS of member1, and sees all that follows, stage by stage.
+async fn traffic_leaves(tab: &Tab) -> Result<()> {
+    tab.press("Cluster member1", "Refuse", With::Mouse).await?;
+    for seen in [
+        "Every query is answered REFUSED",
+        "3 of 3 unhealthy",
+        "False for",
+        "TrafficControl from Remedy dns",
+        "Blocked",
+    ] {
+        tab.until(seen, &card_says("member1", seen)).await?;
+    }
+    tab.until("its requests cease", &requests("member1", "=== 0"))
+        .await?;
+    tab.until("others are asked", &requests("member2", "> 0"))
+        .await?;
+    tab.until("its end is told", &told("no request goes"))
+        .await?;
+    let broken = [
+        "do not resolve",
+        "False",
+        "remedyActions TrafficControl",
+        "blocks it",
+        "no request goes",
+    ];
+    let seen = story(tab).await?;
+    in_order(&seen, &broken)?;
+    // Agents are asked and APIs are watched: a vote may be seen after what follows from it.
+    in_order(&seen, &["do not resolve", "votes unhealthy"])
 }
 
 /// Checks that these happened one after the other, each but the first with the time it took.

@@ -31,7 +31,7 @@ use self::world::World;
 pub use self::apis::Remote;
 pub use self::program::Program;
 pub use self::real::OnRealApis;
-pub use self::search::{Found, Summary, random_seed, search, sequence_of};
+pub use self::search::{Found, Summary, random_seed, search, sequence_of, todays_seed};
 pub use self::step::{
     About, Backends, Class, Match, RemedySpec, Step, Trouble, Verdict, sequences,
 };

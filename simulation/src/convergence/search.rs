@@ -4,6 +4,7 @@ use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use parking_lot::Mutex;
 use proptest::strategy::{Strategy, ValueTree};
@@ -45,6 +46,15 @@ impl fmt::Display for Summary {
 /// A seed that no run had before.
 pub fn random_seed() -> u64 {
     RandomState::new().hash_one(()) >> 32
+}
+
+/// The first seed of today (UTC): others each day, the same for everybody on that day, so that what
+/// fails goes on failing until it is mended.
+pub fn todays_seed() -> u64 {
+    const DAY: u64 = 24 * 60 * 60;
+    const SEEDS_A_DAY: u64 = 1_000_000;
+    let time = SystemTime::now().duration_since(UNIX_EPOCH);
+    time.unwrap_or_default().as_secs() / DAY * SEEDS_A_DAY
 }
 
 /// A sequence for which a property does not hold.
