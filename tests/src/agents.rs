@@ -98,18 +98,18 @@ impl Agents {
             agents.nodes.push(Node { dns, running: None });
         }
         for node in 0..count {
-            agents.restart(node)?;
+            agents.restart(node).await?;
         }
         Ok(agents)
     }
 
     /// Starts the agent of a node that has none.
-    pub fn restart(&mut self, node: u8) -> Result<()> {
-        self.restart_in(node, MEMBER)
+    pub async fn restart(&mut self, node: u8) -> Result<()> {
+        self.restart_in(node, MEMBER).await
     }
 
     /// Starts the agent of a node that has none, and tells it that it is in this cluster.
-    pub fn restart_in(&mut self, node: u8, cluster: Member) -> Result<()> {
+    pub async fn restart_in(&mut self, node: u8, cluster: Member) -> Result<()> {
         let cluster = cluster.name();
         let count = u8::try_from(self.nodes.len())?;
         let (cut_off, nowhere) = &self.cut_off;
@@ -142,12 +142,8 @@ impl Agents {
                 flags.push(format!("--member-kubeconfig={}", kubeconfig.display()).into());
             }
         }
-        at.running = Some(Running::start_at(
-            Program::Agent,
-            Profile::Debug,
-            address(node),
-            flags,
-        )?);
+        let running = Running::start_at(Program::Agent, Profile::Debug, address(node), flags);
+        at.running = Some(running.await?);
         Ok(())
     }
 

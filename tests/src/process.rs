@@ -67,9 +67,7 @@ impl Process {
 
     /// All it has written so far.
     pub fn output(&self) -> Result<String> {
-        let bytes = std::fs::read(&self.log)
-            .with_context(|| format!("cannot read {}", self.log.display()))?;
-        Ok(String::from_utf8_lossy(&bytes).into_owned())
+        read(&self.log)
     }
 
     /// Waits until `ready` says so, asking it again and again.
@@ -78,16 +76,38 @@ impl Process {
     /// When the process ends before, or when it is not ready within `limit`: with the end of its
     /// output.
     pub async fn ready(&mut self, limit: Duration, ready: impl AsyncFn() -> bool) -> Result<()> {
-        let polling = async {
-            while !ready().await {
+        self.until(limit, async || ready().await.then_some(()))
+            .await
+    }
+
+    /// Waits until its output has what `find` finds in it.
+    ///
+    /// # Errors
+    /// As [`Self::ready`].
+    pub async fn until_written<T>(
+        &mut self,
+        limit: Duration,
+        find: impl Fn(&str) -> Option<T>,
+    ) -> Result<T> {
+        let log = self.log.clone();
+        let look = async || find(&read(&log).ok()?);
+        self.until(limit, look).await
+    }
+
+    async fn until<T>(&mut self, limit: Duration, look: impl AsyncFn() -> Option<T>) -> Result<T> {
+        let looking = async {
+            loop {
+                if let Some(found) = look().await {
+                    return found;
+                }
                 sleep(POLL).await;
             }
         };
         let problem = tokio::select! {
             biased;
             status = self.child.wait() => format!("ended before it was ready ({})", status?),
-            done = timeout(limit, polling) => match done {
-                Ok(()) => return Ok(()),
+            found = timeout(limit, looking) => match found {
+                Ok(found) => return Ok(found),
                 Err(_) => format!("is not ready after {} s", limit.as_secs()),
             },
         };
@@ -175,6 +195,11 @@ impl Drop for Process {
             std::thread::sleep(Duration::from_millis(1));
         }
     }
+}
+
+fn read(log: &Path) -> Result<String> {
+    let bytes = std::fs::read(log).with_context(|| format!("cannot read {}", log.display()))?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::{
     env,
     ffi::OsString,
-    net::{Ipv4Addr, SocketAddr, TcpListener},
+    net::{Ipv4Addr, SocketAddr},
     path::{Path, PathBuf},
     process::Command,
     time::Duration,
@@ -122,25 +122,26 @@ impl Running {
         profile: Profile,
         arguments: impl IntoIterator<Item = impl Into<OsString>>,
     ) -> Result<Self> {
-        let mut running = Self::start_unready(program, profile, arguments)?;
+        let mut running = Self::start_unready(program, profile, arguments).await?;
         let admin = running.admin;
         let ready = async || get(admin, "/readyz").await.is_ok();
         running.process.ready(READY_WITHIN, ready).await?;
         Ok(running)
     }
 
-    /// Starts a program with these flags.
-    pub fn start_unready(
+    /// Starts a program with these flags; it need not become ready.
+    pub async fn start_unready(
         program: Program,
         profile: Profile,
         arguments: impl IntoIterator<Item = impl Into<OsString>>,
     ) -> Result<Self> {
-        let admin = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?;
-        Self::start_at(program, profile, admin, arguments)
+        let any = (Ipv4Addr::LOCALHOST, 0).into();
+        Self::start_at(program, profile, any, arguments).await
     }
 
-    /// Starts a program with these flags, its admin server at this address.
-    pub fn start_at(
+    /// Starts a program with these flags, its admin server at this address, and waits until it says
+    /// that it has started: from then on it can be told to end.
+    pub async fn start_at(
         program: Program,
         profile: Profile,
         admin: SocketAddr,
@@ -151,8 +152,15 @@ impl Running {
             .args(arguments.into_iter().map(Into::into))
             .arg(format!("--listen-address={admin}"));
         let folder = scratch::folder(program.name())?;
-        let process = Process::start(program.name(), command, folder.path())?;
-        Ok(Self { process, admin })
+        let mut process = Process::start(program.name(), command, folder.path())?;
+        let admin = process.until_written(READY_WITHIN, |output| {
+            let (_, address) = output.split_once("Started address=")?;
+            address.split_once(' ')?.0.parse().ok()
+        });
+        Ok(Self {
+            admin: admin.await?,
+            process,
+        })
     }
 
     /// Whether it says that it is ready; the error is what it waits for.

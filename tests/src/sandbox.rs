@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use tempfile::TempDir;
 
 use crate::{
@@ -36,21 +36,13 @@ impl Sandbox {
         let mut command = tokio::process::Command::new(path(Program::Sandbox, Profile::Debug)?);
         command.args(flags);
         let mut process = Process::start(Program::Sandbox.name(), command, folder.path())?;
-        // Each line is whole once the next one is there.
-        process
-            .ready(READY_WITHIN, async || {
-                let output = process_output(&folder);
-                ["page: ", "kubeconfig: "]
-                    .iter()
-                    .all(|field| said(&output, field).is_some())
-            })
-            .await?;
-        let output = process.output()?;
+        let told = process.until_written(READY_WITHIN, |output| {
+            Some((said(output, "page: ")?, said(output, "kubeconfig: ")?))
+        });
+        let (page, kubeconfig) = told.await?;
         Ok(Self {
-            page: said(&output, "page: ").context("no page")?,
-            kubeconfig: said(&output, "kubeconfig: ")
-                .context("no kubeconfig")?
-                .into(),
+            page,
+            kubeconfig: kubeconfig.into(),
             process,
             _folder: folder,
         })
@@ -60,13 +52,6 @@ impl Sandbox {
     pub async fn stop(self) -> Result<()> {
         self.process.stop(STOPPED_WITHIN).await.map(drop)
     }
-}
-
-fn process_output(folder: &TempDir) -> String {
-    let log = folder
-        .path()
-        .join(format!("{}.log", Program::Sandbox.name()));
-    std::fs::read_to_string(log).unwrap_or_default()
 }
 
 /// The rest of the whole line that begins so.

@@ -51,7 +51,7 @@ fn by_name(fleet: &Fleet) -> Result<PathBuf> {
     Ok(path)
 }
 
-fn agent(fleet: &Fleet, flags: &[String]) -> Result<Running> {
+async fn agent(fleet: &Fleet, flags: &[String]) -> Result<Running> {
     let mut arguments: Vec<OsString> = vec![
         format!("--karmada-kubeconfig={}", by_name(fleet)?.display()).into(),
         format!("--cluster-name={}", MEMBER.name()).into(),
@@ -61,7 +61,7 @@ fn agent(fleet: &Fleet, flags: &[String]) -> Result<Running> {
         "--detect-success-threshold=2s".into(),
     ];
     arguments.extend(flags.iter().map(Into::into));
-    Running::start_unready(Program::Agent, Profile::Debug, arguments)
+    Running::start_unready(Program::Agent, Profile::Debug, arguments).await
 }
 
 async fn an_agent_that_knew_where_karmada_is_reports_through_dead_dns(
@@ -71,7 +71,7 @@ async fn an_agent_that_knew_where_karmada_is_reports_through_dead_dns(
     let mut fleet = Fleet::start(server, Profile::Debug).await?;
     fleet.join(MEMBER).await?;
     let dns = dns(&fleet).await?;
-    let agent = agent(&fleet, &[])?;
+    let agent = agent(&fleet, &[]).await?;
     says(&fleet, DNS_READY, "True", "0 of 1 nodes fail").await?;
 
     // The agent's connection ends, and it has to make another one.
@@ -95,7 +95,7 @@ async fn an_agent_that_is_told_where_karmada_is_needs_no_dns(server: Server) -> 
     let dns = dns(&fleet).await?;
     dns.set(Behaviour::Drops);
     let karmada = fleet.karmada.address().ip();
-    let agent = agent(&fleet, &[format!("--karmada-address={karmada}")])?;
+    let agent = agent(&fleet, &[format!("--karmada-address={karmada}")]).await?;
     says(&fleet, DNS_READY, "False", "timeout from 10.244.0.53").await?;
     agent.stop().await
 }

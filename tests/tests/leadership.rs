@@ -90,7 +90,7 @@ async fn a_leader_that_is_told_to_end_hands_over_at_once(server: Server) -> Resu
         let (_, taken) = until(&mut lease, another).await?;
         println!("handed over within {:?}", taken - released);
         assert!(taken - released < AT_ONCE, "{:?}", taken - released);
-        agents.restart(leader)?;
+        agents.restart(leader).await?;
     }
     let leader = agents.leader().await?;
     agents.answers(leader, "healthy", 5).await?;

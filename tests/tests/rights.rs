@@ -67,7 +67,7 @@ mod real {
             let kubeconfig = karmada.kubeconfig_for("nobody", None)?;
             let flag = format!("--kubeconfig={}", kubeconfig.display());
             let controller =
-                Running::start_unready(Program::RemedyController, Profile::Debug, [flag])?;
+                Running::start_unready(Program::RemedyController, Profile::Debug, [flag]).await?;
             controller
                 .until_output(r#"User \"nobody\" cannot list resource \"clusters\""#)
                 .await?;

@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use anyhow::Result;
+use tokio::time::Instant;
 
 use super::script::Script;
 use crate::facts::DnsFault;
@@ -16,17 +17,18 @@ const LONGER: u64 = 2;
 pub(super) async fn play(script: &Script<'_>) -> Result<()> {
     let newest = script.newest();
     let seconds = script.until_failed().as_secs() + LONGER;
+    let outage = Duration::from_secs(seconds);
     let saying = format!("cutting the Karmada API off for {seconds} s");
+    let cut = Instant::now();
     script.act(&saying, Action::CutApi { seconds }).await?;
     let gone = script
         .since(newest, Step(Stage::ApiGone, false), Duration::ZERO)
         .await?;
     let broken = script.dns(DnsFault::Drop).await?;
-    let outage = Duration::from_secs(seconds);
     script
         .after(&broken, Step(Stage::Vote, false), script.until_failed())
         .await?;
-    let back = script
+    script
         .after(&gone, Step(Stage::ApiBack, true), outage)
         .await?;
     let condition = script
@@ -37,7 +39,7 @@ pub(super) async fn play(script: &Script<'_>) -> Result<()> {
         )
         .await?;
     anyhow::ensure!(
-        condition.id > back.id,
+        condition.at >= cut + outage,
         "promised: nothing is written while the API is cut off; seen: {}",
         condition.text
     );

@@ -53,7 +53,6 @@ async fn what_an_api_outage_held_up_follows_after_it() {
     let stages = [
         "the Karmada API does not answer",
         "votes unhealthy",
-        "the Karmada API answers again",
         "ServiceDomainNameResolutionReady False",
         "no request goes there any more",
     ];

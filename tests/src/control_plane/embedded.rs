@@ -1,19 +1,23 @@
 //! The embedded API server, in this process.
 
-use std::{
-    io,
-    net::{Ipv4Addr, SocketAddr},
-};
+use std::{io, net::SocketAddr};
 
 use anyhow::{Context, Result, anyhow, ensure};
 use apiserver::ApiServer;
 use jiff::Timestamp;
-use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};
+use tokio::{
+    net::{TcpListener, TcpSocket},
+    sync::oneshot,
+    task::JoinHandle,
+};
+
+use super::reserve_port;
 
 /// The server, on a socket. Dropping it closes what is open.
 pub(super) struct Embedded {
     server: ApiServer,
     address: SocketAddr,
+    _port: TcpSocket,
     serving: Option<Serving>,
 }
 
@@ -26,9 +30,11 @@ struct Serving {
 impl Embedded {
     /// Serves on a free port.
     pub(super) async fn start() -> Result<Self> {
+        let port = reserve_port()?;
         let mut embedded = Self {
             server: ApiServer::starting_at(Timestamp::now()),
-            address: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+            address: port.local_addr()?,
+            _port: port,
             serving: None,
         };
         embedded.start_api().await?;
@@ -46,7 +52,6 @@ impl Embedded {
         let listener = TcpListener::bind(self.address)
             .await
             .with_context(|| format!("cannot listen on {}", self.address))?;
-        self.address = listener.local_addr()?;
         let server = self.server.clone();
         let (running, stopped) = oneshot::channel::<()>();
         let task = tokio::spawn(async move {

@@ -5,7 +5,8 @@ mod embedded;
 mod real;
 
 use std::{
-    net::SocketAddr,
+    io,
+    net::{Ipv4Addr, SocketAddr},
     path::{Path, PathBuf},
 };
 
@@ -18,6 +19,7 @@ use kube::{
     config::{KubeConfigOptions, Kubeconfig},
 };
 use tempfile::TempDir;
+use tokio::net::TcpSocket;
 
 use self::{embedded::Embedded, real::Real};
 use crate::{certs::Authority, crds, kubeconfig::Access, scratch, writes::Writes};
@@ -193,6 +195,16 @@ impl ControlPlane {
             Backing::Real(real) => real.failure().await,
         }
     }
+}
+
+/// A port of 127.0.0.1 that stays ours: bound, but not listening. Linux lets one other socket listen
+/// beside it when both say that addresses may be reused, as servers do in Go and on tokio, and
+/// gives the port to nobody who does not name it.
+fn reserve_port() -> io::Result<TcpSocket> {
+    let socket = TcpSocket::new_v4()?;
+    socket.set_reuseaddr(true)?;
+    socket.bind((Ipv4Addr::LOCALHOST, 0).into())?;
+    Ok(socket)
 }
 
 async fn client(kubeconfig: &Path) -> Result<Client> {

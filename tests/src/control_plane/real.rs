@@ -1,7 +1,7 @@
 //! etcd and kube-apiserver, with RBAC and client certificates.
 
 use std::{
-    net::{Ipv4Addr, SocketAddr, TcpListener},
+    net::{Ipv4Addr, SocketAddr},
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -10,8 +10,13 @@ use anyhow::{Context, Result, ensure};
 use http::Request;
 use kube::Client;
 use rcgen::KeyPair;
-use tokio::{net::TcpStream, process::Command, time::timeout};
+use tokio::{
+    net::{TcpSocket, TcpStream},
+    process::Command,
+    time::timeout,
+};
 
+use super::reserve_port;
 use crate::{certs::Authority, kubeconfig::write, process::Process, tools::Tool};
 
 /// A cold start takes about four seconds on two free cores.
@@ -30,19 +35,23 @@ pub(super) struct Real {
     api: Option<Process>,
     etcd: Process,
     folder: PathBuf,
+    _ports: [TcpSocket; 3],
 }
 
 impl Real {
     /// Starts etcd, and makes all that kube-apiserver needs to let in whom the authority has
     /// certified.
     pub(super) async fn new(folder: &Path, authority: &Authority) -> Result<Self> {
-        let [address, etcd, peers] = free_addresses()?;
+        let ports = [reserve_port()?, reserve_port()?, reserve_port()?];
+        let [address, etcd, peers] = ports.each_ref().map(TcpSocket::local_addr);
+        let (address, etcd) = (address?, etcd?);
         Ok(Self {
             address,
             arguments: api_arguments(folder, authority, address, etcd)?,
             api: None,
-            etcd: start_etcd(folder, etcd, peers).await?,
+            etcd: start_etcd(folder, etcd, peers?).await?,
             folder: folder.to_owned(),
+            _ports: ports,
         })
     }
 
@@ -94,18 +103,6 @@ async fn is_ready(address: SocketAddr, client: &Client) -> bool {
         matches!(answer, Ok(Ok(_)))
     };
     answers("/readyz").await && answers(OWN_SERVICE).await
-}
-
-/// Addresses that nobody listens on, different from each other.
-fn free_addresses<const COUNT: usize>() -> Result<[SocketAddr; COUNT]> {
-    let mut addresses = [SocketAddr::from((Ipv4Addr::LOCALHOST, 0)); COUNT];
-    let mut listeners = Vec::new();
-    for address in &mut addresses {
-        let listener = TcpListener::bind(*address).context("cannot listen on 127.0.0.1")?;
-        *address = listener.local_addr()?;
-        listeners.push(listener);
-    }
-    Ok(addresses)
 }
 
 async fn start_etcd(folder: &Path, etcd: SocketAddr, peers: SocketAddr) -> Result<Process> {
