@@ -33,7 +33,7 @@ const PARTS: &str = "agent-parts";
 /// Measures.
 pub(crate) fn run(bench: &Bench) -> anyhow::Result<()> {
     let Bench::Agent(agent) = bench;
-    let (binary, limit) = release()?;
+    let (binary, limit) = build()?;
     let bench = agents::Bench {
         agent: binary,
         limit,
@@ -52,17 +52,23 @@ pub(crate) fn run(bench: &Bench) -> anyhow::Result<()> {
     })
 }
 
-/// Builds the agent and its limit as users run them.
-fn release() -> anyhow::Result<(PathBuf, PathBuf)> {
-    println!("building the agent and its parts as users run them: this takes minutes");
+/// Builds the agent and its limit as clusters run them.
+fn build() -> anyhow::Result<(PathBuf, PathBuf)> {
+    println!("building the agent and its parts as clusters run them: this takes minutes");
     let status = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
-        .args(["build", "--quiet", "--locked", "--release", "--bins"])
+        .args([
+            "build",
+            "--quiet",
+            "--locked",
+            "--bins",
+            Profile::Dist.flag(),
+        ])
         .args(["--package", Program::Agent.name(), "--package", PARTS])
         .current_dir(crate::root())
         .status()
         .context("cannot run cargo")?;
     ensure!(status.success(), "cannot build the agent ({status})");
-    let agent = path(Program::Agent, Profile::Release)?;
+    let agent = path(Program::Agent, Profile::Dist)?;
     let limit = agent.with_file_name(PARTS);
     Ok((agent, limit))
 }

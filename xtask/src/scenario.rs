@@ -25,9 +25,9 @@ pub(crate) struct Outage {
     /// How long DNS must fail until the verdict changes
     #[arg(long, value_enum, default_value_t = Timing::Short)]
     thresholds: Timing,
-    /// Build our programs as users run them; takes minutes, and their memory is theirs
+    /// Build our programs as clusters run them; takes minutes, and their memory is theirs
     #[arg(long)]
-    release: bool,
+    dist: bool,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -51,13 +51,9 @@ pub(crate) fn run(scenario: &Scenario) -> anyhow::Result<()> {
     let Scenario::CorednsOutage(Outage {
         queries,
         thresholds,
-        release,
+        dist,
     }) = scenario;
-    let profile = if *release {
-        Profile::Release
-    } else {
-        Profile::Debug
-    };
+    let profile = if *dist { Profile::Dist } else { Profile::Debug };
     let fault = match queries {
         Queries::Refused => Fault::Refused,
         Queries::Dropped => Fault::Dropped,

@@ -44,7 +44,7 @@ pub(crate) struct Agents {
     /// For how long to watch the cluster at rest, in seconds
     #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=3600))]
     rest: u64,
-    /// The agent that is to lead; without it, a release build of this checkout
+    /// The agent that is to lead; without it, a build of this checkout
     #[arg(long, value_name = "PATH")]
     agent: Option<PathBuf>,
 }
@@ -80,7 +80,7 @@ fn show_sequence(seed: u64) {
 fn run_agents(agents: &Agents) -> anyhow::Result<()> {
     let binary = match &agents.agent {
         Some(path) => path.clone(),
-        None => release()?,
+        None => build()?,
     };
     let options = agents::Options {
         nodes: agents.nodes,
@@ -101,14 +101,14 @@ fn run_agents(agents: &Agents) -> anyhow::Result<()> {
     })
 }
 
-fn release() -> anyhow::Result<PathBuf> {
-    println!("building the agent as users run it");
+fn build() -> anyhow::Result<PathBuf> {
+    println!("building the agent as clusters run it");
     let status = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
-        .args(["build", "--quiet", "--locked", "--release", "--package"])
-        .arg(Program::Agent.name())
+        .args(["build", "--quiet", "--locked", Profile::Dist.flag()])
+        .args(["--package", Program::Agent.name()])
         .current_dir(crate::root())
         .status()
         .context("cannot run cargo")?;
     ensure!(status.success(), "cannot build the agent ({status})");
-    path(Program::Agent, Profile::Release)
+    path(Program::Agent, Profile::Dist)
 }

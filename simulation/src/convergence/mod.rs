@@ -8,6 +8,7 @@ mod apis;
 mod explain;
 mod kinds;
 mod model;
+mod objects;
 mod program;
 mod real;
 mod record;

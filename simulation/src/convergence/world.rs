@@ -9,21 +9,20 @@ use http::Method;
 use serde_json::{Value, json};
 
 use super::apis::{Apis, LEASES};
-use super::kinds::{Kind, NAMESPACE, Side, is_deleting, list};
-use super::program::{CONTROLLER, Program};
+use super::kinds::{Kind, Side, is_deleting, list};
+use super::objects::{
+    self, class_name, cluster_name, cluster_names, condition_type, ingress_name, remedy_name,
+    service_name,
+};
+use super::program::Program;
 use super::record::Record;
 use super::replicas::Replicas;
-use super::step::{
-    Backends, CLUSTERS, Class, REPLICAS, RemedySpec, SERVICES, Step, Trouble, Verdict,
-};
+use super::step::{Backends, CLUSTERS, Class, REPLICAS, SERVICES, Step, Trouble, Verdict};
 
 /// Karmada's finalizer on clusters.
 const CLUSTER_FINALIZER: &str = "karmada.io/cluster-controller";
 /// Somebody else's, on ingresses.
 const HOLD: &str = "example.com/hold";
-
-/// The classes' names, the first of which is ours at first.
-const CLASSES: [&str; 2] = ["karmada-rs", "other"];
 
 /// Everything that runs.
 #[derive(Debug)]
@@ -32,33 +31,6 @@ pub(crate) struct World {
     pub(crate) replicas: Replicas,
     /// The statuses that each cluster has had.
     statuses: BTreeMap<u8, Vec<Value>>,
-}
-
-pub(crate) fn cluster_name(cluster: u8) -> String {
-    format!("m{cluster}")
-}
-
-pub(crate) fn service_name(service: u8) -> &'static str {
-    if service == 0 { "web" } else { "api" }
-}
-
-pub(crate) fn ingress_name(ingress: u8) -> String {
-    format!("i{ingress}")
-}
-
-fn remedy_name(remedy: u8) -> String {
-    format!("r{remedy}")
-}
-
-fn class_name(class: u8) -> &'static str {
-    CLASSES[usize::from(class) % CLASSES.len()]
-}
-
-fn cluster_names(bits: u8) -> Vec<String> {
-    (0..CLUSTERS)
-        .filter(|n| bits & (1 << n) != 0)
-        .map(cluster_name)
-        .collect()
 }
 
 impl World {
@@ -156,8 +128,7 @@ impl World {
             }
             Step::RewriteStatus { cluster, age } => self.rewrite_status(*cluster, *age).await?,
             Step::PutRemedy { remedy, spec } => {
-                let object = json!({ "spec": spec.json() });
-                apis.put(Kind::Remedy, &remedy_name(*remedy), object)
+                apis.put(Kind::Remedy, &remedy_name(*remedy), objects::remedy(spec))
                     .await?;
             }
             Step::DeleteRemedy { remedy } => {
@@ -168,7 +139,7 @@ impl World {
                 class,
                 backends,
             } => {
-                let object = ingress_object(*ingress, *class, *backends);
+                let object = objects::ingress(*ingress, *class, *backends);
                 let name = ingress_name(*ingress);
                 apis.put(Kind::MultiClusterIngress, &name, object).await?;
             }
@@ -186,17 +157,8 @@ impl World {
             } => {
                 let name = class_name(*class);
                 apis.delete(Kind::IngressClass, name).await?;
-                let controller = if *ours {
-                    CONTROLLER
-                } else {
-                    "example.com/other"
-                };
-                let annotation = "ingressclass.kubernetes.io/is-default-class";
-                let object = json!({
-                    "metadata": { "annotations": { annotation: default.to_string() } },
-                    "spec": { "controller": controller },
-                });
-                apis.put(Kind::IngressClass, name, object).await?;
+                apis.put(Kind::IngressClass, name, objects::class(*ours, *default))
+                    .await?;
             }
             Step::DeleteClass { class } => {
                 apis.delete(Kind::IngressClass, class_name(*class)).await?;
@@ -217,7 +179,7 @@ impl World {
                     Some(ports) => {
                         let found = apis.object(Kind::Service, name).await?.unwrap_or_default();
                         let mut spec = found["spec"].clone();
-                        spec["ports"] = service_ports(*ports);
+                        spec["ports"] = objects::service_ports(*ports);
                         apis.put(Kind::Service, name, json!({ "spec": spec }))
                             .await?;
                     }
@@ -344,10 +306,7 @@ impl World {
             .cloned()
             .collect();
         if let Some(verdict) = verdict {
-            conditions.push(json!({
-                "type": kind, "status": verdict.to_string(), "reason": "Simulated",
-                "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z",
-            }));
+            conditions.push(objects::condition(reporter, verdict));
         }
         let path = format!("{}/status", Kind::Cluster.path(&name));
         let body = json!({ "status": { "conditions": conditions } });
@@ -423,22 +382,12 @@ impl World {
     async fn bind(&self, service: u8, to: u8, applied: u8) -> Result<()> {
         let service = service_name(service);
         let name = super::model::binding_name(service);
-        let clusters: Vec<Value> = cluster_names(to)
-            .iter()
-            .map(|name| json!({ "name": name }))
-            .collect();
         let applied: Vec<Value> = cluster_names(applied)
             .iter()
             .map(|name| json!({ "clusterName": name, "applied": true }))
             .collect();
-        let spec = json!({
-            "resource": {
-                "apiVersion": "v1", "kind": "Service", "namespace": NAMESPACE, "name": service,
-            },
-            "clusters": clusters,
-        });
         self.apis
-            .put(Kind::Binding, &name, json!({ "spec": spec }))
+            .put(Kind::Binding, &name, objects::binding(service, to))
             .await?;
         let path = format!("{}/status", Kind::Binding.path(&name));
         let body = json!({ "status": { "aggregatedStatus": applied } });
@@ -458,24 +407,7 @@ impl World {
         let Some(endpoints) = endpoints else {
             return self.apis.delete(Kind::EndpointSlice, &name).await;
         };
-        let addresses: Vec<Value> = (0..=endpoints)
-            .skip(usize::from(endpoints == 2) * 3)
-            .map(|n| json!({ "addresses": [format!("10.{cluster}.{service}.{n}")] }))
-            .collect();
-        let object = json!({
-            "metadata": {
-                "labels": {
-                    "kubernetes.io/service-name": format!("derived-{}", service_name(service)),
-                    "endpointslice.kubernetes.io/managed-by": "endpointslice-controller.karmada.io",
-                },
-                "annotations": {
-                    "work.karmada.io/namespace": format!("karmada-es-{}", cluster_name(cluster)),
-                },
-            },
-            "addressType": "IPv4",
-            "endpoints": addresses,
-            "ports": [{ "name": "http", "port": 8080 + u16::from(endpoints), "protocol": "TCP" }],
-        });
+        let object = objects::endpoint_slice(service, cluster, endpoints);
         self.apis.put(Kind::EndpointSlice, &name, object).await
     }
 }
@@ -512,68 +444,4 @@ fn injection(trouble: Trouble) -> std::result::Result<Injection, Duration> {
         .into(),
         Trouble::Late { millis: by } => return Err(millis(by)),
     })
-}
-
-fn condition_type(reporter: bool) -> &'static str {
-    if reporter {
-        "HealthReporterReady"
-    } else {
-        "ServiceDomainNameResolutionReady"
-    }
-}
-
-impl RemedySpec {
-    fn json(&self) -> Value {
-        let mut spec = json!({});
-        if let Some(bits) = self.clusters {
-            spec["clusterAffinity"] = json!({ "clusterNames": cluster_names(bits) });
-        }
-        if let Some(matches) = &self.matches {
-            let matches = matches.iter().map(|one| {
-                json!({ "clusterConditionMatch": {
-                    "conditionType": condition_type(one.reporter),
-                    "operator": if one.equal { "Equal" } else { "NotEqual" },
-                    "conditionStatus": one.status.to_string(),
-                } })
-            });
-            spec["decisionMatches"] = matches.collect();
-        }
-        let actions = ["TrafficControl", "Cordon"].into_iter().enumerate();
-        let asked = actions.filter(|(n, _)| self.actions & (1 << n) != 0);
-        spec["actions"] = asked.map(|(_, action)| json!(action)).collect();
-        spec
-    }
-}
-
-fn service_ports(variant: u8) -> Value {
-    let http = json!({ "name": "http", "port": 80, "protocol": "TCP", "targetPort": 8080 });
-    let https = json!({ "name": "https", "port": 443, "protocol": "TCP", "targetPort": 8443 });
-    match variant {
-        0 => json!([http]),
-        1 => json!([http, https]),
-        _ => json!([https]),
-    }
-}
-
-fn ingress_object(ingress: u8, class: Class, backends: Backends) -> Value {
-    let backend = |service: u8, port: Value| json!({ "service": { "name": service_name(service), "port": port } });
-    let rule = |service: u8| {
-        json!([{
-            "host": format!("i{ingress}.example.com"),
-            "http": { "paths": [{
-                "path": "/", "pathType": "Prefix",
-                "backend": backend(service, json!({ "number": 80 })),
-            }] },
-        }])
-    };
-    let named = json!({ "name": "http" });
-    let mut spec = match backends {
-        Backends::Rule(service) => json!({ "rules": rule(service) }),
-        Backends::Default(service) => json!({ "defaultBackend": backend(service, named) }),
-        Backends::Both => json!({ "rules": rule(0), "defaultBackend": backend(1, named) }),
-    };
-    if let Class::Named(class) = class {
-        spec["ingressClassName"] = json!(class_name(class));
-    }
-    json!({ "spec": spec })
 }

@@ -1,0 +1,157 @@
+//! The objects that steps make, from the small numbers of a step.
+
+use serde_json::{Value, json};
+
+use super::kinds::NAMESPACE;
+use super::program::CONTROLLER;
+use super::step::{Backends, CLUSTERS, Class, RemedySpec, Verdict};
+
+/// The classes' names, the first of which is ours at first.
+const CLASSES: [&str; 2] = ["karmada-rs", "other"];
+
+pub(crate) fn cluster_name(cluster: u8) -> String {
+    format!("m{cluster}")
+}
+
+pub(crate) fn service_name(service: u8) -> &'static str {
+    if service == 0 { "web" } else { "api" }
+}
+
+pub(crate) fn ingress_name(ingress: u8) -> String {
+    format!("i{ingress}")
+}
+
+pub(crate) fn remedy_name(remedy: u8) -> String {
+    format!("r{remedy}")
+}
+
+pub(crate) fn class_name(class: u8) -> &'static str {
+    CLASSES[usize::from(class) % CLASSES.len()]
+}
+
+/// The names of the clusters whose bits are set.
+pub(crate) fn cluster_names(bits: u8) -> Vec<String> {
+    (0..CLUSTERS)
+        .filter(|n| bits & (1 << n) != 0)
+        .map(cluster_name)
+        .collect()
+}
+
+pub(crate) fn condition_type(reporter: bool) -> &'static str {
+    if reporter {
+        "HealthReporterReady"
+    } else {
+        "ServiceDomainNameResolutionReady"
+    }
+}
+
+/// A condition of a cluster.
+pub(crate) fn condition(reporter: bool, verdict: Verdict) -> Value {
+    json!({
+        "type": condition_type(reporter), "status": verdict.to_string(), "reason": "Simulated",
+        "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z",
+    })
+}
+
+/// An IngressClass.
+pub(crate) fn class(ours: bool, default: bool) -> Value {
+    let controller = if ours {
+        CONTROLLER
+    } else {
+        "example.com/other"
+    };
+    let annotation = "ingressclass.kubernetes.io/is-default-class";
+    json!({
+        "metadata": { "annotations": { annotation: default.to_string() } },
+        "spec": { "controller": controller },
+    })
+}
+
+/// The binding that places a Service in these clusters.
+pub(crate) fn binding(service: &str, to: u8) -> Value {
+    let clusters = cluster_names(to).into_iter();
+    let clusters: Vec<Value> = clusters.map(|name| json!({ "name": name })).collect();
+    let resource = json!({
+        "apiVersion": "v1", "kind": "Service", "namespace": NAMESPACE, "name": service,
+    });
+    json!({ "spec": { "resource": resource, "clusters": clusters } })
+}
+
+/// The endpoints of a Service that Karmada collects from a cluster.
+pub(crate) fn endpoint_slice(service: u8, cluster: u8, endpoints: u8) -> Value {
+    let addresses: Vec<Value> = (0..=endpoints)
+        .skip(usize::from(endpoints == 2) * 3)
+        .map(|n| json!({ "addresses": [format!("10.{cluster}.{service}.{n}")] }))
+        .collect();
+    json!({
+        "metadata": {
+            "labels": {
+                "kubernetes.io/service-name": format!("derived-{}", service_name(service)),
+                "endpointslice.kubernetes.io/managed-by": "endpointslice-controller.karmada.io",
+            },
+            "annotations": {
+                "work.karmada.io/namespace": format!("karmada-es-{}", cluster_name(cluster)),
+            },
+        },
+        "addressType": "IPv4",
+        "endpoints": addresses,
+        "ports": [{ "name": "http", "port": 8080 + u16::from(endpoints), "protocol": "TCP" }],
+    })
+}
+
+/// A Remedy.
+pub(crate) fn remedy(asked: &RemedySpec) -> Value {
+    let mut spec = json!({});
+    if let Some(bits) = asked.clusters {
+        spec["clusterAffinity"] = json!({ "clusterNames": cluster_names(bits) });
+    }
+    if let Some(matches) = &asked.matches {
+        let matches = matches.iter().map(|one| {
+            json!({ "clusterConditionMatch": {
+                    "conditionType": condition_type(one.reporter),
+                    "operator": if one.equal { "Equal" } else { "NotEqual" },
+                    "conditionStatus": one.status.to_string(),
+                } })
+        });
+        spec["decisionMatches"] = matches.collect();
+    }
+    let actions = ["TrafficControl", "Cordon"].into_iter().enumerate();
+    let wanted = actions.filter(|(n, _)| asked.actions & (1 << n) != 0);
+    spec["actions"] = wanted.map(|(_, action)| json!(action)).collect();
+    json!({ "spec": spec })
+}
+
+/// The ports of a Service, of which there are three variants.
+pub(crate) fn service_ports(variant: u8) -> Value {
+    let http = json!({ "name": "http", "port": 80, "protocol": "TCP", "targetPort": 8080 });
+    let https = json!({ "name": "https", "port": 443, "protocol": "TCP", "targetPort": 8443 });
+    match variant {
+        0 => json!([http]),
+        1 => json!([http, https]),
+        _ => json!([https]),
+    }
+}
+
+/// An ingress.
+pub(crate) fn ingress(ingress: u8, class: Class, backends: Backends) -> Value {
+    let backend = |service: u8, port: Value| json!({ "service": { "name": service_name(service), "port": port } });
+    let rule = |service: u8| {
+        json!([{
+            "host": format!("i{ingress}.example.com"),
+            "http": { "paths": [{
+                "path": "/", "pathType": "Prefix",
+                "backend": backend(service, json!({ "number": 80 })),
+            }] },
+        }])
+    };
+    let named = json!({ "name": "http" });
+    let mut spec = match backends {
+        Backends::Rule(service) => json!({ "rules": rule(service) }),
+        Backends::Default(service) => json!({ "defaultBackend": backend(service, named) }),
+        Backends::Both => json!({ "rules": rule(0), "defaultBackend": backend(1, named) }),
+    };
+    if let Class::Named(class) = class {
+        spec["ingressClassName"] = json!(class_name(class));
+    }
+    json!({ "spec": spec })
+}
