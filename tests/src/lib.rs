@@ -34,6 +34,7 @@ pub mod netns;
 pub mod outage;
 pub mod process;
 pub mod programs;
+pub mod remedy_bench;
 pub mod sandbox;
 pub mod screenshots;
 pub mod served;

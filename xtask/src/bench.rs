@@ -6,7 +6,10 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use clap::{Args, Subcommand};
-use pipeline_tests::programs::{Profile, Program, path};
+use pipeline_tests::netns::{inside, isolated_command};
+use pipeline_tests::programs::{self, Profile, Program, path};
+use pipeline_tests::remedy_bench;
+use pipeline_tests::tools::{self, Tool};
 use simulation::agents;
 
 /// What can be measured.
@@ -14,6 +17,8 @@ use simulation::agents;
 pub(crate) enum Bench {
     /// One agent at rest, and one that leads 10 to 1,000 nodes
     Agent(Agent),
+    /// The remedy controller in a big fleet, on a real API server in a network namespace of its own
+    Remedies(Remedies),
 }
 
 /// How long to measure.
@@ -27,12 +32,41 @@ pub(crate) struct Agent {
     nodes: Vec<u16>,
 }
 
+/// How big the fleet is.
+#[derive(Debug, Args)]
+pub(crate) struct Remedies {
+    /// The number of clusters
+    #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u16).range(1..=20_000))]
+    clusters: u16,
+}
+
 /// The package of a program that has the agent's parts and does nothing with them.
 const PARTS: &str = "agent-parts";
 
 /// Measures.
 pub(crate) fn run(bench: &Bench) -> anyhow::Result<()> {
-    let Bench::Agent(agent) = bench;
+    match bench {
+        Bench::Agent(agent) => measure_agent(agent),
+        Bench::Remedies(remedies) => measure_remedies(remedies),
+    }
+}
+
+fn measure_remedies(remedies: &Remedies) -> anyhow::Result<()> {
+    if !inside() {
+        if cfg!(debug_assertions) {
+            println!(
+                "the bare client is not optimised, and the limit some fifth too high; better: cargo run --release --package xtask -- bench remedies"
+            );
+        }
+        tools::build(&[Tool::Etcd, Tool::KubeApiserver])?;
+        programs::build(Profile::Dist)?;
+    }
+    isolated_command(async || {
+        remedy_bench::bench(remedies.clusters, |line| println!("{line}")).await
+    })
+}
+
+fn measure_agent(agent: &Agent) -> anyhow::Result<()> {
     let (binary, limit) = build()?;
     let bench = agents::Bench {
         agent: binary,

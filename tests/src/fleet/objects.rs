@@ -25,6 +25,16 @@ impl Fleet {
     /// A member joins the fleet, as Karmada records it, without a verdict and without actions.
     pub async fn join(&self, member: Member) -> Result<()> {
         let name = member.name();
+        self.create_cluster(&name).await?;
+        self.karmada.namespace(&execution_namespace(&name)).await?;
+        manifests::apply_edited(&self.karmada.client(), "karmada/agent.yaml", |text| {
+            text.replace("member1", &name)
+        })
+        .await
+    }
+
+    /// Makes a Cluster of that name, without a verdict and without actions.
+    pub async fn create_cluster(&self, name: &str) -> Result<()> {
         let mut cluster: Value = serde_json::from_str(CLUSTER)?;
         cluster["metadata"] = json!({ "name": name });
         let mut status = cluster["status"].take();
@@ -38,13 +48,9 @@ impl Fleet {
         clusters.create(&PostParams::default(), &cluster).await?;
         let status = Patch::Merge(json!({ "status": status }));
         clusters
-            .patch_status(&name, &PatchParams::default(), &status)
+            .patch_status(name, &PatchParams::default(), &status)
             .await?;
-        self.karmada.namespace(&execution_namespace(&name)).await?;
-        manifests::apply_edited(&self.karmada.client(), "karmada/agent.yaml", |text| {
-            text.replace("member1", &name)
-        })
-        .await
+        Ok(())
     }
 
     /// Places the Service in exactly these clusters: its template, its binding, and the endpoints
