@@ -20,6 +20,7 @@
 
 pub mod agents;
 pub mod backend;
+pub mod bench;
 pub mod both;
 pub mod certs;
 pub mod chromium;
@@ -34,7 +35,6 @@ pub mod netns;
 pub mod outage;
 pub mod process;
 pub mod programs;
-pub mod remedy_bench;
 pub mod sandbox;
 pub mod screenshots;
 pub mod served;

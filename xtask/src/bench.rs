@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use clap::{Args, Subcommand};
+use pipeline_tests::bench::{ingresses, remedies};
 use pipeline_tests::netns::{inside, isolated_command};
 use pipeline_tests::programs::{self, Profile, Program, path};
-use pipeline_tests::remedy_bench;
 use pipeline_tests::tools::{self, Tool};
 use simulation::agents;
 
@@ -18,7 +18,17 @@ pub(crate) enum Bench {
     /// One agent at rest, and one that leads 10 to 1,000 nodes
     Agent(Agent),
     /// The remedy controller in a big fleet, on a real API server in a network namespace of its own
-    Remedies(Remedies),
+    Remedies {
+        /// The number of clusters
+        #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u16).range(1..=20_000))]
+        clusters: u16,
+    },
+    /// The ingress controller with many ingresses of a cluster, in the same way
+    Ingresses {
+        /// The number of ingresses
+        #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u16).range(1..=20_000))]
+        ingresses: u16,
+    },
 }
 
 /// How long to measure.
@@ -32,14 +42,6 @@ pub(crate) struct Agent {
     nodes: Vec<u16>,
 }
 
-/// How big the fleet is.
-#[derive(Debug, Args)]
-pub(crate) struct Remedies {
-    /// The number of clusters
-    #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u16).range(1..=20_000))]
-    clusters: u16,
-}
-
 /// The package of a program that has the agent's parts and does nothing with them.
 const PARTS: &str = "agent-parts";
 
@@ -47,23 +49,27 @@ const PARTS: &str = "agent-parts";
 pub(crate) fn run(bench: &Bench) -> anyhow::Result<()> {
     match bench {
         Bench::Agent(agent) => measure_agent(agent),
-        Bench::Remedies(remedies) => measure_remedies(remedies),
+        Bench::Remedies { clusters } => {
+            in_a_fleet(async || remedies::bench(*clusters, |line| println!("{line}")).await)
+        }
+        Bench::Ingresses { ingresses } => {
+            in_a_fleet(async || ingresses::bench(*ingresses, |line| println!("{line}")).await)
+        }
     }
 }
 
-fn measure_remedies(remedies: &Remedies) -> anyhow::Result<()> {
+/// Measures on real parts.
+fn in_a_fleet(bench: impl AsyncFnOnce() -> anyhow::Result<()>) -> anyhow::Result<()> {
     if !inside() {
         if cfg!(debug_assertions) {
             println!(
-                "the bare client is not optimised, and the limit some fifth too high; better: cargo run --release --package xtask -- bench remedies"
+                "the bare client is not optimised, and the limit some fifth too high; better: cargo run --release --package xtask -- bench …"
             );
         }
         tools::build(&[Tool::Etcd, Tool::KubeApiserver])?;
         programs::build(Profile::Dist)?;
     }
-    isolated_command(async || {
-        remedy_bench::bench(remedies.clusters, |line| println!("{line}")).await
-    })
+    isolated_command(bench)
 }
 
 fn measure_agent(agent: &Agent) -> anyhow::Result<()> {

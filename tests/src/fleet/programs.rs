@@ -38,6 +38,13 @@ impl Fleet {
         self.run(Program::IngressController, flags).await
     }
 
+    /// Starts the ingress controller with no provider: it writes statuses only.
+    pub async fn ingress_controller_alone(&self) -> Result<Running> {
+        let karmada = account(&self.karmada, "karmada-system", "ingress-controller")?;
+        let flags = [flag("--kubeconfig", karmada), "--provider=none".into()];
+        self.run(Program::IngressController, flags).await
+    }
+
     /// Starts the agent of a member, with these flags besides those that say which it is.
     pub async fn agent(&self, member: Member, flags: &[String]) -> Result<Running> {
         let name = member.name();

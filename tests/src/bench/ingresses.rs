@@ -1,0 +1,99 @@
+//! Many ingresses of a cluster that is blocked.
+
+use anyhow::Result;
+use api::{MultiClusterIngress, TRAFFIC_CONTROL};
+use kube::{
+    Api,
+    api::{ApiResource, Patch, PatchParams},
+};
+use serde::Deserialize;
+use serde_json::json;
+use tokio::time::Instant;
+
+use super::{AT_ONCE, Seen, Status, all, leads, memory};
+use crate::{
+    control_plane::Server,
+    fleet::{Fleet, Member, NAMESPACE},
+    programs::Profile,
+};
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Blocks {
+    traffic_block_clusters: Option<Vec<String>>,
+}
+
+impl Status for Blocks {
+    fn is_acted_on(&self) -> bool {
+        self.traffic_block_clusters
+            .as_ref()
+            .is_some_and(|blocked| !blocked.is_empty())
+    }
+}
+
+/// Measures with so many ingresses and no provider, and says what it finds.
+///
+/// # Errors
+/// When a part does not start, or something is not seen within five minutes.
+pub async fn bench(ingresses: u16, say: impl Fn(String)) -> Result<()> {
+    let members = [Member(1), Member(2)];
+    let fleet = Fleet::start(Server::Real, Profile::Dist).await?;
+    for member in members {
+        fleet.join(member).await?;
+    }
+    fleet.place(&members).await?;
+    let names: Vec<String> = (1..=ingresses).map(|nth| format!("ingress{nth}")).collect();
+    let count = names.len();
+    say(format!("creating {count} ingresses"));
+    all(names
+        .iter()
+        .map(|name| fleet.create_ingress(name, "karmada-rs")))
+    .await?;
+    let resource = ApiResource::erase::<MultiClusterIngress>(&());
+    let objects = Api::namespaced_with(fleet.karmada.client(), NAMESPACE, &resource);
+    let mut seen = Seen::<Blocks>::watch(objects).await?;
+
+    say("measuring the limits".to_owned());
+    let [member, other] = members.map(Member::name);
+    let blocks = json!({ "trafficBlockClusters": [&member] });
+    let none = json!({ "trafficBlockClusters": null });
+    let limit_blocked = seen.patch_all(&names, &blocks, count).await?;
+    let limit_released = seen.patch_all(&names, &none, 0).await?;
+
+    say("measuring the controller".to_owned());
+    let controller = fleet.ingress_controller_alone().await?;
+    leads(&controller, "karmada_ingress_controller_lease_holder").await?;
+    // It has seen to all of them once it blocks another cluster in all and lifts that again.
+    for (actions, then) in [(json!([TRAFFIC_CONTROL]), count), (json!(null), 0)] {
+        act(&fleet, &other, actions).await?;
+        seen.until_count(then).await?;
+    }
+    let began = Instant::now();
+    act(&fleet, &member, json!([TRAFFIC_CONTROL])).await?;
+    let blocked = seen.until_count(count).await? - began;
+    let began = Instant::now();
+    act(&fleet, &member, json!(null)).await?;
+    let released = seen.until_count(0).await? - began;
+
+    say(format!(
+        "{count} ingresses; in brackets the limit: the same patches, bare, {AT_ONCE} at once"
+    ));
+    say(format!(
+        "{member} is blocked in all: {blocked:.2?} ({limit_blocked:.2?})"
+    ));
+    say(format!(
+        "and released: {released:.2?} ({limit_released:.2?})"
+    ));
+    say(memory(&controller)?);
+    controller.stop().await
+}
+
+/// Gives a cluster these actions.
+async fn act(fleet: &Fleet, cluster: &str, actions: serde_json::Value) -> Result<()> {
+    let patch = Patch::Merge(json!({ "status": { "remedyActions": actions } }));
+    let clusters = fleet.clusters();
+    clusters
+        .patch_status(cluster, &PatchParams::default(), &patch)
+        .await?;
+    Ok(())
+}

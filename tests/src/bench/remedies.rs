@@ -1,0 +1,113 @@
+//! Remedies for many clusters.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use api::{Cluster, TRAFFIC_CONTROL, condition::DNS_READY};
+use kube::{Api, api::ApiResource};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::{AT_ONCE, Seen, Status, all, leads, memory};
+use crate::{
+    control_plane::Server,
+    fleet::{Fleet, on_dns},
+    programs::Profile,
+};
+
+/// How often the way from a condition to the actions is timed.
+const TIMES: usize = 101;
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Actions {
+    remedy_actions: Option<Vec<String>>,
+}
+
+impl Status for Actions {
+    fn is_acted_on(&self) -> bool {
+        self.remedy_actions
+            .as_ref()
+            .is_some_and(|actions| !actions.is_empty())
+    }
+}
+
+/// Measures with so many clusters, and says what it finds.
+///
+/// # Errors
+/// When a part does not start, or something is not seen within five minutes.
+pub async fn bench(clusters: u16, say: impl Fn(String)) -> Result<()> {
+    let fleet = Fleet::start(Server::Real, Profile::Dist).await?;
+    let names: Vec<String> = (1..=clusters).map(|nth| format!("member{nth}")).collect();
+    let count = names.len();
+    say(format!("creating {count} clusters"));
+    all(names.iter().map(|name| fleet.create_cluster(name))).await?;
+    let resource = ApiResource::erase::<Cluster>(&());
+    let mut seen = Seen::<Actions>::watch(Api::all_with(fleet.karmada.client(), &resource)).await?;
+
+    say("measuring the limits".to_owned());
+    let blocked = json!({ "remedyActions": [TRAFFIC_CONTROL] });
+    let free = json!({ "remedyActions": null });
+    let one = &names[0];
+    let limit_applied = seen.patch_all(&names, &blocked, count).await?;
+    let limit_lifted = seen.patch_all(&names, &free, 0).await?;
+    // The condition's patch and its event, then the actions' patch and its event.
+    let limit_followed = 2 * p50(&mut seen, one, [&blocked, &free]).await?;
+
+    say("measuring the controller".to_owned());
+    let controller = fleet.remedy_controller().await?;
+    leads(&controller, "karmada_remedy_controller_lease_holder").await?;
+    let began = Instant::now();
+    let to_all = json!({ "actions": [TRAFFIC_CONTROL] });
+    fleet.create_remedy("all", to_all).await?;
+    let applied = seen.until_count(count).await? - began;
+    let began = Instant::now();
+    fleet.delete_remedy("all").await?;
+    let lifted = seen.until_count(0).await? - began;
+    fleet.create_remedy("dns", on_dns()).await?;
+    let [dead, well] = ["False", "True"].map(|status| {
+        json!({ "conditions": [{
+            "type": DNS_READY, "status": status, "reason": "Bench", "message": "",
+            "lastTransitionTime": "2026-11-20T08:00:00Z",
+        }] })
+    });
+    let followed = p50(&mut seen, one, [&dead, &well]).await?;
+
+    say(format!(
+        "{count} clusters; in brackets the limit: the same patches, bare, {AT_ONCE} at once"
+    ));
+    say(format!(
+        "a Remedy for all is applied: {applied:.2?} ({limit_applied:.2?})"
+    ));
+    say(format!("and lifted: {lifted:.2?} ({limit_lifted:.2?})"));
+    say(format!(
+        "actions follow a condition, p50 of {TIMES}: {followed:.1?} ({limit_followed:.1?})"
+    ));
+    say(memory(&controller)?);
+    controller.stop().await
+}
+
+/// Patches a cluster's status again and again with what gives it actions and what takes them away,
+/// and says how long it mostly takes until that is seen.
+async fn p50(
+    seen: &mut Seen<Actions>,
+    name: &str,
+    [giving, taking]: [&Value; 2],
+) -> Result<Duration> {
+    let mut times = Vec::new();
+    for nth in 0..TIMES {
+        let gives = nth % 2 == 0;
+        let began = Instant::now();
+        seen.patch(name, if gives { giving } else { taking })
+            .await?;
+        let acted = seen
+            .until(|acted_on| acted_on.contains(name) == gives)
+            .await?;
+        times.push(acted - began);
+    }
+    seen.patch(name, taking).await?;
+    seen.until(|acted_on| !acted_on.contains(name)).await?;
+    times.sort_unstable();
+    Ok(times[TIMES / 2])
+}
