@@ -9,15 +9,14 @@ use chromiumoxide::{
     cdp::{
         browser_protocol::{
             accessibility::QueryAxTreeParams,
-            dom::{
-                BackendNodeId, FocusParams, GetContentQuadsParams, GetDocumentParams,
-                ScrollIntoViewIfNeededParams,
-            },
+            dom::{BackendNodeId, FocusParams, GetDocumentParams, ResolveNodeParams},
             emulation::{MediaFeature, SetDeviceMetricsOverrideParams},
             log::EventEntryAdded,
             page::CaptureScreenshotFormat,
         },
-        js_protocol::runtime::{EventConsoleApiCalled, EventExceptionThrown},
+        js_protocol::runtime::{
+            CallFunctionOnParams, EventConsoleApiCalled, EventExceptionThrown, RemoteObjectId,
+        },
     },
     layout::Point,
     page::ScreenshotParams,
@@ -26,12 +25,38 @@ use futures::StreamExt;
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use tempfile::TempDir;
-use tokio::task::AbortHandle;
+use tokio::{task::AbortHandle, time::timeout};
 
 use crate::scratch;
 
 /// Longer than any threshold of the sandbox, and than a slow machine takes.
 const LIMIT: Duration = Duration::from_mins(2);
+
+/// Where an element is that has stood still for a frame. A click that hits another one instead is lost.
+const AIM: &str = "async function () {
+    this.scrollIntoView({ block: 'center', behavior: 'instant' });
+    const middle = () => {
+        const { x, y, width, height } = this.getBoundingClientRect();
+        return [x + width / 2, y + height / 2];
+    };
+    for (let before; String(before) !== String(middle());) {
+        before = middle();
+        await new Promise(requestAnimationFrame);
+    }
+    this.wasHit = false;
+    this.judge = (event) => {
+        this.wasHit = this.contains(event.target);
+        if (!this.wasHit) { event.preventDefault(); event.stopImmediatePropagation(); }
+    };
+    window.addEventListener('click', this.judge, { capture: true });
+    return middle();
+}";
+
+/// Whether the click hit what was aimed at.
+const WAS_HIT: &str = "function () {
+    window.removeEventListener('click', this.judge, { capture: true });
+    return this.wasHit;
+}";
 
 /// Whether there is a Chromium here; the error says how to get it.
 pub fn available() -> Result<()> {
@@ -263,15 +288,39 @@ impl Tab {
         found[0].backend_dom_node_id.context("it has no element")
     }
 
+    /// Aims at the middle of an element that stands still, and again if it moved away meanwhile.
     async fn click(&self, element: BackendNodeId) -> Result<()> {
-        let show = ScrollIntoViewIfNeededParams::builder().backend_node_id(element);
-        self.page.execute(show.build()).await?;
-        let place = GetContentQuadsParams::builder().backend_node_id(element);
-        let quads = self.page.execute(place.build()).await?.result.quads;
-        let corners = quads.first().context("it is not shown")?.inner();
-        let middle = |first: usize| corners.iter().skip(first).step_by(2).sum::<f64>() / 4.0;
-        self.page.click(Point::new(middle(0), middle(1))).await?;
-        Ok(())
+        let resolve = ResolveNodeParams::builder().backend_node_id(element);
+        let resolved = self.page.execute(resolve.build()).await?.result.object;
+        let element = resolved.object_id.context("it is gone")?;
+        let clicking = async {
+            loop {
+                let (x, y) = self.call(&element, AIM).await?;
+                self.page.click(Point::new(x, y)).await?;
+                if self.call(&element, WAS_HIT).await? {
+                    return Ok(());
+                }
+            }
+        };
+        let clicked = timeout(LIMIT, clicking).await;
+        clicked.context("it never stands still")?
+    }
+
+    /// What a function gives that is called as a method of an object in the page.
+    async fn call<T: DeserializeOwned>(&self, of: &RemoteObjectId, function: &str) -> Result<T> {
+        let call = CallFunctionOnParams::builder()
+            .object_id(of.clone())
+            .function_declaration(function)
+            .await_promise(true)
+            .return_by_value(true)
+            .build()
+            .map_err(anyhow::Error::msg)?;
+        let answer = self.page.execute(call).await?.result;
+        if let Some(exception) = answer.exception_details {
+            bail!("{exception:?}");
+        }
+        let value = answer.result.value.context("it gives nothing")?;
+        Ok(serde_json::from_value(value)?)
     }
 }
 

@@ -188,6 +188,22 @@ mod in_chromium {
     }
 
     #[test]
+    fn a_button_that_moves_away_from_the_mouse_is_pressed_where_it_went() {
+        on_the_page(test_name!(), async |tab| {
+            let moves = "(() => {
+                const move = () => { document.body.style.transform = 'translateY(200px)'; };
+                addEventListener('mousemove', move, { once: true });
+                return true;
+            })()";
+            let prepared: bool = tab.value(moves).await?;
+            ensure!(prepared, "nothing will move");
+            tab.press("Cluster member1", "Refuse", With::Mouse).await?;
+            let refused = card_says("member1", "Every query is answered REFUSED");
+            tab.until("it was pressed", &refused).await
+        });
+    }
+
+    #[test]
     fn every_button_is_reached_by_keyboard_and_shows_it() {
         on_the_page(test_name!(), async |tab| {
             const FOCUS: &str = "(() => {
