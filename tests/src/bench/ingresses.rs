@@ -68,12 +68,14 @@ pub async fn bench(ingresses: u16, say: impl Fn(String)) -> Result<()> {
         act(&fleet, &other, actions).await?;
         seen.until_count(then).await?;
     }
+    let before = fleet.karmada.successful_writes().await?;
     let began = Instant::now();
     act(&fleet, &member, json!([TRAFFIC_CONTROL])).await?;
     let blocked = seen.until_count(count).await? - began;
     let began = Instant::now();
     act(&fleet, &member, json!(null)).await?;
     let released = seen.until_count(0).await? - began;
+    let writes = fleet.karmada.successful_writes().await?.since(&before);
 
     say(format!(
         "{count} ingresses; in brackets the limit: the same patches, bare, {AT_ONCE} at once"
@@ -84,6 +86,7 @@ pub async fn bench(ingresses: u16, say: impl Fn(String)) -> Result<()> {
     say(format!(
         "and released: {released:.2?} ({limit_released:.2?})"
     ));
+    say(format!("written for both: {writes}"));
     say(memory(&controller)?);
     controller.stop().await
 }
