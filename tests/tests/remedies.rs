@@ -36,6 +36,18 @@ async fn set_dns(fleet: &Fleet, member: Member, status: &str) -> Result<()> {
     Ok(())
 }
 
+/// A fleet with one cluster, whose traffic a Remedy takes away, and the controller that saw to it.
+async fn under_maintenance(server: Server) -> Result<(Fleet, Running)> {
+    let fleet = Fleet::start(server, Profile::Debug).await?;
+    fleet.join(Member(1)).await?;
+    let controller = fleet.remedy_controller().await?;
+    fleet
+        .create_remedy("maintenance", maintenance(Member(1)))
+        .await?;
+    fleet.has_actions(Member(1), &[TRAFFIC_CONTROL]).await?;
+    Ok((fleet, controller))
+}
+
 async fn a_remedy_without_matches_blocks_at_once_and_its_deletion_restores(
     server: Server,
 ) -> Result<()> {
@@ -62,13 +74,7 @@ async fn a_remedy_without_matches_blocks_at_once_and_its_deletion_restores(
 async fn a_remedy_deleted_while_the_controller_is_down_is_undone_when_it_returns(
     server: Server,
 ) -> Result<()> {
-    let fleet = Fleet::start(server, Profile::Debug).await?;
-    fleet.join(Member(1)).await?;
-    let controller = fleet.remedy_controller().await?;
-    fleet
-        .create_remedy("maintenance", maintenance(Member(1)))
-        .await?;
-    fleet.has_actions(Member(1), &[TRAFFIC_CONTROL]).await?;
+    let (fleet, controller) = under_maintenance(server).await?;
     controller.stop().await?;
     fleet.delete_remedy("maintenance").await?;
     let _returned = fleet.remedy_controller().await?;
@@ -83,13 +89,7 @@ async fn a_remedy_deleted_while_the_controller_is_down_is_undone_when_it_returns
 }
 
 async fn a_killed_controller_is_replaced_once_its_lease_has_run_out(server: Server) -> Result<()> {
-    let fleet = Fleet::start(server, Profile::Debug).await?;
-    fleet.join(Member(1)).await?;
-    let leader = fleet.remedy_controller().await?;
-    fleet
-        .create_remedy("maintenance", maintenance(Member(1)))
-        .await?;
-    fleet.has_actions(Member(1), &[TRAFFIC_CONTROL]).await?;
+    let (fleet, leader) = under_maintenance(server).await?;
     let other = fleet.remedy_controller().await?;
     leader.kill().await?;
     fleet.delete_remedy("maintenance").await?;
@@ -139,13 +139,7 @@ async fn a_cluster_deleted_while_blocked_is_neither_blocked_nor_served_any_more(
 }
 
 async fn a_controller_outlives_an_outage_of_the_api(server: Server) -> Result<()> {
-    let mut fleet = Fleet::start(server, Profile::Debug).await?;
-    fleet.join(Member(1)).await?;
-    let controller = fleet.remedy_controller().await?;
-    fleet
-        .create_remedy("maintenance", maintenance(Member(1)))
-        .await?;
-    fleet.has_actions(Member(1), &[TRAFFIC_CONTROL]).await?;
+    let (mut fleet, controller) = under_maintenance(server).await?;
     fleet.karmada.stop_api().await?;
     controller.until_output("Watch failed").await?;
     fleet.karmada.start_api().await?;
