@@ -85,19 +85,25 @@ impl Profile {
 
 /// Builds all programs; those up to date already take a fraction of a second.
 pub fn build(profile: Profile) -> Result<()> {
-    let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     // Of the whole workspace, so that dependencies have the features its tests are built with.
-    cargo.args([
-        "build",
-        "--quiet",
-        "--locked",
-        "--workspace",
-        profile.flag(),
-    ]);
-    for program in Program::ALL {
-        cargo.args(["--bin", program.name()]);
-    }
-    let status = cargo
+    let programs = Program::ALL.map(|program| ["--bin", program.name()]);
+    cargo_build(
+        profile,
+        ["--workspace"].into_iter().chain(programs.concat()),
+    )
+}
+
+/// Builds these packages without the rest of the workspace, with no features but those they need:
+/// as clusters run them.
+pub fn build_alone(packages: &[&str]) -> Result<()> {
+    let packages = packages.iter().flat_map(|package| ["--package", package]);
+    cargo_build(Profile::Dist, packages)
+}
+
+fn cargo_build<'a>(profile: Profile, what: impl IntoIterator<Item = &'a str>) -> Result<()> {
+    let status = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+        .args(["build", "--quiet", "--locked", profile.flag()])
+        .args(what)
         .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
         .status()
         .context("cannot run cargo")?;

@@ -1,14 +1,12 @@
 //! `cargo xtask bench …`: what our programs cost, next to a limit measured in the same run.
 
 use std::path::PathBuf;
-use std::process::Command;
 use std::time::Duration;
 
-use anyhow::{Context, ensure};
 use clap::{Args, Subcommand};
 use pipeline_tests::bench::{ingresses, remedies};
 use pipeline_tests::netns::{inside, isolated_command};
-use pipeline_tests::programs::{self, Profile, Program, path};
+use pipeline_tests::programs::{self, Profile, Program, build_alone, path};
 use pipeline_tests::tools::{self, Tool};
 use simulation::agents;
 
@@ -80,34 +78,13 @@ fn measure_agent(agent: &Agent) -> anyhow::Result<()> {
         window: Duration::from_secs(agent.window),
         nodes: agent.nodes.clone(),
     };
-    tokio::runtime::Runtime::new()?.block_on(async {
-        tokio::select! {
-            biased;
-            interrupted = tokio::signal::ctrl_c() => {
-                interrupted?;
-                anyhow::bail!("interrupted")
-            }
-            done = agents::bench(&bench, |line| println!("{line}")) => done,
-        }
-    })
+    crate::until_interrupted(agents::bench(&bench, |line| println!("{line}")))
 }
 
 /// Builds the agent and its limit as clusters run them.
 fn build() -> anyhow::Result<(PathBuf, PathBuf)> {
     println!("building the agent and its parts as clusters run them: this takes minutes");
-    let status = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
-        .args([
-            "build",
-            "--quiet",
-            "--locked",
-            "--bins",
-            Profile::Dist.flag(),
-        ])
-        .args(["--package", Program::Agent.name(), "--package", PARTS])
-        .current_dir(crate::root())
-        .status()
-        .context("cannot run cargo")?;
-    ensure!(status.success(), "cannot build the agent ({status})");
+    build_alone(&[Program::Agent.name(), PARTS])?;
     let agent = path(Program::Agent, Profile::Dist)?;
     let limit = agent.with_file_name(PARTS);
     Ok((agent, limit))

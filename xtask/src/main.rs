@@ -87,6 +87,20 @@ fn run(command: &Command) -> anyhow::Result<()> {
     }
 }
 
+/// Runs until it is done or a person interrupts it; that is an error.
+fn until_interrupted(work: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
+    tokio::runtime::Runtime::new()?.block_on(async {
+        tokio::select! {
+            biased;
+            interrupted = tokio::signal::ctrl_c() => {
+                interrupted?;
+                anyhow::bail!("interrupted")
+            }
+            done = work => done,
+        }
+    })
+}
+
 /// The root of the workspace.
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))

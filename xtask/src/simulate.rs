@@ -1,12 +1,10 @@
 //! `cargo xtask simulate …`: runs our programs in numbers that no test has, and prints figures.
 
 use std::path::PathBuf;
-use std::process::Command;
 use std::time::Duration;
 
-use anyhow::{Context, ensure};
 use clap::{Args, Subcommand};
-use pipeline_tests::programs::{Profile, Program, path};
+use pipeline_tests::programs::{Profile, Program, build_alone, path};
 use simulation::{agents, convergence};
 
 /// What can be simulated.
@@ -89,26 +87,11 @@ fn run_agents(agents: &Agents) -> anyhow::Result<()> {
         rest: Duration::from_secs(agents.rest),
         binary,
     };
-    tokio::runtime::Runtime::new()?.block_on(async {
-        tokio::select! {
-            biased;
-            interrupted = tokio::signal::ctrl_c() => {
-                interrupted?;
-                anyhow::bail!("interrupted")
-            }
-            done = agents::run(&options, |line| println!("{line}")) => done,
-        }
-    })
+    crate::until_interrupted(agents::run(&options, |line| println!("{line}")))
 }
 
 fn build() -> anyhow::Result<PathBuf> {
     println!("building the agent as clusters run it");
-    let status = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
-        .args(["build", "--quiet", "--locked", Profile::Dist.flag()])
-        .args(["--package", Program::Agent.name()])
-        .current_dir(crate::root())
-        .status()
-        .context("cannot run cargo")?;
-    ensure!(status.success(), "cannot build the agent ({status})");
+    build_alone(&[Program::Agent.name()])?;
     path(Program::Agent, Profile::Dist)
 }

@@ -6,30 +6,15 @@ use kube::{
     Api,
     api::{ApiResource, Patch, PatchParams},
 };
-use serde::Deserialize;
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::{AT_ONCE, Seen, Status, all, leads, memory};
+use super::{AT_ONCE, Seen, all, leads, memory};
 use crate::{
     control_plane::Server,
     fleet::{Fleet, Member, NAMESPACE},
     programs::Profile,
 };
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct Blocks {
-    traffic_block_clusters: Option<Vec<String>>,
-}
-
-impl Status for Blocks {
-    fn is_acted_on(&self) -> bool {
-        self.traffic_block_clusters
-            .as_ref()
-            .is_some_and(|blocked| !blocked.is_empty())
-    }
-}
 
 /// Measures with so many ingresses and no provider, and says what it finds.
 ///
@@ -51,7 +36,7 @@ pub async fn bench(ingresses: u16, say: impl Fn(String)) -> Result<()> {
     .await?;
     let resource = ApiResource::erase::<MultiClusterIngress>(&());
     let objects = Api::namespaced_with(fleet.karmada.client(), NAMESPACE, &resource);
-    let mut seen = Seen::<Blocks>::watch(objects).await?;
+    let mut seen = Seen::watch(objects).await?;
 
     say("measuring the limits".to_owned());
     let [member, other] = members.map(Member::name);

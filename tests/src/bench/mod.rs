@@ -4,7 +4,7 @@
 pub mod ingresses;
 pub mod remedies;
 
-use std::{collections::HashSet, fmt::Debug, time::Duration};
+use std::{collections::HashSet, time::Duration};
 
 use anyhow::{Context, Result};
 use futures::{
@@ -17,7 +17,7 @@ use kube::{
     core::{NotUsed, Object},
     runtime::watcher::{self, Config, Event, watcher},
 };
-use serde::de::DeserializeOwned;
+use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout};
 
@@ -27,24 +27,36 @@ use crate::programs::Running;
 const AT_ONCE: usize = 8;
 const SEEN_WITHIN: Duration = Duration::from_mins(5);
 
-/// The part of a status that says whether something is done about its object.
-trait Status: Clone + Debug + Default + DeserializeOwned + Send + 'static {
-    fn is_acted_on(&self) -> bool;
+/// An object of which little is read, so that looking costs little.
+type Glance = Object<NotUsed, Status>;
+
+/// The parts of a status that say whether something is done about its object.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Status {
+    /// Of a Cluster.
+    remedy_actions: Option<Vec<String>>,
+    /// Of an ingress.
+    traffic_block_clusters: Option<Vec<String>>,
 }
 
-/// An object of which little is read, so that looking costs little.
-type Glance<S> = Object<NotUsed, S>;
+impl Status {
+    fn is_acted_on(&self) -> bool {
+        let mut lists = [&self.remedy_actions, &self.traffic_block_clusters].into_iter();
+        lists.any(|list| list.as_ref().is_some_and(|list| !list.is_empty()))
+    }
+}
 
 /// A watch on objects, and which of them are acted on.
-struct Seen<S: Status> {
-    objects: Api<Glance<S>>,
-    events: BoxStream<'static, watcher::Result<Event<Glance<S>>>>,
+struct Seen {
+    objects: Api<Glance>,
+    events: BoxStream<'static, watcher::Result<Event<Glance>>>,
     acted_on: HashSet<String>,
 }
 
-impl<S: Status> Seen<S> {
+impl Seen {
     /// Begins to watch objects, none of which is acted on.
-    async fn watch(objects: Api<Glance<S>>) -> Result<Self> {
+    async fn watch(objects: Api<Glance>) -> Result<Self> {
         let mut events = watcher(objects.clone(), Config::default()).boxed();
         while !matches!(events.try_next().await?, Some(Event::InitDone)) {}
         Ok(Self {

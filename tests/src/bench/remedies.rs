@@ -5,11 +5,10 @@ use std::time::Duration;
 use anyhow::Result;
 use api::{Cluster, TRAFFIC_CONTROL, condition::DNS_READY};
 use kube::{Api, api::ApiResource};
-use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::{AT_ONCE, Seen, Status, all, leads, memory};
+use super::{AT_ONCE, Seen, all, leads, memory};
 use crate::{
     control_plane::Server,
     fleet::{Fleet, on_dns},
@@ -18,20 +17,6 @@ use crate::{
 
 /// How often the way from a condition to the actions is timed.
 const TIMES: usize = 101;
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct Actions {
-    remedy_actions: Option<Vec<String>>,
-}
-
-impl Status for Actions {
-    fn is_acted_on(&self) -> bool {
-        self.remedy_actions
-            .as_ref()
-            .is_some_and(|actions| !actions.is_empty())
-    }
-}
 
 /// Measures with so many clusters, and says what it finds.
 ///
@@ -44,7 +29,7 @@ pub async fn bench(clusters: u16, say: impl Fn(String)) -> Result<()> {
     say(format!("creating {count} clusters"));
     all(names.iter().map(|name| fleet.create_cluster(name))).await?;
     let resource = ApiResource::erase::<Cluster>(&());
-    let mut seen = Seen::<Actions>::watch(Api::all_with(fleet.karmada.client(), &resource)).await?;
+    let mut seen = Seen::watch(Api::all_with(fleet.karmada.client(), &resource)).await?;
 
     say("measuring the limits".to_owned());
     let blocked = json!({ "remedyActions": [TRAFFIC_CONTROL] });
@@ -90,11 +75,7 @@ pub async fn bench(clusters: u16, say: impl Fn(String)) -> Result<()> {
 
 /// Patches a cluster's status again and again with what gives it actions and what takes them away,
 /// and says how long it mostly takes until that is seen.
-async fn p50(
-    seen: &mut Seen<Actions>,
-    name: &str,
-    [giving, taking]: [&Value; 2],
-) -> Result<Duration> {
+async fn p50(seen: &mut Seen, name: &str, [giving, taking]: [&Value; 2]) -> Result<Duration> {
     let mut times = Vec::new();
     for nth in 0..TIMES {
         let gives = nth % 2 == 0;
