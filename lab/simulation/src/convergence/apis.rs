@@ -19,10 +19,10 @@ use super::record::{Delays, Record, Recorded};
 
 /// What makes an API a Karmada API.
 const DEFINITIONS: [&str; 4] = [
-    include_str!("../../../manifests/crds/remedy.karmada.io_remedies.yaml"),
-    include_str!("../../../manifests/crds/networking.karmada.io_multiclusteringresses.yaml"),
-    include_str!("../../../tests/crds/cluster.karmada.io_clusters.yaml"),
-    include_str!("../../../tests/crds/work.karmada.io_resourcebindings.yaml"),
+    include_str!("../../../../manifests/crds/remedy.karmada.io_remedies.yaml"),
+    include_str!("../../../../manifests/crds/networking.karmada.io_multiclusteringresses.yaml"),
+    include_str!("../../../../tests/crds/cluster.karmada.io_clusters.yaml"),
+    include_str!("../../../../tests/crds/work.karmada.io_resourcebindings.yaml"),
 ];
 
 /// Where the leases are.

@@ -25,22 +25,22 @@ const SERVICE: &str = "web";
 
 /// The kinds that make an API a Karmada API.
 const KINDS: [&str; 4] = [
-    include_str!("../../manifests/crds/remedy.karmada.io_remedies.yaml"),
-    include_str!("../../manifests/crds/networking.karmada.io_multiclusteringresses.yaml"),
-    include_str!("../../tests/crds/cluster.karmada.io_clusters.yaml"),
-    include_str!("../../tests/crds/work.karmada.io_resourcebindings.yaml"),
+    include_str!("../../../manifests/crds/remedy.karmada.io_remedies.yaml"),
+    include_str!("../../../manifests/crds/networking.karmada.io_multiclusteringresses.yaml"),
+    include_str!("../../../tests/crds/cluster.karmada.io_clusters.yaml"),
+    include_str!("../../../tests/crds/work.karmada.io_resourcebindings.yaml"),
 ];
 /// What a user of Karmada installs for our controllers.
 const MANIFESTS: [&str; 4] = [
-    include_str!("../../manifests/karmada/namespace.yaml"),
-    include_str!("../../manifests/karmada/remedy-controller.yaml"),
-    include_str!("../../manifests/karmada/ingress-controller.yaml"),
-    include_str!("../../manifests/karmada/ingressclass.yaml"),
+    include_str!("../../../manifests/karmada/namespace.yaml"),
+    include_str!("../../../manifests/karmada/remedy-controller.yaml"),
+    include_str!("../../../manifests/karmada/ingress-controller.yaml"),
+    include_str!("../../../manifests/karmada/ingressclass.yaml"),
 ];
-const GATEWAY_MANIFEST: &str = include_str!("../../manifests/gateway/ingress-controller.yaml");
+const GATEWAY_MANIFEST: &str = include_str!("../../../manifests/gateway/ingress-controller.yaml");
 /// What a user installs for the agents of `member1`.
-const AGENT_MANIFEST: &str = include_str!("../../manifests/karmada/agent.yaml");
-const INGRESS: &str = include_str!("../../manifests/samples/multiclusteringress.yaml");
+const AGENT_MANIFEST: &str = include_str!("../../../manifests/karmada/agent.yaml");
+const INGRESS: &str = include_str!("../../../manifests/samples/multiclusteringress.yaml");
 
 /// Puts everything into both APIs: the members, known to the API by these addresses of their pods,
 /// the Service in all of them, and the ingress.

@@ -38,8 +38,8 @@ impl StoryRemedy {
     /// Its YAML.
     pub(crate) fn manifest(self) -> &'static str {
         match self {
-            Self::Dns => include_str!("../../manifests/samples/remedy-dns.yaml"),
-            Self::Maintenance => include_str!("../../manifests/samples/remedy-maintenance.yaml"),
+            Self::Dns => include_str!("../../../manifests/samples/remedy-dns.yaml"),
+            Self::Maintenance => include_str!("../../../manifests/samples/remedy-maintenance.yaml"),
         }
     }
 }

@@ -310,7 +310,7 @@ fn the_schemas_of_our_own_custom_resources_can_be_used() {
         "tests/crds/cluster.karmada.io_clusters",
         "tests/crds/work.karmada.io_resourcebindings",
     ] {
-        let path = format!("{}/../{name}.yaml", env!("CARGO_MANIFEST_DIR"));
+        let path = format!("{}/../../{name}.yaml", env!("CARGO_MANIFEST_DIR"));
         let crd: Value = serde_saphyr::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
         for version in crd["spec"]["versions"].as_array().unwrap() {
             Schema::new(version["schema"]["openAPIV3Schema"].clone()).unwrap();
