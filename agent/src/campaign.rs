@@ -1,9 +1,9 @@
 //! Tells the lease's driver when to seek the lease, as the leader's questions have it.
 
-use rules::campaign::{Asked, Campaign, Situation, spread};
-use runtime::error::BoxError;
-use runtime::lease::{DURATION, Seeking};
-use runtime::program::Program;
+use karmada_rules::campaign::{Asked, Campaign, Situation, spread};
+use karmada_runtime::error::BoxError;
+use karmada_runtime::lease::{DURATION, Seeking};
+use karmada_runtime::program::Program;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;

@@ -10,13 +10,13 @@ mod probe;
 mod report;
 mod vote;
 
+use karmada_rules::threshold::{Threshold, Thresholds, Vote};
+use karmada_runtime::client;
+use karmada_runtime::lease::{self, Campaign, Leadership};
+use karmada_runtime::metrics::WriteMetrics;
+use karmada_runtime::program::{Program, StartError};
+use karmada_runtime::write::Writer;
 use kube::Client;
-use rules::threshold::{Threshold, Thresholds, Vote};
-use runtime::client;
-use runtime::lease::{self, Campaign, Leadership};
-use runtime::metrics::WriteMetrics;
-use runtime::program::{Program, StartError};
-use runtime::write::Writer;
 use tokio::sync::{mpsc, watch};
 
 pub use crate::args::Args;
@@ -88,7 +88,7 @@ fn run(
     let leadership = if config.leader_elect {
         let seeking = campaign::start(program, asked, known);
         let own = Campaign {
-            namespace: api::execution_namespace(&config.cluster),
+            namespace: karmada_api::execution_namespace(&config.cluster),
             name: NAME,
             host: config.node.clone(),
             seeking,

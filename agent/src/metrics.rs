@@ -8,14 +8,14 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use karmada_rules::quorum::Tally;
+use karmada_rules::threshold::Vote;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
-use rules::quorum::Tally;
-use rules::threshold::Vote;
 
 pub(crate) use self::probe::{Answered, ProbeMetrics};
 
@@ -227,8 +227,8 @@ fn whole(count: usize) -> i64 {
 
 #[cfg(test)]
 mod tests {
-    use rules::observation::{Failure, FailureClass};
-    use rules::quorum::Answer;
+    use karmada_rules::observation::{Failure, FailureClass};
+    use karmada_rules::quorum::Answer;
 
     use super::*;
 

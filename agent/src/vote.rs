@@ -2,8 +2,8 @@
 
 use std::mem::{Discriminant, discriminant};
 
-use rules::threshold::{Round, Threshold, Vote};
-use runtime::error::BoxError;
+use karmada_rules::threshold::{Round, Threshold, Vote};
+use karmada_runtime::error::BoxError;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
@@ -56,9 +56,9 @@ fn kind(vote: Option<Vote>) -> Option<Discriminant<Vote>> {
 mod tests {
     use std::time::Duration;
 
+    use karmada_rules::observation::{Failure, FailureClass, Observation};
+    use karmada_rules::threshold::Thresholds;
     use prometheus_client::registry::Registry;
-    use rules::observation::{Failure, FailureClass, Observation};
-    use rules::threshold::Thresholds;
 
     use super::*;
 

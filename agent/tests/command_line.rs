@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::process::{Output, Stdio};
 use std::time::Duration;
 
-use api::Cluster;
 use apiserver::{ApiServer, Fault};
+use karmada_api::Cluster;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, prlimit};
@@ -433,7 +433,7 @@ async fn times(log: &mut Lines<BufReader<ChildStderr>>, message: &str, before: &
 #[tokio::test]
 async fn a_cluster_that_is_not_there_or_goes_is_told_of_once() {
     let karmada = ApiServer::new();
-    for definition in api::crd::stand_ins().unwrap() {
+    for definition in karmada_api::crd::stand_ins().unwrap() {
         karmada.install(&definition).unwrap();
     }
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();

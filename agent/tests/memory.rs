@@ -7,8 +7,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use api::Cluster;
-use api::condition::{DNS_READY, FALSE, TRUE};
 use apiserver::{ApiServer, Fault};
 use clap::Parser;
 use cluster_health_agent::{Args, NAME, assemble};
@@ -17,12 +15,14 @@ use hickory_proto::rr::rdata::A;
 use hickory_proto::rr::{RData, Record, RecordType};
 use http::Uri;
 use k8s_openapi::api::core::v1::Namespace;
+use karmada_api::Cluster;
+use karmada_api::condition::{DNS_READY, FALSE, TRUE};
+use karmada_runtime::client;
+use karmada_runtime::program::Program;
 use kube::api::PostParams;
 use kube::runtime::wait::await_condition;
 use kube::{Api, Client, Config};
 use peak_alloc::PeakAlloc;
-use runtime::client;
-use runtime::program::Program;
 use serde_json::json;
 use tokio::net::UdpSocket;
 use tokio::time::{Instant, sleep, timeout};
@@ -69,11 +69,12 @@ struct Place {
 impl Place {
     async fn new(flag: &str) -> Self {
         let karmada = ApiServer::new();
-        for definition in api::crd::stand_ins().unwrap() {
+        for definition in karmada_api::crd::stand_ins().unwrap() {
             karmada.install(&definition).unwrap();
         }
         let client = Client::new(karmada.service(), "default");
-        let namespace = json!({ "metadata": { "name": api::execution_namespace("member1") } });
+        let namespace =
+            json!({ "metadata": { "name": karmada_api::execution_namespace("member1") } });
         let namespace: Namespace = serde_json::from_value(namespace).unwrap();
         let parameters = PostParams::default();
         let namespaces = Api::all(client.clone());

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 use clap::builder::NonEmptyStringValueParser;
-use rules::ingress::ControllerName;
-use runtime::args::{ClientArgs, CommonArgs, LeaderElectionArgs};
-use runtime::program::StartError;
+use karmada_rules::ingress::ControllerName;
+use karmada_runtime::args::{ClientArgs, CommonArgs, LeaderElectionArgs};
+use karmada_runtime::program::StartError;
 
 /// Takes clusters that a Remedy blocks out of each MultiClusterIngress whose Services run there, and has the load balancer follow.
 #[derive(clap::Parser, Debug)]

@@ -1,12 +1,12 @@
 //! Objects of the Karmada API for tests, all in namespace `ns`.
 
-use api::{Cluster, Key, MultiClusterIngress, ResourceBinding, execution_namespace};
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::networking::v1::IngressClass;
+use karmada_api::{Cluster, Key, MultiClusterIngress, ResourceBinding, execution_namespace};
+use karmada_runtime::watch::Guarded;
 use kube::Resource;
 use kube::runtime::watcher::Event;
-use runtime::watch::Guarded;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 

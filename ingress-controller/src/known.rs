@@ -3,14 +3,16 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use api::{Cluster, Key, MultiClusterIngress, ResourceBinding};
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::networking::v1::IngressClass;
+use karmada_api::{Cluster, Key, MultiClusterIngress, ResourceBinding};
+use karmada_rules::index::Index;
+use karmada_rules::ingress::{
+    Facts, Seen, binding_name, service_locations, services, slice_service,
+};
+use karmada_runtime::cache::Cache;
 use kube::Resource;
-use rules::index::Index;
-use rules::ingress::{Facts, Seen, binding_name, service_locations, services, slice_service};
-use runtime::cache::Cache;
 
 #[derive(Debug, Default)]
 pub(crate) struct Known {

@@ -14,16 +14,16 @@ mod watch;
 
 use std::sync::Arc;
 
+use karmada_rules::ingress::gateway::Gateway;
+use karmada_runtime::client::{self, Source};
+use karmada_runtime::controller;
+use karmada_runtime::events::Events;
+use karmada_runtime::lease;
+use karmada_runtime::metrics::WriteMetrics;
+use karmada_runtime::program::{Program, StartError};
+use karmada_runtime::queue::Queue;
+use karmada_runtime::write::Writer;
 use kube::Client;
-use rules::ingress::gateway::Gateway;
-use runtime::client::{self, Source};
-use runtime::controller;
-use runtime::events::Events;
-use runtime::lease;
-use runtime::metrics::WriteMetrics;
-use runtime::program::{Program, StartError};
-use runtime::queue::Queue;
-use runtime::write::Writer;
 
 pub use crate::args::Args;
 use crate::args::GatewayArgs;

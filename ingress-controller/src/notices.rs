@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use api::{Cluster, Key, MultiClusterIngress};
 use k8s_openapi::api::core::v1::{ObjectReference, Service};
+use karmada_api::{Cluster, Key, MultiClusterIngress};
+use karmada_rules::ingress::gateway::Clash;
+use karmada_rules::ingress::{BlockChange, Problem};
 use kube::Resource;
 use kube::runtime::events::{Event, EventType};
 use parking_lot::Mutex;
-use rules::ingress::gateway::Clash;
-use rules::ingress::{BlockChange, Problem};
 
 use crate::provider::Obstacle;
 

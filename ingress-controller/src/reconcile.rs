@@ -3,14 +3,16 @@
 
 use std::sync::Arc;
 
-use api::{Key, MultiClusterIngress};
+use karmada_api::{Key, MultiClusterIngress};
+use karmada_rules::ingress::{
+    ControllerName, Decision, Plan, Release, Serve, StatusPatch, load_balancer,
+};
+use karmada_runtime::controller::Controller;
+use karmada_runtime::error::BoxError;
+use karmada_runtime::write::{WriteError, WriteErrorKind, Writer};
 use kube::api::{Patch, PatchParams};
 use kube::core::PartialObjectMeta;
 use kube::{Api, Client};
-use rules::ingress::{ControllerName, Decision, Plan, Release, Serve, StatusPatch, load_balancer};
-use runtime::controller::Controller;
-use runtime::error::BoxError;
-use runtime::write::{WriteError, WriteErrorKind, Writer};
 use serde_json::{Value, json};
 
 use crate::notices::{Notices, Wrong};

@@ -3,22 +3,22 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use api::{Cluster, Key, MultiClusterIngress, ResourceBinding};
 use k8s_openapi::api::core::v1::{Service, ServicePort};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::networking::v1::IngressClass;
-use kube::runtime::watcher::{Config, Event};
-use kube::{Api, Client, Resource};
-use parking_lot::Mutex;
-use rules::ingress::{
+use karmada_api::{Cluster, Key, MultiClusterIngress, ResourceBinding};
+use karmada_rules::ingress::{
     ControllerName, Decision, Seen, Standing, bound_clusters, bound_service, decide, slice_cluster,
     slice_service, standing,
 };
-use runtime::cache::Transition;
-use runtime::metrics::register_unread;
-use runtime::program::Program;
-use runtime::queue::Queue;
-use runtime::watch::Guarded;
+use karmada_runtime::cache::Transition;
+use karmada_runtime::metrics::register_unread;
+use karmada_runtime::program::Program;
+use karmada_runtime::queue::Queue;
+use karmada_runtime::watch::Guarded;
+use kube::runtime::watcher::{Config, Event};
+use kube::{Api, Client, Resource};
+use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 
 use crate::known::{Backends, Known};

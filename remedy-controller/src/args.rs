@@ -1,6 +1,6 @@
 //! The program's flags.
 
-use runtime::args::{ClientArgs, CommonArgs, LeaderElectionArgs};
+use karmada_runtime::args::{ClientArgs, CommonArgs, LeaderElectionArgs};
 
 /// Compares every cluster's conditions with the Remedy objects and writes what must be done to Cluster.status.remedyActions.
 #[derive(clap::Parser, Debug)]

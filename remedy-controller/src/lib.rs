@@ -7,13 +7,13 @@ mod watch;
 
 use std::sync::Arc;
 
+use karmada_runtime::events::Events;
+use karmada_runtime::metrics::WriteMetrics;
+use karmada_runtime::program::{Program, StartError};
+use karmada_runtime::queue::Queue;
+use karmada_runtime::write::Writer;
+use karmada_runtime::{client, controller, lease};
 use kube::{Api, Client};
-use runtime::events::Events;
-use runtime::metrics::WriteMetrics;
-use runtime::program::{Program, StartError};
-use runtime::queue::Queue;
-use runtime::write::Writer;
-use runtime::{client, controller, lease};
 
 pub use crate::args::Args;
 use crate::reconcile::Reconciler;

@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use api::{Cluster, Key, Remedy};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use karmada_api::{Cluster, Key, Remedy};
+use karmada_rules::remedy::{ActionChange, Plan};
+use karmada_runtime::controller::Controller;
+use karmada_runtime::error::BoxError;
+use karmada_runtime::events::Events;
+use karmada_runtime::write::{WriteErrorKind, Writer};
 use kube::api::{Patch, PatchParams};
 use kube::runtime::events::{Event, EventType};
 use kube::{Api, Resource};
-use rules::remedy::{ActionChange, Plan};
-use runtime::controller::Controller;
-use runtime::error::BoxError;
-use runtime::events::Events;
-use runtime::write::{WriteErrorKind, Writer};
 use serde_json::json;
 
 use crate::watch::World;
@@ -39,7 +39,7 @@ impl Controller for Reconciler {
             self.tell(&view.cluster, condition_changed(condition));
         }
         let remedies = view.remedies.iter().map(|remedy| &**remedy);
-        let plan = rules::remedy::plan(&view.cluster, remedies, view.complete);
+        let plan = karmada_rules::remedy::plan(&view.cluster, remedies, view.complete);
         self.world.decided(key, plan != Plan::Unchanged);
         match plan {
             Plan::Unchanged => Ok(()),
@@ -83,7 +83,7 @@ impl Reconciler {
 }
 
 fn condition_changed(condition: &Condition) -> Event {
-    let healthy = condition.status == api::condition::TRUE;
+    let healthy = condition.status == karmada_api::condition::TRUE;
     let Condition {
         type_,
         status,
@@ -109,7 +109,7 @@ fn action_changed(change: &ActionChange) -> Event {
         ActionChange::Cleared { .. } => (EventType::Normal, "RemedyActionCleared", None),
     };
     let secondary = remedy.map(|name| {
-        let mut reference = Remedy::new(name, api::RemedySpec::default()).object_ref(&());
+        let mut reference = Remedy::new(name, karmada_api::RemedySpec::default()).object_ref(&());
         reference.uid = None;
         reference
     });

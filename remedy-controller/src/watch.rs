@@ -3,18 +3,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use api::condition::{DNS_READY, REPORTER_READY};
-use api::{Cluster, Key, Remedy};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use karmada_api::condition::{DNS_READY, REPORTER_READY};
+use karmada_api::{Cluster, Key, Remedy};
+use karmada_rules::remedy::{RemedyIndex, Scope};
+use karmada_runtime::cache::{Cache, Transition};
+use karmada_runtime::metrics::register_unread;
+use karmada_runtime::program::Program;
+use karmada_runtime::queue::Queue;
+use karmada_runtime::watch::Guarded;
 use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client};
 use parking_lot::Mutex;
-use rules::remedy::{RemedyIndex, Scope};
-use runtime::cache::{Cache, Transition};
-use runtime::metrics::register_unread;
-use runtime::program::Program;
-use runtime::queue::Queue;
-use runtime::watch::Guarded;
 
 /// All that the controller knows.
 #[derive(Debug)]

@@ -9,9 +9,9 @@ use std::{
 };
 
 use anyhow::{Context, Result, ensure};
-use api::{Cluster, execution_namespace};
 use futures::future::{join_all, try_join_all};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
+use karmada_api::{Cluster, execution_namespace};
 use kube::{Api, Client, api::PostParams};
 use serde_json::json;
 use tokio::time::{sleep, timeout};

@@ -4,7 +4,7 @@
 use std::{fmt, time::Duration};
 
 use anyhow::{Result, ensure};
-use api::{TRAFFIC_CONTROL, condition::DNS_READY};
+use karmada_api::{TRAFFIC_CONTROL, condition::DNS_READY};
 use tokio::time::Instant;
 
 use crate::{

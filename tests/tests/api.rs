@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use anyhow::Result;
-use api::{Cluster, MultiClusterIngress, Remedy, ResourceBinding};
+use karmada_api::{Cluster, MultiClusterIngress, Remedy, ResourceBinding};
 use kube::{
     Api, ResourceExt,
     api::{ApiResource, DynamicObject, Patch, PatchParams, PostParams},

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use anyhow::Result;
-use api::{
+use karmada_api::{
     Cluster, TRAFFIC_CONTROL,
     condition::{DNS_READY, REPORTER_READY},
 };

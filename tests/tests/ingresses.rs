@@ -1,7 +1,7 @@
 //! What becomes of a MultiClusterIngress and of what the gateway serves for it.
 
 use anyhow::Result;
-use api::MultiClusterIngress;
+use karmada_api::MultiClusterIngress;
 use kube::{
     ResourceExt,
     api::{DeleteParams, Patch, PatchParams},

@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-use api::{condition::DNS_READY, execution_namespace};
+use karmada_api::{condition::DNS_READY, execution_namespace};
 use pipeline_tests::{
     agents::{MEMBER, says},
     control_plane::Server,

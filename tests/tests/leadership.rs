@@ -4,12 +4,12 @@
 use std::{pin::pin, time::Duration};
 
 use anyhow::{Context, Result};
-use api::{
+use futures::{Stream, StreamExt};
+use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use karmada_api::{
     condition::{DNS_READY, REPORTER_READY},
     execution_namespace,
 };
-use futures::{Stream, StreamExt};
-use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use kube::{
     Api,
     runtime::{

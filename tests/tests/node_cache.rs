@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use anyhow::{Context, Result, ensure};
-use api::condition::DNS_READY;
+use karmada_api::condition::DNS_READY;
 use pipeline_tests::{
     control_plane::Server,
     coredns::CoreDns,

@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails so")]
 
 use anyhow::Result;
-use api::condition::{DNS_READY, REPORTER_READY};
+use karmada_api::condition::{DNS_READY, REPORTER_READY};
 use kube::ResourceExt;
 use pipeline_tests::{
     agents::{self, Agents, MEMBER, Others, PREFIX, says},

@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails so")]
 
 use anyhow::Result;
-use api::{TRAFFIC_CONTROL, condition::DNS_READY};
+use karmada_api::{TRAFFIC_CONTROL, condition::DNS_READY};
 use kube::api::{DeleteParams, Patch, PatchParams};
 use pipeline_tests::{
     control_plane::{ControlPlane, Options, Server},

@@ -36,10 +36,10 @@ pub(crate) fn run(check: bool) -> anyhow::Result<()> {
 
 fn files() -> anyhow::Result<Vec<(PathBuf, String)>> {
     let root = crate::root();
-    let installed = api::crd::installed()?
+    let installed = karmada_api::crd::installed()?
         .into_iter()
         .map(|crd| ("manifests/crds", crd));
-    let stand_ins = api::crd::stand_ins()?
+    let stand_ins = karmada_api::crd::stand_ins()?
         .into_iter()
         .map(|crd| ("tests/crds", crd));
     installed

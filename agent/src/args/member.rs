@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use runtime::client::{self, Source};
+use karmada_runtime::client::{self, Source};
 
 /// Access to the API of the member cluster.
 #[derive(clap::Args, Debug)]

@@ -9,12 +9,12 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use rules::quorum::Quorum;
-use rules::report::Pace;
-use rules::threshold::Thresholds;
-use runtime::args::{CommonArgs, duration};
-use runtime::client::Source;
-use runtime::program::StartError;
+use karmada_rules::quorum::Quorum;
+use karmada_rules::report::Pace;
+use karmada_rules::threshold::Thresholds;
+use karmada_runtime::args::{CommonArgs, duration};
+use karmada_runtime::client::Source;
+use karmada_runtime::program::StartError;
 
 use self::detector::{DETECTOR, DetectorArgs};
 pub(crate) use self::member::Member;

@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use hickory_proto::rr::Name;
-use runtime::args::duration;
+use karmada_runtime::args::duration;
 
 use super::within_a_day;
 use crate::probe::{self, Origin, Past, Probe};

@@ -4,10 +4,10 @@ use std::time::Duration;
 use apiserver::{ApiServer, Fault};
 use http::{Method, Request};
 use k8s_openapi::api::core::v1::Namespace;
+use karmada_runtime::lease::{self, Leadership};
 use kube::api::PostParams;
 use kube::client::Body;
 use kube::{Api, Client};
-use runtime::lease::{self, Leadership};
 use serde_json::json;
 use tower::ServiceExt;
 
@@ -99,7 +99,7 @@ impl Crowd {
     async fn of(agents: usize) -> Self {
         fastrand::seed(7);
         let karmada = ApiServer::new();
-        let own = api::execution_namespace("member1");
+        let own = karmada_api::execution_namespace("member1");
         let namespaces = Api::all(Client::new(karmada.service(), "default"));
         let namespace: Namespace =
             serde_json::from_value(json!({ "metadata": { "name": own } })).unwrap();

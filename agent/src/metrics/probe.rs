@@ -3,14 +3,14 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use karmada_rules::fault::{Direct, Fault, Paths, Place, Transport};
+use karmada_rules::observation::{FailureClass, Observation, Server};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
-use rules::fault::{Direct, Fault, Paths, Place, Transport};
-use rules::observation::{FailureClass, Observation, Server};
 
 /// What becomes of the probe's rounds.
 #[derive(Clone, Debug)]

@@ -3,12 +3,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use apiserver::{ApiServer, Fault};
 use http::Request;
+use karmada_rules::observation::{Failure, FailureClass};
+use karmada_runtime::lease::Leadership;
+use karmada_runtime::metrics::WriteMetrics;
 use kube::api::{DeleteParams, PostParams};
 use kube::client::Body;
 use prometheus_client::registry::Registry;
-use rules::observation::{Failure, FailureClass};
-use runtime::lease::Leadership;
-use runtime::metrics::WriteMetrics;
 use tokio::time::sleep;
 use tower::ServiceExt;
 

@@ -8,7 +8,7 @@ use http_body_util::{BodyExt, Empty, Limited};
 use hyper_util::client::legacy::Client as HttpClient;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
-use runtime::error::Chain;
+use karmada_runtime::error::Chain;
 use tokio::time::timeout;
 
 use super::observation::Observation;

@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
+use karmada_runtime::error::BoxError;
+use karmada_runtime::lease;
+use karmada_runtime::readiness::Gate;
+use karmada_runtime::watch::{Guarded, events};
 use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client};
-use runtime::error::BoxError;
-use runtime::lease;
-use runtime::readiness::Gate;
-use runtime::watch::{Guarded, events};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;

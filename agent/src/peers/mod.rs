@@ -1,7 +1,7 @@
 //! The other agents of this cluster: says what this node's vote is when asked, and asks them for
 //! theirs while leading.
 //!
-//! Nothing is decided here: what the agents say is counted, and `rules::quorum` judges.
+//! Nothing is decided here: what the agents say is counted, and `karmada_rules::quorum` judges.
 
 mod ask;
 mod list;
@@ -13,9 +13,9 @@ mod serve;
 use std::sync::Arc;
 use std::time::Duration;
 
+use karmada_rules::threshold::Vote;
+use karmada_runtime::program::{Program, StartError};
 use kube::Client;
-use rules::threshold::Vote;
-use runtime::program::{Program, StartError};
 use tokio::sync::watch;
 use tokio::time::Instant;
 

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use rules::observation::{Failure, Server};
-use rules::quorum::Answer;
-use rules::threshold::Vote;
+use karmada_rules::observation::{Failure, Server};
+use karmada_rules::quorum::Answer;
+use karmada_rules::threshold::Vote;
 use serde::{Deserialize, Serialize};
 
 const HEALTHY: &str = "healthy";
@@ -84,8 +84,8 @@ fn since(age: Duration) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use rules::fault::{Fault, Place, Transport};
-    use rules::observation::FailureClass;
+    use karmada_rules::fault::{Fault, Place, Transport};
+    use karmada_rules::observation::FailureClass;
 
     use super::*;
 

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use rules::quorum::{Answer, Tally};
-use rules::threshold::Vote;
+use karmada_rules::quorum::{Answer, Tally};
+use karmada_rules::threshold::Vote;
 
 use super::list::{List, Peer};
 

@@ -7,8 +7,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use hickory_proto::op::{Message, MessageType, OpCode, Query, ResponseCode};
 use hickory_proto::rr::{RData, Record};
-use rules::fault::Transport;
-use rules::observation::{Failure, FailureClass};
+use karmada_rules::fault::Transport;
+use karmada_rules::observation::{Failure, FailureClass};
 use rustix::io::Errno;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UdpSocket};

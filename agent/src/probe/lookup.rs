@@ -16,8 +16,8 @@ use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use hickory_proto::op::Query;
 use hickory_proto::rr::{Name, RecordType};
-use rules::fault::Transport;
-use rules::observation::{Failure, FailureClass};
+use karmada_rules::fault::Transport;
+use karmada_rules::observation::{Failure, FailureClass};
 use tokio::time::{Instant, sleep_until};
 
 use super::exchange::Unanswered;

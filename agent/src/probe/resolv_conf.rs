@@ -6,8 +6,8 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::path::Path;
 
 use hickory_proto::rr::{Name, RecordType};
+use karmada_rules::fault::Transport;
 use resolv_conf::{Config, ScopedIp};
-use rules::fault::Transport;
 
 /// Servers beyond this many are not asked.
 const MOST_SERVERS: usize = 3;

@@ -8,9 +8,9 @@ use fastrand::Rng;
 use futures::future::{join, join_all, join3, try_join_all};
 use hickory_proto::op::Query;
 use hickory_proto::rr::{Name, RecordType};
-use rules::fault::{Direct, Fault, Paths, Transport};
-use rules::observation::Observation;
-use runtime::error::Chain;
+use karmada_rules::fault::{Direct, Fault, Paths, Transport};
+use karmada_rules::observation::Observation;
+use karmada_runtime::error::Chain;
 use tokio::sync::watch;
 use tokio::time::Instant;
 

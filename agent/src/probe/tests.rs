@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex};
 use futures::future::join_all;
 use hickory_proto::op::ResponseCode;
 use hickory_proto::rr::RecordType;
+use karmada_rules::observation::{Failure, FailureClass, Observation};
 use prometheus_client::registry::Registry;
-use rules::observation::{Failure, FailureClass, Observation};
 use tempfile::TempDir;
 
 use super::dns_server::{DnsServer, Reply, closed_port};

@@ -2,14 +2,14 @@
 
 use std::borrow::Cow;
 
-use api::Cluster;
-use api::condition::{DNS_READY, REPORTER_READY};
 use json_patch::jsonptr::PointerBuf;
 use json_patch::{PatchOperation, ReplaceOperation, TestOperation};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
+use karmada_api::Cluster;
+use karmada_api::condition::{DNS_READY, REPORTER_READY};
+use karmada_rules::condition::ConditionPatch;
 use kube::Resource;
 use kube::api::Patch;
-use rules::condition::ConditionPatch;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -57,7 +57,8 @@ impl RawCluster {
 
     /// What brings `condition` into the list.
     pub(super) fn change_to(&self, condition: &Condition) -> serde_json::Result<Change> {
-        let patch = rules::condition::upsert(self.elements(), serde_json::to_value(condition)?);
+        let patch =
+            karmada_rules::condition::upsert(self.elements(), serde_json::to_value(condition)?);
         let resource_version = match patch {
             ConditionPatch::Replace { .. } => None,
             ConditionPatch::Insert { .. } => self.metadata.resource_version.clone(),

@@ -3,16 +3,16 @@ mod clock;
 mod karmada;
 mod late;
 
-use api::condition::{
+use apiserver::{Fault, Verb};
+use karmada_api::condition::{
     DNS_FAILED_REASON, DNS_READY, FALSE, INSUFFICIENT_OBSERVATIONS_REASON, REPORTER_READY, TRUE,
 };
-use apiserver::{Fault, Verb};
+use karmada_rules::observation::{Failure, FailureClass};
+use karmada_rules::threshold::Vote;
+use karmada_runtime::lease::{self, Campaign};
+use karmada_runtime::metrics::WriteMetrics;
+use karmada_runtime::program::Program;
 use kube::api::Patch;
-use rules::observation::{Failure, FailureClass};
-use rules::threshold::Vote;
-use runtime::lease::{self, Campaign};
-use runtime::metrics::WriteMetrics;
-use runtime::program::Program;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
@@ -90,7 +90,7 @@ impl Running {
     ) -> Self {
         Self::of(node, karmada, vote, |program, client| {
             program.clock = clock;
-            let own = api::execution_namespace("member1");
+            let own = karmada_api::execution_namespace("member1");
             let campaign = Campaign::always(own, crate::NAME, node.to_owned());
             lease::campaign(program, client, campaign)
         })

@@ -6,12 +6,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-use api::condition::{
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use karmada_api::condition::{
     DNS_FAILED_REASON, DNS_READY, DNS_READY_REASON, FALSE, INSUFFICIENT_OBSERVATIONS_REASON,
     REPORTER_READY, REPORTING_REASON, TRUE,
 };
-use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
 use crate::quorum::{Judgement, Quorum, Tally, Verdict};
 

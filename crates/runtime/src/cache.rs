@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use api::Key;
+use karmada_api::Key;
 use kube::Resource;
 use kube::runtime::watcher::Event;
 

@@ -8,11 +8,11 @@ use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 
-use api::Key;
 use k8s_openapi::api::networking::v1::IngressLoadBalancerStatus;
-use rules::ingress::Desired;
-use rules::ingress::gateway::Clash;
-use runtime::write::WriteError;
+use karmada_api::Key;
+use karmada_rules::ingress::Desired;
+use karmada_rules::ingress::gateway::Clash;
+use karmada_runtime::write::WriteError;
 
 pub(crate) use kubernetes::Kubernetes;
 pub(crate) use none::NoLoadBalancer;

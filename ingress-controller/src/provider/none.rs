@@ -1,5 +1,5 @@
-use api::Key;
-use rules::ingress::Desired;
+use karmada_api::Key;
+use karmada_rules::ingress::Desired;
 
 use super::{Ensured, LoadBalancer, ProviderError};
 

@@ -1,13 +1,13 @@
 use std::collections::BTreeSet;
 
+use karmada_rules::ingress::Desired;
+use karmada_rules::ingress::gateway::Clash;
+use karmada_runtime::lease::Leadership;
+use karmada_runtime::metrics::WriteMetrics;
+use karmada_runtime::queue::Queue;
+use karmada_runtime::write::WriteError;
 use kube::runtime::events::EventType;
 use parking_lot::Mutex;
-use rules::ingress::Desired;
-use rules::ingress::gateway::Clash;
-use runtime::lease::Leadership;
-use runtime::metrics::WriteMetrics;
-use runtime::queue::Queue;
-use runtime::write::WriteError;
 
 use super::*;
 use crate::fake::{FakeApi, refusal};

@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 
+use karmada_rules::ingress::{Facts, service_locations};
 use proptest::prelude::*;
-use rules::ingress::{Facts, service_locations};
 use serde_json::json;
 
 use super::*;

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use apiserver::{ApiServer, Fault, Injection};
+use karmada_runtime::client;
 use kube::{Client, Config};
-use runtime::client;
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;

@@ -1,6 +1,6 @@
 //! The sandbox's flags.
 
-use runtime::args::log_levels;
+use karmada_runtime::args::log_levels;
 use tracing_subscriber::filter::Targets;
 
 use crate::scenario::Scenario;

@@ -45,7 +45,7 @@ fn main() -> ExitCode {
     let args = Args::parse();
     let logs = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
-        .with_ansi(runtime::telemetry::is_coloured());
+        .with_ansi(karmada_runtime::telemetry::is_coloured());
     tracing_subscriber::registry()
         .with(args.log_level.clone())
         .with(logs)

@@ -4,10 +4,10 @@ use std::fmt::Debug;
 use std::net::SocketAddr;
 
 use anyhow::{Context, Result, bail};
-use api::{Cluster, MultiClusterIngress, Remedy, ResourceBinding, execution_namespace};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Namespace, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
+use karmada_api::{Cluster, MultiClusterIngress, Remedy, ResourceBinding, execution_namespace};
 use kube::api::{
     ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams,
 };

@@ -3,9 +3,9 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use api::{Cluster, MultiClusterIngress, Remedy};
 use futures::{Stream, StreamExt};
 use k8s_openapi::api::coordination::v1::Lease;
+use karmada_api::{Cluster, MultiClusterIngress, Remedy};
 use kube::runtime::watcher::{Config, Event, watcher};
 use kube::runtime::{WatchStreamExt, reflector};
 use kube::{Api, Client, Resource};

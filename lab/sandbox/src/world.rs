@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use clap::Parser;
-use runtime::program::{Program, StartError};
+use karmada_runtime::program::{Program, StartError};
 use serde::Deserialize;
 use tokio::sync::Mutex;
 use tokio::task::JoinSet;

@@ -1,7 +1,7 @@
 //! Many ingresses of a cluster that is blocked.
 
 use anyhow::Result;
-use api::{MultiClusterIngress, TRAFFIC_CONTROL};
+use karmada_api::{MultiClusterIngress, TRAFFIC_CONTROL};
 use kube::{
     Api,
     api::{ApiResource, Patch, PatchParams},

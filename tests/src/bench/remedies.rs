@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use api::{Cluster, TRAFFIC_CONTROL, condition::DNS_READY};
+use karmada_api::{Cluster, TRAFFIC_CONTROL, condition::DNS_READY};
 use kube::{Api, api::ApiResource};
 use serde_json::{Value, json};
 use tokio::time::Instant;

@@ -9,7 +9,7 @@ mod shown;
 use std::net::SocketAddr;
 
 use anyhow::Result;
-use api::{Cluster, MultiClusterIngress, Remedy};
+use karmada_api::{Cluster, MultiClusterIngress, Remedy};
 use kube::Api;
 
 use crate::{

@@ -3,11 +3,11 @@
 use std::fmt::Debug;
 
 use anyhow::Result;
-use api::{
-    Cluster, Remedy, ResourceBinding, TRAFFIC_CONTROL, condition::DNS_READY, execution_namespace,
-};
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::{core::v1::Service, discovery::v1::EndpointSlice, networking::v1::Ingress};
+use karmada_api::{
+    Cluster, Remedy, ResourceBinding, TRAFFIC_CONTROL, condition::DNS_READY, execution_namespace,
+};
 use kube::{
     Api, Client, Resource, ResourceExt,
     api::{ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams},

@@ -3,8 +3,8 @@
 use std::{ffi::OsString, path::PathBuf};
 
 use anyhow::{Context, Result};
-use api::execution_namespace;
 use k8s_openapi::api::networking::v1::IngressClass;
+use karmada_api::execution_namespace;
 use kube::Api;
 use serde_json::json;
 

@@ -3,9 +3,9 @@
 use std::{net::SocketAddr, time::Duration};
 
 use anyhow::{Context, Result, bail};
-use api::{Cluster, MultiClusterIngress};
 use futures::StreamExt;
 use k8s_openapi::api::events::v1::Event;
+use karmada_api::{Cluster, MultiClusterIngress};
 use kube::{
     Api,
     runtime::{

@@ -1,9 +1,9 @@
 use apiserver::ApiServer;
 use http::Request;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use karmada_runtime::program::Program;
 use kube::api::PostParams;
 use kube::client::Body;
-use runtime::program::Program;
 use serde_json::{Value, json};
 use tower::ServiceExt;
 

@@ -3,8 +3,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use axum::Router;
 use axum::routing::get;
+use karmada_rules::observation::{Failure, FailureClass};
 use prometheus_client::registry::Registry;
-use rules::observation::{Failure, FailureClass};
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
 

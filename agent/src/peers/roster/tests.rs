@@ -1,4 +1,4 @@
-use rules::observation::{Failure, FailureClass};
+use karmada_rules::observation::{Failure, FailureClass};
 
 use super::*;
 

@@ -1,6 +1,6 @@
 //! What the options ask besides, on the wire.
 
-use rules::fault::Fault;
+use karmada_rules::fault::Fault;
 
 use super::*;
 
@@ -193,7 +193,7 @@ async fn a_dead_pod_is_named_although_the_names_resolve() {
             .round()
             .await;
         assert_eq!(seen.observation(), Observation::Resolved);
-        let place = rules::fault::Place::Pod(bad);
+        let place = karmada_rules::fault::Place::Pod(bad);
         assert_eq!(seen.fault, Some(Fault { place, only }));
     }
 }

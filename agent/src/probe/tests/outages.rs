@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use rules::threshold::{Threshold, Thresholds, Vote};
+use karmada_rules::threshold::{Threshold, Thresholds, Vote};
 use tokio::time::sleep_until;
 
 use super::*;

@@ -3,17 +3,17 @@
 use std::io;
 use std::sync::{Arc, Mutex};
 
-use api::Cluster;
 use apiserver::{ApiServer, ApiService, Fault};
 use axum::body::Body;
 use axum::http::{Method, Request, Response, StatusCode, Uri, header};
 use http_body_util::BodyExt;
 use k8s_openapi::api::core::v1::Namespace;
+use karmada_api::Cluster;
+use karmada_runtime::client;
 use kube::Config;
 use kube::api::{DeleteParams, DynamicObject, Patch, PostParams};
 use kube::core::ApiResource;
 use kube::runtime::wait::await_condition;
-use runtime::client;
 use tokio::time::timeout;
 use tower::ServiceExt;
 
@@ -56,11 +56,12 @@ impl Karmada {
     /// An API without the object, or with this one.
     pub(super) async fn new(cluster: Option<Value>) -> Self {
         let server = ApiServer::new();
-        for definition in api::crd::stand_ins().unwrap() {
+        for definition in karmada_api::crd::stand_ins().unwrap() {
             server.install(&definition).unwrap();
         }
         let client = Client::new(server.service(), "default");
-        let namespace = json!({ "metadata": { "name": api::execution_namespace("member1") } });
+        let namespace =
+            json!({ "metadata": { "name": karmada_api::execution_namespace("member1") } });
         let namespace: Namespace = serde_json::from_value(namespace).unwrap();
         let namespaces = Api::all(client.clone());
         let parameters = PostParams::default();
@@ -135,7 +136,7 @@ impl Karmada {
 
     /// From now on it refuses a condition with a longer message than any that says that all is well.
     pub(super) fn accept_only_short_messages(&self) {
-        for mut definition in api::crd::stand_ins().unwrap() {
+        for mut definition in karmada_api::crd::stand_ins().unwrap() {
             let version = &mut definition["spec"]["versions"][0];
             let status = &mut version["schema"]["openAPIV3Schema"]["properties"]["status"];
             let condition = &mut status["properties"]["conditions"]["items"];

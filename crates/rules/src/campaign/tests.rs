@@ -71,7 +71,7 @@ fn one_that_stands_by_seeks_at_once_and_goes_on_when_it_is_asked_no_more() {
 }
 
 /// What agents cost the API that begin at the same time. An attempt of one that finds a leader is
-/// three requests, see `a_lease_driver` in `runtime::lease`; the leader's renewals are not counted.
+/// three requests, see `a_lease_driver` in `karmada_runtime::lease`; the leader's renewals are not counted.
 struct Crowd {
     shares: Vec<f64>,
     asked: Vec<Option<Asked>>,

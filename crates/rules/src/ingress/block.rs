@@ -1,6 +1,6 @@
 use std::collections::BTreeSet;
 
-use api::{Cluster, ServiceLocation, TRAFFIC_CONTROL};
+use karmada_api::{Cluster, ServiceLocation, TRAFFIC_CONTROL};
 
 use super::facts::{Facts, Seen};
 
@@ -75,9 +75,9 @@ mod tests {
     #[test]
     fn a_cluster_stands_as_its_object_says() {
         let mut other_action = cluster("x");
-        other_action.status = Some(api::ClusterStatus {
+        other_action.status = Some(karmada_api::ClusterStatus {
             remedy_actions: Some(vec!["Cordon".into()]),
-            ..api::ClusterStatus::default()
+            ..karmada_api::ClusterStatus::default()
         });
         assert_eq!(standing(&other_action), Standing::Open);
         assert_eq!(standing(&Cluster::default()), Standing::Open);

@@ -1,4 +1,4 @@
-use api::{KARMADA_INGRESS_FINALIZER, Key, MultiClusterIngress, MultiClusterIngressStatus};
+use karmada_api::{KARMADA_INGRESS_FINALIZER, Key, MultiClusterIngress, MultiClusterIngressStatus};
 
 use super::block::blocked_clusters;
 use super::class::{ControllerName, Ownership, ownership};

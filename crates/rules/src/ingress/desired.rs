@@ -1,10 +1,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use api::{Key, MultiClusterIngressStatus, cluster_of_execution_namespace};
 use k8s_openapi::api::core::v1::{Service, ServicePort};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::networking::v1::IngressSpec;
+use karmada_api::{Key, MultiClusterIngressStatus, cluster_of_execution_namespace};
 
 use super::block::{Standing, standing_of};
 use super::facts::{Facts, Seen};

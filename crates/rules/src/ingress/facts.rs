@@ -1,10 +1,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use api::{Cluster, ResourceBinding};
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::networking::v1::IngressClass;
+use karmada_api::{Cluster, ResourceBinding};
 
 /// What is known of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 
-use api::{ResourceBinding, ServiceLocation};
 use k8s_openapi::api::networking::v1::{IngressBackend, IngressSpec};
+use karmada_api::{ResourceBinding, ServiceLocation};
 
 use super::facts::{Facts, Seen};
 
@@ -93,7 +93,9 @@ fn location(service: &str, clusters: &BTreeSet<&str>) -> ServiceLocation {
 
 #[cfg(test)]
 mod tests {
-    use api::{AggregatedStatusItem, BindingSnapshot, ResourceBindingStatus, TargetCluster};
+    use karmada_api::{
+        AggregatedStatusItem, BindingSnapshot, ResourceBindingStatus, TargetCluster,
+    };
     use proptest::prelude::*;
 
     use super::super::world::{World, binding, ingress, location};

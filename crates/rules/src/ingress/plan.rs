@@ -1,5 +1,5 @@
-use api::{MultiClusterIngressStatus, ServiceLocation};
 use k8s_openapi::api::networking::v1::IngressLoadBalancerStatus;
+use karmada_api::{MultiClusterIngressStatus, ServiceLocation};
 use serde::Serialize;
 
 /// What to write of one thing.

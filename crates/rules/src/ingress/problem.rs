@@ -77,7 +77,7 @@ fn described(port: &ServiceBackendPort) -> String {
 
 #[cfg(test)]
 mod tests {
-    use api::{Key, MultiClusterIngressStatus};
+    use karmada_api::{Key, MultiClusterIngressStatus};
 
     use super::super::world::{World, ingress_to_port, template};
     use super::*;

@@ -3,10 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use api::{
-    Cluster, ClusterStatus, MultiClusterIngress, MultiClusterIngressSpec, ObjectReference,
-    ResourceBinding, ServiceLocation, TRAFFIC_CONTROL, TargetCluster, execution_namespace,
-};
 use k8s_openapi::api::core::v1::{Service, ServicePort, ServiceSpec};
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointConditions, EndpointPort, EndpointSlice};
 use k8s_openapi::api::networking::v1::{
@@ -14,6 +10,10 @@ use k8s_openapi::api::networking::v1::{
     IngressRule, IngressServiceBackend, IngressSpec, ServiceBackendPort,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
+use karmada_api::{
+    Cluster, ClusterStatus, MultiClusterIngress, MultiClusterIngressSpec, ObjectReference,
+    ResourceBinding, ServiceLocation, TRAFFIC_CONTROL, TargetCluster, execution_namespace,
+};
 
 use super::desired::slice_service;
 use super::facts::{Facts, Seen};
@@ -165,7 +165,7 @@ pub(super) fn binding(service: &str, clusters: &[&str]) -> ResourceBinding {
     });
     ResourceBinding {
         metadata: in_ns(&format!("{service}-service")),
-        spec: api::ResourceBindingSpec {
+        spec: karmada_api::ResourceBindingSpec {
             resource: ObjectReference {
                 api_version: "v1".to_owned(),
                 kind: "Service".to_owned(),

@@ -5,7 +5,7 @@ mod scope;
 use std::collections::BTreeSet;
 use std::fmt;
 
-use api::{Cluster, ClusterConditionRequirement, Operator, Remedy};
+use karmada_api::{Cluster, ClusterConditionRequirement, Operator, Remedy};
 
 pub use scope::{RemedyIndex, Scope};
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use api::Remedy;
+use karmada_api::Remedy;
 
 use crate::index::Index;
 

@@ -1,5 +1,5 @@
-use api::TRAFFIC_CONTROL;
-use api::condition::DNS_READY;
+use karmada_api::TRAFFIC_CONTROL;
+use karmada_api::condition::DNS_READY;
 use proptest::prelude::*;
 use serde_json::{Value, from_value, json};
 

@@ -3,15 +3,15 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use api::Key;
 use k8s_openapi::NamespaceResourceScope;
+use karmada_api::Key;
+use karmada_rules::ingress::gateway::{Clash, Gateway, Managed, Update, ingress_of};
+use karmada_runtime::watch::Guarded;
+use karmada_runtime::write::{WriteError, WriteErrorKind, Writer};
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::runtime::watcher::Event;
 use kube::{Api, Client, Resource};
 use parking_lot::Mutex;
-use rules::ingress::gateway::{Clash, Gateway, Managed, Update, ingress_of};
-use runtime::watch::Guarded;
-use runtime::write::{WriteError, WriteErrorKind, Writer};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;

@@ -10,18 +10,18 @@ mod view;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use api::Key;
 use k8s_openapi::api::core::v1::{Namespace, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::networking::v1::{Ingress, IngressLoadBalancerStatus};
+use karmada_api::Key;
+use karmada_rules::ingress::Desired;
+use karmada_rules::ingress::gateway::{Existing, Gateway, GatewayPlan, Write, removal};
+use karmada_runtime::program::Program;
+use karmada_runtime::queue::Queue;
+use karmada_runtime::write::{WriteErrorKind, Writer};
 use kube::api::PostParams;
 use kube::runtime::watcher::Config;
 use kube::{Api, Client, Resource};
-use rules::ingress::Desired;
-use rules::ingress::gateway::{Existing, Gateway, GatewayPlan, Write, removal};
-use runtime::program::Program;
-use runtime::queue::Queue;
-use runtime::write::{WriteErrorKind, Writer};
 
 use kept::{Creation, Kept, Kind, Written};
 

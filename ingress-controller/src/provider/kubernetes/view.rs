@@ -5,14 +5,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use api::Key;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use karmada_api::Key;
+use karmada_rules::index::Index;
+use karmada_rules::ingress::gateway::ingress_of;
+use karmada_runtime::cache::{Cache, Transition};
+use karmada_runtime::watch::Guarded;
 use kube::Resource;
 use kube::runtime::watcher::Event;
-use rules::index::Index;
-use rules::ingress::gateway::ingress_of;
-use runtime::cache::{Cache, Transition};
-use runtime::watch::Guarded;
 
 #[derive(Debug)]
 pub(super) struct View<K> {

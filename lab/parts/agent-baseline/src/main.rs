@@ -5,16 +5,16 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use api::Cluster;
 use clap::Parser;
 use futures::StreamExt;
 use hickory_proto::op::{Message, Query};
 use hickory_proto::rr::{Name, RecordType};
+use karmada_api::Cluster;
+use karmada_runtime::client::{self, Source};
+use karmada_runtime::error::BoxError;
+use karmada_runtime::watch::events;
 use kube::Api;
 use kube::runtime::watcher;
-use runtime::client::{self, Source};
-use runtime::error::BoxError;
-use runtime::watch::events;
 use tokio::net::UdpSocket;
 use tokio::time::{interval, timeout};
 
@@ -27,7 +27,7 @@ struct Flags {
     cluster_name: String,
     #[arg(long)]
     nameserver: SocketAddr,
-    #[arg(long, value_parser = runtime::args::duration)]
+    #[arg(long, value_parser = karmada_runtime::args::duration)]
     detect_period: Duration,
     #[arg(long)]
     probe_name: Name,

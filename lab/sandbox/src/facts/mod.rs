@@ -5,9 +5,9 @@ mod observation;
 
 use std::sync::Arc;
 
-use api::{Cluster, MultiClusterIngress, Remedy};
 use k8s_openapi::api::coordination::v1::Lease;
-use rules::observation::Failure;
+use karmada_api::{Cluster, MultiClusterIngress, Remedy};
+use karmada_rules::observation::Failure;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 

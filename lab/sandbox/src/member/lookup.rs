@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use hickory_proto::op::{Message, Query, ResponseCode};
 use hickory_proto::rr::{Name, RecordType};
-use rules::observation::{Failure, FailureClass};
+use karmada_rules::observation::{Failure, FailureClass};
 use tokio::net::UdpSocket;
 use tokio::time::{interval, timeout};
 

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use api::Cluster;
-use api::condition::{DNS_READY, REPORTER_READY, TRUE};
-use rules::observation::Failure;
+use karmada_api::Cluster;
+use karmada_api::condition::{DNS_READY, REPORTER_READY, TRUE};
+use karmada_rules::observation::Failure;
 use tokio::time::Instant;
 
 use super::happened::{Stage, Step, Story};

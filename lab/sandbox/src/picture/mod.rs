@@ -8,10 +8,10 @@ mod traffic;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use api::{MultiClusterIngress, Remedy, cluster_of_execution_namespace};
 use k8s_openapi::api::coordination::v1::Lease;
+use karmada_api::{MultiClusterIngress, Remedy, cluster_of_execution_namespace};
+use karmada_rules::remedy::{Scope, cause};
 use kube::ResourceExt;
-use rules::remedy::{Scope, cause};
 use tokio::time::Instant;
 
 use self::happened::{Clock, Story};

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
-use api::condition::DNS_READY;
-use rules::observation::{Failure, FailureClass};
+use karmada_api::condition::DNS_READY;
+use karmada_rules::observation::{Failure, FailureClass};
 use serde_json::{Value, json};
 
 use super::*;

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use anyhow::{Result, bail, ensure};
-use api::TRAFFIC_CONTROL;
-use api::condition::{DNS_READY, REPORTER_READY, TRUE};
+use karmada_api::TRAFFIC_CONTROL;
+use karmada_api::condition::{DNS_READY, REPORTER_READY, TRUE};
 
 use super::script::{MEMBER, Script};
 use crate::facts::Vote;

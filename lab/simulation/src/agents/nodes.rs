@@ -6,7 +6,7 @@ use std::ops::Range;
 use anyhow::{Context, Result};
 use clap::Parser;
 use cluster_health_agent::{Args, NAME};
-use runtime::program::Program;
+use karmada_runtime::program::Program;
 use tokio::task::JoinSet;
 
 use super::apis::{Apis, SERVICE};

@@ -8,8 +8,8 @@ use apiserver::{ApiServer, Injection};
 use axum::body::Body;
 use http::{Method, Request, StatusCode, header};
 use http_body_util::BodyExt;
+use karmada_runtime::client;
 use kube::{Client, Config};
-use runtime::client;
 use serde_json::{Value, json};
 use tower::Service;
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use clap::Parser;
-use rules::ingress::gateway::Gateway;
+use karmada_rules::ingress::gateway::Gateway;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
@@ -173,9 +173,9 @@ async fn assemble(
     apis: &Apis,
     record: &Record,
     process: Process,
-) -> Result<runtime::program::Program> {
+) -> Result<karmada_runtime::program::Program> {
     let name = process.program.name();
-    let mut program = runtime::program::Program::new(name, NOWHERE);
+    let mut program = karmada_runtime::program::Program::new(name, NOWHERE);
     let karmada = apis.client(Side::Karmada, process, record).await?;
     match process.program {
         Program::Remedy => {

@@ -1,6 +1,5 @@
 use std::collections::BTreeMap;
 
-use api::Key;
 use k8s_openapi::api::core::v1::{Service, ServicePort, ServiceSpec};
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointPort, EndpointSlice};
 use k8s_openapi::api::networking::v1::{
@@ -8,6 +7,7 @@ use k8s_openapi::api::networking::v1::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use karmada_api::Key;
 
 use super::names::{managed_by, object_name};
 use crate::ingress::{Admission, Backend, ClusterEndpoints, ControllerName, Desired, Seen};

@@ -3,16 +3,16 @@
 mod obstacles;
 mod writes;
 
-use api::execution_namespace;
 use k8s_openapi::api::core::v1::ServicePort;
 use k8s_openapi::api::discovery::v1::Endpoint;
 use k8s_openapi::api::networking::v1::{IngressBackend, IngressServiceBackend, IngressSpec};
+use karmada_api::execution_namespace;
+use karmada_rules::ingress::gateway::{Clash, Managed};
+use karmada_rules::ingress::{Admission, Backend, ClusterEndpoints, Refusal, Seen};
+use karmada_runtime::lease::Leadership;
+use karmada_runtime::metrics::WriteMetrics;
+use karmada_runtime::watch::Guarded;
 use kube::runtime::watcher::Event;
-use rules::ingress::gateway::{Clash, Managed};
-use rules::ingress::{Admission, Backend, ClusterEndpoints, Refusal, Seen};
-use runtime::lease::Leadership;
-use runtime::metrics::WriteMetrics;
-use runtime::watch::Guarded;
 use serde_json::json;
 
 use super::*;

@@ -1,8 +1,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use api::MultiClusterIngressStatus;
 use k8s_openapi::api::networking::v1::IngressSpec;
+use karmada_api::MultiClusterIngressStatus;
 use serde_json::json;
 
 use super::{Cluster, addresses, desired, desired_of, key, service_name, world};
