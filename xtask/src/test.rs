@@ -17,7 +17,7 @@ use crate::generate;
 /// The package whose tests need namespaces.
 const IN_NAMESPACES: &str = "pipeline-tests";
 
-/// The package whose tests run too often for an unoptimised build, and its profile.
+/// The package whose tests print what they found.
 const SIMULATION: &str = "simulation";
 /// Begins the names of the tests that need a browser.
 const IN_CHROMIUM: &str = "in_chromium::";
@@ -66,8 +66,6 @@ pub(crate) fn run() -> Result<()> {
     let simulated = [
         "test",
         "--package",
-        SIMULATION,
-        "--profile",
         SIMULATION,
         "--locked",
         "--no-fail-fast",
