@@ -1,4 +1,4 @@
-//! A small world for the tests of this module, and makers of what is in it.
+//! A small fixture for the tests of this module, and makers of what is in it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,11 +16,11 @@ use karmada_api::{
 };
 
 use super::desired::slice_service;
-use super::facts::{Facts, Seen};
+use super::facts::{Cached, Facts};
 
 /// Everything is in the namespace `ns`.
 #[derive(Clone, Debug, Default)]
-pub(super) struct World {
+pub(super) struct Fixture {
     pub(super) classes: Vec<IngressClass>,
     pub(super) unread_classes: BTreeSet<String>,
     pub(super) clusters: BTreeMap<String, Cluster>,
@@ -33,7 +33,7 @@ pub(super) struct World {
     pub(super) unread_slices: BTreeSet<String>,
 }
 
-impl World {
+impl Fixture {
     pub(super) fn with_cluster(mut self, cluster: Cluster) -> Self {
         let name = cluster.metadata.name.clone().unwrap_or_default();
         self.clusters.insert(name, cluster);
@@ -57,38 +57,42 @@ impl World {
     }
 }
 
-fn seen<'a, T>(map: &'a BTreeMap<String, T>, unread: &BTreeSet<String>, name: &str) -> Seen<&'a T> {
+fn seen<'a, T>(
+    map: &'a BTreeMap<String, T>,
+    unread: &BTreeSet<String>,
+    name: &str,
+) -> Cached<&'a T> {
     match map.get(name) {
-        Some(object) => Seen::Here(object),
-        None if unread.contains(name) => Seen::Unread,
-        None => Seen::Absent,
+        Some(object) => Cached::Present(object),
+        None if unread.contains(name) => Cached::Unread,
+        None => Cached::Absent,
     }
 }
 
-impl Facts for World {
-    fn classes(&self) -> impl Iterator<Item = Seen<&IngressClass>> {
-        let unread = self.unread_classes.iter().map(|_| Seen::Unread);
-        self.classes.iter().map(Seen::Here).chain(unread)
+impl Facts for Fixture {
+    fn classes(&self) -> impl Iterator<Item = Cached<&IngressClass>> {
+        let unread = self.unread_classes.iter().map(|_| Cached::Unread);
+        self.classes.iter().map(Cached::Present).chain(unread)
     }
 
-    fn class(&self, name: &str) -> Seen<&IngressClass> {
+    fn class(&self, name: &str) -> Cached<&IngressClass> {
         let named = |class: &&IngressClass| class.metadata.name.as_deref() == Some(name);
         match self.classes.iter().find(named) {
-            Some(class) => Seen::Here(class),
-            None if self.unread_classes.contains(name) => Seen::Unread,
-            None => Seen::Absent,
+            Some(class) => Cached::Present(class),
+            None if self.unread_classes.contains(name) => Cached::Unread,
+            None => Cached::Absent,
         }
     }
 
-    fn cluster(&self, name: &str) -> Seen<&Cluster> {
+    fn cluster(&self, name: &str) -> Cached<&Cluster> {
         seen(&self.clusters, &self.unread_clusters, name)
     }
 
-    fn binding(&self, _: &str, service: &str) -> Seen<&ResourceBinding> {
+    fn binding(&self, _: &str, service: &str) -> Cached<&ResourceBinding> {
         seen(&self.bindings, &self.unread_bindings, service)
     }
 
-    fn template(&self, _: &str, service: &str) -> Seen<&Service> {
+    fn template(&self, _: &str, service: &str) -> Cached<&Service> {
         seen(&self.templates, &self.unread_templates, service)
     }
 

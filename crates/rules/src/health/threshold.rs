@@ -11,7 +11,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::observation::{Failure, Observation};
+use super::observation::{Failure, Observation};
 
 /// How long answers must agree before they count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

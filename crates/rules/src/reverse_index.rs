@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// What each source names, and by whom each target is named.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Index<S, T> {
+pub struct ReverseIndex<S, T> {
     targets: BTreeMap<S, BTreeSet<T>>,
     sources: BTreeMap<T, BTreeSet<S>>,
 }
 
-impl<S, T> Default for Index<S, T> {
+impl<S, T> Default for ReverseIndex<S, T> {
     fn default() -> Self {
         Self {
             targets: BTreeMap::new(),
@@ -19,7 +19,7 @@ impl<S, T> Default for Index<S, T> {
     }
 }
 
-impl<S: Clone + Ord, T: Clone + Ord> Index<S, T> {
+impl<S: Clone + Ord, T: Clone + Ord> ReverseIndex<S, T> {
     /// From now on `source` names `targets` and nothing else; with no targets it is forgotten.
     pub fn replace(&mut self, source: &S, targets: BTreeSet<T>) {
         for target in self.targets.remove(source).unwrap_or_default() {
@@ -64,13 +64,13 @@ mod tests {
         fn replacing_one_at_a_time_equals_building_anew(
             changes in prop::collection::vec((0_u8..6, prop::collection::btree_set(0_u8..8, 0..4)), 0..40),
         ) {
-            let mut incremental = Index::default();
+            let mut incremental = ReverseIndex::default();
             let mut last = BTreeMap::new();
             for (source, targets) in changes {
                 incremental.replace(&source, targets.clone());
                 last.insert(source, targets);
             }
-            let mut rebuilt = Index::default();
+            let mut rebuilt = ReverseIndex::default();
             for (source, targets) in &last {
                 rebuilt.replace(source, targets.clone());
             }

@@ -2,13 +2,13 @@ use k8s_openapi::api::networking::v1::{IngressBackend, IngressRule, IngressSpec,
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::json;
 
-use super::{Cluster, addresses, desired, desired_of, gateway, service_name, world};
-use crate::ingress::gateway::{Gateway, Managed};
-use crate::ingress::world::{ingress, slice, template};
+use super::{Cluster, addresses, desired, desired_of, fixture, gateway, service_name};
+use crate::ingress::fixtures::{ingress, slice, template};
+use crate::ingress::kubernetes::{Gateway, Managed};
 
 #[test]
 fn an_empty_gateway_gets_services_endpoints_and_an_ingress_that_names_them() {
-    let cluster = Cluster::converged(&desired(&world(), &["s", "t"]));
+    let cluster = Cluster::converged(&desired(&fixture(), &["s", "t"]));
     assert_eq!(
         cluster.addresses(),
         addresses(&[("s", &["10.0.0.1", "10.0.0.2"]), ("t", &["10.0.0.3"])])
@@ -46,7 +46,7 @@ fn an_empty_gateway_gets_services_endpoints_and_an_ingress_that_names_them() {
 
 #[test]
 fn endpoints_keep_addresses_conditions_and_ports_and_lose_what_is_the_member_clusters_own() {
-    let cluster = Cluster::converged(&desired(&world(), &["t"]));
+    let cluster = Cluster::converged(&desired(&fixture(), &["t"]));
     let [slice] = cluster.slices.values().collect::<Vec<_>>()[..] else {
         panic!("{cluster:?}");
     };
@@ -83,12 +83,12 @@ fn endpoints_keep_addresses_conditions_and_ports_and_lose_what_is_the_member_clu
 fn slices_of_both_address_families_and_of_all_clusters_stay_apart() {
     let mut other_family = slice("s", "m1", "x6", &["2001:db8::1"]);
     other_family.address_type = "IPv6".to_owned();
-    let world = world().with_slices(&[
+    let fixture = fixture().with_slices(&[
         other_family,
         slice("s", "m1", "empty", &[]),
         slice("s", "m1", "y", &["10.0.0.4"]),
     ]);
-    let cluster = Cluster::converged(&desired(&world, &["s"]));
+    let cluster = Cluster::converged(&desired(&fixture, &["s"]));
     let mut families: Vec<_> = cluster
         .slices
         .values()
@@ -100,16 +100,16 @@ fn slices_of_both_address_families_and_of_all_clusters_stay_apart() {
 
 #[test]
 fn a_service_without_template_or_ports_has_no_objects() {
-    let mut world = world().with_template(template("s", &[]));
-    world.templates.remove("t");
-    let gateway = Cluster::converged(&desired(&world, &["s", "t"]));
+    let mut fixture = fixture().with_template(template("s", &[]));
+    fixture.templates.remove("t");
+    let gateway = Cluster::converged(&desired(&fixture, &["s", "t"]));
     assert_eq!((gateway.services.len(), gateway.slices.len()), (0, 0));
     assert_eq!(gateway.ingresses.len(), 1);
 }
 
 #[test]
 fn without_a_class_the_one_the_gateway_filled_in_is_kept() {
-    let desired = desired(&world(), &["s"]);
+    let desired = desired(&fixture(), &["s"]);
     let gateway = Gateway::new(&"example.com/ours".parse().unwrap(), None);
     let wanted = gateway.objects(&desired).ingress.unwrap();
     assert_eq!(wanted.spec.as_ref().unwrap().ingress_class_name, None);
@@ -140,7 +140,7 @@ fn what_an_api_server_leaves_out_is_not_wanted() {
     };
     spec.tls = Some(vec![tls(&[], "cert"), tls(&["example.com"], "")]);
     let wanted = gateway()
-        .objects(&desired_of(&world(), &spec))
+        .objects(&desired_of(&fixture(), &spec))
         .ingress
         .unwrap();
     let found = serde_json::to_value(&wanted.spec).unwrap();
@@ -164,7 +164,7 @@ fn a_backend_that_is_no_service_is_passed_on() {
         rules: Some(vec![IngressRule::default()]),
         ..IngressSpec::default()
     };
-    let desired = desired_of(&world(), &spec);
+    let desired = desired_of(&fixture(), &spec);
     let wanted = gateway().objects(&desired).ingress.unwrap().spec.unwrap();
     assert_eq!(
         serde_json::to_value(wanted.default_backend).unwrap(),

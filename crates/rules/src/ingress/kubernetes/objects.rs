@@ -10,7 +10,7 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use karmada_api::Key;
 
 use super::names::{managed_by, object_name};
-use crate::ingress::{Admission, Backend, ClusterEndpoints, ControllerName, Desired, Seen};
+use crate::ingress::{Admission, Backend, Cached, ClusterEndpoints, ControllerName, Desired};
 
 const MANAGED_BY_LABEL: &str = "app.kubernetes.io/managed-by";
 const SLICE_MANAGED_BY_LABEL: &str = "endpointslice.kubernetes.io/managed-by";
@@ -80,11 +80,11 @@ impl Gateway {
         };
         for backend in &desired.backends {
             match &backend.ports {
-                Seen::Here(ports) if !ports.is_empty() => {
+                Cached::Present(ports) if !ports.is_empty() => {
                     objects.services.push(self.service(key, backend, ports));
                 }
-                Seen::Unread => {}
-                Seen::Here(_) | Seen::Absent => continue,
+                Cached::Unread => {}
+                Cached::Present(_) | Cached::Absent => continue,
             }
             let admitted = backend
                 .clusters

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::observation::FailureClass;
+use crate::health::failure::FailureClass;
 
 const PERIOD: u64 = 5_000;
 const LATENCY: u64 = 10;

@@ -1,9 +1,10 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::observation::{Failure, FailureClass};
-use crate::quorum::Answer;
-use crate::threshold::Vote;
+use crate::health::failure::FailureClass;
+use crate::health::observation::Failure;
+use crate::health::quorum::Ballot;
+use crate::health::threshold::Vote;
 
 const PACE: Pace = Pace {
     period: Duration::from_secs(5),
@@ -76,21 +77,26 @@ impl Leader {
         self.began + Duration::from_secs(seconds)
     }
 
-    fn plan(&mut self, seconds: u64, vote: Option<Vote>, conditions: &[Condition]) -> Plan {
+    fn plan(&mut self, seconds: u64, vote: Option<Vote>, conditions: &[Condition]) -> ReportPlan {
         let mut tally = Tally::default();
-        tally.count("n1", vote.map_or(Answer::NoVote, Answer::Vote));
+        tally.count("n1", vote.map_or(Ballot::NoVote, Ballot::Vote));
         self.plan_of(seconds, &tally, conditions)
     }
 
-    fn plan_of(&mut self, seconds: u64, tally: &Tally, conditions: &[Condition]) -> Plan {
+    fn plan_of(&mut self, seconds: u64, tally: &Tally, conditions: &[Condition]) -> ReportPlan {
         let now = self.at(seconds);
         self.reporter.plan(tally, conditions, now, time(NOW))
     }
 
     /// Plans, and writes what is planned.
-    fn act(&mut self, seconds: u64, vote: Option<Vote>, conditions: &mut Vec<Condition>) -> Plan {
+    fn act(
+        &mut self,
+        seconds: u64,
+        vote: Option<Vote>,
+        conditions: &mut Vec<Condition>,
+    ) -> ReportPlan {
         let plan = self.plan(seconds, vote, conditions);
-        if let Plan::Write(writes) = &plan {
+        if let ReportPlan::Write(writes) = &plan {
             for write in writes {
                 conditions.retain(|c| c.type_ != write.type_);
                 conditions.push(write.clone());
@@ -110,8 +116,8 @@ fn now_is(mut condition: Condition) -> Condition {
 /// What a leader that has just begun writes.
 fn written(vote: Option<Vote>, conditions: &[Condition]) -> Vec<Condition> {
     match Leader::new().plan(1, vote, conditions) {
-        Plan::Write(writes) => writes,
-        Plan::Unchanged | Plan::Wait(_) => Vec::new(),
+        ReportPlan::Write(writes) => writes,
+        ReportPlan::Unchanged | ReportPlan::Wait(_) => Vec::new(),
     }
 }
 
@@ -173,14 +179,20 @@ fn a_leader_without_vote_calls_the_verdict_stale_after_its_patience() {
     let mut leader = Leader::new();
     let mut conditions = vec![dns_false(), fresh()];
     let deadline = leader.at(30);
-    assert_eq!(leader.plan(0, None, &conditions), Plan::Wait(deadline));
-    assert_eq!(leader.plan(29, None, &conditions), Plan::Wait(deadline));
+    assert_eq!(
+        leader.plan(0, None, &conditions),
+        ReportPlan::Wait(deadline)
+    );
+    assert_eq!(
+        leader.plan(29, None, &conditions),
+        ReportPlan::Wait(deadline)
+    );
     let stale = stale(INSUFFICIENT_OBSERVATIONS_REASON);
     assert_eq!(
         leader.act(30, None, &mut conditions),
-        Plan::Write(vec![now_is(stale)])
+        ReportPlan::Write(vec![now_is(stale)])
     );
-    assert_eq!(leader.plan(31, None, &conditions), Plan::Unchanged);
+    assert_eq!(leader.plan(31, None, &conditions), ReportPlan::Unchanged);
     assert_eq!(conditions[0], dns_false());
 }
 
@@ -190,9 +202,12 @@ fn patience_begins_anew_with_every_vote() {
     let conditions = [dns_true(), fresh()];
     let healthy = Some(Vote::Healthy);
     leader.plan(0, None, &conditions);
-    assert_eq!(leader.plan(20, healthy, &conditions), Plan::Unchanged);
+    assert_eq!(leader.plan(20, healthy, &conditions), ReportPlan::Unchanged);
     let deadline = leader.at(1_030);
-    assert_eq!(leader.plan(1_000, None, &conditions), Plan::Wait(deadline));
+    assert_eq!(
+        leader.plan(1_000, None, &conditions),
+        ReportPlan::Wait(deadline)
+    );
 }
 
 #[test]
@@ -200,14 +215,14 @@ fn a_status_is_written_at_once_but_at_most_once_a_period() {
     let mut leader = Leader::new();
     let mut conditions = vec![dns_true(), fresh()];
     let first = leader.act(10, Some(unhealthy()), &mut conditions);
-    assert_eq!(first, Plan::Write(vec![now_is(dns_false())]));
+    assert_eq!(first, ReportPlan::Write(vec![now_is(dns_false())]));
     let next = leader.at(15);
     assert_eq!(
         leader.plan(11, Some(Vote::Healthy), &conditions),
-        Plan::Wait(next)
+        ReportPlan::Wait(next)
     );
     let second = leader.plan(15, Some(Vote::Healthy), &conditions);
-    assert_eq!(second, Plan::Write(vec![now_is(dns_true())]));
+    assert_eq!(second, ReportPlan::Write(vec![now_is(dns_true())]));
 }
 
 #[test]
@@ -217,9 +232,9 @@ fn a_message_written_just_before_does_not_hold_up_a_verdict() {
     let mut tally = Tally::default();
     for (node, fails) in [("n1", true), ("n2", false), ("n3", false)] {
         let vote = if fails { unhealthy() } else { Vote::Healthy };
-        tally.count(node, Answer::Vote(vote));
+        tally.count(node, Ballot::Vote(vote));
     }
-    let Plan::Write(writes) = leader.plan_of(100, &tally, &conditions) else {
+    let ReportPlan::Write(writes) = leader.plan_of(100, &tally, &conditions) else {
         panic!("one node fails, and the message does not say so");
     };
     assert_eq!(writes[0].status, TRUE);
@@ -227,7 +242,7 @@ fn a_message_written_just_before_does_not_hold_up_a_verdict() {
         leader.reporter.wrote(&write.type_, leader.at(100));
     }
     conditions = writes;
-    let Plan::Write(writes) = leader.plan(101, Some(unhealthy()), &conditions) else {
+    let ReportPlan::Write(writes) = leader.plan(101, Some(unhealthy()), &conditions) else {
         panic!("all nodes fail, and the status does not say so");
     };
     assert_eq!(writes[0].status, FALSE);
@@ -240,8 +255,11 @@ fn a_message_alone_is_written_at_most_once_a_minute() {
     let mut conditions = vec![dns_true(), fresh()];
     leader.act(100, Some(unhealthy()), &mut conditions);
     let next = leader.at(160);
-    assert_eq!(leader.plan(110, servfail, &conditions), Plan::Wait(next));
-    let Plan::Write(writes) = leader.plan(160, servfail, &conditions) else {
+    assert_eq!(
+        leader.plan(110, servfail, &conditions),
+        ReportPlan::Wait(next)
+    );
+    let ReportPlan::Write(writes) = leader.plan(160, servfail, &conditions) else {
         panic!("the message is a minute old and out of date");
     };
     assert_eq!(
@@ -259,18 +277,18 @@ fn a_new_leader_waits_a_minute_before_it_rewords_what_it_found() {
     let healthy = Some(Vote::Healthy);
     assert_eq!(
         leader.plan(1, healthy, &[worded.clone(), fresh()]),
-        Plan::Wait(next)
+        ReportPlan::Wait(next)
     );
     let reworded = leader.plan(60, healthy, &[worded, fresh()]);
-    assert_eq!(reworded, Plan::Write(vec![dns_true()]));
+    assert_eq!(reworded, ReportPlan::Write(vec![dns_true()]));
 }
 
 /// So many nodes that vote healthy, vote unhealthy, and are silent.
 fn nodes(healthy: usize, failing: usize, silent: usize) -> Tally {
     let mut tally = Tally::default();
-    let answers = std::iter::repeat_n(Answer::Vote(Vote::Healthy), healthy)
-        .chain(std::iter::repeat_n(Answer::Vote(unhealthy()), failing))
-        .chain(std::iter::repeat_n(Answer::Silent, silent));
+    let answers = std::iter::repeat_n(Ballot::Vote(Vote::Healthy), healthy)
+        .chain(std::iter::repeat_n(Ballot::Vote(unhealthy()), failing))
+        .chain(std::iter::repeat_n(Ballot::Silent, silent));
     for (number, answer) in answers.enumerate() {
         tally.count(&format!("n{number}"), answer);
     }
@@ -282,7 +300,7 @@ fn one_failing_node_of_five_is_named_while_the_verdict_stays() {
     let mut leader = Leader::new();
     let worded = element(DNS_READY, TRUE, DNS_READY_REASON, "0 of 5 nodes fail");
     let voting = element(REPORTER_READY, TRUE, REPORTING_REASON, "5 of 5 nodes vote");
-    let Plan::Write(writes) = leader.plan_of(60, &nodes(4, 1, 0), &[worded, voting]) else {
+    let ReportPlan::Write(writes) = leader.plan_of(60, &nodes(4, 1, 0), &[worded, voting]) else {
         panic!("the message is out of date");
     };
     let [write] = writes.as_slice() else {
@@ -305,10 +323,10 @@ fn between_the_two_majorities_the_leader_keeps_its_own_verdict_and_puts_it_right
     let failing = nodes(1, 9, 0);
     assert!(matches!(
         leader.plan_of(1, &failing, &conditions),
-        Plan::Write(_)
+        ReportPlan::Write(_)
     ));
     // Not written yet, or overwritten since: it stands all the same.
-    let Plan::Write(writes) = leader.plan_of(2, &nodes(4, 6, 0), &conditions) else {
+    let ReportPlan::Write(writes) = leader.plan_of(2, &nodes(4, 6, 0), &conditions) else {
         panic!("the verdict is not what is published");
     };
     assert_eq!(
@@ -328,7 +346,10 @@ fn too_few_votes_make_the_verdict_stale_after_a_while_and_say_how_few() {
     let conditions = [dns_true(), fresh()];
     let few = nodes(0, 4, 6);
     let deadline = leader.at(30);
-    assert_eq!(leader.plan_of(0, &few, &conditions), Plan::Wait(deadline));
+    assert_eq!(
+        leader.plan_of(0, &few, &conditions),
+        ReportPlan::Wait(deadline)
+    );
     let stale = element(
         REPORTER_READY,
         FALSE,
@@ -336,7 +357,7 @@ fn too_few_votes_make_the_verdict_stale_after_a_while_and_say_how_few() {
         "4 of 10 nodes vote",
     );
     let then = leader.plan_of(30, &few, &conditions);
-    assert_eq!(then, Plan::Write(vec![now_is(stale)]));
+    assert_eq!(then, ReportPlan::Write(vec![now_is(stale)]));
 }
 
 #[test]
@@ -348,7 +369,7 @@ fn enough_votes_on_neither_side_report_without_a_first_verdict() {
         "10 of 10 nodes vote",
     );
     let plan = Leader::new().plan_of(1, &nodes(4, 6, 0), &[]);
-    assert_eq!(plan, Plan::Write(vec![now_is(voting)]));
+    assert_eq!(plan, ReportPlan::Write(vec![now_is(voting)]));
 }
 
 fn votes() -> impl Strategy<Value = Option<Vote>> {
@@ -384,7 +405,7 @@ proptest! {
         leader.act(at + 100, vote, &mut conditions);
         let again = leader.plan(at + 1_000, vote, &conditions);
         if vote.is_some() && vote != Some(Vote::FirstSuccess) {
-            prop_assert_eq!(again, Plan::Unchanged);
+            prop_assert_eq!(again, ReportPlan::Unchanged);
         }
     }
 
@@ -397,7 +418,7 @@ proptest! {
 
     #[test]
     fn a_transition_time_moves_exactly_when_the_status_does(vote in votes(), conditions in conditions(), at in 0_u64..100) {
-        if let Plan::Write(writes) = Leader::new().plan(at, vote, &conditions) {
+        if let ReportPlan::Write(writes) = Leader::new().plan(at, vote, &conditions) {
             for write in writes {
                 let same = find(&conditions, &write.type_).is_some_and(|c| c.status == write.status);
                 let expected = if same { THEN } else { NOW_WHOLE };
@@ -412,7 +433,7 @@ proptest! {
         let mut conditions = Vec::new();
         let mut last: BTreeMap<String, u64> = BTreeMap::new();
         for (second, vote) in (0..).zip(votes) {
-            if let Plan::Write(writes) = leader.act(second, vote, &mut conditions) {
+            if let ReportPlan::Write(writes) = leader.act(second, vote, &mut conditions) {
                 for write in writes {
                     let before = last.insert(write.type_, second);
                     prop_assert!(before.is_none_or(|before| second - before >= 5));
@@ -424,11 +445,11 @@ proptest! {
     #[test]
     fn waiting_for_what_a_plan_names_leads_to_a_write(vote in votes(), conditions in conditions(), at in 0_u64..29) {
         let mut leader = Leader::new();
-        if let Plan::Wait(until) = leader.plan(at, vote, &conditions) {
+        if let ReportPlan::Wait(until) = leader.plan(at, vote, &conditions) {
             prop_assert!(until > leader.at(at));
             let seconds = (until - leader.began).as_secs();
             let then = leader.plan(seconds, vote, &conditions);
-            prop_assert!(matches!(then, Plan::Write(_)));
+            prop_assert!(matches!(then, ReportPlan::Write(_)));
         }
     }
 }

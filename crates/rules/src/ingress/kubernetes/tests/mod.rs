@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::ingress::Desired;
-use crate::ingress::world::{World, binding, cluster, ingress, slice, template};
+use crate::ingress::fixtures::{Fixture, binding, cluster, ingress, slice, template};
 
 fn gateway() -> Gateway {
     Gateway::new(&"example.com/ours".parse().unwrap(), Some("web".into()))
@@ -26,8 +26,8 @@ fn key() -> Key {
 }
 
 /// Two Services in two clusters.
-fn world() -> World {
-    World::default()
+fn fixture() -> Fixture {
+    Fixture::default()
         .with_cluster(cluster("m1"))
         .with_cluster(cluster("m2"))
         .with_binding("s", binding("s", &["m1", "m2"]))
@@ -41,13 +41,13 @@ fn world() -> World {
         ])
 }
 
-fn desired(world: &World, services: &[&str]) -> Desired {
+fn desired(fixture: &Fixture, services: &[&str]) -> Desired {
     let spec = ingress("i", services, None).spec.ingress;
-    desired_of(world, &spec)
+    desired_of(fixture, &spec)
 }
 
-fn desired_of(world: &World, spec: &IngressSpec) -> Desired {
-    Desired::new(key(), spec, &MultiClusterIngressStatus::default(), world)
+fn desired_of(fixture: &Fixture, spec: &IngressSpec) -> Desired {
+    Desired::new(key(), spec, &MultiClusterIngressStatus::default(), fixture)
 }
 
 /// A gateway cluster: the objects in it, with what an API server fills in.
@@ -59,17 +59,17 @@ struct Cluster {
 }
 
 impl Cluster {
-    fn plan(&self, desired: &Desired) -> GatewayPlan {
+    fn plan(&self, desired: &Desired) -> KubernetesPlan {
         let existing = Existing {
             services: self.services.values().cloned().collect(),
             slices: self.slices.values().cloned().collect(),
             ingresses: self.ingresses.values().cloned().collect(),
         };
-        GatewayPlan::new(desired, gateway().objects(desired), &existing).unwrap()
+        KubernetesPlan::new(desired, gateway().objects(desired), &existing).unwrap()
     }
 
-    fn apply(&mut self, plan: GatewayPlan) {
-        remove(&mut self.slices, &plan.cut);
+    fn apply(&mut self, plan: KubernetesPlan) {
+        remove(&mut self.slices, &plan.blocked_slices);
         write(&mut self.services, plan.services, |service| {
             let spec = service.spec.as_mut().unwrap();
             spec.cluster_ip = Some("10.96.0.1".to_owned());

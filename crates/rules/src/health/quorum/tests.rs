@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::observation::FailureClass;
+use crate::health::failure::FailureClass;
 
 const QUORUM: Quorum = Quorum {
     min_answering: 50,
@@ -12,11 +12,11 @@ fn failure(class: FailureClass) -> Failure {
     Failure::new(class, "10.96.0.10:53".parse().unwrap())
 }
 
-fn unhealthy() -> Answer {
-    Answer::Vote(Vote::Unhealthy(failure(FailureClass::Timeout)))
+fn unhealthy() -> Ballot {
+    Ballot::Vote(Vote::Unhealthy(failure(FailureClass::Timeout)))
 }
 
-fn tally(answers: &[Answer]) -> Tally {
+fn tally(answers: &[Ballot]) -> Tally {
     let mut tally = Tally::default();
     for (number, answer) in answers.iter().enumerate() {
         tally.count(&format!("n{number:03}"), *answer);
@@ -26,9 +26,9 @@ fn tally(answers: &[Answer]) -> Tally {
 
 /// So many nodes that vote healthy, vote unhealthy, and are silent.
 fn nodes(healthy: usize, failing: usize, silent: usize) -> Tally {
-    let mut answers = vec![Answer::Vote(Vote::Healthy); healthy];
+    let mut answers = vec![Ballot::Vote(Vote::Healthy); healthy];
     answers.resize(healthy + failing, unhealthy());
-    answers.resize(healthy + failing + silent, Answer::Silent);
+    answers.resize(healthy + failing + silent, Ballot::Silent);
     tally(&answers)
 }
 
@@ -83,7 +83,7 @@ fn silent_nodes_neither_vote_nor_veto() {
 
 #[test]
 fn a_first_success_counts_only_while_no_verdict_stands() {
-    let first = tally(&[Answer::Vote(Vote::FirstSuccess); 4]);
+    let first = tally(&[Ballot::Vote(Vote::FirstSuccess); 4]);
     assert_eq!(verdict(&first, None), Some(true));
     for standing in [true, false] {
         let judgement = QUORUM.judge(&first, Some(standing));
@@ -102,7 +102,7 @@ fn a_judgement_says_how_many_vote_even_when_neither_side_has_enough() {
 
 #[test]
 fn a_message_counts_nodes_and_kinds_of_failure_and_names_three_of_each() {
-    let vote = |class| Answer::Vote(Vote::Unhealthy(failure(class)));
+    let vote = |class| Ballot::Vote(Vote::Unhealthy(failure(class)));
     let timeout = vote(FailureClass::Timeout);
     let refused = vote(FailureClass::Refused);
     let nodata = vote(FailureClass::NoData);
@@ -128,7 +128,7 @@ fn a_message_counts_nodes_and_kinds_of_failure_and_names_three_of_each() {
     for (failing, expected) in cases {
         let mut tally = Tally::default();
         for number in failing.len()..5 {
-            tally.count(&format!("well{number}"), Answer::NoVote);
+            tally.count(&format!("well{number}"), Ballot::NoVote);
         }
         for (node, answer) in failing {
             tally.count(node, answer);
@@ -137,13 +137,13 @@ fn a_message_counts_nodes_and_kinds_of_failure_and_names_three_of_each() {
     }
 }
 
-fn answers() -> impl Strategy<Value = Vec<Answer>> {
+fn answers() -> impl Strategy<Value = Vec<Ballot>> {
     let answer = prop_oneof![
-        Just(Answer::Vote(Vote::Healthy)),
-        Just(Answer::Vote(Vote::FirstSuccess)),
+        Just(Ballot::Vote(Vote::Healthy)),
+        Just(Ballot::Vote(Vote::FirstSuccess)),
         Just(unhealthy()),
-        Just(Answer::NoVote),
-        Just(Answer::Silent),
+        Just(Ballot::NoVote),
+        Just(Ballot::Silent),
     ];
     prop::collection::vec(answer, 0..60)
 }
@@ -160,7 +160,7 @@ fn standing() -> impl Strategy<Value = Option<bool>> {
 }
 
 /// The verdict after these answers: what stands when there is none.
-fn after(quorum: Quorum, answers: &[Answer], standing: Option<bool>) -> Option<bool> {
+fn after(quorum: Quorum, answers: &[Ballot], standing: Option<bool>) -> Option<bool> {
     let judged = quorum.judge(&tally(answers), standing).verdict;
     judged.map_or(standing, |verdict| Some(verdict.healthy))
 }
@@ -171,7 +171,7 @@ proptest! {
         quorum in quorums(), mut answers in answers(), standing in standing(), silent in any::<bool>(),
     ) {
         let before = quorum.judge(&tally(&answers), standing).verdict.map(|verdict| verdict.healthy);
-        answers.push(if silent { Answer::Silent } else { Answer::NoVote });
+        answers.push(if silent { Ballot::Silent } else { Ballot::NoVote });
         let with = quorum.judge(&tally(&answers), standing).verdict.map(|verdict| verdict.healthy);
         prop_assert!(with.is_none() || with == before);
     }
@@ -183,7 +183,7 @@ proptest! {
         let failing: Vec<usize> = (0..answers.len()).filter(|at| answers[*at] == unhealthy()).collect();
         prop_assume!(!failing.is_empty());
         let mut better = answers.clone();
-        better[failing[turned.index(failing.len())]] = Answer::Vote(Vote::Healthy);
+        better[failing[turned.index(failing.len())]] = Ballot::Vote(Vote::Healthy);
         // None is between the two.
         let rank = |verdict| match verdict { Some(false) => 0, None => 1, Some(true) => 2 };
         prop_assert!(rank(after(quorum, &better, standing)) >= rank(after(quorum, &answers, standing)));
@@ -193,15 +193,15 @@ proptest! {
     fn the_same_answers_again_change_nothing(
         quorum in quorums(), answers in answers(), standing in standing(),
     ) {
-        let settled: Vec<Answer> = answers.iter().copied()
-            .filter(|answer| *answer != Answer::Vote(Vote::FirstSuccess)).collect();
+        let settled: Vec<Ballot> = answers.iter().copied()
+            .filter(|answer| *answer != Ballot::Vote(Vote::FirstSuccess)).collect();
         let once = after(quorum, &settled, standing);
         prop_assert_eq!(after(quorum, &settled, once), once);
     }
 
     #[test]
     fn no_order_of_the_nodes_matters(quorum in quorums(), answers in answers(), standing in standing()) {
-        let reversed: Vec<Answer> = answers.iter().rev().copied().collect();
+        let reversed: Vec<Ballot> = answers.iter().rev().copied().collect();
         prop_assert_eq!(after(quorum, &answers, standing), after(quorum, &reversed, standing));
     }
 

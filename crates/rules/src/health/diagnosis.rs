@@ -8,7 +8,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::str::FromStr;
 
-use crate::observation::{Failure, FailureClass, Server};
+use super::failure::{FailureClass, Server};
 
 /// How a server is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -34,7 +34,7 @@ impl Transport {
 
 /// What is broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Place {
+pub enum Location {
     /// The server that pods of this node ask: what is behind it answers.
     NodeCache,
     /// The way from this node through the Service: the pods answer.
@@ -51,8 +51,8 @@ pub enum Place {
     EveryPod,
 }
 
-impl Place {
-    /// Every kind of place in a word, as metrics name it.
+impl Location {
+    /// Every kind of location in a word, as metrics name it.
     pub const KINDS: [&'static str; 7] = [
         "node_cache",
         "service_path",
@@ -79,24 +79,24 @@ impl Place {
 
 /// What is broken, and how much of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Fault {
+pub struct Diagnosis {
     /// What is broken.
-    pub place: Place,
+    pub location: Location,
     /// The only transport that fails; none when both do.
     pub only: Option<Transport>,
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for Diagnosis {
     /// `node cache`, `pod 10.244.0.7, tcp only`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.place {
-            Place::NodeCache => f.write_str("node cache"),
-            Place::ServicePath => f.write_str("Service path"),
-            Place::Service => f.write_str("DNS Service"),
-            Place::PathToPods => f.write_str("path to the pods"),
-            Place::Pod(pod) => write!(f, "pod {}", Server(pod)),
-            Place::SomePods => f.write_str("some pods"),
-            Place::EveryPod => f.write_str("every pod"),
+        match self.location {
+            Location::NodeCache => f.write_str("node cache"),
+            Location::ServicePath => f.write_str("Service path"),
+            Location::Service => f.write_str("DNS Service"),
+            Location::PathToPods => f.write_str("path to the pods"),
+            Location::Pod(pod) => write!(f, "pod {}", Server(pod)),
+            Location::SomePods => f.write_str("some pods"),
+            Location::EveryPod => f.write_str("every pod"),
         }?;
         match self.only {
             Some(transport) => write!(f, ", {} only", transport.as_str()),
@@ -107,41 +107,41 @@ impl fmt::Display for Fault {
 
 /// The text is no fault that this version knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct UnknownFault;
+pub struct UnknownDiagnosis;
 
-impl FromStr for Fault {
-    type Err = UnknownFault;
+impl FromStr for Diagnosis {
+    type Err = UnknownDiagnosis;
 
     /// Reads what [`fmt::Display`] writes.
-    fn from_str(text: &str) -> Result<Self, UnknownFault> {
+    fn from_str(text: &str) -> Result<Self, UnknownDiagnosis> {
         let only = Transport::ALL.into_iter().find_map(|transport| {
-            let place = text
+            let location = text
                 .strip_suffix(" only")?
                 .strip_suffix(transport.as_str())?;
-            Some((place.strip_suffix(", ")?, transport))
+            Some((location.strip_suffix(", ")?, transport))
         });
-        let place = only.map_or(text, |(place, _)| place);
-        let place = match place {
-            "node cache" => Place::NodeCache,
-            "Service path" => Place::ServicePath,
-            "DNS Service" => Place::Service,
-            "path to the pods" => Place::PathToPods,
-            "some pods" => Place::SomePods,
-            "every pod" => Place::EveryPod,
+        let location = only.map_or(text, |(location, _)| location);
+        let location = match location {
+            "node cache" => Location::NodeCache,
+            "Service path" => Location::ServicePath,
+            "DNS Service" => Location::Service,
+            "path to the pods" => Location::PathToPods,
+            "some pods" => Location::SomePods,
+            "every pod" => Location::EveryPod,
             other => {
-                let pod = other.strip_prefix("pod ").ok_or(UnknownFault)?;
-                let Server(pod) = pod.parse().map_err(|_| UnknownFault)?;
-                Place::Pod(pod)
+                let pod = other.strip_prefix("pod ").ok_or(UnknownDiagnosis)?;
+                let Server(pod) = pod.parse().map_err(|_| UnknownDiagnosis)?;
+                Location::Pod(pod)
             }
         };
         let only = only.map(|(_, transport)| transport);
-        Ok(Self { place, only })
+        Ok(Self { location, only })
     }
 }
 
 /// What came of asking one server directly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Direct {
+pub struct DirectCheck {
     /// The server.
     pub server: SocketAddr,
     /// By datagrams.
@@ -150,7 +150,7 @@ pub struct Direct {
     pub tcp: Result<(), FailureClass>,
 }
 
-impl Direct {
+impl DirectCheck {
     /// What came of asking it over `transport`.
     pub fn over(&self, transport: Transport) -> Result<(), FailureClass> {
         match transport {
@@ -173,35 +173,40 @@ impl Direct {
 
 /// What was asked directly in a round.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Paths {
+pub struct DirectChecks {
     /// The address of the DNS Service; none when it was not asked.
-    pub service: Option<Direct>,
+    pub service: Option<DirectCheck>,
     /// Each DNS pod.
-    pub pods: Vec<Direct>,
+    pub pods: Vec<DirectCheck>,
 }
 
-impl Paths {
-    /// Where the fault is. `round` is the failure of what pods do, over `transport`, if it failed;
-    /// when it did not, whatever fails is a fault that something hides so far.
-    pub fn fault(&self, round: Option<&Failure>, transport: Transport) -> Option<Fault> {
+impl DirectChecks {
+    /// Locates the fault behind `round`: the class and the server of a round that failed over
+    /// `transport`, or `None` after one that succeeded, when whatever fails here is a fault that
+    /// something still masks.
+    pub fn diagnose(
+        &self,
+        round: Option<(FailureClass, SocketAddr)>,
+        transport: Transport,
+    ) -> Option<Diagnosis> {
         // A server that does not speak TCP explains a failure only if TCP was needed.
-        let needed = round.map(|failure| match failure.class {
+        let needed = round.map(|(class, _)| match class {
             FailureClass::Truncated => Transport::Tcp,
             _ => transport,
         });
-        let fails = |direct: &&Direct| match needed {
+        let fails = |direct: &&DirectCheck| match needed {
             Some(needed) => direct.fails_over(needed),
             None => direct.failing().is_some(),
         };
         let pods: Vec<_> = self.pods.iter().filter(fails).collect();
         let service = self.service.as_ref().filter(fails);
-        let place = match (pods.as_slice(), service) {
-            ([_, ..], _) if pods.len() == self.pods.len() => Place::EveryPod,
-            ([pod], _) => Place::Pod(pod.server),
-            ([_, ..], _) => Place::SomePods,
-            ([], Some(_)) if self.pods.is_empty() => Place::Service,
-            ([], Some(_)) => Place::ServicePath,
-            ([], None) => return self.before(round?.server),
+        let location = match (pods.as_slice(), service) {
+            ([_, ..], _) if pods.len() == self.pods.len() => Location::EveryPod,
+            ([pod], _) => Location::Pod(pod.server),
+            ([_, ..], _) => Location::SomePods,
+            ([], Some(_)) if self.pods.is_empty() => Location::Service,
+            ([], Some(_)) => Location::ServicePath,
+            ([], None) => return self.before(round?.1),
         };
         let broken = if pods.is_empty() {
             service.into_iter().collect()
@@ -211,8 +216,8 @@ impl Paths {
         let mut only = broken.iter().map(|direct| direct.failing());
         let first = only.next().flatten();
         let same = only.all(|failing| failing == first);
-        Some(Fault {
-            place,
+        Some(Diagnosis {
+            location,
             only: match first.as_deref() {
                 Some(&[transport]) if same => Some(transport),
                 _ => None,
@@ -221,19 +226,22 @@ impl Paths {
     }
 
     /// The fault when only `server` fails: what is asked before all that answers.
-    fn before(&self, server: SocketAddr) -> Option<Fault> {
+    fn before(&self, server: SocketAddr) -> Option<Diagnosis> {
         let mut answers = self.service.iter().chain(&self.pods);
         if answers.any(|direct| direct.server == server) {
             return None;
         }
-        let place = match self {
+        let location = match self {
             Self {
                 service: Some(_), ..
-            } => Place::NodeCache,
-            Self { pods, .. } if !pods.is_empty() => Place::PathToPods,
+            } => Location::NodeCache,
+            Self { pods, .. } if !pods.is_empty() => Location::PathToPods,
             _ => return None,
         };
-        Some(Fault { place, only: None })
+        Some(Diagnosis {
+            location,
+            only: None,
+        })
     }
 }
 

@@ -11,4 +11,4 @@ mod tests;
 
 pub use drift::{Edit, Managed};
 pub use objects::{Gateway, Objects, ingress_of};
-pub use plan::{Clash, Existing, GatewayPlan, Update, Write, removal};
+pub use plan::{Clash, Existing, KubernetesPlan, Update, Write, removal};

@@ -6,7 +6,7 @@ const SERVICE: &str = "10.96.0.10:53";
 const PODS: [&str; 3] = ["10.244.0.2:53", "10.244.0.3:53", "10.244.0.4:53"];
 
 /// A server: `.` answers, `x` is silent, `u` is silent over UDP only, `t` over TCP only.
-fn direct(server: &str, sign: char) -> Direct {
+fn direct(server: &str, sign: char) -> DirectCheck {
     let over = |silent: &[char]| {
         if silent.contains(&sign) {
             Err(FailureClass::Timeout)
@@ -14,7 +14,7 @@ fn direct(server: &str, sign: char) -> Direct {
             Ok(())
         }
     };
-    Direct {
+    DirectCheck {
         server: server.parse().unwrap(),
         udp: over(&['x', 'u']),
         tcp: over(&['x', 't']),
@@ -22,14 +22,14 @@ fn direct(server: &str, sign: char) -> Direct {
 }
 
 /// The fault when the round fails as `round` says, the Service is `service` and the pods are `pods`.
-fn located(round: Option<&Failure>, service: &str, pods: &str) -> String {
+fn located(round: Option<(FailureClass, SocketAddr)>, service: &str, pods: &str) -> String {
     let pods = PODS.into_iter().zip(pods.chars());
-    let paths = Paths {
+    let paths = DirectChecks {
         service: service.chars().next().map(|sign| direct(SERVICE, sign)),
         pods: pods.map(|(server, sign)| direct(server, sign)).collect(),
     };
-    let fault = paths.fault(round, Transport::Udp);
-    fault.map_or_else(|| "-".to_owned(), |fault| fault.to_string())
+    let diagnosis = paths.diagnose(round, Transport::Udp);
+    diagnosis.map_or_else(|| "-".to_owned(), |found| found.to_string())
 }
 
 /// What failed, the Service, the pods, and where the fault is. `-`: not asked, or not found.
@@ -58,17 +58,17 @@ fn a_failed_round_is_located_by_what_answers_behind_it() {
     for line in LOCATED.lines().filter(|line| !line.is_empty()) {
         let mut words = line.split_whitespace();
         let mut word = || words.next().unwrap();
-        let round = Failure::new(word().parse().unwrap(), word().parse().unwrap());
+        let round = (word().parse().unwrap(), word().parse().unwrap());
         let (service, pods) = (word(), word());
         let expected = words.collect::<Vec<_>>().join(" ");
         let asked = |signs: &'static str| signs.trim_start_matches('-');
-        let shown = located(Some(&round), asked(service), asked(pods));
+        let shown = located(Some(round), asked(service), asked(pods));
         assert_eq!(shown, expected, "{line}");
     }
 }
 
 #[test]
-fn a_fault_that_something_hides_is_told_although_the_round_succeeds() {
+fn a_masked_fault_is_diagnosed_although_the_round_succeeds() {
     let cases = [
         (".", "..", "-"),
         ("", "", "-"),
@@ -82,34 +82,34 @@ fn a_fault_that_something_hides_is_told_although_the_round_succeeds() {
     }
 }
 
-fn fault() -> impl Strategy<Value = Fault> {
+fn diagnoses() -> impl Strategy<Value = Diagnosis> {
     let pod = any::<SocketAddr>().prop_filter("no flow is shown", |pod| match pod {
         SocketAddr::V4(_) => true,
         SocketAddr::V6(pod) => pod.flowinfo() == 0,
     });
-    let place = prop_oneof![
-        Just(Place::NodeCache),
-        Just(Place::ServicePath),
-        Just(Place::Service),
-        Just(Place::PathToPods),
-        pod.prop_map(Place::Pod),
-        Just(Place::SomePods),
-        Just(Place::EveryPod),
+    let location = prop_oneof![
+        Just(Location::NodeCache),
+        Just(Location::ServicePath),
+        Just(Location::Service),
+        Just(Location::PathToPods),
+        pod.prop_map(Location::Pod),
+        Just(Location::SomePods),
+        Just(Location::EveryPod),
     ];
     let only = prop::option::of(prop::sample::select(Transport::ALL.to_vec()));
-    (place, only).prop_map(|(place, only)| Fault { place, only })
+    (location, only).prop_map(|(location, only)| Diagnosis { location, only })
 }
 
 proptest! {
     #[test]
-    fn a_fault_is_read_as_it_is_written(fault in fault()) {
+    fn a_fault_is_read_as_it_is_written(fault in diagnoses()) {
         prop_assert_eq!(fault.to_string().parse(), Ok(fault));
-        prop_assert!(Place::KINDS.contains(&fault.place.kind()));
+        prop_assert!(Location::KINDS.contains(&fault.location.kind()));
     }
 
     #[test]
     fn no_text_makes_reading_a_fault_panic(text in ".*") {
-        let read: Result<Fault, UnknownFault> = text.parse();
+        let read: Result<Diagnosis, UnknownDiagnosis> = text.parse();
         prop_assert!(read.is_err() || text.contains(' '));
     }
 }

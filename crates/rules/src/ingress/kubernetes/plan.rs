@@ -12,7 +12,7 @@ use super::drift::{Edit, Managed};
 use super::objects::{
     CLUSTER_LABEL, Gateway, Objects, SERVICE_LABEL, SOURCE_ANNOTATION, ingress_of,
 };
-use crate::ingress::{Admission, Desired, Refusal, Seen};
+use crate::ingress::{Admission, Cached, Desired};
 
 /// The objects with our label that were made for an ingress, and those that have the name of one
 /// that is wanted for it.
@@ -29,9 +29,9 @@ pub struct Existing {
 /// The writes that bring the gateway cluster to what is desired, in the order in which no request
 /// fails for want of an object.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct GatewayPlan {
-    /// To delete at once, whatever becomes of the rest: endpoints of blocked clusters.
-    pub cut: Vec<Arc<EndpointSlice>>,
+pub struct KubernetesPlan {
+    /// Endpoints of blocked clusters, deleted first, whatever becomes of the rest.
+    pub blocked_slices: Vec<Arc<EndpointSlice>>,
     /// Services to create or update.
     pub services: Vec<Write<Service>>,
     /// Endpoints to create or update.
@@ -85,7 +85,7 @@ impl fmt::Display for Clash {
     }
 }
 
-impl GatewayPlan {
+impl KubernetesPlan {
     /// How to come from `existing` to `wanted`, which was made of `desired`.
     ///
     /// # Errors
@@ -105,8 +105,8 @@ impl GatewayPlan {
         plan.slices = slices.writes;
         plan.ingress = ingress.writes.into_iter().next();
         plan.stale_ingresses = ingress.stale;
-        let cut = |slice: &Arc<EndpointSlice>| is_blocked(desired, slice);
-        (plan.cut, plan.stale_slices) = slices.stale.into_iter().partition(cut);
+        let blocked = |slice: &Arc<EndpointSlice>| is_blocked(desired, slice);
+        (plan.blocked_slices, plan.stale_slices) = slices.stale.into_iter().partition(blocked);
         plan.stale_slices
             .retain(|slice| !keeps_slice(desired, slice));
         plan.stale_services = services.stale;
@@ -117,12 +117,12 @@ impl GatewayPlan {
 }
 
 /// How to remove everything that was made for an ingress.
-pub fn removal(existing: Existing) -> GatewayPlan {
-    GatewayPlan {
+pub fn removal(existing: Existing) -> KubernetesPlan {
+    KubernetesPlan {
         stale_ingresses: existing.ingresses,
         stale_slices: existing.slices,
         stale_services: existing.services,
-        ..GatewayPlan::default()
+        ..KubernetesPlan::default()
     }
 }
 
@@ -169,7 +169,7 @@ fn compare<K: Managed>(
 
 /// Whether the endpoints are of a blocked cluster.
 fn is_blocked(desired: &Desired, slice: &EndpointSlice) -> bool {
-    admission(desired, slice) == Some(Admission::Refused(Refusal::Blocked))
+    admission(desired, slice) == Some(Admission::Blocked)
 }
 
 /// Endpoints stay while what they were made from cannot be read, unless they are refused.
@@ -184,7 +184,7 @@ fn keeps_slice(desired: &Desired, slice: &EndpointSlice) -> bool {
 fn keeps_service(desired: &Desired, service: &Service) -> bool {
     let name = service.metadata.name.as_deref();
     desired.backends.iter().any(|backend| {
-        backend.ports == Seen::Unread
+        backend.ports == Cached::Unread
             && name == Some(&Gateway::service_name(&desired.key, &backend.service))
     })
 }

@@ -10,15 +10,15 @@
 
 use std::collections::BTreeMap;
 
-use crate::observation::Failure;
-use crate::threshold::Vote;
+use super::observation::Failure;
+use super::threshold::Vote;
 
 /// How many nodes, and how many kinds of failure, a message names.
 const NAMED: usize = 3;
 
 /// What is known of one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum Ballot {
     /// It has a vote.
     Vote(Vote),
     /// It answers, but has no vote.
@@ -44,15 +44,15 @@ pub struct Tally {
 
 impl Tally {
     /// Counts one more node, of a name that was not counted before.
-    pub fn count(&mut self, node: &str, answer: Answer) {
+    pub fn count(&mut self, node: &str, answer: Ballot) {
         match answer {
-            Answer::Vote(Vote::Healthy) => self.healthy += 1,
-            Answer::Vote(Vote::FirstSuccess) => self.first_success += 1,
-            Answer::Vote(Vote::Unhealthy(failure)) => {
+            Ballot::Vote(Vote::Healthy) => self.healthy += 1,
+            Ballot::Vote(Vote::FirstSuccess) => self.first_success += 1,
+            Ballot::Vote(Vote::Unhealthy(failure)) => {
                 self.failing.insert(node.to_owned(), failure);
             }
-            Answer::NoVote => self.no_vote += 1,
-            Answer::Silent => self.silent += 1,
+            Ballot::NoVote => self.no_vote += 1,
+            Ballot::Silent => self.silent += 1,
         }
     }
 

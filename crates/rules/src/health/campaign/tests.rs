@@ -13,7 +13,7 @@ fn seconds(s: u64) -> Duration {
 fn fresh(now: Instant, known: Option<usize>) -> Situation {
     Situation {
         started: now,
-        asked: None,
+        contact: None,
         known,
     }
 }
@@ -28,7 +28,7 @@ fn an_agent_that_was_never_asked_waits_its_turn() {
         (1_000, 7.0, 666_667),
     ];
     for (known, share, millis) in cases {
-        let Campaign::From(at) = fresh(now, Some(known)).campaign(LEASE, share) else {
+        let Candidacy::From(at) = fresh(now, Some(known)).candidacy(LEASE, share) else {
             panic!("it never seeks");
         };
         let difference = (at - now).abs_diff(Duration::from_millis(millis));
@@ -39,42 +39,42 @@ fn an_agent_that_was_never_asked_waits_its_turn() {
 #[test]
 fn one_of_an_unknown_number_never_seeks() {
     let now = Instant::now();
-    assert_eq!(fresh(now, None).campaign(LEASE, 0.0), Campaign::Never);
+    assert_eq!(fresh(now, None).candidacy(LEASE, 0.0), Candidacy::Never);
 }
 
 #[test]
 fn one_that_was_asked_leaves_the_lease_alone_for_as_long_as_it_lasts() {
     let now = Instant::now();
     let asked = Situation {
-        asked: Some(Asked {
+        contact: Some(LeaderContact {
             at: now + seconds(60),
             standby: false,
         }),
         ..fresh(now, Some(3))
     };
-    let from = |share| asked.campaign(LEASE, share);
-    assert_eq!(from(0.0), Campaign::From(now + seconds(75)));
-    assert_eq!(from(1.0), Campaign::From(now + seconds(77)));
+    let from = |share| asked.candidacy(LEASE, share);
+    assert_eq!(from(0.0), Candidacy::From(now + seconds(75)));
+    assert_eq!(from(1.0), Candidacy::From(now + seconds(77)));
 }
 
 #[test]
 fn one_that_stands_by_seeks_at_once_and_goes_on_when_it_is_asked_no_more() {
     let now = Instant::now();
     let standby = Situation {
-        asked: Some(Asked {
+        contact: Some(LeaderContact {
             at: now,
             standby: true,
         }),
         ..fresh(now, Some(1_000))
     };
-    assert_eq!(standby.campaign(LEASE, 1.0), Campaign::StandBy);
+    assert_eq!(standby.candidacy(LEASE, 1.0), Candidacy::StandBy);
 }
 
 /// What agents cost the API that begin at the same time. An attempt of one that finds a leader is
 /// three requests, see `a_lease_driver` in `karmada_runtime::lease`; the leader's renewals are not counted.
 struct Crowd {
     shares: Vec<f64>,
-    asked: Vec<Option<Asked>>,
+    contact: Vec<Option<LeaderContact>>,
     seeking: Vec<bool>,
     attempts: usize,
     leader: Option<usize>,
@@ -94,7 +94,7 @@ impl Crowd {
         };
         Self {
             shares: (0..agents).map(|_| share()).collect(),
-            asked: vec![None; agents],
+            contact: vec![None; agents],
             seeking: vec![false; agents],
             attempts: 0,
             leader: None,
@@ -111,13 +111,13 @@ impl Crowd {
             for agent in 0..self.shares.len() {
                 let situation = Situation {
                     started,
-                    asked: self.asked[agent],
+                    contact: self.contact[agent],
                     known: Some(self.shares.len()),
                 };
-                let seeks = match situation.campaign(LEASE, self.shares[agent]) {
-                    Campaign::Never => false,
-                    Campaign::From(at) => at <= started + now,
-                    Campaign::StandBy => true,
+                let seeks = match situation.candidacy(LEASE, self.shares[agent]) {
+                    Candidacy::Never => false,
+                    Candidacy::From(at) => at <= started + now,
+                    Candidacy::StandBy => true,
                 };
                 let begins = seeks && !self.seeking[agent] && self.leader != Some(agent);
                 self.seeking[agent] = seeks;
@@ -129,9 +129,9 @@ impl Crowd {
             if let Some(leader) = self.leader
                 && asks_at <= now
             {
-                for agent in (0..self.asked.len()).filter(|agent| *agent != leader) {
-                    let standby = (agent + self.asked.len() - leader) % self.asked.len() <= 2;
-                    self.asked[agent] = Some(Asked {
+                for agent in (0..self.contact.len()).filter(|agent| *agent != leader) {
+                    let standby = (agent + self.contact.len() - leader) % self.contact.len() <= 2;
+                    self.contact[agent] = Some(LeaderContact {
                         at: started + now,
                         standby,
                     });
@@ -164,7 +164,7 @@ proptest! {
     #[test]
     fn a_turn_is_never_longer_than_the_spread(known in 0_usize..100_000, share in 0.0..=1.0) {
         let now = Instant::now();
-        let Campaign::From(at) = fresh(now, Some(known)).campaign(LEASE, share) else {
+        let Candidacy::From(at) = fresh(now, Some(known)).candidacy(LEASE, share) else {
             panic!("it never seeks");
         };
         prop_assert!(at - now <= spread(known) + Duration::from_nanos(1));

@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use karmada_api::condition::{
-    DNS_FAILED_REASON, DNS_READY, DNS_READY_REASON, FALSE, INSUFFICIENT_OBSERVATIONS_REASON,
+    DNS_FAILED_REASON, DNS_READY, DNS_READY_REASON, FALSE, INSUFFICIENT_OBSERVATIONS_REASON, OWNED,
     REPORTER_READY, REPORTING_REASON, TRUE,
 };
 
-use crate::quorum::{Judgement, Quorum, Tally, Verdict};
+use super::quorum::{Judgement, Quorum, Tally, Verdict};
 
 /// How often a condition may be written only because its message changed.
 const MESSAGE_INTERVAL: Duration = Duration::from_mins(1);
@@ -30,7 +30,7 @@ pub struct Pace {
 
 /// What to do about the conditions now.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Plan {
+pub enum ReportPlan {
     /// Nothing: they say what they should.
     Unchanged,
     /// Nothing before this moment; then plan again.
@@ -95,7 +95,7 @@ impl Reporter {
         conditions: &[Condition],
         now: Instant,
         time: Timestamp,
-    ) -> Plan {
+    ) -> ReportPlan {
         let standing = published(conditions).map(|published| self.standing.unwrap_or(published));
         let judgement = self.quorum.judge(tally, standing);
         let (wanted, not_before) = if judgement.sufficient {
@@ -128,9 +128,9 @@ impl Reporter {
             }
         }
         match (writes.is_empty(), wake) {
-            (false, _) => Plan::Write(writes),
-            (true, Some(at)) => Plan::Wait(at),
-            (true, None) => Plan::Unchanged,
+            (false, _) => ReportPlan::Write(writes),
+            (true, Some(at)) => ReportPlan::Wait(at),
+            (true, None) => ReportPlan::Unchanged,
         }
     }
 
@@ -141,7 +141,7 @@ impl Reporter {
 
     /// Takes note that the condition of type `kind` was written.
     pub fn wrote(&mut self, kind: &str, now: Instant) {
-        if let Some(kind) = [DNS_READY, REPORTER_READY].into_iter().find(|k| *k == kind) {
+        if let Some(kind) = OWNED.into_iter().find(|owned| *owned == kind) {
             self.written.insert(kind, now);
             if self.turning.contains(kind) {
                 self.turned.insert(kind, now);

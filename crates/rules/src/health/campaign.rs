@@ -12,7 +12,7 @@ const TURN: Duration = Duration::from_secs(2);
 
 /// That a leader has asked this agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Asked {
+pub struct LeaderContact {
     /// When.
     pub at: Instant,
     /// Whether this agent is to take over when that leader is gone.
@@ -25,14 +25,14 @@ pub struct Situation {
     /// When it began.
     pub started: Instant,
     /// When a leader last asked it.
-    pub asked: Option<Asked>,
+    pub contact: Option<LeaderContact>,
     /// How many agents there are, with this one; none until that is known.
     pub known: Option<usize>,
 }
 
 /// From when on an agent seeks the lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Campaign {
+pub enum Candidacy {
     /// Never, as things are.
     Never,
     /// From this moment on.
@@ -44,18 +44,18 @@ pub enum Campaign {
 impl Situation {
     /// Whether to seek a lease that lasts for `lease` after its last renewal. `share`, a random number
     /// from 0 to 1, is this agent's place among those that seek it.
-    pub fn campaign(&self, lease: Duration, share: f64) -> Campaign {
+    pub fn candidacy(&self, lease: Duration, share: f64) -> Candidacy {
         let Some(known) = self.known else {
-            return Campaign::Never;
+            return Candidacy::Never;
         };
         let turn = spread(known).mul_f64(share.clamp(0.0, 1.0));
-        let from = match self.asked {
+        let from = match self.contact {
             // Also when that leader asks no more: then its lease is about to run out.
-            Some(asked) if asked.standby => return Campaign::StandBy,
-            Some(asked) => asked.at.checked_add(lease + turn),
+            Some(contact) if contact.standby => return Candidacy::StandBy,
+            Some(contact) => contact.at.checked_add(lease + turn),
             None => self.started.checked_add(turn),
         };
-        from.map_or(Campaign::Never, Campaign::From)
+        from.map_or(Candidacy::Never, Candidacy::From)
     }
 }
 
