@@ -136,7 +136,9 @@ async fn an_object_of_somebody_else_in_the_gateway_is_never_touched(server: Serv
     let foreign = fleet.create_foreign_ingress(INGRESS).await?;
     let controller = fleet.ingress_controller().await?;
     fleet.serves(&MEMBERS).await?;
-    fleet.noted("MultiClusterIngress", INGRESS, "Clash").await?;
+    fleet
+        .has_event("MultiClusterIngress", INGRESS, "Clash")
+        .await?;
     assert_eq!(fleet.gateway_ingress(INGRESS).await?, foreign);
     fleet
         .ingresses()

@@ -1,4 +1,4 @@
-//! One run: the APIs, the programs, and a sequence of steps.
+//! The fleet of one run: the APIs, the programs, and the steps that change them.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,51 +17,51 @@ use super::objects::{
 use super::program::Program;
 use super::record::Record;
 use super::replicas::Replicas;
-use super::step::{Backends, CLUSTERS, Class, REPLICAS, SERVICES, Step, Trouble, Verdict};
+use super::step::{ApiFault, Backends, CLUSTERS, Class, REPLICAS, SERVICES, Step, Verdict};
 
 /// Karmada's finalizer on clusters.
 const CLUSTER_FINALIZER: &str = "karmada.io/cluster-controller";
-/// Somebody else's, on ingresses.
+/// The finalizer of another controller on ingresses.
 const HOLD: &str = "example.com/hold";
 
-/// Everything that runs.
+/// Two APIs and the replicas of the controllers.
 #[derive(Debug)]
-pub(crate) struct World {
+pub(crate) struct Fleet {
     pub(crate) apis: Apis,
     pub(crate) replicas: Replicas,
-    /// The statuses that each cluster has had.
+    /// The statuses of each cluster so far.
     statuses: BTreeMap<u8, Vec<Value>>,
 }
 
-impl World {
-    /// Two members, both Services in them, an ingress of ours, and no Remedy. No program runs.
+impl Fleet {
+    /// Creates two members with both Services, an ingress of ours, and no Remedy. No program runs.
     pub(crate) async fn new(apis: Apis, record: Record) -> Result<Self> {
         apis.lay_out().await?;
-        let mut world = Self {
+        let mut fleet = Self {
             apis,
             replicas: Replicas::new(record),
             statuses: BTreeMap::new(),
         };
         for cluster in 0..2 {
-            world.take(&Step::Join { cluster }).await?;
+            fleet.apply(&Step::Join { cluster }).await?;
         }
         for service in 0..SERVICES {
-            world
-                .take(&Step::Template {
+            fleet
+                .apply(&Step::Template {
                     service,
                     ports: Some(0),
                 })
                 .await?;
-            world
-                .take(&Step::Bind {
+            fleet
+                .apply(&Step::Bind {
                     service,
                     to: 0b11,
                     applied: 0,
                 })
                 .await?;
             for cluster in 0..2 {
-                world
-                    .take(&Step::Collect {
+                fleet
+                    .apply(&Step::Collect {
                         service,
                         cluster,
                         endpoints: Some(0),
@@ -69,22 +69,22 @@ impl World {
                     .await?;
             }
         }
-        world
-            .take(&Step::PutClass {
+        fleet
+            .apply(&Step::PutClass {
                 class: 0,
                 ours: true,
                 default: false,
             })
             .await?;
         let (class, backends) = (Class::Named(0), Backends::Rule(0));
-        world
-            .take(&Step::PutIngress {
+        fleet
+            .apply(&Step::PutIngress {
                 ingress: 0,
                 class,
                 backends,
             })
             .await?;
-        Ok(world)
+        Ok(fleet)
     }
 
     /// Starts every replica.
@@ -97,9 +97,9 @@ impl World {
         Ok(())
     }
 
-    /// Has a step happen.
+    /// Applies a step.
     #[expect(clippy::too_many_lines, reason = "one arm for each step")]
-    pub(crate) async fn take(&mut self, step: &Step) -> Result<()> {
+    pub(crate) async fn apply(&mut self, step: &Step) -> Result<()> {
         let apis = &self.apis;
         match step {
             Step::Join { cluster } => {
@@ -241,7 +241,7 @@ impl World {
                 gateway,
                 program,
                 about,
-                trouble,
+                fault,
                 seconds,
             } => {
                 let side = if *gateway {
@@ -249,10 +249,10 @@ impl World {
                 } else {
                     Side::Karmada
                 };
-                // The steps' own requests are spared.
+                // The user agent of the controllers: the steps' own requests must succeed.
                 let client = program.map_or("-controller", Program::name);
                 let lasting = Duration::from_secs((*seconds).into());
-                match injection(*trouble) {
+                match injection(*fault) {
                     Ok(injection) => {
                         let injection = injection.client(client).lasting(lasting);
                         let injection = about
@@ -276,7 +276,7 @@ impl World {
         self.remember().await
     }
 
-    /// Notes the statuses of the clusters.
+    /// Records the statuses of the clusters.
     async fn remember(&mut self) -> Result<()> {
         for cluster in 0..CLUSTERS {
             let found = self
@@ -412,25 +412,26 @@ impl World {
     }
 }
 
-/// The fault of an API; or how late a write reaches it.
-fn injection(trouble: Trouble) -> std::result::Result<Injection, Duration> {
+/// Returns the injection of a fault; as an error, the delay of a write, which is not a fault of the
+/// server.
+fn injection(fault: ApiFault) -> std::result::Result<Injection, Duration> {
     let millis = |millis: u16| Duration::from_millis(millis.into());
-    Ok(match trouble {
-        Trouble::Conflicts { every } => Fault::Conflict.every(every.into()),
-        Trouble::TooManyRequests { seconds } => {
+    Ok(match fault {
+        ApiFault::Conflicts { every } => Fault::Conflict.every(every.into()),
+        ApiFault::TooManyRequests { seconds } => {
             let retry_after = Duration::from_secs(seconds.into());
             Fault::TooManyRequests { retry_after }.into()
         }
-        Trouble::InternalErrors { every } => Fault::InternalError.every(every.into()),
-        Trouble::Unavailable => Fault::Unavailable.into(),
-        Trouble::Slow { millis: by } => Fault::Slow(millis(by)).into(),
-        Trouble::LoseAnswers { every } => Fault::LoseAnswer.every(every.into()),
-        Trouble::Outage => Fault::Disconnect.into(),
-        Trouble::Silence => Fault::Silence.into(),
-        Trouble::CutWatches { inside_line } => Fault::CutWatch { inside_line }.into(),
-        Trouble::ExpireWatches => Fault::ExpireWatch.into(),
-        Trouble::WithholdBookmarks => Fault::WithholdBookmarks.into(),
-        Trouble::DelayEvents {
+        ApiFault::InternalErrors { every } => Fault::InternalError.every(every.into()),
+        ApiFault::Unavailable => Fault::Unavailable.into(),
+        ApiFault::Slow { millis: by } => Fault::Slow(millis(by)).into(),
+        ApiFault::LoseAnswers { every } => Fault::LoseAnswer.every(every.into()),
+        ApiFault::Outage => Fault::Disconnect.into(),
+        ApiFault::Silence => Fault::Silence.into(),
+        ApiFault::CutWatches { inside_line } => Fault::CutWatch { inside_line }.into(),
+        ApiFault::ExpireWatches => Fault::ExpireWatch.into(),
+        ApiFault::WithholdBookmarks => Fault::WithholdBookmarks.into(),
+        ApiFault::DelayEvents {
             millis: by,
             coalesce,
         } => Fault::DelayEvents {
@@ -438,10 +439,10 @@ fn injection(trouble: Trouble) -> std::result::Result<Injection, Duration> {
             coalesce,
         }
         .into(),
-        Trouble::StaleLists { versions } => Fault::StaleList {
+        ApiFault::StaleLists { versions } => Fault::StaleList {
             versions: versions.into(),
         }
         .into(),
-        Trouble::Late { millis: by } => return Err(millis(by)),
+        ApiFault::Late { millis: by } => return Err(millis(by)),
     })
 }

@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context, Result, bail};
 use karmada_api::{condition::DNS_READY, execution_namespace};
 use pipeline_tests::{
-    agents::{MEMBER, says},
+    agents::{MEMBER, has_condition},
     control_plane::Server,
     dns::{Behaviour, DnsServer},
     fleet::Fleet,
@@ -72,13 +72,13 @@ async fn an_agent_that_knew_where_karmada_is_reports_through_dead_dns(
     fleet.join(MEMBER).await?;
     let dns = dns(&fleet).await?;
     let agent = agent(&fleet, &[]).await?;
-    says(&fleet, DNS_READY, "True", "0 of 1 nodes fail").await?;
+    has_condition(&fleet, DNS_READY, "True", "0 of 1 nodes fail").await?;
 
     // The agent's connection ends, and it has to make another one.
     dns.set(Behaviour::Drops);
     fleet.karmada.stop_api().await?;
     fleet.karmada.start_api().await?;
-    says(&fleet, DNS_READY, "False", "timeout from 10.244.0.53").await?;
+    has_condition(&fleet, DNS_READY, "False", "timeout from 10.244.0.53").await?;
     let output = agent.output()?;
     let warned = output.matches("using its last addresses").count();
     assert_eq!(warned, 1, "{output}");
@@ -96,7 +96,7 @@ async fn an_agent_that_is_told_where_karmada_is_needs_no_dns(server: Server) -> 
     dns.set(Behaviour::Drops);
     let karmada = fleet.karmada.address().ip();
     let agent = agent(&fleet, &[format!("--karmada-address={karmada}")]).await?;
-    says(&fleet, DNS_READY, "False", "timeout from 10.244.0.53").await?;
+    has_condition(&fleet, DNS_READY, "False", "timeout from 10.244.0.53").await?;
     agent.stop().await
 }
 

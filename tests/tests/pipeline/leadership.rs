@@ -18,7 +18,7 @@ use kube::{
     },
 };
 use pipeline_tests::{
-    agents::{self, Agents, MEMBER, Others, PREFIX, says},
+    agents::{self, Agents, MEMBER, Others, PREFIX, has_condition},
     control_plane::Server,
     fleet::Fleet,
     on_both,
@@ -93,9 +93,9 @@ async fn a_leader_that_is_told_to_end_hands_over_at_once(server: Server) -> Resu
         agents.restart(leader).await?;
     }
     let leader = agents.leader().await?;
-    agents.answers(leader, "healthy", 5).await?;
-    says(&fleet, REPORTER_READY, "True", "5 of 5 nodes vote").await?;
-    agents.strike().await
+    agents.votes(leader, "healthy", 5).await?;
+    has_condition(&fleet, REPORTER_READY, "True", "5 of 5 nodes vote").await?;
+    agents.stop_all().await
 }
 
 async fn a_dead_leaders_lease_is_taken_when_it_has_run_out_and_not_before(
@@ -103,7 +103,7 @@ async fn a_dead_leaders_lease_is_taken_when_it_has_run_out_and_not_before(
 ) -> Result<()> {
     let fleet = fleet(server).await?;
     let mut agents = Agents::start(&fleet, 5, Others::Named).await?;
-    says(&fleet, DNS_READY, "True", "0 of 5 nodes fail").await?;
+    has_condition(&fleet, DNS_READY, "True", "0 of 5 nodes fail").await?;
     let leader = agents.leader().await?;
     let name = agents::name(leader);
     let mut lease = pin!(lease(&fleet));
@@ -121,15 +121,15 @@ async fn a_dead_leaders_lease_is_taken_when_it_has_run_out_and_not_before(
     assert!(taken - renewed + Duration::from_secs(1) > LEASE);
     assert!(taken - killed < LEASE + AT_ONCE);
     let new = agents.leader().await?;
-    agents.answers(new, "silent", 1).await?;
-    agents.strike().await
+    agents.votes(new, "silent", 1).await?;
+    agents.stop_all().await
 }
 
 async fn a_leader_that_was_stopped_and_goes_on_later_writes_nothing(server: Server) -> Result<()> {
     let fleet = fleet(server).await?;
     let agents = Agents::start(&fleet, 3, Others::Named).await?;
-    says(&fleet, DNS_READY, "True", "0 of 3 nodes fail").await?;
-    says(&fleet, REPORTER_READY, "True", "").await?;
+    has_condition(&fleet, DNS_READY, "True", "0 of 3 nodes fail").await?;
+    has_condition(&fleet, REPORTER_READY, "True", "").await?;
     let old = agents.leader().await?;
     let name = agents::name(old);
     let applied = format!("{PREFIX}writes_total{{target=\"conditions\",outcome=\"applied\"}}");
@@ -142,7 +142,7 @@ async fn a_leader_that_was_stopped_and_goes_on_later_writes_nothing(server: Serv
     })
     .await?;
     agents.dns_works_on([]);
-    says(&fleet, DNS_READY, "False", "2 of 3 nodes fail").await?;
+    has_condition(&fleet, DNS_READY, "False", "2 of 3 nodes fail").await?;
     agents.on(old)?.resume()?;
     agents.on(old)?.until_output("No longer leading").await?;
     agents
@@ -156,24 +156,24 @@ async fn a_leader_that_was_stopped_and_goes_on_later_writes_nothing(server: Serv
         cluster.condition(DNS_READY).context("none")?.status,
         "False"
     );
-    agents.strike().await
+    agents.stop_all().await
 }
 
 async fn the_one_agent_that_reaches_karmada_reports(server: Server) -> Result<()> {
     let fleet = fleet(server).await?;
     let cut_off = vec![0, 1, 3, 4];
     let agents = Agents::start_cut_off(&fleet, 5, Others::Named, cut_off).await?;
-    says(&fleet, DNS_READY, "True", "0 of 5 nodes fail").await?;
+    has_condition(&fleet, DNS_READY, "True", "0 of 5 nodes fail").await?;
     assert_eq!(agents.leader().await?, 2);
     agents.dns_works_on([]);
-    says(&fleet, DNS_READY, "False", "5 of 5 nodes fail").await?;
-    agents.strike().await
+    has_condition(&fleet, DNS_READY, "False", "5 of 5 nodes fail").await?;
+    agents.stop_all().await
 }
 
 async fn when_all_agents_are_dead_the_lease_shows_it(server: Server) -> Result<()> {
     let fleet = fleet(server).await?;
     let mut agents = Agents::start(&fleet, 3, Others::Named).await?;
-    says(&fleet, REPORTER_READY, "True", "3 of 3 nodes vote").await?;
+    has_condition(&fleet, REPORTER_READY, "True", "3 of 3 nodes vote").await?;
     agents.kill_all().await?;
     let mut lease = pin!(lease(&fleet));
     let (last, _) = until(&mut lease, |lease| lease.holder_identity.is_some()).await?;

@@ -1,4 +1,4 @@
-//! What a process has been told: each version of each object, and when it was replaced.
+//! The versions of objects that a process has received, and when each was replaced.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,29 +6,29 @@ use serde_json::Value;
 
 use super::kinds::{Kind, name};
 
-/// Since and until when, in entries of the record.
+/// A position in the record.
 type Moment = usize;
 
-/// A version of an object that a process was told.
+/// A version of an object.
 #[derive(Debug)]
 struct Version {
-    /// None: it was told that there is no such object.
+    /// `None` if the object did not exist.
     object: Option<Value>,
-    /// When another one was told; none: it is the newest.
+    /// The arrival of the next version; `None` for the newest.
     until: Option<Moment>,
 }
 
-/// Everything that one process was told of objects.
+/// The versions of all objects that one process has received.
 #[derive(Debug, Default)]
-pub(crate) struct Told {
+pub(crate) struct Known {
     versions: BTreeMap<(Kind, String), Vec<Version>>,
-    /// The kinds that were listed at least once.
+    /// Kinds that were listed at least once.
     listed: BTreeSet<Kind>,
 }
 
-impl Told {
-    /// A list was answered.
-    pub(crate) fn list(&mut self, kind: Kind, mut list: Value, now: Moment) {
+impl Known {
+    /// Reads the response to a list.
+    pub(crate) fn read_list(&mut self, kind: Kind, mut list: Value, now: Moment) {
         let items = list["items"]
             .as_array_mut()
             .map(std::mem::take)
@@ -48,8 +48,8 @@ impl Told {
         self.listed.insert(kind);
     }
 
-    /// A line of a watch was read.
-    pub(crate) fn event(&mut self, kind: Kind, mut event: Value, now: Moment) {
+    /// Reads a line of a watch.
+    pub(crate) fn read_event(&mut self, kind: Kind, mut event: Value, now: Moment) {
         let object = event["object"].take();
         let name = name(&object).to_owned();
         match event["type"].as_str() {
@@ -63,7 +63,7 @@ impl Told {
         let versions = self.versions.entry((kind, name)).or_default();
         match versions.last_mut() {
             Some(last) => last.until = Some(now),
-            // It was not there before.
+            // Until now the process knew it as absent.
             None => versions.push(Version {
                 object: None,
                 until: Some(now),
@@ -75,13 +75,14 @@ impl Told {
         });
     }
 
-    /// Whether every one of these was listed.
+    /// Returns `true` if each of these was listed.
     pub(crate) fn has_listed(&self, kinds: &[Kind]) -> bool {
         kinds.iter().all(|kind| self.listed.contains(kind))
     }
 
-    /// What the process knew an object as, at any moment since `then`; none: as absent.
-    pub(crate) fn known(&self, kind: Kind, name: &str, then: Moment) -> Vec<Option<&Value>> {
+    /// Returns the versions of an object that the process knew at any moment since `then`; `None`
+    /// stands for an absent object.
+    pub(crate) fn versions(&self, kind: Kind, name: &str, then: Moment) -> Vec<Option<&Value>> {
         let Some(versions) = self.versions.get(&(kind, name.to_owned())) else {
             return vec![None];
         };
@@ -93,7 +94,7 @@ impl Told {
             .collect()
     }
 
-    /// The names of all objects of a kind that the process was told of at any time.
+    /// Returns the names of all objects of a kind that the process ever received.
     pub(crate) fn names(&self, kind: Kind) -> impl Iterator<Item = &str> {
         let of_kind = self.versions.keys().filter(move |(of, _)| *of == kind);
         of_kind.map(|(_, name)| name.as_str())

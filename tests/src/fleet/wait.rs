@@ -1,4 +1,4 @@
-//! Waiting for what the APIs of a fleet show.
+//! Waiting for states of the objects of a fleet.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -18,10 +18,10 @@ use tokio::time::{Instant, timeout};
 use super::{Fleet, INGRESS, Member};
 use crate::wait::until;
 
-const NOTED_WITHIN: Duration = Duration::from_mins(1);
+const EMITTED_WITHIN: Duration = Duration::from_mins(1);
 
 impl Fleet {
-    /// Waits until a condition of a member has this status, and says when it had.
+    /// Waits until a condition of a member has this status, and returns the time of that.
     pub async fn has_condition(&self, member: Member, kind: &str, status: &str) -> Result<Instant> {
         let what = format!("{kind} {status}");
         let is = |cluster: Option<&Cluster>| {
@@ -31,7 +31,7 @@ impl Fleet {
         until(&self.clusters(), &member.name(), &what, is).await
     }
 
-    /// Waits until a member has exactly these remedy actions, and says when it had.
+    /// Waits until a member has exactly these remedy actions, and returns the time of that.
     pub async fn has_actions(&self, member: Member, actions: &[&str]) -> Result<Instant> {
         let what = format!("with the actions {actions:?}");
         let is = |cluster: Option<&Cluster>| {
@@ -40,7 +40,7 @@ impl Fleet {
         until(&self.clusters(), &member.name(), &what, is).await
     }
 
-    /// Waits until exactly these members are blocked for the ingress, and says when they were.
+    /// Waits until exactly these members are blocked for the ingress, and returns the time of that.
     pub async fn has_blocked(&self, members: &[Member]) -> Result<Instant> {
         let names: Vec<String> = members.iter().map(|member| member.name()).collect();
         let what = format!("with {names:?} blocked");
@@ -59,29 +59,29 @@ impl Fleet {
     }
 
     /// Waits until an Event about an object of the Karmada API has `text` in its reason or note.
-    pub async fn noted(&self, regarding: &str, name: &str, text: &str) -> Result<()> {
+    pub async fn has_event(&self, regarding: &str, name: &str, text: &str) -> Result<()> {
         let events: Api<Event> = Api::all(self.karmada.client());
         let mut events = std::pin::pin!(watcher(events, Config::default()).touched_objects());
         let found = async {
             while let Some(event) = events.next().await {
                 let event = event?;
                 let about = event.regarding.unwrap_or_default();
-                let told = format!(
+                let text_of_event = format!(
                     "{} {}",
                     event.reason.unwrap_or_default(),
                     event.note.unwrap_or_default()
                 );
                 if about.kind.as_deref() == Some(regarding)
                     && about.name.as_deref() == Some(name)
-                    && told.contains(text)
+                    && text_of_event.contains(text)
                 {
                     return Ok(());
                 }
             }
             bail!("the watch ended")
         };
-        timeout(NOTED_WITHIN, found)
+        timeout(EMITTED_WITHIN, found)
             .await
-            .with_context(|| format!("no Event about {regarding} {name} says {text:?}"))?
+            .with_context(|| format!("no Event about {regarding} {name} has {text:?}"))?
     }
 }

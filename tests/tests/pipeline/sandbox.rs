@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Result, ensure};
-use pipeline_tests::{kubectl::Kubectl, sandbox::Sandbox};
+use pipeline_tests::{kubectl::Kubectl, programs::build_for_tests, sandbox::Sandbox};
 
 /// Says that each of these is in what was printed.
 fn shows(printed: &str, parts: &[&str]) -> Result<()> {
@@ -18,6 +18,7 @@ mod with_tools {
 
     #[tokio::test(flavor = "multi_thread")]
     async fn kubectl_works_with_the_kubeconfig_that_is_printed() -> Result<()> {
+        build_for_tests()?;
         let sandbox = Sandbox::start(&[]).await?;
         let kubectl = Kubectl::new(sandbox.kubeconfig.clone())?;
 

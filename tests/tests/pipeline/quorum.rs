@@ -5,7 +5,7 @@ use anyhow::Result;
 use karmada_api::condition::{DNS_READY, REPORTER_READY};
 use kube::ResourceExt;
 use pipeline_tests::{
-    agents::{self, Agents, MEMBER, Others, PREFIX, says},
+    agents::{self, Agents, MEMBER, Others, PREFIX, has_condition},
     control_plane::Server,
     fleet::{Fleet, Member},
     manifests, on_both,
@@ -24,12 +24,12 @@ async fn one_nodes_broken_dns_is_named_while_the_verdict_stays(server: Server) -
     let fleet = fleet(server).await?;
     let agents = Agents::start(&fleet, 5, Others::Named).await?;
     let leader = agents.leader().await?;
-    says(&fleet, DNS_READY, "True", "0 of 5 nodes fail").await?;
-    says(&fleet, REPORTER_READY, "True", "5 of 5 nodes vote").await?;
+    has_condition(&fleet, DNS_READY, "True", "0 of 5 nodes fail").await?;
+    has_condition(&fleet, REPORTER_READY, "True", "5 of 5 nodes vote").await?;
 
     let broken = (leader + 1) % 5;
     agents.dns_works_on((0..5).filter(|node| *node != broken));
-    agents.answers(leader, "unhealthy", 1).await?;
+    agents.votes(leader, "unhealthy", 1).await?;
     let named = format!("{PREFIX}failing_node{{node=\"{}\"}}", agents::name(broken));
     let named = agents.on(leader)?.metric(&named).await?;
     assert!((named - 1.0).abs() < 0.5, "{named}");
@@ -38,8 +38,8 @@ async fn one_nodes_broken_dns_is_named_while_the_verdict_stays(server: Server) -
     assert!((healthy - 1.0).abs() < 0.5, "{healthy}");
     // The message alone is rewritten once a minute.
     let named = "1 of 5 nodes fail: refused from 127.0.0.1:";
-    says(&fleet, DNS_READY, "True", named).await?;
-    says(
+    has_condition(&fleet, DNS_READY, "True", named).await?;
+    has_condition(
         &fleet,
         DNS_READY,
         "True",
@@ -49,13 +49,13 @@ async fn one_nodes_broken_dns_is_named_while_the_verdict_stays(server: Server) -
 
     // Four of five are enough, three stay under the verdict, two are half at most.
     agents.dns_works_on([leader]);
-    says(&fleet, DNS_READY, "False", "4 of 5 nodes fail").await?;
+    has_condition(&fleet, DNS_READY, "False", "4 of 5 nodes fail").await?;
     agents.dns_works_on([leader, broken]);
-    agents.answers(leader, "unhealthy", 3).await?;
-    says(&fleet, DNS_READY, "False", "").await?;
+    agents.votes(leader, "unhealthy", 3).await?;
+    has_condition(&fleet, DNS_READY, "False", "").await?;
     agents.dns_works_on([leader, broken, (leader + 2) % 5]);
-    says(&fleet, DNS_READY, "True", "").await?;
-    agents.strike().await
+    has_condition(&fleet, DNS_READY, "True", "").await?;
+    agents.stop_all().await
 }
 
 async fn one_silent_node_in_five_changes_nothing_and_three_make_the_verdict_stale(
@@ -65,38 +65,38 @@ async fn one_silent_node_in_five_changes_nothing_and_three_make_the_verdict_stal
     let mut agents = Agents::start(&fleet, 5, Others::Named).await?;
     let leader = agents.leader().await?;
     let other = |number: u8| (leader + number) % 5;
-    says(&fleet, DNS_READY, "True", "0 of 5 nodes fail").await?;
+    has_condition(&fleet, DNS_READY, "True", "0 of 5 nodes fail").await?;
 
     agents.kill(other(1)).await?;
-    agents.answers(leader, "silent", 1).await?;
+    agents.votes(leader, "silent", 1).await?;
     agents.dns_works_on([]);
-    says(&fleet, DNS_READY, "False", "4 of 5 nodes fail").await?;
+    has_condition(&fleet, DNS_READY, "False", "4 of 5 nodes fail").await?;
     agents.dns_works_on(0..5);
-    says(&fleet, DNS_READY, "True", "").await?;
+    has_condition(&fleet, DNS_READY, "True", "").await?;
 
     agents.kill(other(2)).await?;
     agents.kill(other(3)).await?;
-    agents.answers(leader, "silent", 3).await?;
+    agents.votes(leader, "silent", 3).await?;
     agents.dns_works_on([]);
-    agents.answers(leader, "unhealthy", 2).await?;
-    says(&fleet, REPORTER_READY, "False", "2 of 5 nodes vote").await?;
-    says(&fleet, DNS_READY, "True", "").await?;
+    agents.votes(leader, "unhealthy", 2).await?;
+    has_condition(&fleet, REPORTER_READY, "False", "2 of 5 nodes vote").await?;
+    has_condition(&fleet, DNS_READY, "True", "").await?;
 
     // One comes back: three of five vote, and all of them fail.
     agents.restart(other(1)).await?;
-    says(&fleet, DNS_READY, "False", "3 of 5 nodes fail").await?;
-    says(&fleet, REPORTER_READY, "True", "").await?;
-    agents.strike().await
+    has_condition(&fleet, DNS_READY, "False", "3 of 5 nodes fail").await?;
+    has_condition(&fleet, REPORTER_READY, "True", "").await?;
+    agents.stop_all().await
 }
 
 async fn a_new_leaders_first_seconds_change_nothing(server: Server) -> Result<()> {
     let fleet = fleet(server).await?;
     let mut agents = Agents::start(&fleet, 3, Others::Named).await?;
     let mut leader = agents.leader().await?;
-    says(&fleet, DNS_READY, "True", "0 of 3 nodes fail").await?;
+    has_condition(&fleet, DNS_READY, "True", "0 of 3 nodes fail").await?;
     agents.dns_works_on([]);
-    says(&fleet, DNS_READY, "False", "3 of 3 nodes fail").await?;
-    says(&fleet, REPORTER_READY, "True", "3 of 3 nodes vote").await?;
+    has_condition(&fleet, DNS_READY, "False", "3 of 3 nodes fail").await?;
+    has_condition(&fleet, REPORTER_READY, "True", "3 of 3 nodes vote").await?;
     let before = fleet.clusters().get(&MEMBER.name()).await?;
 
     for _ in 0..2 {
@@ -105,11 +105,11 @@ async fn a_new_leaders_first_seconds_change_nothing(server: Server) -> Result<()
         leader = agents.leader().await?;
         agents.restart(last).await?;
         // It has no vote, for it has only just begun to ask.
-        agents.answers(leader, "silent", 0).await?;
+        agents.votes(leader, "silent", 0).await?;
     }
     let after = fleet.clusters().get(&MEMBER.name()).await?;
     assert_eq!(after.resource_version(), before.resource_version());
-    agents.strike().await
+    agents.stop_all().await
 }
 
 async fn agents_that_lost_the_members_api_go_on_with_those_they_know(server: Server) -> Result<()> {
@@ -142,7 +142,7 @@ async fn agents_that_lost_the_members_api_go_on_with_those_they_know(server: Ser
     let writes = fleet.gateway.successful_writes().await?;
     agents::list(fleet.gateway.client(), 3).await?;
     agents.leader().await?;
-    says(&fleet, DNS_READY, "True", "0 of 3 nodes fail").await?;
+    has_condition(&fleet, DNS_READY, "True", "0 of 3 nodes fail").await?;
     let written = fleet.gateway.successful_writes().await?.since(&writes);
     assert_eq!(
         written.to_string(),
@@ -151,20 +151,20 @@ async fn agents_that_lost_the_members_api_go_on_with_those_they_know(server: Ser
 
     fleet.gateway.stop_api().await?;
     agents.dns_works_on([]);
-    says(&fleet, DNS_READY, "False", "3 of 3 nodes fail").await?;
+    has_condition(&fleet, DNS_READY, "False", "3 of 3 nodes fail").await?;
     let leader = agents.leader().await?;
     agents.stop(leader).await?;
     agents.leader().await?;
     agents.dns_works_on(0..3);
-    says(&fleet, DNS_READY, "True", "").await?;
-    agents.strike().await
+    has_condition(&fleet, DNS_READY, "True", "").await?;
+    agents.stop_all().await
 }
 
 async fn an_agent_of_another_cluster_is_silent_and_told_of_once(server: Server) -> Result<()> {
     let fleet = fleet(server).await?;
     let mut agents = Agents::start(&fleet, 3, Others::Named).await?;
     let leader = agents.leader().await?;
-    agents.answers(leader, "healthy", 3).await?;
+    agents.votes(leader, "healthy", 3).await?;
     let lost = (leader + 1) % 3;
     agents.kill(lost).await?;
     agents.restart_in(lost, Member(2)).await?;
@@ -172,13 +172,13 @@ async fn an_agent_of_another_cluster_is_silent_and_told_of_once(server: Server) 
         .on(leader)?
         .until_output("belongs to another cluster")
         .await?;
-    agents.answers(leader, "silent", 1).await?;
+    agents.votes(leader, "silent", 1).await?;
 
     agents.dns_works_on([]);
-    says(&fleet, DNS_READY, "False", "2 of 3 nodes fail").await?;
+    has_condition(&fleet, DNS_READY, "False", "2 of 3 nodes fail").await?;
     let told = agents.on(leader)?.output()?;
     assert_eq!(told.matches("belongs to another cluster").count(), 1);
-    agents.strike().await
+    agents.stop_all().await
 }
 
 on_both!(

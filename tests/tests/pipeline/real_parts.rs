@@ -1,4 +1,4 @@
-//! The real parts themselves: they start, do what the tests rely on, and go away.
+//! The real parts themselves: they start, do what other tests rely on, and end.
 #![expect(clippy::unwrap_used, reason = "a test fails so")]
 
 use std::{
@@ -23,7 +23,7 @@ use kube::{
 use pipeline_tests::{
     backend::Backend,
     control_plane::{ControlPlane, Options, Server},
-    coredns::{CoreDns, Silence, ask},
+    coredns::{CoreDns, Silence, query},
     netns::add_address,
     traefik::Traefik,
     traffic::Traffic,
@@ -32,31 +32,29 @@ use serde_json::{Value, json};
 
 const NAME: &str = "kubernetes.default.svc.cluster.local.";
 
-async fn coredns_answers_from_the_api_and_can_refuse_or_drop_questions(
-    server: Server,
-) -> Result<()> {
+async fn coredns_answers_from_the_api_and_can_refuse_or_drop_queries(server: Server) -> Result<()> {
     let ip = IpAddr::from([10, 244, 1, 53]);
     let address = SocketAddr::new(ip, 53);
     add_address(ip)?;
     let api = ControlPlane::start(Options::named("member1").on(server)).await?;
     let mut coredns = CoreDns::start(address, api.kubeconfig_path()).await?;
-    let answer = ask(address, NAME).await?;
-    assert_eq!(answer.code, ResponseCode::NoError);
-    assert_eq!(answer.addresses, [Ipv4Addr::new(10, 96, 0, 1)]);
-    let answer = ask(address, "absent.default.svc.cluster.local.").await?;
-    assert_eq!(answer.code, ResponseCode::NXDomain);
+    let response = query(address, NAME).await?;
+    assert_eq!(response.code, ResponseCode::NoError);
+    assert_eq!(response.addresses, [Ipv4Addr::new(10, 96, 0, 1)]);
+    let response = query(address, "absent.default.svc.cluster.local.").await?;
+    assert_eq!(response.code, ResponseCode::NXDomain);
 
     coredns.stop().await?;
-    let refused = ask(address, NAME).await.unwrap_err();
+    let refused = query(address, NAME).await.unwrap_err();
     assert!(format!("{refused:#}").contains("refused"), "{refused:#}");
 
     let silence = Silence::on(address)?;
-    let dropped = ask(address, NAME).await.unwrap_err();
-    assert_eq!(dropped.to_string(), "10.244.1.53:53 does not answer");
+    let dropped = query(address, NAME).await.unwrap_err();
+    assert_eq!(dropped.to_string(), "10.244.1.53:53 does not respond");
 
     drop(silence);
     coredns.restart().await?;
-    assert_eq!(ask(address, NAME).await?.code, ResponseCode::NoError);
+    assert_eq!(query(address, NAME).await?.code, ResponseCode::NoError);
     Ok(())
 }
 
@@ -170,12 +168,12 @@ mod with_tools {
     use pipeline_tests::on_both;
 
     use super::{
-        coredns_answers_from_the_api_and_can_refuse_or_drop_questions,
+        coredns_answers_from_the_api_and_can_refuse_or_drop_queries,
         traefik_routes_by_endpoint_slices_and_a_deleted_one_gets_no_request,
     };
 
     on_both!(
-        coredns_answers_from_the_api_and_can_refuse_or_drop_questions,
+        coredns_answers_from_the_api_and_can_refuse_or_drop_queries,
         traefik_routes_by_endpoint_slices_and_a_deleted_one_gets_no_request,
     );
 }

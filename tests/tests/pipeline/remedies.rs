@@ -134,7 +134,7 @@ async fn a_cluster_deleted_while_blocked_is_neither_blocked_nor_served_any_more(
     fleet.has_blocked(&[]).await?;
     fleet.serves(&[Member(2)]).await?;
     let cause = "TrafficControl set by Remedy maintenance: it names no condition";
-    fleet.noted("Cluster", "member1", cause).await?;
+    fleet.has_event("Cluster", "member1", cause).await?;
     Ok(())
 }
 
