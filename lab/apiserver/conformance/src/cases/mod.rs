@@ -1,5 +1,17 @@
 //! The cases, by what they are about.
 
+mod apply;
+mod builtin;
+mod custom;
+mod deletion;
+mod discovery;
+mod garbage;
+mod lists;
+mod objects;
+mod patches;
+mod tables;
+mod watches;
+
 use anyhow::Result;
 use futures::future::BoxFuture;
 
@@ -12,11 +24,9 @@ pub(crate) struct Case {
     pub(crate) run: fn(Server) -> BoxFuture<'static, Result<()>>,
 }
 
-/// Declares the modules of cases and lists what is in them.
+/// Lists the cases of each module.
 macro_rules! cases {
     ($($module:ident: $($name:ident),+;)+) => {
-        $(mod $module;)+
-
         /// Every case.
         pub(crate) fn all() -> Vec<Case> {
             vec![$($(Case {
