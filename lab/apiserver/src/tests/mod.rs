@@ -3,6 +3,7 @@
 mod clients;
 mod deletion;
 mod faults;
+mod fork;
 mod garbage;
 mod objects;
 mod replay;
