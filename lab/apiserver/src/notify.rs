@@ -1,5 +1,5 @@
-//! Tells those who wait that something is new, in the order in which they began to wait: tokio's
-//! `watch` wakes them in a random one, and then no run could be played again.
+//! Change notifications that wake waiters in the order in which they began to wait. tokio's `watch`
+//! wakes them in random order, which would make runs irreproducible.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,59 +7,59 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::Notify;
 
 #[derive(Debug, Default)]
-struct News {
-    /// How often something was new.
+struct Shared {
+    /// Number of changes so far.
     count: AtomicU64,
-    told: Notify,
+    notify: Notify,
 }
 
-/// Where news come from.
+/// The sending side.
 #[derive(Debug, Default)]
 pub(crate) struct Sender {
-    news: Arc<News>,
+    shared: Arc<Shared>,
 }
 
-/// Who waits for news.
+/// The waiting side.
 #[derive(Debug)]
 pub(crate) struct Receiver {
-    news: Arc<News>,
+    shared: Arc<Shared>,
     seen: u64,
 }
 
 impl Sender {
-    /// Something is new.
-    pub(crate) fn tell(&self) {
-        self.news.count.fetch_add(1, Ordering::SeqCst);
-        self.news.told.notify_waiters();
+    /// Notifies all receivers of a change.
+    pub(crate) fn notify(&self) {
+        self.shared.count.fetch_add(1, Ordering::SeqCst);
+        self.shared.notify.notify_waiters();
     }
 
-    /// Waits for what is new from now on.
+    /// Returns a receiver of the changes from now on.
     pub(crate) fn subscribe(&self) -> Receiver {
-        let news = Arc::clone(&self.news);
+        let shared = Arc::clone(&self.shared);
         Receiver {
-            seen: news.count.load(Ordering::SeqCst),
-            news,
+            seen: shared.count.load(Ordering::SeqCst),
+            shared,
         }
     }
 }
 
 impl Receiver {
-    /// What was new until now has been seen to.
+    /// Marks all changes so far as seen.
     pub(crate) fn mark_seen(&mut self) {
-        self.seen = self.news.count.load(Ordering::SeqCst);
+        self.seen = self.shared.count.load(Ordering::SeqCst);
     }
 
-    /// Waits until something is new.
+    /// Waits for a change that is not yet marked as seen.
     pub(crate) async fn changed(&mut self) {
         loop {
-            // Made before the look at the count, so that nothing between the two is missed.
-            let told = self.news.told.notified();
-            let count = self.news.count.load(Ordering::SeqCst);
+            // Registered before the count is read, so that a change between the two is not missed.
+            let notified = self.shared.notify.notified();
+            let count = self.shared.count.load(Ordering::SeqCst);
             if count != self.seen {
                 self.seen = count;
                 return;
             }
-            told.await;
+            notified.await;
         }
     }
 }
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn those_who_wait_are_told_in_their_order() {
+    async fn waiters_are_woken_in_order() {
         let (sender, order) = (Sender::default(), Arc::new(Mutex::new(Vec::new())));
         let mut waiting = tokio::task::JoinSet::new();
         for nth in 0..20 {
@@ -82,18 +82,18 @@ mod tests {
             });
         }
         tokio::task::yield_now().await;
-        sender.tell();
+        sender.notify();
         waiting.join_all().await;
         assert_eq!(*order.lock().unwrap(), (0..20).collect::<Vec<_>>());
     }
 
     #[tokio::test(start_paused = true)]
-    async fn news_from_before_the_wait_are_not_missed() {
+    async fn a_change_before_the_wait_is_not_missed() {
         let sender = Sender::default();
         let mut receiver = sender.subscribe();
-        sender.tell();
+        sender.notify();
         receiver.changed().await;
-        sender.tell();
+        sender.notify();
         receiver.mark_seen();
         let hour = std::time::Duration::from_hours(1);
         tokio::time::timeout(hour, receiver.changed())

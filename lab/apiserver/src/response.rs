@@ -1,4 +1,4 @@
-//! Answers, and what is in the place of one when the connection is lost.
+//! HTTP responses, and the error that stands for a lost connection.
 
 use std::io;
 
@@ -7,7 +7,8 @@ use http::{HeaderValue, Response, StatusCode, header};
 
 use crate::error::ApiError;
 
-/// A response in JSON, with its warnings (RFC 9111, code 299).
+/// Returns a JSON response with one `Warning` header per warning (code 299, RFC 7234 section
+/// 5.5.7).
 pub(crate) fn json(code: StatusCode, body: impl Into<Body>, warnings: &[String]) -> Response<Body> {
     let mut response = Response::new(body.into());
     *response.status_mut() = code;

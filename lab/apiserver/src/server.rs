@@ -1,4 +1,4 @@
-//! The server itself: its time, what it stores, and its faults.
+//! The server: its clock, store, faults and counters.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::write::{FieldValidation, Write, WriteOptions};
 /// 2026-01-01T00:00:00Z.
 const BEGINNING: i64 = 1_767_225_600;
 
-/// A Kubernetes API server. Clones are the same server.
+/// A Kubernetes API server. Clones share one server.
 #[derive(Clone, Debug)]
 pub struct ApiServer {
     shared: Arc<Shared>,
@@ -39,13 +39,14 @@ impl Default for ApiServer {
 }
 
 impl ApiServer {
-    /// A server whose time begins with the year 2026, so that the same requests get the same answers.
+    /// Creates a server whose clock starts at 2026-01-01T00:00:00Z, so that the same requests
+    /// always get the same responses.
     pub fn new() -> Self {
         Self::starting_at(Timestamp::from_second(BEGINNING).unwrap_or_default())
     }
 
-    /// A server whose time begins at a timestamp and goes on as tokio's does: make it within the
-    /// runtime if that one's time is paused.
+    /// Creates a server whose clock starts at `now` and follows tokio's. If the runtime's clock is
+    /// paused, call this within that runtime.
     pub fn starting_at(now: Timestamp) -> Self {
         Self {
             shared: Arc::new(Shared {
@@ -60,10 +61,10 @@ impl ApiServer {
     /// Returns an independent server that starts with what this one stores now, without its faults,
     /// watches and counted requests.
     ///
-    /// Cheap compared to [`Self::install`]: the fork shares compiled schemas and stored objects, none
-    /// of which is ever changed in place. Its time begins where the time of this server began and
-    /// follows the clock of the runtime that calls `fork`, whatever runtime made this server, so
-    /// that every fork returns the same responses to the same requests:
+    /// This is cheap compared to [`Self::install`]: the fork shares compiled schemas and stored
+    /// objects, which never change in place. Its clock starts at the timestamp at which this
+    /// server's clock started, and follows the runtime that calls `fork` regardless of where this
+    /// server was created. Every fork therefore returns the same responses to the same requests:
     ///
     /// ```
     /// # use std::sync::LazyLock;
@@ -87,10 +88,10 @@ impl ApiServer {
         }
     }
 
-    /// Adds a `CustomResourceDefinition`, or replaces the spec of the one with its name.
+    /// Adds a `CustomResourceDefinition`, or replaces the spec of the existing one with its name.
     ///
     /// # Errors
-    /// When it is not one the server can use.
+    /// Returns an error if the definition is invalid or the server cannot use it.
     pub fn install(&self, definition: &Value) -> Result<(), ApiError> {
         let options = WriteOptions {
             dry_run: false,
@@ -123,7 +124,7 @@ impl ApiServer {
         Ok(())
     }
 
-    /// What goes wrong, now and from now on.
+    /// Returns the faults of the server.
     pub fn faults(&self) -> &Faults {
         &self.shared.faults
     }

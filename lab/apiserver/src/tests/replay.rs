@@ -8,7 +8,7 @@ use serde_json::json;
 use super::{CONFIG_MAPS, REMEDIES, config_map, remedy, server};
 use crate::{ApiServer, Fault};
 
-/// Returns the bodies of all responses and watch lines of one run.
+/// Returns the bodies of all responses and the watch lines of one run.
 async fn run(server: ApiServer) -> Vec<u8> {
     server.faults().inject(Fault::Conflict.every(4));
     let mut bodies = Vec::new();

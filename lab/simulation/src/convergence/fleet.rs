@@ -425,7 +425,7 @@ fn injection(fault: ApiFault) -> std::result::Result<Injection, Duration> {
         ApiFault::InternalErrors { every } => Fault::InternalError.every(every.into()),
         ApiFault::Unavailable => Fault::Unavailable.into(),
         ApiFault::Slow { millis: by } => Fault::Slow(millis(by)).into(),
-        ApiFault::LoseAnswers { every } => Fault::LoseAnswer.every(every.into()),
+        ApiFault::LoseAnswers { every } => Fault::LoseResponse.every(every.into()),
         ApiFault::Outage => Fault::Disconnect.into(),
         ApiFault::Silence => Fault::Silence.into(),
         ApiFault::CutWatches { inside_line } => Fault::CutWatch { inside_line }.into(),

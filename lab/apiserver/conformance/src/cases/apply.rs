@@ -1,4 +1,4 @@
-//! Server-side apply, and who owns which field.
+//! Server-side apply and field ownership.
 
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ fn configuration(spec: &Value) -> Value {
     })
 }
 
-/// The managers of an object, with operation and subresource, sorted.
+/// Returns the managers of an object with operation and subresource, sorted.
 fn managers(object: &Value) -> Vec<String> {
     let fields = object["metadata"]["managedFields"]
         .as_array()
@@ -40,11 +40,11 @@ fn managers(object: &Value) -> Vec<String> {
 
 async fn apply(server: &Server, path: &str, manager: &str, spec: Value) -> Result<Value> {
     let path = format!("{path}?fieldManager={manager}");
-    let answer = server.patch(&path, APPLY, &configuration(&spec)).await?;
-    if answer.code == 201 {
-        answer.expect(201)
+    let response = server.patch(&path, APPLY, &configuration(&spec)).await?;
+    if response.code == 201 {
+        response.expect(201)
     } else {
-        answer.expect(200)
+        response.expect(200)
     }
 }
 
@@ -69,7 +69,7 @@ pub(super) async fn an_apply_creates_what_is_not_there(server: Server) -> Result
     Ok(())
 }
 
-pub(super) async fn an_apply_takes_back_what_it_no_longer_says(server: Server) -> Result<()> {
+pub(super) async fn an_apply_removes_what_it_no_longer_contains(server: Server) -> Result<()> {
     let one = format!("{}/one", server.widgets().await?);
     apply(
         &server,
@@ -132,28 +132,28 @@ pub(super) async fn a_field_of_another_is_a_conflict(server: Server) -> Result<(
     let one = format!("{}/one", server.widgets().await?);
     apply(&server, &one, "me", json!({ "color": "red" })).await?;
     let wanted = configuration(&json!({ "color": "blue" }));
-    let answer = server
+    let response = server
         .patch(&format!("{one}?fieldManager=you"), APPLY, &wanted)
         .await?;
     check_eq!(
-        answer.body["details"]["causes"],
+        response.body["details"]["causes"],
         json!([{ "reason": "FieldManagerConflict", "message": "conflict with \"me\"", "field": ".spec.color" }])
     );
     check_eq!(
-        answer.refused(409, "Conflict")?,
+        response.refused(409, "Conflict")?,
         "Apply failed with 1 conflict: conflict with \"me\": .spec.color"
     );
     let forced = format!("{one}?fieldManager=you&force=true");
     let applied = server.patch(&forced, APPLY, &wanted).await?.expect(200)?;
     check_eq!(applied["spec"]["color"], "blue");
-    let answer = server
+    let response = server
         .patch(
             &format!("{one}?fieldManager=me"),
             APPLY,
             &configuration(&json!({ "color": "red" })),
         )
         .await?;
-    answer.refused(409, "Conflict")?;
+    response.refused(409, "Conflict")?;
     Ok(())
 }
 
@@ -169,14 +169,14 @@ pub(super) async fn several_conflicts_are_listed(server: Server) -> Result<()> {
         .await?
         .expect(200)?;
     let wanted = configuration(&json!({ "color": "blue", "size": 1 }));
-    let answer = server
+    let response = server
         .patch(&format!("{one}?fieldManager=you"), APPLY, &wanted)
         .await?;
     check_eq!(
-        answer.body["details"]["causes"].as_array().map(Vec::len),
+        response.body["details"]["causes"].as_array().map(Vec::len),
         Some(2)
     );
-    let message = answer.refused(409, "Conflict")?;
+    let message = response.refused(409, "Conflict")?;
     check!(
         message.starts_with("Apply failed with 2 conflicts: "),
         message
@@ -210,15 +210,15 @@ pub(super) async fn an_apply_merges_lists_by_key(server: Server) -> Result<()> {
         json!([{ "name": "a", "count": 5 }, { "name": "b", "count": 1 }])
     );
     check_eq!(applied["spec"]["unique"], json!(["a", "b"]));
-    let answer = server
+    let response = server
         .patch(
             &format!("{one}?fieldManager=you"),
             APPLY,
             &configuration(&json!({ "tags": ["b"] })),
         )
         .await?;
-    check_eq!(answer.body["details"]["causes"][0]["field"], ".spec.tags");
-    answer.refused(409, "Conflict")?;
+    check_eq!(response.body["details"]["causes"][0]["field"], ".spec.tags");
+    response.refused(409, "Conflict")?;
     let applied = apply(&server, &one, "me", json!({ "tags": ["c"] })).await?;
     check_eq!(
         applied["spec"]["parts"],
@@ -316,7 +316,7 @@ pub(super) async fn an_apply_names_its_manager(server: Server) -> Result<()> {
     Ok(())
 }
 
-pub(super) async fn an_apply_says_what_it_applies(server: Server) -> Result<()> {
+pub(super) async fn an_apply_needs_a_type_and_the_name_in_the_path(server: Server) -> Result<()> {
     let one = format!("{}/one?fieldManager=me", server.widgets().await?);
     let mut untyped = configuration(&json!({}));
     untyped["kind"] = Value::Null;

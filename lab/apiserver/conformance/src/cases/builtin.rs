@@ -1,4 +1,4 @@
-//! What is particular to the kinds that every API has.
+//! Peculiarities of the built-in kinds.
 
 use anyhow::Result;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Custom resources: what their definition says is what happens.
+//! Custom resources, which follow their definition.
 
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -38,25 +38,25 @@ pub(super) async fn unknown_fields_are_dropped_with_a_warning(server: Server) ->
     let with_unknown = widget(
         &json!({ "color": "red", "novel": 1, "parts": [{ "name": "a", "weight": 1 }], "free": { "any": { "thing": 1 } } }),
     );
-    let answer = server
+    let response = server
         .post(&format!("{path}?dryRun=All"), &with_unknown)
         .await?;
     check_eq!(
-        answer.warnings(),
+        response.warnings(),
         [
             r#"299 - "unknown field \"spec.novel\"""#,
             r#"299 - "unknown field \"spec.parts[0].weight\"""#
         ]
     );
     let kept = json!({ "color": "red", "size": 3, "parts": [{ "name": "a", "count": 1 }], "free": { "any": { "thing": 1 } } });
-    check_eq!(answer.expect(201)?["spec"], kept);
-    let answer = server
+    check_eq!(response.expect(201)?["spec"], kept);
+    let response = server
         .post(
             &format!("{path}?fieldValidation=Ignore&dryRun=All"),
             &with_unknown,
         )
         .await?;
-    check_eq!(answer.warnings(), Vec::<&str>::new());
+    check_eq!(response.warnings(), Vec::<&str>::new());
     let strict = server
         .post(&format!("{path}?fieldValidation=Strict"), &with_unknown)
         .await?;
@@ -92,9 +92,9 @@ pub(super) async fn unknown_fields_are_dropped_with_a_warning(server: Server) ->
 pub(super) async fn unknown_fields_of_built_in_kinds_too(server: Server) -> Result<()> {
     let path = server.config_maps().await?;
     let map = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "one", "novel": 1 }, "datum": { "a": "b" } });
-    let answer = server.post(&format!("{path}?dryRun=All"), &map).await?;
+    let response = server.post(&format!("{path}?dryRun=All"), &map).await?;
     check_eq!(
-        answer.warnings(),
+        response.warnings(),
         [
             r#"299 - "unknown field \"datum\"""#,
             r#"299 - "unknown field \"metadata.novel\"""#
@@ -163,9 +163,9 @@ pub(super) async fn values_are_checked(server: Server) -> Result<()> {
             "spec.started: Invalid value: \"yesterday\": spec.started in body must be of type date-time: \"yesterday\"",
         ),
     ] {
-        let answer = server.post(&path, &widget(&spec)).await?;
+        let response = server.post(&path, &widget(&spec)).await?;
         check_eq!(
-            answer.refused(422, "Invalid")?,
+            response.refused(422, "Invalid")?,
             format!("Widget.{GROUP} \"one\" is invalid: {message}"),
             "{spec}"
         );
@@ -173,11 +173,11 @@ pub(super) async fn values_are_checked(server: Server) -> Result<()> {
     Ok(())
 }
 
-pub(super) async fn all_that_is_wrong_is_told(server: Server) -> Result<()> {
+pub(super) async fn all_errors_are_reported(server: Server) -> Result<()> {
     let path = server.widgets().await?;
     let wrong = widget(&json!({ "size": 0, "color": "pink" }));
-    let answer = server.post(&path, &wrong).await?;
-    let causes = answer.body["details"]["causes"]
+    let response = server.post(&path, &wrong).await?;
+    let causes = response.body["details"]["causes"]
         .as_array()
         .cloned()
         .unwrap_or_default();
@@ -193,12 +193,12 @@ pub(super) async fn all_that_is_wrong_is_told(server: Server) -> Result<()> {
             (json!("spec.size"), json!("FieldValueInvalid"))
         ]
     );
-    let details = &answer.body["details"];
+    let details = &response.body["details"];
     check_eq!(
         (&details["name"], &details["group"], &details["kind"]),
         (&json!("one"), &json!(GROUP), &json!("Widget"))
     );
-    let message = answer.refused(422, "Invalid")?;
+    let message = response.refused(422, "Invalid")?;
     check!(message.contains("is invalid: ["), message);
     for small in [i64::from(i32::MAX) + 1, i64::from(i32::MIN) - 1] {
         server
@@ -268,7 +268,7 @@ pub(super) async fn status_is_checked_too(server: Server) -> Result<()> {
     Ok(())
 }
 
-/// A plain version of a CRD.
+/// Returns a minimal version of a CRD.
 fn version() -> Value {
     json!({
         "name": "v1", "served": true, "storage": true,
@@ -320,12 +320,12 @@ pub(super) async fn a_definition_takes_its_objects_with_it(server: Server) -> Re
     let refused = "create not allowed while custom resource definition is terminating";
     let tried = format!("{path}?dryRun=All");
     let two = cog("two", "example.com/hold").to_string();
-    let answer = server
-        .send_until(http::Method::POST, &tried, &two, |answer| {
-            answer.code != 201
+    let response = server
+        .send_until(http::Method::POST, &tried, &two, |response| {
+            response.code != 201
         })
         .await?;
-    let message = answer.refused(403, "Forbidden")?;
+    let message = response.refused(403, "Forbidden")?;
     check_eq!(
         message,
         format!("cogs.{GROUP} \"two\" is forbidden: {refused}")
@@ -336,9 +336,9 @@ pub(super) async fn a_definition_takes_its_objects_with_it(server: Server) -> Re
         .await?
         .expect(200)?;
     server
-        .until(&definition_path, |answer| answer.code == 404)
+        .until(&definition_path, |response| response.code == 404)
         .await?;
-    server.until(&path, |answer| answer.code == 404).await?;
+    server.until(&path, |response| response.code == 404).await?;
     serve(&server, &crd).await?;
     check_eq!(server.get(&path).await?.expect(200)?["items"], json!([]));
     Ok(())
@@ -359,7 +359,7 @@ pub(super) async fn a_definition_can_change(server: Server) -> Result<()> {
         )
         .await?
         .expect(200)?;
-    let pruned = |answer: &crate::server::Answer| answer.body["spec"].get("novel").is_none();
+    let pruned = |response: &crate::server::Response| response.body["spec"].get("novel").is_none();
     let lever = server
         .until(&format!("{path}/one"), pruned)
         .await?

@@ -1,11 +1,11 @@
-//! Deleting: at once, with finalizers, with conditions, in what order.
+//! Deletion: immediate, with finalizers, with preconditions, and its order.
 
 use anyhow::Result;
 use serde_json::{Value, json};
 
 use crate::server::{MERGE, Server, names, version};
 
-/// A `ConfigMap` with a finalizer, and its path.
+/// Creates a `ConfigMap` with a finalizer, and returns it with its path.
 async fn held(server: &Server) -> Result<(String, Value)> {
     let path = server.config_maps().await?;
     let map = json!({ "metadata": { "name": "one", "finalizers": ["example.com/hold"] } });
@@ -208,7 +208,7 @@ pub(super) async fn dependents_are_waited_for_or_orphaned_by_a_finalizer(
         );
         let release = json!({ "metadata": { "finalizers": null } });
         server.patch(&one, MERGE, &release).await?.expect(200)?;
-        server.until(&one, |answer| answer.code == 404).await?;
+        server.until(&one, |response| response.code == 404).await?;
     }
     let (one, _) = held(&server).await?;
     server
@@ -236,14 +236,14 @@ pub(super) async fn nothing_is_made_in_a_namespace_that_ends(server: Server) -> 
         deleting
     );
     let maps = format!("{namespace}/configmaps");
-    let answer = server
+    let response = server
         .post(&maps, &json!({ "metadata": { "name": "two" } }))
         .await?;
     check_eq!(
-        answer.body["details"]["causes"][0]["reason"],
+        response.body["details"]["causes"][0]["reason"],
         "NamespaceTerminating"
     );
-    let message = answer.refused(403, "Forbidden")?;
+    let message = response.refused(403, "Forbidden")?;
     check_eq!(
         message,
         format!(
@@ -257,8 +257,8 @@ pub(super) async fn nothing_is_made_in_a_namespace_that_ends(server: Server) -> 
 
 pub(super) async fn some_namespaces_stay(server: Server) -> Result<()> {
     for name in ["default", "kube-system", "kube-public"] {
-        let answer = server.delete(&format!("/api/v1/namespaces/{name}")).await?;
-        let message = answer.refused(403, "Forbidden")?;
+        let response = server.delete(&format!("/api/v1/namespaces/{name}")).await?;
+        let message = response.refused(403, "Forbidden")?;
         check!(
             message.contains("this namespace may not be deleted"),
             message

@@ -1,4 +1,4 @@
-//! What an API says of itself.
+//! Discovery, version, metrics and OpenAPI.
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use crate::{
 
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
-/// The element of a list whose field has this value.
+/// Returns the list element with this value of a field.
 fn found<'a>(list: &'a Value, field: &str, value: &str) -> Result<&'a Value> {
     let mut elements = list.as_array().into_iter().flatten();
     elements
@@ -40,7 +40,7 @@ const VERBS: [&str; 8] = [
     "watch",
 ];
 
-pub(super) async fn the_version_is_told(server: Server) -> Result<()> {
+pub(super) async fn the_version_is_served(server: Server) -> Result<()> {
     let version = server.get("/version").await?.expect(200)?;
     check_eq!(
         (&version["major"], &version["minor"]),
@@ -59,7 +59,7 @@ pub(super) async fn the_version_is_told(server: Server) -> Result<()> {
 }
 
 pub(super) async fn requests_are_counted(server: Server) -> Result<()> {
-    // No other case writes such objects.
+    // No other case writes objects of this kind, so the count is exact.
     let path = server.collection("apis/apps/v1", "deployments").await?;
     let labels = json!({ "app": "one" });
     let deployment = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "metadata": { "name": "one" }, "spec": {
@@ -204,15 +204,15 @@ pub(super) async fn versions_have_resources(server: Server) -> Result<()> {
 }
 
 pub(super) async fn discovery_comes_in_one_document(server: Server) -> Result<()> {
-    let answer = server.get_as("/apis", AGGREGATED).await?;
+    let response = server.get_as("/apis", AGGREGATED).await?;
     check_eq!(
-        answer
+        response
             .headers
             .get("content-type")
             .and_then(|value| value.to_str().ok()),
         Some(AGGREGATED)
     );
-    let list = answer.expect(200)?;
+    let list = response.expect(200)?;
     check_eq!(
         (&list["kind"], &list["apiVersion"]),
         (
@@ -328,7 +328,7 @@ pub(super) async fn schemas_are_served(server: Server) -> Result<()> {
     Ok(())
 }
 
-pub(super) async fn built_in_schemas_say_how_lists_merge(server: Server) -> Result<()> {
+pub(super) async fn built_in_schemas_describe_how_lists_merge(server: Server) -> Result<()> {
     let document = server.get("/openapi/v3/api/v1").await?.expect(200)?;
     let patch = &document["paths"]["/api/v1/namespaces/{namespace}/services/{name}"]["patch"];
     check!(

@@ -1,4 +1,4 @@
-//! What nobody should send: a clear refusal, whatever it is.
+//! Malformed requests, which get a clear error.
 
 use anyhow::Result;
 use http::Method;
@@ -21,10 +21,10 @@ pub(super) async fn a_body_that_is_no_json_is_refused(server: Server) -> Result<
         "\u{0}",
     ] {
         for path in [&maps, &widgets] {
-            let answer = server.post_as(path, JSON, body).await?;
-            check!(matches!(answer.code, 400 | 422), (path, body, answer));
+            let response = server.post_as(path, JSON, body).await?;
+            check!(matches!(response.code, 400 | 422), (path, body, response));
             check_eq!(
-                (&answer.body["kind"], &answer.body["status"]),
+                (&response.body["kind"], &response.body["status"]),
                 (&json!("Status"), &json!("Failure"))
             );
         }
@@ -36,16 +36,16 @@ pub(super) async fn a_body_that_is_no_json_is_refused(server: Server) -> Result<
     Ok(())
 }
 
-pub(super) async fn a_body_that_is_no_text_is_answered(server: Server) -> Result<()> {
+pub(super) async fn a_body_that_is_no_text_gets_a_response(server: Server) -> Result<()> {
     let (maps, widgets) = (server.config_maps().await?, server.widgets().await?);
     let mut body = br#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}}"#.to_vec();
     body.insert(20, 0xff);
     for path in [maps, widgets] {
-        let answer = server
+        let response = server
             .send(Method::POST, &path, &[("Content-Type", JSON)], body.clone())
             .await?;
-        check!(matches!(answer.code, 201 | 400 | 422), answer);
-        check!(answer.body.is_object(), answer);
+        check!(matches!(response.code, 201 | 400 | 422), response);
+        check!(response.body.is_object(), response);
     }
     Ok(())
 }
@@ -57,11 +57,11 @@ pub(super) async fn json_that_nests_without_end_is_refused(server: Server) -> Re
         r#"{{"apiVersion":"conformance.example.com/v1","kind":"Widget","metadata":{{"name":"a"}},"spec":{{"free":{{"a":{deep}}}}}}}"#
     );
     for path in [&maps, &widgets] {
-        let answer = server.post_as(path, JSON, &deep).await?;
-        check!((400..500).contains(&answer.code), answer.code);
-        check_eq!(answer.body["kind"], "Status");
+        let response = server.post_as(path, JSON, &deep).await?;
+        check!((400..500).contains(&response.code), response.code);
+        check_eq!(response.body["kind"], "Status");
     }
-    let answer = server
+    let response = server
         .send(
             Method::PATCH,
             &format!("{maps}/none"),
@@ -69,7 +69,7 @@ pub(super) async fn json_that_nests_without_end_is_refused(server: Server) -> Re
             deep,
         )
         .await?;
-    check!((400..500).contains(&answer.code), answer.code);
+    check!((400..500).contains(&response.code), response.code);
     Ok(())
 }
 
@@ -86,8 +86,8 @@ pub(super) async fn numbers_may_be_of_any_size(server: Server) -> Result<()> {
         let body = format!(
             r#"{{"apiVersion":"conformance.example.com/v1","kind":"Widget","metadata":{{"generateName":"a"}},"spec":{{"size":{number}}}}}"#
         );
-        let answer = server.post_as(&path, JSON, &body).await?;
-        check!(matches!(answer.code, 201 | 400 | 422), (number, answer));
+        let response = server.post_as(&path, JSON, &body).await?;
+        check!(matches!(response.code, 201 | 400 | 422), (number, response));
     }
     Ok(())
 }
@@ -109,9 +109,9 @@ pub(super) async fn a_wrong_type_is_refused_with_its_field(server: Server) -> Re
         let widget = json!({
             "apiVersion": "conformance.example.com/v1", "kind": "Widget", "metadata": { "name": "a" }, "spec": spec,
         });
-        let answer = server.post(&path, &widget).await?;
-        check_eq!(answer.body["details"]["causes"][0]["field"], field);
-        let message = answer.refused(422, "Invalid")?;
+        let response = server.post(&path, &widget).await?;
+        check_eq!(response.body["details"]["causes"][0]["field"], field);
+        let message = response.refused(422, "Invalid")?;
         check!(message.contains("in body must be of type"), message);
     }
     for metadata in [
@@ -169,15 +169,18 @@ pub(super) async fn an_object_of_two_mebibytes_is_refused(server: Server) -> Res
         "apiVersion": "conformance.example.com/v1", "kind": "Widget", "metadata": { "name": "a" },
         "spec": { "tags": ["x".repeat(2 << 20)] },
     });
-    let answer = server.post(&path, &widget).await?;
-    check_eq!((answer.code, &answer.body["kind"]), (500, &json!("Status")));
+    let response = server.post(&path, &widget).await?;
+    check_eq!(
+        (response.code, &response.body["kind"]),
+        (500, &json!("Status"))
+    );
     let widget = json!({
         "apiVersion": "conformance.example.com/v1", "kind": "Widget", "metadata": { "name": "a" },
         "spec": { "tags": ["x".repeat(1_800_000)] },
     });
-    let answer = server.post(&path, &widget).await?;
+    let response = server.post(&path, &widget).await?;
     check_eq!(
-        (answer.code, &answer.body["message"]),
+        (response.code, &response.body["message"]),
         (500, &json!("etcdserver: request is too large"))
     );
     let path = server.config_maps().await?;
@@ -197,7 +200,7 @@ pub(super) async fn a_body_of_four_mebibytes_is_refused(server: Server) -> Resul
     Ok(())
 }
 
-pub(super) async fn odd_paths_are_answered(server: Server) -> Result<()> {
+pub(super) async fn odd_paths_get_a_response(server: Server) -> Result<()> {
     server.namespace().await?;
     let widgets = format!(
         "/apis/conformance.example.com/v1/namespaces/{}/widgets",
@@ -214,13 +217,13 @@ pub(super) async fn odd_paths_are_answered(server: Server) -> Result<()> {
         "/apis/conformance.example.com/v1/namespaces//widgets/a".to_owned(),
         "/api/v1/namespaces/%00/configmaps/a".to_owned(),
     ] {
-        let answer = server.get(&path).await?;
-        check!((300..500).contains(&answer.code), (path, answer));
+        let response = server.get(&path).await?;
+        check!((300..500).contains(&response.code), (path, response));
     }
     Ok(())
 }
 
-pub(super) async fn odd_queries_are_answered(server: Server) -> Result<()> {
+pub(super) async fn odd_queries_get_a_response(server: Server) -> Result<()> {
     let widgets = server.widgets().await?;
     for query in [
         "limit=-1",
@@ -238,17 +241,17 @@ pub(super) async fn odd_queries_are_answered(server: Server) -> Result<()> {
         "labelSelector=((((((((((((((((",
         "fieldSelector=a%5C",
     ] {
-        let answer = server.get(&format!("{widgets}?{query}")).await;
-        // A query that is none may also end the connection's request before it is sent.
-        if let Ok(answer) = answer {
-            check!(answer.code != 0, answer);
+        let response = server.get(&format!("{widgets}?{query}")).await;
+        // The client may refuse to send a malformed query.
+        if let Ok(response) = response {
+            check!(response.code != 0, response);
         }
     }
     server.get(&widgets).await?.expect(200)?;
     Ok(())
 }
 
-pub(super) async fn duplicate_fields_are_told(server: Server) -> Result<()> {
+pub(super) async fn duplicate_fields_are_reported(server: Server) -> Result<()> {
     let path = server.widgets().await?;
     let body = r#"{"apiVersion":"conformance.example.com/v1","kind":"Widget","metadata":{"name":"a"},"spec":{"size":1,"size":2}}"#;
     let strict = server
@@ -258,11 +261,11 @@ pub(super) async fn duplicate_fields_are_told(server: Server) -> Result<()> {
         strict.refused(400, "BadRequest")?,
         "Widget in version \"v1\" cannot be handled as a Widget: strict decoding error: duplicate field \"spec.size\""
     );
-    let answer = server.post_as(&path, JSON, body).await?;
+    let response = server.post_as(&path, JSON, body).await?;
     check_eq!(
-        answer.warnings(),
+        response.warnings(),
         [r#"299 - "duplicate field \"spec.size\"""#]
     );
-    check_eq!(answer.expect(201)?["spec"]["size"], 2);
+    check_eq!(response.expect(201)?["spec"]["size"], 2);
     Ok(())
 }

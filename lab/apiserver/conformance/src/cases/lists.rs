@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::server::{Server, names, version};
 
-/// `ConfigMap`s `a` to `e`, each with its name as label `is` and more labels on some.
+/// Creates `ConfigMap`s `a` to `e`, each with its name as label `is` and some with further labels.
 async fn five(server: &Server) -> Result<String> {
     let path = server.config_maps().await?;
     for name in ["e", "b", "d", "a", "c"] {
@@ -93,10 +93,10 @@ pub(super) async fn pages_show_what_was_there_at_the_first(server: Server) -> Re
 pub(super) async fn a_page_that_begins_nowhere_is_refused(server: Server) -> Result<()> {
     let path = five(&server).await?;
     for token in ["nonsense", "e30", "%25"] {
-        let answer = server
+        let response = server
             .get(&format!("{path}?limit=2&continue={token}"))
             .await?;
-        let message = answer.refused(400, "BadRequest")?;
+        let message = response.refused(400, "BadRequest")?;
         check!(message.contains("continue key is not valid"), message);
     }
     for (query, why) in [
@@ -378,8 +378,11 @@ pub(super) async fn a_version_that_is_none_is_refused(server: Server) -> Result<
         .await?
         .refused(400, "BadRequest")?;
     check_eq!(message, format!("invalid resource version: {why}"));
-    let answer = server.get(&format!("{path}/a?resourceVersion=abc")).await?;
-    check_eq!((answer.code, &answer.body["message"]), (500, &json!(why)));
+    let response = server.get(&format!("{path}/a?resourceVersion=abc")).await?;
+    check_eq!(
+        (response.code, &response.body["message"]),
+        (500, &json!(why))
+    );
     Ok(())
 }
 

@@ -45,13 +45,7 @@ pub(super) async fn a_created_object_gets_its_metadata(server: Server) -> Result
 }
 
 pub(super) async fn a_kind_without_status_has_no_generation(server: Server) -> Result<()> {
-    let path = server.config_maps().await?;
-    let map = server
-        .create(
-            &path,
-            &json!({ "metadata": { "name": "one" }, "data": { "a": "b" } }),
-        )
-        .await?;
+    let (_, map) = server.config_map().await?;
     check_eq!(map["metadata"].get("generation"), None);
     check_eq!(
         (&map["apiVersion"], &map["kind"]),
@@ -64,13 +58,13 @@ pub(super) async fn a_name_is_taken_once(server: Server) -> Result<()> {
     let path = server.config_maps().await?;
     let map = json!({ "metadata": { "name": "one" } });
     server.create(&path, &map).await?;
-    let answer = server.post(&path, &map).await?;
+    let response = server.post(&path, &map).await?;
     check_eq!(
-        answer.body["details"],
+        response.body["details"],
         json!({ "name": "one", "kind": "configmaps" })
     );
     check_eq!(
-        answer.refused(409, "AlreadyExists")?,
+        response.refused(409, "AlreadyExists")?,
         r#"configmaps "one" already exists"#
     );
     Ok(())
@@ -133,15 +127,15 @@ pub(super) async fn names_are_those_of_dns(server: Server) -> Result<()> {
         "é",
         &long,
     ] {
-        let answer = server
+        let response = server
             .post(&path, &json!({ "metadata": { "name": bad } }))
             .await?;
         check_eq!(
-            answer.body["details"]["causes"][0]["field"],
+            response.body["details"]["causes"][0]["field"],
             "metadata.name",
             "{bad:?}"
         );
-        let message = answer.refused(422, "Invalid")?;
+        let message = response.refused(422, "Invalid")?;
         check!(message.contains("metadata.name: Invalid value: "), message);
     }
     let longest = "a".repeat(253);
@@ -270,10 +264,10 @@ pub(super) async fn labels_and_annotations_are_checked(server: Server) -> Result
 
 pub(super) async fn a_namespace_must_exist(server: Server) -> Result<()> {
     let path = format!("/api/v1/namespaces/{}/configmaps", server.name);
-    let answer = server
+    let response = server
         .post(&path, &json!({ "metadata": { "name": "one" } }))
         .await?;
-    let message = answer.refused(404, "NotFound")?;
+    let message = response.refused(404, "NotFound")?;
     check_eq!(message, format!("namespaces \"{}\" not found", server.name));
     check_eq!(server.get(&path).await?.expect(200)?["items"], json!([]));
     Ok(())
@@ -322,23 +316,23 @@ pub(super) async fn the_kind_of_the_object_is_that_of_the_path(server: Server) -
 
 pub(super) async fn what_is_not_there_is_not_found(server: Server) -> Result<()> {
     let maps = server.config_maps().await?;
-    let answer = server.get(&format!("{maps}/none")).await?;
+    let response = server.get(&format!("{maps}/none")).await?;
     check_eq!(
-        answer.body["details"],
+        response.body["details"],
         json!({ "name": "none", "kind": "configmaps" })
     );
     check_eq!(
-        answer.refused(404, "NotFound")?,
+        response.refused(404, "NotFound")?,
         r#"configmaps "none" not found"#
     );
     let widgets = server.widgets().await?;
-    let answer = server.get(&format!("{widgets}/none")).await?;
+    let response = server.get(&format!("{widgets}/none")).await?;
     check_eq!(
-        answer.body["details"],
+        response.body["details"],
         json!({ "name": "none", "group": "conformance.example.com", "kind": "widgets" })
     );
     check_eq!(
-        answer.refused(404, "NotFound")?,
+        response.refused(404, "NotFound")?,
         r#"widgets.conformance.example.com "none" not found"#
     );
     Ok(())
@@ -351,9 +345,9 @@ pub(super) async fn a_kind_that_is_not_served_is_not_found(server: Server) -> Re
         "/apis/other.example.com/v1/widgets",
         "/apis/conformance.example.com/v1/widgets/one",
     ] {
-        let answer = server.get(path).await?;
+        let response = server.get(path).await?;
         check_eq!(
-            (answer.code, answer.text.as_str()),
+            (response.code, response.text.as_str()),
             (404, "404 page not found\n"),
             "{path}"
         );
@@ -403,9 +397,9 @@ pub(super) async fn replacing_needs_the_newest_version(server: Server) -> Result
     second["data"]["a"] = json!("2");
     let second = server.put(&one, &second).await?.expect(200)?;
     check!(version(&second) != version(&first), version(&second));
-    let answer = server.put(&one, &first).await?;
+    let response = server.put(&one, &first).await?;
     check_eq!(
-        answer.refused(409, "Conflict")?,
+        response.refused(409, "Conflict")?,
         "Operation cannot be fulfilled on configmaps \"one\": the object has been modified; \
          please apply your changes to the latest version and try again"
     );
@@ -495,8 +489,8 @@ pub(super) async fn a_replaced_object_keeps_its_name_and_identity(server: Server
     );
     let mut older = first.clone();
     older["metadata"]["creationTimestamp"] = json!("2001-01-01T00:00:00Z");
-    let answer = server.put(&one, &older).await?.expect(200)?;
-    check_eq!(answer["metadata"], first["metadata"]);
+    let response = server.put(&one, &older).await?.expect(200)?;
+    check_eq!(response["metadata"], first["metadata"]);
     let mut dying = first.clone();
     dying["metadata"]["deletionTimestamp"] = json!("2001-01-01T00:00:00Z");
     let message = server.put(&one, &dying).await?.refused(422, "Invalid")?;
@@ -662,8 +656,8 @@ pub(super) async fn bodies_may_be_yaml(server: Server) -> Result<()> {
     let yaml = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: one\ndata:\n  a: 'yes'\n";
     let map = server.post_as(&path, YAML, yaml).await?.expect(201)?;
     check_eq!(map["data"], json!({ "a": "yes" }));
-    let answer = server.post_as(&path, "text/plain", yaml).await?;
-    answer.refused(415, "UnsupportedMediaType")?;
+    let response = server.post_as(&path, "text/plain", yaml).await?;
+    response.refused(415, "UnsupportedMediaType")?;
     Ok(())
 }
 
@@ -677,7 +671,7 @@ pub(super) async fn a_body_without_a_type_is_json(server: Server) -> Result<()> 
     Ok(())
 }
 
-/// A field of bytes in Protocol Buffers.
+/// Encodes a field of bytes in Protocol Buffers.
 fn field(number: u8, content: &[u8]) -> Vec<u8> {
     let length = u8::try_from(content.len()).unwrap_or_default();
     [&[number << 3 | 2, length], content].concat()
@@ -691,15 +685,15 @@ pub(super) async fn bodies_of_built_in_kinds_may_be_protobuf(server: Server) -> 
     let body = [b"k8s\0".to_vec(), types, field(2, &map)].concat();
     let root = server.config_maps().await?;
     let headers = [("Content-Type", PROTOBUF), ("Accept", "application/json")];
-    let answer = server
+    let response = server
         .send(http::Method::POST, &root, &headers, body.as_slice())
         .await?;
-    check_eq!(answer.expect(201)?["data"], json!({ "a": "1" }));
+    check_eq!(response.expect(201)?["data"], json!({ "a": "1" }));
     for bad in [&body[..20], &body[4..], b"k8s\0\xff"] {
-        let answer = server
+        let response = server
             .send(http::Method::POST, &root, &headers, bad)
             .await?;
-        answer.refused(400, "BadRequest")?;
+        response.refused(400, "BadRequest")?;
     }
     Ok(())
 }

@@ -8,7 +8,7 @@ use crate::{
     server::{JSON_PATCH, MERGE, STRATEGIC, Server, version},
 };
 
-/// A widget, and its path.
+/// Creates a widget, and returns it with its path.
 pub(super) async fn widget(server: &Server, spec: Value) -> Result<(String, Value)> {
     let path = server.widgets().await?;
     let widget = json!({
@@ -18,7 +18,7 @@ pub(super) async fn widget(server: &Server, spec: Value) -> Result<(String, Valu
     Ok((format!("{path}/one"), server.create(&path, &widget).await?))
 }
 
-/// A gadget with conditions, and the path of its status.
+/// Creates a gadget with conditions, and returns it with the path of its status.
 async fn gadget(server: &Server, conditions: Value) -> Result<(String, Value)> {
     let root = format!("/apis/{GROUP}/v1/gadgets");
     let gadget = json!({
@@ -183,9 +183,9 @@ pub(super) async fn nothing_is_appended_to_a_list_that_is_not_there(server: Serv
 pub(super) async fn unknown_status_fields_are_dropped_with_a_warning(server: Server) -> Result<()> {
     let (status, _) = gadget(&server, json!([])).await?;
     let patch = json!({ "status": { "conditions": [{ "type": "A" }], "novel": 1 } });
-    let answer = server.patch(&status, MERGE, &patch).await?;
+    let response = server.patch(&status, MERGE, &patch).await?;
     check_eq!(
-        answer.warnings(),
+        response.warnings(),
         [r#"299 - "unknown field \"status.novel\"""#]
     );
     let strict = server
@@ -201,7 +201,7 @@ pub(super) async fn unknown_status_fields_are_dropped_with_a_warning(server: Ser
         message
     );
     check_eq!(
-        answer.expect(200)?["status"],
+        response.expect(200)?["status"],
         json!({ "conditions": [{ "type": "A" }] })
     );
     Ok(())
@@ -241,22 +241,22 @@ pub(super) async fn a_patch_that_is_none_is_refused(server: Server) -> Result<()
         (JSON_PATCH, json!([1])),
         (JSON_PATCH, json!("text")),
     ] {
-        let answer = server.patch(&one, type_, &patch).await?;
-        check_eq!(answer.code, 400, "{type_} {patch}");
-        answer.refused(400, "BadRequest")?;
+        let response = server.patch(&one, type_, &patch).await?;
+        check_eq!(response.code, 400, "{type_} {patch}");
+        response.refused(400, "BadRequest")?;
     }
     for operation in [
         json!({ "op": "twist", "path": "/spec" }),
         json!({ "path": "/spec" }),
     ] {
-        let answer = server.patch(&one, JSON_PATCH, &json!([operation])).await?;
-        answer.refused(422, "Invalid")?;
+        let response = server.patch(&one, JSON_PATCH, &json!([operation])).await?;
+        response.refused(422, "Invalid")?;
     }
     for (type_, text) in [(MERGE, "{"), (JSON_PATCH, "["), (MERGE, "")] {
-        let answer = server
+        let response = server
             .send(http::Method::PATCH, &one, &[("Content-Type", type_)], text)
             .await?;
-        answer.refused(400, "BadRequest")?;
+        response.refused(400, "BadRequest")?;
     }
     Ok(())
 }
@@ -268,8 +268,8 @@ pub(super) async fn a_json_patch_knows_its_operations(server: Server) -> Result<
         json!([{ "op": "add", "value": "red" }]),
         json!([{}]),
     ] {
-        let answer = server.patch(&one, JSON_PATCH, &patch).await?;
-        check!(matches!(answer.code, 400 | 422), (patch, answer));
+        let response = server.patch(&one, JSON_PATCH, &patch).await?;
+        check!(matches!(response.code, 400 | 422), (patch, response));
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Tables and metadata, which `kubectl` and caches ask for in place of objects.
+//! Tables and partial metadata, which `kubectl` and caches request in place of objects.
 
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use crate::server::{MERGE, Server, TABLE, version};
 const METADATA: &str = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io";
 const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io";
 
-/// Name, type, format and priority of each column.
+/// Returns name, type, format and priority of each column.
 fn columns(table: &Value) -> Vec<String> {
     let columns = table["columnDefinitions"].as_array().into_iter().flatten();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -278,14 +278,8 @@ pub(super) async fn built_in_kinds_fill_their_cells(server: Server) -> Result<()
     Ok(())
 }
 
-pub(super) async fn a_row_has_as_much_of_its_object_as_was_asked_for(server: Server) -> Result<()> {
-    let path = server.config_maps().await?;
-    let map = server
-        .create(
-            &path,
-            &json!({ "metadata": { "name": "one" }, "data": { "a": "b" } }),
-        )
-        .await?;
+pub(super) async fn a_row_has_as_much_of_its_object_as_was_requested(server: Server) -> Result<()> {
+    let (path, map) = server.config_map().await?;
     let row = async |query: &str| -> Result<Value> {
         let table = server
             .get_as(&format!("{path}?{query}"), TABLE)
@@ -298,10 +292,10 @@ pub(super) async fn a_row_has_as_much_of_its_object_as_was_asked_for(server: Ser
     check_eq!(row("").await?, partial);
     check_eq!(row("includeObject=Metadata").await?, partial);
     check_eq!(row("includeObject=Object").await?, map);
-    let answer = server
+    let response = server
         .get_as(&format!("{path}?includeObject=All"), TABLE)
         .await?;
-    answer.refused(400, "BadRequest")?;
+    response.refused(400, "BadRequest")?;
     Ok(())
 }
 

@@ -168,7 +168,7 @@ pub(super) async fn initial_events_of_nothing_are_a_bookmark(server: Server) -> 
     Ok(())
 }
 
-pub(super) async fn initial_events_are_asked_for_properly(server: Server) -> Result<()> {
+pub(super) async fn initial_events_need_a_valid_request(server: Server) -> Result<()> {
     let path = server.config_maps().await?;
     for query in [
         "watch=true&sendInitialEvents=true",
@@ -245,14 +245,14 @@ pub(super) async fn a_watch_from_a_version_that_is_none_is_refused(server: Serve
 pub(super) async fn the_type_of_an_event_comes_first(server: Server) -> Result<()> {
     let path = server.config_maps().await?;
     map(&server, &path, "one", "x").await?;
-    let answer = server
+    let response = server
         .get(&format!("{path}?watch=true&timeoutSeconds=1"))
         .await?;
     check!(
-        answer.text.starts_with(r#"{"type":"ADDED","object":{"#),
-        answer.text
+        response.text.starts_with(r#"{"type":"ADDED","object":{"#),
+        response.text
     );
-    check!(answer.text.ends_with("}\n"), answer.text);
+    check!(response.text.ends_with("}\n"), response.text);
     Ok(())
 }
 
@@ -260,10 +260,10 @@ pub(super) async fn one_object_can_be_watched_at_its_path(server: Server) -> Res
     let path = server.config_maps().await?;
     map(&server, &path, "one", "x").await?;
     map(&server, &path, "two", "x").await?;
-    let answer = server
+    let response = server
         .get(&format!("{path}/two?watch=true&timeoutSeconds=1"))
         .await?;
-    check_eq!(answer.body["metadata"]["name"], "two");
+    check_eq!(response.body["metadata"]["name"], "two");
     Ok(())
 }
 
