@@ -276,44 +276,19 @@ pub(super) async fn endpoints_are_not_addresses_of_the_node_itself(server: Serve
         .collection("apis/discovery.k8s.io/v1", "endpointslices")
         .await?;
     let endpoints = server.collection("api/v1", "endpoints").await?;
+    let loopback = "may not be in the loopback range (127.0.0.0/8, ::1/128)";
+    let link_local = "may not be in the link-local range (169.254.0.0/16, fe80::/10)";
+    let multicast = "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)";
     for (type_, address, why) in [
-        (
-            "IPv4",
-            "127.0.0.1",
-            "may not be in the loopback range (127.0.0.0/8, ::1/128)",
-        ),
-        (
-            "IPv4",
-            "127.7.0.9",
-            "may not be in the loopback range (127.0.0.0/8, ::1/128)",
-        ),
-        (
-            "IPv6",
-            "::1",
-            "may not be in the loopback range (127.0.0.0/8, ::1/128)",
-        ),
+        ("IPv4", "127.0.0.1", loopback),
+        ("IPv4", "127.7.0.9", loopback),
+        ("IPv6", "::1", loopback),
         ("IPv4", "0.0.0.0", "may not be unspecified (0.0.0.0)"),
         ("IPv6", "::", "may not be unspecified (::)"),
-        (
-            "IPv4",
-            "169.254.1.1",
-            "may not be in the link-local range (169.254.0.0/16, fe80::/10)",
-        ),
-        (
-            "IPv6",
-            "fe80::1",
-            "may not be in the link-local range (169.254.0.0/16, fe80::/10)",
-        ),
-        (
-            "IPv4",
-            "224.0.0.1",
-            "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)",
-        ),
-        (
-            "IPv6",
-            "ff02::1",
-            "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)",
-        ),
+        ("IPv4", "169.254.1.1", link_local),
+        ("IPv6", "fe80::1", link_local),
+        ("IPv4", "224.0.0.1", multicast),
+        ("IPv6", "ff02::1", multicast),
     ] {
         let slice = json!({
             "metadata": { "name": "one" }, "addressType": type_,

@@ -164,11 +164,8 @@ pub(super) async fn values_are_checked(server: Server) -> Result<()> {
         ),
     ] {
         let response = server.post(&path, &widget(&spec)).await?;
-        check_eq!(
-            response.refused(422, "Invalid")?,
-            format!("Widget.{GROUP} \"one\" is invalid: {message}"),
-            "{spec}"
-        );
+        let expected = format!("Widget.{GROUP} \"one\" is invalid: {message}");
+        check_eq!(response.refused(422, "Invalid")?, expected, "{spec}");
     }
     Ok(())
 }
@@ -399,14 +396,14 @@ pub(super) async fn a_definition_that_cannot_be_is_refused(server: Server) -> Re
         (
             with(|crd| {
                 crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"] =
-                    json!({ "type": "array", "items": { "type": "string" } })
+                    json!({ "type": "array", "items": { "type": "string" } });
             }),
             "type",
         ),
         (
             with(|crd| {
                 crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"] =
-                    json!({ "type": "object", "properties": { "spec": {} } })
+                    json!({ "type": "object", "properties": { "spec": {} } });
             }),
             "properties[spec].type: ",
         ),

@@ -58,9 +58,8 @@ pub(super) async fn the_version_is_served(server: Server) -> Result<()> {
     Ok(())
 }
 
-pub(super) async fn requests_are_counted(server: Server) -> Result<()> {
-    // No other case writes objects of this kind, so the count is exact.
-    let path = server.collection("apis/apps/v1", "deployments").await?;
+/// Sends requests of several kinds for deployments at a path.
+async fn use_deployments(server: &Server, path: &str) -> Result<()> {
     let labels = json!({ "app": "one" });
     let deployment = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "metadata": { "name": "one" }, "spec": {
         "selector": { "matchLabels": labels },
@@ -70,9 +69,9 @@ pub(super) async fn requests_are_counted(server: Server) -> Result<()> {
     server
         .create(&format!("{path}?dryRun=All"), &deployment)
         .await?;
-    server.create(&path, &deployment).await?;
+    server.create(path, &deployment).await?;
     server
-        .post(&path, &deployment)
+        .post(path, &deployment)
         .await?
         .refused(409, "AlreadyExists")?;
     for _ in 0..2 {
@@ -94,10 +93,17 @@ pub(super) async fn requests_are_counted(server: Server) -> Result<()> {
         .await?
         .expect(200)?;
     server.get(&one).await?.expect(200)?;
-    server.get(&path).await?.expect(200)?;
+    server.get(path).await?.expect(200)?;
     server.get("/apis/apps/v1/deployments").await?.expect(200)?;
     server.delete(&one).await?.expect(200)?;
-    server.delete(&path).await?.expect(200)?;
+    server.delete(path).await?.expect(200)?;
+    Ok(())
+}
+
+pub(super) async fn requests_are_counted(server: Server) -> Result<()> {
+    // No other case writes objects of this kind, so the count is exact.
+    let path = server.collection("apis/apps/v1", "deployments").await?;
+    use_deployments(&server, &path).await?;
     let metrics = server.get("/metrics").await?;
     let mut counted: Vec<&str> = metrics
         .text
@@ -258,6 +264,36 @@ pub(super) async fn discovery_comes_in_one_document(server: Server) -> Result<()
     Ok(())
 }
 
+/// Checks the description of patches of a widget.
+fn check_patch(patch: &Value) -> Result<()> {
+    check_eq!(patch["x-kubernetes-action"], "patch");
+    check_eq!(
+        patch["x-kubernetes-group-version-kind"],
+        json!({ "group": GROUP, "version": "v1", "kind": "Widget" })
+    );
+    for parameter in ["dryRun", "fieldManager", "fieldValidation", "force"] {
+        check_eq!(
+            found(&patch["parameters"], "name", parameter)?["in"],
+            "query"
+        );
+    }
+    let types: Vec<_> = patch["requestBody"]["content"]
+        .as_object()
+        .into_iter()
+        .flatten()
+        .map(|(type_, _)| type_.as_str())
+        .collect();
+    check_eq!(
+        types,
+        [
+            "application/apply-patch+yaml",
+            "application/json-patch+json",
+            "application/merge-patch+json"
+        ]
+    );
+    Ok(())
+}
+
 pub(super) async fn schemas_are_served(server: Server) -> Result<()> {
     let index = server.get("/openapi/v3").await?.expect(200)?;
     let url = index["paths"][format!("apis/{GROUP}/v1")]["serverRelativeURL"]
@@ -303,29 +339,7 @@ pub(super) async fn schemas_are_served(server: Server) -> Result<()> {
     }
     let patch = &document["paths"]
         [format!("/apis/{GROUP}/v1/namespaces/{{namespace}}/widgets/{{name}}")]["patch"];
-    check_eq!(patch["x-kubernetes-action"], "patch");
-    check_eq!(patch["x-kubernetes-group-version-kind"], identity[0]);
-    for parameter in ["dryRun", "fieldManager", "fieldValidation", "force"] {
-        check_eq!(
-            found(&patch["parameters"], "name", parameter)?["in"],
-            "query"
-        );
-    }
-    let types: Vec<_> = patch["requestBody"]["content"]
-        .as_object()
-        .into_iter()
-        .flatten()
-        .map(|(type_, _)| type_.as_str())
-        .collect();
-    check_eq!(
-        types,
-        [
-            "application/apply-patch+yaml",
-            "application/json-patch+json",
-            "application/merge-patch+json"
-        ]
-    );
-    Ok(())
+    check_patch(patch)
 }
 
 pub(super) async fn built_in_schemas_describe_how_lists_merge(server: Server) -> Result<()> {

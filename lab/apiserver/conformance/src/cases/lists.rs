@@ -146,6 +146,11 @@ pub(super) async fn labels_select(server: Server) -> Result<()> {
             .expect(200)?;
         check_eq!(names(&list).join(","), expected, "{selector}");
     }
+    Ok(())
+}
+
+pub(super) async fn malformed_label_selectors_are_refused(server: Server) -> Result<()> {
+    let path = server.config_maps().await?;
     for (bad, why) in [
         (
             "is+in+a",

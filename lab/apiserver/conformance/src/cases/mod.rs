@@ -10,6 +10,7 @@ mod lists;
 mod objects;
 mod patches;
 mod tables;
+mod updates;
 mod watches;
 
 use anyhow::Result;
@@ -49,12 +50,18 @@ cases! {
         a_name_is_no_path,
         the_names_of_services_are_labels_of_dns,
         labels_and_annotations_are_checked,
+        keys_of_data_are_checked,
         a_namespace_must_exist,
         the_namespace_of_the_object_is_that_of_the_path,
         the_kind_of_the_object_is_that_of_the_path,
         what_is_not_there_is_not_found,
         a_kind_that_is_not_served_is_not_found,
         a_method_that_is_not_served_is_not_allowed,
+        a_dry_run_stores_nothing,
+        bodies_may_be_yaml,
+        a_body_without_a_type_is_json,
+        bodies_of_built_in_kinds_may_be_protobuf;
+    updates:
         replacing_needs_the_newest_version,
         a_config_map_can_be_replaced_without_a_version,
         a_custom_resource_cannot_be_replaced_without_a_version,
@@ -63,11 +70,7 @@ cases! {
         a_write_that_changes_nothing_keeps_the_version,
         generation_counts_changes_of_the_spec,
         status_is_written_only_through_its_own_resource,
-        a_status_write_leaves_metadata_alone,
-        a_dry_run_stores_nothing,
-        bodies_may_be_yaml,
-        a_body_without_a_type_is_json,
-        bodies_of_built_in_kinds_may_be_protobuf;
+        a_status_write_leaves_metadata_alone;
     builtin:
         the_first_namespaces_exist,
         the_api_has_a_service_of_its_own,
@@ -146,6 +149,7 @@ cases! {
         pages_show_what_was_there_at_the_first,
         a_page_that_begins_nowhere_is_refused,
         labels_select,
+        malformed_label_selectors_are_refused,
         labels_select_by_number,
         fields_select,
         custom_resources_are_selected_by_fields_they_name,

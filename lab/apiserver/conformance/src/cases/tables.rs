@@ -109,87 +109,90 @@ pub(super) async fn a_definition_without_columns_shows_the_age(server: Server) -
     Ok(())
 }
 
+/// The columns of built-in kinds, by the path of a collection.
+const COLUMNS: [(&str, &str); 18] = [
+    (
+        "/api/v1/namespaces",
+        "Name:string:name:0 Status:string::0 Age:string::0",
+    ),
+    (
+        "/api/v1/configmaps",
+        "Name:string:name:0 Data:string::0 Age:string::0",
+    ),
+    (
+        "/api/v1/secrets",
+        "Name:string:name:0 Type:string::0 Data:string::0 Age:string::0",
+    ),
+    (
+        "/api/v1/services",
+        "Name:string:name:0 Type:string::0 Cluster-IP:string::0 External-IP:string::0 \
+      Port(s):string::0 Age:string::0 Selector:string::1",
+    ),
+    (
+        "/api/v1/endpoints",
+        "Name:string:name:0 Endpoints:string::0 Age:string::0",
+    ),
+    (
+        "/api/v1/nodes",
+        "Name:string:name:0 Status:string::0 Roles:string::0 Age:string::0 Version:string::0 \
+      Internal-IP:string::1 External-IP:string::1 OS-Image:string::1 Kernel-Version:string::1 Container-Runtime:string::1",
+    ),
+    (
+        "/api/v1/serviceaccounts",
+        "Name:string:name:0 Age:string::0",
+    ),
+    (
+        "/api/v1/events",
+        "Last Seen:string::0 Type:string::0 Reason:string::0 Object:string::0 Subobject:string::1 \
+      Source:string::1 Message:string::0 First Seen:string::1 Count:string::1 Name:string:name:1",
+    ),
+    (
+        "/apis/events.k8s.io/v1/events",
+        "Last Seen:string::0 Type:string::0 Reason:string::0 Object:string::0 Subobject:string::1 \
+      Source:string::1 Message:string::0 First Seen:string::1 Count:string::1 Name:string:name:1",
+    ),
+    (
+        "/apis/discovery.k8s.io/v1/endpointslices",
+        "Name:string:name:0 AddressType:string::0 Ports:string::0 Endpoints:string::0 Age:string::0",
+    ),
+    (
+        "/apis/coordination.k8s.io/v1/leases",
+        "Name:string:name:0 Holder:string::0 Age:string::0",
+    ),
+    (
+        "/apis/networking.k8s.io/v1/ingresses",
+        "Name:string:name:0 Class:string::0 Hosts:string::0 Address:string::0 Ports:string::0 Age:string::0",
+    ),
+    (
+        "/apis/networking.k8s.io/v1/ingressclasses",
+        "Name:string:name:0 Controller:string::0 Parameters:string::0 Age:string::0",
+    ),
+    (
+        "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+        "Name:string:name:0 Created At:date::0",
+    ),
+    (
+        "/apis/rbac.authorization.k8s.io/v1/roles",
+        "Name:string:name:0 Created At:date::0",
+    ),
+    (
+        "/apis/rbac.authorization.k8s.io/v1/clusterroles",
+        "Name:string:name:0 Created At:date::0",
+    ),
+    (
+        "/apis/rbac.authorization.k8s.io/v1/rolebindings",
+        "Name:string:name:0 Role:string::0 Age:string::0 \
+      Users:string::1 Groups:string::1 ServiceAccounts:string::1",
+    ),
+    (
+        "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+        "Name:string:name:0 Role:string::0 Age:string::0 \
+      Users:string::1 Groups:string::1 ServiceAccounts:string::1",
+    ),
+];
+
 pub(super) async fn built_in_kinds_have_columns(server: Server) -> Result<()> {
-    for (path, expected) in [
-        (
-            "/api/v1/namespaces",
-            "Name:string:name:0 Status:string::0 Age:string::0",
-        ),
-        (
-            "/api/v1/configmaps",
-            "Name:string:name:0 Data:string::0 Age:string::0",
-        ),
-        (
-            "/api/v1/secrets",
-            "Name:string:name:0 Type:string::0 Data:string::0 Age:string::0",
-        ),
-        (
-            "/api/v1/services",
-            "Name:string:name:0 Type:string::0 Cluster-IP:string::0 External-IP:string::0 \
-          Port(s):string::0 Age:string::0 Selector:string::1",
-        ),
-        (
-            "/api/v1/endpoints",
-            "Name:string:name:0 Endpoints:string::0 Age:string::0",
-        ),
-        (
-            "/api/v1/nodes",
-            "Name:string:name:0 Status:string::0 Roles:string::0 Age:string::0 Version:string::0 \
-          Internal-IP:string::1 External-IP:string::1 OS-Image:string::1 Kernel-Version:string::1 Container-Runtime:string::1",
-        ),
-        (
-            "/api/v1/serviceaccounts",
-            "Name:string:name:0 Age:string::0",
-        ),
-        (
-            "/api/v1/events",
-            "Last Seen:string::0 Type:string::0 Reason:string::0 Object:string::0 Subobject:string::1 \
-          Source:string::1 Message:string::0 First Seen:string::1 Count:string::1 Name:string:name:1",
-        ),
-        (
-            "/apis/events.k8s.io/v1/events",
-            "Last Seen:string::0 Type:string::0 Reason:string::0 Object:string::0 Subobject:string::1 \
-          Source:string::1 Message:string::0 First Seen:string::1 Count:string::1 Name:string:name:1",
-        ),
-        (
-            "/apis/discovery.k8s.io/v1/endpointslices",
-            "Name:string:name:0 AddressType:string::0 Ports:string::0 Endpoints:string::0 Age:string::0",
-        ),
-        (
-            "/apis/coordination.k8s.io/v1/leases",
-            "Name:string:name:0 Holder:string::0 Age:string::0",
-        ),
-        (
-            "/apis/networking.k8s.io/v1/ingresses",
-            "Name:string:name:0 Class:string::0 Hosts:string::0 Address:string::0 Ports:string::0 Age:string::0",
-        ),
-        (
-            "/apis/networking.k8s.io/v1/ingressclasses",
-            "Name:string:name:0 Controller:string::0 Parameters:string::0 Age:string::0",
-        ),
-        (
-            "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
-            "Name:string:name:0 Created At:date::0",
-        ),
-        (
-            "/apis/rbac.authorization.k8s.io/v1/roles",
-            "Name:string:name:0 Created At:date::0",
-        ),
-        (
-            "/apis/rbac.authorization.k8s.io/v1/clusterroles",
-            "Name:string:name:0 Created At:date::0",
-        ),
-        (
-            "/apis/rbac.authorization.k8s.io/v1/rolebindings",
-            "Name:string:name:0 Role:string::0 Age:string::0 \
-          Users:string::1 Groups:string::1 ServiceAccounts:string::1",
-        ),
-        (
-            "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
-            "Name:string:name:0 Role:string::0 Age:string::0 \
-          Users:string::1 Groups:string::1 ServiceAccounts:string::1",
-        ),
-    ] {
+    for (path, expected) in COLUMNS {
         let table = server
             .get_as(&format!("{path}?limit=1"), TABLE)
             .await?
@@ -199,8 +202,9 @@ pub(super) async fn built_in_kinds_have_columns(server: Server) -> Result<()> {
     Ok(())
 }
 
-pub(super) async fn built_in_kinds_fill_their_cells(server: Server) -> Result<()> {
-    for (version, plural, mut object, expected) in [
+/// Returns objects of built-in kinds with the cells of their rows; the age is `AGE`.
+fn rows() -> [(&'static str, &'static str, Value, Value); 6] {
+    [
         (
             "api/v1",
             "services",
@@ -255,7 +259,11 @@ pub(super) async fn built_in_kinds_fill_their_cells(server: Server) -> Result<()
             "rules": [{ "host": "a" }, { "host": "b" }, { "host": "c" }, { "host": "d" }] } }),
             json!(["one", "c", "a,b,c + 1 more...", "", "80, 443", "AGE"]),
         ),
-    ] {
+    ]
+}
+
+pub(super) async fn built_in_kinds_fill_their_cells(server: Server) -> Result<()> {
+    for (version, plural, mut object, expected) in rows() {
         let path = server.collection(version, plural).await?;
         object["metadata"] = json!({ "name": "one" });
         server.create(&path, &object).await?;
