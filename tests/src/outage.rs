@@ -1,10 +1,11 @@
 //! The story of this project, once, with a real CoreDNS and Traefik: DNS dies in a member cluster, its traffic goes
 //! elsewhere; DNS returns, and so does the traffic.
 
-use std::{fmt, time::Duration};
+use std::fmt;
 
 use anyhow::{Result, ensure};
 use karmada_api::{TRAFFIC_CONTROL, condition::DNS_READY};
+use lab_parts::thresholds::Thresholds;
 use tokio::time::Instant;
 
 use crate::{
@@ -27,38 +28,6 @@ pub enum Fault {
     Refused,
     /// CoreDNS is gone and queries are lost on the way.
     Dropped,
-}
-
-/// The agent's timing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Thresholds {
-    /// Between two rounds.
-    pub period: Duration,
-    /// How long DNS must fail, or work again, until the verdict changes.
-    pub threshold: Duration,
-}
-
-impl Thresholds {
-    /// What an agent has without flags.
-    pub const DEFAULT: Self = Self {
-        period: Duration::from_secs(5),
-        threshold: Duration::from_secs(30),
-    };
-    /// The fast profile.
-    pub const SHORT: Self = Self {
-        period: Duration::from_secs(2),
-        threshold: Duration::from_secs(6),
-    };
-
-    /// The agent's flags that say so.
-    pub fn flags(self) -> Vec<String> {
-        let Self { period, threshold } = self;
-        vec![
-            format!("--detect-period={}s", period.as_secs()),
-            format!("--detect-failure-threshold={}s", threshold.as_secs()),
-            format!("--detect-success-threshold={}s", threshold.as_secs()),
-        ]
-    }
 }
 
 /// What happened when.

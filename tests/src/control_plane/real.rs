@@ -9,14 +9,10 @@ use std::{
 use anyhow::{Context, Result, ensure};
 use http::Request;
 use kube::Client;
+use lab_parts::port::ReservedPort;
 use rcgen::KeyPair;
-use tokio::{
-    net::{TcpSocket, TcpStream},
-    process::Command,
-    time::timeout,
-};
+use tokio::{net::TcpStream, process::Command, time::timeout};
 
-use super::reserve_port;
 use crate::{certs::Authority, kubeconfig::write, process::Process, tools::Tool};
 
 /// A cold start takes about four seconds on two free cores.
@@ -35,21 +31,21 @@ pub(super) struct Real {
     api: Option<Process>,
     etcd: Process,
     folder: PathBuf,
-    _ports: [TcpSocket; 3],
+    _ports: [ReservedPort; 3],
 }
 
 impl Real {
     /// Starts etcd, and makes all that kube-apiserver needs to let in whom the authority has
     /// certified.
     pub(super) async fn new(folder: &Path, authority: &Authority) -> Result<Self> {
-        let ports = [reserve_port()?, reserve_port()?, reserve_port()?];
-        let [address, etcd, peers] = ports.each_ref().map(TcpSocket::local_addr);
-        let (address, etcd) = (address?, etcd?);
+        let reserve = ReservedPort::reserve;
+        let ports = [reserve()?, reserve()?, reserve()?];
+        let [address, etcd, peers] = ports.each_ref().map(ReservedPort::address);
         Ok(Self {
             address,
             arguments: api_arguments(folder, authority, address, etcd)?,
             api: None,
-            etcd: start_etcd(folder, etcd, peers?).await?,
+            etcd: start_etcd(folder, etcd, peers).await?,
             folder: folder.to_owned(),
             _ports: ports,
         })
