@@ -83,7 +83,7 @@ fn measure_agent(agent: &Agent) -> anyhow::Result<()> {
 
 /// Builds the agent and its limit as clusters run them.
 fn build() -> anyhow::Result<(PathBuf, PathBuf)> {
-    println!("building the agent and its parts as clusters run them: this takes minutes");
+    println!("building the agent and its baseline as clusters run them: this takes minutes");
     build_alone(&[Program::Agent.name(), BASELINE])?;
     let agent = path(Program::Agent, Profile::Dist)?;
     let limit = agent.with_file_name(BASELINE);

@@ -175,7 +175,7 @@ async fn a_delayed_response_holds_up_no_other() {
     let bytes = request(KUBERNETES, RecordType::A).to_vec().unwrap();
     let socket = client(&server).await;
     let sent = Instant::now();
-    let mut answers = Vec::new();
+    let mut records = Vec::new();
     for _ in 0..2 {
         socket.send(&bytes).await.unwrap();
     }
@@ -183,9 +183,9 @@ async fn a_delayed_response_holds_up_no_other() {
         let mut buffer = [0; 512];
         let length = timeout(AMPLE, socket.recv(&mut buffer)).await;
         let length = length.unwrap().unwrap();
-        answers.push(Message::from_vec(&buffer[..length]).unwrap().answers.len());
+        records.push(Message::from_vec(&buffer[..length]).unwrap().answers.len());
     }
-    assert_eq!(answers, [1, 0]);
+    assert_eq!(records, [1, 0]);
     assert!(sent.elapsed() >= delay);
 }
 
