@@ -1,5 +1,5 @@
-//! The story of this project, once, with a real CoreDNS and Traefik: DNS dies in a member cluster, its traffic goes
-//! elsewhere; DNS returns, and so does the traffic.
+//! The scenario of this project with a real CoreDNS and Traefik: DNS of a member cluster dies, its
+//! traffic goes elsewhere, DNS recovers, and the traffic returns.
 
 use std::fmt;
 
@@ -18,19 +18,19 @@ use crate::{
     traffic::{Counts, Traffic, reaches},
 };
 
-/// Requests that must all go elsewhere before a cluster counts as left.
+/// Successive requests that must go elsewhere before a cluster counts as left.
 const LEFT_AFTER: usize = 200;
 
-/// How DNS dies.
+/// The fault of DNS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// CoreDNS is gone: queries are refused.
     Refused,
-    /// CoreDNS is gone and queries are lost on the way.
+    /// CoreDNS is gone and queries are lost.
     Dropped,
 }
 
-/// What happened when.
+/// The events of a scenario and their times.
 #[derive(Clone, Debug)]
 pub struct Timeline {
     fault: Fault,
@@ -38,13 +38,13 @@ pub struct Timeline {
     steps: Vec<(&'static str, Instant)>,
     /// All requests.
     pub counts: Counts,
-    /// Requests sent while member1 was to get none.
+    /// Requests sent while member1 was blocked.
     pub during: Counts,
     /// Resident memory of each program at the end, in KiB.
     pub memory: Vec<(String, u64)>,
 }
 
-/// Plays the story in the network namespace that this process is in.
+/// Plays the scenario in the network namespace of this process.
 pub async fn play(
     server: Server,
     profile: Profile,
@@ -52,7 +52,7 @@ pub async fn play(
     thresholds: Thresholds,
 ) -> Result<Timeline> {
     progress("starting two Kubernetes APIs, CoreDNS, Traefik and our programs");
-    let mut stage = Stage::set(server, profile, thresholds).await?;
+    let mut stage = Stage::start(server, profile, thresholds).await?;
     let mut steps = Vec::new();
 
     progress("both members get requests; stopping DNS of member1");
@@ -85,7 +85,7 @@ pub async fn play(
     steps.sort_by_key(|(_, at)| *at);
     let counts = stage.traffic.counts();
     let memory = stage.memory()?;
-    stage.strike().await?;
+    stage.stop().await?;
     Ok(Timeline {
         fault,
         thresholds,
@@ -101,7 +101,7 @@ fn progress(what: &str) {
     eprintln!("{what}");
 }
 
-/// Everything that runs in the story.
+/// Everything that runs in the scenario.
 struct Stage {
     fleet: Fleet,
     dns: Vec<CoreDns>,
@@ -112,8 +112,8 @@ struct Stage {
 }
 
 impl Stage {
-    /// Two members, all is well, and both get requests.
-    async fn set(server: Server, profile: Profile, thresholds: Thresholds) -> Result<Self> {
+    /// Starts two healthy members that both get requests.
+    async fn start(server: Server, profile: Profile, thresholds: Thresholds) -> Result<Self> {
         let members = [Member(1), Member(2)];
         Fleet::lay_network(&members)?;
         let fleet = Fleet::with_members(server, profile, &members).await?;
@@ -157,8 +157,8 @@ impl Stage {
         })
     }
 
-    /// Waits until the verdict that DNS of member1 is dead has gone all the way, or that it is well
-    /// again, and says when it was where.
+    /// Waits until the verdict about member1 has reached the condition, the actions and the ingress, and
+    /// returns the time of each.
     async fn verdict(&self, dead: bool) -> Result<[(&'static str, Instant); 3]> {
         let status = if dead { "False" } else { "True" };
         let actions: &[&str] = if dead { &[TRAFFIC_CONTROL] } else { &[] };
@@ -193,8 +193,8 @@ impl Stage {
         self.programs.iter().map(memory).collect()
     }
 
-    /// Ends our programs as a user does.
-    async fn strike(self) -> Result<()> {
+    /// Stops our programs with SIGTERM.
+    async fn stop(self) -> Result<()> {
         for (_, program) in self.programs {
             program.stop().await?;
         }
@@ -203,10 +203,10 @@ impl Stage {
 }
 
 impl Timeline {
-    /// Whether it happened as promised.
+    /// Checks the promises of the scenario.
     ///
     /// # Errors
-    /// With what did not.
+    /// The promise that was broken.
     pub fn check(&self) -> Result<()> {
         let Self { counts, during, .. } = self;
         ensure!(counts.failed() == 0, "requests failed: {counts}");

@@ -14,7 +14,7 @@ pub(crate) struct Args {
     /// Port of the page on 127.0.0.1; a free one by default.
     #[arg(long, default_value_t = 0, hide_default_value = true)]
     pub(crate) port: u16,
-    /// How long DNS must fail, or resolve again, until traffic follows.
+    /// Time for which DNS must fail, or resolve again, until traffic follows.
     #[arg(long, value_enum, default_value_t = Timing::Short)]
     pub(crate) thresholds: Timing,
     /// Play this scenario and exit: with code 0 only if everything happened as expected.

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use lab_parts::port::ReservedPort;
 use tokio::{sync::oneshot, task::JoinHandle};
 
-/// The server, on a socket. Dropping it closes what is open.
+/// The server on a socket. Dropping it closes its connections.
 pub(super) struct Embedded {
     server: ApiServer,
     port: ReservedPort,
@@ -22,7 +22,7 @@ struct Serving {
 }
 
 impl Embedded {
-    /// Serves on a free port.
+    /// Starts the server on a free port.
     pub(super) fn start() -> Result<Self> {
         let mut embedded = Self {
             server: ApiServer::starting_at(Timestamp::now()),
@@ -33,12 +33,12 @@ impl Embedded {
         Ok(embedded)
     }
 
-    /// Where it listens.
+    /// Returns its address.
     pub(super) fn address(&self) -> SocketAddr {
         self.port.address()
     }
 
-    /// Listens.
+    /// Starts to listen.
     pub(super) fn start_api(&mut self) -> Result<()> {
         ensure!(self.serving.is_none(), "it runs already");
         let listener = self.port.listen();
@@ -54,14 +54,14 @@ impl Embedded {
         Ok(())
     }
 
-    /// Closes every connection and listens no more.
+    /// Stops to listen and closes every connection.
     pub(super) async fn stop_api(&mut self) -> Result<()> {
         let Serving { running, task } = self.serving.take().context("it does not run")?;
         drop(running);
         Ok(task.await??)
     }
 
-    /// Waits until it ends by itself, and says how it ended.
+    /// Waits until it ends by itself, and returns an error about that.
     pub(super) async fn failure(&mut self) -> anyhow::Error {
         let Some(serving) = &mut self.serving else {
             return std::future::pending().await;

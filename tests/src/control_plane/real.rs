@@ -15,13 +15,13 @@ use tokio::{net::TcpStream, process::Command, time::timeout};
 
 use crate::{certs::Authority, kubeconfig::write, process::Process, tools::Tool};
 
-/// A cold start takes about four seconds on two free cores.
+/// The limit until both are ready: a cold start takes about four seconds on two free cores.
 const READY_WITHIN: Duration = Duration::from_secs(90);
 
-/// One request that asks whether the API server is ready.
+/// The limit of one request for readiness.
 const READY_REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The Service that every Kubernetes API has.
+/// The Service that every Kubernetes API creates.
 const OWN_SERVICE: &str = "/api/v1/namespaces/default/services/kubernetes";
 
 /// Both programs. Dropping them ends them.
@@ -35,8 +35,7 @@ pub(super) struct Real {
 }
 
 impl Real {
-    /// Starts etcd, and makes all that kube-apiserver needs to let in whom the authority has
-    /// certified.
+    /// Starts etcd, and creates the files with which kube-apiserver trusts the authority.
     pub(super) async fn new(folder: &Path, authority: &Authority) -> Result<Self> {
         let reserve = ReservedPort::reserve;
         let ports = [reserve()?, reserve()?, reserve()?];
@@ -51,7 +50,7 @@ impl Real {
         })
     }
 
-    /// Where the API server listens.
+    /// Returns the address of the API server.
     pub(super) fn address(&self) -> SocketAddr {
         self.address
     }
@@ -69,12 +68,12 @@ impl Real {
         Ok(())
     }
 
-    /// Ends the API server as a crash would.
+    /// Kills the API server.
     pub(super) async fn stop_api(&mut self) -> Result<()> {
         self.api.take().context("it does not run")?.kill().await
     }
 
-    /// Waits until one of them ends by itself, and says how it ended.
+    /// Waits until one of them ends by itself, and returns an error about that.
     pub(super) async fn failure(&mut self) -> anyhow::Error {
         let Some(api) = &mut self.api else {
             return self.etcd.failure().await;
@@ -86,19 +85,20 @@ impl Real {
     }
 }
 
-/// Whether the API server is ready and has made its own Service, which it does a moment later.
+/// Returns `true` if the API server is ready and has created its own Service, which it does a moment
+/// later.
 async fn is_ready(address: SocketAddr, client: &Client) -> bool {
     if TcpStream::connect(address).await.is_err() {
         return false;
     }
-    let answers = async |path: &str| {
+    let succeeds = async |path: &str| {
         let Ok(request) = Request::get(path).body(Vec::new()) else {
             return false;
         };
-        let answer = timeout(READY_REQUEST_TIMEOUT, client.request_text(request)).await;
-        matches!(answer, Ok(Ok(_)))
+        let response = timeout(READY_REQUEST_TIMEOUT, client.request_text(request)).await;
+        matches!(response, Ok(Ok(_)))
     };
-    answers("/readyz").await && answers(OWN_SERVICE).await
+    succeeds("/readyz").await && succeeds(OWN_SERVICE).await
 }
 
 async fn start_etcd(folder: &Path, etcd: SocketAddr, peers: SocketAddr) -> Result<Process> {
@@ -122,8 +122,8 @@ async fn start_etcd(folder: &Path, etcd: SocketAddr, peers: SocketAddr) -> Resul
     Ok(process)
 }
 
-/// No admission that waits for a controller, and no endpoints of its own, since it may not write a
-/// loopback address there.
+/// Returns the arguments of kube-apiserver. They disable admission that waits for a controller, and
+/// endpoints of its own, in which a loopback address is invalid.
 fn api_arguments(
     folder: &Path,
     authority: &Authority,

@@ -8,8 +8,8 @@ use lab_parts::dns::{DnsServer, KUBERNETES_IP, Response};
 use super::{Fleet, Member};
 use crate::{control_plane::Server, coredns::CoreDns};
 
-/// The DNS server of a member: a real CoreDNS beside a real API, else one in this process. Dropping
-/// it ends it.
+/// The DNS server of a member: a real CoreDNS beside a real API, otherwise one in this process.
+/// Dropping it ends it.
 #[derive(Debug)]
 pub enum MemberDns {
     /// It answers from the gateway's API.
@@ -25,7 +25,7 @@ async fn in_process(address: SocketAddr) -> Result<DnsServer> {
 }
 
 impl Fleet {
-    /// Starts the DNS server of a member and waits until it answers.
+    /// Starts the DNS server of a member and waits until it responds.
     pub async fn dns(&self, member: Member) -> Result<MemberDns> {
         let address = member.dns();
         match self.server {
@@ -42,7 +42,7 @@ impl Fleet {
 }
 
 impl MemberDns {
-    /// Ends it as a crash would; from then on its address refuses questions.
+    /// Kills it; from then on its address refuses queries.
     pub async fn stop(&mut self) -> Result<()> {
         match self {
             Self::CoreDns(server) => server.stop().await,
@@ -55,7 +55,7 @@ impl MemberDns {
         }
     }
 
-    /// Starts it again after [`Self::stop`] and waits until it answers.
+    /// Starts it again after [`Self::stop`] and waits until it responds.
     pub async fn restart(&mut self) -> Result<()> {
         match self {
             Self::CoreDns(server) => server.restart().await,

@@ -36,6 +36,10 @@ async fn ask_at(
     }
 }
 
+fn truncated(over_tcp: Response) -> Response {
+    Response::Truncated(Box::new(over_tcp))
+}
+
 async fn asked(
     behaviour: impl Into<Behaviour>,
     limit: Duration,
@@ -47,17 +51,15 @@ async fn asked(
 
 #[tokio::test]
 async fn an_answer_is_an_address_or_a_class() {
+    let garbage_first = Response::Each(vec![
+        Response::Garbage,
+        Response::WrongId,
+        Response::Loopback,
+    ]);
     let cases = [
         (Response::Loopback, Ok(())),
         (Response::Alias, Ok(())),
-        (
-            Response::Each(vec![
-                Response::Garbage,
-                Response::WrongId,
-                Response::Loopback,
-            ]),
-            Ok(()),
-        ),
+        (garbage_first, Ok(())),
         (Response::NoData, Err(FailureClass::NoData)),
         (Response::Foreign, Err(FailureClass::Mismatch)),
         (
@@ -84,23 +86,14 @@ async fn an_answer_is_an_address_or_a_class() {
             Response::BareCode(ResponseCode::FormErr),
             Err(FailureClass::Refused),
         ),
-        (Response::Truncated(Box::new(Response::Loopback)), Ok(())),
+        (truncated(Response::Loopback), Ok(())),
+        (truncated(Response::NoData), Err(FailureClass::NoData)),
         (
-            Response::Truncated(Box::new(Response::NoData)),
-            Err(FailureClass::NoData),
-        ),
-        (
-            Response::Truncated(Box::new(Response::Code(ResponseCode::ServFail))),
+            truncated(Response::Code(ResponseCode::ServFail)),
             Err(FailureClass::ServFail),
         ),
-        (
-            Response::Truncated(Box::new(Response::Close)),
-            Err(FailureClass::Truncated),
-        ),
-        (
-            Response::Truncated(Box::new(Response::WrongId)),
-            Err(FailureClass::Truncated),
-        ),
+        (truncated(Response::Close), Err(FailureClass::Truncated)),
+        (truncated(Response::WrongId), Err(FailureClass::Truncated)),
     ];
     for (response, expected) in cases {
         let case = format!("{response:?}");

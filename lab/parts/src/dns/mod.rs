@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hickory_proto::op::{Query, ResponseCode};
-use karmada_rules::fault::Transport;
+use karmada_rules::health::diagnosis::Transport;
 use parking_lot::Mutex;
 use tokio::net::UdpSocket;
 use tokio::task::JoinSet;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use hickory_proto::op::Message;
 use hickory_proto::rr::rdata::{A, AAAA, CNAME};
 use hickory_proto::rr::{Name, RData, Record, RecordType};
-use karmada_rules::fault::Transport;
+use karmada_rules::health::diagnosis::Transport;
 
 use super::Response;
 

@@ -71,7 +71,7 @@ fn healthy() -> Behaviour {
 
 #[cfg(test)]
 mod tests {
-    use karmada_rules::observation::FailureClass;
+    use karmada_rules::health::failure::FailureClass;
 
     use super::*;
     use crate::member::lookup::Lookup;

@@ -109,7 +109,7 @@ impl Stage {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
     instant: Instant,
-    /// Since 1970.
+    /// The time since 1970 at that instant.
     time: Duration,
 }
 
