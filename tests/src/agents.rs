@@ -10,14 +10,18 @@ use std::{
 
 use anyhow::{Context, Result, ensure};
 use futures::future::{join_all, try_join_all};
+use hickory_proto::op::ResponseCode;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use karmada_api::{Cluster, execution_namespace};
 use kube::{Api, Client, api::PostParams};
+use lab_parts::{
+    dns::{DnsServer, KUBERNETES_IP, Response},
+    thresholds::Thresholds,
+};
 use serde_json::json;
 use tokio::time::{sleep, timeout};
 
 use crate::{
-    dns::{Behaviour, DnsServer},
     fleet::{Fleet, Member},
     netns,
     programs::{Profile, Program, Running},
@@ -31,10 +35,6 @@ const POLL: Duration = Duration::from_millis(50);
 const LED_WITHIN: Duration = Duration::from_mins(1);
 /// The agents' port.
 const PORT: u16 = 8080;
-/// The agents' probe period.
-const PERIOD: &str = "500ms";
-/// Their thresholds.
-const THRESHOLD: &str = "2s";
 
 /// The namespace and the name of the agents' Service in the member.
 pub const SERVICE: (&str, &str) = ("karmada-rs", "cluster-health-agent");
@@ -95,7 +95,7 @@ impl Agents {
         };
         for node in 0..count {
             netns::add_address(address(node).ip())?;
-            let dns = DnsServer::start((Ipv4Addr::LOCALHOST, 0).into()).await?;
+            let dns = DnsServer::start(Response::Ipv4(KUBERNETES_IP)).await?;
             agents.nodes.push(Node { dns, running: None });
         }
         for node in 0..count {
@@ -126,12 +126,10 @@ impl Agents {
             format!("--cluster-name={cluster}"),
             format!("--host-name={}", name(node)),
             format!("--nameserver={}", at.dns.address()),
-            format!("--detect-period={PERIOD}"),
-            format!("--detect-failure-threshold={THRESHOLD}"),
-            format!("--detect-success-threshold={THRESHOLD}"),
         ]
         .map(OsString::from)
         .into();
+        flags.extend(Thresholds::SHORT.flags().map(OsString::from));
         match &self.others {
             Others::Named => {
                 let others = (0..count).filter(|other| *other != node);
@@ -153,9 +151,9 @@ impl Agents {
         let nodes: Vec<u8> = nodes.into_iter().collect();
         for (number, node) in (0..).zip(&self.nodes) {
             node.dns.set(if nodes.contains(&number) {
-                Behaviour::Answers
+                Response::Ipv4(KUBERNETES_IP)
             } else {
-                Behaviour::Refuses
+                Response::Code(ResponseCode::Refused)
             });
         }
     }

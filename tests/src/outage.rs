@@ -1,10 +1,11 @@
 //! The scenario of this project with a real CoreDNS and Traefik: DNS of a member cluster dies, its
 //! traffic goes elsewhere, DNS recovers, and the traffic returns.
 
-use std::{fmt, time::Duration};
+use std::fmt;
 
 use anyhow::{Result, ensure};
 use karmada_api::{TRAFFIC_CONTROL, condition::DNS_READY};
+use lab_parts::thresholds::Thresholds;
 use tokio::time::Instant;
 
 use crate::{
@@ -27,38 +28,6 @@ pub enum Fault {
     Refused,
     /// CoreDNS is gone and queries are lost.
     Dropped,
-}
-
-/// The agent's probe period and threshold.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Thresholds {
-    /// The interval between two rounds.
-    pub period: Duration,
-    /// The time for which DNS must fail, or work again, until the verdict changes.
-    pub threshold: Duration,
-}
-
-impl Thresholds {
-    /// The agent's defaults.
-    pub const DEFAULT: Self = Self {
-        period: Duration::from_secs(5),
-        threshold: Duration::from_secs(30),
-    };
-    /// Thresholds for tests.
-    pub const SHORT: Self = Self {
-        period: Duration::from_secs(2),
-        threshold: Duration::from_secs(6),
-    };
-
-    /// Returns the flags of an agent with these.
-    pub fn flags(self) -> Vec<String> {
-        let Self { period, threshold } = self;
-        vec![
-            format!("--detect-period={}s", period.as_secs()),
-            format!("--detect-failure-threshold={}s", threshold.as_secs()),
-            format!("--detect-success-threshold={}s", threshold.as_secs()),
-        ]
-    }
 }
 
 /// The events of a scenario and their times.

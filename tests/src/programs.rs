@@ -262,17 +262,7 @@ impl Running {
     /// Its resident memory, in KiB.
     pub fn memory(&self) -> Result<u64> {
         let id = self.process.id().context("it has ended")?;
-        let status = std::fs::read_to_string(format!("/proc/{id}/status"))?;
-        status
-            .lines()
-            .find_map(|line| {
-                line.strip_prefix("VmRSS:")?
-                    .trim()
-                    .strip_suffix(" kB")?
-                    .parse()
-                    .ok()
-            })
-            .context("no VmRSS")
+        Ok(lab_parts::memory::resident(id)?)
     }
 
     /// Returns its output so far.

@@ -5,19 +5,13 @@ use std::{io, net::SocketAddr};
 use anyhow::{Context, Result, anyhow, ensure};
 use apiserver::ApiServer;
 use jiff::Timestamp;
-use tokio::{
-    net::{TcpListener, TcpSocket},
-    sync::oneshot,
-    task::JoinHandle,
-};
-
-use super::reserve_port;
+use lab_parts::port::ReservedPort;
+use tokio::{sync::oneshot, task::JoinHandle};
 
 /// The server on a socket. Dropping it closes its connections.
 pub(super) struct Embedded {
     server: ApiServer,
-    address: SocketAddr,
-    _port: TcpSocket,
+    port: ReservedPort,
     serving: Option<Serving>,
 }
 
@@ -29,29 +23,27 @@ struct Serving {
 
 impl Embedded {
     /// Starts the server on a free port.
-    pub(super) async fn start() -> Result<Self> {
-        let port = reserve_port()?;
+    pub(super) fn start() -> Result<Self> {
         let mut embedded = Self {
             server: ApiServer::starting_at(Timestamp::now()),
-            address: port.local_addr()?,
-            _port: port,
+            port: ReservedPort::reserve()?,
             serving: None,
         };
-        embedded.start_api().await?;
+        embedded.start_api()?;
         Ok(embedded)
     }
 
     /// Returns its address.
     pub(super) fn address(&self) -> SocketAddr {
-        self.address
+        self.port.address()
     }
 
     /// Starts to listen.
-    pub(super) async fn start_api(&mut self) -> Result<()> {
+    pub(super) fn start_api(&mut self) -> Result<()> {
         ensure!(self.serving.is_none(), "it runs already");
-        let listener = TcpListener::bind(self.address)
-            .await
-            .with_context(|| format!("cannot listen on {}", self.address))?;
+        let listener = self.port.listen();
+        let listener =
+            listener.with_context(|| format!("cannot listen on {}", self.port.address()))?;
         let server = self.server.clone();
         let (running, stopped) = oneshot::channel::<()>();
         let task = tokio::spawn(async move {

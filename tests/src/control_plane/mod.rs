@@ -5,8 +5,7 @@ mod embedded;
 mod real;
 
 use std::{
-    io,
-    net::{Ipv4Addr, SocketAddr},
+    net::SocketAddr,
     path::{Path, PathBuf},
 };
 
@@ -19,7 +18,6 @@ use kube::{
     config::{KubeConfigOptions, Kubeconfig},
 };
 use tempfile::TempDir;
-use tokio::net::TcpSocket;
 
 use self::{embedded::Embedded, real::Real};
 use crate::{certs::Authority, crds, kubeconfig::Access, scratch, writes::Writes};
@@ -82,7 +80,7 @@ impl ControlPlane {
         let folder = scratch::folder(&name)?;
         let (backing, address, authority) = match server {
             Server::Embedded => {
-                let embedded = Embedded::start().await?;
+                let embedded = Embedded::start()?;
                 let address = embedded.address();
                 (Backing::Embedded(embedded), address, None)
             }
@@ -181,7 +179,7 @@ impl ControlPlane {
     pub async fn start_api(&mut self) -> Result<()> {
         self.client = client(&self.kubeconfig).await?;
         let started = match &mut self.backing {
-            Backing::Embedded(embedded) => embedded.start_api().await,
+            Backing::Embedded(embedded) => embedded.start_api(),
             Backing::Real(real) => real.start_api(&self.client).await,
         };
         started.with_context(|| format!("cannot start the API server of {}", self.access.name))
@@ -194,16 +192,6 @@ impl ControlPlane {
             Backing::Real(real) => real.failure().await,
         }
     }
-}
-
-/// A port of 127.0.0.1 that stays ours: bound, but not listening. Linux lets one other socket listen
-/// beside it when both say that addresses may be reused, as servers do in Go and on tokio, and
-/// gives the port to nobody who does not name it.
-fn reserve_port() -> io::Result<TcpSocket> {
-    let socket = TcpSocket::new_v4()?;
-    socket.set_reuseaddr(true)?;
-    socket.bind((Ipv4Addr::LOCALHOST, 0).into())?;
-    Ok(socket)
 }
 
 async fn client(kubeconfig: &Path) -> Result<Client> {

@@ -9,14 +9,10 @@ use std::{
 use anyhow::{Context, Result, ensure};
 use http::Request;
 use kube::Client;
+use lab_parts::port::ReservedPort;
 use rcgen::KeyPair;
-use tokio::{
-    net::{TcpSocket, TcpStream},
-    process::Command,
-    time::timeout,
-};
+use tokio::{net::TcpStream, process::Command, time::timeout};
 
-use super::reserve_port;
 use crate::{certs::Authority, kubeconfig::write, process::Process, tools::Tool};
 
 /// The limit until both are ready: a cold start takes about four seconds on two free cores.
@@ -35,20 +31,20 @@ pub(super) struct Real {
     api: Option<Process>,
     etcd: Process,
     folder: PathBuf,
-    _ports: [TcpSocket; 3],
+    _ports: [ReservedPort; 3],
 }
 
 impl Real {
     /// Starts etcd, and creates the files with which kube-apiserver trusts the authority.
     pub(super) async fn new(folder: &Path, authority: &Authority) -> Result<Self> {
-        let ports = [reserve_port()?, reserve_port()?, reserve_port()?];
-        let [address, etcd, peers] = ports.each_ref().map(TcpSocket::local_addr);
-        let (address, etcd) = (address?, etcd?);
+        let reserve = ReservedPort::reserve;
+        let ports = [reserve()?, reserve()?, reserve()?];
+        let [address, etcd, peers] = ports.each_ref().map(ReservedPort::address);
         Ok(Self {
             address,
             arguments: api_arguments(folder, authority, address, etcd)?,
             api: None,
-            etcd: start_etcd(folder, etcd, peers?).await?,
+            etcd: start_etcd(folder, etcd, peers).await?,
             folder: folder.to_owned(),
             _ports: ports,
         })

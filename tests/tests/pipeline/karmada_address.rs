@@ -9,10 +9,13 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use karmada_api::{condition::DNS_READY, execution_namespace};
+use lab_parts::{
+    dns::{Behaviour, DnsServer, KUBERNETES_IP, Received, Response},
+    thresholds::Thresholds,
+};
 use pipeline_tests::{
     agents::{MEMBER, has_condition},
     control_plane::Server,
-    dns::{Behaviour, DnsServer},
     fleet::Fleet,
     netns, on_both,
     programs::{Profile, Program, Running},
@@ -31,7 +34,14 @@ async fn dns(fleet: &Fleet) -> Result<DnsServer> {
     let IpAddr::V4(karmada) = fleet.karmada.address().ip() else {
         bail!("it is at an IPv6 address");
     };
-    DnsServer::knowing(SERVER, NAME, karmada).await
+    let behaviour = Behaviour::new(move |received: &Received| {
+        let name = received.query.name().to_ascii();
+        let is_karmada = name.trim_end_matches('.') == NAME;
+        Response::Ipv4(if is_karmada { karmada } else { KUBERNETES_IP })
+    });
+    DnsServer::start_at(SERVER, behaviour)
+        .await
+        .with_context(|| format!("cannot serve DNS on {SERVER}"))
 }
 
 /// A kubeconfig of the agent's that names the API server by its host name.
@@ -56,10 +66,8 @@ async fn agent(fleet: &Fleet, flags: &[String]) -> Result<Running> {
         format!("--karmada-kubeconfig={}", by_name(fleet)?.display()).into(),
         format!("--cluster-name={}", MEMBER.name()).into(),
         "--host-name=n1".into(),
-        "--detect-period=500ms".into(),
-        "--detect-failure-threshold=2s".into(),
-        "--detect-success-threshold=2s".into(),
     ];
+    arguments.extend(Thresholds::SHORT.flags().map(OsString::from));
     arguments.extend(flags.iter().map(Into::into));
     Running::start_unready(Program::Agent, Profile::Debug, arguments).await
 }
@@ -75,7 +83,7 @@ async fn an_agent_that_knew_where_karmada_is_reports_through_dead_dns(
     has_condition(&fleet, DNS_READY, "True", "0 of 1 nodes fail").await?;
 
     // The agent's connection ends, and it has to make another one.
-    dns.set(Behaviour::Drops);
+    dns.set(Response::Drop);
     fleet.karmada.stop_api().await?;
     fleet.karmada.start_api().await?;
     has_condition(&fleet, DNS_READY, "False", "timeout from 10.244.0.53").await?;
@@ -93,7 +101,7 @@ async fn an_agent_that_is_told_where_karmada_is_needs_no_dns(server: Server) -> 
     let fleet = Fleet::start(server, Profile::Debug).await?;
     fleet.join(MEMBER).await?;
     let dns = dns(&fleet).await?;
-    dns.set(Behaviour::Drops);
+    dns.set(Response::Drop);
     let karmada = fleet.karmada.address().ip();
     let agent = agent(&fleet, &[format!("--karmada-address={karmada}")]).await?;
     has_condition(&fleet, DNS_READY, "False", "timeout from 10.244.0.53").await?;

@@ -4,12 +4,12 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use anyhow::{Context, Result, ensure};
 use karmada_api::condition::DNS_READY;
+use lab_parts::thresholds::Thresholds;
 use pipeline_tests::{
     control_plane::Server,
     coredns::CoreDns,
     fleet::{Fleet, Member},
     netns::add_address,
-    outage::Thresholds,
     programs::{Profile, Running},
 };
 
@@ -32,7 +32,7 @@ async fn a_server_that_dies_behind_a_cache_is_found_by_asking_what_the_cache_can
         fleet.join(member).await?;
         caches.push(CoreDns::cache(member.dns(), pod).await?);
     }
-    let mut flags = Thresholds::SHORT.flags();
+    let mut flags = Thresholds::SHORT.flags().to_vec();
     let trusting_agent = fleet.agent(trusting, &flags).await?;
     flags.extend([
         "--probe-uncached".to_owned(),

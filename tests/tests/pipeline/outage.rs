@@ -1,9 +1,10 @@
 //! DNS dies in a member cluster, its traffic goes elsewhere; DNS returns, and so does the traffic.
 
 use anyhow::Result;
+use lab_parts::thresholds::Thresholds;
 use pipeline_tests::{
     control_plane::Server,
-    outage::{Fault, Thresholds, play},
+    outage::{Fault, play},
     programs::Profile,
 };
 

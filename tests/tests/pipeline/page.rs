@@ -93,7 +93,7 @@ mod in_chromium {
             }
             tab.press("Cluster member2", "Mend", With::Key("Enter"))
                 .await?;
-            let mended = card_says("member2", "Answers every query");
+            let mended = card_says("member2", "Responds to every query");
             tab.until("it is mended", &mended).await
         });
     }
@@ -104,19 +104,20 @@ mod in_chromium {
             for (fault, seen) in [
                 ("Slow", "Slow"),
                 ("Conflicts", "Conflicts on writes"),
-                ("Errors", "Answers with errors"),
+                ("Errors", "Responds with errors"),
             ] {
                 tab.press("Control plane", fault, With::Mouse).await?;
                 tab.until(fault, &api_says(seen)).await?;
                 tab.press("Break the API", "Mend", With::Mouse).await?;
-                tab.until("it is mended", &api_says("Answers")).await?;
+                tab.until("it is mended", &api_says("Available")).await?;
             }
             tab.press("Control plane", "Cut for 10 s", With::Mouse)
                 .await?;
-            tab.until("it is cut", &told("API does not answer")).await?;
-            tab.until("it mends itself", &told("API answers again"))
+            tab.until("it is cut", &told("API does not respond"))
                 .await?;
-            tab.until("that is shown", &api_says("Answers")).await
+            tab.until("it mends itself", &told("API responds again"))
+                .await?;
+            tab.until("that is shown", &api_says("Available")).await
         });
     }
 
@@ -198,7 +199,7 @@ mod in_chromium {
             let prepared: bool = tab.value(moves).await?;
             ensure!(prepared, "nothing will move");
             tab.press("Cluster member1", "Refuse", With::Mouse).await?;
-            let refused = card_says("member1", "Every query is answered REFUSED");
+            let refused = card_says("member1", "Every response is REFUSED");
             tab.until("it was pressed", &refused).await
         });
     }
@@ -428,7 +429,7 @@ async fn story(tab: &Tab) -> Result<Vec<String>> {
 async fn traffic_leaves(tab: &Tab) -> Result<()> {
     tab.press("Cluster member1", "Refuse", With::Mouse).await?;
     for seen in [
-        "Every query is answered REFUSED",
+        "Every response is REFUSED",
         "3 of 3 unhealthy",
         "False for",
         "TrafficControl from Remedy dns",

@@ -1,6 +1,6 @@
 //! A converged API sees no write, and nobody's write is lost.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use anyhow::Result;
 use karmada_api::{
@@ -11,25 +11,20 @@ use kube::{
     Api,
     api::{Patch, PatchParams},
 };
+use lab_parts::thresholds::Thresholds;
 use pipeline_tests::{
     control_plane::Server,
     coredns::Silence,
     fleet::{Fleet, Member, maintenance, on_dns},
     on_both,
-    outage::Thresholds,
     programs::Profile,
 };
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-const FAST: Thresholds = Thresholds {
-    period: Duration::from_secs(1),
-    threshold: Duration::from_secs(2),
-};
-
 /// Starts every program, waits until none has anything left to do, and ends them.
 async fn run_until_settled(fleet: &Fleet) -> Result<()> {
-    let agent = fleet.agent(Member(1), &FAST.flags()).await?;
+    let agent = fleet.agent(Member(1), &Thresholds::SHORT.flags()).await?;
     let remedies = fleet.remedy_controller().await?;
     let ingresses = fleet.ingress_controller().await?;
     fleet.has_condition(Member(1), DNS_READY, "True").await?;
@@ -116,7 +111,7 @@ async fn conditions_of_another_writer_survive_ours_with_both_at_full_speed(
     fleet.join(Member(1)).await?;
     let before = fleet.clusters().get("member1").await?;
     let mut dns = fleet.dns(Member(1)).await?;
-    let agent = fleet.agent(Member(1), &FAST.flags()).await?;
+    let agent = fleet.agent(Member(1), &Thresholds::SHORT.flags()).await?;
     let controller = fleet.remedy_controller().await?;
     fleet.create_remedy("dns", on_dns()).await?;
 

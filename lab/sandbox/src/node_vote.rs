@@ -1,14 +1,14 @@
-//! What an agent says.
+//! The votes of agents, as their peers read them.
 
 use serde::{Deserialize, Serialize};
 
-/// What an agent says of its node: its answer to `GET /v1/observation`.
+/// An agent's response to `GET /v1/observation`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub(crate) struct Observation {
+pub(crate) struct NodeVote {
     pub(crate) vote: Vote,
-    /// How DNS fails, with an unhealthy vote.
+    /// The failure's class, with an unhealthy vote.
     class: Option<String>,
-    /// Which server fails so.
+    /// The server that fails.
     server: Option<String>,
 }
 
@@ -23,8 +23,8 @@ pub(crate) enum Vote {
     None,
 }
 
-impl Observation {
-    /// How DNS fails, if it does: `timeout from 127.0.0.1:5301`.
+impl NodeVote {
+    /// Describes the failure of DNS, if any: `timeout from 127.0.0.1:5301`.
     pub(crate) fn failure(&self) -> Option<String> {
         let class = self.class.as_ref()?;
         Some(match &self.server {

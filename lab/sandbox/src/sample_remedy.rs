@@ -1,19 +1,19 @@
-//! The Remedies of the user stories.
+//! The Remedies of `manifests/samples`, which the page creates and deletes.
 
-/// A Remedy of one of the user stories.
+/// A Remedy of `manifests/samples`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum StoryRemedy {
-    /// Traffic leaves a cluster whose DNS is dead.
+pub(crate) enum SampleRemedy {
+    /// Blocks each cluster whose DNS fails.
     Dns,
-    /// Traffic leaves member1 at once.
+    /// Blocks member1 at once.
     Maintenance,
 }
 
-impl StoryRemedy {
+impl SampleRemedy {
     /// All of them.
     pub(crate) const ALL: [Self; 2] = [Self::Dns, Self::Maintenance];
 
-    /// What the page calls it.
+    /// Returns its name on the page.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Dns => "dns",
@@ -21,7 +21,7 @@ impl StoryRemedy {
         }
     }
 
-    /// What the API calls it.
+    /// Returns the name of its object.
     pub(crate) fn object(self) -> &'static str {
         match self {
             Self::Dns => "dns",
@@ -29,13 +29,13 @@ impl StoryRemedy {
         }
     }
 
-    /// The one that goes by either name.
+    /// Finds a sample by either name.
     pub(crate) fn named(name: &str) -> Option<Self> {
         let mut all = Self::ALL.into_iter();
-        all.find(|story| [story.name(), story.object()].contains(&name))
+        all.find(|sample| [sample.name(), sample.object()].contains(&name))
     }
 
-    /// Its YAML.
+    /// Returns its YAML.
     pub(crate) fn manifest(self) -> &'static str {
         match self {
             Self::Dns => include_str!("../../../manifests/samples/remedy-dns.yaml"),

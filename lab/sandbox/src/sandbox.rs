@@ -1,4 +1,4 @@
-//! The whole pipeline in this process: the APIs, the members, the controllers, the traffic.
+//! The whole pipeline in this process: the APIs, the members, the controllers and the traffic.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -7,71 +7,71 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use clap::Parser;
 use karmada_runtime::program::{Program, StartError};
+use lab_parts::thresholds::Thresholds;
 use serde::Deserialize;
 use tokio::sync::Mutex;
 use tokio::task::JoinSet;
 use tracing::Instrument;
 
 use crate::apis::Apis;
-use crate::facts::{self, ApiFault, DnsFault};
+use crate::fault::{ApiFault, DnsFault};
 use crate::member::Member;
 use crate::network::{Network, Pod, address};
 use crate::picture::{Picture, ThresholdsState, ms};
 use crate::record::{self, Record};
-use crate::thresholds::Thresholds;
-use crate::{balancer, objects, traffic, watch};
+use crate::{balancer, objects, traffic, update, watch};
 
 const MEMBERS: u8 = 3;
-/// The longest the API may be cut for.
+/// The longest API outage, in seconds.
 const LONGEST_CUT: u64 = 600;
 
-/// Something to do to the world.
+/// An action of a reader of the page or of a scenario.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(tag = "do", rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) enum Action {
-    /// Breaks the DNS of a cluster, or mends it.
+    /// Injects a fault into the DNS of a cluster, or ends it.
     Dns { cluster: String, fault: DnsFault },
-    /// Cuts the Karmada API off for a while.
+    /// Makes the Karmada API unavailable for a while.
     CutApi { seconds: u64 },
-    /// Makes the Karmada API misbehave, or mends it.
+    /// Injects a fault into the Karmada API, or ends it.
     ApiFault { fault: ApiFault },
     /// Kills the agent of a node.
     KillAgent { cluster: String, node: String },
-    /// Starts it again.
+    /// Starts the agent of a node again.
     StartAgent { cluster: String, node: String },
     /// Kills the agent that leads.
     KillLeader { cluster: String },
-    /// Creates a Remedy of a user story.
+    /// Creates a sample Remedy.
     CreateRemedy { remedy: String },
-    /// Deletes it.
+    /// Deletes a Remedy.
     DeleteRemedy { remedy: String },
 }
 
-/// Everything that runs. Dropping it ends it all.
+/// The running pipeline. Dropping it ends everything.
 #[derive(Debug)]
-pub(crate) struct World {
+pub(crate) struct Sandbox {
     apis: Apis,
     members: Vec<Member>,
     record: Record,
-    /// What never ends.
+    /// Tasks that end only by a failure, with their names.
     tasks: Mutex<JoinSet<&'static str>>,
     _watches: JoinSet<()>,
 }
 
-impl World {
+impl Sandbox {
     /// Starts everything, with the Remedy `dns` in place.
     pub(crate) async fn start(thresholds: Thresholds) -> Result<Self> {
         let names: Vec<String> = (1..=MEMBERS).map(|nth| format!("member{nth}")).collect();
-        let (facts, told) = facts::channel();
-        let apis = Apis::start(facts.clone()).await?;
+        let (updates, received) = update::channel();
+        let apis = Apis::start(updates.clone()).await?;
         let kubeconfig = apis.kubeconfig();
         let shown = ThresholdsState {
-            period_ms: ms(thresholds.period()),
-            failure_ms: ms(thresholds.failure()),
-            success_ms: ms(thresholds.success()),
+            period_ms: ms(thresholds.period),
+            failure_ms: ms(thresholds.threshold),
+            success_ms: ms(thresholds.threshold),
         };
         let picture = Picture::new(&names, shown, kubeconfig.display().to_string());
-        let (record, recording) = record::keep(picture, told);
+        let (record, recording) = record::keep(picture, received);
         let mut tasks = JoinSet::new();
         tasks.spawn(named("record", recording));
 
@@ -80,10 +80,10 @@ impl World {
             .cloned()
             .zip((1..=MEMBERS).map(address))
             .collect();
-        objects::lay_out(&apis, &pods).await?;
+        objects::create_everything(&apis, &pods).await?;
         let karmada = apis.karmada()?;
         objects::create_remedy(karmada.clone(), "dns").await?;
-        let watches = watch::all(&karmada, &facts);
+        let watches = watch::all(&karmada, &updates);
         let remedy_controller = remedy_controller(&kubeconfig).await?;
         let ingress_controller =
             ingress_controller(&kubeconfig, &apis.gateway_kubeconfig()).await?;
@@ -94,7 +94,7 @@ impl World {
         let mut members = Vec::new();
         let mut network = Network::new();
         for (name, address) in pods {
-            let member = Member::start(&name, kubeconfig.clone(), thresholds, facts.clone());
+            let member = Member::start(&name, kubeconfig.clone(), thresholds, updates.clone());
             let member = member.await?;
             let pod = Pod {
                 cluster: name,
@@ -103,8 +103,8 @@ impl World {
             network.insert(address, pod);
             members.push(member);
         }
-        let balancer = balancer::start(&apis.gateway()?, network, facts.clone());
-        tasks.spawn(named("traffic", traffic::run(balancer, facts)));
+        let balancer = balancer::start(&apis.gateway()?, network, updates.clone());
+        tasks.spawn(named("traffic", traffic::run(balancer, updates)));
         Ok(Self {
             apis,
             members,
@@ -114,40 +114,40 @@ impl World {
         })
     }
 
-    /// What can be seen of it.
+    /// Returns a reader's view of the fleet.
     pub(crate) fn record(&self) -> Record {
         self.record.clone()
     }
 
-    /// A kubeconfig for both APIs.
+    /// Returns the path of a kubeconfig for both APIs.
     pub(crate) fn kubeconfig(&self) -> PathBuf {
         self.apis.kubeconfig()
     }
 
-    /// Waits for something to end that never should, and says what.
+    /// Waits until a part ends that never should, and describes its end.
     pub(crate) async fn ended(&self) -> String {
         match self.tasks.lock().await.join_next().await {
             Some(Ok(name)) => format!("{name} ended; --log-level warn shows why"),
             Some(Err(error)) => format!("a task failed: {error}"),
-            None => "nothing runs".to_owned(),
+            None => "no task is running".to_owned(),
         }
     }
 
-    /// Does something to it.
+    /// Performs an action.
     ///
     /// # Errors
-    /// With one line that says why it cannot be done.
+    /// Fails with a message of one line for the reader.
     pub(crate) async fn act(&self, action: Action) -> Result<()> {
         match action {
-            Action::Dns { cluster, fault } => self.member(&cluster)?.break_dns(fault),
+            Action::Dns { cluster, fault } => self.member(&cluster)?.inject(fault).await?,
             Action::CutApi { seconds } => {
                 if !(1..=LONGEST_CUT).contains(&seconds) {
-                    bail!("the API can be cut for 1 to {LONGEST_CUT} seconds");
+                    bail!("the API can be cut off for 1 to {LONGEST_CUT} seconds");
                 }
                 self.apis
-                    .set(ApiFault::Cut, Some(Duration::from_secs(seconds)));
+                    .inject(ApiFault::Cut, Some(Duration::from_secs(seconds)));
             }
-            Action::ApiFault { fault } => self.apis.set(fault, None),
+            Action::ApiFault { fault } => self.apis.inject(fault, None),
             Action::KillAgent { cluster, node } => self.member(&cluster)?.kill_agent(&node).await?,
             Action::StartAgent { cluster, node } => self.member(&cluster)?.start_agent(&node)?,
             Action::KillLeader { cluster } => {
@@ -164,20 +164,20 @@ impl World {
         Ok(())
     }
 
-    /// The node whose agent leads, as the lease says.
+    /// Returns the node whose agent holds the lease.
     pub(crate) fn leader(&self, cluster: &str) -> Result<String> {
         let state = self.record.state.borrow().clone();
         let nodes = state.cluster(cluster).map(|known| &known.nodes);
         let leader = nodes.into_iter().flatten().find(|node| node.leader);
         let leader = leader.map(|node| node.name.clone());
-        leader.with_context(|| format!("no agent of {cluster} leads now"))
+        leader.with_context(|| format!("no agent of {cluster} is the leader now"))
     }
 
     fn member(&self, name: &str) -> Result<&Member> {
         let found = self.members.iter().find(|member| member.name() == name);
         found.with_context(|| {
             let names: Vec<_> = self.members.iter().map(Member::name).collect();
-            format!("no cluster {name:?}: there are {}", names.join(", "))
+            format!("no cluster {name:?}; the clusters are {}", names.join(", "))
         })
     }
 }
@@ -229,11 +229,11 @@ async fn controller(
     Ok(program)
 }
 
-/// Lives as long as the program does.
+/// Runs a program until it ends.
 async fn live(program: Program) {
     let name = program.name;
     let clean = program.live(async || std::future::pending().await).await;
-    tracing::error!(name, clean, "A program ended that nobody told to");
+    tracing::error!(name, clean, "A program ended unexpectedly");
 }
 
 fn flag(name: &str, value: impl AsRef<std::ffi::OsStr>) -> OsString {

@@ -1,40 +1,40 @@
-//! What can be wrong, by the names that the page uses.
+//! The faults to inject, by the names that the page uses.
 
 use serde::{Deserialize, Serialize};
 
-/// What is wrong with a DNS server.
+/// A fault of a DNS server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum DnsFault {
-    /// Nothing.
+    /// No fault.
     #[default]
     None,
-    /// Nothing listens.
+    /// The server does not listen.
     Stop,
-    /// It answers REFUSED.
+    /// Every response is REFUSED.
     Refuse,
-    /// It answers SERVFAIL.
+    /// Every response is SERVFAIL.
     Servfail,
-    /// It knows no name.
+    /// Every response is NXDOMAIN.
     Nxdomain,
-    /// It answers nothing.
+    /// Every query is dropped.
     Drop,
-    /// Its answers come too late.
+    /// Responses come too late.
     Slow,
-    /// It answers nothing to three of ten questions.
+    /// Three of ten queries are dropped.
     Lose,
 }
 
-/// What is wrong with the Karmada API.
+/// A fault of the Karmada API.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum ApiFault {
-    /// Nothing.
+    /// No fault.
     #[default]
     None,
     /// Every connection is lost.
     Cut,
-    /// Every answer takes a second longer.
+    /// Every response takes a second longer.
     Slow,
     /// Every second write conflicts.
     Conflicts,

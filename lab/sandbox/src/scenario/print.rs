@@ -1,45 +1,45 @@
-//! What a scenario prints.
+//! The output of a scenario.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::picture::{Happened, State};
+use crate::picture::{State, TimelineEntry};
 use crate::record::Record;
-use crate::terminal::say;
+use crate::terminal::print;
 
-/// Prints what happens, as it happens, for ever. Times count from when it `began`.
-pub(super) async fn print(mut record: Record, began: Instant) {
+/// Prints the timeline as it grows, and never returns. Times count from when it `began`.
+pub(super) async fn entries(mut record: Record, began: Instant) {
     let mut seen = 0;
     loop {
-        for happened in record.story.borrow_and_update().iter() {
-            if happened.id > seen {
-                seen = happened.id;
-                say(&line(happened, began));
+        for entry in record.timeline.borrow_and_update().iter() {
+            if entry.id > seen {
+                seen = entry.id;
+                print(&line(entry, began));
             }
         }
-        if record.story.changed().await.is_err() {
+        if record.timeline.changed().await.is_err() {
             return;
         }
     }
 }
 
-fn line(happened: &Happened, began: Instant) -> String {
-    let at = stamp(happened.at.saturating_duration_since(began));
-    let after = match happened.after_ms {
+fn line(entry: &TimelineEntry, began: Instant) -> String {
+    let at = stamp(entry.at.saturating_duration_since(began));
+    let after = match entry.after_ms {
         Some(after) => format!("+{:>6.3} s", Duration::from_millis(after).as_secs_f64()),
         None => " ".repeat(9),
     };
-    let cluster = happened.cluster.as_deref().unwrap_or_default();
-    format!("{at}  {after}  {cluster:<8} {}", happened.text)
+    let cluster = entry.cluster.as_deref().unwrap_or_default();
+    format!("{at}  {after}  {cluster:<8} {}", entry.text)
 }
 
-/// How long after the beginning.
+/// Formats a time since the beginning.
 pub(super) fn stamp(at: Duration) -> String {
     format!("{:>9.3} s", at.as_secs_f64())
 }
 
-/// How the requests went between two moments.
+/// Describes the requests between two moments.
 pub(super) fn counts(before: &State, now: &State) -> String {
     let served = |state: &State, name: &str| {
         let cluster = state.cluster(name);

@@ -1,4 +1,4 @@
-//! What happened, in its order, with the time from one stage of a cluster's story to the next.
+//! The timeline: what happened, with the time between the stages of each cluster.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, SystemTime};
@@ -6,36 +6,36 @@ use std::time::{Duration, SystemTime};
 use serde::Serialize;
 use tokio::time::Instant;
 
-/// Something that happened.
+/// An entry of the timeline.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct Happened {
-    /// Counts from 1.
+pub(crate) struct TimelineEntry {
+    /// Counted from 1, in the order in which entries were made.
     pub(crate) id: u64,
     #[serde(skip)]
     pub(crate) at: Instant,
     /// Milliseconds since 1970.
     pub(crate) at_ms: u64,
-    /// The cluster it happened to; none: the whole fleet.
+    /// The cluster it happened to; none for the whole fleet.
     pub(crate) cluster: Option<String>,
     pub(crate) stage: Stage,
-    /// Whether it is a step towards health.
+    /// Set if it is a step towards health.
     pub(crate) good: bool,
     pub(crate) text: String,
-    /// Since the stage before it in the same story; none where a story begins.
+    /// Milliseconds since the stage before it; none for a stage that [opens](Stage::opens) a sequence.
     pub(crate) after_ms: Option<u64>,
 }
 
-impl Happened {
+impl TimelineEntry {
     pub(crate) fn step(&self) -> Step {
         Step(self.stage, self.good)
     }
 }
 
-/// A kind of thing that happens, and whether it is a step towards health.
+/// A stage, and `true` for a step towards health.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Step(pub(crate) Stage, pub(crate) bool);
 
-/// The kinds of things that happen.
+/// A kind of entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Stage {
@@ -43,31 +43,31 @@ pub(crate) enum Stage {
     DnsBroken,
     /// Pods resolve names again.
     DnsMended,
-    /// A node's agent turned its vote.
+    /// A node changed its vote.
     Vote,
-    /// The Cluster's condition on its DNS turned.
+    /// The Cluster's condition on its DNS was set or changed its status.
     Condition,
-    /// The one on whether that is fresh turned.
+    /// The Cluster's condition on its reporter was set or changed its status.
     Reporter,
     /// The Cluster's remedyActions were set or cleared.
     Actions,
-    /// The ingress blocks the cluster.
+    /// An ingress blocks the cluster.
     Blocked,
-    /// It does no more.
+    /// No ingress blocks the cluster any more.
     Unblocked,
-    /// The cluster is blocked and the last request that went there has gone.
+    /// The cluster is blocked, and the last request to it has ended.
     TrafficGone,
-    /// The first one went there again.
+    /// The first request went there again.
     TrafficBack,
     /// An agent ended.
     AgentGone,
-    /// It runs again.
+    /// An agent started again.
     AgentBack,
     /// Another agent holds the lease.
     Leader,
     /// The Cluster object was deleted.
     ClusterDeleted,
-    /// There is one again.
+    /// A Cluster object that was deleted was created again.
     ClusterCreated,
     /// An ingress was created.
     IngressCreated,
@@ -77,14 +77,15 @@ pub(crate) enum Stage {
     RemedyCreated,
     /// A Remedy was deleted.
     RemedyDeleted,
-    /// The Karmada API does not answer.
+    /// The Karmada API stopped responding.
     ApiGone,
-    /// It answers again.
+    /// The Karmada API responds again.
     ApiBack,
 }
 
 impl Stage {
-    /// Whether a story begins with it, so that the time since the stage before means nothing.
+    /// Returns `true` if a sequence begins with it, so that the time since the stage before means
+    /// nothing.
     fn opens(self) -> bool {
         matches!(
             self,
@@ -104,16 +105,16 @@ impl Stage {
     }
 }
 
-/// Tells moments of our own clock as the time of day.
+/// A converter of monotonic instants to the time of day.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
     instant: Instant,
-    /// Since 1970.
+    /// The time since 1970 at that instant.
     time: Duration,
 }
 
 impl Clock {
-    /// Set by the system's clock, which is not looked at again.
+    /// Reads the system's clock once, so that its later adjustments cannot reorder the timeline.
     pub(crate) fn new() -> Self {
         let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         Self {
@@ -122,18 +123,19 @@ impl Clock {
         }
     }
 
-    /// Milliseconds since 1970.
+    /// Returns an instant in milliseconds since 1970.
     pub(crate) fn ms(&self, at: Instant) -> u64 {
         ms(self.time + at.saturating_duration_since(self.instant))
     }
 }
 
-/// Whole milliseconds.
+/// Returns a duration in whole milliseconds.
 pub(crate) fn ms(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// How many moments of a cluster are remembered: more than are told before something older is.
+/// The number of moments of a cluster that are remembered: more than can pass before an entry that is
+/// timed earlier is made.
 const MOMENTS: usize = 16;
 
 fn remember(moments: &mut BTreeSet<Instant>, at: Instant) {
@@ -143,17 +145,17 @@ fn remember(moments: &mut BTreeSet<Instant>, at: Instant) {
     }
 }
 
-/// Everything that happened so far, as it is told.
+/// The entries as they are made.
 #[derive(Debug)]
-pub(super) struct Story {
+pub(super) struct Timeline {
     clock: Clock,
     last_id: u64,
-    /// When something happened to each cluster, lately.
+    /// The newest moments at which something happened to each cluster.
     moments: BTreeMap<String, BTreeSet<Instant>>,
-    fresh: Vec<Happened>,
+    fresh: Vec<TimelineEntry>,
 }
 
-impl Story {
+impl Timeline {
     pub(super) fn new(clock: Clock) -> Self {
         Self {
             clock,
@@ -163,19 +165,19 @@ impl Story {
         }
     }
 
-    /// Something happened to a cluster, perhaps before what was told last.
-    pub(super) fn tell(&mut self, at: Instant, cluster: &str, step: Step, text: String) {
+    /// Adds an entry on a cluster, which may be timed before the entry added last.
+    pub(super) fn add(&mut self, at: Instant, cluster: &str, step: Step, text: String) {
         let moments = self.moments.entry(cluster.to_owned()).or_default();
         let before = moments.range(..=at).next_back();
         let after = before
             .filter(|_| !step.0.opens())
             .map(|before| at - *before);
         remember(moments, at);
-        self.add(at, Some(cluster.to_owned()), step, text, after.map(ms));
+        self.push(at, Some(cluster.to_owned()), step, text, after.map(ms));
     }
 
-    /// Something happened to the fleet; for these clusters a story begins with it.
-    pub(super) fn tell_of_all<'a>(
+    /// Adds an entry on the fleet, with which a sequence begins for these clusters.
+    pub(super) fn add_for_all<'a>(
         &mut self,
         at: Instant,
         clusters: impl IntoIterator<Item = &'a String>,
@@ -185,15 +187,15 @@ impl Story {
         for cluster in clusters {
             remember(self.moments.entry(cluster.clone()).or_default(), at);
         }
-        self.add(at, None, step, text, None);
+        self.push(at, None, step, text, None);
     }
 
-    /// What happened since this was last asked.
-    pub(super) fn take(&mut self) -> Vec<Happened> {
+    /// Takes the entries added since the last call.
+    pub(super) fn take(&mut self) -> Vec<TimelineEntry> {
         std::mem::take(&mut self.fresh)
     }
 
-    fn add(
+    fn push(
         &mut self,
         at: Instant,
         cluster: Option<String>,
@@ -202,7 +204,7 @@ impl Story {
         after_ms: Option<u64>,
     ) {
         self.last_id += 1;
-        self.fresh.push(Happened {
+        self.fresh.push(TimelineEntry {
             id: self.last_id,
             at,
             at_ms: self.clock.ms(at),
