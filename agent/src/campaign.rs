@@ -1,6 +1,6 @@
 //! Tells the lease's driver when to seek the lease, as the leader's questions have it.
 
-use karmada_rules::campaign::{Asked, Campaign, Situation, spread};
+use karmada_rules::health::campaign::{Candidacy, LeaderContact, Situation, spread};
 use karmada_runtime::error::BoxError;
 use karmada_runtime::lease::{DURATION, Seeking};
 use karmada_runtime::program::Program;
@@ -35,19 +35,19 @@ async fn run(
     loop {
         let situation = Situation {
             started,
-            asked: asked.borrow_and_update().map(|asked| Asked {
+            contact: asked.borrow_and_update().map(|asked| LeaderContact {
                 at: asked.at.into_std(),
                 standby: asked.standby,
             }),
             known: *known.borrow_and_update(),
         };
-        let campaign = situation.campaign(DURATION, share);
+        let campaign = situation.candidacy(DURATION, share);
         let turn = Seeking::Spread(spread(situation.known.unwrap_or_default()));
         let (now, later) = match campaign {
-            Campaign::Never => (Seeking::No, None),
-            Campaign::StandBy => (Seeking::Eagerly, None),
-            Campaign::From(at) if at <= Instant::now().into_std() => (turn, None),
-            Campaign::From(at) => (Seeking::No, Some(Instant::from_std(at))),
+            Candidacy::Never => (Seeking::No, None),
+            Candidacy::StandBy => (Seeking::Eagerly, None),
+            Candidacy::From(at) if at <= Instant::now().into_std() => (turn, None),
+            Candidacy::From(at) => (Seeking::No, Some(Instant::from_std(at))),
         };
         seeking.send_if_modified(|before| std::mem::replace(before, now) != now);
         tokio::select! {

@@ -10,9 +10,9 @@ mod probe;
 mod report;
 mod vote;
 
-use karmada_rules::threshold::{Threshold, Thresholds, Vote};
+use karmada_rules::health::threshold::{Threshold, Thresholds, Vote};
 use karmada_runtime::client;
-use karmada_runtime::lease::{self, Campaign, Leadership};
+use karmada_runtime::lease::{self, Candidate, Leadership};
 use karmada_runtime::metrics::WriteMetrics;
 use karmada_runtime::program::{Program, StartError};
 use karmada_runtime::write::Writer;
@@ -87,7 +87,7 @@ fn run(
     } = peers::start(program, own, others, config.pace.period, votes.clone())?;
     let leadership = if config.leader_elect {
         let seeking = campaign::start(program, asked, known);
-        let own = Campaign {
+        let own = Candidate {
             namespace: karmada_api::execution_namespace(&config.cluster),
             name: NAME,
             host: config.node.clone(),

@@ -8,8 +8,8 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use karmada_rules::quorum::Tally;
-use karmada_rules::threshold::Vote;
+use karmada_rules::health::quorum::Tally;
+use karmada_rules::health::threshold::Vote;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -227,8 +227,9 @@ fn whole(count: usize) -> i64 {
 
 #[cfg(test)]
 mod tests {
-    use karmada_rules::observation::{Failure, FailureClass};
-    use karmada_rules::quorum::Answer;
+    use karmada_rules::health::failure::FailureClass;
+    use karmada_rules::health::observation::Failure;
+    use karmada_rules::health::quorum::Ballot;
 
     use super::*;
 
@@ -240,7 +241,7 @@ mod tests {
         let shown = |failing: &[&str]| {
             let mut tally = Tally::default();
             for node in failing {
-                tally.count(node, Answer::Vote(Vote::Unhealthy(failure)));
+                tally.count(node, Ballot::Vote(Vote::Unhealthy(failure)));
             }
             metrics.counted(Some(&tally));
             let mut text = String::new();

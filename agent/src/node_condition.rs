@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use karmada_api::condition::{DNS_FAILED_REASON, DNS_READY, DNS_READY_REASON, FALSE, TRUE};
-use karmada_rules::threshold::Vote;
+use karmada_rules::health::threshold::Vote;
 use karmada_runtime::error::{BoxError, Chain};
 use karmada_runtime::write::{WriteError, Writer};
 use kube::api::{ApiResource, DynamicObject, Patch, PatchParams};

@@ -2,7 +2,7 @@
 
 use std::mem::{Discriminant, discriminant};
 
-use karmada_rules::threshold::{Round, Threshold, Vote};
+use karmada_rules::health::threshold::{Round, Threshold, Vote};
 use karmada_runtime::error::BoxError;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until};
@@ -56,8 +56,9 @@ fn kind(vote: Option<Vote>) -> Option<Discriminant<Vote>> {
 mod tests {
     use std::time::Duration;
 
-    use karmada_rules::observation::{Failure, FailureClass, Observation};
-    use karmada_rules::threshold::Thresholds;
+    use karmada_rules::health::failure::FailureClass;
+    use karmada_rules::health::observation::{Failure, Observation};
+    use karmada_rules::health::threshold::Thresholds;
     use prometheus_client::registry::Registry;
 
     use super::*;

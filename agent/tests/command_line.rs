@@ -32,11 +32,11 @@ contexts: [{ name: karmada, context: { cluster: karmada, user: agent } }]
 current-context: karmada
 "#;
 
-struct Place {
+struct Location {
     folder: TempDir,
 }
 
-impl Place {
+impl Location {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("kubeconfig"), KUBECONFIG).unwrap();
@@ -90,7 +90,7 @@ fn assert_refused(output: &Output, expected: &str) {
 
 #[tokio::test]
 async fn bad_values_end_the_program_at_once_with_one_line_and_code_2() {
-    let place = Place::new();
+    let place = Location::new();
     let cases: [(&[&str], &str); 19] = [
         (&["--detect-period=0s"], "must be longer than 0s"),
         (&["--detect-period=5 apples"], "--detect-period"),
@@ -132,7 +132,7 @@ async fn bad_values_end_the_program_at_once_with_one_line_and_code_2() {
 
 #[tokio::test]
 async fn a_kubeconfig_that_cannot_be_used_is_named() {
-    let place = Place::new();
+    let place = Location::new();
     for name in ["missing", "nonsense"] {
         let flag = format!("--karmada-kubeconfig={}", place.path(name).display());
         let output = place.output(&[CLUSTER_FLAG, &flag]).await;
@@ -142,7 +142,7 @@ async fn a_kubeconfig_that_cannot_be_used_is_named() {
 
 #[tokio::test]
 async fn what_is_required_is_named() {
-    let place = Place::new();
+    let place = Location::new();
     assert_refused(&place.output(&[CLUSTER_FLAG]).await, "--karmada-kubeconfig");
     assert_refused(&place.output(&[KUBECONFIG_FLAG]).await, "--cluster-name");
     let bad_name = place
@@ -153,7 +153,7 @@ async fn what_is_required_is_named() {
 
 #[tokio::test]
 async fn bad_values_from_the_environment_are_refused_too() {
-    let place = Place::new();
+    let place = Location::new();
     let mut command = place.command(&[KUBECONFIG_FLAG, CLUSTER_FLAG]);
     command.env("KARMADA_DETECT_PERIOD", "0s");
     assert_refused(&output(command).await, "must be longer than 0s");
@@ -164,7 +164,7 @@ async fn bad_values_from_the_environment_are_refused_too() {
 
 #[tokio::test]
 async fn an_address_that_is_taken_is_named() {
-    let place = Place::new();
+    let place = Location::new();
     let taken = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = taken.local_addr().unwrap();
     let flag = format!("--listen-address={address}");
@@ -244,7 +244,7 @@ async fn next_line(log: &mut Lines<BufReader<ChildStderr>>, message: &str) -> Va
 
 #[tokio::test]
 async fn karmadas_argument_list_starts_the_program_and_sigterm_ends_it() {
-    let place = Place::new();
+    let place = Location::new();
     let mut running = Running::start(place.command(&[
         "--host-kubeconfig={}/kubeconfig",
         "--host-context=karmada",
@@ -277,7 +277,7 @@ async fn karmadas_argument_list_starts_the_program_and_sigterm_ends_it() {
 
 #[tokio::test]
 async fn without_a_file_descriptor_left_a_round_is_no_observation_and_a_node_loses_its_vote() {
-    let place = Place::new();
+    let place = Location::new();
     let flags = [
         KUBECONFIG_FLAG,
         CLUSTER_FLAG,
@@ -309,7 +309,7 @@ async fn without_a_file_descriptor_left_a_round_is_no_observation_and_a_node_los
 
 #[tokio::test]
 async fn the_first_round_makes_the_program_ready_and_is_counted() {
-    let place = Place::new();
+    let place = Location::new();
     let flags = [
         KUBECONFIG_FLAG,
         CLUSTER_FLAG,
@@ -387,7 +387,7 @@ fn shown(text: &str) -> BTreeMap<String, BTreeSet<String>> {
 #[tokio::test]
 async fn every_metric_of_a_fresh_agent_is_documented_with_its_labels_and_every_documented_one_is_there()
  {
-    let place = Place::new();
+    let place = Location::new();
     let flags = [
         KUBECONFIG_FLAG,
         CLUSTER_FLAG,
@@ -442,7 +442,7 @@ async fn a_cluster_that_is_not_there_or_goes_is_told_of_once() {
     tokio::spawn(async move { server.serve(listener, std::future::pending()).await });
     let clusters: Api<Cluster> = Api::all(Client::new(karmada.service(), "default"));
 
-    let place = Place::new();
+    let place = Location::new();
     let kubeconfig = KUBECONFIG.replace("127.0.0.1:1", &address.to_string());
     std::fs::write(place.path("kubeconfig"), kubeconfig).unwrap();
     let flags = [
@@ -487,7 +487,7 @@ const ALONE: &str =
 
 #[tokio::test]
 async fn an_agent_without_others_says_once_that_it_is_alone() {
-    let place = Place::new();
+    let place = Location::new();
     let alone = [
         KUBECONFIG_FLAG,
         CLUSTER_FLAG,

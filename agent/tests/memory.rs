@@ -60,13 +60,13 @@ async fn serve_dns(socket: UdpSocket, works: Arc<AtomicBool>) {
 }
 
 /// An agent, the DNS it asks and the Karmada it reports to.
-struct Place {
+struct Location {
     karmada: ApiServer,
     clusters: Api<Cluster>,
     dns_works: Arc<AtomicBool>,
 }
 
-impl Place {
+impl Location {
     async fn new(flag: &str) -> Self {
         let karmada = ApiServer::new();
         for definition in karmada_api::crd::stand_ins().unwrap() {
@@ -131,7 +131,7 @@ impl Place {
 
 /// The most bytes that were held in the first and in the second half of an hour without Karmada.
 async fn held(fault: Fault, flag: &str) -> [usize; 2] {
-    let place = Place::new(flag).await;
+    let place = Location::new(flag).await;
     place.until(TRUE).await;
     place.cycle().await;
     place.karmada.faults().inject(fault);

@@ -7,10 +7,10 @@ use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::networking::v1::IngressClass;
 use karmada_api::{Cluster, Key, MultiClusterIngress, ResourceBinding};
-use karmada_rules::index::Index;
 use karmada_rules::ingress::{
-    Facts, Seen, binding_name, service_locations, services, slice_service,
+    Cached, Facts, binding_name, service_locations, services, slice_service,
 };
+use karmada_rules::reverse_index::ReverseIndex;
 use karmada_runtime::cache::Cache;
 use kube::Resource;
 
@@ -23,11 +23,11 @@ pub(crate) struct Known {
     /// None: not watched, for want of a load balancer that needs them.
     pub(crate) backends: Option<Backends>,
     /// Ingresses and the Services they name.
-    by_service: Index<Key, Key>,
+    by_service: ReverseIndex<Key, Key>,
     /// Ingresses and the clusters their Services run in.
-    by_cluster: Index<Key, String>,
+    by_cluster: ReverseIndex<Key, String>,
     /// Ingresses and the class they name, if any.
-    by_class: Index<Key, Option<String>>,
+    by_class: ReverseIndex<Key, Option<String>>,
 }
 
 /// What a load balancer needs to reach backends.
@@ -36,7 +36,7 @@ pub(crate) struct Backends {
     pub(crate) templates: Cache<Service>,
     pub(crate) slices: Cache<EndpointSlice>,
     /// Slices and the Service each was collected for.
-    by_service: Index<Key, Key>,
+    by_service: ReverseIndex<Key, Key>,
 }
 
 impl Known {
@@ -48,7 +48,7 @@ impl Known {
     }
 
     /// What is known of the ingress `key`.
-    pub(crate) fn ingress(&self, key: &Key) -> Seen<&Arc<MultiClusterIngress>> {
+    pub(crate) fn ingress(&self, key: &Key) -> Cached<&Arc<MultiClusterIngress>> {
         seen(&self.ingresses, key)
     }
 
@@ -144,30 +144,33 @@ impl Backends {
 }
 
 impl Facts for Known {
-    fn classes(&self) -> impl Iterator<Item = Seen<&IngressClass>> {
-        let read = self.classes.iter().map(|(_, class)| Seen::Here(&**class));
-        read.chain(self.classes.unread().iter().map(|_| Seen::Unread))
+    fn classes(&self) -> impl Iterator<Item = Cached<&IngressClass>> {
+        let read = self
+            .classes
+            .iter()
+            .map(|(_, class)| Cached::Present(&**class));
+        read.chain(self.classes.unread().iter().map(|_| Cached::Unread))
     }
 
-    fn class(&self, name: &str) -> Seen<&IngressClass> {
+    fn class(&self, name: &str) -> Cached<&IngressClass> {
         seen(&self.classes, &Key::cluster_scoped(name)).map(AsRef::as_ref)
     }
 
-    fn cluster(&self, name: &str) -> Seen<&Cluster> {
+    fn cluster(&self, name: &str) -> Cached<&Cluster> {
         seen(&self.clusters, &Key::cluster_scoped(name)).map(AsRef::as_ref)
     }
 
-    fn binding(&self, namespace: &str, service: &str) -> Seen<&ResourceBinding> {
+    fn binding(&self, namespace: &str, service: &str) -> Cached<&ResourceBinding> {
         let key = Key::new(namespace, binding_name(service));
         seen(&self.bindings, &key).map(AsRef::as_ref)
     }
 
-    fn template(&self, namespace: &str, service: &str) -> Seen<&Service> {
+    fn template(&self, namespace: &str, service: &str) -> Cached<&Service> {
         match &self.backends {
             Some(backends) => {
                 seen(&backends.templates, &Key::new(namespace, service)).map(AsRef::as_ref)
             }
-            None => Seen::Unread,
+            None => Cached::Unread,
         }
     }
 
@@ -191,10 +194,10 @@ impl Facts for Known {
     }
 }
 
-fn seen<'a, K: Resource>(cache: &'a Cache<K>, key: &Key) -> Seen<&'a Arc<K>> {
+fn seen<'a, K: Resource>(cache: &'a Cache<K>, key: &Key) -> Cached<&'a Arc<K>> {
     match cache.get(key) {
-        Some(object) => Seen::Here(object),
-        None if cache.unread().contains(key) => Seen::Unread,
-        None => Seen::Absent,
+        Some(object) => Cached::Present(object),
+        None if cache.unread().contains(key) => Cached::Unread,
+        None => Cached::Absent,
     }
 }

@@ -14,7 +14,7 @@ mod watch;
 
 use std::sync::Arc;
 
-use karmada_rules::ingress::gateway::Gateway;
+use karmada_rules::ingress::kubernetes::Gateway;
 use karmada_runtime::client::{self, Source};
 use karmada_runtime::controller;
 use karmada_runtime::events::Events;
@@ -31,7 +31,7 @@ use crate::known::Backends;
 use crate::notices::Notices;
 use crate::provider::{Balancer, Kubernetes, NoLoadBalancer};
 use crate::reconcile::Reconciler;
-use crate::watch::{World, watch_all};
+use crate::watch::{Index, watch_all};
 
 /// The program's name: its user agent, its lease, and the prefix of its metrics.
 pub const NAME: &str = "ingress-controller";
@@ -65,8 +65,8 @@ pub fn assemble(
 
     let queue = Queue::default();
     let backends = gateway.as_ref().map(|_| Backends::default());
-    let world = Arc::new(World::new(queue.clone(), backends));
-    watch_all(program, &client, &world);
+    let index = Arc::new(Index::new(queue.clone(), backends));
+    watch_all(program, &client, &index);
     let balancer = match gateway {
         None => Balancer::None(NoLoadBalancer),
         Some((gateway_client, gateway)) => {
@@ -79,7 +79,7 @@ pub fn assemble(
 
     let events = Events::new(program, client.clone());
     let reconciler = Reconciler {
-        world,
+        index,
         controller: args.ingress_class_controller,
         balancer,
         client,

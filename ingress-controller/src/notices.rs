@@ -5,7 +5,7 @@ use std::fmt;
 
 use k8s_openapi::api::core::v1::{ObjectReference, Service};
 use karmada_api::{Cluster, Key, MultiClusterIngress};
-use karmada_rules::ingress::gateway::Clash;
+use karmada_rules::ingress::kubernetes::Clash;
 use karmada_rules::ingress::{BlockChange, Problem};
 use kube::Resource;
 use kube::runtime::events::{Event, EventType};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use karmada_api::{Key, MultiClusterIngress};
 use karmada_rules::ingress::{
-    ControllerName, Decision, Plan, Release, Serve, StatusPatch, load_balancer,
+    ControllerName, Decision, FieldPlan, Release, Serve, StatusPatch, load_balancer,
 };
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
@@ -17,11 +17,11 @@ use serde_json::{Value, json};
 
 use crate::notices::{Notices, Wrong};
 use crate::provider::{Ensured, LoadBalancer, Obstacle};
-use crate::watch::World;
+use crate::watch::Index;
 
 /// Reconciles ingresses.
 pub(crate) struct Reconciler<L> {
-    pub(crate) world: Arc<World>,
+    pub(crate) index: Arc<Index>,
     pub(crate) controller: ControllerName,
     pub(crate) balancer: L,
     pub(crate) client: Client,
@@ -38,13 +38,13 @@ impl<L: LoadBalancer> Controller for Reconciler<L> {
     type Key = Key;
 
     fn keys(&self) -> Vec<Key> {
-        let mut keys = self.world.ingresses();
+        let mut keys = self.index.ingresses();
         keys.extend(self.balancer.keys());
         keys
     }
 
     async fn reconcile(&self, key: &Key) -> Result<(), BoxError> {
-        match self.world.decide(key, &self.controller) {
+        match self.index.decide(key, &self.controller) {
             (_, Decision::Leave) | (None, Decision::Serve(_)) => Ok(()),
             (Some(ingress), Decision::Serve(serve)) => self.serve(&ingress, &serve).await,
             (ingress, Decision::Release(release)) => {
@@ -58,7 +58,7 @@ impl<L: LoadBalancer> Reconciler<L> {
     /// The status and the load balancer do not wait for each other, so that neither API's trouble
     /// keeps a cluster in that is blocked.
     async fn serve(&self, ingress: &MultiClusterIngress, serve: &Serve) -> Result<(), BoxError> {
-        if let Plan::Write(finalizers) = &serve.finalizers {
+        if let FieldPlan::Write(finalizers) = &serve.finalizers {
             let version = ingress.metadata.resource_version.as_deref();
             if self.write_finalizers(ingress, version, finalizers).await? == Stored::Gone {
                 return Ok(());
@@ -72,7 +72,7 @@ impl<L: LoadBalancer> Reconciler<L> {
         self.tell_of_wrongs(ingress, serve, &ensured);
         status?;
         if let Some(reported) = ensured.load_balancer
-            && let Plan::Write(wanted) = load_balancer(ingress.status.as_ref(), reported)
+            && let FieldPlan::Write(wanted) = load_balancer(ingress.status.as_ref(), reported)
         {
             self.write_status(ingress, "load_balancer", json!({ "loadBalancer": wanted }))
                 .await?;
@@ -104,7 +104,7 @@ impl<L: LoadBalancer> Reconciler<L> {
                 Stored::Gone => return Ok(()),
             }
         }
-        if let Plan::Write(finalizers) = &release.finalizers {
+        if let FieldPlan::Write(finalizers) = &release.finalizers {
             self.write_finalizers(ingress, version.as_deref(), finalizers)
                 .await?;
             tracing::info!(ingress = %key, "Ingress let go");
@@ -117,7 +117,7 @@ impl<L: LoadBalancer> Reconciler<L> {
         ingress: &MultiClusterIngress,
         serve: &Serve,
     ) -> Result<(), BoxError> {
-        if let Plan::Write(patch) = &serve.status {
+        if let FieldPlan::Write(patch) = &serve.status {
             let patch = serde_json::to_value(patch)?;
             if self.write_status(ingress, "status", patch).await? != Stored::Gone {
                 self.notices.changed(ingress, &serve.change);

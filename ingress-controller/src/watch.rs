@@ -8,8 +8,8 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::networking::v1::IngressClass;
 use karmada_api::{Cluster, Key, MultiClusterIngress, ResourceBinding};
 use karmada_rules::ingress::{
-    ControllerName, Decision, Seen, Standing, bound_clusters, bound_service, decide, slice_cluster,
-    slice_service, standing,
+    Admission, Cached, ControllerName, Decision, bound_clusters, bound_service, decide,
+    slice_cluster, slice_service,
 };
 use karmada_runtime::cache::Transition;
 use karmada_runtime::metrics::register_unread;
@@ -29,36 +29,36 @@ const COLLECTED: &str =
 
 /// What is known of the Karmada API, and the queue of the ingresses it wakes.
 #[derive(Debug)]
-pub(crate) struct World {
+pub(crate) struct Index {
     known: Mutex<Known>,
     queue: Queue<Key>,
 }
 
 /// Watches everything that decides about ingresses: Services and `EndpointSlice`s only for a load
 /// balancer that needs them.
-pub(crate) fn watch_all(program: &mut Program, client: &Client, world: &Arc<World>) {
+pub(crate) fn watch_all(program: &mut Program, client: &Client, index: &Arc<Index>) {
     let all = Config::default;
     let mut to = Watching {
         program,
         client,
-        world,
+        index,
     };
     to.start("ingresses", all(), Known::observe_ingress);
     to.start("classes", all(), Known::observe_class);
     to.start("clusters", all(), Known::observe_cluster);
     to.start("bindings", all(), Known::observe_binding);
-    if world.known.lock().backends.is_some() {
+    if index.known.lock().backends.is_some() {
         to.start("services", all(), Known::observe_template);
         to.start("slices", all().labels(COLLECTED), Known::observe_slice);
     }
-    let world = Arc::clone(world);
-    register_unread(&mut program.registry, move || world.known.lock().unread());
+    let index = Arc::clone(index);
+    register_unread(&mut program.registry, move || index.known.lock().unread());
 }
 
 struct Watching<'a> {
     program: &'a mut Program,
     client: &'a Client,
-    world: &'a Arc<World>,
+    index: &'a Arc<Index>,
 }
 
 impl Watching<'_> {
@@ -70,15 +70,15 @@ impl Watching<'_> {
     ) where
         K: Resource<DynamicType: Default> + Clone + DeserializeOwned + Debug + Send + 'static,
     {
-        let world = Arc::clone(self.world);
+        let index = Arc::clone(self.index);
         let api = Api::all(self.client.clone());
         self.program.watch(name, api, config, move |event| {
-            world.observe(|known| observe(known, event));
+            index.observe(|known| observe(known, event));
         });
     }
 }
 
-impl World {
+impl Index {
     /// Knows nothing yet. Without `backends`, Services and `EndpointSlice`s are not watched.
     pub(crate) fn new(queue: Queue<Key>, backends: Option<Backends>) -> Self {
         Self {
@@ -102,8 +102,8 @@ impl World {
         let seen = known.ingress(key);
         let decision = decide(key, seen.map(AsRef::as_ref), &*known, controller);
         match seen {
-            Seen::Here(ingress) => (Some(Arc::clone(ingress)), decision),
-            Seen::Absent | Seen::Unread => (None, decision),
+            Cached::Present(ingress) => (Some(Arc::clone(ingress)), decision),
+            Cached::Absent | Cached::Unread => (None, decision),
         }
     }
 
@@ -155,14 +155,14 @@ impl Known {
         woken
     }
 
-    /// A cluster's standing changed: the ingresses located there are woken, and no other.
+    /// A cluster's admission changed: the ingresses located there are woken, and no other.
     pub(crate) fn observe_cluster(&mut self, event: Event<Guarded<Cluster>>) -> Vec<Key> {
-        let standing = |cluster: Option<Arc<Cluster>>| {
-            cluster.map_or(Standing::Unknown, |cluster| standing(&cluster))
+        let admission = |cluster: Option<Arc<Cluster>>| {
+            cluster.map_or(Admission::ClusterMissing, |cluster| Admission::of(&cluster))
         };
         let mut woken = Vec::new();
         for Transition { key, old, new } in self.clusters.observe(event) {
-            if standing(old) != standing(new) {
+            if admission(old) != admission(new) {
                 woken.extend(self.located_in(&key.name));
             }
         }

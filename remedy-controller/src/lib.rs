@@ -17,7 +17,7 @@ use kube::{Api, Client};
 
 pub use crate::args::Args;
 use crate::reconcile::Reconciler;
-use crate::watch::World;
+use crate::watch::Index;
 
 /// The program's name: its user agent, its lease, and the prefix of its metrics.
 pub const NAME: &str = "remedy-controller";
@@ -38,10 +38,10 @@ pub fn assemble(args: &Args, client: Client, program: &mut Program) {
     let writes = WriteMetrics::register(&mut program.registry);
 
     let queue = Queue::default();
-    let world = Arc::new(World::new(queue.clone()));
-    world.watch(program, &client);
+    let index = Arc::new(Index::new(queue.clone()));
+    index.watch(program, &client);
     let reconciler = Reconciler {
-        world,
+        index,
         clusters: Api::all(client.clone()),
         writer: Writer::new(leadership.clone(), writes),
         events: Events::new(program, client),

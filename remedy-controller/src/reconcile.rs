@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use karmada_api::{Cluster, Key, Remedy};
-use karmada_rules::remedy::{ActionChange, Plan};
+use karmada_rules::remedy::{ActionChange, RemedyPlan};
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
 use karmada_runtime::events::Events;
@@ -14,11 +14,11 @@ use kube::runtime::events::{Event, EventType};
 use kube::{Api, Resource};
 use serde_json::json;
 
-use crate::watch::World;
+use crate::watch::Index;
 
 /// Reconciles clusters.
 pub(crate) struct Reconciler {
-    pub(crate) world: Arc<World>,
+    pub(crate) index: Arc<Index>,
     pub(crate) clusters: Api<Cluster>,
     pub(crate) writer: Writer,
     pub(crate) events: Events,
@@ -28,11 +28,11 @@ impl Controller for Reconciler {
     type Key = Key;
 
     fn keys(&self) -> Vec<Key> {
-        self.world.begin()
+        self.index.begin()
     }
 
     async fn reconcile(&self, key: &Key) -> Result<(), BoxError> {
-        let Some(view) = self.world.view(key) else {
+        let Some(view) = self.index.view(key) else {
             return Ok(());
         };
         for condition in &view.changed {
@@ -40,10 +40,10 @@ impl Controller for Reconciler {
         }
         let remedies = view.remedies.iter().map(|remedy| &**remedy);
         let plan = karmada_rules::remedy::plan(&view.cluster, remedies, view.complete);
-        self.world.decided(key, plan != Plan::Unchanged);
+        self.index.decided(key, plan != RemedyPlan::Unchanged);
         match plan {
-            Plan::Unchanged => Ok(()),
-            Plan::Write { actions, changes } => {
+            RemedyPlan::Unchanged => Ok(()),
+            RemedyPlan::Write { actions, changes } => {
                 self.apply(key, &view.cluster, &actions, &changes).await
             }
         }

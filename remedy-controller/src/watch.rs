@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use karmada_api::condition::{DNS_READY, REPORTER_READY};
+use karmada_api::condition::OWNED;
 use karmada_api::{Cluster, Key, Remedy};
 use karmada_rules::remedy::{RemedyIndex, Scope};
 use karmada_runtime::cache::{Cache, Transition};
@@ -18,7 +18,7 @@ use parking_lot::Mutex;
 
 /// All that the controller knows.
 #[derive(Debug)]
-pub(crate) struct World {
+pub(crate) struct Index {
     known: Mutex<Known>,
     queue: Queue<Key>,
 }
@@ -47,7 +47,7 @@ pub(crate) struct View {
     pub(crate) changed: Vec<Condition>,
 }
 
-impl World {
+impl Index {
     pub(crate) fn new(queue: Queue<Key>) -> Self {
         Self {
             known: Mutex::default(),
@@ -66,8 +66,8 @@ impl World {
         program.watch("remedies", all(), Config::default(), move |event| {
             remedies.observe(|known| known.observe_remedy(event));
         });
-        let world = Arc::clone(self);
-        register_unread(&mut program.registry, move || world.unread());
+        let index = Arc::clone(self);
+        register_unread(&mut program.registry, move || index.unread());
     }
 
     /// Takes an event in and wakes the clusters it concerns.
@@ -179,7 +179,7 @@ impl Known {
             self.changed.remove(&transition.key);
             return;
         };
-        for kind in [DNS_READY, REPORTER_READY] {
+        for kind in OWNED {
             let status = |cluster: &Cluster| cluster.condition(kind).map(|c| c.status.clone());
             if let Some(condition) = new.condition(kind)
                 && status(old) != status(new)

@@ -9,9 +9,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use karmada_rules::quorum::Quorum;
-use karmada_rules::report::Pace;
-use karmada_rules::threshold::Thresholds;
+use karmada_rules::health::quorum::Quorum;
+use karmada_rules::health::report::Pace;
+use karmada_rules::health::threshold::Thresholds;
 use karmada_runtime::args::{CommonArgs, duration};
 use karmada_runtime::client::Source;
 use karmada_runtime::program::StartError;

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use http::Uri;
-use karmada_rules::quorum::Quorum;
+use karmada_rules::health::quorum::Quorum;
 
 use crate::peers::{List, Others, Peer, Service};
 

@@ -121,7 +121,7 @@ impl Crowd {
             let mut program = Program::new(crate::NAME, ([127, 0, 0, 1], 0).into());
             let (asking, asked) = watch::channel(None);
             let (known, count) = watch::channel(Some(agents));
-            let own = lease::Campaign {
+            let own = lease::Candidate {
                 seeking: start(&mut program, asked, count),
                 namespace: own.clone(),
                 name: crate::NAME,

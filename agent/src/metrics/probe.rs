@@ -3,8 +3,9 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use karmada_rules::fault::{Direct, Fault, Paths, Place, Transport};
-use karmada_rules::observation::{FailureClass, Observation, Server};
+use karmada_rules::health::diagnosis::{Diagnosis, DirectCheck, DirectChecks, Location, Transport};
+use karmada_rules::health::failure::{FailureClass, Server};
+use karmada_rules::health::observation::Observation;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -145,7 +146,7 @@ impl ProbeMetrics {
     }
 
     /// The servers behind those that pods ask have answered.
-    pub(crate) fn direct(&self, paths: &Paths) {
+    pub(crate) fn direct(&self, paths: &DirectChecks) {
         let service = paths.service.iter().map(|direct| ("service", direct));
         let pods = paths.pods.iter().map(|direct| ("pod", direct));
         for (path, direct) in service.chain(pods) {
@@ -158,9 +159,9 @@ impl ProbeMetrics {
     }
 
     /// The newest round found the fault here.
-    pub(crate) fn located(&self, fault: Option<Fault>) {
-        let current = fault.map(|fault| fault.place.kind());
-        for place in Place::KINDS {
+    pub(crate) fn located(&self, fault: Option<Diagnosis>) {
+        let current = fault.map(|fault| fault.location.kind());
+        for place in Location::KINDS {
             let gauge = self.fault.get_or_create(&FaultLabels { place });
             gauge.set(i64::from(current == Some(place)));
         }
@@ -176,7 +177,7 @@ pub(crate) enum Answered {
     Internal,
 }
 
-fn direct_labels(path: &'static str, transport: Transport, direct: &Direct) -> DirectLabels {
+fn direct_labels(path: &'static str, transport: Transport, direct: &DirectCheck) -> DirectLabels {
     let result = direct.over(transport);
     DirectLabels {
         path,
@@ -204,7 +205,7 @@ mod tests {
             let line = format!("probe_rounds_total{{result=\"{result}\"}} 0");
             assert!(shown.contains(&line), "{line}");
         }
-        for place in Place::KINDS {
+        for place in Location::KINDS {
             let line = format!("probe_fault{{place=\"{place}\"}} 0");
             assert!(shown.contains(&line), "{line}");
         }

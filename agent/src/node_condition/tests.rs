@@ -3,7 +3,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use apiserver::{ApiServer, Fault};
 use http::Request;
-use karmada_rules::observation::{Failure, FailureClass};
+use karmada_rules::health::failure::FailureClass;
+use karmada_rules::health::observation::Failure;
 use karmada_runtime::lease::Leadership;
 use karmada_runtime::metrics::WriteMetrics;
 use kube::api::{DeleteParams, PostParams};

@@ -1,7 +1,7 @@
 //! The other agents of this cluster: says what this node's vote is when asked, and asks them for
 //! theirs while leading.
 //!
-//! Nothing is decided here: what the agents say is counted, and `karmada_rules::quorum` judges.
+//! Nothing is decided here: what the agents say is counted, and `karmada_rules::health::quorum` judges.
 
 mod ask;
 mod list;
@@ -13,7 +13,7 @@ mod serve;
 use std::sync::Arc;
 use std::time::Duration;
 
-use karmada_rules::threshold::Vote;
+use karmada_rules::health::threshold::Vote;
 use karmada_runtime::program::{Program, StartError};
 use kube::Client;
 use tokio::sync::watch;

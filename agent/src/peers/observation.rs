@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use karmada_rules::observation::{Failure, Server};
-use karmada_rules::quorum::Answer;
-use karmada_rules::threshold::Vote;
+use karmada_rules::health::failure::Server;
+use karmada_rules::health::observation::Failure;
+use karmada_rules::health::quorum::Ballot;
+use karmada_rules::health::threshold::Vote;
 use serde::{Deserialize, Serialize};
 
 const HEALTHY: &str = "healthy";
@@ -51,14 +52,14 @@ impl Observation {
             since: since(age),
             class: failure.map(|failure| failure.class.as_str().to_owned()),
             server: failure.map(|failure| Server(failure.server).to_string()),
-            fault: failure.and_then(|failure| Some(failure.fault?.to_string())),
+            fault: failure.and_then(|failure| Some(failure.diagnosis?.to_string())),
         }
     }
 
     /// What it comes to; none when it says what no agent of ours says.
-    pub(super) fn answer(&self) -> Option<Answer> {
+    pub(super) fn answer(&self) -> Option<Ballot> {
         let vote = match self.vote.as_str() {
-            NO_VOTE => return Some(Answer::NoVote),
+            NO_VOTE => return Some(Ballot::NoVote),
             FIRST_SUCCESS => Vote::FirstSuccess,
             HEALTHY => Vote::Healthy,
             UNHEALTHY => {
@@ -66,12 +67,12 @@ impl Observation {
                 let class = self.class.as_deref()?.parse().ok()?;
                 let mut failure = Failure::new(class, server);
                 // Of places that a newer agent tells apart we know nothing.
-                failure.fault = self.fault.as_deref().and_then(|fault| fault.parse().ok());
+                failure.diagnosis = self.fault.as_deref().and_then(|fault| fault.parse().ok());
                 Vote::Unhealthy(failure)
             }
             _ => return None,
         };
-        Some(Answer::Vote(vote))
+        Some(Ballot::Vote(vote))
     }
 }
 
@@ -84,8 +85,8 @@ fn since(age: Duration) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use karmada_rules::fault::{Fault, Place, Transport};
-    use karmada_rules::observation::FailureClass;
+    use karmada_rules::health::diagnosis::{Diagnosis, Location, Transport};
+    use karmada_rules::health::failure::FailureClass;
 
     use super::*;
 
@@ -101,8 +102,8 @@ mod tests {
             Some(Vote::Healthy),
             Some(Vote::Unhealthy(failure())),
             Some(Vote::Unhealthy(Failure {
-                fault: Some(Fault {
-                    place: Place::NodeCache,
+                diagnosis: Some(Diagnosis {
+                    location: Location::NodeCache,
                     only: Some(Transport::Tcp),
                 }),
                 ..failure()
@@ -115,7 +116,7 @@ mod tests {
             assert_eq!(read, said);
             assert_eq!(
                 read.answer(),
-                Some(vote.map_or(Answer::NoVote, Answer::Vote))
+                Some(vote.map_or(Ballot::NoVote, Ballot::Vote))
             );
         }
     }

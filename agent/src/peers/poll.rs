@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{StreamExt, stream};
-use karmada_rules::quorum::Tally;
-use karmada_rules::threshold::Vote;
+use karmada_rules::health::quorum::Tally;
+use karmada_rules::health::threshold::Vote;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 

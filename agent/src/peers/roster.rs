@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use karmada_rules::quorum::{Answer, Tally};
-use karmada_rules::threshold::Vote;
+use karmada_rules::health::quorum::{Ballot, Tally};
+use karmada_rules::health::threshold::Vote;
 
 use super::list::{List, Peer};
 
@@ -24,7 +24,7 @@ struct Known {
     /// The node it said it is on, the last time it answered.
     claimed: Option<String>,
     /// None before it was asked for the first time.
-    answer: Option<Answer>,
+    answer: Option<Ballot>,
     /// Which of its addresses is asked next.
     address: usize,
 }
@@ -68,7 +68,7 @@ impl Roster {
     pub(super) fn asks(&mut self) -> Vec<Ask> {
         let own_node = &self.own_node;
         let fit = |known: &Known| {
-            known.answer != Some(Answer::Silent) && known.claimed.as_ref() != Some(own_node)
+            known.answer != Some(Ballot::Silent) && known.claimed.as_ref() != Some(own_node)
         };
         let peers = &self.peers;
         self.standbys.retain(|key| peers.get(key).is_some_and(fit));
@@ -93,7 +93,7 @@ impl Roster {
     }
 
     /// Takes in what an agent answered, with the node it says it is on.
-    pub(super) fn answered(&mut self, peer: &str, node: String, answer: Answer) {
+    pub(super) fn answered(&mut self, peer: &str, node: String, answer: Ballot) {
         if let Some(known) = self.peers.get_mut(peer) {
             known.claimed = Some(node);
             known.answer = Some(answer);
@@ -103,7 +103,7 @@ impl Roster {
     /// Takes note that an agent gave no answer; another address of it is asked next time.
     pub(super) fn silent(&mut self, peer: &str) {
         if let Some(known) = self.peers.get_mut(peer) {
-            known.answer = Some(Answer::Silent);
+            known.answer = Some(Ballot::Silent);
             known.address = known.address.wrapping_add(1);
         }
     }
@@ -112,19 +112,19 @@ impl Roster {
     /// on it, and what claims to be on our own node is ourselves. What the member's API says of an
     /// agent's node counts more than what the agent itself says.
     pub(super) fn tally(&self, own: Option<Vote>) -> Tally {
-        let mut nodes: BTreeMap<&str, Answer> = BTreeMap::new();
+        let mut nodes: BTreeMap<&str, Ballot> = BTreeMap::new();
         for (key, known) in &self.peers {
             if known.claimed.as_ref() == Some(&self.own_node) {
                 continue;
             }
             let node = known.peer.node.as_ref().or(known.claimed.as_ref());
-            let answer = known.answer.unwrap_or(Answer::Silent);
+            let answer = known.answer.unwrap_or(Ballot::Silent);
             let counted = nodes.entry(node.unwrap_or(key)).or_insert(answer);
-            if matches!(counted, Answer::Silent) {
+            if matches!(counted, Ballot::Silent) {
                 *counted = answer;
             }
         }
-        nodes.insert(&self.own_node, own.map_or(Answer::NoVote, Answer::Vote));
+        nodes.insert(&self.own_node, own.map_or(Ballot::NoVote, Ballot::Vote));
         let mut tally = Tally::default();
         for (node, answer) in nodes {
             tally.count(node, answer);
@@ -136,7 +136,7 @@ impl Roster {
     pub(super) fn silent_nodes(&self) -> impl Iterator<Item = &str> {
         self.peers.iter().filter_map(|(key, known)| {
             let node = known.peer.node.as_ref().or(known.claimed.as_ref());
-            (known.answer == Some(Answer::Silent)).then(|| node.unwrap_or(key).as_str())
+            (known.answer == Some(Ballot::Silent)).then(|| node.unwrap_or(key).as_str())
         })
     }
 }

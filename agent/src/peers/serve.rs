@@ -7,7 +7,7 @@ use axum::extract::{RawQuery, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use karmada_rules::threshold::Vote;
+use karmada_rules::health::threshold::Vote;
 use karmada_runtime::error::BoxError;
 use tokio::sync::watch;
 use tokio::time::Instant;

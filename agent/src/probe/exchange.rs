@@ -7,8 +7,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use hickory_proto::op::{Message, MessageType, OpCode, Query, ResponseCode};
 use hickory_proto::rr::{RData, Record};
-use karmada_rules::fault::Transport;
-use karmada_rules::observation::{Failure, FailureClass};
+use karmada_rules::health::diagnosis::Transport;
+use karmada_rules::health::failure::FailureClass;
+use karmada_rules::health::observation::Failure;
 use rustix::io::Errno;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UdpSocket};

@@ -16,8 +16,9 @@ use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use hickory_proto::op::Query;
 use hickory_proto::rr::{Name, RecordType};
-use karmada_rules::fault::Transport;
-use karmada_rules::observation::{Failure, FailureClass};
+use karmada_rules::health::diagnosis::Transport;
+use karmada_rules::health::failure::FailureClass;
+use karmada_rules::health::observation::Failure;
 use tokio::time::{Instant, sleep_until};
 
 use super::exchange::Unanswered;

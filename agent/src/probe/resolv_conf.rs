@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::path::Path;
 
 use hickory_proto::rr::{Name, RecordType};
-use karmada_rules::fault::Transport;
+use karmada_rules::health::diagnosis::Transport;
 use resolv_conf::{Config, ScopedIp};
 
 /// Servers beyond this many are not asked.

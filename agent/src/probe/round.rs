@@ -8,8 +8,8 @@ use fastrand::Rng;
 use futures::future::{join, join_all, join3, try_join_all};
 use hickory_proto::op::Query;
 use hickory_proto::rr::{Name, RecordType};
-use karmada_rules::fault::{Direct, Fault, Paths, Transport};
-use karmada_rules::observation::Observation;
+use karmada_rules::health::diagnosis::{Diagnosis, DirectCheck, DirectChecks, Transport};
+use karmada_rules::health::observation::Observation;
 use karmada_runtime::error::Chain;
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -41,7 +41,7 @@ pub(super) struct Rounds<A> {
 pub(super) struct Seen {
     pub(super) result: Result<(), Unanswered>,
     /// Where the fault is, also when the servers that pods ask hide it so far.
-    pub(super) fault: Option<Fault>,
+    pub(super) fault: Option<Diagnosis>,
 }
 
 impl<A: Ask> Rounds<A> {
@@ -146,12 +146,12 @@ impl<A: Ask> Rounds<A> {
         candidates: &[Vec<Name>],
         families: &[RecordType],
         start: Instant,
-    ) -> Option<Paths> {
+    ) -> Option<DirectChecks> {
         let direct = |server| self.direct(server, candidates, families, start);
         let service = try_join_all(behind.service.map(direct));
         let pods = try_join_all(behind.pods.iter().copied().map(direct));
         let (service, pods) = join(service, pods).await;
-        let paths = Paths {
+        let paths = DirectChecks {
             service: service.ok()?.pop(),
             pods: pods.ok()?,
         };
@@ -167,7 +167,7 @@ impl<A: Ask> Rounds<A> {
         candidates: &[Vec<Name>],
         families: &[RecordType],
         start: Instant,
-    ) -> Result<Direct, Unanswered> {
+    ) -> Result<DirectCheck, Unanswered> {
         let over = async |transport| {
             let names = self.known.iter().zip(candidates);
             let resolved = join_all(names.map(async |(known, candidates)| {
@@ -195,7 +195,7 @@ impl<A: Ask> Rounds<A> {
             }
         };
         let (udp, tcp) = join(over(Transport::Udp), over(Transport::Tcp)).await;
-        Ok(Direct {
+        Ok(DirectCheck {
             server,
             udp: udp?,
             tcp: tcp?,
@@ -205,15 +205,16 @@ impl<A: Ask> Rounds<A> {
     fn judge(
         &self,
         mut result: Result<(), Unanswered>,
-        paths: Option<Paths>,
+        paths: Option<DirectChecks>,
         transport: Transport,
     ) -> Seen {
         let paths = paths.unwrap_or_default();
         let fault = match &mut result {
-            Ok(()) => paths.fault(None, transport),
+            Ok(()) => paths.diagnose(None, transport),
             Err(Unanswered::Failed(failure)) => {
-                failure.fault = paths.fault(Some(failure), transport);
-                failure.fault
+                failure.diagnosis =
+                    paths.diagnose(Some((failure.class, failure.server)), transport);
+                failure.diagnosis
             }
             Err(Unanswered::Internal(_)) => None,
         };

@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex};
 use futures::future::join_all;
 use hickory_proto::op::ResponseCode;
 use hickory_proto::rr::RecordType;
-use karmada_rules::observation::{Failure, FailureClass, Observation};
+use karmada_rules::health::failure::FailureClass;
+use karmada_rules::health::observation::{Failure, Observation};
 use prometheus_client::registry::Registry;
 use tempfile::TempDir;
 
@@ -25,12 +26,12 @@ const POD: &str = "search shop.svc.cluster.local svc.cluster.local cluster.local
                    nameserver 192.0.2.1\noptions ndots:5\n";
 
 /// A probe of `kubernetes.default` in a place of its own.
-struct Place {
+struct Location {
     folder: TempDir,
     probe: Probe,
 }
 
-impl Place {
+impl Location {
     fn new(resolv_conf: &str, nameservers: &[SocketAddr], timeout: Duration) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("resolv.conf");
@@ -74,7 +75,7 @@ fn code(code: ResponseCode) -> Reply {
 #[tokio::test]
 async fn a_healthy_round_asks_what_a_pod_asks() {
     let server = DnsServer::knowing(&["kubernetes.default.svc.cluster.local."]).await;
-    let place = Place::new(POD, &[server.address], AMPLE);
+    let place = Location::new(POD, &[server.address], AMPLE);
     assert_eq!(place.observe().await, Observation::Resolved);
     let asked = server.asked();
     let names: Vec<_> = asked
@@ -130,7 +131,7 @@ async fn a_failing_round(
     addresses.resize_with(servers, closed_port);
     let silent = class == FailureClass::Timeout;
     let limit = if silent { SHORT } else { AMPLE };
-    let place = Place::new(&searching(suffixes), &addresses, limit);
+    let place = Location::new(&searching(suffixes), &addresses, limit);
     let case = format!("{class}, {suffixes} suffixes, {servers} servers");
     let expected = failed(class, addresses[0]);
     assert_eq!(place.observe().await, expected, "{case}");
@@ -161,7 +162,7 @@ async fn a_server_that_loses_a_share_of_its_answers_or_is_slow_resolves() {
     let slow = |_: &Query| Reply::Late(SHORT / 8);
     let servers = [DnsServer::start(lossy).await, DnsServer::start(slow).await];
     for server in servers {
-        let place = Place::new(&searching(3), &[server.address], AMPLE / 10);
+        let place = Location::new(&searching(3), &[server.address], AMPLE / 10);
         assert_eq!(place.observe().await, Observation::Resolved);
     }
 }
@@ -178,7 +179,7 @@ async fn each_round_tells_how_a_flapping_server_is_now() {
         }
     })
     .await;
-    let place = Place::new(POD, &[server.address], AMPLE);
+    let place = Location::new(POD, &[server.address], AMPLE);
     let mut rounds = place.rounds(Behind::default());
     for _ in 0..3 {
         up.store(true, Ordering::Relaxed);
@@ -193,7 +194,7 @@ async fn each_round_tells_how_a_flapping_server_is_now() {
 async fn a_closed_port_is_unreachable_at_once() {
     let server = closed_port();
     let started = Instant::now();
-    let place = Place::new(POD, &[server], AMPLE);
+    let place = Location::new(POD, &[server], AMPLE);
     assert_eq!(
         place.observe().await,
         failed(FailureClass::Unreachable, server)
@@ -205,7 +206,7 @@ async fn a_closed_port_is_unreachable_at_once() {
 async fn no_search_list_makes_a_silent_round_longer_than_its_deadline() {
     for suffixes in [0, 3, 5, 6] {
         let server = DnsServer::replying(Reply::Drop).await;
-        let place = Place::new(&searching(suffixes), &[server.address], SHORT);
+        let place = Location::new(&searching(suffixes), &[server.address], SHORT);
         let started = Instant::now();
         assert_eq!(
             place.observe().await,
@@ -231,7 +232,7 @@ async fn one_good_server_among_bad_ones_resolves() {
         DnsServer::replying(code(ResponseCode::NXDomain)).await,
     ];
     for bad in bad {
-        let place = Place::new(POD, &[bad.address, good.address], AMPLE / 10);
+        let place = Location::new(POD, &[bad.address, good.address], AMPLE / 10);
         assert_eq!(place.observe().await, Observation::Resolved);
     }
 }
@@ -239,7 +240,7 @@ async fn one_good_server_among_bad_ones_resolves() {
 #[tokio::test]
 async fn every_name_must_resolve() {
     let server = DnsServer::knowing(&["kubernetes.default.svc.cluster.local."]).await;
-    let mut place = Place::new(POD, &[server.address], AMPLE);
+    let mut place = Location::new(POD, &[server.address], AMPLE);
     place
         .probe
         .names
@@ -252,17 +253,17 @@ async fn every_name_must_resolve() {
 
 #[tokio::test]
 async fn a_round_that_cannot_ask_is_no_observation() {
-    let missing = Place::new(POD, &[], AMPLE);
+    let missing = Location::new(POD, &[], AMPLE);
     std::fs::remove_file(missing.folder.path().join("resolv.conf")).unwrap();
     assert_eq!(missing.observe().await, Observation::Internal);
-    let serverless = Place::new("search a.local\n", &[], AMPLE);
+    let serverless = Location::new("search a.local\n", &[], AMPLE);
     assert_eq!(serverless.observe().await, Observation::Internal);
 }
 
 #[tokio::test]
 async fn resolv_conf_is_read_anew_for_every_round() {
     let server = DnsServer::knowing(&["kubernetes.default.b.local."]).await;
-    let place = Place::new(
+    let place = Location::new(
         "search a.local\noptions ndots:5\n",
         &[server.address],
         AMPLE,
@@ -301,7 +302,7 @@ impl Ask for Only {
 #[tokio::test]
 async fn a_name_server_that_takes_the_place_of_another_is_asked_from_the_next_round_on() {
     let [old, new] = [10, 11].map(|last| SocketAddr::from(([10, 96, 0, last], 53)));
-    let place = Place::new(&format!("nameserver {}\n", old.ip()), &[], AMPLE);
+    let place = Location::new(&format!("nameserver {}\n", old.ip()), &[], AMPLE);
     let mut rounds = place.rounds_of(Only(new), Behind::default());
     let refused = failed(FailureClass::Refused, old);
     assert_eq!(rounds.round().await.observation(), refused);
@@ -356,7 +357,7 @@ fn a_name_that_fails_outweighs_one_that_could_not_be_asked() {
 #[tokio::test]
 async fn rounds_are_scheduled_a_period_apart_whatever_a_round_takes() {
     let server = DnsServer::replying(Reply::Drop).await;
-    let place = Place::new(
+    let place = Location::new(
         "options ndots:1\n",
         &[server.address],
         Duration::from_millis(100),

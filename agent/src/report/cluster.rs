@@ -6,7 +6,7 @@ use json_patch::jsonptr::PointerBuf;
 use json_patch::{PatchOperation, ReplaceOperation, TestOperation};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
 use karmada_api::Cluster;
-use karmada_api::condition::{DNS_READY, REPORTER_READY};
+use karmada_api::condition::OWNED;
 use karmada_rules::condition::ConditionPatch;
 use kube::Resource;
 use kube::api::Patch;
@@ -40,7 +40,7 @@ pub(super) struct Change {
 impl RawCluster {
     /// Our conditions. One that cannot be read is as good as none: it will be overwritten.
     pub(super) fn ours(&self) -> Vec<Condition> {
-        let ours = [DNS_READY, REPORTER_READY].into_iter().filter_map(|kind| {
+        let ours = OWNED.into_iter().filter_map(|kind| {
             let element = self
                 .elements()
                 .iter()

@@ -8,8 +8,8 @@ use std::time::Duration;
 use futures::StreamExt;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use karmada_rules::quorum::{Quorum, Tally};
-use karmada_rules::report::{Pace, Plan, Reporter};
+use karmada_rules::health::quorum::{Quorum, Tally};
+use karmada_rules::health::report::{Pace, ReportPlan, Reporter};
 use karmada_runtime::error::{BoxError, Chain};
 use karmada_runtime::lease::Leadership;
 use karmada_runtime::watch::{Guarded, events};
@@ -176,9 +176,9 @@ impl<'a> Leader<'a> {
             };
             self.report.metrics.set(self.reporter.standing());
             let writes = match plan {
-                Plan::Unchanged => return None,
-                Plan::Wait(until) => return Some(Instant::from_std(until)),
-                Plan::Write(writes) => writes,
+                ReportPlan::Unchanged => return None,
+                ReportPlan::Wait(until) => return Some(Instant::from_std(until)),
+                ReportPlan::Write(writes) => writes,
             };
             match self.write_all(&writes).await {
                 Ok(()) => (self.failures, self.retry) = (0, None),

@@ -7,9 +7,10 @@ use apiserver::{Fault, Verb};
 use karmada_api::condition::{
     DNS_FAILED_REASON, DNS_READY, FALSE, INSUFFICIENT_OBSERVATIONS_REASON, REPORTER_READY, TRUE,
 };
-use karmada_rules::observation::{Failure, FailureClass};
-use karmada_rules::threshold::Vote;
-use karmada_runtime::lease::{self, Campaign};
+use karmada_rules::health::failure::FailureClass;
+use karmada_rules::health::observation::Failure;
+use karmada_rules::health::threshold::Vote;
+use karmada_runtime::lease::{self, Candidate};
 use karmada_runtime::metrics::WriteMetrics;
 use karmada_runtime::program::Program;
 use kube::api::Patch;
@@ -91,7 +92,7 @@ impl Running {
         Self::of(node, karmada, vote, |program, client| {
             program.clock = clock;
             let own = karmada_api::execution_namespace("member1");
-            let campaign = Campaign::always(own, crate::NAME, node.to_owned());
+            let campaign = Candidate::always(own, crate::NAME, node.to_owned());
             lease::campaign(program, client, campaign)
         })
     }

@@ -14,6 +14,9 @@ pub const REPORTING_REASON: &str = "Reporting";
 /// Reason of [`REPORTER_READY`] being False: too few nodes have a vote.
 pub const INSUFFICIENT_OBSERVATIONS_REASON: &str = "InsufficientObservations";
 
+/// The types of the conditions that karmada-rs owns on a `Cluster`.
+pub const OWNED: [&str; 2] = [DNS_READY, REPORTER_READY];
+
 /// A condition's status on the wire.
 pub const TRUE: &str = "True";
 /// A condition's status on the wire.

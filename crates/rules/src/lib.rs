@@ -1,13 +1,8 @@
 //! Every decision of karmada-rs, pure: no client, no async runtime, no clock (`now` is a parameter),
-//! no logging. The programs fetch, call one function here, and apply what it returns.
+//! no logging. A program fetches, calls one function here, and applies what it returns.
 
-pub mod campaign;
 pub mod condition;
-pub mod fault;
-pub mod index;
+pub mod health;
 pub mod ingress;
-pub mod observation;
-pub mod quorum;
 pub mod remedy;
-pub mod report;
-pub mod threshold;
+pub mod reverse_index;

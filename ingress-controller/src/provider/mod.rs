@@ -11,7 +11,7 @@ use std::sync::Arc;
 use k8s_openapi::api::networking::v1::IngressLoadBalancerStatus;
 use karmada_api::Key;
 use karmada_rules::ingress::Desired;
-use karmada_rules::ingress::gateway::Clash;
+use karmada_rules::ingress::kubernetes::Clash;
 use karmada_runtime::write::WriteError;
 
 pub(crate) use kubernetes::Kubernetes;

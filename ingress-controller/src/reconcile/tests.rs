@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 
 use karmada_rules::ingress::Desired;
-use karmada_rules::ingress::gateway::Clash;
+use karmada_rules::ingress::kubernetes::Clash;
 use karmada_runtime::lease::Leadership;
 use karmada_runtime::metrics::WriteMetrics;
 use karmada_runtime::queue::Queue;
@@ -62,8 +62,8 @@ struct Stage {
 fn stage() -> Stage {
     let api = FakeApi::default();
     let told = Arc::new(Mutex::new(Vec::new()));
-    let world = World::new(Queue::default(), Some(Backends::default()));
-    world.observe(|known| {
+    let index = Index::new(Queue::default(), Some(Backends::default()));
+    index.observe(|known| {
         known.observe_class(applied(class("ours", CONTROLLER)));
         known.observe_class(applied(class("other", "example.com/other")));
         known.observe_cluster(applied(cluster("m1", &["TrafficControl"])));
@@ -74,7 +74,7 @@ fn stage() -> Stage {
     let events = Arc::clone(&told);
     Stage {
         reconciler: Reconciler {
-            world: Arc::new(world),
+            index: Arc::new(index),
             controller: CONTROLLER.parse().unwrap(),
             balancer: FakeBalancer::default(),
             client: api.client(),
@@ -97,7 +97,7 @@ fn stage() -> Stage {
 
 impl Stage {
     fn observe(&self, observe: impl FnOnce(&mut Known) -> Vec<Key>) {
-        self.reconciler.world.observe(observe);
+        self.reconciler.index.observe(observe);
     }
 
     fn with_ingress(self, ingress: MultiClusterIngress) -> Self {

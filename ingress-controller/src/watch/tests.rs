@@ -132,7 +132,7 @@ fn without_a_load_balancer_templates_are_unknown_and_there_are_no_endpoints() {
         known.observe_slice(applied(slice("s", "m1", "10.0.0.1"))),
         &[],
     );
-    assert_eq!(known.template("ns", "s"), Seen::Unread);
+    assert_eq!(known.template("ns", "s"), Cached::Unread);
     assert_eq!(known.slices("ns", "s").len(), 0);
 }
 
@@ -142,10 +142,10 @@ fn an_object_that_could_never_be_read_is_unread_until_it_can_be_or_is_gone() {
     let new = cluster("m9", &[]);
     let woken = known.take_in(|known| known.observe_cluster(unreadable(&new)));
     assert_woken(woken, &["a", "b", "c"]);
-    assert_eq!(known.cluster("m9"), Seen::Unread);
+    assert_eq!(known.cluster("m9"), Cached::Unread);
     let woken = known.take_in(|known| known.observe_cluster(deleted(new)));
     assert_woken(woken, &["a", "b", "c"]);
-    assert_eq!(known.cluster("m9"), Seen::Absent);
+    assert_eq!(known.cluster("m9"), Cached::Absent);
 }
 
 #[test]
@@ -153,10 +153,10 @@ fn an_object_that_can_no_longer_be_read_keeps_its_last_good_version() {
     let mut known = known();
     known.observe_cluster(applied(cluster("m1", &["TrafficControl"])));
     known.observe_cluster(unreadable(&cluster("m1", &[])));
-    let Seen::Here(last) = known.cluster("m1") else {
+    let Cached::Present(last) = known.cluster("m1") else {
         panic!("not there");
     };
-    assert_eq!(standing(last), Standing::Blocked);
+    assert_eq!(Admission::of(last), Admission::Blocked);
 }
 
 #[test]
@@ -167,10 +167,10 @@ fn an_ingress_that_was_never_read_is_woken_when_it_is_gone() {
         "spec": {},
     }));
     assert_woken(known.observe_ingress(unreadable(&bad)), &[]);
-    assert!(matches!(known.ingress(&key("bad")), Seen::Unread));
+    assert!(matches!(known.ingress(&key("bad")), Cached::Unread));
     assert!(known.all().any(|found| *found == key("bad")));
     assert_woken(known.observe_ingress(deleted(bad)), &["bad"]);
-    assert!(matches!(known.ingress(&key("bad")), Seen::Absent));
+    assert!(matches!(known.ingress(&key("bad")), Cached::Absent));
 }
 
 #[test]

@@ -1,3 +1,4 @@
+use karmada_api::condition::DNS_READY;
 use serde_json::{Value, from_value, json};
 
 use super::*;
@@ -77,17 +78,17 @@ fn a_condition_and_the_echo_of_our_own_write_wake_the_cluster() {
 /// A watch that lists anew may show neither our write nor that another writer undid it.
 #[test]
 fn a_cluster_that_was_to_be_written_is_woken_by_whatever_is_told_of_it() {
-    let world = World::new(Queue::default());
-    *world.known.lock() = known();
+    let index = Index::new(Queue::default());
+    *index.known.lock() = known();
     let key = Key::cluster_scoped("m1");
     let told = |version| {
         let event = Event::Apply(cluster("m1", version, None, &[]));
-        world.known.lock().observe_cluster(event)
+        index.known.lock().observe_cluster(event)
     };
-    world.decided(&key, true);
+    index.decided(&key, true);
     assert_eq!(told(2), keys(&["m1"]));
     assert_eq!(told(3), keys(&["m1"]));
-    world.decided(&key, false);
+    index.decided(&key, false);
     assert_eq!(told(4), keys(&[]));
 }
 
@@ -183,13 +184,13 @@ fn a_changed_condition_of_ours_is_told_of_once() {
 
 #[test]
 fn what_changed_under_another_leader_is_not_told_of() {
-    let world = World::new(Queue::default());
-    world.observe(|known| known.observe_cluster(Event::Apply(cluster("m1", 1, None, &[]))));
+    let index = Index::new(Queue::default());
+    index.observe(|known| known.observe_cluster(Event::Apply(cluster("m1", 1, None, &[]))));
     let failed = Event::Apply(cluster("m1", 2, Some("False"), &[]));
-    world.observe(|known| known.observe_cluster(failed));
-    assert_eq!(world.begin(), keys(&["m1"]));
+    index.observe(|known| known.observe_cluster(failed));
+    assert_eq!(index.begin(), keys(&["m1"]));
     assert!(
-        world
+        index
             .view(&Key::cluster_scoped("m1"))
             .unwrap()
             .changed

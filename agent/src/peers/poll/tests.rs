@@ -3,7 +3,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use axum::Router;
 use axum::routing::get;
-use karmada_rules::observation::{Failure, FailureClass};
+use karmada_rules::health::failure::FailureClass;
+use karmada_rules::health::observation::Failure;
 use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
 use tokio::sync::Notify;

@@ -1,12 +1,13 @@
-use karmada_rules::observation::{Failure, FailureClass};
+use karmada_rules::health::failure::FailureClass;
+use karmada_rules::health::observation::Failure;
 
 use super::*;
 
-const HEALTHY: Answer = Answer::Vote(Vote::Healthy);
+const HEALTHY: Ballot = Ballot::Vote(Vote::Healthy);
 
-fn unhealthy() -> Answer {
+fn unhealthy() -> Ballot {
     let server = "10.96.0.10:53".parse().unwrap();
-    Answer::Vote(Vote::Unhealthy(Failure::new(FailureClass::Timeout, server)))
+    Ballot::Vote(Vote::Unhealthy(Failure::new(FailureClass::Timeout, server)))
 }
 
 /// Peers by key, with the node that the member's API tells and their addresses.

@@ -1,6 +1,6 @@
 //! What the options ask besides, on the wire.
 
-use karmada_rules::fault::Fault;
+use karmada_rules::health::diagnosis::Diagnosis;
 
 use super::*;
 
@@ -31,7 +31,7 @@ async fn only_expected_addresses_are_right() {
         ),
     ];
     for (expected, observation) in cases {
-        let mut place = Place::new(POD, &[server.address], AMPLE);
+        let mut place = Location::new(POD, &[server.address], AMPLE);
         place.probe.expected = expected.to_vec();
         assert_eq!(place.observe().await, observation);
     }
@@ -47,7 +47,7 @@ fn uncached(server: &DnsServer) -> BTreeSet<String> {
 #[tokio::test]
 async fn an_uncached_question_is_one_more_in_the_first_search_domain_and_never_the_same() {
     let server = DnsServer::knowing(&[NAME]).await;
-    let mut place = Place::new(POD, &[server.address], AMPLE);
+    let mut place = Location::new(POD, &[server.address], AMPLE);
     place.probe.uncached = true;
     let mut rounds = place.rounds(Behind::default());
     for round in 1..=4 {
@@ -70,7 +70,7 @@ async fn an_uncached_question_is_one_more_in_the_first_search_domain_and_never_t
 #[tokio::test]
 async fn an_uncached_question_for_an_absolute_name_is_beside_it() {
     let server = DnsServer::knowing(&[NAME]).await;
-    let mut place = Place::new(POD, &[server.address], AMPLE);
+    let mut place = Location::new(POD, &[server.address], AMPLE);
     place.probe.uncached = true;
     place.probe.names = vec![Name::from_ascii(NAME).unwrap()];
     assert_eq!(place.observe().await, Observation::Resolved);
@@ -109,7 +109,7 @@ async fn a_cache_that_answers_for_a_dead_server_fails_the_uncached_question() {
         } else {
             AMPLE
         };
-        let mut place = Place::new(POD, &[server.address], limit);
+        let mut place = Location::new(POD, &[server.address], limit);
         assert_eq!(place.observe().await, Observation::Resolved, "{reply:?}");
         place.probe.uncached = true;
         let expected = class.map_or(Observation::Resolved, |class| failed(class, server.address));
@@ -125,7 +125,7 @@ async fn each_server_behind_is_asked_once_over_each_transport_for_what_is_known(
         DnsServer::knowing(&[NAME]).await,
         DnsServer::knowing(&[NAME]).await,
     ];
-    let place = Place::new(POD, &[server.address], AMPLE);
+    let place = Location::new(POD, &[server.address], AMPLE);
     let mut rounds = place.rounds(Behind {
         service: Some(service.address),
         pods: pods.iter().map(|pod| pod.address).collect(),
@@ -151,7 +151,7 @@ async fn a_failure_says_where_the_fault_is() {
     ];
     for (service, pods, expected) in cases {
         let cache = DnsServer::replying(Reply::Drop).await;
-        let place = Place::new(POD, &[cache.address], SHORT);
+        let place = Location::new(POD, &[cache.address], SHORT);
         let mut rounds = place.rounds(Behind {
             service: Some(service.address),
             pods: pods.iter().map(|pod| pod.address).collect(),
@@ -172,15 +172,15 @@ async fn a_dead_pod_is_named_although_the_names_resolve() {
     let no_tcp = DnsServer::start(deaf(Transport::Tcp)).await;
     let no_udp = DnsServer::start(deaf(Transport::Udp)).await;
     let cases = [
-        (closed, Place::new(POD, &[server.address], AMPLE), None),
+        (closed, Location::new(POD, &[server.address], AMPLE), None),
         (
             no_tcp.address,
-            Place::new(POD, &[server.address], AMPLE),
+            Location::new(POD, &[server.address], AMPLE),
             Some(Transport::Tcp),
         ),
         (
             no_udp.address,
-            Place::new(POD, &[server.address], SHORT),
+            Location::new(POD, &[server.address], SHORT),
             Some(Transport::Udp),
         ),
     ];
@@ -193,7 +193,7 @@ async fn a_dead_pod_is_named_although_the_names_resolve() {
             .round()
             .await;
         assert_eq!(seen.observation(), Observation::Resolved);
-        let place = karmada_rules::fault::Place::Pod(bad);
-        assert_eq!(seen.fault, Some(Fault { place, only }));
+        let location = karmada_rules::health::diagnosis::Location::Pod(bad);
+        assert_eq!(seen.fault, Some(Diagnosis { location, only }));
     }
 }

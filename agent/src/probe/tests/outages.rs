@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use karmada_rules::threshold::{Threshold, Thresholds, Vote};
+use karmada_rules::health::threshold::{Threshold, Thresholds, Vote};
 use tokio::time::sleep_until;
 
 use super::*;
@@ -112,7 +112,7 @@ impl Votes {
             .map(|last| ([10, 96, 0, last], 53).into())
             .collect();
         let timeout = SIGHT.min(profile.period * 2 / 5);
-        let mut place = Place::new(&conf, &servers, timeout);
+        let mut place = Location::new(&conf, &servers, timeout);
         place.probe.period = profile.period;
 
         let start = Instant::now();

@@ -3,7 +3,7 @@ use std::str::FromStr;
 
 use k8s_openapi::api::networking::v1::{IngressClass, IngressSpec};
 
-use super::facts::{Facts, Seen};
+use super::facts::{Cached, Facts};
 
 const DEFAULT_CLASS_ANNOTATION: &str = "ingressclass.kubernetes.io/is-default-class";
 
@@ -83,9 +83,9 @@ pub fn ownership(spec: &IngressSpec, facts: &impl Facts, controller: &Controller
         None => default_class(facts),
     };
     match class.map(controller_of) {
-        Seen::Here(Some(name)) if name == controller.as_str() => Ownership::Ours,
-        Seen::Here(_) | Seen::Absent => Ownership::Foreign,
-        Seen::Unread => Ownership::Unclear,
+        Cached::Present(Some(name)) if name == controller.as_str() => Ownership::Ours,
+        Cached::Present(_) | Cached::Absent => Ownership::Foreign,
+        Cached::Unread => Ownership::Unclear,
     }
 }
 
@@ -93,20 +93,20 @@ fn controller_of(class: &IngressClass) -> Option<&str> {
     class.spec.as_ref()?.controller.as_deref()
 }
 
-fn default_class(facts: &impl Facts) -> Seen<&IngressClass> {
-    let mut found = Seen::Absent;
+fn default_class(facts: &impl Facts) -> Cached<&IngressClass> {
+    let mut found = Cached::Absent;
     let mut defaults = 0;
     for class in facts.classes() {
         match class {
-            Seen::Here(class) if is_default(class) => {
-                found = Seen::Here(class);
+            Cached::Present(class) if is_default(class) => {
+                found = Cached::Present(class);
                 defaults += 1;
             }
-            Seen::Here(_) | Seen::Absent => {}
-            Seen::Unread => return Seen::Unread,
+            Cached::Present(_) | Cached::Absent => {}
+            Cached::Unread => return Cached::Unread,
         }
     }
-    if defaults == 1 { found } else { Seen::Absent }
+    if defaults == 1 { found } else { Cached::Absent }
 }
 
 fn is_default(class: &IngressClass) -> bool {
@@ -116,7 +116,7 @@ fn is_default(class: &IngressClass) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::world::{World, class, default_class};
+    use super::super::fixtures::{Fixture, class, default_class};
     use super::*;
 
     fn ours() -> ControllerName {
@@ -133,11 +133,11 @@ mod tests {
     #[track_caller]
     fn assert_ownership(named: Option<&str>, classes: &[IngressClass], expected: Ownership) {
         for classes in [classes.to_vec(), classes.iter().rev().cloned().collect()] {
-            let world = World {
+            let fixture = Fixture {
                 classes,
-                ..World::default()
+                ..Fixture::default()
             };
-            assert_eq!(ownership(&spec(named), &world, &ours()), expected);
+            assert_eq!(ownership(&spec(named), &fixture, &ours()), expected);
         }
     }
 
@@ -179,18 +179,21 @@ mod tests {
 
     #[test]
     fn a_class_that_cannot_be_read_leaves_ownership_open() {
-        let world = World {
+        let fixture = Fixture {
             classes: vec![default_class("a", ours().as_str())],
             unread_classes: ["b".to_owned()].into(),
-            ..World::default()
+            ..Fixture::default()
         };
         assert_eq!(
-            ownership(&spec(Some("b")), &world, &ours()),
+            ownership(&spec(Some("b")), &fixture, &ours()),
             Ownership::Unclear
         );
-        assert_eq!(ownership(&spec(None), &world, &ours()), Ownership::Unclear);
         assert_eq!(
-            ownership(&spec(Some("a")), &world, &ours()),
+            ownership(&spec(None), &fixture, &ours()),
+            Ownership::Unclear
+        );
+        assert_eq!(
+            ownership(&spec(Some("a")), &fixture, &ours()),
             Ownership::Ours
         );
     }

@@ -1,11 +1,11 @@
 use karmada_api::{KARMADA_INGRESS_FINALIZER, Key, MultiClusterIngress, MultiClusterIngressStatus};
 
-use super::block::blocked_clusters;
+use super::admission::blocked_clusters;
 use super::class::{ControllerName, Ownership, ownership};
 use super::desired::Desired;
-use super::facts::{Facts, Seen};
+use super::facts::{Cached, Facts};
 use super::locations::service_locations;
-use super::plan::{BlockChange, Plan, StatusPatch};
+use super::plan::{BlockChange, FieldPlan, StatusPatch};
 
 /// What to do about one `MultiClusterIngress`.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,7 +26,7 @@ pub struct Release {
     /// that may be old, and nobody looks at it again.
     pub clears_status: bool,
     /// Its finalizers.
-    pub finalizers: Plan<Vec<String>>,
+    pub finalizers: FieldPlan<Vec<String>>,
 }
 
 /// How an ingress is served: first it gets our finalizer, then its status and the load balancer are
@@ -34,9 +34,9 @@ pub struct Release {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Serve {
     /// Its finalizers.
-    pub finalizers: Plan<Vec<String>>,
+    pub finalizers: FieldPlan<Vec<String>>,
     /// Our status fields.
-    pub status: Plan<StatusPatch>,
+    pub status: FieldPlan<StatusPatch>,
     /// What the status write changes for clusters.
     pub change: BlockChange,
     /// What the load balancer shall be.
@@ -49,14 +49,14 @@ pub struct Serve {
 /// serve while its class cannot be read.
 pub fn decide(
     key: &Key,
-    seen: Seen<&MultiClusterIngress>,
+    seen: Cached<&MultiClusterIngress>,
     facts: &impl Facts,
     controller: &ControllerName,
 ) -> Decision {
     let ingress = match seen {
-        Seen::Here(ingress) => ingress,
-        Seen::Absent => return Decision::Release(Release::of_nothing()),
-        Seen::Unread => return Decision::Leave,
+        Cached::Present(ingress) => ingress,
+        Cached::Absent => return Decision::Release(Release::of_nothing()),
+        Cached::Unread => return Decision::Leave,
     };
     let carried = finalizers(ingress).iter().any(|f| f == controller.as_str());
     let owner = ownership(&ingress.spec.ingress, facts, controller);
@@ -85,7 +85,7 @@ impl Release {
     fn of_nothing() -> Self {
         Self {
             clears_status: false,
-            finalizers: Plan::Unchanged,
+            finalizers: FieldPlan::Unchanged,
         }
     }
 }
@@ -104,7 +104,7 @@ fn release(
     rest.retain(|f| !ours(f) && !karmadas(f));
     Release {
         clears_status: finalizers.iter().any(ours),
-        finalizers: Plan::replace(&finalizers, rest),
+        finalizers: FieldPlan::replace(&finalizers, rest),
     }
 }
 
@@ -127,10 +127,10 @@ fn serve(
         with_ours.push(controller.as_str().to_owned());
     }
     Serve {
-        finalizers: Plan::replace(&finalizers, with_ours),
+        finalizers: FieldPlan::replace(&finalizers, with_ours),
         change: BlockChange::between(before, &blocked),
         desired: Desired::new(key.clone(), spec, &status, facts),
-        status: Plan::replace(
+        status: FieldPlan::replace(
             &StatusPatch::current(&status),
             StatusPatch::new(locations, blocked),
         ),
@@ -142,20 +142,20 @@ mod tests {
     use k8s_openapi::api::networking::v1::{IngressLoadBalancerIngress, IngressLoadBalancerStatus};
     use proptest::prelude::*;
 
-    use super::super::world::{
-        World, binding, blocked, class, cluster, ingress, location, slice, some_time,
+    use super::super::fixtures::{
+        Fixture, binding, blocked, class, cluster, ingress, location, slice, some_time,
     };
     use super::*;
 
     const OURS: &str = "karmada-rs.io/ingress-controller";
 
-    fn world() -> World {
-        let world = World {
+    fn fixture() -> Fixture {
+        let fixture = Fixture {
             classes: vec![class("ours", OURS), class("other", "example.com/other")],
             unread_classes: ["unread".to_owned()].into(),
-            ..World::default()
+            ..Fixture::default()
         };
-        world
+        fixture
             .with_cluster(cluster("m1"))
             .with_cluster(blocked("m2"))
             .with_binding("s", binding("s", &["m1", "m2"]))
@@ -185,15 +185,15 @@ mod tests {
         }
     }
 
-    fn decided(ingress: &MultiClusterIngress, world: &World) -> Decision {
+    fn decided(ingress: &MultiClusterIngress, fixture: &Fixture) -> Decision {
         let controller = OURS.parse().unwrap();
         let key = Key::new("ns", "i");
-        decide(&key, Seen::Here(ingress), world, &controller)
+        decide(&key, Cached::Present(ingress), fixture, &controller)
     }
 
     #[track_caller]
     fn served(ingress: &MultiClusterIngress) -> Serve {
-        match decided(ingress, &world()) {
+        match decided(ingress, &fixture()) {
             Decision::Serve(serve) => *serve,
             other => panic!("not served: {other:?}"),
         }
@@ -201,7 +201,7 @@ mod tests {
 
     #[track_caller]
     fn released(ingress: &MultiClusterIngress) -> Release {
-        match decided(ingress, &world()) {
+        match decided(ingress, &fixture()) {
             Decision::Release(release) => release,
             other => panic!("not released: {other:?}"),
         }
@@ -211,12 +211,12 @@ mod tests {
     fn an_ingress_of_ours_gets_our_finalizer_its_locations_and_its_blocked_clusters() {
         let serve = served(&of_class("ours", &["x"]));
         let finalizers = vec!["x".to_owned(), OURS.to_owned()];
-        assert_eq!(serve.finalizers, Plan::Write(finalizers));
+        assert_eq!(serve.finalizers, FieldPlan::Write(finalizers));
         let patch = StatusPatch {
             service_locations: Some(vec![location("s", &["m1", "m2"])]),
             traffic_block_clusters: Some(vec!["m2".to_owned()]),
         };
-        assert_eq!(serve.status, Plan::Write(patch));
+        assert_eq!(serve.status, FieldPlan::Write(patch));
         assert_eq!(serve.change.blocked, ["m2"]);
         assert_eq!(serve.desired.backends.len(), 1);
     }
@@ -226,8 +226,8 @@ mod tests {
         let mut ingress = of_class("ours", &[OURS]);
         ingress.status = Some(converged());
         let serve = served(&ingress);
-        assert_eq!(serve.finalizers, Plan::Unchanged);
-        assert_eq!(serve.status, Plan::Unchanged);
+        assert_eq!(serve.finalizers, FieldPlan::Unchanged);
+        assert_eq!(serve.status, FieldPlan::Unchanged);
         assert_eq!(serve.change, BlockChange::default());
     }
 
@@ -240,7 +240,7 @@ mod tests {
             "it may have one that is not seen yet"
         );
         let kept = vec!["x".to_owned(), KARMADA_INGRESS_FINALIZER.to_owned()];
-        assert_eq!(release.finalizers, Plan::Write(kept));
+        assert_eq!(release.finalizers, FieldPlan::Write(kept));
     }
 
     #[test]
@@ -255,33 +255,36 @@ mod tests {
     fn a_deleted_ingress_of_ours_loses_karmadas_finalizer_too() {
         let ingress = deleting(of_class("ours", &[KARMADA_INGRESS_FINALIZER, "x", OURS]));
         let release = released(&ingress);
-        assert_eq!(release.finalizers, Plan::Write(vec!["x".to_owned()]));
+        assert_eq!(release.finalizers, FieldPlan::Write(vec!["x".to_owned()]));
         let never_served = deleting(of_class("ours", &[KARMADA_INGRESS_FINALIZER]));
-        assert_eq!(released(&never_served).finalizers, Plan::Write(Vec::new()));
+        assert_eq!(
+            released(&never_served).finalizers,
+            FieldPlan::Write(Vec::new())
+        );
     }
 
     #[test]
     fn an_ingress_that_is_gone_is_released_and_one_that_cannot_be_read_is_left() {
         let controller = OURS.parse().unwrap();
         let key = Key::new("ns", "i");
-        let gone = decide(&key, Seen::Absent, &world(), &controller);
+        let gone = decide(&key, Cached::Absent, &fixture(), &controller);
         assert_eq!(gone, Decision::Release(Release::of_nothing()));
-        let unread = decide(&key, Seen::Unread, &world(), &controller);
+        let unread = decide(&key, Cached::Unread, &fixture(), &controller);
         assert_eq!(unread, Decision::Leave);
     }
 
     #[test]
     fn an_ingress_whose_class_cannot_be_read_is_served_only_if_it_was() {
         let new = of_class("unread", &[]);
-        assert_eq!(decided(&new, &world()), Decision::Leave);
+        assert_eq!(decided(&new, &fixture()), Decision::Leave);
         let served_before = of_class("unread", &[OURS]);
         assert!(matches!(
-            decided(&served_before, &world()),
+            decided(&served_before, &fixture()),
             Decision::Serve(_)
         ));
         let deleted = deleting(of_class("unread", &[OURS, KARMADA_INGRESS_FINALIZER]));
         let kept = vec![KARMADA_INGRESS_FINALIZER.to_owned()];
-        assert_eq!(released(&deleted).finalizers, Plan::Write(kept));
+        assert_eq!(released(&deleted).finalizers, FieldPlan::Write(kept));
     }
 
     proptest! {
@@ -302,28 +305,28 @@ mod tests {
                 traffic_block_clusters: Some(was_blocked),
                 ..converged()
             });
-            let (status, finalizers) = match decided(&ingress, &world()) {
-                Decision::Leave => (Plan::Unchanged, Plan::Unchanged),
+            let (status, finalizers) = match decided(&ingress, &fixture()) {
+                Decision::Leave => (FieldPlan::Unchanged, FieldPlan::Unchanged),
                 Decision::Release(Release { clears_status, finalizers }) => {
-                    let cleared = Plan::Write(StatusPatch::default());
-                    (if clears_status { cleared } else { Plan::Unchanged }, finalizers)
+                    let cleared = FieldPlan::Write(StatusPatch::default());
+                    (if clears_status { cleared } else { FieldPlan::Unchanged }, finalizers)
                 }
                 Decision::Serve(serve) => (serve.status, serve.finalizers),
             };
-            if let Plan::Write(patch) = status {
+            if let FieldPlan::Write(patch) = status {
                 let status = ingress.status.as_mut().unwrap();
                 status.service_locations = patch.service_locations;
                 status.traffic_block_clusters = patch.traffic_block_clusters;
             }
-            if let Plan::Write(finalizers) = finalizers {
+            if let FieldPlan::Write(finalizers) = finalizers {
                 ingress.metadata.finalizers = Some(finalizers);
             }
-            match decided(&ingress, &world()) {
+            match decided(&ingress, &fixture()) {
                 Decision::Leave => {}
                 Decision::Release(release) => prop_assert_eq!(release, Release::of_nothing()),
                 Decision::Serve(serve) => {
-                    prop_assert_eq!(serve.status, Plan::Unchanged);
-                    prop_assert_eq!(serve.finalizers, Plan::Unchanged);
+                    prop_assert_eq!(serve.status, FieldPlan::Unchanged);
+                    prop_assert_eq!(serve.finalizers, FieldPlan::Unchanged);
                 }
             }
         }

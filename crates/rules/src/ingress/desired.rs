@@ -6,8 +6,8 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::networking::v1::IngressSpec;
 use karmada_api::{Key, MultiClusterIngressStatus, cluster_of_execution_namespace};
 
-use super::block::{Standing, standing_of};
-use super::facts::{Facts, Seen};
+use super::admission::{Admission, admission_of};
+use super::facts::{Cached, Facts};
 use super::locations::{located, services};
 
 const SERVICE_LABEL: &str = "kubernetes.io/service-name";
@@ -34,7 +34,7 @@ pub struct Backend {
     /// The Service's name.
     pub service: String,
     /// The ports of its template.
-    pub ports: Seen<Vec<ServicePort>>,
+    pub ports: Cached<Vec<ServicePort>>,
     /// Its endpoints, by cluster, sorted by the clusters' names.
     pub clusters: Vec<ClusterEndpoints>,
 }
@@ -44,33 +44,11 @@ pub struct Backend {
 pub struct ClusterEndpoints {
     /// The cluster's name.
     pub cluster: String,
-    /// Whether requests may go there.
+    /// The cluster's claim to requests.
     pub admission: Admission,
     /// The endpoints as Karmada collected them, sorted by name. Ports go by the names that they
     /// have in the Service.
     pub slices: Vec<Arc<EndpointSlice>>,
-}
-
-/// Whether requests may go to a cluster.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Admission {
-    /// They may.
-    Admitted,
-    /// They may not.
-    Refused(Refusal),
-}
-
-/// Why requests may not go to a cluster.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
-    /// A Remedy takes its traffic away.
-    Blocked,
-    /// Its Cluster object is being deleted.
-    Leaving,
-    /// It has no Cluster object.
-    Unknown,
-    /// The Service is not located there.
-    NotLocated,
 }
 
 /// The Service whose endpoints Karmada collected in `slice`.
@@ -123,21 +101,19 @@ impl Backend {
     ) -> Self {
         let blocked = status.traffic_block_clusters.as_deref().unwrap_or_default();
         let located = located(namespace, service, facts);
-        let admission = |cluster: &str| match standing_of(cluster, blocked, facts) {
-            Standing::Blocked => Admission::Refused(Refusal::Blocked),
-            Standing::Leaving => Admission::Refused(Refusal::Leaving),
-            Standing::Unknown => Admission::Refused(Refusal::Unknown),
-            Standing::Open => match &located {
-                Seen::Here(clusters) if clusters.contains(cluster) => Admission::Admitted,
-                Seen::Unread => Admission::Admitted,
-                Seen::Here(_) | Seen::Absent => Admission::Refused(Refusal::NotLocated),
+        let admission = |cluster: &str| match admission_of(cluster, blocked, facts) {
+            Admission::Admitted => match &located {
+                Cached::Present(clusters) if clusters.contains(cluster) => Admission::Admitted,
+                Cached::Unread => Admission::Admitted,
+                Cached::Present(_) | Cached::Absent => Admission::NotLocated,
             },
+            other => other,
         };
         let mut clusters: BTreeMap<String, Vec<Arc<EndpointSlice>>> = BTreeMap::new();
         let known: Vec<&str> = match &located {
-            Seen::Here(located) => located.iter().copied().collect(),
-            Seen::Absent => Vec::new(),
-            Seen::Unread => located_before(service, status),
+            Cached::Present(located) => located.iter().copied().collect(),
+            Cached::Absent => Vec::new(),
+            Cached::Unread => located_before(service, status),
         };
         clusters.extend(known.into_iter().map(|c| (c.to_owned(), Vec::new())));
         for slice in facts.slices(namespace, service) {
@@ -182,18 +158,18 @@ fn ports(template: &Service) -> Vec<ServicePort> {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::world::{
-        World, binding, blocked, cluster, deleting, ingress, location, slice,
+    use super::super::fixtures::{
+        Fixture, binding, blocked, cluster, deleting, ingress, location, slice,
     };
     use super::*;
 
-    fn desired(world: &World, services: &[&str]) -> Desired {
+    fn desired(fixture: &Fixture, services: &[&str]) -> Desired {
         let spec = ingress("i", services, None).spec.ingress;
         Desired::new(
             Key::new("ns", "i"),
             &spec,
             &MultiClusterIngressStatus::default(),
-            world,
+            fixture,
         )
     }
 
@@ -205,7 +181,7 @@ mod tests {
 
     #[test]
     fn each_cluster_is_admitted_or_refused_for_one_reason() {
-        let world = World::default()
+        let fixture = Fixture::default()
             .with_cluster(cluster("open"))
             .with_cluster(cluster("elsewhere"))
             .with_cluster(blocked("blocked"))
@@ -225,39 +201,38 @@ mod tests {
                 slice("s", "unknown", "x", &["10.0.0.4"]),
                 slice("other", "open", "x", &["10.0.0.5"]),
             ]);
-        let refused = Admission::Refused;
         let expected = [
-            ("blocked", refused(Refusal::Blocked), 0),
-            ("blocked-leaving", refused(Refusal::Blocked), 0),
-            ("elsewhere", refused(Refusal::NotLocated), 1),
-            ("leaving", refused(Refusal::Leaving), 0),
+            ("blocked", Admission::Blocked, 0),
+            ("blocked-leaving", Admission::Blocked, 0),
+            ("elsewhere", Admission::NotLocated, 1),
+            ("leaving", Admission::ClusterDeleting, 0),
             ("open", Admission::Admitted, 2),
-            ("unknown", refused(Refusal::Unknown), 1),
+            ("unknown", Admission::ClusterMissing, 1),
         ];
         let expected = expected.map(|(c, a, n)| (c.to_owned(), a, n));
-        assert_eq!(admissions(&desired(&world, &["s"]), "s"), expected);
+        assert_eq!(admissions(&desired(&fixture, &["s"]), "s"), expected);
     }
 
     #[test]
     fn a_service_without_a_binding_is_located_nowhere() {
-        let world = World::default()
+        let fixture = Fixture::default()
             .with_cluster(cluster("m1"))
             .with_slices(&[slice("s", "m1", "x", &["10.0.0.1"])]);
-        let refused = Admission::Refused(Refusal::NotLocated);
+        let refused = Admission::NotLocated;
         assert_eq!(
-            admissions(&desired(&world, &["s"]), "s"),
+            admissions(&desired(&fixture, &["s"]), "s"),
             [("m1".to_owned(), refused, 1)]
         );
     }
 
     #[test]
     fn a_binding_or_cluster_that_cannot_be_read_refuses_nobody_new() {
-        let world = World {
+        let fixture = Fixture {
             unread_bindings: ["s".to_owned()].into(),
             unread_clusters: ["m2".to_owned(), "m3".to_owned()].into(),
-            ..World::default()
+            ..Fixture::default()
         };
-        let world = world
+        let fixture = fixture
             .with_cluster(cluster("m1"))
             .with_cluster(blocked("m4"))
             .with_cluster(cluster("m5"))
@@ -268,8 +243,8 @@ mod tests {
             service_locations: Some(vec![location("s", &["m1", "m5"])]),
             ..MultiClusterIngressStatus::default()
         };
-        let desired = Desired::new(Key::new("ns", "i"), &spec, &status, &world);
-        let refused = Admission::Refused(Refusal::Blocked);
+        let desired = Desired::new(Key::new("ns", "i"), &spec, &status, &fixture);
+        let refused = Admission::Blocked;
         let expected = [
             ("m1", Admission::Admitted, 1),
             ("m2", Admission::Admitted, 1),
@@ -288,10 +263,10 @@ mod tests {
         annotations.insert(EXECUTION_NAMESPACE_ANNOTATION.into(), "default".into());
         let mut bare = slice("s", "m1", "y", &["10.0.0.1"]);
         bare.metadata.annotations = None;
-        let world = World::default()
+        let fixture = Fixture::default()
             .with_cluster(cluster("m1"))
             .with_slices(&[stray, bare]);
-        assert_eq!(admissions(&desired(&world, &["s"]), "s"), []);
+        assert_eq!(admissions(&desired(&fixture, &["s"]), "s"), []);
     }
 
     #[test]
@@ -312,7 +287,7 @@ mod tests {
             Key::new("ns", "i"),
             &spec,
             &MultiClusterIngressStatus::default(),
-            &World::default(),
+            &Fixture::default(),
         );
         assert_eq!(desired.routes.ingress_class_name, None);
         assert_eq!(desired.routes.rules, spec.rules);
@@ -330,18 +305,18 @@ mod tests {
                 .map(|(cluster, name)| slice("s", cluster, name, &["10.0.0.1"]))
                 .collect();
             let names: Vec<&str> = services.iter().map(String::as_str).collect();
-            let world = |slices: &[EndpointSlice]| {
-                World::default()
+            let fixture = |slices: &[EndpointSlice]| {
+                Fixture::default()
                     .with_cluster(cluster("m1"))
                     .with_cluster(blocked("m2"))
                     .with_binding("s", binding("s", &["m1", "m2", "m3"]))
                     .with_slices(slices)
             };
-            let one = desired(&world(&made), &names);
+            let one = desired(&fixture(&made), &names);
             let (mut made, mut names) = (made, names);
             made.reverse();
             names.reverse();
-            let other = desired(&world(&made), &names);
+            let other = desired(&fixture(&made), &names);
             prop_assert_eq!(one.backends, other.backends);
         }
     }

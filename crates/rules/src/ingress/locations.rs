@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 use k8s_openapi::api::networking::v1::{IngressBackend, IngressSpec};
 use karmada_api::{ResourceBinding, ServiceLocation};
 
-use super::facts::{Facts, Seen};
+use super::facts::{Cached, Facts};
 
 /// The names of the Services that an ingress names, in its rules and as default backend.
 pub fn services(spec: &IngressSpec) -> BTreeSet<&str> {
@@ -61,9 +61,9 @@ pub fn service_locations(
     services(spec)
         .into_iter()
         .filter_map(|service| match located(namespace, service, facts) {
-            Seen::Here(clusters) => Some(location(service, &clusters)),
-            Seen::Absent => None,
-            Seen::Unread => previous.iter().find(|l| l.name == service).cloned(),
+            Cached::Present(clusters) => Some(location(service, &clusters)),
+            Cached::Absent => None,
+            Cached::Unread => previous.iter().find(|l| l.name == service).cloned(),
         })
         .collect()
 }
@@ -73,13 +73,13 @@ pub(super) fn located<'a>(
     namespace: &str,
     service: &str,
     facts: &'a impl Facts,
-) -> Seen<BTreeSet<&'a str>> {
+) -> Cached<BTreeSet<&'a str>> {
     match facts.binding(namespace, service) {
-        Seen::Here(binding) if bound_service(binding) == Some(service) => {
-            Seen::Here(bound_clusters(binding))
+        Cached::Present(binding) if bound_service(binding) == Some(service) => {
+            Cached::Present(bound_clusters(binding))
         }
-        Seen::Here(_) | Seen::Absent => Seen::Absent,
-        Seen::Unread => Seen::Unread,
+        Cached::Present(_) | Cached::Absent => Cached::Absent,
+        Cached::Unread => Cached::Unread,
     }
 }
 
@@ -98,7 +98,7 @@ mod tests {
     };
     use proptest::prelude::*;
 
-    use super::super::world::{World, binding, ingress, location};
+    use super::super::fixtures::{Fixture, binding, ingress, location};
     use super::*;
 
     #[test]
@@ -142,40 +142,45 @@ mod tests {
         let mut other_name = binding("s", &["m1"]);
         other_name.spec.resource.name = "t".into();
         for binding in [knative, other_kind, other_name] {
-            let world = World::default().with_binding("s", binding);
-            assert_locations(&["s"], &[], &world, &[]);
+            let fixture = Fixture::default().with_binding("s", binding);
+            assert_locations(&["s"], &[], &fixture, &[]);
         }
     }
 
     #[test]
     fn locations_are_sorted_and_a_service_without_a_binding_has_none() {
-        let world = World::default()
+        let fixture = Fixture::default()
             .with_binding("b", binding("b", &["m2", "m1", "m2"]))
             .with_binding("a", binding("a", &[]))
             .with_binding("unnamed", binding("unnamed", &["m1"]));
         let expected = [location("a", &[]), location("b", &["m1", "m2"])];
-        assert_locations(&["b", "missing", "a"], &[], &world, &expected);
+        assert_locations(&["b", "missing", "a"], &[], &fixture, &expected);
     }
 
     #[test]
     fn a_service_whose_binding_cannot_be_read_keeps_its_location() {
-        let world = World {
+        let fixture = Fixture {
             unread_bindings: ["s".to_owned(), "new".to_owned()].into(),
-            ..World::default()
+            ..Fixture::default()
         };
         let previous = [location("other", &["m9"]), location("s", &["m1"])];
-        assert_locations(&["s", "new"], &previous, &world, &[location("s", &["m1"])]);
+        assert_locations(
+            &["s", "new"],
+            &previous,
+            &fixture,
+            &[location("s", &["m1"])],
+        );
     }
 
     #[track_caller]
     fn assert_locations(
         services: &[&str],
         previous: &[ServiceLocation],
-        world: &World,
+        fixture: &Fixture,
         expected: &[ServiceLocation],
     ) {
         let spec = ingress("i", services, None).spec.ingress;
-        let found = service_locations("ns", &spec, previous, world);
+        let found = service_locations("ns", &spec, previous, fixture);
         assert_eq!(found, expected);
     }
 
@@ -188,9 +193,9 @@ mod tests {
             let services: Vec<&str> = services.iter().map(String::as_str).collect();
             let clusters: Vec<&str> = clusters.iter().map(String::as_str).collect();
             let decide = |services: &[&str], clusters: &[&str], previous: &[ServiceLocation]| {
-                let world = World::default().with_binding("a", binding("a", clusters));
+                let fixture = Fixture::default().with_binding("a", binding("a", clusters));
                 let spec = ingress("i", services, None).spec.ingress;
-                service_locations("ns", &spec, previous, &world)
+                service_locations("ns", &spec, previous, &fixture)
             };
             let once = decide(&services, &clusters, &[]);
             prop_assert_eq!(&once, &decide(&services, &clusters, &once));

@@ -4,14 +4,14 @@ use serde::Serialize;
 
 /// What to write of one thing.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Plan<T> {
+pub enum FieldPlan<T> {
     /// Nothing: it is as it should be.
     Unchanged,
     /// This.
     Write(T),
 }
 
-impl<T: PartialEq> Plan<T> {
+impl<T: PartialEq> FieldPlan<T> {
     /// Writes `wanted` unless it is there.
     pub(super) fn replace(current: &T, wanted: T) -> Self {
         if *current == wanted {
@@ -81,10 +81,10 @@ impl BlockChange {
 pub fn load_balancer(
     status: Option<&MultiClusterIngressStatus>,
     reported: IngressLoadBalancerStatus,
-) -> Plan<Option<IngressLoadBalancerStatus>> {
+) -> FieldPlan<Option<IngressLoadBalancerStatus>> {
     let current = status.and_then(|status| status.load_balancer.clone());
     let has_addresses = reported.ingress.as_ref().is_some_and(|i| !i.is_empty());
-    Plan::replace(&current, Some(reported).filter(|_| has_addresses))
+    FieldPlan::replace(&current, Some(reported).filter(|_| has_addresses))
 }
 
 #[cfg(test)]
@@ -92,7 +92,7 @@ mod tests {
     use k8s_openapi::api::networking::v1::IngressLoadBalancerIngress;
     use serde_json::json;
 
-    use super::super::world::location;
+    use super::super::fixtures::location;
     use super::*;
 
     fn names(list: &[&str]) -> Vec<String> {
@@ -126,8 +126,8 @@ mod tests {
             ..MultiClusterIngressStatus::default()
         };
         let wanted = StatusPatch::new(Vec::new(), Vec::new());
-        let plan = Plan::replace(&StatusPatch::current(&status), wanted.clone());
-        assert_eq!(plan, Plan::Write(wanted));
+        let plan = FieldPlan::replace(&StatusPatch::current(&status), wanted.clone());
+        assert_eq!(plan, FieldPlan::Write(wanted));
     }
 
     #[test]
@@ -149,13 +149,16 @@ mod tests {
         let new = addresses(&["192.0.2.2"]);
         assert_eq!(
             load_balancer(Some(&old), addresses(&["192.0.2.1"])),
-            Plan::Unchanged
+            FieldPlan::Unchanged
         );
         assert_eq!(
             load_balancer(Some(&old), new.clone()),
-            Plan::Write(Some(new.clone()))
+            FieldPlan::Write(Some(new.clone()))
         );
-        assert_eq!(load_balancer(None, new.clone()), Plan::Write(Some(new)));
+        assert_eq!(
+            load_balancer(None, new.clone()),
+            FieldPlan::Write(Some(new))
+        );
     }
 
     #[test]
@@ -166,8 +169,11 @@ mod tests {
                 load_balancer: Some(addresses(&["192.0.2.1"])),
                 ..MultiClusterIngressStatus::default()
             };
-            assert_eq!(load_balancer(None, reported.clone()), Plan::Unchanged);
-            assert_eq!(load_balancer(Some(&empty), reported), Plan::Write(None));
+            assert_eq!(load_balancer(None, reported.clone()), FieldPlan::Unchanged);
+            assert_eq!(
+                load_balancer(Some(&empty), reported),
+                FieldPlan::Write(None)
+            );
         }
     }
 }

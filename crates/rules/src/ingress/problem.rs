@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::ServicePort;
 use k8s_openapi::api::networking::v1::ServiceBackendPort;
 
 use super::desired::Desired;
-use super::facts::Seen;
+use super::facts::Cached;
 use super::locations::backends;
 
 /// Why a route cannot work, for the user to mend.
@@ -44,9 +44,9 @@ impl Desired {
             .filter_map(|named| {
                 let service = named.name.clone();
                 match &self.backend(&service)?.ports {
-                    Seen::Unread => None,
-                    Seen::Absent => Some(Problem::NoTemplate { service }),
-                    Seen::Here(ports) => {
+                    Cached::Unread => None,
+                    Cached::Absent => Some(Problem::NoTemplate { service }),
+                    Cached::Present(ports) => {
                         let port = named.port.clone().unwrap_or_default();
                         let found = ports.iter().any(|p| is_port(&port, p));
                         (!found).then(|| Problem::NoPort {
@@ -79,16 +79,16 @@ fn described(port: &ServiceBackendPort) -> String {
 mod tests {
     use karmada_api::{Key, MultiClusterIngressStatus};
 
-    use super::super::world::{World, ingress_to_port, template};
+    use super::super::fixtures::{Fixture, ingress_to_port, template};
     use super::*;
 
     #[test]
     fn a_route_to_a_missing_service_or_port_is_a_problem() {
-        let world = World {
+        let fixture = Fixture {
             unread_templates: ["unread".to_owned()].into(),
-            ..World::default()
+            ..Fixture::default()
         };
-        let world = world.with_template(template("s", &[("web", 80), ("", 81)]));
+        let fixture = fixture.with_template(template("s", &[("web", 80), ("", 81)]));
         let by_number = |n| ServiceBackendPort {
             number: Some(n),
             name: None,
@@ -103,7 +103,7 @@ mod tests {
                 Key::new("ns", "i"),
                 &spec,
                 &MultiClusterIngressStatus::default(),
-                &world,
+                &fixture,
             );
             let problems: Vec<String> = desired.problems().iter().map(Problem::to_string).collect();
             problems.join("; ")

@@ -11,7 +11,7 @@ pub use scope::{RemedyIndex, Scope};
 
 /// What to write to a cluster's `status.remedyActions`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Plan {
+pub enum RemedyPlan {
     /// Nothing: it says already what it should.
     Unchanged,
     /// These actions, in place of what is there.
@@ -63,9 +63,9 @@ pub fn plan<'a>(
     cluster: &Cluster,
     remedies: impl IntoIterator<Item = &'a Remedy>,
     complete: bool,
-) -> Plan {
+) -> RemedyPlan {
     if cluster.metadata.deletion_timestamp.is_some() {
-        return Plan::Unchanged;
+        return RemedyPlan::Unchanged;
     }
     let current = cluster.remedy_actions();
     let mut acting: Vec<(&Remedy, Cause)> = remedies
@@ -91,7 +91,7 @@ pub fn plan<'a>(
         wanted.iter().copied().eq(current)
     };
     if settled {
-        return Plan::Unchanged;
+        return RemedyPlan::Unchanged;
     }
     let set = wanted
         .iter()
@@ -113,7 +113,7 @@ pub fn plan<'a>(
     let cleared = cleared.into_iter().map(|action| ActionChange::Cleared {
         action: action.clone(),
     });
-    Plan::Write {
+    RemedyPlan::Write {
         changes: set.chain(cleared).collect(),
         actions: wanted.into_iter().cloned().collect(),
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use karmada_api::Remedy;
 
-use crate::index::Index;
+use crate::reverse_index::ReverseIndex;
 
 /// The clusters a remedy looks at.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,7 +51,7 @@ impl Scope {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RemedyIndex {
     every: BTreeSet<String>,
-    named: Index<String, String>,
+    named: ReverseIndex<String, String>,
 }
 
 impl RemedyIndex {

@@ -45,13 +45,13 @@ fn acts(mut spec: Value, conditions: &[(&str, &str)]) -> bool {
         [&remedy("r", spec)],
         true,
     );
-    plan != Plan::Unchanged
+    plan != RemedyPlan::Unchanged
 }
 
-fn written(plan: Plan) -> Vec<String> {
+fn written(plan: RemedyPlan) -> Vec<String> {
     match plan {
-        Plan::Write { actions, .. } => actions,
-        Plan::Unchanged => panic!("nothing to write"),
+        RemedyPlan::Write { actions, .. } => actions,
+        RemedyPlan::Unchanged => panic!("nothing to write"),
     }
 }
 
@@ -114,10 +114,10 @@ fn a_remedy_without_actions_and_one_being_deleted_ask_for_nothing() {
     let mut deleting = remedy("r", json!({"actions": [TRAFFIC_CONTROL]}));
     deleting.metadata.deletion_timestamp = Some(from_value(json!("2026-11-20T08:00:00Z")).unwrap());
     let member = cluster("member1", &[], None);
-    assert_eq!(plan(&member, [&deleting], true), Plan::Unchanged);
+    assert_eq!(plan(&member, [&deleting], true), RemedyPlan::Unchanged);
     assert_eq!(
         plan(&member, [&remedy("r", json!({"actions": []}))], true),
-        Plan::Unchanged
+        RemedyPlan::Unchanged
     );
 }
 
@@ -126,7 +126,7 @@ fn a_cluster_being_deleted_is_left_alone() {
     let mut member = cluster("member1", &[], None);
     member.metadata.deletion_timestamp = Some(from_value(json!("2026-11-20T08:00:00Z")).unwrap());
     let asks = remedy("r", json!({"actions": [TRAFFIC_CONTROL]}));
-    assert_eq!(plan(&member, [&asks], true), Plan::Unchanged);
+    assert_eq!(plan(&member, [&asks], true), RemedyPlan::Unchanged);
 }
 
 #[test]
@@ -145,7 +145,7 @@ fn the_last_action_cleared_leaves_no_field_behind() {
     let plan = |actions| plan(&cluster("member1", &[], actions), [], true);
     assert_eq!(
         plan(Some(&[TRAFFIC_CONTROL])),
-        Plan::Write {
+        RemedyPlan::Write {
             actions: vec![],
             changes: vec![ActionChange::Cleared {
                 action: TRAFFIC_CONTROL.to_owned()
@@ -154,12 +154,12 @@ fn the_last_action_cleared_leaves_no_field_behind() {
     );
     assert_eq!(
         plan(Some(&[])),
-        Plan::Write {
+        RemedyPlan::Write {
             actions: vec![],
             changes: vec![]
         }
     );
-    assert_eq!(plan(None), Plan::Unchanged);
+    assert_eq!(plan(None), RemedyPlan::Unchanged);
 }
 
 #[test]
@@ -177,7 +177,7 @@ fn while_a_remedy_could_never_be_read_actions_are_added_but_not_cleared() {
         written(plan(&member, [&alert], false)),
         ["Alert", TRAFFIC_CONTROL]
     );
-    assert_eq!(plan(&member, [], false), Plan::Unchanged);
+    assert_eq!(plan(&member, [], false), RemedyPlan::Unchanged);
 }
 
 #[test]
@@ -186,7 +186,7 @@ fn a_change_says_which_remedy_and_condition_asked_for_it() {
         "dns",
         json!({"actions": [TRAFFIC_CONTROL], "decisionMatches": [when("Equal", "False")]}),
     );
-    let Plan::Write { changes, .. } = plan(
+    let RemedyPlan::Write { changes, .. } = plan(
         &cluster("member1", &[(DNS_READY, "False")], None),
         [&dns],
         true,
@@ -232,9 +232,9 @@ proptest! {
         let mut member = cluster("m1", &conditions, current.as_deref());
         let forward = plan(&member, &remedies, complete);
         prop_assert_eq!(&forward, &plan(&member, remedies.iter().rev(), complete));
-        if let Plan::Write { actions, .. } = forward {
+        if let RemedyPlan::Write { actions, .. } = forward {
             member.status.as_mut().unwrap().remedy_actions = (!actions.is_empty()).then_some(actions);
-            prop_assert_eq!(plan(&member, &remedies, complete), Plan::Unchanged);
+            prop_assert_eq!(plan(&member, &remedies, complete), RemedyPlan::Unchanged);
         }
     }
 

@@ -31,7 +31,7 @@ const CALL_LIMIT: Duration = Duration::from_secs(5);
 
 /// Which lease, and who we are.
 #[derive(Clone, Debug)]
-pub struct Campaign {
+pub struct Candidate {
     /// The lease's namespace. While it is missing we wait for it.
     pub namespace: String,
     /// The lease's name.
@@ -53,7 +53,7 @@ pub enum Seeking {
     Eagerly,
 }
 
-impl Campaign {
+impl Candidate {
     /// Seeks the lease for as long as the program runs, as one of few.
     pub fn always(namespace: String, name: &'static str, host: String) -> Self {
         Self {
@@ -96,19 +96,19 @@ pub fn leadership(program: &mut Program, client: Client, args: &LeaderElectionAr
         return Leadership::always();
     }
     let host = gethostname::gethostname().to_string_lossy().into_owned();
-    let own = Campaign::always("karmada-system".to_owned(), program.name, host);
+    let own = Candidate::always("karmada-system".to_owned(), program.name, host);
     campaign(program, client, own)
 }
 
 /// Campaigns for a lease, in a task of `program`: seeks leadership until the program is stopping,
 /// keeps it until the other tasks have ended, and then gives it back.
-pub fn campaign(program: &mut Program, client: Client, campaign: Campaign) -> Leadership {
+pub fn campaign(program: &mut Program, client: Client, candidate: Candidate) -> Leadership {
     let (held_until, receiver) = watch::channel(None);
     let driver = Driver {
-        api: Api::namespaced(client.clone(), &campaign.namespace),
-        watched: Api::namespaced(client, &campaign.namespace),
-        election: Election::new(format!("{}_{}", campaign.host, Uuid::new_v4()), DURATION),
-        campaign,
+        api: Api::namespaced(client.clone(), &candidate.namespace),
+        watched: Api::namespaced(client, &candidate.namespace),
+        election: Election::new(format!("{}_{}", candidate.host, Uuid::new_v4()), DURATION),
+        candidate,
         clock: program.clock,
         held_until,
         metrics: LeaseMetrics::register(&mut program.registry),
@@ -127,7 +127,7 @@ pub fn campaign(program: &mut Program, client: Client, campaign: Campaign) -> Le
 struct Driver {
     api: Api<Lease>,
     watched: Api<Guarded<Lease>>,
-    campaign: Campaign,
+    candidate: Candidate,
     election: Election,
     /// For the times that the lease shows.
     clock: fn() -> Timestamp,
@@ -151,7 +151,7 @@ impl Driver {
             let seeking = if stopping.is_cancelled() {
                 Seeking::No
             } else {
-                *self.campaign.seeking.borrow_and_update()
+                *self.candidate.seeking.borrow_and_update()
             };
             if seeking == Seeking::Eagerly {
                 self.election.retry_by(Instant::now() + RETRY_EVERY);
@@ -176,7 +176,7 @@ impl Driver {
                 biased;
                 () = drained.cancelled() => {}
                 () = stopping.cancelled(), if !stopping.is_cancelled() => {}
-                Ok(()) = self.campaign.seeking.changed() => {}
+                Ok(()) = self.candidate.seeking.changed() => {}
                 // Before the time is up: a renewal that is known already keeps us from taking over.
                 event = next(&mut changes) => self.observe(event),
                 () = wake(until) => {}
@@ -187,7 +187,7 @@ impl Driver {
     }
 
     fn watch(&self) -> Changes {
-        let name = format!("metadata.name={}", self.campaign.name);
+        let name = format!("metadata.name={}", self.candidate.name);
         let selected = watcher::Config::default().fields(&name);
         events(self.watched.clone(), selected).boxed()
     }
@@ -206,7 +206,7 @@ impl Driver {
     async fn act(&mut self, action: Action) {
         let started = Instant::now();
         let missing_is_stale = matches!(action, Action::Take(_) | Action::Renew(_));
-        let (name, holder) = (self.campaign.name, self.election.holder());
+        let (name, holder) = (self.candidate.name, self.election.holder());
         let call = perform(&self.api, name, holder, action, MicroTime((self.clock)()));
         let result = tokio::time::timeout(CALL_LIMIT, call).await;
         let now = Instant::now();
@@ -238,7 +238,7 @@ impl Driver {
         self.warn(match code {
             404 => format!(
                 "namespace {} does not exist; waiting for it",
-                self.campaign.namespace
+                self.candidate.namespace
             ),
             _ => Chain(error).to_string(),
         });
@@ -248,7 +248,7 @@ impl Driver {
     /// How soon to try again what failed. One that leads has no time to lose; the others must not all
     /// ask a server that has just come back.
     fn retry(&self) -> Duration {
-        let seeking = *self.campaign.seeking.borrow();
+        let seeking = *self.candidate.seeking.borrow();
         match seeking {
             Seeking::Spread(spread) if !self.leads() => {
                 spread.mul_f64(fastrand::f64()).max(RETRY_EVERY)
@@ -259,7 +259,7 @@ impl Driver {
 
     fn warn(&mut self, error: String) {
         if self.warned.as_ref() != Some(&error) {
-            let lease = format!("{}/{}", self.campaign.namespace, self.campaign.name);
+            let lease = format!("{}/{}", self.candidate.namespace, self.candidate.name);
             tracing::warn!(lease, error, "Cannot get or keep the lease, will retry");
             self.warned = Some(error);
         }
@@ -278,7 +278,7 @@ impl Driver {
         if leads != led {
             self.metrics.holder.set(i64::from(leads));
             self.metrics.transitions.inc();
-            let lease = format!("{}/{}", self.campaign.namespace, self.campaign.name);
+            let lease = format!("{}/{}", self.candidate.namespace, self.candidate.name);
             if leads {
                 tracing::info!(lease, "Leading");
             } else {
@@ -300,7 +300,7 @@ impl Driver {
         });
         let parameters = PatchParams::default();
         let patch = Patch::Merge(patch);
-        let call = self.api.patch(self.campaign.name, &parameters, &patch);
+        let call = self.api.patch(self.candidate.name, &parameters, &patch);
         match tokio::time::timeout(CALL_LIMIT, call).await {
             Ok(Ok(_)) => tracing::info!("Gave the lease back"),
             Ok(Err(error)) => {

@@ -12,7 +12,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-pub use driver::{Campaign, Seeking, campaign, leadership};
+pub use driver::{Candidate, Seeking, campaign, leadership};
 
 /// How long a lease lasts after it was last renewed.
 pub const DURATION: Duration = Duration::from_secs(15);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use k8s_openapi::NamespaceResourceScope;
 use karmada_api::Key;
-use karmada_rules::ingress::gateway::{Clash, Gateway, Managed, Update, ingress_of};
+use karmada_rules::ingress::kubernetes::{Clash, Gateway, Managed, Update, ingress_of};
 use karmada_runtime::watch::Guarded;
 use karmada_runtime::write::{WriteError, WriteErrorKind, Writer};
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};

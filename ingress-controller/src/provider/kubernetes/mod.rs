@@ -15,7 +15,7 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::networking::v1::{Ingress, IngressLoadBalancerStatus};
 use karmada_api::Key;
 use karmada_rules::ingress::Desired;
-use karmada_rules::ingress::gateway::{Existing, Gateway, GatewayPlan, Write, removal};
+use karmada_rules::ingress::kubernetes::{Existing, Gateway, KubernetesPlan, Write, removal};
 use karmada_runtime::program::Program;
 use karmada_runtime::queue::Queue;
 use karmada_runtime::write::{WriteErrorKind, Writer};
@@ -83,9 +83,9 @@ impl Kubernetes {
 
     /// Makes the writes of `plan` in its order. A write that is refused or comes too late does not
     /// keep the others from being made, but what the traffic flows through now stays then.
-    async fn carry_out(&self, plan: GatewayPlan) -> Result<BTreeSet<Obstacle>, ProviderError> {
+    async fn carry_out(&self, plan: KubernetesPlan) -> Result<BTreeSet<Obstacle>, ProviderError> {
         let mut tally = Tally::default();
-        for slice in &plan.cut {
+        for slice in &plan.blocked_slices {
             tally.add(self.slices.delete(slice).await)?;
         }
         for service in &plan.services {
@@ -167,7 +167,7 @@ impl LoadBalancer for Kubernetes {
             slices: self.slices.existing(key, &wanted.slices),
             ingresses: self.ingresses.existing(key, &wanted.ingress),
         };
-        let plan = GatewayPlan::new(desired, wanted, &existing)?;
+        let plan = KubernetesPlan::new(desired, wanted, &existing)?;
         let obstacles = self.carry_out(plan).await?;
         Ok(Ensured {
             load_balancer: Some(self.addresses(key)),

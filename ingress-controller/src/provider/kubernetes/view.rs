@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_api::Key;
-use karmada_rules::index::Index;
-use karmada_rules::ingress::gateway::ingress_of;
+use karmada_rules::ingress::kubernetes::ingress_of;
+use karmada_rules::reverse_index::ReverseIndex;
 use karmada_runtime::cache::{Cache, Transition};
 use karmada_runtime::watch::Guarded;
 use kube::Resource;
@@ -19,7 +19,7 @@ pub(super) struct View<K> {
     watched: Cache<K>,
     written: BTreeMap<Key, Written<K>>,
     /// Objects and the ingress each was made for.
-    of_ingress: Index<Key, Key>,
+    of_ingress: ReverseIndex<Key, Key>,
 }
 
 /// A write of ours that the watch has not told of.
@@ -34,7 +34,7 @@ impl<K> Default for View<K> {
         Self {
             watched: Cache::default(),
             written: BTreeMap::new(),
-            of_ingress: Index::default(),
+            of_ingress: ReverseIndex::default(),
         }
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use k8s_openapi::api::coordination::v1::Lease;
 use karmada_api::{Cluster, MultiClusterIngress, Remedy};
-use karmada_rules::observation::Failure;
+use karmada_rules::health::observation::Failure;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use hickory_proto::op::{Message, Query, ResponseCode};
 use hickory_proto::rr::{Name, RecordType};
-use karmada_rules::observation::{Failure, FailureClass};
+use karmada_rules::health::failure::FailureClass;
+use karmada_rules::health::observation::Failure;
 use tokio::net::UdpSocket;
 use tokio::time::{interval, timeout};
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use karmada_api::Cluster;
 use karmada_api::condition::{DNS_READY, REPORTER_READY, TRUE};
-use karmada_rules::observation::Failure;
+use karmada_rules::health::observation::Failure;
 use tokio::time::Instant;
 
 use super::happened::{Stage, Step, Story};

@@ -1,7 +1,8 @@
 use std::time::Duration;
 
 use karmada_api::condition::DNS_READY;
-use karmada_rules::observation::{Failure, FailureClass};
+use karmada_rules::health::failure::FailureClass;
+use karmada_rules::health::observation::Failure;
 use serde_json::{Value, json};
 
 use super::*;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use clap::Parser;
-use karmada_rules::ingress::gateway::Gateway;
+use karmada_rules::ingress::kubernetes::Gateway;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 

@@ -152,9 +152,9 @@ impl Replica {
         let mut program = Program::new("test", SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
         program.clock = clock;
         let (changed, seeking) = watch::channel(seeking);
-        let own = Campaign {
+        let own = Candidate {
             seeking,
-            ..Campaign::always("default".to_owned(), NAME, host.to_owned())
+            ..Candidate::always("default".to_owned(), NAME, host.to_owned())
         };
         Self {
             leadership: campaign(&mut program, server.client(), own),
@@ -343,7 +343,7 @@ async fn a_lease_deleted_unseen_is_made_again_and_leadership_goes_on() {
 async fn a_missing_namespace_is_waited_for() {
     let server = Server::new();
     let mut program = Program::new("test", SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
-    let own = Campaign::always("late".to_owned(), NAME, "a".to_owned());
+    let own = Candidate::always("late".to_owned(), NAME, "a".to_owned());
     let leadership = campaign(&mut program, server.client(), own);
     sleep(LONG).await;
     let asked = u64::try_from(server.asked().len()).unwrap();

@@ -7,8 +7,8 @@ use k8s_openapi::api::core::v1::ServicePort;
 use k8s_openapi::api::discovery::v1::Endpoint;
 use k8s_openapi::api::networking::v1::{IngressBackend, IngressServiceBackend, IngressSpec};
 use karmada_api::execution_namespace;
-use karmada_rules::ingress::gateway::{Clash, Managed};
-use karmada_rules::ingress::{Admission, Backend, ClusterEndpoints, Refusal, Seen};
+use karmada_rules::ingress::kubernetes::{Clash, Managed};
+use karmada_rules::ingress::{Admission, Backend, Cached, ClusterEndpoints};
 use karmada_runtime::lease::Leadership;
 use karmada_runtime::metrics::WriteMetrics;
 use karmada_runtime::watch::Guarded;
@@ -105,7 +105,7 @@ fn desired(clusters: &[(&str, Admission)]) -> Desired {
         },
         backends: vec![Backend {
             service: "s".to_owned(),
-            ports: Seen::Here(vec![ServicePort {
+            ports: Cached::Present(vec![ServicePort {
                 port: 80,
                 ..ServicePort::default()
             }]),
@@ -120,12 +120,12 @@ fn open() -> Desired {
 }
 
 fn m1_blocked() -> Desired {
-    let blocked = Admission::Refused(Refusal::Blocked);
+    let blocked = Admission::Blocked;
     desired(&[("m1", blocked), ("m2", Admission::Admitted)])
 }
 
 fn m1_elsewhere() -> Desired {
-    let elsewhere = Admission::Refused(Refusal::NotLocated);
+    let elsewhere = Admission::NotLocated;
     desired(&[("m1", elsewhere), ("m2", Admission::Admitted)])
 }
 

@@ -75,7 +75,7 @@ async fn a_blocked_clusters_endpoints_go_first_whatever_becomes_of_the_rest() {
     let Stage { api, provider } = Stage::converged(&open());
     let (_, slices) = stage().names(&open());
     let mut desired = m1_blocked();
-    desired.backends[0].ports = Seen::Here(vec![ServicePort {
+    desired.backends[0].ports = Cached::Present(vec![ServicePort {
         port: 81,
         ..ServicePort::default()
     }]);

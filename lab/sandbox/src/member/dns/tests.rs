@@ -1,6 +1,6 @@
 use hickory_proto::op::{Message, Query};
 use hickory_proto::rr::{Name, RecordType};
-use karmada_rules::observation::FailureClass;
+use karmada_rules::health::failure::FailureClass;
 
 use super::*;
 use crate::facts;

@@ -1,0 +1,173 @@
+use proptest::prelude::*;
+
+use super::*;
+
+const LEASE: Duration = Duration::from_secs(15);
+const PERIOD: Duration = Duration::from_secs(5);
+
+fn seconds(s: u64) -> Duration {
+    Duration::from_secs(s)
+}
+
+/// An agent that began at `now` and is one of `known`.
+fn fresh(now: Instant, known: Option<usize>) -> Situation {
+    Situation {
+        started: now,
+        contact: None,
+        known,
+    }
+}
+
+#[test]
+fn an_agent_that_was_never_asked_waits_its_turn() {
+    let now = Instant::now();
+    let cases = [
+        (1, 0.0, 0),
+        (3, 1.0, 2_000),
+        (1_000, 0.5, 333_333),
+        (1_000, 7.0, 666_667),
+    ];
+    for (known, share, millis) in cases {
+        let Candidacy::From(at) = fresh(now, Some(known)).candidacy(LEASE, share) else {
+            panic!("it never seeks");
+        };
+        let difference = (at - now).abs_diff(Duration::from_millis(millis));
+        assert!(difference < Duration::from_millis(1), "{known} {share}");
+    }
+}
+
+#[test]
+fn one_of_an_unknown_number_never_seeks() {
+    let now = Instant::now();
+    assert_eq!(fresh(now, None).candidacy(LEASE, 0.0), Candidacy::Never);
+}
+
+#[test]
+fn one_that_was_asked_leaves_the_lease_alone_for_as_long_as_it_lasts() {
+    let now = Instant::now();
+    let asked = Situation {
+        contact: Some(LeaderContact {
+            at: now + seconds(60),
+            standby: false,
+        }),
+        ..fresh(now, Some(3))
+    };
+    let from = |share| asked.candidacy(LEASE, share);
+    assert_eq!(from(0.0), Candidacy::From(now + seconds(75)));
+    assert_eq!(from(1.0), Candidacy::From(now + seconds(77)));
+}
+
+#[test]
+fn one_that_stands_by_seeks_at_once_and_goes_on_when_it_is_asked_no_more() {
+    let now = Instant::now();
+    let standby = Situation {
+        contact: Some(LeaderContact {
+            at: now,
+            standby: true,
+        }),
+        ..fresh(now, Some(1_000))
+    };
+    assert_eq!(standby.candidacy(LEASE, 1.0), Candidacy::StandBy);
+}
+
+/// What agents cost the API that begin at the same time. An attempt of one that finds a leader is
+/// three requests, see `a_lease_driver` in `karmada_runtime::lease`; the leader's renewals are not counted.
+struct Crowd {
+    shares: Vec<f64>,
+    contact: Vec<Option<LeaderContact>>,
+    seeking: Vec<bool>,
+    attempts: usize,
+    leader: Option<usize>,
+}
+
+impl Crowd {
+    const STEP: Duration = Duration::from_millis(100);
+
+    /// Of agents whose shares come from a fixed sequence of pseudo-random numbers.
+    fn of(agents: usize) -> Self {
+        let mut state = 1_u64;
+        let mut share = || {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            f64::from(u32::try_from(state >> 32).unwrap()) / f64::from(u32::MAX)
+        };
+        Self {
+            shares: (0..agents).map(|_| share()).collect(),
+            contact: vec![None; agents],
+            seeking: vec![false; agents],
+            attempts: 0,
+            leader: None,
+        }
+    }
+
+    /// Lives for `life`. Whoever seeks while there is no leader leads, when `reached` says that the API
+    /// is, and asks all others once a period.
+    fn live(&mut self, life: Duration, reached: impl Fn(Duration) -> bool) {
+        let started = Instant::now();
+        let mut asks_at = Duration::MAX;
+        let mut now = Duration::ZERO;
+        while now < life {
+            for agent in 0..self.shares.len() {
+                let situation = Situation {
+                    started,
+                    contact: self.contact[agent],
+                    known: Some(self.shares.len()),
+                };
+                let seeks = match situation.candidacy(LEASE, self.shares[agent]) {
+                    Candidacy::Never => false,
+                    Candidacy::From(at) => at <= started + now,
+                    Candidacy::StandBy => true,
+                };
+                let begins = seeks && !self.seeking[agent] && self.leader != Some(agent);
+                self.seeking[agent] = seeks;
+                self.attempts += usize::from(begins);
+                if begins && self.leader.is_none() && reached(now) {
+                    (self.leader, asks_at) = (Some(agent), now);
+                }
+            }
+            if let Some(leader) = self.leader
+                && asks_at <= now
+            {
+                for agent in (0..self.contact.len()).filter(|agent| *agent != leader) {
+                    let standby = (agent + self.contact.len() - leader) % self.contact.len() <= 2;
+                    self.contact[agent] = Some(LeaderContact {
+                        at: started + now,
+                        standby,
+                    });
+                }
+                asks_at = now + PERIOD;
+            }
+            now += Self::STEP;
+        }
+    }
+}
+
+#[test]
+fn a_thousand_agents_that_begin_at_once_make_a_handful_of_attempts() {
+    let mut crowd = Crowd::of(1_000);
+    crowd.live(seconds(1_000), |_| true);
+    assert!(crowd.leader.is_some());
+    assert!(crowd.attempts <= 10, "{}", crowd.attempts);
+    let seeking = crowd.seeking.iter().filter(|seeking| **seeking).count();
+    assert!(seeking <= 3, "{seeking}");
+}
+
+#[test]
+fn a_thousand_agents_reach_for_an_api_that_is_away_at_no_more_than_two_a_second() {
+    let mut crowd = Crowd::of(1_000);
+    crowd.live(seconds(100), |_| false);
+    assert!((100..200).contains(&crowd.attempts), "{}", crowd.attempts);
+}
+
+proptest! {
+    #[test]
+    fn a_turn_is_never_longer_than_the_spread(known in 0_usize..100_000, share in 0.0..=1.0) {
+        let now = Instant::now();
+        let Candidacy::From(at) = fresh(now, Some(known)).candidacy(LEASE, share) else {
+            panic!("it never seeks");
+        };
+        prop_assert!(at - now <= spread(known) + Duration::from_nanos(1));
+        prop_assert!(at >= now);
+    }
+}

@@ -1,0 +1,132 @@
+//! Observations: what one probe round saw of the cluster's DNS.
+
+use std::fmt;
+use std::net::SocketAddr;
+
+use super::diagnosis::Diagnosis;
+use super::failure::{FailureClass, Server};
+
+/// A failure, with the server that it came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Failure {
+    /// How the question failed.
+    pub class: FailureClass,
+    /// The server that was asked.
+    pub server: SocketAddr,
+    /// Where the fault is, if anything tells.
+    pub diagnosis: Option<Diagnosis>,
+}
+
+impl Failure {
+    /// A failure of which nothing tells where the fault is.
+    pub fn new(class: FailureClass, server: SocketAddr) -> Self {
+        Self {
+            class,
+            server,
+            diagnosis: None,
+        }
+    }
+
+    /// The worse of two failures; `self` when they are equally bad.
+    #[must_use]
+    pub fn or_worse(self, other: Self) -> Self {
+        if other.class > self.class {
+            other
+        } else {
+            self
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    /// `timeout from 169.254.20.10 (node cache)`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} from {}", self.class, Server(self.server))?;
+        match self.diagnosis {
+            Some(diagnosis) => write!(f, " ({diagnosis})"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What one probe round saw.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Observation {
+    /// Every name got an address from at least one server.
+    Resolved,
+    /// Some name got none; this is the worst failure on the way.
+    Failed(Failure),
+    /// The round could not even ask: no observation at all.
+    Internal,
+}
+
+impl Observation {
+    /// The observation in one lower-case word, as metrics name it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Resolved => "resolved",
+            Self::Failed(failure) => failure.class.as_str(),
+            Self::Internal => "internal",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::health::diagnosis::Location;
+
+    fn failure(class: FailureClass, server: &str) -> Failure {
+        Failure::new(class, server.parse().unwrap())
+    }
+
+    #[test]
+    fn the_worse_failure_wins_and_the_first_of_equals() {
+        let nodata = failure(FailureClass::NoData, "10.0.0.1:53");
+        let timeout = failure(FailureClass::Timeout, "10.0.0.2:53");
+        let later_timeout = failure(FailureClass::Timeout, "10.0.0.3:53");
+        assert_eq!(nodata.or_worse(timeout), timeout);
+        assert_eq!(timeout.or_worse(nodata), timeout);
+        assert_eq!(timeout.or_worse(later_timeout), timeout);
+    }
+
+    #[test]
+    fn a_failure_names_its_server_and_an_unusual_port() {
+        let cases = [
+            ("10.96.0.10:53", "servfail from 10.96.0.10"),
+            ("10.96.0.10:5353", "servfail from 10.96.0.10:5353"),
+            ("[fd00::a]:53", "servfail from fd00::a"),
+            ("[fd00::a]:5353", "servfail from [fd00::a]:5353"),
+            ("[fe80::1%7]:53", "servfail from [fe80::1%7]:53"),
+        ];
+        for (server, shown) in cases {
+            assert_eq!(failure(FailureClass::ServFail, server).to_string(), shown);
+            let shown = shown.strip_prefix("servfail from ").unwrap();
+            assert_eq!(shown.parse(), Ok(Server(server.parse().unwrap())));
+        }
+    }
+
+    #[test]
+    fn a_failure_says_where_the_fault_is_when_something_tells() {
+        let diagnosis = Some(Diagnosis {
+            location: Location::NodeCache,
+            only: None,
+        });
+        let located = Failure {
+            diagnosis,
+            ..failure(FailureClass::Timeout, "169.254.20.10:53")
+        };
+        assert_eq!(
+            located.to_string(),
+            "timeout from 169.254.20.10 (node cache)"
+        );
+    }
+
+    #[test]
+    fn an_observation_is_one_word() {
+        let refused = Observation::Failed(failure(FailureClass::Refused, "10.0.0.1:53"));
+        assert_eq!(Observation::Resolved.as_str(), "resolved");
+        assert_eq!(refused.as_str(), "refused");
+        assert_eq!(Observation::Internal.as_str(), "internal");
+    }
+}

@@ -1,0 +1,141 @@
+use std::collections::BTreeSet;
+
+use karmada_api::{Cluster, ServiceLocation, TRAFFIC_CONTROL};
+
+use super::facts::{Cached, Facts};
+
+/// A member cluster's claim to the traffic of one backend Service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Admission {
+    /// Requests may go there.
+    Admitted,
+    /// A Remedy blocks the cluster's traffic.
+    Blocked,
+    /// The Cluster object is being deleted.
+    ClusterDeleting,
+    /// No Cluster object of that name exists.
+    ClusterMissing,
+    /// The Service is not located in the cluster.
+    NotLocated,
+}
+
+impl Admission {
+    /// Returns the admission of a cluster that has a Cluster object, wherever the Service is
+    /// located. A block outlasts the start of the cluster's deletion.
+    pub fn of(cluster: &Cluster) -> Self {
+        let actions = cluster.remedy_actions();
+        if actions.iter().any(|action| action == TRAFFIC_CONTROL) {
+            Self::Blocked
+        } else if cluster.metadata.deletion_timestamp.is_some() {
+            Self::ClusterDeleting
+        } else {
+            Self::Admitted
+        }
+    }
+}
+
+/// Returns the admission of the cluster `name`. An unreadable one stays blocked if it is in
+/// `previous`.
+pub(super) fn admission_of(name: &str, previous: &[String], facts: &impl Facts) -> Admission {
+    match facts.cluster(name) {
+        Cached::Present(cluster) => Admission::of(cluster),
+        Cached::Absent => Admission::ClusterMissing,
+        Cached::Unread if previous.iter().any(|blocked| blocked == name) => Admission::Blocked,
+        Cached::Unread => Admission::Admitted,
+    }
+}
+
+/// Returns the blocked clusters of `locations`, sorted and unique.
+pub(super) fn blocked_clusters(
+    locations: &[ServiceLocation],
+    previous: &[String],
+    facts: &impl Facts,
+) -> Vec<String> {
+    let clusters: BTreeSet<&String> = locations
+        .iter()
+        .flat_map(|location| location.clusters.iter().flatten())
+        .collect();
+    clusters
+        .into_iter()
+        .filter(|name| admission_of(name, previous, facts) == Admission::Blocked)
+        .cloned()
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::fixtures::{Fixture, blocked, cluster, deleting, location};
+    use super::*;
+
+    fn fixture() -> Fixture {
+        Fixture::default()
+            .with_cluster(cluster("open"))
+            .with_cluster(blocked("b1"))
+            .with_cluster(blocked("b2"))
+            .with_cluster(deleting(cluster("leaving")))
+            .with_cluster(deleting(blocked("b3")))
+    }
+
+    #[test]
+    fn a_cluster_is_admitted_as_its_object_says() {
+        let mut other_action = cluster("x");
+        other_action.status = Some(karmada_api::ClusterStatus {
+            remedy_actions: Some(vec!["Cordon".into()]),
+            ..karmada_api::ClusterStatus::default()
+        });
+        assert_eq!(Admission::of(&other_action), Admission::Admitted);
+        assert_eq!(Admission::of(&Cluster::default()), Admission::Admitted);
+        for (name, expected) in [
+            ("open", Admission::Admitted),
+            ("b1", Admission::Blocked),
+            ("leaving", Admission::ClusterDeleting),
+            ("b3", Admission::Blocked),
+            ("nowhere", Admission::ClusterMissing),
+        ] {
+            assert_eq!(admission_of(name, &[], &fixture()), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn only_located_clusters_that_exist_and_have_the_action_are_blocked() {
+        let locations = [
+            location("a", &["b2", "open", "gone"]),
+            location("b", &["b1", "b2"]),
+            location("c", &[]),
+        ];
+        let previous = ["gone".to_owned(), "open".to_owned()];
+        let found = blocked_clusters(&locations, &previous, &fixture());
+        assert_eq!(found, ["b1", "b2"]);
+    }
+
+    #[test]
+    fn a_cluster_that_cannot_be_read_stays_as_it_was() {
+        let fixture = Fixture {
+            unread_clusters: ["u1".to_owned(), "u2".to_owned()].into(),
+            ..Fixture::default()
+        };
+        let locations = [location("a", &["u1", "u2"])];
+        let previous = ["u2".to_owned()];
+        assert_eq!(blocked_clusters(&locations, &previous, &fixture), ["u2"]);
+    }
+
+    proptest! {
+        #[test]
+        fn the_order_does_not_matter_and_deciding_twice_changes_nothing(
+            clusters in proptest::collection::vec("(open|b1|b2|b3|leaving|gone|u)", 0..8)
+        ) {
+            let mut fixture = fixture();
+            fixture.unread_clusters.insert("u".to_owned());
+            let forward: Vec<&str> = clusters.iter().map(String::as_str).collect();
+            let backward: Vec<&str> = forward.iter().rev().copied().collect();
+            let previous = ["u".to_owned()];
+            let one = blocked_clusters(&[location("a", &forward)], &previous, &fixture);
+            let other = blocked_clusters(&[location("a", &backward)], &previous, &fixture);
+            prop_assert_eq!(&one, &other);
+            prop_assert!(one.is_sorted_by(|a, b| a < b));
+            prop_assert_eq!(&one, &blocked_clusters(&[location("a", &forward)], &one, &fixture));
+        }
+    }
+}

@@ -1,0 +1,296 @@
+//! A small fixture for the tests of this module, and makers of what is in it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::{Service, ServicePort, ServiceSpec};
+use k8s_openapi::api::discovery::v1::{Endpoint, EndpointConditions, EndpointPort, EndpointSlice};
+use k8s_openapi::api::networking::v1::{
+    HTTPIngressPath, HTTPIngressRuleValue, IngressBackend, IngressClass, IngressClassSpec,
+    IngressRule, IngressServiceBackend, IngressSpec, ServiceBackendPort,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
+use karmada_api::{
+    Cluster, ClusterStatus, MultiClusterIngress, MultiClusterIngressSpec, ObjectReference,
+    ResourceBinding, ServiceLocation, TRAFFIC_CONTROL, TargetCluster, execution_namespace,
+};
+
+use super::desired::slice_service;
+use super::facts::{Cached, Facts};
+
+/// Everything is in the namespace `ns`.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Fixture {
+    pub(super) classes: Vec<IngressClass>,
+    pub(super) unread_classes: BTreeSet<String>,
+    pub(super) clusters: BTreeMap<String, Cluster>,
+    pub(super) unread_clusters: BTreeSet<String>,
+    pub(super) bindings: BTreeMap<String, ResourceBinding>,
+    pub(super) unread_bindings: BTreeSet<String>,
+    pub(super) templates: BTreeMap<String, Service>,
+    pub(super) unread_templates: BTreeSet<String>,
+    pub(super) slices: Vec<Arc<EndpointSlice>>,
+    pub(super) unread_slices: BTreeSet<String>,
+}
+
+impl Fixture {
+    pub(super) fn with_cluster(mut self, cluster: Cluster) -> Self {
+        let name = cluster.metadata.name.clone().unwrap_or_default();
+        self.clusters.insert(name, cluster);
+        self
+    }
+
+    pub(super) fn with_binding(mut self, service: &str, binding: ResourceBinding) -> Self {
+        self.bindings.insert(service.to_owned(), binding);
+        self
+    }
+
+    pub(super) fn with_template(mut self, template: Service) -> Self {
+        let name = template.metadata.name.clone().unwrap_or_default();
+        self.templates.insert(name, template);
+        self
+    }
+
+    pub(super) fn with_slices(mut self, slices: &[EndpointSlice]) -> Self {
+        self.slices.extend(slices.iter().cloned().map(Arc::new));
+        self
+    }
+}
+
+fn seen<'a, T>(
+    map: &'a BTreeMap<String, T>,
+    unread: &BTreeSet<String>,
+    name: &str,
+) -> Cached<&'a T> {
+    match map.get(name) {
+        Some(object) => Cached::Present(object),
+        None if unread.contains(name) => Cached::Unread,
+        None => Cached::Absent,
+    }
+}
+
+impl Facts for Fixture {
+    fn classes(&self) -> impl Iterator<Item = Cached<&IngressClass>> {
+        let unread = self.unread_classes.iter().map(|_| Cached::Unread);
+        self.classes.iter().map(Cached::Present).chain(unread)
+    }
+
+    fn class(&self, name: &str) -> Cached<&IngressClass> {
+        let named = |class: &&IngressClass| class.metadata.name.as_deref() == Some(name);
+        match self.classes.iter().find(named) {
+            Some(class) => Cached::Present(class),
+            None if self.unread_classes.contains(name) => Cached::Unread,
+            None => Cached::Absent,
+        }
+    }
+
+    fn cluster(&self, name: &str) -> Cached<&Cluster> {
+        seen(&self.clusters, &self.unread_clusters, name)
+    }
+
+    fn binding(&self, _: &str, service: &str) -> Cached<&ResourceBinding> {
+        seen(&self.bindings, &self.unread_bindings, service)
+    }
+
+    fn template(&self, _: &str, service: &str) -> Cached<&Service> {
+        seen(&self.templates, &self.unread_templates, service)
+    }
+
+    fn slices(&self, _: &str, service: &str) -> Vec<Arc<EndpointSlice>> {
+        let of = |slice: &&Arc<EndpointSlice>| slice_service(slice) == Some(service);
+        self.slices.iter().filter(of).cloned().collect()
+    }
+
+    fn unread_slices(&self, _: &str) -> BTreeSet<String> {
+        self.unread_slices.clone()
+    }
+}
+
+fn named(name: &str) -> ObjectMeta {
+    ObjectMeta {
+        name: Some(name.to_owned()),
+        ..ObjectMeta::default()
+    }
+}
+
+fn in_ns(name: &str) -> ObjectMeta {
+    ObjectMeta {
+        namespace: Some("ns".to_owned()),
+        ..named(name)
+    }
+}
+
+pub(super) fn class(name: &str, controller: &str) -> IngressClass {
+    IngressClass {
+        metadata: named(name),
+        spec: Some(IngressClassSpec {
+            controller: Some(controller.to_owned()),
+            parameters: None,
+        }),
+    }
+}
+
+pub(super) fn default_class(name: &str, controller: &str) -> IngressClass {
+    let mut class = class(name, controller);
+    let key = "ingressclass.kubernetes.io/is-default-class".to_owned();
+    class.metadata.annotations = Some([(key, "true".to_owned())].into());
+    class
+}
+
+pub(super) fn cluster(name: &str) -> Cluster {
+    Cluster {
+        metadata: named(name),
+        ..Cluster::default()
+    }
+}
+
+pub(super) fn blocked(name: &str) -> Cluster {
+    Cluster {
+        status: Some(ClusterStatus {
+            remedy_actions: Some(vec!["Cordon".to_owned(), TRAFFIC_CONTROL.to_owned()]),
+            ..ClusterStatus::default()
+        }),
+        ..cluster(name)
+    }
+}
+
+pub(super) fn some_time() -> Time {
+    Time(jiff::Timestamp::UNIX_EPOCH)
+}
+
+pub(super) fn deleting(mut cluster: Cluster) -> Cluster {
+    cluster.metadata.deletion_timestamp = Some(some_time());
+    cluster
+}
+
+pub(super) fn binding(service: &str, clusters: &[&str]) -> ResourceBinding {
+    let clusters = clusters.iter().map(|&name| TargetCluster {
+        name: name.to_owned(),
+    });
+    ResourceBinding {
+        metadata: in_ns(&format!("{service}-service")),
+        spec: karmada_api::ResourceBindingSpec {
+            resource: ObjectReference {
+                api_version: "v1".to_owned(),
+                kind: "Service".to_owned(),
+                namespace: Some("ns".to_owned()),
+                name: service.to_owned(),
+            },
+            clusters: Some(clusters.collect()),
+            required_by: None,
+        },
+        status: None,
+    }
+}
+
+pub(super) fn location(service: &str, clusters: &[&str]) -> ServiceLocation {
+    let clusters: Vec<String> = clusters.iter().map(|&c| c.to_owned()).collect();
+    ServiceLocation {
+        name: service.to_owned(),
+        clusters: Some(clusters).filter(|c| !c.is_empty()),
+    }
+}
+
+pub(super) fn template(service: &str, ports: &[(&str, i32)]) -> Service {
+    let ports = ports.iter().map(|&(name, port)| ServicePort {
+        name: Some(name.to_owned()).filter(|n| !n.is_empty()),
+        port,
+        ..ServicePort::default()
+    });
+    Service {
+        metadata: in_ns(service),
+        spec: Some(ServiceSpec {
+            ports: Some(ports.collect()),
+            ..ServiceSpec::default()
+        }),
+        status: None,
+    }
+}
+
+/// An `EndpointSlice` named `<cluster>-<service>-<name>` that Karmada collected from `cluster`.
+pub(super) fn slice(service: &str, cluster: &str, name: &str, ips: &[&str]) -> EndpointSlice {
+    let endpoints = ips.iter().map(|&ip| Endpoint {
+        addresses: vec![ip.to_owned()],
+        conditions: Some(EndpointConditions {
+            ready: Some(true),
+            ..EndpointConditions::default()
+        }),
+        node_name: Some("node-1".to_owned()),
+        zone: Some("zone-1".to_owned()),
+        ..Endpoint::default()
+    });
+    let label = ("kubernetes.io/service-name", format!("derived-{service}"));
+    let annotation = ("work.karmada.io/namespace", execution_namespace(cluster));
+    EndpointSlice {
+        metadata: ObjectMeta {
+            labels: Some([label].map(|(k, v)| (k.to_owned(), v)).into()),
+            annotations: Some([annotation].map(|(k, v)| (k.to_owned(), v)).into()),
+            ..in_ns(&format!("{cluster}-{service}-{name}"))
+        },
+        address_type: "IPv4".to_owned(),
+        endpoints: Some(endpoints.collect()),
+        ports: Some(vec![EndpointPort {
+            name: Some("web".to_owned()),
+            port: Some(8080),
+            ..EndpointPort::default()
+        }]),
+    }
+}
+
+/// An ingress with one path for each of `services`, to port 80.
+pub(super) fn ingress(
+    name: &str,
+    services: &[&str],
+    default_backend: Option<&str>,
+) -> MultiClusterIngress {
+    let port = || ServiceBackendPort {
+        number: Some(80),
+        name: None,
+    };
+    let paths: Vec<HTTPIngressPath> = services
+        .iter()
+        .map(|service| path(backend(service, port())))
+        .collect();
+    MultiClusterIngress {
+        metadata: in_ns(name),
+        spec: MultiClusterIngressSpec {
+            ingress: IngressSpec {
+                rules: Some(vec![IngressRule {
+                    host: Some("example.com".to_owned()),
+                    http: Some(HTTPIngressRuleValue { paths }),
+                }]),
+                default_backend: default_backend.map(|service| backend(service, port())),
+                ..IngressSpec::default()
+            },
+        },
+        status: None,
+    }
+}
+
+pub(super) fn ingress_to_port(
+    name: &str,
+    service: &str,
+    port: ServiceBackendPort,
+) -> MultiClusterIngress {
+    let mut made = ingress(name, &[], None);
+    made.spec.ingress.default_backend = Some(backend(service, port));
+    made
+}
+
+fn path(backend: IngressBackend) -> HTTPIngressPath {
+    HTTPIngressPath {
+        backend,
+        path: Some("/".to_owned()),
+        path_type: "Prefix".to_owned(),
+    }
+}
+
+fn backend(service: &str, port: ServiceBackendPort) -> IngressBackend {
+    IngressBackend {
+        resource: None,
+        service: Some(IngressServiceBackend {
+            name: service.to_owned(),
+            port: Some(port),
+        }),
+    }
+}

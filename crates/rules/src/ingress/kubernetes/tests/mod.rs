@@ -1,0 +1,156 @@
+mod objects;
+mod plan;
+mod properties;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::api::networking::v1::{Ingress, IngressSpec};
+use karmada_api::{Key, MultiClusterIngressStatus};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::ingress::Desired;
+use crate::ingress::fixtures::{Fixture, binding, cluster, ingress, slice, template};
+
+fn gateway() -> Gateway {
+    Gateway::new(&"example.com/ours".parse().unwrap(), Some("web".into()))
+}
+
+fn key() -> Key {
+    Key::new("ns", "i")
+}
+
+/// Two Services in two clusters.
+fn fixture() -> Fixture {
+    Fixture::default()
+        .with_cluster(cluster("m1"))
+        .with_cluster(cluster("m2"))
+        .with_binding("s", binding("s", &["m1", "m2"]))
+        .with_binding("t", binding("t", &["m1"]))
+        .with_template(template("s", &[("web", 80)]))
+        .with_template(template("t", &[("", 80)]))
+        .with_slices(&[
+            slice("s", "m1", "x", &["10.0.0.1"]),
+            slice("s", "m2", "x", &["10.0.0.2"]),
+            slice("t", "m1", "x", &["10.0.0.3"]),
+        ])
+}
+
+fn desired(fixture: &Fixture, services: &[&str]) -> Desired {
+    let spec = ingress("i", services, None).spec.ingress;
+    desired_of(fixture, &spec)
+}
+
+fn desired_of(fixture: &Fixture, spec: &IngressSpec) -> Desired {
+    Desired::new(key(), spec, &MultiClusterIngressStatus::default(), fixture)
+}
+
+/// A gateway cluster: the objects in it, with what an API server fills in.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Cluster {
+    services: BTreeMap<String, Arc<Service>>,
+    slices: BTreeMap<String, Arc<EndpointSlice>>,
+    ingresses: BTreeMap<String, Arc<Ingress>>,
+}
+
+impl Cluster {
+    fn plan(&self, desired: &Desired) -> KubernetesPlan {
+        let existing = Existing {
+            services: self.services.values().cloned().collect(),
+            slices: self.slices.values().cloned().collect(),
+            ingresses: self.ingresses.values().cloned().collect(),
+        };
+        KubernetesPlan::new(desired, gateway().objects(desired), &existing).unwrap()
+    }
+
+    fn apply(&mut self, plan: KubernetesPlan) {
+        remove(&mut self.slices, &plan.blocked_slices);
+        write(&mut self.services, plan.services, |service| {
+            let spec = service.spec.as_mut().unwrap();
+            spec.cluster_ip = Some("10.96.0.1".to_owned());
+            spec.session_affinity = Some("None".to_owned());
+        });
+        write(&mut self.slices, plan.slices, |_| {});
+        write(&mut self.ingresses, plan.ingress, |_| {});
+        remove(&mut self.ingresses, &plan.stale_ingresses);
+        remove(&mut self.slices, &plan.stale_slices);
+        remove(&mut self.services, &plan.stale_services);
+    }
+
+    fn converged(desired: &Desired) -> Self {
+        let mut cluster = Self::default();
+        cluster.apply(cluster.plan(desired));
+        cluster
+    }
+
+    /// The endpoints' addresses, by the name of the gateway Service.
+    fn addresses(&self) -> BTreeMap<String, Vec<String>> {
+        let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for slice in self.slices.values() {
+            let service = &slice.metadata.labels.as_ref().unwrap()["kubernetes.io/service-name"];
+            let endpoints = slice.endpoints.iter().flatten();
+            let addresses = endpoints.flat_map(|e| e.addresses.clone());
+            found.entry(service.clone()).or_default().extend(addresses);
+        }
+        for list in found.values_mut() {
+            list.sort();
+        }
+        found
+    }
+}
+
+fn remove<K: Managed>(store: &mut BTreeMap<String, Arc<K>>, gone: &[Arc<K>]) {
+    for object in gone {
+        let name = object.metadata().name.as_ref().unwrap();
+        assert!(store.remove(name).is_some(), "{name} is deleted twice");
+    }
+}
+
+fn write<K: Managed + Serialize + DeserializeOwned + Clone>(
+    store: &mut BTreeMap<String, Arc<K>>,
+    writes: impl IntoIterator<Item = Write<K>>,
+    fill_in: impl Fn(&mut K),
+) {
+    for write in writes {
+        let object = match write {
+            Write::Create(mut object) => {
+                fill_in(&mut object);
+                let name = object.metadata().name.clone().unwrap();
+                assert!(!store.contains_key(&name), "{name} is created twice");
+                object
+            }
+            Write::Update(Update { existing, edits }) => edited(&*existing, &edits),
+        };
+        store.insert(object.metadata().name.clone().unwrap(), Arc::new(object));
+    }
+}
+
+fn edited<K: Serialize + DeserializeOwned>(object: &K, edits: &[Edit]) -> K {
+    let mut value = serde_json::to_value(object).unwrap();
+    let steps = edits.iter().map(|edit| match &edit.value {
+        Some(value) => json!({"op": "add", "path": edit.path, "value": value}),
+        None => json!({"op": "remove", "path": edit.path}),
+    });
+    let steps: Value = steps.collect();
+    json_patch::patch(
+        &mut value,
+        &serde_json::from_value::<json_patch::Patch>(steps).unwrap(),
+    )
+    .unwrap();
+    serde_json::from_value(value).unwrap()
+}
+
+fn service_name(service: &str) -> String {
+    Gateway::service_name(&key(), service)
+}
+
+fn addresses(expected: &[(&str, &[&str])]) -> BTreeMap<String, Vec<String>> {
+    let owned = |list: &[&str]| list.iter().map(|&a| a.to_owned()).collect();
+    let entry = |&(service, list): &(&str, &[&str])| (service_name(service), owned(list));
+    expected.iter().map(entry).collect()
+}

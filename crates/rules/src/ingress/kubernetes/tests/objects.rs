@@ -1,0 +1,188 @@
+use k8s_openapi::api::networking::v1::{IngressBackend, IngressRule, IngressSpec, IngressTLS};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde_json::json;
+
+use super::{Cluster, addresses, desired, desired_of, fixture, gateway, service_name};
+use crate::ingress::fixtures::{ingress, slice, template};
+use crate::ingress::kubernetes::{Gateway, Managed};
+
+#[test]
+fn an_empty_gateway_gets_services_endpoints_and_an_ingress_that_names_them() {
+    let cluster = Cluster::converged(&desired(&fixture(), &["s", "t"]));
+    assert_eq!(
+        cluster.addresses(),
+        addresses(&[("s", &["10.0.0.1", "10.0.0.2"]), ("t", &["10.0.0.3"])])
+    );
+    let service = &cluster.services[&service_name("s")];
+    let expected = json!({
+        "metadata": {
+            "name": service_name("s"),
+            "namespace": "ns",
+            "labels": {"app.kubernetes.io/managed-by": "example.com_ours"},
+            "annotations": {"karmada-rs.io/multi-cluster-ingress": "i"},
+        },
+        "spec": {
+            "type": "ClusterIP",
+            "clusterIP": "10.96.0.1",
+            "sessionAffinity": "None",
+            "ports": [{"name": "web", "port": 80, "protocol": "TCP", "targetPort": 80}],
+        },
+        "apiVersion": "v1",
+        "kind": "Service",
+    });
+    assert_eq!(serde_json::to_value(&**service).unwrap(), expected);
+    let ingress = serde_json::to_value(&cluster.ingresses["i"].spec).unwrap();
+    let path = |service: &str| {
+        let backend = json!({"service": {"name": service_name(service), "port": {"number": 80}}});
+        json!({"path": "/", "pathType": "Prefix", "backend": backend})
+    };
+    let paths = [path("s"), path("t")];
+    let expected = json!({
+        "ingressClassName": "web",
+        "rules": [{"host": "example.com", "http": {"paths": paths}}],
+    });
+    assert_eq!(ingress, expected);
+}
+
+#[test]
+fn endpoints_keep_addresses_conditions_and_ports_and_lose_what_is_the_member_clusters_own() {
+    let cluster = Cluster::converged(&desired(&fixture(), &["t"]));
+    let [slice] = cluster.slices.values().collect::<Vec<_>>()[..] else {
+        panic!("{cluster:?}");
+    };
+    let name = slice.metadata.name.clone().unwrap();
+    assert!(
+        name.starts_with("i-t-") && name != service_name("t"),
+        "{name}"
+    );
+    let expected = json!({
+        "metadata": {
+            "name": name,
+            "namespace": "ns",
+            "labels": {
+                "app.kubernetes.io/managed-by": "example.com_ours",
+                "endpointslice.kubernetes.io/managed-by": "example.com_ours",
+                "karmada-rs.io/cluster": "m1",
+                "kubernetes.io/service-name": service_name("t"),
+            },
+            "annotations": {
+                "karmada-rs.io/collected-endpoint-slice": "m1-t-x",
+                "karmada-rs.io/multi-cluster-ingress": "i",
+            },
+        },
+        "addressType": "IPv4",
+        "endpoints": [{"addresses": ["10.0.0.3"], "conditions": {"ready": true}}],
+        "ports": [{"name": "web", "port": 8080, "protocol": "TCP"}],
+        "apiVersion": "discovery.k8s.io/v1",
+        "kind": "EndpointSlice",
+    });
+    assert_eq!(serde_json::to_value(&**slice).unwrap(), expected);
+}
+
+#[test]
+fn slices_of_both_address_families_and_of_all_clusters_stay_apart() {
+    let mut other_family = slice("s", "m1", "x6", &["2001:db8::1"]);
+    other_family.address_type = "IPv6".to_owned();
+    let fixture = fixture().with_slices(&[
+        other_family,
+        slice("s", "m1", "empty", &[]),
+        slice("s", "m1", "y", &["10.0.0.4"]),
+    ]);
+    let cluster = Cluster::converged(&desired(&fixture, &["s"]));
+    let mut families: Vec<_> = cluster
+        .slices
+        .values()
+        .map(|s| s.address_type.clone())
+        .collect();
+    families.sort();
+    assert_eq!(families, ["IPv4", "IPv4", "IPv4", "IPv6"]);
+}
+
+#[test]
+fn a_service_without_template_or_ports_has_no_objects() {
+    let mut fixture = fixture().with_template(template("s", &[]));
+    fixture.templates.remove("t");
+    let gateway = Cluster::converged(&desired(&fixture, &["s", "t"]));
+    assert_eq!((gateway.services.len(), gateway.slices.len()), (0, 0));
+    assert_eq!(gateway.ingresses.len(), 1);
+}
+
+#[test]
+fn without_a_class_the_one_the_gateway_filled_in_is_kept() {
+    let desired = desired(&fixture(), &["s"]);
+    let gateway = Gateway::new(&"example.com/ours".parse().unwrap(), None);
+    let wanted = gateway.objects(&desired).ingress.unwrap();
+    assert_eq!(wanted.spec.as_ref().unwrap().ingress_class_name, None);
+    let mut existing = wanted.clone();
+    existing.spec.as_mut().unwrap().ingress_class_name = Some("default".into());
+    assert_eq!(wanted.edits(&existing).unwrap(), []);
+}
+
+#[test]
+fn what_an_api_server_leaves_out_is_not_wanted() {
+    let mut spec = ingress("i", &["s"], Some("t")).spec.ingress;
+    let rule = &mut spec.rules.as_mut().unwrap()[0];
+    rule.host = Some(String::new());
+    let path = &mut rule.http.as_mut().unwrap().paths[0];
+    path.path = Some(String::new());
+    let port = path
+        .backend
+        .service
+        .as_mut()
+        .unwrap()
+        .port
+        .as_mut()
+        .unwrap();
+    port.name = Some(String::new());
+    let tls = |hosts: &[&str], secret: &str| IngressTLS {
+        hosts: Some(hosts.iter().map(|&h| h.to_owned()).collect()),
+        secret_name: Some(secret.to_owned()),
+    };
+    spec.tls = Some(vec![tls(&[], "cert"), tls(&["example.com"], "")]);
+    let wanted = gateway()
+        .objects(&desired_of(&fixture(), &spec))
+        .ingress
+        .unwrap();
+    let found = serde_json::to_value(&wanted.spec).unwrap();
+    let backend =
+        |service| json!({"service": {"name": service_name(service), "port": {"number": 80}}});
+    let expected = json!({
+        "ingressClassName": "web",
+        "defaultBackend": backend("t"),
+        "rules": [{"http": {"paths": [{"pathType": "Prefix", "backend": backend("s")}]}}],
+        "tls": [{"secretName": "cert"}, {"hosts": ["example.com"]}],
+    });
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn a_backend_that_is_no_service_is_passed_on() {
+    let resource = json!({"resource": {"apiGroup": "example.com", "kind": "Bucket", "name": "b"}});
+    let backend: IngressBackend = serde_json::from_value(resource.clone()).unwrap();
+    let spec = IngressSpec {
+        default_backend: Some(backend),
+        rules: Some(vec![IngressRule::default()]),
+        ..IngressSpec::default()
+    };
+    let desired = desired_of(&fixture(), &spec);
+    let wanted = gateway().objects(&desired).ingress.unwrap().spec.unwrap();
+    assert_eq!(
+        serde_json::to_value(wanted.default_backend).unwrap(),
+        resource
+    );
+}
+
+#[test]
+fn our_objects_are_known_by_our_label() {
+    let label = |value: &str| ObjectMeta {
+        labels: Some([("app.kubernetes.io/managed-by".to_owned(), value.to_owned())].into()),
+        ..ObjectMeta::default()
+    };
+    assert!(gateway().owns(&label("example.com_ours")));
+    assert!(!gateway().owns(&label("Helm")));
+    assert!(!gateway().owns(&ObjectMeta::default()));
+    assert_eq!(
+        gateway().selector(),
+        "app.kubernetes.io/managed-by=example.com_ours"
+    );
+}

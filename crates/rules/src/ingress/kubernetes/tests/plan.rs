@@ -1,0 +1,227 @@
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use k8s_openapi::api::networking::v1::IngressSpec;
+use karmada_api::MultiClusterIngressStatus;
+use serde_json::json;
+
+use super::{Cluster, addresses, desired, desired_of, fixture, key, service_name};
+use crate::ingress::Desired;
+use crate::ingress::fixtures::{Fixture, binding, blocked, ingress, location};
+use crate::ingress::kubernetes::{Clash, Edit, Existing, KubernetesPlan, Write, removal};
+
+#[test]
+fn a_converged_gateway_is_left_unchanged() {
+    let desired = desired(&fixture(), &["s", "t"]);
+    assert_eq!(
+        Cluster::converged(&desired).plan(&desired),
+        KubernetesPlan::default()
+    );
+}
+
+#[test]
+fn the_endpoints_of_a_blocked_cluster_are_cut_and_come_back_the_same() {
+    let open = desired(&fixture(), &["s", "t"]);
+    let before = Cluster::converged(&open);
+    let mut gateway = before.clone();
+    let plan = gateway.plan(&desired(
+        &fixture().with_cluster(blocked("m1")),
+        &["s", "t"],
+    ));
+    assert_eq!(plan.blocked_slices.len(), 2);
+    assert_eq!(
+        plan,
+        KubernetesPlan {
+            blocked_slices: plan.blocked_slices.clone(),
+            ..KubernetesPlan::default()
+        }
+    );
+    gateway.apply(plan);
+    assert_eq!(gateway.addresses(), addresses(&[("s", &["10.0.0.2"])]));
+    gateway.apply(gateway.plan(&open));
+    assert_eq!(gateway, before);
+}
+
+#[test]
+fn endpoints_that_are_refused_for_another_reason_go_last() {
+    let mut gateway = Cluster::converged(&desired(&fixture(), &["s"]));
+    let mut elsewhere = fixture().with_binding("s", binding("s", &["m2"]));
+    elsewhere.clusters.remove("m1");
+    let plan = gateway.plan(&desired(&elsewhere, &["s"]));
+    assert_eq!((plan.blocked_slices.len(), plan.stale_slices.len()), (0, 1));
+    gateway.apply(plan);
+    assert_eq!(gateway.addresses(), addresses(&[("s", &["10.0.0.2"])]));
+}
+
+#[test]
+fn a_backend_no_longer_named_is_removed_after_the_ingress_has_let_it_go() {
+    let mut gateway = Cluster::converged(&desired(&fixture(), &["s", "t"]));
+    let only_s = desired(&fixture(), &["s"]);
+    let plan = gateway.plan(&only_s);
+    assert!(matches!(&plan.ingress, Some(Write::Update(_))));
+    assert_eq!((plan.stale_slices.len(), plan.stale_services.len()), (1, 1));
+    gateway.apply(plan);
+    assert_eq!(gateway, Cluster::converged(&only_s));
+}
+
+#[test]
+fn an_ingress_that_routes_nothing_has_no_ingress_in_the_gateway() {
+    let mut gateway = Cluster::converged(&desired(&fixture(), &["s"]));
+    let nothing = desired_of(&fixture(), &IngressSpec::default());
+    gateway.apply(gateway.plan(&nothing));
+    assert_eq!(gateway, Cluster::default());
+}
+
+/// What `fixture` is when no binding, template or collected slice of it can be read.
+fn unread(fixture: Fixture) -> Fixture {
+    let names: BTreeSet<String> = ["s".to_owned(), "t".to_owned()].into();
+    let unread = Fixture {
+        templates: BTreeMap::new(),
+        unread_templates: names.clone(),
+        bindings: BTreeMap::new(),
+        unread_bindings: names,
+        slices: Vec::new(),
+        ..fixture
+    };
+    Fixture {
+        unread_slices: ["m1-s-x", "m2-s-x", "m1-t-x"].map(str::to_owned).into(),
+        ..unread
+    }
+}
+
+fn desired_after(fixture: &Fixture) -> Desired {
+    let spec = ingress("i", &["s", "t"], None).spec.ingress;
+    let status = MultiClusterIngressStatus {
+        service_locations: Some(vec![location("s", &["m1", "m2"]), location("t", &["m1"])]),
+        ..MultiClusterIngressStatus::default()
+    };
+    Desired::new(key(), &spec, &status, fixture)
+}
+
+#[test]
+fn what_was_made_from_objects_that_cannot_be_read_stays() {
+    let gateway = Cluster::converged(&desired(&fixture(), &["s", "t"]));
+    assert_eq!(
+        gateway.plan(&desired_after(&unread(fixture()))),
+        KubernetesPlan::default()
+    );
+}
+
+#[test]
+fn a_cluster_that_is_blocked_or_gone_is_out_whatever_cannot_be_read() {
+    let mut gateway = Cluster::converged(&desired(&fixture(), &["s", "t"]));
+    let blocked = unread(fixture()).with_cluster(blocked("m1"));
+    gateway.apply(gateway.plan(&desired_after(&blocked)));
+    assert_eq!(gateway.addresses(), addresses(&[("s", &["10.0.0.2"])]));
+    let mut gone = blocked;
+    gone.clusters.remove("m2");
+    gateway.apply(gateway.plan(&desired_after(&gone)));
+    assert_eq!(gateway.addresses(), addresses(&[]));
+    assert_eq!(gateway.services.len(), 2);
+}
+
+#[test]
+fn an_object_made_for_another_ingress_is_a_clash_and_the_rest_goes_on() {
+    let desired = desired(&fixture(), &["s"]);
+    let mut gateway = Cluster::converged(&desired);
+    let theirs = Arc::make_mut(gateway.ingresses.get_mut("i").unwrap());
+    let annotations = theirs.metadata.annotations.as_mut().unwrap();
+    annotations.insert("karmada-rs.io/multi-cluster-ingress".into(), "j".into());
+    gateway.slices.clear();
+    let plan = gateway.plan(&desired);
+    let clashes: Vec<String> = plan.clashes.iter().map(Clash::to_string).collect();
+    assert_eq!(
+        clashes,
+        [
+            "Ingress ns/i exists in the gateway cluster and was not made for this ingress; delete or rename it"
+        ]
+    );
+    assert_eq!((plan.slices.len(), &plan.ingress), (2, &None));
+    assert!(plan.stale_ingresses.is_empty());
+}
+
+#[test]
+fn only_drift_in_what_we_own_is_put_right() {
+    let desired = desired(&fixture(), &["s"]);
+    let converged = Cluster::converged(&desired);
+    let mut gateway = converged.clone();
+    let service = Arc::make_mut(gateway.services.get_mut(&service_name("s")).unwrap());
+    let labels = service.metadata.labels.as_mut().unwrap();
+    labels.insert("team".into(), "a".into());
+    service.metadata.annotations = None;
+    let spec = service.spec.as_mut().unwrap();
+    spec.selector = Some([("app".to_owned(), "x".to_owned())].into());
+    spec.type_ = Some("NodePort".into());
+    spec.ports.as_mut().unwrap()[0].node_port = Some(30080);
+    spec.session_affinity = Some("ClientIP".into());
+    let ingress = Arc::make_mut(gateway.ingresses.get_mut("i").unwrap());
+    let spec = ingress.spec.as_mut().unwrap();
+    spec.rules = None;
+    spec.ingress_class_name = Some("other".into());
+
+    let plan = gateway.plan(&desired);
+    let Some(Write::Update(service)) = plan.services.first() else {
+        panic!("{plan:?}");
+    };
+    let paths = |edits: &[Edit]| edits.iter().map(|e| e.path.clone()).collect::<Vec<_>>();
+    assert_eq!(
+        paths(&service.edits),
+        [
+            "/metadata/annotations",
+            "/spec/type",
+            "/spec/ports",
+            "/spec/selector"
+        ]
+    );
+    let Some(Write::Update(ingress)) = &plan.ingress else {
+        panic!("{plan:?}");
+    };
+    assert_eq!(
+        paths(&ingress.edits),
+        ["/spec/rules", "/spec/ingressClassName"]
+    );
+
+    gateway.apply(plan);
+    let put_right = Arc::make_mut(gateway.services.get_mut(&service_name("s")).unwrap());
+    assert_eq!(
+        put_right.metadata.labels.as_mut().unwrap().remove("team"),
+        Some("a".into())
+    );
+    let spec = put_right.spec.as_mut().unwrap();
+    assert_eq!(
+        spec.session_affinity.replace("None".into()),
+        Some("ClientIP".into())
+    );
+    assert_eq!(gateway, converged);
+}
+
+#[test]
+fn a_label_or_annotation_that_was_changed_is_put_right_by_itself() {
+    let desired = desired(&fixture(), &["t"]);
+    let mut gateway = Cluster::converged(&desired);
+    let slice = Arc::make_mut(gateway.slices.values_mut().next().unwrap());
+    let labels = slice.metadata.labels.as_mut().unwrap();
+    labels.insert("kubernetes.io/service-name".into(), "elsewhere".into());
+    let plan = gateway.plan(&desired);
+    let [Write::Update(update)] = &plan.slices[..] else {
+        panic!("{plan:?}");
+    };
+    let edit = Edit {
+        path: "/metadata/labels/kubernetes.io~1service-name".into(),
+        value: Some(json!(service_name("t"))),
+    };
+    assert_eq!(update.edits, [edit]);
+}
+
+#[test]
+fn removal_takes_everything_that_was_made_for_an_ingress() {
+    let mut gateway = Cluster::converged(&desired(&fixture(), &["s", "t"]));
+    let existing = Existing {
+        services: gateway.services.values().cloned().collect(),
+        slices: gateway.slices.values().cloned().collect(),
+        ingresses: gateway.ingresses.values().cloned().collect(),
+    };
+    gateway.apply(removal(existing));
+    assert_eq!(gateway, Cluster::default());
+    assert_eq!(removal(Existing::default()), KubernetesPlan::default());
+}

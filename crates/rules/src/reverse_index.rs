@@ -1,0 +1,84 @@
+//! Which objects name which others, looked up from either side.
+
+use std::borrow::Borrow;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What each source names, and by whom each target is named.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReverseIndex<S, T> {
+    targets: BTreeMap<S, BTreeSet<T>>,
+    sources: BTreeMap<T, BTreeSet<S>>,
+}
+
+impl<S, T> Default for ReverseIndex<S, T> {
+    fn default() -> Self {
+        Self {
+            targets: BTreeMap::new(),
+            sources: BTreeMap::new(),
+        }
+    }
+}
+
+impl<S: Clone + Ord, T: Clone + Ord> ReverseIndex<S, T> {
+    /// From now on `source` names `targets` and nothing else; with no targets it is forgotten.
+    pub fn replace(&mut self, source: &S, targets: BTreeSet<T>) {
+        for target in self.targets.remove(source).unwrap_or_default() {
+            if let Some(sources) = self.sources.get_mut(&target) {
+                sources.remove(source);
+                if sources.is_empty() {
+                    self.sources.remove(&target);
+                }
+            }
+        }
+        for target in &targets {
+            self.sources
+                .entry(target.clone())
+                .or_default()
+                .insert(source.clone());
+        }
+        if !targets.is_empty() {
+            self.targets.insert(source.clone(), targets);
+        }
+    }
+
+    /// Who names `target`, in order.
+    pub fn sources<Q: Ord + ?Sized>(
+        &self,
+        target: &Q,
+    ) -> impl Iterator<Item = &S> + use<'_, Q, S, T>
+    where
+        T: Borrow<Q>,
+    {
+        self.sources.get(target).into_iter().flatten()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn replacing_one_at_a_time_equals_building_anew(
+            changes in prop::collection::vec((0_u8..6, prop::collection::btree_set(0_u8..8, 0..4)), 0..40),
+        ) {
+            let mut incremental = ReverseIndex::default();
+            let mut last = BTreeMap::new();
+            for (source, targets) in changes {
+                incremental.replace(&source, targets.clone());
+                last.insert(source, targets);
+            }
+            let mut rebuilt = ReverseIndex::default();
+            for (source, targets) in &last {
+                rebuilt.replace(source, targets.clone());
+            }
+            prop_assert_eq!(&incremental, &rebuilt);
+            for target in 0..8 {
+                let named: Vec<_> = last.iter().filter(|(_, targets)| targets.contains(&target)).map(|(s, _)| s).collect();
+                prop_assert_eq!(incremental.sources(&target).collect::<Vec<_>>(), named);
+            }
+        }
+    }
+}
