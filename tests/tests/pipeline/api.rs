@@ -27,7 +27,7 @@ fn fixture(name: &str) -> Value {
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 
-/// Every field of `sent` that `kept` has not, or has otherwise.
+/// Returns the fields of `sent` that `kept` lacks or changes.
 fn lost(sent: &Value, kept: &Value, path: &str) -> Vec<String> {
     match (sent, kept) {
         (Value::Object(sent), Value::Object(kept)) => sent
@@ -50,7 +50,7 @@ fn lost(sent: &Value, kept: &Value, path: &str) -> Vec<String> {
     }
 }
 
-/// Creates the object, with its status, and says which of its fields the API server has not kept.
+/// Creates an object with its status, and returns the fields that the API server lost.
 async fn lost_on_the_way(
     karmada: &ControlPlane,
     resource: &ApiResource,
@@ -148,7 +148,7 @@ async fn an_action_unknown_to_us_is_kept(server: Server) -> Result<()> {
     Ok(())
 }
 
-/// The column titles and the cells of the first row that `kubectl get` shows.
+/// Returns the column titles and the cells of the first row that `kubectl get` shows.
 async fn table(karmada: &ControlPlane, path: &str) -> Result<(Vec<String>, Vec<Value>)> {
     let request = http::Request::get(path)
         .header("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io")

@@ -1,4 +1,4 @@
-//! A real kube-apiserver does what the conformance suite says.
+//! A real kube-apiserver passes the conformance suite of the embedded one.
 
 mod real {
     use std::io::{Write, stderr};
@@ -20,7 +20,7 @@ mod real {
             Ok(())
         });
         if !inside() {
-            // Past libtest, which shows only what failed tests print.
+            // libtest captures `eprintln!` of a test that passes.
             writeln!(stderr(), "{} cases ran on kube-apiserver", count()).unwrap();
         }
     }

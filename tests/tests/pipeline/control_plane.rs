@@ -1,4 +1,4 @@
-//! What the tests rely on in a Kubernetes API, whatever serves it.
+//! The behaviour of a Kubernetes API on which other tests rely.
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test fails so")]
 
 use anyhow::Result;

@@ -1,4 +1,4 @@
-//! What becomes of a MultiClusterIngress and of what the gateway serves for it.
+//! The life of a MultiClusterIngress and of its objects in the gateway.
 
 use anyhow::Result;
 use karmada_api::MultiClusterIngress;

@@ -1,4 +1,4 @@
-//! The agent reaches Karmada by a host name although the DNS it reports on is dead.
+//! The agent reaches Karmada by a host name while the DNS on which it reports is dead.
 
 use std::{
     ffi::OsString,
@@ -44,7 +44,7 @@ async fn dns(fleet: &Fleet) -> Result<DnsServer> {
         .with_context(|| format!("cannot serve DNS on {SERVER}"))
 }
 
-/// A kubeconfig of the agent's that names the API server by its host name.
+/// Creates a kubeconfig for the agent that names the API server by its host name.
 fn by_name(fleet: &Fleet) -> Result<PathBuf> {
     let namespace = execution_namespace(&MEMBER.name());
     let user = format!("system:serviceaccount:{namespace}:cluster-health-agent");
@@ -96,7 +96,7 @@ async fn an_agent_that_knew_where_karmada_is_reports_through_dead_dns(
         .context("a lookup that hangs holds it up")
 }
 
-async fn an_agent_that_is_told_where_karmada_is_needs_no_dns(server: Server) -> Result<()> {
+async fn an_agent_with_the_address_of_karmada_needs_no_dns(server: Server) -> Result<()> {
     Fleet::lay_network(&[])?;
     let fleet = Fleet::start(server, Profile::Debug).await?;
     fleet.join(MEMBER).await?;
@@ -110,5 +110,5 @@ async fn an_agent_that_is_told_where_karmada_is_needs_no_dns(server: Server) -> 
 
 on_both!(
     an_agent_that_knew_where_karmada_is_reports_through_dead_dns,
-    an_agent_that_is_told_where_karmada_is_needs_no_dns,
+    an_agent_with_the_address_of_karmada_needs_no_dns,
 );

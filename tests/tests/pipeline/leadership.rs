@@ -1,4 +1,4 @@
-//! Which of a cluster's agents reports, and what becomes of it when that one is gone.
+//! The leader among a cluster's agents, and its succession.
 #![expect(clippy::print_stdout, reason = "libtest captures it")]
 
 use std::{pin::pin, time::Duration};
@@ -26,14 +26,14 @@ use pipeline_tests::{
 };
 use tokio::time::{Instant, timeout};
 
-/// How long a lease lasts.
+/// The duration of a lease.
 const LEASE: Duration = Duration::from_secs(15);
-/// Ample for what happens at once, on a busy machine; well below what a lease lasts.
+/// Ample for an immediate reaction on a busy machine, and well below the duration of a lease.
 const AT_ONCE: Duration = Duration::from_secs(8);
-/// A change of the lease that does not come is none at all.
+/// The limit until a change of the lease.
 const HANGS: Duration = Duration::from_mins(1);
 
-/// A fleet with one cluster that has no verdict yet.
+/// Starts a fleet with one cluster that has no verdict yet.
 async fn fleet(server: Server) -> Result<Fleet> {
     Fleet::lay_network(&[])?;
     let fleet = Fleet::start(server, Profile::Debug).await?;
@@ -41,7 +41,7 @@ async fn fleet(server: Server) -> Result<Fleet> {
     Ok(fleet)
 }
 
-/// What the lease says, with every change of it.
+/// Watches the lease.
 fn lease(fleet: &Fleet) -> impl Stream<Item = LeaseSpec> {
     let leases: Api<Lease> =
         Api::namespaced(fleet.karmada.client(), &execution_namespace(&MEMBER.name()));
@@ -52,13 +52,13 @@ fn lease(fleet: &Fleet) -> impl Stream<Item = LeaseSpec> {
         .filter_map(async |lease| lease.ok()?.spec)
 }
 
-/// The node of the lease's holder.
+/// Returns the node of the lease's holder.
 fn holder(lease: &LeaseSpec) -> Option<String> {
     let holder = lease.holder_identity.as_deref()?;
     Some(holder.split_once('_')?.0.to_owned())
 }
 
-/// Waits until the lease is as `is` says, and says when it was.
+/// Waits until `is` returns `true` for the lease, and returns the time of that.
 async fn until(
     lease: &mut (impl Stream<Item = LeaseSpec> + Unpin),
     is: impl Fn(&LeaseSpec) -> bool,
@@ -76,7 +76,7 @@ async fn until(
         .context("the lease never came to be so")?
 }
 
-async fn a_leader_that_is_told_to_end_hands_over_at_once(server: Server) -> Result<()> {
+async fn a_leader_that_is_stopped_hands_over_at_once(server: Server) -> Result<()> {
     let fleet = fleet(server).await?;
     let mut agents = Agents::start(&fleet, 5, Others::Named).await?;
     let mut lease = pin!(lease(&fleet));
@@ -186,7 +186,7 @@ async fn when_all_agents_are_dead_the_lease_shows_it(server: Server) -> Result<(
 }
 
 on_both!(
-    a_leader_that_is_told_to_end_hands_over_at_once,
+    a_leader_that_is_stopped_hands_over_at_once,
     a_dead_leaders_lease_is_taken_when_it_has_run_out_and_not_before,
     a_leader_that_was_stopped_and_goes_on_later_writes_nothing,
     the_one_agent_that_reaches_karmada_reports,

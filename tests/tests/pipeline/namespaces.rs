@@ -1,4 +1,4 @@
-//! The namespace of a test: what happens in it stays in it.
+//! The isolation of a test in its namespaces.
 
 use std::{
     env, fs, io,
@@ -15,7 +15,7 @@ use pipeline_tests::{
     test_name,
 };
 
-/// Set for a test process that is there to be killed.
+/// The variable of a test process that is started to be killed.
 const VICTIM: &str = "PIPELINE_TESTS_VICTIM";
 
 #[test]
@@ -100,7 +100,7 @@ fn everything_goes_away_when_the_test_is_killed() {
     wait_until("nothing is left", || processes_with(&mark).unwrap() == 0);
 }
 
-/// Starts a process that nobody waits for.
+/// Starts a process that outlives its parent.
 fn leave_behind(mark: &str) -> Result<()> {
     let mut command = Command::new("sh");
     command.args(["-c", "sleep 1000; true", mark]);
@@ -112,12 +112,12 @@ fn leave_behind(mark: &str) -> Result<()> {
     Ok(())
 }
 
-/// An argument that only processes of that test in this checkout have.
+/// Returns an argument that only processes of this test in this checkout have.
 fn mark(name: &str) -> String {
     format!("{} {name}", env!("CARGO_TARGET_TMPDIR"))
 }
 
-/// How many processes on this machine, its namespaces included, have that argument.
+/// Counts the processes with this argument on this machine, including its namespaces.
 fn processes_with(argument: &str) -> io::Result<usize> {
     let has_it = |process: &fs::DirEntry| {
         let arguments = fs::read(process.path().join("cmdline")).unwrap_or_default();
@@ -127,7 +127,7 @@ fn processes_with(argument: &str) -> io::Result<usize> {
     Ok(fs::read_dir("/proc")?.flatten().filter(has_it).count())
 }
 
-/// Looks again and again: nothing tells us about processes that are not our own.
+/// Polls, because only children can be waited for.
 fn wait_until(what: &str, condition: impl Fn() -> bool) {
     let started = Instant::now();
     while !condition() {

@@ -1,4 +1,4 @@
-//! The cluster's DNS dies behind a cache on the node, which goes on answering what it knows.
+//! The cluster's DNS dies behind a cache on the node, which still serves cached names.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -18,10 +18,10 @@ const POD: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 244, 0, 53));
 
 const ROUNDS: &str = "karmada_cluster_health_agent_probe_rounds_total";
 
-async fn a_server_that_dies_behind_a_cache_is_found_by_asking_what_the_cache_cannot_know(
+async fn a_server_that_dies_behind_a_cache_is_found_by_queries_that_no_cache_can_serve(
     server: Server,
 ) -> Result<()> {
-    let members @ [asking, trusting] = [Member(1), Member(2)];
+    let members @ [uncached, cached] = [Member(1), Member(2)];
     Fleet::lay_network(&members)?;
     add_address(POD)?;
     let pod = SocketAddr::new(POD, 53);
@@ -33,32 +33,32 @@ async fn a_server_that_dies_behind_a_cache_is_found_by_asking_what_the_cache_can
         caches.push(CoreDns::cache(member.dns(), pod).await?);
     }
     let mut flags = Thresholds::SHORT.flags().to_vec();
-    let trusting_agent = fleet.agent(trusting, &flags).await?;
+    let cached_agent = fleet.agent(cached, &flags).await?;
     flags.extend([
         "--probe-uncached".to_owned(),
         format!("--probe-endpoints={POD}"),
     ]);
-    let asking_agent = fleet.agent(asking, &flags).await?;
+    let uncached_agent = fleet.agent(uncached, &flags).await?;
     for member in members {
         fleet.has_condition(member, DNS_READY, "True").await?;
     }
 
     server.stop().await?;
-    fleet.has_condition(asking, DNS_READY, "False").await?;
-    let message = message(&fleet, asking).await?;
-    let told = format!("from {} (every pod)", asking.dns().ip());
-    ensure!(message.contains(&told), "{message}");
+    fleet.has_condition(uncached, DNS_READY, "False").await?;
+    let message = message(&fleet, uncached).await?;
+    let expected = format!("from {} (every pod)", uncached.dns().ip());
+    ensure!(message.contains(&expected), "{message}");
     // Its thresholds have passed too, and it has seen nothing.
-    let (all, good) = rounds(&trusting_agent).await?;
+    let (all, good) = rounds(&cached_agent).await?;
     ensure!(all > 0.0 && good >= all, "{good} of {all} rounds resolved");
 
     server.restart().await?;
-    fleet.has_condition(asking, DNS_READY, "True").await?;
-    asking_agent.stop().await?;
-    trusting_agent.stop().await
+    fleet.has_condition(uncached, DNS_READY, "True").await?;
+    uncached_agent.stop().await?;
+    cached_agent.stop().await
 }
 
-/// All rounds of an agent, and those in which everything resolved.
+/// Returns the number of rounds of an agent, and of those in which every name resolved.
 async fn rounds(agent: &Running) -> Result<(f64, f64)> {
     let resolved = format!("{ROUNDS}{{result=\"resolved\"}}");
     Ok((agent.metric(ROUNDS).await?, agent.metric(&resolved).await?))
@@ -73,7 +73,7 @@ async fn message(fleet: &Fleet, member: Member) -> Result<String> {
 mod with_tools {
     use pipeline_tests::on_both;
 
-    use super::a_server_that_dies_behind_a_cache_is_found_by_asking_what_the_cache_cannot_know;
+    use super::a_server_that_dies_behind_a_cache_is_found_by_queries_that_no_cache_can_serve;
 
-    on_both!(a_server_that_dies_behind_a_cache_is_found_by_asking_what_the_cache_cannot_know);
+    on_both!(a_server_that_dies_behind_a_cache_is_found_by_queries_that_no_cache_can_serve);
 }

@@ -1,4 +1,4 @@
-//! DNS dies in a member cluster, its traffic goes elsewhere; DNS returns, and so does the traffic.
+//! DNS of a member cluster dies and its traffic goes elsewhere; DNS recovers and the traffic returns.
 
 use anyhow::Result;
 use lab_parts::thresholds::Thresholds;

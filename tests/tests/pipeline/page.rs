@@ -9,30 +9,30 @@ use pipeline_tests::{
     test_name,
 };
 
-/// The page hears from the sandbox.
+/// True while the page receives updates from the sandbox.
 const LIVE: &str = "document.querySelector('#link').innerText === 'Live'";
 
-/// Every text in the page with less contrast than WCAG 2.2 asks for, 4.5, and what it has.
+/// Returns every text with a contrast below the 4.5 of WCAG 2.2, and its contrast.
 const TOO_FAINT: &str = include_str!("page/too_faint.js");
 
-/// `xtask test` leaves these out where there is no Chromium.
+/// `xtask test` skips these without Chromium.
 mod in_chromium {
     use super::*;
 
     #[test]
     fn dns_breaks_and_mends_before_the_readers_eyes() {
         on_the_page(test_name!(), async |tab| {
-            tab.until("all are in service", &all_say("In service"))
+            tab.until("all are in service", &all_have("In service"))
                 .await?;
             traffic_leaves(tab).await?;
 
             tab.press("Cluster member1", "Mend", With::Key("Enter"))
                 .await?;
-            tab.until("it is in service", &card_says("member1", "In service"))
+            tab.until("it is in service", &card_has("member1", "In service"))
                 .await?;
             tab.until("requests return", &requests("member1", "> 0"))
                 .await?;
-            tab.until("their return is told", &told("first request"))
+            tab.until("their return is logged", &timeline_has("first request"))
                 .await?;
             let mended = [
                 "resolve in member1 again",
@@ -41,15 +41,15 @@ mod in_chromium {
                 "no ingress blocks it",
                 "first request",
             ];
-            let before = story(tab).await?;
+            let before = timeline(tab).await?;
             in_order(&before, &mended)?;
             in_order(&before, &["resolve in member1 again", "votes healthy"])?;
 
             tab.reload().await?;
             tab.until("it is live again", LIVE).await?;
-            tab.until("all is told again", &told("first request"))
+            tab.until("everything is logged again", &timeline_has("first request"))
                 .await?;
-            let after = story(tab).await?;
+            let after = timeline(tab).await?;
             for event in before {
                 ensure!(after.contains(&event), "{event:?} is not in {after:#?}");
             }
@@ -93,7 +93,7 @@ mod in_chromium {
             }
             tab.press("Cluster member2", "Mend", With::Key("Enter"))
                 .await?;
-            let mended = card_says("member2", "Responds to every query");
+            let mended = card_has("member2", "Responds to every query");
             tab.until("it is mended", &mended).await
         });
     }
@@ -107,24 +107,24 @@ mod in_chromium {
                 ("Errors", "Responds with errors"),
             ] {
                 tab.press("Control plane", fault, With::Mouse).await?;
-                tab.until(fault, &api_says(seen)).await?;
+                tab.until(fault, &api_has(seen)).await?;
                 tab.press("Break the API", "Mend", With::Mouse).await?;
-                tab.until("it is mended", &api_says("Available")).await?;
+                tab.until("it is mended", &api_has("Available")).await?;
             }
             tab.press("Control plane", "Cut for 10 s", With::Mouse)
                 .await?;
-            tab.until("it is cut", &told("API does not respond"))
+            tab.until("it is cut", &timeline_has("API does not respond"))
                 .await?;
-            tab.until("it mends itself", &told("API responds again"))
+            tab.until("it mends itself", &timeline_has("API responds again"))
                 .await?;
-            tab.until("that is shown", &api_says("Available")).await
+            tab.until("that is shown", &api_has("Available")).await
         });
     }
 
     #[test]
     fn agents_are_killed_and_started() {
         on_the_page(test_name!(), async |tab| {
-            tab.until("all are in service", &all_say("In service"))
+            tab.until("all are in service", &all_have("In service"))
                 .await?;
             let nodes = format!(
                 "[...{}.querySelectorAll('.node')].map((node) => node.dataset.key)",
@@ -137,7 +137,7 @@ mod in_chromium {
             let agent = |what: &str| format!("{what} the agent on {node} of member3");
             tab.press("Cluster member3", &agent("Kill"), With::Mouse)
                 .await?;
-            let gone = card_says("member3", "agent not running");
+            let gone = card_has("member3", "agent not running");
             tab.until("it is gone", &gone).await?;
             tab.press("Cluster member3", &agent("Start"), With::Mouse)
                 .await?;
@@ -153,35 +153,38 @@ mod in_chromium {
                 .await?;
             let another = format!("{leader} && {leader} !== {first:?}");
             tab.until("another one leads", &another).await?;
-            tab.until("that is told", &told(&format!("in place of {first}")))
-                .await
+            tab.until(
+                "that is logged",
+                &timeline_has(&format!("in place of {first}")),
+            )
+            .await
         });
     }
 
     #[test]
     fn a_remedy_takes_traffic_away_and_gives_it_back() {
         on_the_page(test_name!(), async |tab| {
-            tab.until("all are in service", &all_say("In service"))
+            tab.until("all are in service", &all_have("In service"))
                 .await?;
             let remedy = |what: &str| format!("{what} the Remedy maintenance-member1");
             tab.press("Control plane", &remedy("Create"), With::Mouse)
                 .await?;
-            let from = card_says("member1", "TrafficControl from Remedy maintenance-member1");
-            tab.until("it says why", &from).await?;
-            tab.until("it is blocked", &card_says("member1", "Blocked"))
+            let from = card_has("member1", "TrafficControl from Remedy maintenance-member1");
+            tab.until("the reason is shown", &from).await?;
+            tab.until("it is blocked", &card_has("member1", "Blocked"))
                 .await?;
             tab.until("its requests cease", &requests("member1", "=== 0"))
                 .await?;
             tab.press("Control plane", &remedy("Delete"), With::Key("Enter"))
                 .await?;
-            tab.until("it is in service", &card_says("member1", "In service"))
+            tab.until("it is in service", &card_has("member1", "In service"))
                 .await?;
 
             tab.press("Control plane", "Delete the Remedy dns", With::Mouse)
                 .await?;
             let next =
                 "document.querySelector('#next').innerText.startsWith('Create the Remedy dns')";
-            tab.until("it says what is missing", next).await?;
+            tab.until("what is missing is shown", next).await?;
             tab.press("Control plane", "Create the Remedy dns", With::Mouse)
                 .await?;
             tab.until("it is there again", &format!("!{next}")).await
@@ -199,7 +202,7 @@ mod in_chromium {
             let prepared: bool = tab.value(moves).await?;
             ensure!(prepared, "nothing will move");
             tab.press("Cluster member1", "Refuse", With::Mouse).await?;
-            let refused = card_says("member1", "Every response is REFUSED");
+            let refused = card_has("member1", "Every response is REFUSED");
             tab.until("it was pressed", &refused).await
         });
     }
@@ -212,7 +215,7 @@ mod in_chromium {
                 const seen = style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) >= 2;
                 return [[...document.querySelectorAll('button')].indexOf(document.activeElement), seen];
             })()";
-            tab.until("all are in service", &all_say("In service"))
+            tab.until("all are in service", &all_have("In service"))
                 .await?;
             let shown = "[...document.querySelectorAll('button')]
                 .flatMap((button, index) => button.checkVisibility() ? [index] : [])";
@@ -234,7 +237,7 @@ mod in_chromium {
     fn it_fits_every_width_and_is_read_in_light_and_dark() {
         on_the_page(test_name!(), async |tab| {
             tab.press("Cluster member1", "Drop", With::Mouse).await?;
-            tab.until("it is blocked", &card_says("member1", "Blocked"))
+            tab.until("it is blocked", &card_has("member1", "Blocked"))
                 .await?;
             for width in [360, 768, 1280, 1600] {
                 for dark in [false, true] {
@@ -255,9 +258,9 @@ mod in_chromium {
     }
 
     #[test]
-    fn whatever_the_sandbox_tells_stays_text() {
+    fn whatever_the_sandbox_sends_stays_text() {
         on_the_page(test_name!(), async |tab| {
-            tab.until("all are in service", &all_say("In service"))
+            tab.until("all are in service", &all_have("In service"))
                 .await?;
             let markup = "(() => {
                 const bad = (value) => typeof value === 'string' ? '<img src=x onerror=alert(1)>' + value
@@ -278,9 +281,9 @@ mod in_chromium {
     }
 
     #[test]
-    fn a_tab_in_the_background_rests_and_is_told_all_when_it_is_looked_at() {
+    fn a_tab_in_the_background_rests_and_catches_up_when_it_is_visible() {
         on_the_page(test_name!(), async |tab| {
-            tab.until("all are in service", &all_say("In service"))
+            tab.until("all are in service", &all_have("In service"))
                 .await?;
             let turn = |hidden: bool| {
                 format!(
@@ -299,28 +302,31 @@ mod in_chromium {
             ensure!(pressed, "it was refused");
             let rests: bool = tab.value(&turn(false)).await?;
             ensure!(!rests, "it does not connect");
-            tab.until("it is told", &told("Remedy maintenance-member1 created"))
-                .await?;
-            tab.until("it is shown", &card_says("member1", "Blocked"))
+            tab.until(
+                "it is logged",
+                &timeline_has("Remedy maintenance-member1 created"),
+            )
+            .await?;
+            tab.until("it is shown", &card_has("member1", "Blocked"))
                 .await
         });
     }
 
     #[test]
-    fn a_cluster_and_an_ingress_that_are_deleted_are_said_to_be() {
+    fn the_deletion_of_a_cluster_and_of_an_ingress_is_shown() {
         in_a_browser(test_name!(), async |chromium| {
             let sandbox = Sandbox::start(&[]).await?;
             let tab = chromium.open(&sandbox.page, View::WIDE).await?;
-            tab.until("all are in service", &all_say("In service"))
+            tab.until("all are in service", &all_have("In service"))
                 .await?;
             let kubectl = Kubectl::new(sandbox.kubeconfig.clone())?;
             kubectl.run("delete cluster member3").await?;
-            tab.until("it is gone", &card_says("member3", "Cluster deleted"))
+            tab.until("it is gone", &card_has("member3", "Cluster deleted"))
                 .await?;
-            tab.until("it gets none", &card_says("member3", "Gets none"))
+            tab.until("it gets none", &card_has("member3", "Gets none"))
                 .await?;
             kubectl.run("delete mci --namespace shop shop").await?;
-            tab.until("its end is told", &told("ingress shop deleted"))
+            tab.until("their end is logged", &timeline_has("ingress shop deleted"))
                 .await?;
             let next = "document.querySelector('#next').innerText.startsWith('No ingress is left')";
             tab.until("what to do is said", next).await?;
@@ -340,7 +346,7 @@ mod in_chromium {
             let missed = "document.querySelector('#link').innerText.startsWith('Disconnected')";
             tab.until("it is missed", missed).await?;
             tab.press("Cluster member1", "Refuse", With::Mouse).await?;
-            tab.until("a press says so", &problem("cannot be reached"))
+            tab.until("a press reports it", &problem("cannot be reached"))
                 .await?;
 
             let sandbox = Sandbox::start(&[&port]).await?;
@@ -359,7 +365,7 @@ mod in_chromium {
     }
 }
 
-/// Runs a test on the page of a sandbox of its own. It fails also when the page has complained to
+/// Runs a test on the page of a sandbox of its own. It fails if the page logs a warning or an error to
 /// the browser's console.
 fn on_the_page(name: &str, body: impl AsyncFnOnce(&Tab) -> Result<()>) {
     in_a_browser(name, async |chromium| {
@@ -385,20 +391,20 @@ fn card(cluster: &str) -> String {
     format!("document.querySelector('#clusters [data-cluster={cluster}]')")
 }
 
-fn card_says(cluster: &str, text: &str) -> String {
+fn card_has(cluster: &str, text: &str) -> String {
     format!("!!{}?.innerText.includes({text:?})", card(cluster))
 }
 
-fn all_say(text: &str) -> String {
+fn all_have(text: &str) -> String {
     let cards = "[...document.querySelectorAll('#clusters article')]";
     format!("{cards}.length === 3 && {cards}.every((card) => card.innerText.includes({text:?}))")
 }
 
-fn api_says(text: &str) -> String {
+fn api_has(text: &str) -> String {
     format!("document.querySelector('#api .pill').innerText === {text:?}")
 }
 
-fn told(text: &str) -> String {
+fn timeline_has(text: &str) -> String {
     format!("document.querySelector('#story').innerText.includes({text:?})")
 }
 
@@ -411,21 +417,21 @@ fn requests(cluster: &str, compare: &str) -> String {
     format!("Number({number}.innerText) {compare}")
 }
 
-/// The line of the plot of requests, as it is drawn.
+/// Returns the path of the plot of requests.
 fn line(cluster: &str) -> String {
     let path = format!("{}?.querySelector('.plot .requests')", card(cluster));
     format!("({path}?.getAttribute('d') ?? '')")
 }
 
-/// What the timeline says, oldest first.
-async fn story(tab: &Tab) -> Result<Vec<String>> {
+/// Returns the events of the timeline, oldest first.
+async fn timeline(tab: &Tab) -> Result<Vec<String>> {
     tab.value(
         "[...document.querySelectorAll('#story li')].reverse().map((event) => event.innerText)",
     )
     .await
 }
 
-/// Breaks DNS of member1, and sees all that follows, stage by stage.
+/// Breaks DNS of member1, and checks each stage until its traffic has left.
 async fn traffic_leaves(tab: &Tab) -> Result<()> {
     tab.press("Cluster member1", "Refuse", With::Mouse).await?;
     for seen in [
@@ -435,13 +441,13 @@ async fn traffic_leaves(tab: &Tab) -> Result<()> {
         "TrafficControl from Remedy dns",
         "Blocked",
     ] {
-        tab.until(seen, &card_says("member1", seen)).await?;
+        tab.until(seen, &card_has("member1", seen)).await?;
     }
     tab.until("its requests cease", &requests("member1", "=== 0"))
         .await?;
     tab.until("others are asked", &requests("member2", "> 0"))
         .await?;
-    tab.until("its end is told", &told("no request goes"))
+    tab.until("their end is logged", &timeline_has("no request goes"))
         .await?;
     let broken = [
         "do not resolve",
@@ -450,18 +456,18 @@ async fn traffic_leaves(tab: &Tab) -> Result<()> {
         "blocks it",
         "no request goes",
     ];
-    let seen = story(tab).await?;
+    let seen = timeline(tab).await?;
     in_order(&seen, &broken)?;
-    // Agents are asked and APIs are watched: a vote may be seen after what follows from it.
+    // The sandbox polls agents and watches APIs: a vote may be seen after its consequences.
     in_order(&seen, &["do not resolve", "votes unhealthy"])
 }
 
-/// Checks that these happened one after the other, each but the first with the time it took.
-fn in_order(story: &[String], expected: &[&str]) -> Result<()> {
-    let mut rest = story.iter();
+/// Checks that the timeline has these events in this order, each but the first with its duration.
+fn in_order(timeline: &[String], expected: &[&str]) -> Result<()> {
+    let mut rest = timeline.iter();
     for (nth, text) in expected.iter().enumerate() {
         let Some(event) = rest.find(|event| event.contains(text)) else {
-            bail!("{text:?} does not follow in {story:#?}");
+            bail!("{text:?} does not follow in {timeline:#?}");
         };
         ensure!(nth == 0 || event.contains('+'), "how long took {event:?}?");
     }

@@ -12,7 +12,7 @@ use pipeline_tests::{
     programs::Profile,
 };
 
-/// A fleet with one cluster that has no verdict yet.
+/// Starts a fleet with one cluster that has no verdict yet.
 async fn fleet(server: Server) -> Result<Fleet> {
     Fleet::lay_network(&[])?;
     let fleet = Fleet::start(server, Profile::Debug).await?;
@@ -104,7 +104,7 @@ async fn a_new_leaders_first_seconds_change_nothing(server: Server) -> Result<()
         agents.stop(last).await?;
         leader = agents.leader().await?;
         agents.restart(last).await?;
-        // It has no vote, for it has only just begun to ask.
+        // It has no vote yet: its first threshold has not passed.
         agents.votes(leader, "silent", 0).await?;
     }
     let after = fleet.clusters().get(&MEMBER.name()).await?;
@@ -160,7 +160,7 @@ async fn agents_that_lost_the_members_api_go_on_with_those_they_know(server: Ser
     agents.stop_all().await
 }
 
-async fn an_agent_of_another_cluster_is_silent_and_told_of_once(server: Server) -> Result<()> {
+async fn an_agent_of_another_cluster_is_silent_and_logged_once(server: Server) -> Result<()> {
     let fleet = fleet(server).await?;
     let mut agents = Agents::start(&fleet, 3, Others::Named).await?;
     let leader = agents.leader().await?;
@@ -176,8 +176,8 @@ async fn an_agent_of_another_cluster_is_silent_and_told_of_once(server: Server) 
 
     agents.dns_works_on([]);
     has_condition(&fleet, DNS_READY, "False", "2 of 3 nodes fail").await?;
-    let told = agents.on(leader)?.output()?;
-    assert_eq!(told.matches("belongs to another cluster").count(), 1);
+    let output = agents.on(leader)?.output()?;
+    assert_eq!(output.matches("belongs to another cluster").count(), 1);
     agents.stop_all().await
 }
 
@@ -186,5 +186,5 @@ on_both!(
     one_silent_node_in_five_changes_nothing_and_three_make_the_verdict_stale,
     a_new_leaders_first_seconds_change_nothing,
     agents_that_lost_the_members_api_go_on_with_those_they_know,
-    an_agent_of_another_cluster_is_silent_and_told_of_once,
+    an_agent_of_another_cluster_is_silent_and_logged_once,
 );

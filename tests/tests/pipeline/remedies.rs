@@ -1,4 +1,4 @@
-//! What a Remedy does to clusters, whenever it and they come and go.
+//! The effect of Remedies on clusters, in whatever order both come and go.
 #![expect(clippy::unwrap_used, reason = "a test fails so")]
 
 use anyhow::Result;
@@ -13,7 +13,7 @@ use pipeline_tests::{
 };
 use serde_json::json;
 
-/// Writes the verdict as an agent would.
+/// Writes a verdict in place of an agent.
 async fn set_dns(fleet: &Fleet, member: Member, status: &str) -> Result<()> {
     let clusters = fleet.clusters();
     let cluster = clusters.get(&member.name()).await?;
@@ -36,7 +36,7 @@ async fn set_dns(fleet: &Fleet, member: Member, status: &str) -> Result<()> {
     Ok(())
 }
 
-/// A fleet with one cluster, whose traffic a Remedy takes away, and the controller that saw to it.
+/// Starts a fleet with one cluster that a Remedy blocks, and the controller that applied it.
 async fn under_maintenance(server: Server) -> Result<(Fleet, Running)> {
     let fleet = Fleet::start(server, Profile::Debug).await?;
     fleet.join(Member(1)).await?;

@@ -1,4 +1,4 @@
-//! Who may do what, on a real API: the embedded one asks nobody who they are.
+//! Authorization, on a real API only: the embedded one has none.
 
 mod real {
     use k8s_openapi::api::{
@@ -51,7 +51,7 @@ mod real {
             bindings
                 .create(&create, &serde_json::from_value(binding)?)
                 .await?;
-            // The authorizer reads from a watch of its own: ask until it has seen the binding.
+            // The authorizer has a watch of its own: repeat until it has seen the binding.
             while maps.list(&ListParams::default()).await.is_err() {}
             let refused = maps.delete("any", &DeleteParams::default()).await;
             assert!(refused.unwrap_err().to_string().contains("cannot delete"));
@@ -60,7 +60,7 @@ mod real {
     }
 
     #[test]
-    fn a_controller_without_rights_says_which_it_needs_and_is_not_ready() {
+    fn a_controller_without_rights_logs_which_it_needs_and_is_not_ready() {
         isolated(test_name!(), async || {
             let karmada = ControlPlane::start(Options::named("karmada")).await?;
             karmada.install_crds(&crds::karmada()).await?;

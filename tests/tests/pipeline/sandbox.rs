@@ -1,11 +1,11 @@
-//! The sandbox as people use it beside its page: with the real kubectl and the kubeconfig it prints.
+//! The sandbox with the real kubectl and the kubeconfig that it prints.
 
 use std::path::Path;
 
 use anyhow::{Result, ensure};
 use pipeline_tests::{kubectl::Kubectl, programs::build_for_tests, sandbox::Sandbox};
 
-/// Says that each of these is in what was printed.
+/// Checks that the output has each of these.
 fn shows(printed: &str, parts: &[&str]) -> Result<()> {
     for part in parts {
         ensure!(printed.contains(part), "{part:?} is not in {printed}");

@@ -9,9 +9,10 @@ use pipeline_tests::{
 };
 use simulation::convergence::{FIRST_SEED, OnRealApis, Remote, sequence_of};
 
-/// How many sequences.
+/// Sequences to play.
 const SEQUENCES: u64 = 10;
-/// How long no write may follow. A failed reconcile comes back sooner unless it has failed often.
+/// The time in which no write may follow. A failed reconcile is requeued sooner unless it has failed
+/// often.
 const QUIET: Duration = Duration::from_secs(6);
 
 fn remote(plane: &ControlPlane) -> Remote {

@@ -1,4 +1,4 @@
-//! A converged API sees no write, and nobody's write is lost.
+//! Controllers write nothing to a settled fleet, and no write of others is lost.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use pipeline_tests::{
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-/// Starts every program, waits until none has anything left to do, and ends them.
+/// Starts every program, waits until all are idle, and stops them.
 async fn run_until_settled(fleet: &Fleet) -> Result<()> {
     let agent = fleet.agent(Member(1), &Thresholds::SHORT.flags()).await?;
     let remedies = fleet.remedy_controller().await?;
@@ -74,7 +74,7 @@ async fn a_second_run_of_every_program_writes_nothing_but_its_lease(server: Serv
     Ok(())
 }
 
-/// Another writer of conditions, as fast as it can: it owns `Busy` and touches no other.
+/// Writes the condition `Busy`, and no other, as fast as possible until `done`.
 async fn write_busily(clusters: Api<Cluster>, done: CancellationToken) -> Result<u64> {
     let mut written = 0;
     while !done.is_cancelled() {

@@ -2,8 +2,9 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::LazyLock;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use apiserver::{ApiServer, Injection};
 use axum::body::Body;
 use http::{Method, Request, StatusCode, header};
@@ -24,6 +25,18 @@ const DEFINITIONS: [&str; 4] = [
     include_str!("../../../../tests/crds/cluster.karmada.io_clusters.yaml"),
     include_str!("../../../../tests/crds/work.karmada.io_resourcebindings.yaml"),
 ];
+
+/// A server with Karmada's kinds, of which every run gets a fork: to compile the definitions takes
+/// longer than most runs.
+static KARMADA: LazyLock<Result<ApiServer, String>> = LazyLock::new(|| {
+    let server = ApiServer::new();
+    for definition in DEFINITIONS {
+        let definition = serde_saphyr::from_str(definition).map_err(|error| error.to_string())?;
+        let installed = server.install(&definition);
+        installed.map_err(|error| error.to_string())?;
+    }
+    Ok(server)
+});
 
 /// The path of the leases.
 pub(crate) const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/karmada-system/leases";
@@ -140,12 +153,9 @@ pub(crate) struct Apis {
 impl Apis {
     /// Creates two embedded servers.
     pub(crate) fn embedded() -> Result<Self> {
-        let karmada = ApiServer::new();
-        for definition in DEFINITIONS {
-            karmada.install(&serde_saphyr::from_str(definition)?)?;
-        }
+        let karmada = KARMADA.as_ref().map_err(|error| anyhow!("{error}"))?;
         Ok(Self {
-            karmada: Server::Embedded(karmada),
+            karmada: Server::Embedded(karmada.fork()),
             gateway: Server::Embedded(ApiServer::new()),
             delays: Default::default(),
         })

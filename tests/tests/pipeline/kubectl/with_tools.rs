@@ -11,7 +11,7 @@ use pipeline_tests::{
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, BufReader};
 
-/// A Karmada API and kubectl for it.
+/// An embedded Karmada API and kubectl for it.
 struct Served {
     kubectl: Kubectl,
     _karmada: ControlPlane,
@@ -59,7 +59,7 @@ fn samples() -> String {
     path.display().to_string()
 }
 
-/// The words of the first line, and of the line that begins with a name.
+/// Returns the words of the first line, and of the line with a name.
 fn row<'a>(table: &'a str, name: &str) -> (Vec<&'a str>, Vec<&'a str>) {
     let words = |line: &'a str| line.split_whitespace().collect::<Vec<_>>();
     let first = words(table.lines().next().unwrap_or_default());
