@@ -1,4 +1,4 @@
-//! What an agent holds in memory does not grow for as long as Karmada is away. Alone in its process:
+//! An agent's memory does not grow while Karmada is away. This test needs a process of its own, since
 //! every byte counts.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -30,27 +30,27 @@ use tokio::time::{Instant, sleep, timeout};
 #[global_allocator]
 static ALLOCATED: PeakAlloc = PeakAlloc;
 
-/// Of the test's own, paused time.
+/// In the test's own, paused time.
 const LONGEST_WAIT: Duration = Duration::from_mins(10);
-/// In this time DNS breaks and heals once.
+/// The time in which DNS breaks and recovers once.
 const CYCLE: Duration = Duration::from_mins(5);
 const HALF: Duration = Duration::from_mins(30);
-/// In half an hour there are 360 rounds: fewer bytes than what each could leave behind.
+/// Half an hour has 360 rounds, so even a leak of two bytes in each exceeds this.
 const SLACK: usize = 360;
 
-/// A DNS server that knows every name, or refuses to answer.
+/// Serves DNS that resolves every name or, while it does not work, responds with REFUSED.
 async fn serve_dns(socket: UdpSocket, works: Arc<AtomicBool>) {
     let mut buffer = [0; 512];
     loop {
         let (length, from) = socket.recv_from(&mut buffer).await.unwrap();
         let mut message = Message::from_vec(&buffer[..length]).unwrap();
         message.metadata.message_type = MessageType::Response;
-        let asked = message.queries[0].clone();
+        let query = message.queries[0].clone();
         if !works.load(Ordering::Relaxed) {
             message.metadata.response_code = ResponseCode::Refused;
-        } else if asked.query_type() == RecordType::A {
+        } else if query.query_type() == RecordType::A {
             let address = RData::A(A(Ipv4Addr::new(10, 96, 0, 1)));
-            message.add_answer(Record::from_rdata(asked.name().clone(), 5, address));
+            message.add_answer(Record::from_rdata(query.name().clone(), 5, address));
         }
         socket
             .send_to(&message.to_vec().unwrap(), from)
@@ -59,7 +59,7 @@ async fn serve_dns(socket: UdpSocket, works: Arc<AtomicBool>) {
     }
 }
 
-/// An agent, the DNS it asks and the Karmada it reports to.
+/// An agent with its DNS server and its Karmada API.
 struct Location {
     karmada: ApiServer,
     clusters: Api<Cluster>,
@@ -112,15 +112,15 @@ impl Location {
     }
 
     async fn until(&self, status: &str) {
-        let says = |cluster: Option<&Cluster>| {
+        let has_status = |cluster: Option<&Cluster>| {
             let condition = cluster.and_then(|cluster| cluster.condition(DNS_READY));
             condition.is_some_and(|condition| condition.status == status)
         };
-        let reached = await_condition(self.clusters.clone(), "member1", says);
+        let reached = await_condition(self.clusters.clone(), "member1", has_status);
         timeout(LONGEST_WAIT, reached).await.unwrap().unwrap();
     }
 
-    /// DNS breaks, and then heals.
+    /// Breaks DNS, and then repairs it.
     async fn cycle(&self) {
         for works in [false, true] {
             self.dns_works.store(works, Ordering::Relaxed);
@@ -129,7 +129,7 @@ impl Location {
     }
 }
 
-/// The most bytes that were held in the first and in the second half of an hour without Karmada.
+/// Returns the most bytes held in the first and in the second half of an hour without Karmada.
 async fn held(fault: Fault, flag: &str) -> [usize; 2] {
     let place = Location::new(flag).await;
     place.until(TRUE).await;

@@ -19,7 +19,7 @@ pub(super) const CLUSTER_LABEL: &str = "karmada-rs.io/cluster";
 const INGRESS_ANNOTATION: &str = "karmada-rs.io/multi-cluster-ingress";
 pub(super) const SOURCE_ANNOTATION: &str = "karmada-rs.io/collected-endpoint-slice";
 
-/// How objects in the gateway cluster are made and known again.
+/// The factory of objects in the gateway cluster, which also recognizes them.
 #[derive(Clone, Debug)]
 pub struct Gateway {
     managed_by: String,
@@ -31,22 +31,22 @@ pub struct Gateway {
 pub struct Objects {
     /// One for each backend Service that has ports.
     pub services: Vec<Service>,
-    /// One for each collected slice of an admitted cluster that has endpoints. As those come from
-    /// an API server, each has one address family and at most 1,000 endpoints.
+    /// One for each collected slice with endpoints of an admitted cluster. Collected slices come from an
+    /// API server, so each has one address family and at most 1,000 endpoints.
     pub slices: Vec<EndpointSlice>,
-    /// None when there is nothing to route, which an Ingress cannot say.
+    /// `None` if there is nothing to route: an Ingress needs a rule or a default backend.
     pub ingress: Option<Ingress>,
 }
 
-/// The ingress that an object of ours was made for.
+/// Returns the ingress for which one of our objects was created.
 pub fn ingress_of(meta: &ObjectMeta) -> Option<Key> {
     let name = meta.annotations.as_ref()?.get(INGRESS_ANNOTATION)?;
     Some(Key::new(meta.namespace.clone()?, name))
 }
 
 impl Gateway {
-    /// Objects of `controller`, served by the gateway cluster's `ingress_class`, or by its default
-    /// class.
+    /// Creates a factory for `controller`. The gateway cluster's `ingress_class`, or its default class,
+    /// serves the objects.
     pub fn new(controller: &ControllerName, ingress_class: Option<String>) -> Self {
         Self {
             managed_by: managed_by(controller),
@@ -54,24 +54,25 @@ impl Gateway {
         }
     }
 
-    /// The label selector that finds our objects.
+    /// Returns the label selector of our objects.
     pub fn selector(&self) -> String {
         format!("{MANAGED_BY_LABEL}={}", self.managed_by)
     }
 
-    /// Whether an object is ours to change.
+    /// Returns `true` if an object is ours to change.
     pub fn owns(&self, meta: &ObjectMeta) -> bool {
         let labels = meta.labels.as_ref();
         labels.and_then(|labels| labels.get(MANAGED_BY_LABEL)) == Some(&self.managed_by)
     }
 
-    /// The name of the gateway Service for `service` of `ingress`.
+    /// Returns the name of the gateway Service for `service` of `ingress`.
     pub(super) fn service_name(ingress: &Key, service: &str) -> String {
         object_name(&ingress.name, service, &[])
     }
 
-    /// The objects that serve `desired`. A backend whose Service has no ports, or no template, has
-    /// no objects; one whose template cannot be read has no Service here.
+    /// Returns the objects that serve `desired`. A backend without a template, or without ports, has no
+    /// objects; one with an unreadable template has slices but no Service here, and its existing Service
+    /// remains.
     pub fn objects(&self, desired: &Desired) -> Objects {
         let key = &desired.key;
         let mut objects = Objects {
@@ -176,7 +177,7 @@ fn map<const N: usize>(entries: [(&str, &str); N]) -> BTreeMap<String, String> {
         .into()
 }
 
-/// What an API server leaves out when it is empty, so that what we want equals what it stores.
+/// Replaces an empty list by none, as an API server does: the desired object must equal the stored one.
 fn non_empty<T>(list: Vec<T>) -> Option<Vec<T>> {
     Some(list).filter(|list| !list.is_empty())
 }
@@ -185,7 +186,7 @@ fn non_blank(text: Option<String>) -> Option<String> {
     text.filter(|text| !text.is_empty())
 }
 
-/// With the values an API server fills in.
+/// Returns the port with the defaults that an API server fills in.
 fn service_port(port: &ServicePort) -> ServicePort {
     ServicePort {
         app_protocol: port.app_protocol.clone(),
@@ -197,7 +198,7 @@ fn service_port(port: &ServicePort) -> ServicePort {
     }
 }
 
-/// With the values an API server fills in.
+/// Returns the port with the defaults that an API server fills in.
 fn endpoint_port(port: &EndpointPort) -> EndpointPort {
     EndpointPort {
         app_protocol: port.app_protocol.clone(),
@@ -211,7 +212,8 @@ fn tcp() -> String {
     "TCP".to_owned()
 }
 
-/// Its addresses and conditions; nodes, zones and pods of a member cluster mean nothing here.
+/// Returns the addresses and conditions. Nodes, zones and pods of a member cluster do not exist in the
+/// gateway cluster.
 fn endpoint(endpoint: &Endpoint) -> Endpoint {
     Endpoint {
         addresses: endpoint.addresses.clone(),
@@ -236,7 +238,7 @@ fn renamed_rule(ingress: &Key, mut rule: IngressRule) -> IngressRule {
     rule
 }
 
-/// The backend with the gateway's Service in place of the member clusters'.
+/// Replaces the Service of a backend by the gateway's.
 fn renamed(ingress: &Key, mut backend: IngressBackend) -> IngressBackend {
     if let Some(service) = &mut backend.service {
         service.name = Gateway::service_name(ingress, &service.name);
