@@ -2,6 +2,7 @@
 //! plane. Data flows one way: probe → vote → report.
 
 mod args;
+mod backoff;
 mod campaign;
 mod metrics;
 mod node_condition;

@@ -51,6 +51,7 @@ impl VoteMetrics {
             Vote::Healthy => "healthy",
             Vote::Unhealthy(_) => "unhealthy",
         });
+        // Every value of the label, so that the one shown before goes back to 0.
         for vote in ["first_success", "healthy", "unhealthy"] {
             let gauge = self.vote.get_or_create(&VoteLabels { vote });
             gauge.set(i64::from(current == Some(vote)));
@@ -126,6 +127,7 @@ impl PeerMetrics {
             Unit::Seconds,
             metrics.duration.clone(),
         );
+        // Series that start at 0 let `rate()` see their first increase.
         for outcome in [
             "answered",
             "timed_out",
@@ -174,6 +176,7 @@ impl PeerMetrics {
     fn set_failing(&self, now: BTreeSet<String>) {
         let mut named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
         let labels = |node: &String| NodeLabels { node: node.clone() };
+        // Removed rather than set to 0: there may be as many series as nodes otherwise.
         for recovered in named.difference(&now) {
             self.failing.remove(&labels(recovered));
         }

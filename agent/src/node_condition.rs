@@ -17,12 +17,12 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
+use crate::backoff::Backoff;
+
 /// The interval of reads while the vote stays the same: the Node may have been recreated, without the
 /// condition.
 const READ_EVERY: Duration = Duration::from_mins(10);
 const READ_LIMIT: Duration = Duration::from_secs(10);
-/// The backoff after a failed call; it doubles with each failure in a row.
-const FIRST_RETRY: Duration = Duration::from_secs(1);
 const LONGEST_RETRY: Duration = Duration::from_mins(1);
 
 const UNKNOWN: &str = "Unknown";
@@ -52,7 +52,7 @@ impl NodeConditions {
             Api::all_with(self.client.clone(), &ApiResource::erase::<Node>(&()));
         let mut desired = None;
         let mut logged = None;
-        let mut failures = 0;
+        let mut backoff = Backoff::default();
         let mut at = None;
         loop {
             tokio::select! {
@@ -64,7 +64,7 @@ impl NodeConditions {
                     };
                     desired = Some(changed);
                     // A vote that flaps must not bypass the backoff.
-                    if failures == 0 {
+                    if !backoff.is_failing() {
                         at = Some(Instant::now());
                     }
                 }
@@ -74,18 +74,18 @@ impl NodeConditions {
                     };
                     let delay = match self.put(&nodes, desired).await {
                         Ok(()) => {
-                            (failures, logged) = (0, None);
+                            backoff.reset();
+                            logged = None;
                             READ_EVERY
                         }
                         Err(error) => {
+                            // Once for each error: an API that is away for hours must not fill the log.
                             let error = Chain(&error).to_string();
                             if logged.as_ref() != Some(&error) {
                                 tracing::warn!(node = self.node, error, "Could not write the condition of this node, will retry");
                                 logged = Some(error);
                             }
-                            let delay = FIRST_RETRY * 2_u32.saturating_pow(failures);
-                            failures = (failures + 1).min(16);
-                            delay.min(LONGEST_RETRY)
+                            backoff.next(LONGEST_RETRY)
                         }
                     };
                     at = Some(Instant::now() + delay);

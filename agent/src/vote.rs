@@ -51,7 +51,7 @@ pub(crate) async fn run(
 }
 
 /// Returns the kind of a vote, without its failure.
-fn kind(vote: Option<Vote>) -> Option<Discriminant<Vote>> {
+pub(crate) fn kind(vote: Option<Vote>) -> Option<Discriminant<Vote>> {
     vote.as_ref().map(discriminant)
 }
 

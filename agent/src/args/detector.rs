@@ -12,6 +12,7 @@ pub(super) const DETECTOR: &str = "coredns-detector";
 #[command(next_help_heading = "Options of Karmada's own detector")]
 pub(super) struct DetectorArgs {
     /// Write conditions only while holding the lease of this cluster's agents.
+    // As Go's flag package parses booleans: alone it means true, and a value needs `=`.
     #[arg(long, env = "KARMADA_LEADER_ELECT", default_value_t = true, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
     pub(super) leader_elect: bool,
     /// Overrides the address in --listen-address.
@@ -31,6 +32,7 @@ pub(super) struct DetectorArgs {
     )]
     pub(super) healthz_port: Option<u16>,
     /// Detectors to run; coredns-detector is the only one.
+    // An entry such as `-coredns-detector` disables a detector, hence the hyphens.
     #[arg(
         long,
         env = "KARMADA_DETECTORS",

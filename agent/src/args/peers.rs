@@ -47,6 +47,7 @@ pub(super) struct PeersArgs {
         env = "KARMADA_FAILURE_QUORUM",
         default_value = "80%",
         value_name = "PERCENT",
+        // With half of the votes or less, both verdicts could have their quorum at once.
         value_parser = |text: &str| percent(text, 51)
     )]
     failure_quorum: u8,
@@ -101,6 +102,7 @@ fn address(text: &str) -> Result<Address, String> {
             port: Some(address.port()),
         });
     }
+    // An IPv6 address may have brackets even without a port.
     let bare = text.trim_start_matches('[').trim_end_matches(']');
     if let Ok(ip) = bare.parse::<IpAddr>() {
         return Ok(Address {
@@ -109,6 +111,7 @@ fn address(text: &str) -> Result<Address, String> {
         });
     }
     let uri: Uri = text.parse().map_err(|_| HELP.to_owned())?;
+    // Agents serve plain HTTP at a fixed path, so anything else in a URL is a mistake.
     let plain = uri.scheme_str() == Some("http") && matches!(uri.path(), "" | "/");
     match uri.host().filter(|host| !host.is_empty()) {
         Some(host) if plain && uri.query().is_none() => Ok(Address {

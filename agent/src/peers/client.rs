@@ -69,6 +69,7 @@ impl PeerClient {
         let http = HttpClient::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(IDLE)
+            // An agent gets one request at a time.
             .pool_max_idle_per_host(1)
             .http1_read_buf_exact_size(BUFFER)
             .build(connector);
@@ -98,6 +99,7 @@ impl PeerClient {
     /// the document is trusted before it is checked.
     fn checked(&self, document: VoteDocument) -> Result<VoteDocument, PeerError> {
         if document.cluster != self.cluster {
+            // Cut, since it goes to the log.
             let other = document.cluster.chars().take(LONGEST_NAME).collect();
             return Err(PeerError::OtherCluster(other));
         }
@@ -126,6 +128,7 @@ impl PeerClient {
         if status != StatusCode::OK {
             return Err(PeerError::Unusable(format!("its status is {status}")));
         }
+        // A listed address may belong to any server, also one whose response never ends.
         let body = Limited::new(response.into_body(), LARGEST).collect().await;
         match body {
             Ok(body) => Ok(body.to_bytes()),

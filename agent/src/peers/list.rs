@@ -100,6 +100,7 @@ impl Directory {
 
     /// Replaces the list.
     pub(super) fn set(&self, list: PeerList) {
+        // Plus this agent, which is not in the list.
         let known = list.len() + 1;
         self.metrics.set_known(known);
         self.list.send_if_modified(|before| {
@@ -167,6 +168,7 @@ impl Discovery {
         loop {
             let event = tokio::select! {
                 biased;
+                // Not before the list is complete, which is all that an agent that is led needs.
                 () = until(&mut self.contacts, |led| led), if listed => return,
                 Some(event) = events.next() => event,
             };
@@ -238,6 +240,7 @@ impl Slices {
                 }
                 false
             }
+            // Only a complete list replaces the known slices: one that is cut off removes nobody.
             Event::InitDone => {
                 self.known = std::mem::take(&mut self.listing);
                 true

@@ -101,6 +101,7 @@ pub(crate) fn start(
                 let problem = "--peer-service needs the API of the member cluster: run in it, or name --member-kubeconfig";
                 StartError::Config(problem.to_owned())
             })?;
+            // Until there is a list, a quorum cannot be told from a lone agent.
             let gate = program.readiness.gate("peers");
             let discovery = Discovery {
                 client: member,

@@ -90,10 +90,13 @@ impl Poll<'_> {
                 );
                 (request, result)
             })
+            // Unordered: one slow agent must not hold up the results of the others.
             .buffer_unordered(AT_ONCE);
         let mut other_cluster = false;
         loop {
             tokio::select! {
+                // Responses first: they are the reason for the round. This node's own vote is counted at
+                // its end in any case.
                 biased;
                 response = responses.next() => match response {
                     Some((request, result)) => {
@@ -162,6 +165,7 @@ impl Poll<'_> {
 
     /// Publishes the tally. Before the end of the first round it would miss votes.
     fn publish(&mut self) {
+        // Marks the vote as seen even if nothing is published, or `changed` would return at once again.
         let own = *self.votes.borrow_and_update();
         if !self.complete {
             return;
@@ -205,6 +209,7 @@ impl Poll<'_> {
 }
 
 impl Drop for Poll<'_> {
+    /// Runs at the end of a term of leadership, when its future is dropped.
     fn drop(&mut self) {
         self.peers.metrics.set_tally(None);
     }

@@ -51,6 +51,7 @@ impl Roster {
     pub(super) fn update(&mut self, list: &PeerList) {
         self.peers.retain(|key, _| list.contains_key(key));
         for (key, peer) in list {
+            // New addresses, for example of a restarted pod, start again with the first one.
             if self.peers.get(key).is_none_or(|known| known.peer != *peer) {
                 let before = self.peers.remove(key);
                 let known = PeerState {
@@ -68,6 +69,7 @@ impl Roster {
     /// a standby remains one while it responds.
     pub(super) fn requests(&mut self) -> Vec<PeerRequest> {
         let own_node = &self.own_node;
+        // An agent that claims our node is ourselves: standing by for itself would be no help.
         let fit = |known: &PeerState| {
             known.ballot != Some(Ballot::Silent) && known.claimed.as_ref() != Some(own_node)
         };
@@ -105,6 +107,7 @@ impl Roster {
     pub(super) fn record_silence(&mut self, peer: &str) {
         if let Some(known) = self.peers.get_mut(peer) {
             known.ballot = Some(Ballot::Silent);
+            // Taken modulo the number of addresses, which may change meanwhile.
             known.address = known.address.wrapping_add(1);
         }
     }
@@ -121,10 +124,12 @@ impl Roster {
             let node = known.peer.node.as_ref().or(known.claimed.as_ref());
             let ballot = known.ballot.unwrap_or(Ballot::Silent);
             let counted = nodes.entry(node.unwrap_or(key)).or_insert(ballot);
+            // Of several addresses of a node, one that responds is enough.
             if matches!(counted, Ballot::Silent) {
                 *counted = ballot;
             }
         }
+        // Last, so that nothing a peer claims replaces this node's own vote.
         nodes.insert(&self.own_node, own.map_or(Ballot::NoVote, Ballot::Vote));
         let mut tally = Tally::default();
         for (node, ballot) in nodes {

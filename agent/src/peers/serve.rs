@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Identity, PATH};
 use crate::peers::vote_document::VoteDocument;
+use crate::vote::kind;
 
 /// The state of the route.
 #[derive(Clone)]
@@ -48,7 +49,6 @@ pub(super) async fn date_votes(
     dated: watch::Sender<DatedVote>,
     stopping: CancellationToken,
 ) -> Result<(), BoxError> {
-    let kind = |vote: Option<Vote>| vote.map(|vote| std::mem::discriminant(&vote));
     let dating = async {
         loop {
             let vote = *votes.borrow_and_update();

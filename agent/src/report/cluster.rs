@@ -60,7 +60,9 @@ impl RawCluster {
         let patch =
             karmada_rules::condition::upsert(self.elements(), serde_json::to_value(condition)?);
         let resource_version = match patch {
+            // The `test` guards the one element; a change of any other must not fail the patch.
             ConditionPatch::Replace { .. } => None,
+            // The whole list is sent, so it must be the one that was read.
             ConditionPatch::Insert { .. } => self.metadata.resource_version.clone(),
         };
         Ok(Change {
@@ -106,6 +108,7 @@ impl Change {
     }
 }
 
+// The same kind as `Cluster`, so that both are at the same URL.
 impl Resource for RawCluster {
     type DynamicType = ();
     type Scope = <Cluster as Resource>::Scope;

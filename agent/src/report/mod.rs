@@ -22,13 +22,12 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
 use self::cluster::{Change, RawCluster};
+use crate::backoff::Backoff;
 use crate::metrics::VerdictMetrics;
 use crate::peers::Peers;
 
 /// The deadline of a read.
 const READ_LIMIT: Duration = Duration::from_secs(10);
-/// The backoff after a failed write; it doubles with each failure in a row.
-const FIRST_RETRY: Duration = Duration::from_secs(1);
 const LONGEST_RETRY: Duration = Duration::from_secs(30);
 /// The number of conflicts in a row after which a write backs off. Each means that another writer has
 /// succeeded, so an immediate retry is right until something is clearly wrong.
@@ -59,6 +58,7 @@ impl Report {
                 () = self.leadership.acquired() => {}
             }
             tokio::select! {
+                // The end of a term before its next write: another agent may lead already.
                 biased;
                 () = stopping.cancelled() => return Ok(()),
                 () = self.leadership.lost() => {}
@@ -90,8 +90,8 @@ struct Leader<'a> {
     logged_absent: bool,
     /// Writes in a row that failed because the object had changed.
     conflicts: u32,
-    /// Other failed writes in a row.
-    failures: u32,
+    /// For all other failures.
+    backoff: Backoff,
     retry: Option<Instant>,
 }
 
@@ -106,19 +106,21 @@ impl<'a> Leader<'a> {
             listed: false,
             logged_absent: false,
             conflicts: 0,
-            failures: 0,
+            backoff: Backoff::default(),
             retry: None,
         }
     }
 
     /// Watches, decides and writes. Never returns.
     async fn lead(mut self) {
+        // Watching the one object costs the API server nothing while other clusters change.
         let own = Config::default().fields(&format!("metadata.name={}", self.report.cluster));
         let watched: Api<Guarded<RawCluster>> = Api::all(self.report.client.clone());
         let mut events = pin!(events(watched, own));
         loop {
             let wake = self.act().await;
             tokio::select! {
+                // The newest state of the object before anything is decided on it.
                 biased;
                 Some(event) = events.next() => self.observe(event),
                 Ok(()) = self.tallies.changed() => {}
@@ -142,6 +144,7 @@ impl<'a> Leader<'a> {
                     }
                 }
             }
+            // A list without the object: it was deleted while the watch was interrupted.
             Event::InitDone if self.listed => {}
             Event::InitDone | Event::Delete(_) => self.set_cluster(None),
         }
@@ -166,6 +169,7 @@ impl<'a> Leader<'a> {
     /// Writes what is due and returns the moment of the next plan, should nothing happen before.
     async fn act(&mut self) -> Option<Instant> {
         loop {
+            // Neither votes nor events shorten a backoff.
             if let Some(retry) = self.retry.filter(|retry| Instant::now() < *retry) {
                 return Some(retry);
             }
@@ -182,7 +186,10 @@ impl<'a> Leader<'a> {
                 ReportPlan::Write(writes) => writes,
             };
             match self.write_all(&writes).await {
-                Ok(()) => (self.failures, self.retry) = (0, None),
+                Ok(()) => {
+                    self.backoff.reset();
+                    self.retry = None;
+                }
                 Err(error) => self.schedule_retry(&error),
             }
         }
@@ -226,6 +233,7 @@ impl<'a> Leader<'a> {
         condition: &Condition,
         rejected: &Change,
     ) -> Result<(), WriteError> {
+        // A server that is away would not answer a read either.
         if error.kind() == WriteErrorKind::Transient {
             return Err(error);
         }
@@ -252,11 +260,11 @@ impl<'a> Leader<'a> {
             WriteErrorKind::Transient => LONGEST_RETRY.min(self.report.pace.period),
             _ => LONGEST_RETRY,
         };
-        let delay = (FIRST_RETRY * 2_u32.saturating_pow(self.failures)).min(longest);
-        self.failures = self.failures.saturating_add(1).min(16);
+        let delay = self.backoff.next(longest);
         self.retry = Some(Instant::now() + delay);
         let shown = Chain(error);
         match (error, error.kind()) {
+            // Expected at the end of a term, and the next leader writes the verdict.
             (WriteError::NotLeading, _) => tracing::debug!("No longer leading, nothing written"),
             (_, WriteErrorKind::Invalid) => {
                 tracing::error!(error = %shown, ?delay, "The API server refuses a condition");
@@ -267,6 +275,7 @@ impl<'a> Leader<'a> {
 }
 
 impl Drop for Leader<'_> {
+    /// Runs at the end of a term, when its future is dropped.
     fn drop(&mut self) {
         self.report.metrics.set(None);
     }

@@ -25,6 +25,7 @@ impl<S: Clone + Ord, T: Clone + Ord> ReverseIndex<S, T> {
         for target in self.targets.remove(source).unwrap_or_default() {
             if let Some(sources) = self.sources.get_mut(&target) {
                 sources.remove(source);
+                // An index over the life of a program must not grow with names that are gone.
                 if sources.is_empty() {
                     self.sources.remove(&target);
                 }

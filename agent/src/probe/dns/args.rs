@@ -133,6 +133,7 @@ fn source(servers: &[Server]) -> AddressSource {
     if servers.is_empty() {
         return AddressSource::None;
     }
+    // `None` if any is to be discovered; `check` rejects a mixture.
     let given: Option<Vec<_>> = servers.iter().copied().collect();
     given.map_or(AddressSource::Discovered, AddressSource::Given)
 }
@@ -158,6 +159,7 @@ fn service(text: &str) -> Result<(String, String), String> {
 
 fn probe_name(text: &str) -> Result<Name, String> {
     match Name::from_ascii(text) {
+        // The root alone has no address.
         Ok(name) if name.iter().next().is_some() => Ok(name),
         _ => Err("write a DNS name such as kubernetes.default".to_owned()),
     }

@@ -119,6 +119,7 @@ impl DnsMetrics {
     pub(super) fn set_servers(&self, servers: &[SocketAddr]) {
         let mut known = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
         let now: BTreeSet<_> = servers.iter().copied().collect();
+        // A server that left `resolv.conf` must not keep series for ever.
         for result in classes().chain([ADDRESS, INTERNAL]) {
             let labels = |server: &SocketAddr| QueryLabels {
                 server: Server(*server).to_string(),

@@ -73,6 +73,7 @@ impl<C: DnsClient> Prober<C> {
             let round = self.round().await;
             let observation = round.observation();
             self.metrics.record_round(observation, started.elapsed());
+            // Logged when it changes, and not once per period for as long as an outage lasts.
             let now = (observation.as_str(), round.diagnosis);
             if before.replace(now) != Some(now) {
                 round.log();
@@ -127,6 +128,7 @@ impl<C: DnsClient> Prober<C> {
         let denial = async {
             let Some(name) = uncached else { return Ok(()) };
             let lookup = Lookup {
+                // NODATA counts as a denial, so one family is enough.
                 families: &[RecordType::A],
                 expected: Expected::Denial,
                 ..lookup
@@ -143,6 +145,7 @@ impl<C: DnsClient> Prober<C> {
     fn direct_servers(&mut self) -> DirectServers {
         let direct = self.direct.borrow_and_update().clone();
         DirectServers {
+            // The random choice covers all pods over time, across rounds and nodes.
             pods: self.random.choose_multiple(direct.pods, MOST_PODS),
             ..direct
         }
@@ -154,6 +157,7 @@ impl<C: DnsClient> Prober<C> {
         names: Vec<Result<Query, ProbeError>>,
         denial: Result<(), ProbeError>,
     ) -> Result<(), ProbeError> {
+        // `fold` visits every name: also after a failure the queries that succeeded are kept.
         let names = names.into_iter().zip(&mut self.known);
         let resolved = names.map(|(name, known)| name.map(|query| *known = Some(query)));
         resolved.fold(denial, both)
@@ -198,6 +202,7 @@ impl<C: DnsClient> Prober<C> {
                 let name = known.map(|known| [known.name.clone()]);
                 let family = known.map(|known| [known.query_type]);
                 let lookup = Lookup {
+                    // Not the counting client, whose series are those of the servers that pods query.
                     client: &self.client,
                     servers: &[server],
                     transport,
@@ -253,6 +258,7 @@ impl<C: DnsClient> Prober<C> {
         };
         let label = format!("probe-{:016x}", self.random.u64(..));
         let mut name = domain.prepend_label(label.as_str()).unwrap_or(domain);
+        // Absolute, so that the search list does not multiply the query.
         name.set_fqdn(true);
         name
     }

@@ -399,5 +399,11 @@ async fn rounds_are_scheduled_a_period_apart_whatever_a_round_takes() {
         before = Some(round);
     }
     program.readiness.opened().await;
-    assert!(program.live(async || ()).await);
+    let mut stopped = false;
+    let stop_once = async || {
+        if std::mem::replace(&mut stopped, true) {
+            std::future::pending::<()>().await;
+        }
+    };
+    assert!(program.live(stop_once).await);
 }

@@ -10,6 +10,7 @@ const DNS_PORT: u16 = 53;
 /// The class of a failed DNS query. Classes are ordered from the mildest to the worst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FailureClass {
+    // The derived order is that of the variants; `Failure::or_worse` depends on it.
     /// The name exists but has no address.
     NoData,
     /// The name does not exist.

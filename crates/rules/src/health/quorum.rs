@@ -83,6 +83,7 @@ impl Tally {
             *kinds.entry(failure.to_string()).or_default() += 1;
         }
         let mut kinds: Vec<_> = kinds.into_iter().collect();
+        // Stable: kinds with the same count stay sorted by name, so the message does not flicker.
         kinds.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
         let kinds = kinds
             .iter()
@@ -125,11 +126,13 @@ pub struct Judgement {
 impl Quorum {
     /// Judges a tally. `current` is the verdict so far: `Some(true)` if DNS works in the cluster.
     pub fn judge(&self, tally: &Tally, current: Option<bool>) -> Judgement {
+        // A node that has just restarted must not outvote those that have served their threshold.
         let first_success = current.map_or(tally.first_success, |_| 0);
         let unhealthy = tally.failing.len();
         let votes = tally.healthy + first_success + unhealthy;
         let known = tally.known();
         let sufficient = votes > 0 && reaches(votes, self.min_answering, known);
+        // The two majorities exclude each other, since the failure quorum is above half of the votes.
         let healthy = if !sufficient {
             None
         } else if reaches(unhealthy, self.failure, votes) {
@@ -152,6 +155,7 @@ impl Quorum {
 
 /// Returns `true` if `part` is at least `percent` of `whole`.
 fn reaches(part: usize, percent: u8, whole: usize) -> bool {
+    // In integers: a quotient would have to be rounded, and 80% of 5 nodes is exactly 4.
     part.saturating_mul(100) >= whole.saturating_mul(percent.into())
 }
 

@@ -112,6 +112,7 @@ impl Reporter {
             let stale = vec![insufficient(&judgement)];
             (stale, since.checked_add(self.pace.patience))
         };
+        // DNS_READY comes first: a verdict must not wait for a write of the other condition.
         let mut writes = Vec::new();
         let mut wake: Option<Instant> = None;
         self.changing.clear();
@@ -143,6 +144,7 @@ impl Reporter {
 
     /// Records a successful write of the condition of type `kind`.
     pub fn wrote(&mut self, kind: &str, now: Instant) {
+        // Looked up for its `'static` name.
         if let Some(kind) = OWNED.into_iter().find(|owned| *owned == kind) {
             self.written.insert(kind, now);
             if self.changing.contains(kind) {

@@ -144,6 +144,7 @@ impl Threshold {
     /// Returns the time for which rounds must currently succeed for a healthy vote.
     pub fn hold(&self) -> Duration {
         let success = self.thresholds.success;
+        // `checked_shl` guards the shift; the product saturates, and `most` limits both.
         let doublings = self.fall.map_or(0, |fall| fall.before);
         let factor = 1_u32.checked_shl(doublings).unwrap_or(u32::MAX);
         let most = self.thresholds.max_hold.max(success);
@@ -170,6 +171,7 @@ impl Threshold {
             newest: round.finished,
             newest_agrees: true,
         });
+        // The vote stays, but its failure is the newest one.
         if let (Some(Vote::Unhealthy(shown)), Err(newest)) = (&mut self.settled, outcome) {
             *shown = newest;
         }
@@ -199,6 +201,7 @@ impl Threshold {
             (Ok(()), _) => self.recovers_at(streak.since),
             (Err(_), _) => {
                 let old = streak.since.checked_add(self.thresholds.failure)?;
+                // A round due at or after that moment has failed already, so nothing is left to wait for.
                 if streak.due >= old {
                     Some(old)
                 } else {

@@ -24,6 +24,7 @@ impl Admission {
     /// located. A block outlasts the start of the cluster's deletion.
     pub fn of(cluster: &Cluster) -> Self {
         let actions = cluster.remedy_actions();
+        // Blocked before deleting: only a block is shown in `trafficBlockClusters`.
         if actions.iter().any(|action| action == TRAFFIC_CONTROL) {
             Self::Blocked
         } else if cluster.metadata.deletion_timestamp.is_some() {

@@ -113,6 +113,7 @@ impl Backend {
         let known: Vec<&str> = match &located {
             Cached::Present(located) => located.iter().copied().collect(),
             Cached::Absent => Vec::new(),
+            // The last decision stands in for the unread binding.
             Cached::Unread => located_before(service, status),
         };
         clusters.extend(known.into_iter().map(|c| (c.to_owned(), Vec::new())));

@@ -64,6 +64,7 @@ pub fn plan<'a>(
     remedies: impl IntoIterator<Item = &'a Remedy>,
     complete: bool,
 ) -> RemedyPlan {
+    // A cluster that is leaving keeps its actions: lifting a block would send it traffic again.
     if cluster.metadata.deletion_timestamp.is_some() {
         return RemedyPlan::Unchanged;
     }
@@ -72,6 +73,7 @@ pub fn plan<'a>(
         .into_iter()
         .filter_map(|remedy| Some((remedy, cause(remedy, cluster)?)))
         .collect();
+    // By name, so that the remedy named in a change does not depend on the order of the cache.
     acting.sort_by(|(a, _), (b, _)| a.metadata.name.cmp(&b.metadata.name));
 
     let mut wanted: BTreeSet<&String> = acting

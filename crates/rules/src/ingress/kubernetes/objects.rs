@@ -80,6 +80,7 @@ impl Gateway {
             ..Objects::default()
         };
         for backend in &desired.backends {
+            // Without ports there is nothing to route to; unread ones keep the existing Service.
             match &backend.ports {
                 Cached::Present(ports) if !ports.is_empty() => {
                     objects.services.push(self.service(key, backend, ports));
@@ -112,6 +113,7 @@ impl Gateway {
         Service {
             metadata: self.meta(ingress, Self::service_name(ingress, &backend.service)),
             spec: Some(ServiceSpec {
+                // Without a selector: the gateway cluster's own controller makes no slices for it.
                 type_: Some("ClusterIP".to_owned()),
                 ports: Some(ports.iter().map(service_port).collect()),
                 ..ServiceSpec::default()
@@ -132,11 +134,13 @@ impl Gateway {
         let slices = cluster.slices.iter().map(AsRef::as_ref);
         slices.filter(has_endpoints).map(move |slice| {
             let source = slice.metadata.name.as_deref().unwrap_or_default();
+            // Two clusters, or two families, may have slices of the same name.
             let distinct = [&cluster.cluster, source, &slice.address_type];
             let name = object_name(&ingress.name, &backend.service, &distinct);
             let mut metadata = self.meta(ingress, name);
             metadata.labels.get_or_insert_default().extend(map([
                 (SERVICE_LABEL, service.as_str()),
+                // Keeps the gateway's EndpointSlice controllers away from slices that are not theirs.
                 (SLICE_MANAGED_BY_LABEL, &self.managed_by),
                 (CLUSTER_LABEL, &cluster.cluster),
             ]));
@@ -194,6 +198,7 @@ fn service_port(port: &ServicePort) -> ServicePort {
         node_port: None,
         port: port.port,
         protocol: Some(port.protocol.clone().unwrap_or_else(tcp)),
+        // The slices name the real ports; without a selector this one has no effect.
         target_port: Some(IntOrString::Int(port.port)),
     }
 }

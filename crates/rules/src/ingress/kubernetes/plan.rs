@@ -106,6 +106,7 @@ impl KubernetesPlan {
         plan.ingress = ingress.writes.into_iter().next();
         plan.stale_ingresses = ingress.stale;
         let blocked = |slice: &Arc<EndpointSlice>| is_blocked(desired, slice);
+        // Blocking comes first: traffic must leave a broken cluster even if a later write fails.
         (plan.blocked_slices, plan.stale_slices) = slices.stale.into_iter().partition(blocked);
         plan.stale_slices
             .retain(|slice| !keeps_slice(desired, slice));
@@ -151,6 +152,7 @@ fn compare<K: Managed>(
             writes.push(Write::Create(object));
             continue;
         };
+        // Another ingress of ours may have taken the name; both would overwrite it in turn.
         if ingress_of(found.metadata()).is_some_and(|owner| owner != *ingress) {
             clashes.insert(Clash {
                 kind: K::KIND,
@@ -192,6 +194,7 @@ fn keeps_service(desired: &Desired, service: &Service) -> bool {
 fn admission(desired: &Desired, slice: &EndpointSlice) -> Option<Admission> {
     let labels = slice.metadata.labels.as_ref()?;
     let (service, cluster) = (labels.get(SERVICE_LABEL)?, labels.get(CLUSTER_LABEL)?);
+    // The label has the gateway's name of the Service, which is not reversible.
     let named = |service: &str| Gateway::service_name(&desired.key, service);
     let mut backends = desired.backends.iter();
     let backend = backends.find(|backend| named(&backend.service) == *service)?;
