@@ -11,18 +11,16 @@ mod probe;
 mod report;
 mod vote;
 
-use karmada_rules::health::threshold::Threshold;
 use karmada_runtime::client;
 use karmada_runtime::lease::{self, Candidate, Leadership};
 use karmada_runtime::metrics::WriteMetrics;
 use karmada_runtime::program::{Program, StartError};
 use karmada_runtime::write::Writer;
 use kube::Client;
-use tokio::sync::watch;
 
 pub use crate::args::Args;
 use crate::args::Config;
-use crate::metrics::{VerdictMetrics, VoteMetrics};
+use crate::metrics::VerdictMetrics;
 use crate::node_condition::NodeConditions;
 use crate::peers::Identity;
 use crate::report::Report;
@@ -73,16 +71,7 @@ fn run(
     program.listen_address = config.listen_address;
 
     let rounds = config.probes.start(program, member.clone())?;
-    let (changed, votes) = watch::channel(None);
-    let vote = vote::run(
-        Threshold::new(config.thresholds),
-        rounds,
-        changed,
-        VoteMetrics::register(&mut program.registry),
-        program.stopping.clone(),
-    );
-    program.tasks.spawn("vote", vote);
-
+    let votes = vote::start(program, config.thresholds, rounds);
     let own = Identity {
         cluster: config.cluster.clone(),
         node: config.node.clone(),

@@ -2,16 +2,35 @@
 
 use std::mem::{Discriminant, discriminant};
 
-use karmada_rules::health::threshold::{Round, Threshold, Vote};
+use karmada_rules::health::threshold::{Round, Threshold, Thresholds, Vote};
 use karmada_runtime::error::BoxError;
+use karmada_runtime::program::Program;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use crate::metrics::VoteMetrics;
 
+/// Spawns the vote as a task of `program`, and returns it for others to watch.
+pub(crate) fn start(
+    program: &mut Program,
+    thresholds: Thresholds,
+    rounds: mpsc::Receiver<Round>,
+) -> watch::Receiver<Option<Vote>> {
+    let (changed, votes) = watch::channel(None);
+    let task = run(
+        Threshold::new(thresholds),
+        rounds,
+        changed,
+        VoteMetrics::register(&mut program.registry),
+        program.stopping.clone(),
+    );
+    program.tasks.spawn("vote", task);
+    votes
+}
+
 /// Feeds `rounds` to `threshold` and publishes its vote to `votes`, until the program stops.
-pub(crate) async fn run(
+async fn run(
     mut threshold: Threshold,
     mut rounds: mpsc::Receiver<Round>,
     votes: watch::Sender<Option<Vote>>,
@@ -61,7 +80,6 @@ mod tests {
 
     use karmada_rules::health::failure::FailureClass;
     use karmada_rules::health::observation::{Failure, Observation};
-    use karmada_rules::health::threshold::Thresholds;
     use prometheus_client::registry::Registry;
 
     use super::*;

@@ -38,7 +38,7 @@ impl Running {
     }
 
     fn contact(&self, standby: bool) {
-        self.contacted.send_replace(contact(standby));
+        self.contacted.send_replace(Some(contact(standby)));
     }
 
     async fn after(&self, time: Duration) -> Seeking {
@@ -48,9 +48,9 @@ impl Running {
 }
 
 /// A leader's request at this moment.
-fn contact(standby: bool) -> Option<LeaderContact> {
+fn contact(standby: bool) -> LeaderContact {
     let at = Instant::now().into_std();
-    Some(LeaderContact { at, standby })
+    LeaderContact { at, standby }
 }
 
 #[tokio::test(start_paused = true)]
@@ -175,7 +175,7 @@ impl Crowd {
                 return;
             };
             if distance > 0 {
-                agent.contacted.send_replace(contact(distance <= 2));
+                agent.contacted.send_replace(Some(contact(distance <= 2)));
             }
         }
     }

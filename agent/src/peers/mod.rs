@@ -83,8 +83,8 @@ pub(crate) fn start(
     let (dating, dated) = serve::no_vote();
     let routes = serve::routes(Arc::clone(&own), dated, contacted);
     program.routes = std::mem::take(&mut program.routes).merge(routes);
-    let dates = serve::date_votes(votes.clone(), dating, program.stopping.clone());
-    program.tasks.spawn("observation", dates);
+    let task = serve::date_votes(votes.clone(), dating, program.stopping.clone());
+    program.tasks.spawn("observation", task);
 
     let metrics = PeerMetrics::register(&mut program.registry);
     let directory = Arc::new(Directory::new(metrics.clone()));

@@ -1,4 +1,4 @@
-//! The CustomResourceDefinitions of these kinds, generated from the types.
+//! The `CustomResourceDefinition`s of these kinds, generated from the types.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::CustomResourceExt;

@@ -121,11 +121,11 @@ async fn discover(
     );
     let mut changes = std::pin::pin!(changes.take_until(stopping.cancelled_owned()));
     while let Some(change) = changes.next().await {
-        let changed = match change {
+        let relevant = match change {
             Change::Service(event) => !service.observe(*event).is_empty(),
             Change::Slice(event) => !pods.observe(*event).is_empty(),
         };
-        if !changed {
+        if !relevant {
             continue;
         }
         direct.send_if_modified(|direct| {

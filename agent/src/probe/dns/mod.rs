@@ -2,8 +2,6 @@
 
 mod args;
 mod direct_checks;
-#[cfg(test)]
-mod dns_server;
 mod exchange;
 mod lookup;
 mod metrics;
