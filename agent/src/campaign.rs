@@ -1,6 +1,6 @@
-//! Tells the lease's driver when to seek the lease, as the leader's questions have it.
+//! Decides from the leader's requests when this agent campaigns for the lease.
 
-use karmada_rules::health::campaign::{Candidacy, LeaderContact, Situation, spread};
+use karmada_rules::health::campaign::{Candidacy, ElectionView, LeaderContact, spread};
 use karmada_runtime::error::BoxError;
 use karmada_runtime::lease::{DURATION, Seeking};
 use karmada_runtime::program::Program;
@@ -8,42 +8,37 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use crate::peers;
-
-/// Decides, in a task of `program`, when the lease is to be sought.
+/// Spawns the decision as a task of `program`. `contacts` has the leader's last request, `known` the
+/// number of agents.
 pub(crate) fn start(
     program: &mut Program,
-    asked: watch::Receiver<Option<peers::Asked>>,
+    contacts: watch::Receiver<Option<LeaderContact>>,
     known: watch::Receiver<Option<usize>>,
 ) -> watch::Receiver<Seeking> {
-    let (sought, seeking) = watch::channel(Seeking::No);
-    let task = run(asked, known, sought, program.stopping.clone());
+    let (decided, seeking) = watch::channel(Seeking::No);
+    let task = run(contacts, known, decided, program.stopping.clone());
     program.tasks.spawn("campaign", task);
     seeking
 }
 
-/// Keeps `seeking` at what follows from when a leader `asked` and how many agents are `known`, until
-/// the program stops.
+/// Keeps `seeking` up to date until the program stops.
 async fn run(
-    mut asked: watch::Receiver<Option<peers::Asked>>,
+    mut contacts: watch::Receiver<Option<LeaderContact>>,
     mut known: watch::Receiver<Option<usize>>,
     seeking: watch::Sender<Seeking>,
     stopping: CancellationToken,
 ) -> Result<(), BoxError> {
     let started = Instant::now().into_std();
+    // Drawn once, so that each agent keeps its turn while the number of agents changes.
     let share = fastrand::f64();
     loop {
-        let situation = Situation {
+        let view = ElectionView {
             started,
-            contact: asked.borrow_and_update().map(|asked| LeaderContact {
-                at: asked.at.into_std(),
-                standby: asked.standby,
-            }),
+            contact: *contacts.borrow_and_update(),
             known: *known.borrow_and_update(),
         };
-        let campaign = situation.candidacy(DURATION, share);
-        let turn = Seeking::Spread(spread(situation.known.unwrap_or_default()));
-        let (now, later) = match campaign {
+        let turn = Seeking::Spread(spread(view.known.unwrap_or_default()));
+        let (now, later) = match view.candidacy(DURATION, share) {
             Candidacy::Never => (Seeking::No, None),
             Candidacy::StandBy => (Seeking::Eagerly, None),
             Candidacy::From(at) if at <= Instant::now().into_std() => (turn, None),
@@ -53,7 +48,7 @@ async fn run(
         tokio::select! {
             biased;
             () = stopping.cancelled() => return Ok(()),
-            Ok(()) = asked.changed() => {}
+            Ok(()) = contacts.changed() => {}
             Ok(()) = known.changed() => {}
             () = sleep_until(later.unwrap_or_else(Instant::now)), if later.is_some() => {}
         }
