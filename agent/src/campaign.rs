@@ -2,7 +2,7 @@
 
 use karmada_rules::health::campaign::{Candidacy, LeaderContact, Situation, spread};
 use karmada_runtime::error::BoxError;
-use karmada_runtime::lease::{DURATION, Seeking};
+use karmada_runtime::lease::{CampaignMode, DURATION};
 use karmada_runtime::program::Program;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
@@ -15,8 +15,8 @@ pub(crate) fn start(
     program: &mut Program,
     asked: watch::Receiver<Option<peers::Asked>>,
     known: watch::Receiver<Option<usize>>,
-) -> watch::Receiver<Seeking> {
-    let (sought, seeking) = watch::channel(Seeking::No);
+) -> watch::Receiver<CampaignMode> {
+    let (sought, seeking) = watch::channel(CampaignMode::Off);
     let task = run(asked, known, sought, program.stopping.clone());
     program.tasks.spawn("campaign", task);
     seeking
@@ -27,7 +27,7 @@ pub(crate) fn start(
 async fn run(
     mut asked: watch::Receiver<Option<peers::Asked>>,
     mut known: watch::Receiver<Option<usize>>,
-    seeking: watch::Sender<Seeking>,
+    seeking: watch::Sender<CampaignMode>,
     stopping: CancellationToken,
 ) -> Result<(), BoxError> {
     let started = Instant::now().into_std();
@@ -42,12 +42,12 @@ async fn run(
             known: *known.borrow_and_update(),
         };
         let campaign = situation.candidacy(DURATION, share);
-        let turn = Seeking::Spread(spread(situation.known.unwrap_or_default()));
+        let turn = CampaignMode::Spread(spread(situation.known.unwrap_or_default()));
         let (now, later) = match campaign {
-            Candidacy::Never => (Seeking::No, None),
-            Candidacy::StandBy => (Seeking::Eagerly, None),
+            Candidacy::Never => (CampaignMode::Off, None),
+            Candidacy::StandBy => (CampaignMode::Eager, None),
             Candidacy::From(at) if at <= Instant::now().into_std() => (turn, None),
-            Candidacy::From(at) => (Seeking::No, Some(Instant::from_std(at))),
+            Candidacy::From(at) => (CampaignMode::Off, Some(Instant::from_std(at))),
         };
         seeking.send_if_modified(|before| std::mem::replace(before, now) != now);
         tokio::select! {

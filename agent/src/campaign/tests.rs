@@ -21,14 +21,14 @@ const ALMOST: Duration = Duration::from_millis(14_999);
 struct Running {
     asking: watch::Sender<Option<peers::Asked>>,
     knowing: watch::Sender<Option<usize>>,
-    seeking: watch::Receiver<Seeking>,
+    seeking: watch::Receiver<CampaignMode>,
 }
 
 impl Running {
     fn start(known: Option<usize>) -> Self {
         let (asking, asked) = watch::channel(None);
         let (knowing, known) = watch::channel(known);
-        let (sought, seeking) = watch::channel(Seeking::No);
+        let (sought, seeking) = watch::channel(CampaignMode::Off);
         tokio::spawn(run(asked, known, sought, CancellationToken::new()));
         Self {
             asking,
@@ -42,7 +42,7 @@ impl Running {
         self.asking.send_replace(Some(peers::Asked { at, standby }));
     }
 
-    async fn after(&self, time: Duration) -> Seeking {
+    async fn after(&self, time: Duration) -> CampaignMode {
         tokio::time::sleep(time).await;
         *self.seeking.borrow()
     }
@@ -52,32 +52,32 @@ impl Running {
 async fn the_lease_is_sought_once_the_list_is_known_and_the_turn_has_come() {
     let running = Running::start(None);
     let hour = Duration::from_hours(1);
-    assert_eq!(running.after(hour).await, Seeking::No);
+    assert_eq!(running.after(hour).await, CampaignMode::Off);
     running.knowing.send_replace(Some(30));
     let spread = Duration::from_secs(20);
-    assert_eq!(running.after(spread).await, Seeking::Spread(spread));
+    assert_eq!(running.after(spread).await, CampaignMode::Spread(spread));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_leaders_question_ends_the_campaign_and_its_silence_brings_it_back() {
     let running = Running::start(Some(1));
     let turn = Duration::from_secs(1);
-    assert!(matches!(running.after(turn).await, Seeking::Spread(_)));
+    assert!(matches!(running.after(turn).await, CampaignMode::Spread(_)));
     running.ask(false);
-    assert_eq!(running.after(ALMOST).await, Seeking::No);
+    assert_eq!(running.after(ALMOST).await, CampaignMode::Off);
     running.ask(false);
-    assert_eq!(running.after(ALMOST).await, Seeking::No);
-    assert!(matches!(running.after(turn).await, Seeking::Spread(_)));
+    assert_eq!(running.after(ALMOST).await, CampaignMode::Off);
+    assert!(matches!(running.after(turn).await, CampaignMode::Spread(_)));
 }
 
 #[tokio::test(start_paused = true)]
 async fn one_told_to_stand_by_seeks_the_lease_until_it_is_told_otherwise() {
     let running = Running::start(Some(1_000));
     running.ask(true);
-    assert_eq!(running.after(ALMOST).await, Seeking::Eagerly);
-    assert_eq!(running.after(ALMOST).await, Seeking::Eagerly);
+    assert_eq!(running.after(ALMOST).await, CampaignMode::Eager);
+    assert_eq!(running.after(ALMOST).await, CampaignMode::Eager);
     running.ask(false);
-    assert_eq!(running.after(ALMOST).await, Seeking::No);
+    assert_eq!(running.after(ALMOST).await, CampaignMode::Off);
 }
 
 /// The agents of one cluster, from the same moment on, and when they asked Karmada for something
@@ -121,8 +121,8 @@ impl Crowd {
             let mut program = Program::new(crate::NAME, ([127, 0, 0, 1], 0).into());
             let (asking, asked) = watch::channel(None);
             let (known, count) = watch::channel(Some(agents));
-            let own = lease::Candidate {
-                seeking: start(&mut program, asked, count),
+            let own = lease::LeaseConfig {
+                mode: start(&mut program, asked, count),
                 namespace: own.clone(),
                 name: crate::NAME,
                 host: format!("n{number}"),

@@ -11,7 +11,7 @@ use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
 use karmada_runtime::error::BoxError;
 use karmada_runtime::lease;
 use karmada_runtime::readiness::Gate;
-use karmada_runtime::watch::{Guarded, events};
+use karmada_runtime::watch::{Decoded, events};
 use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client};
 use tokio::sync::watch;
@@ -158,7 +158,7 @@ impl Follow {
             .as_deref()
             .unwrap_or_else(own_namespace)
             .to_owned();
-        let api: Api<Guarded<EndpointSlice>> = Api::namespaced(self.client.clone(), &namespace);
+        let api: Api<Decoded<EndpointSlice>> = Api::namespaced(self.client.clone(), &namespace);
         let selected = Config::default().labels(&format!("kubernetes.io/service-name={name}"));
         let mut events = pin!(events(api, selected));
         let (mut listed, mut told_empty) = (false, false);
@@ -220,7 +220,7 @@ impl Slices {
 
     /// Takes an event in; says whether the list may have changed. A slice that cannot be read keeps
     /// its last good version.
-    fn observe(&mut self, event: Event<Guarded<EndpointSlice>>) -> bool {
+    fn observe(&mut self, event: Event<Decoded<EndpointSlice>>) -> bool {
         match event {
             Event::Init => {
                 self.listing.clear();
@@ -248,13 +248,13 @@ impl Slices {
         }
     }
 
-    fn read(&self, slice: Guarded<EndpointSlice>) -> Option<(String, Vec<Found>)> {
+    fn read(&self, slice: Decoded<EndpointSlice>) -> Option<(String, Vec<Found>)> {
         match slice {
-            Guarded::Good(slice) => {
+            Decoded::Valid(slice) => {
                 let name = slice.metadata.name.clone()?;
                 Some((name, found(slice, self.own_port)))
             }
-            Guarded::Bad { metadata, error } => {
+            Decoded::Invalid { metadata, error } => {
                 let name = metadata.name?;
                 tracing::warn!(
                     slice = name,

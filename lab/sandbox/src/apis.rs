@@ -153,7 +153,7 @@ async fn serve(server: &ApiServer, serving: &mut JoinSet<()>) -> Result<SocketAd
 
 fn own_client(server: &ApiServer) -> Result<Client> {
     let config = Config::new(http::Uri::from_static("http://sandbox"));
-    Ok(client::over(server.service(), config, "sandbox")?)
+    Ok(client::with_service(server.service(), config, "sandbox")?)
 }
 
 /// Tells, again and again, whether the API answers its clients.

@@ -161,7 +161,7 @@ impl Line {
         let line = self.clone();
         let service = tower::service_fn(move |request| line.clone().ask(request));
         let config = Config::new(Uri::from_static("http://karmada"));
-        client::over(service, config, crate::NAME).unwrap()
+        client::with_service(service, config, crate::NAME).unwrap()
     }
 
     /// From now on, somebody else edits the object's status just before each patch.
