@@ -11,6 +11,8 @@ use apiserver::{ApiServer, Fault};
 use karmada_api::Cluster;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
+use lab_parts::kubeconfig::{self, Access};
+use lab_parts::port::CLOSED;
 use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, prlimit};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -22,16 +24,6 @@ use tokio::time::timeout;
 /// Ample for what a program does at once, on a busy machine.
 const AMPLE: Duration = Duration::from_mins(1);
 
-/// A kubeconfig with one context, of a server that nobody listens for.
-const KUBECONFIG: &str = r#"
-apiVersion: v1
-kind: Config
-clusters: [{ name: karmada, cluster: { server: "http://127.0.0.1:1" } }]
-users: [{ name: agent, user: {} }]
-contexts: [{ name: karmada, context: { cluster: karmada, user: agent } }]
-current-context: karmada
-"#;
-
 struct Location {
     folder: TempDir,
 }
@@ -39,7 +31,8 @@ struct Location {
 impl Location {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join("kubeconfig"), KUBECONFIG).unwrap();
+        let karmada = Access::open("karmada", CLOSED);
+        kubeconfig::write(&folder.path().join("kubeconfig"), &[&karmada]).unwrap();
         std::fs::write(folder.path().join("nonsense"), "not: [a kubeconfig").unwrap();
         Self { folder }
     }
@@ -443,8 +436,8 @@ async fn a_cluster_that_is_not_there_or_goes_is_told_of_once() {
     let clusters: Api<Cluster> = Api::all(Client::new(karmada.service(), "default"));
 
     let place = Location::new();
-    let kubeconfig = KUBECONFIG.replace("127.0.0.1:1", &address.to_string());
-    std::fs::write(place.path("kubeconfig"), kubeconfig).unwrap();
+    let access = Access::open("karmada", address);
+    kubeconfig::write(&place.path("kubeconfig"), &[&access]).unwrap();
     let flags = [
         KUBECONFIG_FLAG,
         CLUSTER_FLAG,

@@ -3,16 +3,12 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::net::Ipv4Addr;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use apiserver::{ApiServer, Fault};
 use clap::Parser;
 use cluster_health_agent::{Args, NAME, assemble};
-use hickory_proto::op::{Message, MessageType, ResponseCode};
-use hickory_proto::rr::rdata::A;
-use hickory_proto::rr::{RData, Record, RecordType};
+use hickory_proto::op::ResponseCode;
 use http::Uri;
 use k8s_openapi::api::core::v1::Namespace;
 use karmada_api::Cluster;
@@ -22,9 +18,9 @@ use karmada_runtime::program::Program;
 use kube::api::PostParams;
 use kube::runtime::wait::await_condition;
 use kube::{Api, Client, Config};
+use lab_parts::dns::{DnsServer, KUBERNETES_IP, Response};
 use peak_alloc::PeakAlloc;
 use serde_json::json;
-use tokio::net::UdpSocket;
 use tokio::time::{Instant, sleep, timeout};
 
 #[global_allocator]
@@ -38,32 +34,14 @@ const HALF: Duration = Duration::from_mins(30);
 /// In half an hour there are 360 rounds: fewer bytes than what each could leave behind.
 const SLACK: usize = 360;
 
-/// A DNS server that knows every name, or refuses to answer.
-async fn serve_dns(socket: UdpSocket, works: Arc<AtomicBool>) {
-    let mut buffer = [0; 512];
-    loop {
-        let (length, from) = socket.recv_from(&mut buffer).await.unwrap();
-        let mut message = Message::from_vec(&buffer[..length]).unwrap();
-        message.metadata.message_type = MessageType::Response;
-        let asked = message.queries[0].clone();
-        if !works.load(Ordering::Relaxed) {
-            message.metadata.response_code = ResponseCode::Refused;
-        } else if asked.query_type() == RecordType::A {
-            let address = RData::A(A(Ipv4Addr::new(10, 96, 0, 1)));
-            message.add_answer(Record::from_rdata(asked.name().clone(), 5, address));
-        }
-        socket
-            .send_to(&message.to_vec().unwrap(), from)
-            .await
-            .unwrap();
-    }
-}
+const WORKS: Response = Response::Ipv4(KUBERNETES_IP);
+const FAILS: Response = Response::Code(ResponseCode::Refused);
 
 /// An agent, the DNS it asks and the Karmada it reports to.
 struct Location {
     karmada: ApiServer,
     clusters: Api<Cluster>,
-    dns_works: Arc<AtomicBool>,
+    dns: DnsServer,
 }
 
 impl Location {
@@ -84,10 +62,8 @@ impl Location {
         let clusters = Api::all(client);
         clusters.create(&parameters, &cluster).await.unwrap();
 
-        let dns_works = Arc::new(AtomicBool::new(true));
-        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
-        let dns = format!("--nameserver={}", socket.local_addr().unwrap());
-        tokio::spawn(serve_dns(socket, Arc::clone(&dns_works)));
+        let dns = DnsServer::start(WORKS).await.unwrap();
+        let nameserver = format!("--nameserver={}", dns.address());
         let flags = [
             NAME,
             "--karmada-kubeconfig=unused",
@@ -95,7 +71,7 @@ impl Location {
             "--host-name=n1",
             "--probe-name=kubernetes.default.svc.cluster.local.",
             "--max-recovery-hold=30s",
-            &dns,
+            &nameserver,
             flag,
         ];
         let config = Config::new(Uri::from_static("http://karmada"));
@@ -107,7 +83,7 @@ impl Location {
         Self {
             karmada,
             clusters,
-            dns_works,
+            dns,
         }
     }
 
@@ -122,8 +98,8 @@ impl Location {
 
     /// DNS breaks, and then heals.
     async fn cycle(&self) {
-        for works in [false, true] {
-            self.dns_works.store(works, Ordering::Relaxed);
+        for response in [FAILS, WORKS] {
+            self.dns.set(response);
             sleep(CYCLE / 2).await;
         }
     }
@@ -144,7 +120,7 @@ async fn held(fault: Fault, flag: &str) -> [usize; 2] {
         }
     }
     place.karmada.faults().clear();
-    place.dns_works.store(false, Ordering::Relaxed);
+    place.dns.set(FAILS);
     place.until(FALSE).await;
     held
 }

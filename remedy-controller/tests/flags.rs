@@ -4,6 +4,9 @@
 
 use std::process::Command;
 
+use lab_parts::kubeconfig::{self, Access};
+use lab_parts::port::CLOSED;
+
 /// Asserts that the program exits with code 2 and one line on standard error, and returns that line.
 #[track_caller]
 fn rejected(flags: &[&str]) -> String {
@@ -19,11 +22,7 @@ fn rejected(flags: &[&str]) -> String {
 /// A kubeconfig with one context, `here`.
 fn kubeconfig(folder: &tempfile::TempDir) -> String {
     let path = folder.path().join("kubeconfig");
-    let text = r#"{"apiVersion": "v1", "kind": "Config", "current-context": "here",
-        "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:1"}}],
-        "contexts": [{"name": "here", "context": {"cluster": "c", "user": "u"}}],
-        "users": [{"name": "u", "user": {}}]}"#;
-    std::fs::write(&path, text).unwrap();
+    kubeconfig::write(&path, &[&Access::open("here", CLOSED)]).unwrap();
     format!("--kubeconfig={}", path.display())
 }
 

@@ -1,5 +1,5 @@
-//! The agents of one member cluster, each on a node of its own: with an address of its own, and a
-//! DNS server that does what the test says.
+//! The agents of one member cluster, each on a node of its own: with an address of its own and a
+//! scripted DNS server.
 
 use std::{
     ffi::OsString,
@@ -10,40 +10,41 @@ use std::{
 
 use anyhow::{Context, Result, ensure};
 use futures::future::{join_all, try_join_all};
+use hickory_proto::op::ResponseCode;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use karmada_api::{Cluster, execution_namespace};
 use kube::{Api, Client, api::PostParams};
+use lab_parts::{
+    dns::{DnsServer, KUBERNETES_IP, Response},
+    thresholds::Thresholds,
+};
 use serde_json::json;
 use tokio::time::{sleep, timeout};
 
 use crate::{
-    dns::{Behaviour, DnsServer},
     fleet::{Fleet, Member},
     netns,
     programs::{Profile, Program, Running},
     wait::until,
 };
 
-/// Between two looks at something that cannot be watched.
+/// The interval between two looks at something that cannot be watched.
 const POLL: Duration = Duration::from_millis(50);
-/// A lease that nobody gave back lasts 15 s, and then some wait for a while.
+/// The limit until an agent leads: an abandoned lease lasts 15 s, and agents campaign after a random
+/// delay.
 const LED_WITHIN: Duration = Duration::from_mins(1);
 /// The agents' port.
 const PORT: u16 = 8080;
-/// How often the agents of a test ask.
-const PERIOD: &str = "500ms";
-/// Their thresholds.
-const THRESHOLD: &str = "2s";
 
 /// The namespace and the name of the agents' Service in the member.
 pub const SERVICE: (&str, &str) = ("karmada-rs", "cluster-health-agent");
 
-/// How the agents find each other.
+/// The source of an agent's peers.
 #[derive(Clone, Debug)]
 pub enum Others {
-    /// Each is told all others.
+    /// Flags of each agent name all others.
     Named,
-    /// By the Service in this API.
+    /// The Service in the API of this kubeconfig.
     Listed(std::path::PathBuf),
 }
 
@@ -51,7 +52,7 @@ pub enum Others {
 pub struct Agents {
     others: Others,
     kubeconfig: std::path::PathBuf,
-    /// The nodes from which Karmada is not reached, and the kubeconfig that makes it so.
+    /// The nodes that cannot reach Karmada, and their kubeconfig.
     cut_off: (Vec<u8>, std::path::PathBuf),
     nodes: Vec<Node>,
 }
@@ -61,7 +62,7 @@ struct Node {
     running: Option<Running>,
 }
 
-/// The cluster whose agents they are.
+/// The cluster of the agents.
 pub const MEMBER: Member = Member(1);
 
 impl Agents {
@@ -70,7 +71,7 @@ impl Agents {
         Self::start_cut_off(fleet, count, others, Vec::new()).await
     }
 
-    /// Starts agents on so many nodes, all with working DNS; from those named, Karmada is not reached.
+    /// Starts agents on so many nodes, all with working DNS. The nodes `cut_off` cannot reach Karmada.
     pub async fn start_cut_off(
         fleet: &Fleet,
         count: u8,
@@ -94,7 +95,7 @@ impl Agents {
         };
         for node in 0..count {
             netns::add_address(address(node).ip())?;
-            let dns = DnsServer::start((Ipv4Addr::LOCALHOST, 0).into()).await?;
+            let dns = DnsServer::start(Response::Ipv4(KUBERNETES_IP)).await?;
             agents.nodes.push(Node { dns, running: None });
         }
         for node in 0..count {
@@ -108,7 +109,7 @@ impl Agents {
         self.restart_in(node, MEMBER).await
     }
 
-    /// Starts the agent of a node that has none, and tells it that it is in this cluster.
+    /// Starts the agent of a node that has none, as one of this cluster.
     pub async fn restart_in(&mut self, node: u8, cluster: Member) -> Result<()> {
         let cluster = cluster.name();
         let count = u8::try_from(self.nodes.len())?;
@@ -125,12 +126,10 @@ impl Agents {
             format!("--cluster-name={cluster}"),
             format!("--host-name={}", name(node)),
             format!("--nameserver={}", at.dns.address()),
-            format!("--detect-period={PERIOD}"),
-            format!("--detect-failure-threshold={THRESHOLD}"),
-            format!("--detect-success-threshold={THRESHOLD}"),
         ]
         .map(OsString::from)
         .into();
+        flags.extend(Thresholds::SHORT.flags().map(OsString::from));
         match &self.others {
             Others::Named => {
                 let others = (0..count).filter(|other| *other != node);
@@ -147,35 +146,35 @@ impl Agents {
         Ok(())
     }
 
-    /// DNS works on these nodes and on no other.
+    /// Makes DNS work on these nodes and on no other.
     pub fn dns_works_on(&self, nodes: impl IntoIterator<Item = u8>) {
         let nodes: Vec<u8> = nodes.into_iter().collect();
         for (number, node) in (0..).zip(&self.nodes) {
             node.dns.set(if nodes.contains(&number) {
-                Behaviour::Answers
+                Response::Ipv4(KUBERNETES_IP)
             } else {
-                Behaviour::Refuses
+                Response::Code(ResponseCode::Refused)
             });
         }
     }
 
-    /// Ends the agent of a node as a crash would.
+    /// Kills the agent of a node.
     pub async fn kill(&mut self, node: u8) -> Result<()> {
         self.take(node)?.kill().await
     }
 
-    /// Ends the agent of a node as its user does.
+    /// Stops the agent of a node with SIGTERM.
     pub async fn stop(&mut self, node: u8) -> Result<()> {
         self.take(node)?.stop().await
     }
 
-    /// The agent of a node.
+    /// Returns the agent of a node.
     pub fn on(&self, node: u8) -> Result<&Running> {
         let running = self.nodes[usize::from(node)].running.as_ref();
         running.with_context(|| format!("no agent runs on node {node}"))
     }
 
-    /// Waits until one of them leads and knows what all nodes say, and says which.
+    /// Waits until one of them leads and knows the votes of all nodes, and returns its node.
     pub async fn leader(&self) -> Result<u8> {
         let looking = async {
             loop {
@@ -196,23 +195,23 @@ impl Agents {
             .context("no agent leads")?
     }
 
-    /// Waits until so many nodes give this answer, as the leader counts them.
-    pub async fn answers(&self, leader: u8, answer: &str, count: u8) -> Result<()> {
-        let metric = format!("{PREFIX}nodes{{answer=\"{answer}\"}}");
+    /// Waits until the leader counts so many nodes with this vote.
+    pub async fn votes(&self, leader: u8, vote: &str, count: u8) -> Result<()> {
+        let metric = format!("{PREFIX}nodes{{answer=\"{vote}\"}}");
         let running = self.on(leader)?;
         running
             .until_metric(&metric, |value| (value - f64::from(count)).abs() < 0.5)
             .await
-            .with_context(|| format!("not {count} nodes are {answer}"))
+            .with_context(|| format!("not {count} nodes are {vote}"))
     }
 
-    /// Ends all of them as a user does.
-    pub async fn strike(mut self) -> Result<()> {
+    /// Stops all of them with SIGTERM.
+    pub async fn stop_all(mut self) -> Result<()> {
         let running = self.nodes.iter_mut().filter_map(|node| node.running.take());
         try_join_all(running.map(Running::stop)).await.map(drop)
     }
 
-    /// Ends all of them as a crash would.
+    /// Kills all of them.
     pub async fn kill_all(&mut self) -> Result<()> {
         let running = self.nodes.iter_mut().filter_map(|node| node.running.take());
         let killed = join_all(running.map(Running::kill)).await;
@@ -225,37 +224,38 @@ impl Agents {
     }
 }
 
-/// What the agents' metrics begin with.
+/// The prefix of the agents' metrics.
 pub const PREFIX: &str = "karmada_cluster_health_agent_";
 
 async fn metric(running: &Running, name: &str) -> Result<f64> {
     running.metric(&format!("{PREFIX}{name}")).await
 }
 
-/// The name of a node.
+/// Returns the name of a node.
 pub fn name(node: u8) -> String {
     format!("n{node}")
 }
 
-/// Where the agent of a node listens.
+/// Returns the address of the agent of a node.
 pub fn address(node: u8) -> SocketAddr {
     (Ipv4Addr::new(10, 244, 100, node + 1), PORT).into()
 }
 
 /// Waits until a condition of member 1 has this status, with `text` in its message.
-pub async fn says(fleet: &Fleet, kind: &str, status: &str, text: &str) -> Result<()> {
+pub async fn has_condition(fleet: &Fleet, kind: &str, status: &str, text: &str) -> Result<()> {
     let is = |cluster: Option<&Cluster>| {
         let condition = cluster.and_then(|cluster| cluster.condition(kind));
         condition
             .is_some_and(|condition| condition.status == status && condition.message.contains(text))
     };
-    let what = format!("{kind} {status} that says {text:?}");
+    let what = format!("{kind} {status} with {text:?}");
     until(&fleet.clusters(), &MEMBER.name(), &what, is)
         .await
         .map(drop)
 }
 
-/// Lists so many nodes in the EndpointSlice of the agents' Service, as the member's own controller does.
+/// Creates the EndpointSlice of the agents' Service with so many nodes, as the member's own controller
+/// does.
 pub async fn list(member: Client, count: u8) -> Result<()> {
     let (namespace, service) = SERVICE;
     let endpoints = (0..count).map(|node| {

@@ -1,4 +1,4 @@
-//! What a member cluster serves: an HTTP server that says which cluster it is in.
+//! The backend of a member cluster: an HTTP server that responds with the name of its cluster.
 
 use std::net::SocketAddr;
 
@@ -13,7 +13,7 @@ pub struct Backend {
 }
 
 impl Backend {
-    /// Answers every request to `address` with 200 and the cluster's name.
+    /// Serves `address`. The response to every request is 200 with the cluster's name.
     pub async fn start(address: SocketAddr, cluster: &str) -> Result<Self> {
         let listener = TcpListener::bind(address)
             .await

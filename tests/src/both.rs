@@ -1,18 +1,20 @@
 //! The pipeline's tests, each on both APIs: the embedded one and the real one.
 //!
-//! A test is written once, as a function that is told what serves its APIs, and [`on_both!`] makes
-//! two tests of it: `embedded::…` needs nothing but namespaces, `real::…` needs
-//! [tools](crate::tools) too. What needs tools on either is in a module `with_tools`.
+//! A test is one function that takes the [`Server`] of its APIs, and [`on_both!`] makes two tests of
+//! it: `embedded::…` needs only namespaces, `real::…` needs [tools](crate::tools) too. Tests that
+//! need tools on either API are in a module `with_tools`.
 //!
-//! On one alone are, each for its reason:
+//! These run on one API only:
 //!
-//! - `rights`, on the real API: the embedded one asks nobody who they are.
-//! - `real_parts::real`, on the real API: its own lease, which the embedded one has not.
-//! - `conformance` and `convergence_real`, on the real API: their other halves are
-//!   `apiserver/tests/conformance.rs` and `simulation/tests/convergence.rs`.
-//! - `kubectl`, on the embedded API, which is what it is about.
+//! - `rights`, on the real API: the embedded one has no authentication.
+//! - `real_parts::real`, on the real API: it is about a lease that only that one has.
+//! - `outage::with_tools::traffic_leaves_and_returns_with_default_thresholds`, on the real API: it
+//!   takes more than a minute.
+//! - `conformance` and `sequences`, on the real API: their other halves are
+//!   `lab/apiserver/tests/conformance.rs` and `lab/simulation/tests/sequences.rs`.
+//! - `kubectl`, on the embedded API, which it tests.
 //! - `sandbox` and `page`, on the embedded API that the sandbox brings.
-//! - `namespaces`, on none: it is about these tests themselves.
+//! - `namespaces`, on none: it tests the isolation of tests.
 //!
 //! [`on_both!`]: crate::on_both
 
@@ -21,7 +23,7 @@ use anyhow::Result;
 use crate::{control_plane::Server, fleet};
 
 /// Makes two tests of each of these functions, `async fn name(server: Server) -> Result<()>`:
-/// `embedded::name` and `real::name`. At most once in a module.
+/// `embedded::name` and `real::name`. A module can use it once.
 #[macro_export]
 macro_rules! on_both {
     ($($name:ident),+ $(,)?) => {
@@ -43,10 +45,10 @@ macro_rules! on_both {
     };
 }
 
-/// Runs the body of the test `name` with what serves its APIs, [isolated](fleet::isolated).
+/// Runs the body of the test `name` with this server, [isolated](fleet::isolated).
 ///
 /// # Panics
-/// As [`fleet::isolated`] does.
+/// See [`fleet::isolated`].
 pub fn run(name: &str, server: Server, body: impl AsyncFnOnce(Server) -> Result<()>) {
     fleet::isolated(name, async || body(server).await);
 }

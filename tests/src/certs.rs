@@ -25,7 +25,7 @@ pub struct Authority {
 }
 
 impl Authority {
-    /// A new authority of that common name.
+    /// Creates an authority of this common name.
     pub fn new(name: &str) -> Result<Self> {
         let key = KeyPair::generate()?;
         let mut params = CertificateParams::default();
@@ -39,12 +39,12 @@ impl Authority {
         })
     }
 
-    /// The authority's own certificate, PEM.
+    /// Returns the authority's own certificate, PEM.
     pub fn certificate(&self) -> &str {
         &self.certificate
     }
 
-    /// For a server reached by any of these names and addresses.
+    /// Certifies a server with these names and addresses.
     pub fn server(&self, names: &[&str], addresses: &[IpAddr]) -> Result<Identity> {
         let mut params = CertificateParams::default();
         params
@@ -60,8 +60,8 @@ impl Authority {
         self.sign(params, ExtendedKeyUsagePurpose::ServerAuth)
     }
 
-    /// For a user (common name) who is in at most one group (organization), as the API server
-    /// reads client certificates.
+    /// Certifies a user (common name) in at most one group (organization), as the API server reads
+    /// client certificates.
     pub fn client(&self, user: &str, group: Option<&str>) -> Result<Identity> {
         let mut params = CertificateParams::default();
         params.distinguished_name.push(DnType::CommonName, user);

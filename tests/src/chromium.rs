@@ -1,5 +1,5 @@
 //! A headless Chromium, driven over the `DevTools` protocol as a person would use it: elements are
-//! found by what a screen reader says of them, and pressed with the mouse or the keyboard.
+//! found by their accessible names, and pressed with the mouse or the keyboard.
 
 use std::{sync::Arc, time::Duration};
 
@@ -29,10 +29,11 @@ use tokio::{task::AbortHandle, time::timeout};
 
 use crate::scratch;
 
-/// Longer than any threshold of the sandbox, and than a slow machine takes.
+/// A limit longer than any threshold of the sandbox on a slow machine.
 const LIMIT: Duration = Duration::from_mins(2);
 
-/// Where an element is that has stood still for a frame. A click that hits another one instead is lost.
+/// Returns the position of an element once it has not moved for a frame. A click that would hit another
+/// element is suppressed.
 const AIM: &str = "async function () {
     this.scrollIntoView({ block: 'center', behavior: 'instant' });
     const middle = () => {
@@ -52,13 +53,13 @@ const AIM: &str = "async function () {
     return middle();
 }";
 
-/// Whether the click hit what was aimed at.
+/// Returns `true` if the click hit the element.
 const WAS_HIT: &str = "function () {
     window.removeEventListener('click', this.judge, { capture: true });
     return this.wasHit;
 }";
 
-/// Whether there is a Chromium here; the error says how to get it.
+/// Checks that a Chromium is installed. The error explains how to get one.
 pub fn available() -> Result<()> {
     BrowserConfig::builder().build().map(drop).map_err(|_| {
         anyhow!("no Chromium: install the package `chromium`, or set CHROME to its path")
@@ -74,14 +75,14 @@ pub struct Chromium {
     _profile: TempDir,
 }
 
-/// How a page is seen.
+/// The screen and the preferences of a reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct View {
-    /// In CSS pixels.
+    /// The width in CSS pixels.
     pub width: u32,
-    /// In CSS pixels.
+    /// The height in CSS pixels.
     pub height: u32,
-    /// Whether the reader prefers a dark page.
+    /// True if the reader prefers a dark page.
     pub dark: bool,
 }
 
@@ -94,12 +95,12 @@ impl View {
     };
 }
 
-/// How a button is pressed.
+/// The input device that presses a button.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum With {
-    /// A click in its middle.
+    /// A mouse, which clicks in the middle.
     Mouse,
-    /// This key, once it has the focus.
+    /// A key, pressed while the button has the focus.
     Key(&'static str),
 }
 
@@ -110,7 +111,7 @@ impl Chromium {
         let profile = scratch::folder("chromium")?;
         let config = BrowserConfig::builder()
             .new_headless_mode()
-            // It refuses its own sandbox to root, which is all there is in a namespace.
+            // Chromium refuses to sandbox root, the only user in a namespace.
             .no_sandbox()
             .user_data_dir(profile.path())
             .viewport(None)
@@ -140,7 +141,7 @@ impl Chromium {
         Ok(tab)
     }
 
-    /// Ends it and waits for that.
+    /// Ends the browser and waits for that.
     pub async fn stop(mut self) -> Result<()> {
         self.browser.close().await?;
         self.browser.wait().await?;
@@ -154,7 +155,7 @@ impl Drop for Chromium {
     }
 }
 
-/// A page that is open.
+/// An open page.
 #[derive(Debug)]
 pub struct Tab {
     page: Page,
@@ -179,7 +180,7 @@ impl Tab {
         Ok(())
     }
 
-    /// The value of an expression in the page.
+    /// Evaluates an expression in the page.
     pub async fn value<T: DeserializeOwned>(&self, expression: &str) -> Result<T> {
         let result = self.page.evaluate_expression(expression).await;
         let result = result.with_context(|| format!("cannot evaluate {expression}"))?;
@@ -188,10 +189,10 @@ impl Tab {
             .with_context(|| format!("unexpected value of {expression}"))
     }
 
-    /// Waits until an expression is true in the page, which looks at every change of its document.
+    /// Waits until an expression is true. The page evaluates it after every change of its document.
     ///
     /// # Errors
-    /// When it is not in time; the error has what the page says instead.
+    /// The text of the page, after a limit.
     pub async fn until(&self, what: &str, expression: &str) -> Result<()> {
         let limit = LIMIT.as_millis() / 2;
         let script = format!(
@@ -212,10 +213,10 @@ impl Tab {
             return Ok(());
         }
         let text: String = self.value("document.body.innerText").await?;
-        bail!("never: {what}; the page says\n{text}")
+        bail!("never: {what}; the text of the page is\n{text}")
     }
 
-    /// Presses the button that has this name, in the part of the page that has that one.
+    /// Presses the button of this name in the part of the page of that name.
     pub async fn press(&self, part: &str, button: &str, with: With) -> Result<()> {
         let pressing = async {
             let document = self.page.execute(GetDocumentParams::default()).await?;
@@ -236,31 +237,31 @@ impl Tab {
             .with_context(|| format!("cannot press {button} of {part}"))
     }
 
-    /// Presses a key, wherever the focus is.
+    /// Presses a key.
     pub async fn key(&self, key: &str) -> Result<()> {
         let body = self.page.find_element("body").await?;
         body.press_key(key).await?;
         Ok(())
     }
 
-    /// Loads the page anew.
+    /// Reloads the page.
     pub async fn reload(&self) -> Result<()> {
         self.page.reload().await?;
         Ok(())
     }
 
-    /// What is seen, as a PNG file.
+    /// Takes a picture of the visible page, as PNG.
     pub async fn screenshot(&self) -> Result<Vec<u8>> {
         let png = ScreenshotParams::builder().format(CaptureScreenshotFormat::Png);
         Ok(self.page.screenshot(png.build()).await?)
     }
 
-    /// Warnings, errors and exceptions that the page has caused so far.
+    /// Returns warnings, errors and exceptions of the page so far.
     pub fn complaints(&self) -> Vec<String> {
         self.complaints.lock().clone()
     }
 
-    /// The one element in another that a screen reader calls so.
+    /// Finds the one element of an accessible name within another element.
     async fn named(
         &self,
         root: BackendNodeId,
@@ -275,7 +276,7 @@ impl Tab {
         }
         let found = self.page.execute(query.build()).await?.result.nodes;
         let mut found: Vec<_> = found.iter().filter(|node| !node.ignored).collect();
-        // The text in an element has the same name as the element.
+        // A text node has the same accessible name as its element.
         found.retain(|node| {
             let role = node.role.as_ref().and_then(|role| role.value.as_ref());
             !role.is_some_and(|role| role == "StaticText" || role == "InlineTextBox")
@@ -288,7 +289,7 @@ impl Tab {
         found[0].backend_dom_node_id.context("it has no element")
     }
 
-    /// Aims at the middle of an element that stands still, and again if it moved away meanwhile.
+    /// Clicks in the middle of an element that does not move, and again if it moved meanwhile.
     async fn click(&self, element: BackendNodeId) -> Result<()> {
         let resolve = ResolveNodeParams::builder().backend_node_id(element);
         let resolved = self.page.execute(resolve.build()).await?.result.object;
@@ -306,7 +307,7 @@ impl Tab {
         clicked.context("it never stands still")?
     }
 
-    /// What a function gives that is called as a method of an object in the page.
+    /// Calls a function as a method of an object in the page, and returns its result.
     async fn call<T: DeserializeOwned>(&self, of: &RemoteObjectId, function: &str) -> Result<T> {
         let call = CallFunctionOnParams::builder()
             .object_id(of.clone())
@@ -324,7 +325,7 @@ impl Tab {
     }
 }
 
-/// Collects what the browser's console would show in yellow or red.
+/// Collects the warnings and errors of the browser's console.
 async fn listen(page: &Page, complaints: &Arc<Mutex<Vec<String>>>) -> Result<()> {
     let mut exceptions = page.event_listener::<EventExceptionThrown>().await?;
     let mut calls = page.event_listener::<EventConsoleApiCalled>().await?;

@@ -1,5 +1,5 @@
-//! The DNS server of a cluster: a real CoreDNS with its `kubernetes` plugin, which answers from an
-//! API server; a cache in front of it; and what takes its place when its packets get lost.
+//! The DNS server of a cluster: a real CoreDNS with its `kubernetes` plugin, which reads an API
+//! server; a cache in front of it; and a silent socket in its place, for lost packets.
 
 use std::{
     net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, UdpSocket},
@@ -20,10 +20,10 @@ use crate::{kubeconfig::write, process::Process, scratch, tools::Tool};
 /// CoreDNS waits up to 5 s for its first list from the API.
 const READY_WITHIN: Duration = Duration::from_secs(30);
 
-/// One question of [`ask`].
-const ANSWER_WITHIN: Duration = Duration::from_secs(1);
+/// The limit of one [`query`].
+const RESPONSE_WITHIN: Duration = Duration::from_secs(1);
 
-/// A name that every cluster's DNS knows.
+/// A name that resolves in every cluster.
 const PROBE: &str = "kubernetes.default.svc.cluster.local.";
 
 /// A CoreDNS that answers for the zone `cluster.local`. Dropping it ends it.
@@ -35,7 +35,7 @@ pub struct CoreDns {
 }
 
 impl CoreDns {
-    /// Starts CoreDNS on `address` and waits until it answers for
+    /// Starts CoreDNS on `address` and waits until it resolves
     /// `kubernetes.default.svc.cluster.local`, which it learns from the API of `kubeconfig`. Its
     /// binary must have been [built](crate::tools::build).
     pub async fn start(address: SocketAddr, kubeconfig: &Path) -> Result<Self> {
@@ -45,8 +45,8 @@ impl CoreDns {
         Self::serving(address, &plugins).await
     }
 
-    /// Starts a cache on `address`, as a node-local cache of a cluster is one, and waits until it answers. It
-    /// asks `upstream` over TCP, and goes on answering what it knows when that is dead.
+    /// Starts a node-local cache on `address` and waits until it responds. It queries `upstream` over TCP,
+    /// and still serves cached names when that is dead.
     pub async fn cache(address: SocketAddr, upstream: SocketAddr) -> Result<Self> {
         let plugins = format!(
             "cache 30 {{\n    success 9984 30\n    denial 9984 5\n    serve_stale\n  }}\n  forward . {upstream} {{\n    force_tcp\n  }}"
@@ -71,12 +71,12 @@ impl CoreDns {
         Ok(coredns)
     }
 
-    /// Where it answers, UDP and TCP.
+    /// Returns its address, UDP and TCP.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Ends it as a crash would; from then on its address refuses questions.
+    /// Kills it; from then on its address refuses queries.
     pub async fn stop(&mut self) -> Result<()> {
         let process = self.process.take();
         process
@@ -85,7 +85,7 @@ impl CoreDns {
             .await
     }
 
-    /// Starts it again after [`Self::stop`] and waits until it answers.
+    /// Starts it again after [`Self::stop`] and waits until it responds.
     pub async fn restart(&mut self) -> Result<()> {
         ensure!(
             self.process.is_none(),
@@ -99,7 +99,7 @@ impl CoreDns {
         let mut process = Process::start("coredns", command, self.folder.path())?;
         process
             .ready(READY_WITHIN, async || {
-                ask(self.address, PROBE)
+                query(self.address, PROBE)
                     .await
                     .is_ok_and(|answer| !answer.addresses.is_empty())
             })
@@ -109,11 +109,11 @@ impl CoreDns {
     }
 }
 
-/// Takes every question to an address and answers none, as when packets get lost on the way. It
-/// can take the place of a stopped [`CoreDns`] until it is dropped.
+/// Sockets that receive every query to an address and respond to none, as if packets were lost. They
+/// take the place of a stopped [`CoreDns`] until they are dropped.
 #[derive(Debug)]
 pub struct Silence {
-    // Open and never read: questions wait in the kernel, which throws away what it cannot hold.
+    // Never read: queries wait in the kernel, which drops those that its buffer cannot hold.
     _udp: UdpSocket,
     _tcp: TcpListener,
 }
@@ -129,40 +129,40 @@ impl Silence {
     }
 }
 
-/// What a DNS server says about a name.
+/// The response of a DNS server about a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
-    /// Success, or why there is none.
+pub struct Response {
+    /// The response code.
     pub code: ResponseCode,
     /// The IPv4 addresses of the name.
     pub addresses: Vec<Ipv4Addr>,
 }
 
-/// Asks a server over UDP, once, for the IPv4 addresses of a full name.
+/// Queries a server over UDP, once, for the IPv4 addresses of a full name.
 ///
 /// # Errors
-/// When the server refuses the question or does not answer within a second.
-pub async fn ask(server: SocketAddr, name: &str) -> Result<Answer> {
+/// The server refuses the query or does not respond within a second.
+pub async fn query(server: SocketAddr, name: &str) -> Result<Response> {
     let any: IpAddr = match server {
         SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         SocketAddr::V6(_) => std::net::Ipv6Addr::UNSPECIFIED.into(),
     };
-    let mut question = Message::query();
-    question.add_query(Query::query(Name::from_ascii(name)?, RecordType::A));
+    let mut message = Message::query();
+    message.add_query(Query::query(Name::from_ascii(name)?, RecordType::A));
     let socket = tokio::net::UdpSocket::bind((any, 0)).await?;
     socket.connect(server).await?;
-    socket.send(&question.to_vec()?).await?;
+    socket.send(&message.to_vec()?).await?;
     let mut buffer = [0; 4096];
-    let length = timeout(ANSWER_WITHIN, socket.recv(&mut buffer))
+    let length = timeout(RESPONSE_WITHIN, socket.recv(&mut buffer))
         .await
-        .with_context(|| format!("{server} does not answer"))??;
-    let answer = Message::from_vec(&buffer[..length])?;
-    if answer.metadata.id != question.metadata.id {
-        bail!("{server} answers another question");
+        .with_context(|| format!("{server} does not respond"))??;
+    let response = Message::from_vec(&buffer[..length])?;
+    if response.metadata.id != message.metadata.id {
+        bail!("the response of {server} is to another query");
     }
-    Ok(Answer {
-        code: answer.metadata.response_code,
-        addresses: answer
+    Ok(Response {
+        code: response.metadata.response_code,
+        addresses: response
             .answers
             .iter()
             .filter_map(|record| match &record.data {

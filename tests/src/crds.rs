@@ -1,4 +1,4 @@
-//! CRDs from YAML files onto an API server.
+//! Installation of CRDs from YAML files.
 
 use std::{
     fs,
@@ -16,14 +16,14 @@ use kube::{
 };
 use tokio::time::{sleep, timeout};
 
-/// The API server serves a CRD in well under a second.
+/// The limit until a CRD is served, which usually takes less than a second.
 const SERVED_WITHIN: Duration = Duration::from_secs(30);
 
-/// Between two looks whether it is served.
+/// The interval between two attempts to list a new kind.
 const POLL: Duration = Duration::from_millis(20);
 
-/// The folders that make a plain API server a Karmada API: `manifests/crds`, which Karmada users
-/// install, and `tests/crds`, which stands in for what a real Karmada serves by itself.
+/// Returns the folders that make a plain API server a Karmada API: `manifests/crds`, which users
+/// install, and `tests/crds`, the kinds that a real Karmada serves by itself.
 pub fn karmada() -> [PathBuf; 2] {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
     [tests.join("../manifests/crds"), tests.join("crds")]
@@ -32,7 +32,7 @@ pub fn karmada() -> [PathBuf; 2] {
 /// Applies every CRD in the `.yaml` files of these folders and waits until all are served.
 ///
 /// # Errors
-/// When a folder has none, or a file is not one CRD, or the API server refuses it.
+/// A folder without files, a file that is not one CRD, or a CRD that the API server rejects.
 pub async fn install(client: &Client, folders: &[impl AsRef<Path>]) -> Result<()> {
     let mut crds = Vec::new();
     for folder in folders {
@@ -58,8 +58,8 @@ pub async fn install(client: &Client, folders: &[impl AsRef<Path>]) -> Result<()
     Ok(())
 }
 
-/// Waits until the CRD is established, and then, which comes a moment later and is announced
-/// nowhere, until its versions can be discovered and listed.
+/// Waits until the CRD is established and its versions can be discovered and listed. The latter comes
+/// a moment later, without an event.
 async fn served(client: &Client, name: &str) -> Result<()> {
     let api: Api<CustomResourceDefinition> = Api::all(client.clone());
     let established = await_condition(api, name, is_crd_established()).await?;
@@ -83,8 +83,8 @@ async fn served(client: &Client, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// The CRDs of one folder, which kustomize may use too; untyped, so that what is sent is what the
-/// file says.
+/// Reads the CRDs of a folder, which may have a kustomization too. They stay untyped, so that the
+/// server receives every field of the file.
 fn read(folder: &Path) -> Result<Vec<DynamicObject>> {
     let mut paths = Vec::new();
     for entry in

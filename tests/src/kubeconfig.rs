@@ -7,7 +7,7 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use serde_json::json;
+use lab_parts::kubeconfig;
 
 use crate::certs::Authority;
 
@@ -37,31 +37,21 @@ impl Access {
             .tempdir_in(folder)
             .with_context(|| format!("cannot make a folder in {}", folder.display()))?;
         let own = own.path();
-        let (cluster, credentials) = match authority {
-            None => (json!({"server": format!("http://{address}")}), json!({})),
-            Some(authority) => {
-                let identity = authority.client(user, group)?;
-                (
-                    json!({
-                        "server": format!("https://{address}"),
-                        "certificate-authority": write(own, "ca.crt", authority.certificate())?,
-                    }),
-                    json!({
-                        "client-certificate": write(own, "client.crt", &identity.certificate)?,
-                        "client-key": write(own, "client.key", &identity.key)?,
-                    }),
-                )
-            }
-        };
-        let kubeconfig = json!({
-            "apiVersion": "v1",
-            "kind": "Config",
-            "clusters": [{"name": name, "cluster": cluster}],
-            "users": [{"name": user, "user": credentials}],
-            "contexts": [{"name": name, "context": {"cluster": name, "user": user}}],
-            "current-context": name,
-        });
-        write(own, "kubeconfig", &format!("{kubeconfig:#}\n"))
+        let mut access = kubeconfig::Access::open(name, *address);
+        if let Some(authority) = authority {
+            let identity = authority.client(user, group)?;
+            let file = |name: &str, text: &str| -> Result<String> {
+                Ok(write(own, name, text)?.display().to_string())
+            };
+            access.cluster.server = Some(format!("https://{address}"));
+            access.cluster.certificate_authority = Some(file("ca.crt", authority.certificate())?);
+            access.user.client_certificate = Some(file("client.crt", &identity.certificate)?);
+            access.user.client_key = Some(file("client.key", &identity.key)?);
+        }
+        let path = own.join("kubeconfig");
+        kubeconfig::write(&path, &[&access])
+            .with_context(|| format!("cannot write {}", path.display()))?;
+        Ok(path)
     }
 }
 

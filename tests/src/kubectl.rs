@@ -1,4 +1,4 @@
-//! The real `kubectl`, run against an API.
+//! The real `kubectl`.
 
 use std::{
     ffi::OsStr,
@@ -16,7 +16,7 @@ use crate::{
     tools::{self, Tool},
 };
 
-/// A command that takes longer hangs.
+/// The limit of a command.
 const LIMIT: Duration = Duration::from_mins(2);
 
 /// `kubectl` with a home of its own.
@@ -27,19 +27,19 @@ pub struct Kubectl {
 }
 
 impl Kubectl {
-    /// For the API of a kubeconfig. Builds the program if it must.
+    /// Uses the API of a kubeconfig. Builds the program if necessary.
     pub fn new(kubeconfig: PathBuf) -> Result<Self> {
         tools::build(&[Tool::Kubectl])?;
         let home = scratch::folder("kubectl")?;
         Ok(Self { home, kubeconfig })
     }
 
-    /// Its home folder, for files of the caller's.
+    /// Returns its home folder, where callers may keep files.
     pub fn home(&self) -> &Path {
         self.home.path()
     }
 
-    /// The command, not started.
+    /// Returns the command without starting it.
     pub fn command(&self, arguments: &[impl AsRef<OsStr>]) -> Result<Command> {
         let mut command = Command::new(Tool::Kubectl.path()?);
         command
@@ -55,16 +55,16 @@ impl Kubectl {
         Ok(command)
     }
 
-    /// What a command prints on stdout. The words of `line` are separated by spaces.
+    /// Runs a command and returns its standard output. Spaces separate the words of `line`.
     ///
     /// # Errors
-    /// When it fails, with what it said.
+    /// The output of a command that fails.
     pub async fn run(&self, line: &str) -> Result<String> {
         self.run_args(&line.split_whitespace().collect::<Vec<_>>())
             .await
     }
 
-    /// The same with arguments that may hold spaces.
+    /// Runs a command whose arguments may have spaces, and returns its standard output.
     pub async fn run_args(&self, arguments: &[&str]) -> Result<String> {
         let (success, stdout, stderr) = finish(self.command(arguments)?, "").await?;
         ensure!(
@@ -75,7 +75,7 @@ impl Kubectl {
         Ok(stdout)
     }
 
-    /// What a command prints on stdout when it reads `input`.
+    /// Runs a command that reads `input`, and returns its standard output.
     pub async fn feed(&self, line: &str, input: &str) -> Result<String> {
         let command = self.command(&line.split_whitespace().collect::<Vec<_>>())?;
         let (success, stdout, stderr) = finish(command, input).await?;
@@ -83,7 +83,7 @@ impl Kubectl {
         Ok(stdout)
     }
 
-    /// What a command that fails says on stdout and stderr.
+    /// Runs a command that must fail, and returns its standard output and error.
     pub async fn fail(&self, line: &str, input: &str) -> Result<String> {
         let command = self.command(&line.split_whitespace().collect::<Vec<_>>())?;
         let (success, stdout, stderr) = finish(command, input).await?;
@@ -94,13 +94,13 @@ impl Kubectl {
     }
 }
 
-/// Whether a command succeeds, and what it prints.
+/// Runs a command, and returns its success, its standard output and its standard error.
 async fn finish(mut command: Command, input: &str) -> Result<(bool, String, String)> {
     command.stdin(Stdio::piped());
     let mut child = command.spawn().context("cannot run kubectl")?;
     let mut stdin = child.stdin.take().context("kubectl has no stdin")?;
     let output = async {
-        // It may end without reading what it is given.
+        // A command may end without reading its input.
         drop(stdin.write_all(input.as_bytes()).await);
         drop(stdin);
         child.wait_with_output().await

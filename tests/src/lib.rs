@@ -27,7 +27,6 @@ pub mod chromium;
 pub mod control_plane;
 pub mod coredns;
 pub mod crds;
-pub mod dns;
 pub mod fleet;
 pub mod kubectl;
 pub mod manifests;

@@ -1,4 +1,4 @@
-//! The manifests users install, onto an API server.
+//! Installation of the manifests that users install.
 
 use std::{fs, path::PathBuf};
 
@@ -8,7 +8,7 @@ use kube::{
     api::{ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams},
 };
 
-/// A file below `manifests/`.
+/// Returns the path of a file below `manifests/`.
 pub fn path(file: &str) -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../manifests")).join(file)
 }
@@ -18,7 +18,7 @@ pub async fn apply(client: &Client, file: &str) -> Result<()> {
     apply_edited(client, file, |text| text).await
 }
 
-/// Applies every object of a file below `manifests/`, as `edit` makes of its text.
+/// Applies every object of a file below `manifests/` whose text `edit` has changed.
 pub async fn apply_edited(
     client: &Client,
     file: &str,

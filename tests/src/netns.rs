@@ -1,10 +1,10 @@
-//! A network, mount and process namespace for one test or command: addresses and ports of its
-//! own, nothing leaves the machine, and nothing it starts outlives it.
+//! A network, mount and process namespace for one test or command, with addresses and ports of its
+//! own. No packet leaves the machine, and no process outlives the namespace.
 //!
-//! The process outside starts its own executable again inside (`unshare` of util-linux) and shows
-//! what that writes. Inside, the executable is process 1 of its namespace: when it ends, for
-//! whatever reason, the kernel ends every process there. It ends itself when the process outside
-//! is gone, which it learns from a pipe.
+//! The process outside starts its own executable again inside (`unshare` of util-linux) and prints
+//! its output. Inside, the executable is process 1 of its namespace: when it ends for any reason, the
+//! kernel kills every process there. It ends itself when the process outside is gone, which it
+//! learns from a pipe.
 
 use std::{
     env,
@@ -28,27 +28,27 @@ use crate::{
     tools::{self, Tool, last_lines},
 };
 
-/// Set inside, to the folder for all temporary files of that run.
+/// The variable that is set inside to the folder for all temporary files of that run.
 const INSIDE: &str = "PIPELINE_TESTS_NAMESPACE";
 
-/// File in that folder that says the namespace was entered.
+/// A file in that folder that exists once the namespace was entered.
 const ENTERED: &str = "entered";
 
-/// File in that folder that says the body has returned without an error.
+/// A file in that folder that exists once the body has returned without an error.
 const DONE: &str = "done";
 
-/// A body that takes longer hangs.
+/// The limit of a body.
 const LIMIT: Duration = Duration::from_mins(10);
 
-/// How many lines of each log a failure shows.
+/// Lines of each log in a failure.
 const TAIL: usize = 30;
 
-/// What to do where namespaces cannot be made.
+/// Advice for machines on which namespaces cannot be created.
 const HELP: &str = "tests of the pipeline run in a network namespace of their own: install \
     util-linux and iproute2, and run as root or allow user namespaces (on Ubuntu: sysctl -w \
     kernel.apparmor_restrict_unprivileged_userns=0; in a container: --privileged)";
 
-/// The full name of the test function it is called in, as [`isolated`] needs it.
+/// Returns the full name of the surrounding test function, as [`isolated`] needs it.
 #[macro_export]
 macro_rules! test_name {
     () => {{
@@ -57,7 +57,7 @@ macro_rules! test_name {
     }};
 }
 
-/// The path, without its crate, of the function around `here`, closures in it aside.
+/// Returns the path of the function around `here`, without its crate and without closures.
 #[doc(hidden)]
 pub fn name_of<F>(_here: &F) -> &'static str {
     let path = std::any::type_name::<F>();
@@ -69,10 +69,8 @@ pub fn name_of<F>(_here: &F) -> &'static str {
 /// Runs the body of the test `name` ([`test_name`]) in a namespace of its own, on a tokio runtime,
 /// with every tool built if it [needs](tools::NEEDED_BY) them.
 ///
-/// libtest runs as many tests at once as there are cores; that is also the limit here.
-///
 /// # Panics
-/// When the body fails, tools cannot be built, or namespaces cannot be made here.
+/// The body fails, tools cannot be built, or namespaces cannot be created.
 pub fn isolated(name: &str, body: impl AsyncFnOnce() -> Result<()>) {
     let outside = || {
         if tools::NEEDED_BY.iter().any(|mark| name.contains(mark)) {
@@ -90,8 +88,8 @@ pub fn isolated(name: &str, body: impl AsyncFnOnce() -> Result<()>) {
     }
 }
 
-/// Runs the body of a command in a namespace of its own, on a tokio runtime: starts the command
-/// again inside with the arguments it has.
+/// Runs the body of a command in a namespace of its own, on a tokio runtime. The command is started
+/// again inside with its own arguments.
 pub fn isolated_command(body: impl AsyncFnOnce() -> Result<()>) -> Result<()> {
     if inside() {
         run(body)
@@ -101,13 +99,13 @@ pub fn isolated_command(body: impl AsyncFnOnce() -> Result<()>) -> Result<()> {
     }
 }
 
-/// Whether this process is the first one of a namespace that [`isolated`] or
-/// [`isolated_command`] has made.
+/// Returns `true` if this process is the first one of a namespace that [`isolated`] or
+/// [`isolated_command`] has created.
 pub fn inside() -> bool {
     std::process::id() == 1 && env::var_os(INSIDE).is_some()
 }
 
-/// Whether namespaces can be made here; the error says how to get there.
+/// Checks that namespaces can be created. The error has advice.
 pub fn available() -> Result<()> {
     let output = unshare()
         .args(["ip", "link", "set", "lo", "up"])
@@ -116,10 +114,10 @@ pub fn available() -> Result<()> {
     succeeded("unshare", output).context(HELP)
 }
 
-/// Gives the namespace's loopback device an address, so that servers can listen on it.
+/// Adds an address to the namespace's loopback device, so that servers can listen on it.
 pub fn add_address(address: IpAddr) -> Result<()> {
     ensure_inside()?;
-    // IPv6 would look for another owner first, and refuse listeners until then.
+    // Duplicate address detection (RFC 4862) would refuse listeners for a second.
     let (bits, options): (_, &[&str]) = match address {
         IpAddr::V4(_) => (32, &[]),
         IpAddr::V6(_) => (128, &["nodad"]),
@@ -128,7 +126,7 @@ pub fn add_address(address: IpAddr) -> Result<()> {
     ip(&[&["address", "add", &address, "dev", "lo"], options].concat())
 }
 
-/// Makes `text` the content of `/etc/resolv.conf`, in this namespace only.
+/// Replaces `/etc/resolv.conf` in this namespace.
 pub fn mount_resolv_conf(text: &str) -> Result<()> {
     ensure_inside()?;
     let folder = scratch::folder("resolv")?;
@@ -141,18 +139,18 @@ pub fn mount_resolv_conf(text: &str) -> Result<()> {
     succeeded("mount", output).context("cannot mount over /etc/resolv.conf")
 }
 
-/// These helpers must never change the machine itself.
+/// Protects the machine itself from a caller that is not isolated.
 fn ensure_inside() -> Result<()> {
     ensure!(inside(), "this process is in no namespace of its own");
     Ok(())
 }
 
-/// Where the output of the process inside goes.
+/// The destination of the output of the process inside.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Show {
-    /// Through `println!`, so that libtest shows it when the test has failed.
+    /// `println!`, so that libtest prints it when the test fails.
     Captured,
-    /// To this process's own stdout and stderr.
+    /// The stdout and stderr of this process.
     Directly,
 }
 
@@ -192,7 +190,7 @@ fn wait_for(mut command: Command, show: Show) -> Result<(ExitStatus, Vec<String>
     } else {
         (command.spawn().context(HELP)?, None)
     };
-    // It holds the writing end of the pipe, without which reading would never end.
+    // The command holds the writing end of the pipe, and reading would never end.
     drop(command);
     let _open = child.stdin.take();
     for line in reader
@@ -225,7 +223,7 @@ fn unshare() -> Command {
     command
 }
 
-/// The part inside.
+/// Runs the body inside.
 fn run(body: impl AsyncFnOnce() -> Result<()>) -> Result<()> {
     let folder = PathBuf::from(env::var_os(INSIDE).unwrap_or_default());
     write(&folder, ENTERED, "")?;
@@ -243,8 +241,8 @@ fn run(body: impl AsyncFnOnce() -> Result<()>) -> Result<()> {
     Ok(())
 }
 
-/// Ends this process, and with it the namespace, when nobody holds the other end of stdin any
-/// more; the folder is ours to remove then.
+/// Ends this process, and with it the namespace, when the process outside no longer holds the other end
+/// of stdin. The folder has no other owner then.
 fn end_with_the_process_outside(folder: PathBuf) {
     thread::spawn(move || {
         drop(io::stdin().read_to_end(&mut Vec::new()));
@@ -269,7 +267,7 @@ fn succeeded(program: &str, output: io::Result<Output>) -> Result<()> {
     Ok(())
 }
 
-/// The end of every log in the folders of the parts.
+/// Returns the end of every log in the folders of the parts.
 fn log_tails(folder: &Path) -> Result<String> {
     let mut tails = String::new();
     for part in fs::read_dir(folder)? {

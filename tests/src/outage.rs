@@ -1,10 +1,11 @@
-//! The story of this project, once, with a real CoreDNS and Traefik: DNS dies in a member cluster, its traffic goes
-//! elsewhere; DNS returns, and so does the traffic.
+//! The scenario of this project with a real CoreDNS and Traefik: DNS of a member cluster dies, its
+//! traffic goes elsewhere, DNS recovers, and the traffic returns.
 
-use std::{fmt, time::Duration};
+use std::fmt;
 
 use anyhow::{Result, ensure};
 use karmada_api::{TRAFFIC_CONTROL, condition::DNS_READY};
+use lab_parts::thresholds::Thresholds;
 use tokio::time::Instant;
 
 use crate::{
@@ -17,51 +18,19 @@ use crate::{
     traffic::{Counts, Traffic, reaches},
 };
 
-/// Requests that must all go elsewhere before a cluster counts as left.
+/// Successive requests that must go elsewhere before a cluster counts as left.
 const LEFT_AFTER: usize = 200;
 
-/// How DNS dies.
+/// The fault of DNS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// CoreDNS is gone: queries are refused.
     Refused,
-    /// CoreDNS is gone and queries are lost on the way.
+    /// CoreDNS is gone and queries are lost.
     Dropped,
 }
 
-/// The agent's timing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Thresholds {
-    /// Between two rounds.
-    pub period: Duration,
-    /// How long DNS must fail, or work again, until the verdict changes.
-    pub threshold: Duration,
-}
-
-impl Thresholds {
-    /// What an agent has without flags.
-    pub const DEFAULT: Self = Self {
-        period: Duration::from_secs(5),
-        threshold: Duration::from_secs(30),
-    };
-    /// The fast profile.
-    pub const SHORT: Self = Self {
-        period: Duration::from_secs(2),
-        threshold: Duration::from_secs(6),
-    };
-
-    /// The agent's flags that say so.
-    pub fn flags(self) -> Vec<String> {
-        let Self { period, threshold } = self;
-        vec![
-            format!("--detect-period={}s", period.as_secs()),
-            format!("--detect-failure-threshold={}s", threshold.as_secs()),
-            format!("--detect-success-threshold={}s", threshold.as_secs()),
-        ]
-    }
-}
-
-/// What happened when.
+/// The events of a scenario and their times.
 #[derive(Clone, Debug)]
 pub struct Timeline {
     fault: Fault,
@@ -69,13 +38,13 @@ pub struct Timeline {
     steps: Vec<(&'static str, Instant)>,
     /// All requests.
     pub counts: Counts,
-    /// Requests sent while member1 was to get none.
+    /// Requests sent while member1 was blocked.
     pub during: Counts,
     /// Resident memory of each program at the end, in KiB.
     pub memory: Vec<(String, u64)>,
 }
 
-/// Plays the story in the network namespace that this process is in.
+/// Plays the scenario in the network namespace of this process.
 pub async fn play(
     server: Server,
     profile: Profile,
@@ -83,7 +52,7 @@ pub async fn play(
     thresholds: Thresholds,
 ) -> Result<Timeline> {
     progress("starting two Kubernetes APIs, CoreDNS, Traefik and our programs");
-    let mut stage = Stage::set(server, profile, thresholds).await?;
+    let mut stage = Stage::start(server, profile, thresholds).await?;
     let mut steps = Vec::new();
 
     progress("both members get requests; stopping DNS of member1");
@@ -116,7 +85,7 @@ pub async fn play(
     steps.sort_by_key(|(_, at)| *at);
     let counts = stage.traffic.counts();
     let memory = stage.memory()?;
-    stage.strike().await?;
+    stage.stop().await?;
     Ok(Timeline {
         fault,
         thresholds,
@@ -132,7 +101,7 @@ fn progress(what: &str) {
     eprintln!("{what}");
 }
 
-/// Everything that runs in the story.
+/// Everything that runs in the scenario.
 struct Stage {
     fleet: Fleet,
     dns: Vec<CoreDns>,
@@ -143,8 +112,8 @@ struct Stage {
 }
 
 impl Stage {
-    /// Two members, all is well, and both get requests.
-    async fn set(server: Server, profile: Profile, thresholds: Thresholds) -> Result<Self> {
+    /// Starts two healthy members that both get requests.
+    async fn start(server: Server, profile: Profile, thresholds: Thresholds) -> Result<Self> {
         let members = [Member(1), Member(2)];
         Fleet::lay_network(&members)?;
         let fleet = Fleet::with_members(server, profile, &members).await?;
@@ -188,8 +157,8 @@ impl Stage {
         })
     }
 
-    /// Waits until the verdict that DNS of member1 is dead has gone all the way, or that it is well
-    /// again, and says when it was where.
+    /// Waits until the verdict about member1 has reached the condition, the actions and the ingress, and
+    /// returns the time of each.
     async fn verdict(&self, dead: bool) -> Result<[(&'static str, Instant); 3]> {
         let status = if dead { "False" } else { "True" };
         let actions: &[&str] = if dead { &[TRAFFIC_CONTROL] } else { &[] };
@@ -224,8 +193,8 @@ impl Stage {
         self.programs.iter().map(memory).collect()
     }
 
-    /// Ends our programs as a user does.
-    async fn strike(self) -> Result<()> {
+    /// Stops our programs with SIGTERM.
+    async fn stop(self) -> Result<()> {
         for (_, program) in self.programs {
             program.stop().await?;
         }
@@ -234,10 +203,10 @@ impl Stage {
 }
 
 impl Timeline {
-    /// Whether it happened as promised.
+    /// Checks the promises of the scenario.
     ///
     /// # Errors
-    /// With what did not.
+    /// The promise that was broken.
     pub fn check(&self) -> Result<()> {
         let Self { counts, during, .. } = self;
         ensure!(counts.failed() == 0, "requests failed: {counts}");

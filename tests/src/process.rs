@@ -1,5 +1,5 @@
-//! A child process: its output in a file, ended by its own pid and reaped, with the end of its
-//! output in the error when it does not come up.
+//! A child process with its output in a file. It is ended by its own pid and reaped, and an error of
+//! its start has the end of its output.
 
 use std::{
     fs::OpenOptions,
@@ -17,10 +17,10 @@ use tokio::{
 
 use crate::tools::last_lines;
 
-/// How many lines of a log an error carries.
+/// Lines of a log in an error.
 const TAIL: usize = 20;
 
-/// Between two looks at something that cannot tell us when it changes.
+/// The interval between two looks at something that cannot be watched.
 const POLL: Duration = Duration::from_millis(20);
 
 /// A running program. Dropping it kills it at once; in a namespace of
@@ -45,7 +45,7 @@ impl Process {
             .stdin(Stdio::null())
             .stdout(output.try_clone()?)
             .stderr(output)
-            // Ctrl-C is for us; when the child ends is our decision.
+            // Ctrl-C signals the foreground process group; the parent decides when a child ends.
             .process_group(0)
             .kill_on_drop(true)
             .spawn()
@@ -60,30 +60,29 @@ impl Process {
         })
     }
 
-    /// Its process id, as long as it has not been seen to end.
+    /// Returns its process id until it has been reaped.
     pub fn id(&self) -> Option<u32> {
         self.child.id()
     }
 
-    /// All it has written so far.
+    /// Returns its output so far.
     pub fn output(&self) -> Result<String> {
         read(&self.log)
     }
 
-    /// Waits until `ready` says so, asking it again and again.
+    /// Waits until `ready` returns `true`.
     ///
     /// # Errors
-    /// When the process ends before, or when it is not ready within `limit`: with the end of its
-    /// output.
+    /// The end of the output of a process that ends before, or is not ready within `limit`.
     pub async fn ready(&mut self, limit: Duration, ready: impl AsyncFn() -> bool) -> Result<()> {
         self.until(limit, async || ready().await.then_some(()))
             .await
     }
 
-    /// Waits until its output has what `find` finds in it.
+    /// Waits until `find` returns a value for its output.
     ///
     /// # Errors
-    /// As [`Self::ready`].
+    /// See [`Self::ready`].
     pub async fn until_written<T>(
         &mut self,
         limit: Duration,
@@ -131,7 +130,7 @@ impl Process {
         }
     }
 
-    /// Waits until it ends although it should not, and says how it ended.
+    /// Waits until it ends although it should not, and returns an error about that.
     pub async fn failure(&mut self) -> anyhow::Error {
         match self.child.wait().await {
             Ok(status) => anyhow!(
@@ -151,10 +150,10 @@ impl Process {
         kill_process(pid, signal).with_context(|| format!("cannot signal {}", self.name))
     }
 
-    /// Asks it to end (SIGTERM) and waits for that.
+    /// Sends SIGTERM and waits until it ends.
     ///
     /// # Errors
-    /// When it still runs after `limit`; it is killed then.
+    /// It still runs after `limit`; it is killed then.
     pub async fn stop(mut self, limit: Duration) -> Result<ExitStatus> {
         if let Some(pid) = self.pid() {
             kill_process(pid, Signal::TERM)
@@ -163,7 +162,7 @@ impl Process {
         self.ended(limit).await
     }
 
-    /// Ends it as a crash would (SIGKILL) and waits for that.
+    /// Sends SIGKILL and waits until it ends.
     pub async fn kill(mut self) -> Result<()> {
         self.child
             .kill()
@@ -171,7 +170,7 @@ impl Process {
             .with_context(|| format!("cannot kill {}", self.name))
     }
 
-    /// The process to signal; the id is ours to use until the process has been reaped.
+    /// Returns the process to signal. The kernel does not reuse the id until the process is reaped.
     fn pid(&self) -> Option<Pid> {
         Pid::from_raw(i32::try_from(self.child.id()?).ok()?)
     }
@@ -185,7 +184,7 @@ impl Process {
 }
 
 impl Drop for Process {
-    /// Kills and reaps; a killed process is gone within milliseconds.
+    /// Kills and reaps it, which takes milliseconds.
     fn drop(&mut self) {
         if self.child.start_kill().is_err() {
             return;

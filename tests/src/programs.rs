@@ -1,4 +1,4 @@
-//! Our own programs, built and started like any other part.
+//! Our own programs: how they are built and started.
 
 use std::{
     env,
@@ -6,6 +6,7 @@ use std::{
     net::{Ipv4Addr, SocketAddr},
     path::{Path, PathBuf},
     process::Command,
+    sync::OnceLock,
     time::Duration,
 };
 
@@ -19,15 +20,15 @@ use tokio::time::{sleep, timeout};
 
 use crate::{process::Process, scratch};
 
-/// Between two looks at something that cannot be watched.
+/// The interval between two looks at something that cannot be watched.
 const POLL: Duration = Duration::from_millis(50);
 
 const METRIC_WITHIN: Duration = Duration::from_mins(1);
 
-/// A program lists a few objects before it is ready.
+/// The limit until a program is ready, for which it lists a few objects.
 const READY_WITHIN: Duration = Duration::from_mins(1);
 
-/// It finishes its writes and gives its lease back before it ends.
+/// The limit until a program has finished its writes, released its lease and ended.
 const STOPPED_WITHIN: Duration = Duration::from_secs(25);
 
 /// One of our programs.
@@ -44,7 +45,7 @@ pub enum Program {
 }
 
 impl Program {
-    /// All of them.
+    /// All programs.
     pub const ALL: [Self; 4] = [
         Self::Agent,
         Self::RemedyController,
@@ -52,7 +53,7 @@ impl Program {
         Self::Sandbox,
     ];
 
-    /// The name of its package and binary.
+    /// Returns the name of its package and binary.
     pub fn name(self) -> &'static str {
         match self {
             Self::Agent => "cluster-health-agent",
@@ -63,46 +64,74 @@ impl Program {
     }
 }
 
-/// How the programs are built.
+/// The purpose for which programs are built.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Profile {
-    /// Quickly, for tests.
+    /// Tests, for which the build is quick.
     #[default]
     Debug,
-    /// As clusters run them.
+    /// Clusters.
     Dist,
 }
 
 impl Profile {
-    /// What tells cargo to build so.
-    pub fn flag(self) -> &'static str {
-        match self {
-            Self::Debug => "--profile=dev",
-            Self::Dist => "--profile=dist",
+    /// Returns the cargo profile of a program, and the folder that it is built into.
+    fn of(self, program: Program) -> (&'static str, &'static str) {
+        match (self, program) {
+            (Self::Debug, _) => ("dev", "debug"),
+            (Self::Dist, Program::Agent) => (DIST_AGENT, DIST_AGENT),
+            (Self::Dist, _) => ("dist", "dist"),
         }
     }
 }
 
-/// Builds all programs; those up to date already take a fraction of a second.
+/// The profile of the agent, optimised for size.
+const DIST_AGENT: &str = "dist-agent";
+
+/// Set to anything by a caller that has built the programs for tests.
+pub const BUILT: &str = "PIPELINE_TESTS_PROGRAMS_BUILT";
+
+/// Builds the programs for tests, once in a process, unless [`BUILT`] is set.
+///
+/// Every test calls it, so that a plain `cargo test` runs current binaries.
+pub fn build_for_tests() -> Result<()> {
+    static DONE: OnceLock<Result<(), String>> = OnceLock::new();
+    let build = || {
+        if env::var_os(BUILT).is_some() {
+            return Ok(());
+        }
+        build(Profile::Debug).map_err(|error| format!("{error:#}"))
+    };
+    DONE.get_or_init(build).clone().map_err(anyhow::Error::msg)
+}
+
+/// Builds all programs; if they are up to date, that takes a fraction of a second.
 pub fn build(profile: Profile) -> Result<()> {
-    // Of the whole workspace, so that dependencies have the features its tests are built with.
+    if profile == Profile::Dist {
+        build_alone(&[Program::Agent.name()], DIST_AGENT)?;
+        let controllers = [Program::RemedyController, Program::IngressController];
+        return build_alone(&controllers.map(Program::name), "dist");
+    }
+    // With the whole workspace, dependencies have the same features as in a build of all tests, and
+    // are not built twice.
     let programs = Program::ALL.map(|program| ["--bin", program.name()]);
-    cargo_build(
-        profile,
-        ["--workspace"].into_iter().chain(programs.concat()),
-    )
+    cargo_build("dev", ["--workspace"].into_iter().chain(programs.concat()))
 }
 
-/// Builds these packages without the rest of the workspace, with no features but those they need:
-/// as clusters run them.
-pub fn build_alone(packages: &[&str]) -> Result<()> {
+/// Builds the agent, and what else is given, as clusters run it.
+pub fn build_agent(others: &[&str]) -> Result<()> {
+    build_alone(&[&[Program::Agent.name()], others].concat(), DIST_AGENT)
+}
+
+/// Builds these packages without the rest of the workspace, with no features but those they need.
+fn build_alone(packages: &[&str], profile: &str) -> Result<()> {
     let packages = packages.iter().flat_map(|package| ["--package", package]);
-    cargo_build(Profile::Dist, packages)
+    cargo_build(profile, packages)
 }
 
-fn cargo_build<'a>(profile: Profile, what: impl IntoIterator<Item = &'a str>) -> Result<()> {
+fn cargo_build<'a>(profile: &str, what: impl IntoIterator<Item = &'a str>) -> Result<()> {
     let status = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
-        .args(["build", "--quiet", "--locked", profile.flag()])
+        .args(["build", "--quiet", "--locked", "--profile", profile])
         .args(what)
         .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
         .status()
@@ -111,23 +140,20 @@ fn cargo_build<'a>(profile: Profile, what: impl IntoIterator<Item = &'a str>) ->
     Ok(())
 }
 
-/// The built binary of a program, in the target folder that this executable was built into.
+/// Returns the built binary of a program, in the target folder of this executable.
 pub fn path(program: Program, profile: Profile) -> Result<PathBuf> {
     let own = env::current_exe()?;
     let folder = own
         .ancestors()
         .find(|folder| {
-            ["debug", "dist", "release"]
+            ["debug", "release"]
                 .iter()
                 .any(|profile| folder.ends_with(profile))
         })
         .and_then(Path::parent)
         .with_context(|| format!("{} is in no target folder of cargo", own.display()))?;
-    let profile = match profile {
-        Profile::Debug => "debug",
-        Profile::Dist => "dist",
-    };
-    Ok(folder.join(profile).join(program.name()))
+    let (_, built) = profile.of(program);
+    Ok(folder.join(built).join(program.name()))
 }
 
 /// A started program. Dropping it kills it.
@@ -162,8 +188,8 @@ impl Running {
         Self::start_at(program, profile, any, arguments).await
     }
 
-    /// Starts a program with these flags, its admin server at this address, and waits until it says
-    /// that it has started: from then on it can be told to end.
+    /// Starts a program with these flags and its admin server at this address, and waits until it has
+    /// logged its start: from then on it handles signals.
     pub async fn start_at(
         program: Program,
         profile: Profile,
@@ -186,12 +212,12 @@ impl Running {
         })
     }
 
-    /// Whether it says that it is ready; the error is what it waits for.
+    /// Checks that it is ready. The error has what it waits for.
     pub async fn readiness(&self) -> Result<()> {
         get(self.admin, "/readyz").await.map(drop)
     }
 
-    /// Waits until it has written `text`; a log file has to be looked at again and again.
+    /// Waits until it has written `text`.
     pub async fn until_output(&self, text: &str) -> Result<()> {
         let looking = async {
             while !self.output()?.contains(text) {
@@ -204,12 +230,12 @@ impl Running {
             .with_context(|| format!("it never wrote {text:?}"))?
     }
 
-    /// What it says of itself in the text format of Prometheus.
+    /// Reads its metrics in the text format of Prometheus.
     pub async fn metrics(&self) -> Result<String> {
         get(self.admin, "/metrics").await
     }
 
-    /// The sum of a metric's samples, or of those with the labels given.
+    /// Returns the sum of a metric's samples, or of those with the labels in `name`.
     pub async fn metric(&self, name: &str) -> Result<f64> {
         let metrics = self.metrics().await?;
         let samples = metrics.lines().filter_map(|line| {
@@ -220,47 +246,36 @@ impl Running {
         Ok(samples.sum())
     }
 
-    /// Waits until a metric is as `is` says. It has to be asked for again and again, for it cannot
-    /// be watched.
+    /// Waits until `is` returns `true` for a metric.
     pub async fn until_metric(&self, name: &str, is: impl Fn(f64) -> bool) -> Result<()> {
-        let asking = async {
+        let polling = async {
             while !is(self.metric(name).await?) {
                 sleep(POLL).await;
             }
             anyhow::Ok(())
         };
-        timeout(METRIC_WITHIN, asking)
+        timeout(METRIC_WITHIN, polling)
             .await
-            .with_context(|| format!("{name} is not so after {METRIC_WITHIN:?}"))?
+            .with_context(|| format!("{name} has another value after {METRIC_WITHIN:?}"))?
     }
 
     /// Its resident memory, in KiB.
     pub fn memory(&self) -> Result<u64> {
         let id = self.process.id().context("it has ended")?;
-        let status = std::fs::read_to_string(format!("/proc/{id}/status"))?;
-        status
-            .lines()
-            .find_map(|line| {
-                line.strip_prefix("VmRSS:")?
-                    .trim()
-                    .strip_suffix(" kB")?
-                    .parse()
-                    .ok()
-            })
-            .context("no VmRSS")
+        Ok(lab_parts::memory::resident(id)?)
     }
 
-    /// All it has written so far.
+    /// Returns its output so far.
     pub fn output(&self) -> Result<String> {
         self.process.output()
     }
 
-    /// Stops it as a debugger would, until it is [resumed](Self::resume).
+    /// Stops it with SIGSTOP until it is [resumed](Self::resume).
     pub fn pause(&self) -> Result<()> {
         self.process.signal(Signal::STOP)
     }
 
-    /// Lets it go on.
+    /// Resumes it with SIGCONT.
     pub fn resume(&self) -> Result<()> {
         self.process.signal(Signal::CONT)
     }
@@ -268,14 +283,14 @@ impl Running {
     /// Ends it with SIGTERM.
     ///
     /// # Errors
-    /// When it does not end in time, or not with exit code 0.
+    /// It does not end in time, or not with exit code 0.
     pub async fn stop(self) -> Result<()> {
         let status = self.process.stop(STOPPED_WITHIN).await?;
         ensure!(status.success(), "it ended with {status}");
         Ok(())
     }
 
-    /// Ends it as a crash would.
+    /// Kills it.
     pub async fn kill(self) -> Result<()> {
         self.process.kill().await
     }
@@ -285,9 +300,9 @@ async fn get(server: SocketAddr, path: &str) -> Result<String> {
     let client: Client<_, Empty<&'static [u8]>> =
         Client::builder(TokioExecutor::new()).build_http();
     let request = Request::get(format!("http://{server}{path}")).body(Empty::new())?;
-    let answer = client.request(request).await?;
-    let status = answer.status();
-    let body = answer.into_body().collect().await?.to_bytes();
+    let response = client.request(request).await?;
+    let status = response.status();
+    let body = response.into_body().collect().await?.to_bytes();
     let body = String::from_utf8_lossy(&body).into_owned();
     ensure!(status == StatusCode::OK, "{path}: {status}: {body}");
     Ok(body)

@@ -1,4 +1,4 @@
-//! The sandbox, as `cargo run` starts it.
+//! The sandbox as a process.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -11,10 +11,10 @@ use crate::{
     scratch,
 };
 
-/// It starts three clusters.
+/// The limit until three clusters have started.
 const READY_WITHIN: Duration = Duration::from_mins(1);
 
-/// It ends its agents and gives their leases back.
+/// The limit until its agents have ended and released their leases.
 const STOPPED_WITHIN: Duration = Duration::from_secs(25);
 
 /// A running sandbox. Dropping it kills it.
@@ -30,16 +30,16 @@ pub struct Sandbox {
 }
 
 impl Sandbox {
-    /// Starts it with these flags and waits until its page is there.
+    /// Starts the sandbox with these flags and waits until it serves its page.
     pub async fn start(flags: &[&str]) -> Result<Self> {
         let folder = scratch::folder("sandbox")?;
         let mut command = tokio::process::Command::new(path(Program::Sandbox, Profile::Debug)?);
         command.args(flags);
         let mut process = Process::start(Program::Sandbox.name(), command, folder.path())?;
-        let told = process.until_written(READY_WITHIN, |output| {
-            Some((said(output, "page: ")?, said(output, "kubeconfig: ")?))
+        let printed = process.until_written(READY_WITHIN, |output| {
+            Some((value(output, "page: ")?, value(output, "kubeconfig: ")?))
         });
-        let (page, kubeconfig) = told.await?;
+        let (page, kubeconfig) = printed.await?;
         Ok(Self {
             page,
             kubeconfig: kubeconfig.into(),
@@ -48,14 +48,14 @@ impl Sandbox {
         })
     }
 
-    /// Asks it to end and waits for that.
+    /// Ends it with SIGTERM and waits for that.
     pub async fn stop(self) -> Result<()> {
         self.process.stop(STOPPED_WITHIN).await.map(drop)
     }
 }
 
-/// The rest of the whole line that begins so.
-fn said(output: &str, field: &str) -> Option<String> {
+/// Returns the value of a complete line that begins with `field`.
+fn value(output: &str, field: &str) -> Option<String> {
     output
         .split_inclusive('\n')
         .find_map(|line| line.strip_suffix('\n')?.strip_prefix(field))

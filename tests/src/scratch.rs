@@ -6,8 +6,8 @@ use tempfile::{Builder, TempDir};
 
 use crate::netns;
 
-/// A folder that goes away with its owner. In a namespace it stays until the process outside has
-/// read the logs in it and removes them all.
+/// Creates a folder that is removed with its owner. In a namespace it stays, because the process
+/// outside reads the logs in it before it removes them all.
 pub(crate) fn folder(name: &str) -> io::Result<TempDir> {
     Builder::new()
         .prefix(&format!("{name}-"))

@@ -16,7 +16,7 @@ const VIEW: View = View {
     dark: false,
 };
 
-/// A page of the documentation should be there at once.
+/// The most bytes of a picture: a page of the documentation loads quickly.
 const LARGEST: usize = 200_000;
 
 /// How much of a plot must be filled before the first picture, in samples of at most a second.
@@ -24,7 +24,7 @@ const SAMPLES: usize = 200;
 
 const PALETTE: usize = 256;
 
-/// Colours that differ by less, squared and over all channels, look the same.
+/// The squared distance over all channels below which two colours look the same.
 const APART: u32 = 150;
 
 type Colour = [u8; 3];
@@ -38,12 +38,12 @@ pub async fn take(folder: &Path) -> Result<()> {
     tab.until("the plots are filled", &filled).await?;
     picture(&tab, &folder.join("healthy.png")).await?;
     tab.press("Cluster member1", "Refuse", With::Mouse).await?;
-    tab.until("no request goes to member1", &told("traffic-gone"))
+    tab.until("no request goes to member1", &timeline_has("traffic-gone"))
         .await?;
     longer(&tab).await?;
     picture(&tab, &folder.join("failing.png")).await?;
     tab.press("Cluster member1", "Mend", With::Mouse).await?;
-    tab.until("requests go there again", &told("traffic-back"))
+    tab.until("requests go there again", &timeline_has("traffic-back"))
         .await?;
     longer(&tab).await?;
     picture(&tab, &folder.join("recovered.png")).await?;
@@ -51,11 +51,11 @@ pub async fn take(folder: &Path) -> Result<()> {
     sandbox.stop().await
 }
 
-fn told(stage: &str) -> String {
+fn timeline_has(stage: &str) -> String {
     format!("[...events.values()].some(({{ stage }}) => stage === {stage:?})")
 }
 
-/// Until the plots show what has changed.
+/// Waits until the plots show the change.
 async fn longer(tab: &Tab) -> Result<()> {
     let now: u64 = tab.value("state.now_ms").await?;
     let later = format!("state.now_ms > {}", now + 12_000);
@@ -72,8 +72,8 @@ async fn picture(tab: &Tab, file: &Path) -> Result<()> {
     fs::write(file, png).with_context(|| format!("cannot write {}", file.display()))
 }
 
-/// The same picture in its most common colours that differ, others becoming the nearest one; a
-/// third of the size.
+/// Reduces a picture to its most common distinct colours, and others to the nearest of these: a third
+/// of the size.
 fn with_palette(png: &[u8]) -> Result<Vec<u8>> {
     let (pixels, width, height) = decoded(png)?;
     let mut counts = HashMap::<Colour, usize>::new();
@@ -121,7 +121,7 @@ fn distance(one: Colour, other: Colour) -> u32 {
         .sum()
 }
 
-/// The pixels of a PNG file row by row, its width and its height.
+/// Decodes a PNG file into its pixels row by row, its width and its height.
 fn decoded(png: &[u8]) -> Result<(Vec<Colour>, u32, u32)> {
     let mut decoder = Decoder::new(Cursor::new(png));
     decoder.set_transformations(Transformations::normalize_to_color8());

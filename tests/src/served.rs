@@ -1,4 +1,4 @@
-//! What the gateway has been told to serve, over time: the addresses in its EndpointSlices.
+//! The addresses in the EndpointSlices of a gateway over time.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -26,7 +26,7 @@ use tokio::{
 
 const LIMIT: Duration = Duration::from_mins(1);
 
-/// Since when which addresses were served.
+/// The addresses served from each moment on.
 type Record = Vec<(Instant, BTreeSet<String>)>;
 
 /// A record of the addresses served in one namespace. Dropping it ends the watch.
@@ -38,7 +38,7 @@ pub struct Served {
 }
 
 impl Served {
-    /// Begins to record.
+    /// Starts to record the EndpointSlices of a namespace.
     pub fn watch(client: Client, namespace: &str) -> Self {
         let record = Arc::new(Mutex::new(Vec::new()));
         let (grow, grown) = watch::channel(());
@@ -72,7 +72,7 @@ impl Served {
         })?
     }
 
-    /// That a backend was not served before `until`.
+    /// Checks that a backend was not served before `until`.
     pub fn never(&self, backend: SocketAddr, until: Instant) -> Result<()> {
         let address = backend.ip().to_string();
         let record = self.record.lock();

@@ -1,6 +1,6 @@
-//! Where the binaries of the real parts come from: `KUBEBUILDER_ASSETS` for etcd and
-//! kube-apiserver where it is set, else built with Go from `tests/tools/*/go.mod`, once per user
-//! and content, into `$XDG_CACHE_HOME/karmada-rs/tools/<hash>` (`~/.cache` without the variable).
+//! The binaries of the real parts. etcd and kube-apiserver come from `KUBEBUILDER_ASSETS` if that is
+//! set. Otherwise Go builds them from `tests/tools/*/go.mod`, once per user and content, into
+//! `$XDG_CACHE_HOME/karmada-rs/tools/<hash>` (`~/.cache` without the variable).
 
 use std::{
     env,
@@ -15,13 +15,13 @@ use std::{
 use fnv::FnvHasher;
 use thiserror::Error;
 
-/// A test whose name has one of these in it needs tools.
+/// Parts of the names of tests that need tools.
 pub const NEEDED_BY: [&str; 2] = ["real::", "with_tools::"];
 
-/// Go's arguments for every build. They are part of the content a binary is made from.
+/// Go's arguments for every build. They are part of the content that identifies a binary.
 const BUILD: [&str; 4] = ["build", "-mod=readonly", "-buildvcs=false", "-o"];
 
-/// A program of somebody else's that the tests run.
+/// A third-party program that the tests run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tool {
     /// The store behind the API server.
@@ -36,64 +36,64 @@ pub enum Tool {
     Traefik,
 }
 
-/// Why a tool's binary is not there.
+/// An error of the search for a tool's binary.
 #[derive(Debug, Error)]
 pub enum ToolsError {
-    /// Something must be built and there is no Go.
+    /// Go, which must build a tool, is not installed.
     #[error(
         "cannot build {tool}: there is no `go` on the PATH; install Go {go} or newer as described on https://go.dev/doc/install"
     )]
     GoMissing {
-        /// What was to be built.
+        /// The tool.
         tool: &'static str,
         /// The oldest Go that can build it.
         go: String,
     },
-    /// Go could not build it.
+    /// Go failed to build a tool.
     #[error(
         "cannot build {tool} {version} (it needs Go {go} or newer and its module proxy):\n{output}"
     )]
     Build {
-        /// What was to be built.
+        /// The tool.
         tool: &'static str,
         /// Its version.
         version: String,
         /// The oldest Go that can build it.
         go: String,
-        /// The end of what Go said.
+        /// The end of Go's output.
         output: String,
     },
     /// The binary is neither in `KUBEBUILDER_ASSETS` nor built.
     #[error("{tool} is not built: run `cargo xtask tools`")]
     NotBuilt {
-        /// The missing one.
+        /// The tool.
         tool: &'static str,
     },
     /// `KUBEBUILDER_ASSETS` is set and does not hold the binary.
     #[error("KUBEBUILDER_ASSETS is {}, which has no {tool}: unset it, or run setup-envtest", folder.display())]
     NotInAssets {
-        /// The missing one.
+        /// The tool.
         tool: &'static str,
         /// The value of the variable.
         folder: PathBuf,
     },
-    /// There is no place to keep binaries.
-    #[error("cannot tell where to keep built tools: set XDG_CACHE_HOME or HOME")]
+    /// No cache folder for binaries is known.
+    #[error("no folder for built tools: set XDG_CACHE_HOME or HOME")]
     NoCacheFolder,
-    /// A file of ours could not be read or written.
+    /// A file could not be read or written.
     #[error("cannot {attempt} {}", path.display())]
     File {
-        /// What was attempted.
+        /// The attempt.
         attempt: &'static str,
-        /// On which file.
+        /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         source: io::Error,
     },
 }
 
 impl Tool {
-    /// Every tool, the one that takes longest to build first.
+    /// All tools. The slowest builds come first.
     pub const ALL: [Self; 5] = [
         Self::KubeApiserver,
         Self::Kubectl,
@@ -102,7 +102,7 @@ impl Tool {
         Self::Traefik,
     ];
 
-    /// The name of the binary.
+    /// Returns the name of the binary.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Etcd => "etcd",
@@ -113,7 +113,7 @@ impl Tool {
         }
     }
 
-    /// The binary, which must have been [built](build) before.
+    /// Returns the path of the binary, which must have been [built](build) before.
     pub fn path(self) -> Result<PathBuf, ToolsError> {
         let path = match self.assets() {
             Some(assets) => {
@@ -135,7 +135,7 @@ impl Tool {
         }
     }
 
-    /// `KUBEBUILDER_ASSETS`, if it is set and this tool is one that belongs there.
+    /// Returns `KUBEBUILDER_ASSETS` if it is set and this tool belongs there.
     fn assets(self) -> Option<PathBuf> {
         match self {
             Self::Etcd | Self::KubeApiserver | Self::Kubectl => env::var_os("KUBEBUILDER_ASSETS")
@@ -145,7 +145,7 @@ impl Tool {
         }
     }
 
-    /// The Go module whose version is the tool's.
+    /// Returns the Go module whose version is the tool's.
     const fn module(self) -> &'static str {
         match self {
             Self::Etcd => "go.etcd.io/etcd/server/v3",
@@ -155,7 +155,7 @@ impl Tool {
         }
     }
 
-    /// The Go package that is the program.
+    /// Returns the Go package of the program.
     const fn package(self) -> &'static str {
         match self {
             Self::Etcd => "go.etcd.io/etcd/server/v3",
@@ -166,7 +166,7 @@ impl Tool {
         }
     }
 
-    /// Roughly, from nothing, on two cores.
+    /// Returns the approximate time of a build from nothing on two cores.
     const fn build_minutes(self) -> &'static str {
         match self {
             Self::Etcd | Self::Kubectl => "1 min",
@@ -176,7 +176,8 @@ impl Tool {
         }
     }
 
-    /// Arguments for Go's linker: no debug information, and the version that the tool reports.
+    /// Returns arguments for Go's linker, which omit debug information and set the version that the tool
+    /// reports.
     fn link_arguments(self, version: &str) -> String {
         let mut arguments = vec!["-ldflags=-s -w".to_owned()];
         if matches!(self, Self::KubeApiserver | Self::Kubectl) {
@@ -195,7 +196,7 @@ impl Tool {
         arguments.join(" ")
     }
 
-    /// The folder of its `go.mod`; programs of one module share it.
+    /// Returns the folder of its `go.mod`, which programs of one module share.
     fn source(self) -> PathBuf {
         sources().join(match self {
             Self::KubeApiserver | Self::Kubectl => "kubernetes",
@@ -210,20 +211,23 @@ impl Tool {
     }
 }
 
-/// The folder of the built tools, named by the content they are built from.
+/// Returns the folder of the built tools, named by the content they are built from.
 pub fn folder() -> Result<PathBuf, ToolsError> {
+    Ok(cache()?.join(format!("{:016x}", content_hash()?)))
+}
+
+/// Returns the folder in which a user's built tools are kept.
+pub fn cache() -> Result<PathBuf, ToolsError> {
     let cache = match (env::var_os("XDG_CACHE_HOME"), env::var_os("HOME")) {
         (Some(cache), _) if Path::new(&cache).is_absolute() => PathBuf::from(cache),
         (_, Some(home)) if !home.is_empty() => Path::new(&home).join(".cache"),
         _ => return Err(ToolsError::NoCacheFolder),
     };
-    Ok(cache
-        .join("karmada-rs/tools")
-        .join(format!("{:016x}", content_hash()?)))
+    Ok(cache.join("karmada-rs/tools"))
 }
 
-/// Builds those of `tools` that are missing, and says so on stderr; two processes that build at
-/// the same time share the work.
+/// Builds missing tools and prints progress to stderr. Two processes that build at the same time share
+/// the work.
 pub fn build(tools: &[Tool]) -> Result<(), ToolsError> {
     if tools.iter().all(|tool| tool.path().is_ok()) {
         return Ok(());
@@ -291,7 +295,7 @@ fn build_one(tool: Tool, folder: &Path) -> Result<(), ToolsError> {
     Ok(())
 }
 
-/// What a tool's `go.mod` says.
+/// The versions in a tool's `go.mod`.
 struct GoMod {
     /// The oldest Go that can build it.
     go: String,
@@ -349,14 +353,14 @@ fn file(attempt: &'static str, path: &Path) -> impl FnOnce(io::Error) -> ToolsEr
     }
 }
 
-/// The end of a text of many lines.
-pub(crate) fn last_lines(text: &str, count: usize) -> String {
+/// Returns the end of a text of many lines.
+pub fn last_lines(text: &str, count: usize) -> String {
     let lines: Vec<&str> = text.trim_end().lines().collect();
     lines[lines.len().saturating_sub(count)..].join("\n")
 }
 
-/// Tells a person who waits. Straight to stderr, because a test's `eprintln!` shows only when it
-/// fails; there is nobody to tell when stderr is closed.
+/// Prints progress straight to stderr, because libtest captures `eprintln!` of a test that passes. An
+/// error means that stderr is closed.
 fn progress(line: &str) {
     drop(writeln!(io::stderr(), "{line}"));
 }

@@ -1,5 +1,5 @@
-//! The ingress controller of a gateway cluster: a real Traefik, which serves the Ingresses it finds
-//! on an API server.
+//! The ingress controller of a gateway cluster: a real Traefik, which serves the Ingresses of an API
+//! server.
 
 use std::{net::SocketAddr, path::Path, time::Duration};
 
@@ -12,7 +12,7 @@ use tokio::process::Command;
 
 use crate::{process::Process, scratch, tools::Tool};
 
-/// Traefik is ready in about a second on two free cores.
+/// The limit until Traefik is ready, which takes about a second on two free cores.
 const READY_WITHIN: Duration = Duration::from_mins(1);
 
 /// A running Traefik. Dropping it ends it.
@@ -24,10 +24,10 @@ pub struct Traefik {
 }
 
 impl Traefik {
-    /// Starts Traefik and waits until it serves. It serves, on `address`, the Ingresses of that
-    /// IngressClass in the API of `kubeconfig`; without a class, those of every class whose
-    /// controller is `traefik.io/ingress-controller`. Its own state is on the port after
-    /// `address`'s. Its binary must have been [built](crate::tools::build).
+    /// Starts Traefik on `address` and waits until it serves the Ingresses of an IngressClass in the
+    /// API of `kubeconfig`; without a class, those of every class whose controller is
+    /// `traefik.io/ingress-controller`. Its own state is on the next port. Its binary must have been
+    /// [built](crate::tools::build).
     pub async fn start(
         address: SocketAddr,
         kubeconfig: &Path,
@@ -75,7 +75,7 @@ impl Traefik {
         })
     }
 
-    /// Where it takes requests.
+    /// Returns the address that it serves.
     pub fn address(&self) -> SocketAddr {
         self.address
     }

@@ -1,4 +1,4 @@
-//! A steady stream of HTTP requests, with a record of which cluster answered each one.
+//! A steady stream of HTTP requests, with a record of the cluster that responded to each.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -24,35 +24,35 @@ use tokio::{
 /// Requests per second, over all connections.
 const RATE: u32 = 200;
 
-/// Between two requests to a proxy that does not know the route yet.
+/// The interval between two requests to a proxy that does not know the route yet.
 const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(20);
 
 /// Connections that take turns.
 const CONNECTIONS: u32 = 4;
 
-/// A request without an answer for that long has failed.
-const ANSWER_WITHIN: Duration = Duration::from_secs(5);
+/// A request without a response for so long has failed.
+const RESPONSE_WITHIN: Duration = Duration::from_secs(5);
 
-/// The longest wait for a change in where answers come from.
+/// The longest wait for a change of the responding clusters.
 const CHANGE_WITHIN: Duration = Duration::from_mins(3);
 
-/// One request and what became of it.
+/// A request and its outcome.
 #[derive(Clone, Debug)]
 pub struct Exchange {
-    /// When it was sent.
+    /// The time at which it was sent.
     pub sent: Instant,
-    /// When its answer was complete, or it had failed.
+    /// The time at which its response was complete, or it failed.
     pub ended: Instant,
-    /// The cluster that answered, or why there is no answer.
+    /// The cluster that responded, or the failure.
     pub outcome: Result<String, String>,
 }
 
-/// How many requests each cluster has answered.
+/// The number of responses of each cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Answers by cluster.
+    /// Responses by cluster.
     pub clusters: BTreeMap<String, u64>,
-    /// Why requests failed, and how many each.
+    /// Failures by reason.
     pub failures: BTreeMap<String, u64>,
 }
 
@@ -90,34 +90,34 @@ impl Traffic {
         }
     }
 
-    /// What became of all requests so far.
+    /// Counts all requests so far.
     pub fn counts(&self) -> Counts {
         Counts::of(&*self.record.exchanges.lock())
     }
 
-    /// What has become so far of the requests sent after `since`.
+    /// Counts the requests sent after `since` that have ended.
     pub fn counts_since(&self, since: Instant) -> Counts {
         Counts::of(sent_after(&self.record.exchanges.lock(), since))
     }
 
-    /// When `cluster` last answered.
+    /// Returns the time of the last response of `cluster`.
     pub fn last_to(&self, cluster: &str) -> Option<Instant> {
         let exchanges = self.record.exchanges.lock();
         let last = exchanges.iter().rfind(|exchange| exchange.is_by(cluster))?;
         Some(last.ended)
     }
 
-    /// Waits until `cluster` answers a request sent after `since`, and says when it did.
+    /// Waits until `cluster` responds to a request sent after `since`, and returns the time of that.
     pub async fn first_to(&self, cluster: &str, since: Instant) -> Result<Instant> {
         self.until(|exchanges| {
             let first = sent_after(exchanges, since).find(|exchange| exchange.is_by(cluster))?;
             Some(first.ended)
         })
         .await
-        .with_context(|| format!("no answer by {cluster}"))
+        .with_context(|| format!("no response of {cluster}"))
     }
 
-    /// Waits until `count` requests sent after `since` have ended, and says how.
+    /// Waits until `count` requests sent after `since` have ended, and counts them.
     pub async fn next(&self, count: usize, since: Instant) -> Result<Counts> {
         self.until(|exchanges| {
             let enough = sent_after(exchanges, since)
@@ -141,10 +141,10 @@ impl Traffic {
             (elsewhere == count).then_some(())
         })
         .await
-        .with_context(|| format!("{cluster} still answers"))
+        .with_context(|| format!("{cluster} still responds"))
     }
 
-    /// Waits until `find` finds what it looks for in the exchanges.
+    /// Waits until `find` returns a value for the exchanges.
     async fn until<T>(&self, find: impl Fn(&[Exchange]) -> Option<T>) -> Result<T> {
         let mut grown = self.record.grown.subscribe();
         let waiting = async {
@@ -167,12 +167,12 @@ impl Traffic {
     }
 }
 
-/// Waits until requests reach every one of these clusters. A proxy says nowhere when it has taken a
-/// route in, so it is asked until it has.
+/// Waits until requests reach each of these clusters. A proxy does not report that it has read a
+/// route, so this retries.
 pub async fn reaches(address: SocketAddr, host: &str, clusters: &[String]) -> Result<()> {
     let client = Client::builder(TokioExecutor::new()).build_http();
     let mut missing: BTreeSet<&String> = clusters.iter().collect();
-    let asking = async {
+    let requests = async {
         while !missing.is_empty() {
             match exchange(&client, address, host).await {
                 Ok(cluster) => drop(missing.remove(&cluster)),
@@ -180,11 +180,11 @@ pub async fn reaches(address: SocketAddr, host: &str, clusters: &[String]) -> Re
             }
         }
     };
-    let asked = timeout(CHANGE_WITHIN, asking).await;
-    asked.with_context(|| format!("requests to {host} never reach {missing:?}"))
+    let reached = timeout(CHANGE_WITHIN, requests).await;
+    reached.with_context(|| format!("requests to {host} never reach {missing:?}"))
 }
 
-/// One connection's share of the requests, one after the other.
+/// Sends one connection's share of the requests, one after the other.
 async fn send(address: SocketAddr, host: &str, record: &Record) {
     let client = Client::builder(TokioExecutor::new()).build_http();
     let mut ticks = interval(Duration::from_secs(1) * CONNECTIONS / RATE);
@@ -192,9 +192,12 @@ async fn send(address: SocketAddr, host: &str, record: &Record) {
     loop {
         ticks.tick().await;
         let sent = Instant::now();
-        let outcome = match timeout(ANSWER_WITHIN, exchange(&client, address, host)).await {
+        let outcome = match timeout(RESPONSE_WITHIN, exchange(&client, address, host)).await {
             Ok(outcome) => outcome.map_err(|error| format!("{error:#}")),
-            Err(_) => Err(format!("no answer within {} s", ANSWER_WITHIN.as_secs())),
+            Err(_) => Err(format!(
+                "no response within {} s",
+                RESPONSE_WITHIN.as_secs()
+            )),
         };
         record.exchanges.lock().push(Exchange {
             sent,
@@ -213,16 +216,16 @@ async fn exchange(
     let request = Request::get(format!("http://{address}/"))
         .header(HOST, host)
         .body(Empty::new())?;
-    let answer = client.request(request).await?;
-    let status = answer.status();
+    let response = client.request(request).await?;
+    let status = response.status();
     anyhow::ensure!(status == StatusCode::OK, "status {status}");
-    let body = Limited::new(answer.into_body(), 1024).collect().await;
-    let body = body.map_err(|error| anyhow::anyhow!("incomplete answer: {error}"))?;
+    let body = Limited::new(response.into_body(), 1024).collect().await;
+    let body = body.map_err(|error| anyhow::anyhow!("incomplete response: {error}"))?;
     Ok(String::from_utf8_lossy(&body.to_bytes()).into_owned())
 }
 
-/// Those sent after `since`. They are in the order they ended, so none is before the first one
-/// that ended after `since`.
+/// Returns the exchanges sent after `since`. Exchanges are in the order in which they ended, so none
+/// of these precedes the first one that ended after `since`.
 fn sent_after(
     exchanges: &[Exchange],
     since: Instant,
@@ -256,19 +259,19 @@ impl Counts {
         counts
     }
 
-    /// Answers by `cluster`.
+    /// Returns the number of responses of `cluster`.
     pub fn to(&self, cluster: &str) -> u64 {
         self.clusters.get(cluster).copied().unwrap_or_default()
     }
 
-    /// Requests without an answer.
+    /// Returns the number of failed requests.
     pub fn failed(&self) -> u64 {
         self.failures.values().sum()
     }
 }
 
 impl fmt::Display for Counts {
-    /// For example `member1 12, member2 11, failed 1 (status 503 Service Unavailable)`.
+    /// Formats as `member1 12, member2 11, failed 1 (status 503 Service Unavailable)`.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (cluster, count) in &self.clusters {
             write!(formatter, "{cluster} {count}, ")?;

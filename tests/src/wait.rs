@@ -1,4 +1,4 @@
-//! Waiting for what an API shows, through a watch.
+//! Waiting for the state of an object through a watch.
 
 use std::{fmt::Debug, time::Duration};
 
@@ -7,13 +7,14 @@ use kube::{Api, Resource, runtime::wait::await_condition};
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, timeout};
 
-/// Longer than any threshold in a test, and than a slow machine takes.
+/// A limit longer than any threshold of a test on a slow machine.
 const LIMIT: Duration = Duration::from_mins(2);
 
-/// Waits until the object `name` is as `is` says (none: it is not there), and says when it was.
+/// Waits until `is` returns `true` for the object `name` (`None`: it does not exist), and returns the
+/// time of that.
 ///
 /// # Errors
-/// After two minutes, with `what` was waited for and what the object is instead.
+/// The object as it is after two minutes, with `what` was expected.
 pub async fn until<K>(
     api: &Api<K>,
     name: &str,

@@ -1,8 +1,8 @@
-//! What was written to an API server, counted by the API server itself.
+//! Writes to an API server, in its own count.
 
 use std::{collections::BTreeMap, fmt};
 
-/// One kind of write, in the words of the API server's metric.
+/// A kind of write, as the API server's metric names it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Write {
     /// `POST`, `PUT`, `PATCH`, `APPLY` or `DELETE`.
@@ -11,21 +11,21 @@ pub struct Write {
     pub group: String,
     /// The plural name.
     pub resource: String,
-    /// For example `status`; empty for the object itself.
+    /// The subresource, for example `status`; empty for the object itself.
     pub subresource: String,
 }
 
-/// How often each kind of write has succeeded, those that changed nothing included.
+/// The number of successful writes of each kind, including those that changed nothing.
 ///
-/// Left out: dry runs, leases (leadership and heartbeats), and what the API server writes by
-/// itself while it runs: the state of CRDs, aggregated APIs, address ranges and flow control.
+/// Dry runs and leases (leadership and heartbeats) are left out, and so are the API server's own
+/// writes while it runs: the state of CRDs, aggregated APIs, address ranges and flow control.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Writes(pub BTreeMap<Write, u64>);
 
 /// Verbs of `apiserver_request_total` that write.
 const VERBS: [&str; 5] = ["POST", "PUT", "PATCH", "APPLY", "DELETE"];
 
-/// Group and resource of what the API server writes by itself, or what only says who is alive.
+/// Groups and resources that the API server writes by itself, or that are heartbeats.
 const OWN: [(&str, &str); 7] = [
     ("coordination.k8s.io", "leases"),
     ("apiextensions.k8s.io", "customresourcedefinitions"),
@@ -63,7 +63,7 @@ impl Writes {
         writes
     }
 
-    /// What has been written since `earlier`, a reading of the same run of the API server.
+    /// Returns the writes since `earlier`, a reading of the same run of the API server.
     #[must_use]
     pub fn since(mut self, earlier: &Self) -> Self {
         self.0.retain(|write, count| {
@@ -73,12 +73,12 @@ impl Writes {
         self
     }
 
-    /// All of them.
+    /// Returns the number of all writes.
     pub fn total(&self) -> u64 {
         self.0.values().sum()
     }
 
-    /// Whether there are none.
+    /// Returns `true` without any write.
     pub fn is_empty(&self) -> bool {
         self.total() == 0
     }
@@ -109,7 +109,7 @@ impl fmt::Display for Writes {
     }
 }
 
-/// Labels and value of a line of that metric. Its label values hold neither quotes nor commas.
+/// Parses labels and value of a line of that metric, whose label values have neither quotes nor commas.
 fn sample(line: &str) -> Option<(BTreeMap<&str, &str>, u64)> {
     let rest = line.strip_prefix("apiserver_request_total{")?;
     let (labels, value) = rest.rsplit_once("} ")?;
@@ -118,7 +118,7 @@ fn sample(line: &str) -> Option<(BTreeMap<&str, &str>, u64)> {
         .filter_map(|label| label.split_once('='))
         .map(|(name, value)| (name, value.trim_matches('"')))
         .collect();
-    // A counter of whole requests; above 2^20 Go prints it as 1.048577e+06.
+    // Go prints counters above 2^20 as 1.048577e+06.
     let value = value.trim().parse::<f64>().ok()?;
     #[expect(
         clippy::cast_possible_truncation,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use pipeline_tests::bench::{ingresses, remedies};
 use pipeline_tests::netns::{inside, isolated_command};
-use pipeline_tests::programs::{self, Profile, Program, build_alone, path};
+use pipeline_tests::programs::{self, Profile, Program, build_agent, path};
 use pipeline_tests::tools::{self, Tool};
 use simulation::agents;
 
@@ -40,8 +40,8 @@ pub(crate) struct Agent {
     nodes: Vec<u16>,
 }
 
-/// The package of a program that has the agent's parts and does nothing with them.
-const PARTS: &str = "agent-parts";
+/// The package of the program against which the agent's memory is measured.
+const BASELINE: &str = "agent-baseline";
 
 /// Measures.
 pub(crate) fn run(bench: &Bench) -> anyhow::Result<()> {
@@ -83,9 +83,9 @@ fn measure_agent(agent: &Agent) -> anyhow::Result<()> {
 
 /// Builds the agent and its limit as clusters run them.
 fn build() -> anyhow::Result<(PathBuf, PathBuf)> {
-    println!("building the agent and its parts as clusters run them: this takes minutes");
-    build_alone(&[Program::Agent.name(), PARTS])?;
+    println!("building the agent and its baseline as clusters run them: this takes minutes");
+    build_agent(&[BASELINE])?;
     let agent = path(Program::Agent, Profile::Dist)?;
-    let limit = agent.with_file_name(PARTS);
+    let limit = agent.with_file_name(BASELINE);
     Ok((agent, limit))
 }

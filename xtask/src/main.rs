@@ -11,11 +11,14 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::bench::Bench;
+use crate::fuzz::Fuzz;
 use crate::scenario::Scenario;
 use crate::simulate::Simulation;
 
 mod bench;
+mod cargo;
 mod control_plane;
+mod fuzz;
 mod generate;
 mod scenario;
 mod screenshots;
@@ -41,6 +44,8 @@ enum Command {
     },
     /// Check and test everything
     Test,
+    /// Search with new random seeds for what the tests do not draw
+    Fuzz(Fuzz),
     /// Play a story on real parts, in a network namespace of its own, and print its timeline
     Scenario {
         #[command(subcommand)]
@@ -78,6 +83,7 @@ fn run(command: &Command) -> anyhow::Result<()> {
     match command {
         Command::Generate { check } => generate::run(*check),
         Command::Test => test::run(),
+        Command::Fuzz(fuzz) => fuzz::run(fuzz),
         Command::Scenario { scenario } => scenario::run(scenario),
         Command::Screenshots => screenshots::run(),
         Command::Simulate { simulation } => simulate::run(simulation),

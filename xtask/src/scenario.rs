@@ -1,10 +1,11 @@
 //! `cargo xtask scenario …`: plays a story on real parts and prints its timeline.
 
 use clap::{Args, Subcommand, ValueEnum};
+use lab_parts::thresholds::Thresholds;
 use pipeline_tests::{
     control_plane::Server,
     netns::{inside, isolated_command},
-    outage::{self, Fault, Thresholds},
+    outage::{self, Fault},
     programs::{self, Profile},
     tools::{self, Tool},
 };
@@ -40,7 +41,7 @@ enum Queries {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Timing {
-    /// A round every 2 s, a threshold of 6 s
+    /// A round every 500 ms, a threshold of 3 s
     Short,
     /// The agent's defaults: a round every 5 s, a threshold of 30 s
     Default,

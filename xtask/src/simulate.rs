@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use pipeline_tests::programs::{Profile, Program, build_alone, path};
+use pipeline_tests::programs::{Profile, Program, build_agent, path};
 use simulation::{agents, convergence};
 
 /// What can be simulated.
@@ -57,8 +57,9 @@ pub(crate) fn run(simulation: &Simulation) -> anyhow::Result<()> {
                 show_sequence(seed);
             }
             let threads = std::thread::available_parallelism()?.get();
-            match convergence::search(seed, *sequences, threads) {
-                Ok(summary) => println!("{summary}"),
+            let seeds = (0..*sequences).map(|nth| seed.wrapping_add(nth));
+            match convergence::search(seeds, threads) {
+                Ok(summary) => println!("{summary}, seed {seed}"),
                 Err(found) => anyhow::bail!("{found}"),
             }
             Ok(())
@@ -92,6 +93,6 @@ fn run_agents(agents: &Agents) -> anyhow::Result<()> {
 
 fn build() -> anyhow::Result<PathBuf> {
     println!("building the agent as clusters run it");
-    build_alone(&[Program::Agent.name()])?;
+    build_agent(&[])?;
     path(Program::Agent, Profile::Dist)
 }

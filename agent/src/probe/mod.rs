@@ -1,8 +1,6 @@
 //! Asks the cluster's DNS, as a pod would, once a period.
 
 mod behind;
-#[cfg(test)]
-mod dns_server;
 mod exchange;
 mod lookup;
 mod resolv_conf;

@@ -2,7 +2,7 @@ mod options;
 mod outages;
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use futures::future::join_all;
@@ -10,10 +10,11 @@ use hickory_proto::op::ResponseCode;
 use hickory_proto::rr::RecordType;
 use karmada_rules::health::failure::FailureClass;
 use karmada_rules::health::observation::{Failure, Observation};
+use lab_parts::dns::{Behaviour, DnsServer, KUBERNETES, Received, Response};
+use lab_parts::port::CLOSED;
 use prometheus_client::registry::Registry;
 use tempfile::TempDir;
 
-use super::dns_server::{DnsServer, Reply, closed_port};
 use super::round::{Seen, both};
 use super::*;
 
@@ -68,16 +69,25 @@ fn failed(class: FailureClass, server: SocketAddr) -> Observation {
     Observation::Failed(Failure::new(class, server))
 }
 
-fn code(code: ResponseCode) -> Reply {
-    Reply::Code(code)
+fn code(code: ResponseCode) -> Response {
+    Response::Code(code)
+}
+
+async fn serving(behaviour: impl Into<Behaviour>) -> DnsServer {
+    DnsServer::start(behaviour).await.unwrap()
+}
+
+/// Starts a server that knows this name and denies all others.
+async fn knowing(name: &str) -> DnsServer {
+    serving(Behaviour::zone([name], Response::Loopback)).await
 }
 
 #[tokio::test]
 async fn a_healthy_round_asks_what_a_pod_asks() {
-    let server = DnsServer::knowing(&["kubernetes.default.svc.cluster.local."]).await;
-    let place = Location::new(POD, &[server.address], AMPLE);
+    let server = knowing(KUBERNETES).await;
+    let place = Location::new(POD, &[server.address()], AMPLE);
     assert_eq!(place.observe().await, Observation::Resolved);
-    let asked = server.asked();
+    let asked = server.received();
     let names: Vec<_> = asked
         .iter()
         .map(|asked| asked.query.name.to_string())
@@ -103,32 +113,32 @@ fn searching(suffixes: usize) -> String {
 }
 
 /// What makes a round fail in each class; where nobody listens, nothing.
-fn failures() -> [(Option<Reply>, FailureClass); 9] {
-    let truncated = Reply::Truncated(Box::new(Reply::Drop));
+fn failures() -> [(Option<Response>, FailureClass); 9] {
+    let truncated = Response::Truncated(Box::new(Response::Close));
     [
-        (Some(Reply::Drop), FailureClass::Timeout),
+        (Some(Response::Drop), FailureClass::Timeout),
         (None, FailureClass::Unreachable),
         (Some(code(ResponseCode::ServFail)), FailureClass::ServFail),
         (Some(code(ResponseCode::Refused)), FailureClass::Refused),
         (Some(code(ResponseCode::FormErr)), FailureClass::Refused),
         (Some(truncated), FailureClass::Truncated),
-        (Some(Reply::Foreign), FailureClass::Mismatch),
+        (Some(Response::Foreign), FailureClass::Mismatch),
         (Some(code(ResponseCode::NXDomain)), FailureClass::NxDomain),
-        (Some(Reply::NoData), FailureClass::NoData),
+        (Some(Response::NoData), FailureClass::NoData),
     ]
 }
 
 /// A round that asks so many servers, all of which fail alike, with so many suffixes.
 async fn a_failing_round(
-    (reply, class): (Option<Reply>, FailureClass),
+    (reply, class): (Option<Response>, FailureClass),
     (suffixes, servers): (usize, usize),
 ) {
     let mut listening = Vec::new();
     for reply in std::iter::repeat_n(reply, servers).flatten() {
-        listening.push(DnsServer::replying(reply).await);
+        listening.push(serving(reply).await);
     }
-    let mut addresses: Vec<_> = listening.iter().map(|server| server.address).collect();
-    addresses.resize_with(servers, closed_port);
+    let mut addresses: Vec<_> = listening.iter().map(DnsServer::address).collect();
+    addresses.resize(servers, CLOSED);
     let silent = class == FailureClass::Timeout;
     let limit = if silent { SHORT } else { AMPLE };
     let place = Location::new(&searching(suffixes), &addresses, limit);
@@ -155,44 +165,36 @@ async fn a_failed_round_has_the_class_and_the_server_whatever_is_asked_of_whom()
 
 #[tokio::test]
 async fn a_server_that_loses_a_share_of_its_answers_or_is_slow_resolves() {
-    let lossy = |query: &Query| match query.name.to_string().as_str() {
-        "kubernetes.default.s1.local." => Reply::DropFirst,
+    let lossy = |received: &Received| match received.query.name.to_string().as_str() {
+        "kubernetes.default.s1.local." if received.repeated => Response::Loopback,
+        "kubernetes.default.s1.local." => Response::Drop,
         _ => code(ResponseCode::NXDomain),
     };
-    let slow = |_: &Query| Reply::Late(SHORT / 8);
-    let servers = [DnsServer::start(lossy).await, DnsServer::start(slow).await];
+    let slow = Response::Delayed(SHORT / 8, Box::new(Response::Loopback));
+    let servers = [serving(Behaviour::new(lossy)).await, serving(slow).await];
     for server in servers {
-        let place = Location::new(&searching(3), &[server.address], AMPLE / 10);
+        let place = Location::new(&searching(3), &[server.address()], AMPLE / 10);
         assert_eq!(place.observe().await, Observation::Resolved);
     }
 }
 
 #[tokio::test]
 async fn each_round_tells_how_a_flapping_server_is_now() {
-    let up = Arc::new(AtomicBool::new(true));
-    let flag = Arc::clone(&up);
-    let server = DnsServer::start(move |_| {
-        if flag.load(Ordering::Relaxed) {
-            Reply::Address
-        } else {
-            code(ResponseCode::ServFail)
-        }
-    })
-    .await;
-    let place = Location::new(POD, &[server.address], AMPLE);
+    let server = serving(Response::Loopback).await;
+    let place = Location::new(POD, &[server.address()], AMPLE);
     let mut rounds = place.rounds(Behind::default());
     for _ in 0..3 {
-        up.store(true, Ordering::Relaxed);
+        server.set(Response::Loopback);
         assert_eq!(rounds.round().await.observation(), Observation::Resolved);
-        up.store(false, Ordering::Relaxed);
-        let down = failed(FailureClass::ServFail, server.address);
+        server.set(code(ResponseCode::ServFail));
+        let down = failed(FailureClass::ServFail, server.address());
         assert_eq!(rounds.round().await.observation(), down);
     }
 }
 
 #[tokio::test]
 async fn a_closed_port_is_unreachable_at_once() {
-    let server = closed_port();
+    let server = CLOSED;
     let started = Instant::now();
     let place = Location::new(POD, &[server], AMPLE);
     assert_eq!(
@@ -205,12 +207,12 @@ async fn a_closed_port_is_unreachable_at_once() {
 #[tokio::test]
 async fn no_search_list_makes_a_silent_round_longer_than_its_deadline() {
     for suffixes in [0, 3, 5, 6] {
-        let server = DnsServer::replying(Reply::Drop).await;
-        let place = Location::new(&searching(suffixes), &[server.address], SHORT);
+        let server = serving(Response::Drop).await;
+        let place = Location::new(&searching(suffixes), &[server.address()], SHORT);
         let started = Instant::now();
         assert_eq!(
             place.observe().await,
-            failed(FailureClass::Timeout, server.address)
+            failed(FailureClass::Timeout, server.address())
         );
         let took = started.elapsed();
         assert!(
@@ -225,29 +227,29 @@ async fn no_search_list_makes_a_silent_round_longer_than_its_deadline() {
 
 #[tokio::test]
 async fn one_good_server_among_bad_ones_resolves() {
-    let good = DnsServer::knowing(&["kubernetes.default.svc.cluster.local."]).await;
+    let good = knowing(KUBERNETES).await;
     let bad = [
-        DnsServer::replying(Reply::Drop).await,
-        DnsServer::replying(code(ResponseCode::ServFail)).await,
-        DnsServer::replying(code(ResponseCode::NXDomain)).await,
+        serving(Response::Drop).await,
+        serving(code(ResponseCode::ServFail)).await,
+        serving(code(ResponseCode::NXDomain)).await,
     ];
     for bad in bad {
-        let place = Location::new(POD, &[bad.address, good.address], AMPLE / 10);
+        let place = Location::new(POD, &[bad.address(), good.address()], AMPLE / 10);
         assert_eq!(place.observe().await, Observation::Resolved);
     }
 }
 
 #[tokio::test]
 async fn every_name_must_resolve() {
-    let server = DnsServer::knowing(&["kubernetes.default.svc.cluster.local."]).await;
-    let mut place = Location::new(POD, &[server.address], AMPLE);
+    let server = knowing(KUBERNETES).await;
+    let mut place = Location::new(POD, &[server.address()], AMPLE);
     place
         .probe
         .names
         .push(Name::from_ascii("other.default").unwrap());
     assert_eq!(
         place.observe().await,
-        failed(FailureClass::NxDomain, server.address)
+        failed(FailureClass::NxDomain, server.address())
     );
 }
 
@@ -262,15 +264,15 @@ async fn a_round_that_cannot_ask_is_no_observation() {
 
 #[tokio::test]
 async fn resolv_conf_is_read_anew_for_every_round() {
-    let server = DnsServer::knowing(&["kubernetes.default.b.local."]).await;
+    let server = knowing("kubernetes.default.b.local.").await;
     let place = Location::new(
         "search a.local\noptions ndots:5\n",
-        &[server.address],
+        &[server.address()],
         AMPLE,
     );
     assert_eq!(
         place.observe().await,
-        failed(FailureClass::NxDomain, server.address)
+        failed(FailureClass::NxDomain, server.address())
     );
     std::fs::write(
         &place.probe.resolv_conf,
@@ -356,10 +358,10 @@ fn a_name_that_fails_outweighs_one_that_could_not_be_asked() {
 
 #[tokio::test]
 async fn rounds_are_scheduled_a_period_apart_whatever_a_round_takes() {
-    let server = DnsServer::replying(Reply::Drop).await;
+    let server = serving(Response::Drop).await;
     let place = Location::new(
         "options ndots:1\n",
-        &[server.address],
+        &[server.address()],
         Duration::from_millis(100),
     );
     let (finished, mut rounds) = mpsc::channel(1);
@@ -383,7 +385,7 @@ async fn rounds_are_scheduled_a_period_apart_whatever_a_round_takes() {
         let round = rounds.recv().await.unwrap();
         assert_eq!(
             round.observation,
-            failed(FailureClass::Timeout, server.address)
+            failed(FailureClass::Timeout, server.address())
         );
         assert!(round.finished >= round.scheduled + timeout);
         if let Some(before) = before {

@@ -1,4 +1,4 @@
-//! The bodies of requests: JSON or YAML.
+//! Request bodies in JSON, YAML and Protocol Buffers.
 
 use axum::body::Body;
 use bytes::Bytes;
@@ -9,14 +9,14 @@ use crate::error::ApiError;
 use crate::protobuf;
 use crate::repeated;
 
-/// The most a Kubernetes API reads of one body, in bytes.
+/// The limit of one request body, in bytes; that of kube-apiserver.
 const MAX_BODY: usize = 3 * 1024 * 1024;
 
-/// How deep objects may be nested. Less than the JSON parser takes, so that whatever is stored can
-/// be read, also as part of a list.
+/// The limit for the nesting of objects. Lower than the JSON parser's own, so that every stored
+/// object can be read again, also as part of a list.
 pub(crate) const MAX_DEPTH: usize = 100;
 
-/// Whether a value is nested deeper than so many levels.
+/// Returns `true` if a value has more levels than `levels`.
 pub(crate) fn is_deeper(value: &Value, levels: usize) -> bool {
     let Some(left) = levels.checked_sub(1) else {
         return true;
@@ -36,13 +36,13 @@ fn shallow(value: Value) -> Result<Value, ApiError> {
     Ok(value)
 }
 
-/// The media type of Protocol Buffers, which only built-in kinds have.
+/// The media type of Protocol Buffers; kube-apiserver has it for built-in kinds only.
 pub(crate) const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
 /// The media type of a server-side apply.
 pub(crate) const APPLY: &str = "application/apply-patch+yaml";
 
-/// Reads a body to its end.
+/// Reads a whole body.
 pub(crate) async fn read(body: Body) -> Result<Bytes, ApiError> {
     match Limited::new(body, MAX_BODY).collect().await {
         Ok(collected) => Ok(collected.to_bytes()),
@@ -55,13 +55,13 @@ pub(crate) async fn read(body: Body) -> Result<Bytes, ApiError> {
     }
 }
 
-/// A media type without its parameters.
+/// Returns a media type without its parameters.
 pub(crate) fn media_type(content_type: &str) -> &str {
     content_type.split(';').next().unwrap_or_default().trim()
 }
 
-/// An object in the format that its content type says; without one, JSON. With it come the paths
-/// of the fields that are there twice.
+/// Parses an object in the format of its content type (JSON if there is none), and returns it with
+/// the paths of its duplicate fields.
 pub(crate) fn parse(content_type: &str, body: &[u8]) -> Result<(Value, Vec<String>), ApiError> {
     match media_type(content_type) {
         "" | "application/json" => {
@@ -91,7 +91,7 @@ fn no_json(error: &serde_json::Error) -> ApiError {
 }
 
 pub(crate) fn yaml(body: &[u8]) -> Result<Value, ApiError> {
-    // JSON is YAML, and this parser has no trouble with any of it.
+    // JSON is YAML too, and the JSON parser reads all of it.
     if let Ok(value) = serde_json::from_slice(body) {
         return shallow(value);
     }

@@ -1,4 +1,4 @@
-//! A request about objects, as those who do what it asks for see it.
+//! A request for objects, parsed once for all verbs.
 
 use std::sync::Arc;
 
@@ -8,19 +8,19 @@ use http::{HeaderMap, Response, StatusCode, header};
 use serde_json::Value;
 
 use crate::ApiServer;
-use crate::answer;
 use crate::body;
 use crate::clock;
 use crate::error::{ApiError, Cause};
-use crate::faults::Occasion;
+use crate::faults::RequestInfo;
 use crate::kinds::Kind;
 use crate::metadata;
 use crate::patch::manager_of;
 use crate::request::{Accepted, Form, ObjectPath, Query, Verb};
+use crate::response;
 use crate::table::{self, Include};
 use crate::write::{FieldValidation, WriteOptions};
 
-/// A request about objects, with its body.
+/// A request for objects, with its body.
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
     pub(crate) server: ApiServer,
@@ -31,19 +31,23 @@ pub(crate) struct Call {
     pub(crate) include: Include,
     pub(crate) content_type: String,
     pub(crate) body: Bytes,
-    /// The request as faults see it.
-    pub(crate) occasion: Occasion,
+    /// The request as faults match it.
+    pub(crate) info: RequestInfo,
 }
 
 impl Call {
-    /// Finds what a request is about.
+    /// Resolves the kind of a request.
+    ///
+    /// # Errors
+    /// Returns what kube-apiserver returns for a path, scope, subresource or form that is not
+    /// served.
     pub(crate) fn new(
         server: &ApiServer,
         path: ObjectPath,
         query: Query,
         headers: &HeaderMap,
         body: Bytes,
-        occasion: Occasion,
+        info: RequestInfo,
     ) -> Result<Self, ApiError> {
         let text = |name: header::HeaderName| {
             headers
@@ -54,12 +58,13 @@ impl Call {
         };
         let kind = (server.state().registry).get(&path.group, &path.version, &path.plural)?;
         let is_everywhere = kind.namespaced && path.namespace.is_none();
-        let is_list = matches!(occasion.verb, Verb::List | Verb::DeleteCollection);
-        let needs_namespace = !matches!(occasion.verb, Verb::List | Verb::Watch);
+        let is_list = matches!(info.verb, Verb::List | Verb::DeleteCollection);
+        let needs_namespace = !matches!(info.verb, Verb::List | Verb::Watch);
         if (path.namespace.is_some() && !kind.namespaced)
             || (is_everywhere && path.name.is_some())
             || (is_everywhere && needs_namespace && kind.custom)
         {
+            // kube-apiserver and its extension server word this differently.
             return Err(if kind.custom {
                 ApiError::page_not_found()
             } else {
@@ -81,7 +86,7 @@ impl Call {
             query,
             content_type: text(header::CONTENT_TYPE),
             body,
-            occasion,
+            info,
         })
     }
 
@@ -89,21 +94,21 @@ impl Call {
         self.path.namespace.as_deref()
     }
 
-    /// The name in the path; empty for a collection.
+    /// Returns the name in the path, empty for a collection.
     pub(crate) fn name(&self) -> &str {
         self.path.name.as_deref().unwrap_or_default()
     }
 
-    /// What the object is kept under.
+    /// Returns the key of the object within its collection.
     pub(crate) fn key(&self) -> String {
         self.kind
             .key(self.namespace().unwrap_or_default(), self.name())
     }
 
-    /// How a write is done; `options` is what the API calls it.
+    /// Reads the options of a write; `options` is their type in the API, such as `CreateOptions`.
     ///
     /// # Errors
-    /// Names every option that is wrong.
+    /// Returns one cause for each invalid option.
     pub(crate) fn write_options(&self, options: &str) -> Result<WriteOptions, ApiError> {
         let mut causes = Vec::new();
         let manager = self.query.text("fieldManager");
@@ -127,7 +132,7 @@ impl Call {
         }
         Ok(WriteOptions {
             dry_run,
-            manager: manager_of(manager, Some(&self.occasion.client)),
+            manager: manager_of(manager, Some(&self.info.client)),
             validation,
             is_status: self.path.subresource.as_deref() == Some("status"),
             is_apply: false,
@@ -135,7 +140,7 @@ impl Call {
         })
     }
 
-    /// The object in the body, with warnings about how it is written.
+    /// Parses the object in the body, and returns it with warnings about duplicate fields.
     pub(crate) fn object(&self) -> Result<(Value, Vec<String>), ApiError> {
         if self.kind.custom && body::media_type(&self.content_type) == body::PROTOBUF {
             return Err(ApiError::unsupported_media_type(&[
@@ -150,7 +155,7 @@ impl Call {
         Ok((object, warnings.collect()))
     }
 
-    /// The answer that shows an object.
+    /// Returns a response with an object in the form that the client accepts.
     pub(crate) fn show(
         &self,
         code: StatusCode,
@@ -173,10 +178,10 @@ impl Call {
                 .to_string()
             }
         };
-        answer::json(code, text, warnings)
+        response::json(code, text, warnings)
     }
 
-    /// Whether the body names the object the path does.
+    /// Checks that the name in the body is the one in the path.
     pub(crate) fn check_name(&self, object: &Value) -> Result<(), ApiError> {
         let name = metadata::text(object, "name");
         if name.is_empty() {
@@ -203,7 +208,7 @@ fn has_subresource(kind: &Kind, subresource: Option<&str>) -> bool {
     }
 }
 
-/// What is wrong with the name of a manager.
+/// Returns the cause of an invalid field manager (`ValidateFieldManager` of apimachinery).
 fn wrong_manager(name: &str) -> Option<Cause> {
     const LONGEST: usize = 128;
     if name.len() > LONGEST {

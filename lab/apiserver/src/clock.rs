@@ -1,4 +1,4 @@
-//! The server's time: a timestamp at its start that goes on as tokio's time does.
+//! The server's clock: a timestamp at its start that advances with tokio's clock.
 
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
@@ -13,11 +13,12 @@ impl Clock {
     pub(crate) fn starting_at(base: Timestamp) -> Self {
         Self {
             base,
+            // tokio's `Instant`, so that the clock stands still while a test pauses time.
             start: Instant::now(),
         }
     }
 
-    /// A clock that begins as this one began.
+    /// Returns a clock that starts now at the same timestamp as this one did.
     pub(crate) fn again(&self) -> Self {
         Self::starting_at(self.base)
     }
@@ -30,12 +31,12 @@ impl Clock {
     }
 }
 
-/// A timestamp of whole seconds, as `metav1.Time` is written.
+/// Formats a timestamp as `metav1.Time`, in whole seconds.
 pub(crate) fn seconds(time: Timestamp) -> String {
     time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-/// A timestamp of microseconds, as `metav1.MicroTime` is written.
+/// Formats a timestamp as `metav1.MicroTime`.
 pub(crate) fn micros(time: Timestamp) -> String {
     time.strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string()
 }

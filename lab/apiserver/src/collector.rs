@@ -1,6 +1,6 @@
-//! What a Kubernetes cluster's controllers do about objects that go: the contents of a namespace and
-//! the objects of a definition go with it, and what nobody owns any more goes too. Done before the
-//! answer to the request that caused it, where a real cluster takes a moment.
+//! The namespace, definition and garbage collection controllers of a Kubernetes cluster. They run
+//! to completion before the response to the request that triggered them, whereas a real cluster
+//! takes a moment.
 
 use std::sync::Arc;
 
@@ -10,15 +10,15 @@ use crate::deletion::{self, Propagation};
 use crate::error::ApiError;
 use crate::kinds::{CollectionId, INSTANCES_FINALIZER, Kind};
 use crate::metadata::{self, FOREGROUND, ORPHAN};
-use crate::store::{Cause, Place, State};
+use crate::store::{Place, State, Trigger};
 
-/// Does what follows from what was written, until nothing follows any more.
+/// Processes triggers until none is left, including those that this raises itself.
 pub(crate) fn settle(state: &mut State, now: &str) -> Result<(), ApiError> {
-    while let Some(cause) = state.causes.pop_front() {
-        match cause {
-            Cause::Terminating(place) => finish(state, &place, now)?,
-            Cause::Owned(place) => check_owners(state, &place, now)?,
-            Cause::OwnerGone(uid) => {
+    while let Some(trigger) = state.triggers.pop_front() {
+        match trigger {
+            Trigger::Terminating(place) => finish(state, &place, now)?,
+            Trigger::Owned(place) => check_owners(state, &place, now)?,
+            Trigger::OwnerGone(uid) => {
                 for dependent in state.dependents(&uid) {
                     check_owners(state, &dependent, now)?;
                 }
@@ -39,7 +39,7 @@ fn read(state: &State, place: &Place) -> Result<Option<Value>, ApiError> {
         .transpose()
 }
 
-/// Takes an object that waits to go a step further.
+/// Advances the deletion of a terminating object by one step.
 fn finish(state: &mut State, place: &Place, now: &str) -> Result<(), ApiError> {
     let (Some(kind), Some(object)) = (kind_of(state, &place.0), read(state, place)?) else {
         return Ok(());
@@ -66,6 +66,7 @@ fn finish(state: &mut State, place: &Place, now: &str) -> Result<(), ApiError> {
         for dependent in &blocking {
             delete_dependent(state, dependent, now)?;
         }
+        // Dependents with finalizers are still there and raise a trigger once they are gone.
         if blocking_dependents(state, &uid)?.is_empty()
             && let Some(object) = read(state, place)?
         {
@@ -87,6 +88,7 @@ fn empty_namespace(
         delete(state, &place, now)?;
     }
     let is_empty = places(state, |key| key.starts_with(&prefix)).is_empty();
+    // Finalizers in `metadata` hold the namespace beyond its contents.
     if is_empty && metadata::finalizers(namespace).next().is_none() {
         state.remove(kind, name)?;
     }
@@ -134,7 +136,7 @@ fn delete(state: &mut State, place: &Place, now: &str) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// Those who want their owner to wait for them.
+/// Returns the dependents with `blockOwnerDeletion`, which foreground deletion waits for.
 fn blocking_dependents(state: &State, uid: &str) -> Result<Vec<Place>, ApiError> {
     let mut blocking = Vec::new();
     for dependent in state.dependents(uid) {
@@ -161,6 +163,7 @@ fn delete_dependent(state: &mut State, place: &Place, now: &str) -> Result<(), A
         return Ok(());
     }
     let has_dependents = !state.dependents(metadata::text(&object, "uid")).is_empty();
+    // Foreground deletion descends: a dependent with dependents of its own waits for them first.
     let propagation = if has_dependents {
         Propagation::Foreground
     } else {
@@ -170,12 +173,14 @@ fn delete_dependent(state: &mut State, place: &Place, now: &str) -> Result<(), A
     Ok(())
 }
 
-/// Deletes an object whose owners are all gone; one that still has one only forgets the others.
+/// Deletes an object all of whose owners are gone. While an owner is left, only removes the
+/// references to the others.
 fn check_owners(state: &mut State, place: &Place, now: &str) -> Result<(), ApiError> {
     let Some(object) = read(state, place)? else {
         return Ok(());
     };
     let owners: Vec<&str> = metadata::owners(&object).collect();
+    // An owner that never existed counts as gone, as for the garbage collector of Kubernetes.
     let gone: Vec<&str> = owners
         .iter()
         .copied()
@@ -194,7 +199,7 @@ fn check_owners(state: &mut State, place: &Place, now: &str) -> Result<(), ApiEr
     Ok(())
 }
 
-/// Removes owners from an object.
+/// Removes owner references from an object.
 fn disown(state: &mut State, place: &Place, uids: &[&str]) -> Result<(), ApiError> {
     let (Some(kind), Some(mut object)) = (kind_of(state, &place.0), read(state, place)?) else {
         return Ok(());

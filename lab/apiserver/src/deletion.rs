@@ -1,4 +1,4 @@
-//! How an object goes: at once, or once nothing holds it any more.
+//! Deletion of an object: at once, or after its last finalizer is removed.
 
 use serde_json::Value;
 
@@ -7,19 +7,19 @@ use crate::kinds::{INSTANCES_FINALIZER, Kind};
 use crate::metadata::{self, FOREGROUND, ORPHAN};
 use crate::store::State;
 
-/// What becomes of the dependents of a deleted object.
+/// `propagationPolicy`: the fate of the dependents of a deleted object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Propagation {
-    /// They go after it.
+    /// They are deleted after it.
     Background,
-    /// They go before it.
+    /// They are deleted before it.
     Foreground,
-    /// They stay, and name it no more.
+    /// They stay, without their reference to it.
     Orphan,
 }
 
-/// Deletes an object, or marks it as to be deleted. Returns its last state, and whether it is gone;
-/// none if it is not there.
+/// Deletes an object or marks it as terminating. Returns its last state and `true` if it is gone,
+/// or `None` if it does not exist.
 pub(crate) fn delete(
     state: &mut State,
     kind: &Kind,
@@ -41,7 +41,8 @@ pub(crate) fn delete(
     Ok(Some((state.put(kind, object), false)))
 }
 
-/// An object that is to be deleted and held by something; none if nothing holds it.
+/// Returns the terminating form of an object that a finalizer holds, or `None` if it can be removed
+/// at once.
 pub(crate) fn marked(
     kind: &Kind,
     object: &Value,
@@ -63,6 +64,8 @@ pub(crate) fn marked(
         metadata::set(&mut object, "deletionTimestamp", now);
         if !kind.is_namespace() {
             metadata::set(&mut object, "deletionGracePeriodSeconds", 0);
+            // A pending deletion changes what controllers have to do, so it is a new generation
+            // (`rest.BeforeDelete`).
             if let Some(generation) = object["metadata"]["generation"].as_i64() {
                 metadata::set(&mut object, "generation", generation.saturating_add(1));
             }
@@ -71,7 +74,7 @@ pub(crate) fn marked(
     Some(object)
 }
 
-/// Sets the finalizers that the propagation asks for.
+/// Sets the finalizer of a propagation policy.
 fn hold(object: &mut Value, propagation: Option<Propagation>) {
     let Some(propagation) = propagation else {
         return;
@@ -85,7 +88,7 @@ fn hold(object: &mut Value, propagation: Option<Propagation>) {
     }
 }
 
-/// Stores an object with a finalizer less, or removes it if that was the last.
+/// Removes a finalizer from an object, and the object if that was the last one.
 pub(crate) fn release(
     state: &mut State,
     kind: &Kind,

@@ -1,4 +1,4 @@
-//! What there is: groups, versions and resources, for clients that know nothing yet.
+//! Discovery: the groups, versions and resources that are served.
 
 use std::cmp::Reverse;
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::kinds::Kind;
 
-/// The media type of [`aggregated`], as asked for and as answered.
+/// The media type of [`aggregated`], both in `Accept` and in `Content-Type`.
 pub(crate) const AGGREGATED: &str =
     "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
@@ -23,7 +23,7 @@ const VERBS: [&str; 8] = [
 
 const STATUS_VERBS: [&str; 3] = ["get", "patch", "update"];
 
-/// `/version`.
+/// Returns the document at `/version`.
 pub(crate) fn version() -> Value {
     json!({
         "major": "1",
@@ -38,7 +38,7 @@ pub(crate) fn version() -> Value {
     })
 }
 
-/// `/api`: the versions of the group without a name.
+/// Returns the document at `/api`: the versions of the core group.
 pub(crate) fn core_versions(kinds: &[&Kind]) -> Value {
     json!({
         "kind": "APIVersions",
@@ -47,7 +47,7 @@ pub(crate) fn core_versions(kinds: &[&Kind]) -> Value {
     })
 }
 
-/// `/apis`: every group that has a name.
+/// Returns the document at `/apis`: the named groups.
 pub(crate) fn groups(kinds: &[&Kind]) -> Value {
     let groups = named_groups(kinds).into_iter();
     json!({
@@ -57,7 +57,7 @@ pub(crate) fn groups(kinds: &[&Kind]) -> Value {
     })
 }
 
-/// `/apis/<group>`; none if there is no such group.
+/// Returns the document at `/apis/<group>`, or `None` if there is no such group.
 pub(crate) fn group(kinds: &[&Kind], name: &str) -> Option<Value> {
     if name.is_empty() || versions(kinds, name).is_empty() {
         return None;
@@ -68,7 +68,8 @@ pub(crate) fn group(kinds: &[&Kind], name: &str) -> Option<Value> {
     Some(group)
 }
 
-/// `/api/v1` and `/apis/<group>/<version>`; none if there is no such version.
+/// Returns the document at `/api/v1` or `/apis/<group>/<version>`, or `None` if there is no such
+/// version.
 pub(crate) fn resources(kinds: &[&Kind], group: &str, version: &str) -> Option<Value> {
     let mut resources = Vec::new();
     for kind in of_version(kinds, group, version) {
@@ -101,7 +102,7 @@ pub(crate) fn resources(kinds: &[&Kind], group: &str, version: &str) -> Option<V
     })
 }
 
-/// `/api` (`core`) or `/apis` in one document with all resources, for who asks for
+/// Returns all resources at `/api` (`core`) or `/apis` in one document, for clients that accept
 /// [`AGGREGATED`].
 pub(crate) fn aggregated(kinds: &[&Kind], core: bool) -> Value {
     let groups = if core { vec![""] } else { named_groups(kinds) };
@@ -132,7 +133,7 @@ pub(crate) fn aggregated(kinds: &[&Kind], core: bool) -> Value {
     })
 }
 
-/// The group and version as `apiVersion` has them.
+/// Returns a group and version in the form of `apiVersion`.
 pub(crate) fn group_version(group: &str, version: &str) -> String {
     if group.is_empty() {
         version.to_owned()
@@ -141,7 +142,7 @@ pub(crate) fn group_version(group: &str, version: &str) -> String {
     }
 }
 
-/// Every group and version, each once.
+/// Returns every group and version once, in the order of the kinds.
 pub(crate) fn group_versions<'a>(kinds: &[&'a Kind]) -> Vec<(&'a str, &'a str)> {
     let mut found = Vec::new();
     for kind in kinds {
@@ -153,7 +154,7 @@ pub(crate) fn group_versions<'a>(kinds: &[&'a Kind]) -> Vec<(&'a str, &'a str)> 
     found
 }
 
-/// The kinds of one version of a group.
+/// Returns the kinds of one version of a group.
 pub(crate) fn of_version<'a>(
     kinds: &[&'a Kind],
     group: &str,
@@ -202,7 +203,7 @@ fn group_of(kinds: &[&Kind], name: &str) -> Value {
     json!({ "name": name, "versions": versions, "preferredVersion": versions.first() })
 }
 
-/// Every group but the one without a name, in the order in which they were added.
+/// Returns the named groups, in the order of the kinds.
 fn named_groups<'a>(kinds: &[&'a Kind]) -> Vec<&'a str> {
     let mut groups: Vec<&str> = Vec::new();
     for kind in kinds {
@@ -213,7 +214,7 @@ fn named_groups<'a>(kinds: &[&'a Kind]) -> Vec<&'a str> {
     groups
 }
 
-/// The versions of a group, the one to prefer first.
+/// Returns the versions of a group, preferred first.
 fn versions<'a>(kinds: &[&'a Kind], group: &str) -> Vec<&'a str> {
     let mut versions: Vec<_> = group_versions(kinds)
         .into_iter()
@@ -224,8 +225,8 @@ fn versions<'a>(kinds: &[&'a Kind], group: &str) -> Vec<&'a str> {
     versions
 }
 
-/// Stable before beta before alpha, and within each the higher number first; what is not a version
-/// of that form comes last.
+/// Returns the sort key of a version: stable above beta above alpha, then by number, with anything
+/// else last (`CompareKubeAwareVersionStrings` of apimachinery).
 fn priority(version: &str) -> (u8, u32, u32) {
     let parse = || {
         let rest = version.strip_prefix('v')?;

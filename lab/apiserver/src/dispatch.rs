@@ -1,4 +1,4 @@
-//! From a request to an answer: who handles what, and what faults do to it.
+//! Routing: from a request to its handler, through the faults that concern it.
 
 use std::io;
 use std::time::Duration;
@@ -10,19 +10,19 @@ use serde_json::Value;
 use tokio::time::sleep;
 
 use crate::ApiServer;
-use crate::answer::{disconnected, failure, json, plain};
 use crate::body;
 use crate::call::Call;
 use crate::error::{ApiError, Qualified};
-use crate::faults::{Fault, Occasion};
+use crate::faults::{Fault, RequestInfo};
 use crate::request::{Accepted, ObjectPath, Path, Query, Verb};
+use crate::response::{disconnected, failure, json, plain};
 use crate::verbs;
 use crate::{discovery, openapi};
 
-/// Why what is asked for is not done.
+/// The reason for a request not being handled.
 #[derive(Debug)]
 enum Failure {
-    /// The connection is lost.
+    /// The connection is lost instead of a response.
     Lost,
     Refused(ApiError),
 }
@@ -33,17 +33,20 @@ impl From<ApiError> for Failure {
     }
 }
 
-/// What faults do to a request that is handled.
+/// Faults that take effect while a request is handled.
 #[derive(Debug, Default)]
-struct Suffered {
-    /// A list shows the state so many versions ago.
+struct FaultEffects {
+    /// Number of versions by which a list is out of date.
     stale: Option<u64>,
-    loses_answer: bool,
+    loses_response: bool,
 }
 
 impl ApiServer {
-    /// Answers a request. An error is a lost connection.
-    pub(crate) async fn answer(&self, parts: Parts, body: Body) -> io::Result<Response<Body>> {
+    /// Handles a request.
+    ///
+    /// # Errors
+    /// Only a lost connection is an error; every failure of the API is a response.
+    pub(crate) async fn respond(&self, parts: Parts, body: Body) -> io::Result<Response<Body>> {
         match self.dispatch(parts, body).await {
             Ok(response) => Ok(response),
             Err(Failure::Lost) => Err(disconnected()),
@@ -60,13 +63,13 @@ impl ApiServer {
                 self.handle(path, verb, query, &parts.headers, body).await
             }
             Path::Other(segments) => {
-                let occasion = Occasion {
+                let info = RequestInfo {
                     verb: Verb::Get,
                     plural: String::new(),
                     name: String::new(),
                     client: user_agent(&parts.headers),
                 };
-                self.suffer(&occasion, "").await?;
+                self.apply_faults(&info, "").await?;
                 let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
                 Ok(self.describe(&parts.method, &segments, &parts.headers)?)
             }
@@ -81,36 +84,39 @@ impl ApiServer {
         headers: &HeaderMap,
         body: Body,
     ) -> Result<Response<Body>, Failure> {
-        let occasion = Occasion {
+        let info = RequestInfo {
             verb,
             plural: path.plural.clone(),
             name: path.name.clone().unwrap_or_default(),
             client: user_agent(headers),
         };
-        let suffered = self.suffer(&occasion, &path.group).await?;
+        let effects = self.apply_faults(&info, &path.group).await?;
         let body = body::read(body).await?;
-        let call = Call::new(self, path, query, headers, body, occasion)?;
-        let answered = verbs::run(&call, suffered.stale);
-        let code = match &answered {
+        let call = Call::new(self, path, query, headers, body, info)?;
+        let result = verbs::run(&call, effects.stale);
+        let code = match &result {
             Ok(response) => response.status(),
             Err(error) => error.code(),
         };
+        // Counted even if the response is lost below, since the server did handle the request.
         self.requests().count(&call, code);
-        if suffered.loses_answer {
+        // Only after the write is stored, so that the client cannot know whether it was.
+        if effects.loses_response {
             return Err(Failure::Lost);
         }
-        Ok(answered?)
+        Ok(result?)
     }
 
-    /// Lets faults happen to a request, which is about a group's objects.
-    async fn suffer(&self, occasion: &Occasion, group: &str) -> Result<Suffered, Failure> {
-        let mut suffered = Suffered::default();
-        for fault in self.faults().of_request(occasion) {
+    /// Applies the faults that concern a request, in the order of their injection. `group` is that
+    /// of the objects, for messages.
+    async fn apply_faults(&self, info: &RequestInfo, group: &str) -> Result<FaultEffects, Failure> {
+        let mut effects = FaultEffects::default();
+        for fault in self.faults().of_request(info) {
             match fault {
                 Fault::Slow(by) => sleep(by).await,
                 Fault::Disconnect => return Err(Failure::Lost),
                 Fault::Silence => {
-                    self.faults().silence_over(occasion).await;
+                    self.faults().silence_over(info).await;
                     return Err(Failure::Lost);
                 }
                 Fault::TooManyRequests { retry_after } => {
@@ -121,22 +127,23 @@ impl ApiServer {
                 Fault::Conflict => {
                     let resource = Qualified {
                         group,
-                        name: &occasion.plural,
+                        name: &info.plural,
                     };
-                    Err(ApiError::modified(resource, &occasion.name))?;
+                    Err(ApiError::modified(resource, &info.name))?;
                 }
-                Fault::StaleList { versions } => suffered.stale = Some(versions),
-                Fault::LoseAnswer => suffered.loses_answer = true,
+                Fault::StaleList { versions } => effects.stale = Some(versions),
+                Fault::LoseResponse => effects.loses_response = true,
                 Fault::CutWatch { .. }
                 | Fault::ExpireWatch
                 | Fault::WithholdBookmarks
                 | Fault::DelayEvents { .. } => {}
             }
         }
-        Ok(suffered)
+        Ok(effects)
     }
 
-    /// What there is, and how the server is: all that is not about objects.
+    /// Serves every path that does not name objects: health, metrics, version, discovery and
+    /// OpenAPI.
     fn describe(
         &self,
         method: &Method,
@@ -154,7 +161,7 @@ impl ApiServer {
         let kinds: Vec<_> = registered.iter().map(|kind| &**kind).collect();
         let document = match *path {
             ["healthz" | "livez" | "readyz", ..] => return Ok(plain("ok")),
-            ["metrics"] => return Ok(self.requests().answer()),
+            ["metrics"] => return Ok(self.requests().to_response()),
             ["version"] => Some(discovery::version()),
             ["api" | "apis"] if accepted.names(discovery::AGGREGATED) => {
                 let mut document = json(
@@ -162,6 +169,7 @@ impl ApiServer {
                     discovery::aggregated(&kinds, path == ["api"]).to_string(),
                     &[],
                 );
+                // Clients recognize the aggregated document by the parameters of its content type.
                 let type_ = HeaderValue::from_static(discovery::AGGREGATED);
                 document.headers_mut().insert(header::CONTENT_TYPE, type_);
                 return Ok(document);

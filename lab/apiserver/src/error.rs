@@ -1,13 +1,17 @@
-//! Why a request fails, and the `Status` object that says so.
+//! Errors of the API, and the `Status` objects that carry them.
+
+mod cause;
 
 use std::fmt;
 
 use http::StatusCode;
 use serde_json::{Value, json};
 
+pub(crate) use self::cause::Cause;
+
 const PAGE_NOT_FOUND: &str = "404 page not found\n";
 
-/// A resource or kind with its group, as messages name it: `leases.coordination.k8s.io`.
+/// A resource or kind with its group, in the form of messages: `leases.coordination.k8s.io`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Qualified<'a> {
     /// Empty for the core group.
@@ -16,7 +20,7 @@ pub(crate) struct Qualified<'a> {
 }
 
 impl Qualified<'_> {
-    /// What a patch that makes no object is said to be about.
+    /// The subject of errors about a patch whose result is no object.
     pub(crate) const NOTHING: Qualified<'static> = Qualified {
         group: "",
         name: "",
@@ -33,78 +37,7 @@ impl fmt::Display for Qualified<'_> {
     }
 }
 
-/// A field of an object that is wrong.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Cause {
-    /// `FieldValueInvalid`, `FieldValueRequired` and their like.
-    pub(crate) reason: &'static str,
-    /// What is wrong, for a person.
-    pub(crate) message: String,
-    /// The path of the field: `spec.rules[0].host`.
-    pub(crate) field: String,
-}
-
-impl Cause {
-    /// A field whose value is not allowed.
-    pub(crate) fn invalid(field: impl Into<String>, value: impl Into<Value>, why: &str) -> Self {
-        Self {
-            reason: "FieldValueInvalid",
-            message: format!("Invalid value: {}: {why}", value.into()),
-            field: field.into(),
-        }
-    }
-
-    /// A field whose value is none of those there are.
-    pub(crate) fn unsupported(
-        field: impl Into<String>,
-        value: impl Into<Value>,
-        supported: &[&str],
-    ) -> Self {
-        let supported: Vec<String> = supported.iter().map(|one| format!("{one:?}")).collect();
-        Self {
-            reason: "FieldValueNotSupported",
-            message: format!(
-                "Unsupported value: {}: supported values: {}",
-                value.into(),
-                supported.join(", ")
-            ),
-            field: field.into(),
-        }
-    }
-
-    /// A field with more bytes than it may have.
-    pub(crate) fn too_long(field: impl Into<String>, most: usize) -> Self {
-        Self {
-            reason: "FieldValueTooLong",
-            message: format!("Too long: may not be more than {most} bytes"),
-            field: field.into(),
-        }
-    }
-
-    /// A field that must not be there.
-    pub(crate) fn forbidden(field: impl Into<String>, why: &str) -> Self {
-        Self {
-            reason: "FieldValueForbidden",
-            message: format!("Forbidden: {why}"),
-            field: field.into(),
-        }
-    }
-
-    /// A field that must be there.
-    pub(crate) fn required(field: impl Into<String>, why: &str) -> Self {
-        Self {
-            reason: "FieldValueRequired",
-            message: if why.is_empty() {
-                "Required value".to_owned()
-            } else {
-                format!("Required value: {why}")
-            },
-            field: field.into(),
-        }
-    }
-}
-
-/// Why a request fails: what a Kubernetes API says in a `Status` object.
+/// An error of the API, which clients get as a `Status` object.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct ApiError {
@@ -112,9 +45,9 @@ pub struct ApiError {
     reason: &'static str,
     message: String,
     details: Value,
-    /// Where to go on with a list whose pages are no more as they were.
+    /// The token to continue a list whose version is no longer in the history.
     continue_: Option<Box<str>>,
-    /// What was odd about the request besides.
+    /// Warnings about the request, which are sent whether or not it fails.
     warnings: Box<[String]>,
 }
 
@@ -145,7 +78,7 @@ impl ApiError {
         &self.warnings
     }
 
-    /// About an object of a resource or kind; its causes are kept.
+    /// Sets the details to an object of a resource or kind, and keeps their causes.
     fn about(self, what: Qualified<'_>, name: &str) -> Self {
         let mut details = json!({});
         for (field, value) in [("kind", what.name), ("group", what.group), ("name", name)] {
@@ -163,7 +96,7 @@ impl ApiError {
         Self::new(StatusCode::BAD_REQUEST, "BadRequest", message)
     }
 
-    /// An object without `apiVersion` or `kind`.
+    /// Creates the error for an object without `apiVersion` or `kind`.
     pub(crate) fn type_missing(field: &str) -> Self {
         let field = if field == "kind" { "Kind" } else { field };
         Self::bad_request(format!(
@@ -182,12 +115,13 @@ impl ApiError {
         .with_details(details)
     }
 
-    /// A path of a group that is not built in, at which nothing is served: the answer is plain text.
+    /// Creates the error for a path of a group that is not built in and at which nothing is served.
+    /// Its response is plain text, because kube-apiserver's extension server sends it.
     pub(crate) fn page_not_found() -> Self {
         Self::new(StatusCode::NOT_FOUND, "", PAGE_NOT_FOUND)
     }
 
-    /// A path that nothing is served at.
+    /// Creates the error for any other path at which nothing is served.
     pub(crate) fn no_such_path() -> Self {
         Self::new(
             StatusCode::NOT_FOUND,
@@ -207,14 +141,14 @@ impl ApiError {
         Self::new(StatusCode::CONFLICT, "AlreadyExists", message).about(resource, name)
     }
 
-    /// The same, of a name whose object is still being deleted.
+    /// Creates [`Self::already_exists`] for a name whose object is still terminating.
     pub(crate) fn still_exists(resource: Qualified<'_>, name: &str) -> Self {
         let error = Self::already_exists(resource, name);
         let message = format!("object is being deleted: {error}");
         Self { message, ..error }
     }
 
-    /// The same, of a name that was to be generated.
+    /// Creates [`Self::already_exists`] for a generated name.
     pub(crate) fn no_unique_name(resource: Qualified<'_>, name: &str) -> Self {
         let mut error = Self::already_exists(resource, name);
         error.details["retryAfterSeconds"] = 1.into();
@@ -228,7 +162,7 @@ impl ApiError {
         Self::new(StatusCode::CONFLICT, "Conflict", message).about(resource, name)
     }
 
-    /// A write of an object that has changed since it was read.
+    /// Creates the error for a write that is not based on the latest version of its object.
     pub(crate) fn modified(resource: Qualified<'_>, name: &str) -> Self {
         Self::conflict(
             resource,
@@ -261,7 +195,8 @@ impl ApiError {
             .about(resource, name)
     }
 
-    /// Fields of an object are wrong. Mostly the API names its kind, sometimes the resource.
+    /// Creates the error for an object with invalid fields. The API mostly names its kind,
+    /// sometimes its resource.
     pub(crate) fn invalid(what: Qualified<'_>, name: &str, causes: &[Cause]) -> Self {
         let mut wrong: Vec<String> = Vec::new();
         for cause in causes {
@@ -286,7 +221,7 @@ impl ApiError {
             .about(what, name)
     }
 
-    /// Fields of the options of a request are wrong.
+    /// Creates the error for invalid options of a request.
     pub(crate) fn invalid_options(options: &str, causes: &[Cause]) -> Self {
         let options = Qualified {
             group: "meta.k8s.io",
@@ -326,7 +261,7 @@ impl ApiError {
         )
     }
 
-    /// A form that what is asked for does not have.
+    /// Creates the error for a form that the requested objects do not have.
     pub(crate) fn unsuitable_form(why: &str) -> Self {
         Self::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", why)
     }
@@ -339,7 +274,7 @@ impl ApiError {
         )
     }
 
-    /// What a Kubernetes API answers where its store refuses an object: no reason, only a message.
+    /// Creates the error for an object that the store rejects: it has a message but no reason.
     pub(crate) fn of_store(message: &str) -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "", message)
     }
@@ -348,22 +283,23 @@ impl ApiError {
         Self::new(StatusCode::GONE, "Expired", message)
     }
 
-    /// The same of a page, with the token that goes on with what is there now.
-    pub(crate) fn expired_page(goes_on: String) -> Self {
+    /// Creates [`Self::expired`] for a page, with the token that continues at the latest version.
+    pub(crate) fn expired_page(token: String) -> Self {
         let message = "The provided continue parameter is too old to display a consistent list result. \
              You can start a new list without the continue parameter, or use the continue token in \
              this response to retrieve the remainder of the results. Continuing with the provided \
              token results in an inconsistent list - objects that were created, modified, or deleted \
              between the time the first chunk was returned and now may show up in the list.";
         Self {
-            continue_: Some(goes_on.into()),
+            continue_: Some(token.into()),
             ..Self::expired(message)
         }
     }
 
-    /// A version that is yet to come.
-    pub(crate) fn too_large_version(asked: u64, current: u64) -> Self {
-        let message = format!("Timeout: Too large resource version: {asked}, current: {current}");
+    /// Creates the error for a version that the server has not reached.
+    pub(crate) fn too_large_version(requested: u64, current: u64) -> Self {
+        let message =
+            format!("Timeout: Too large resource version: {requested}, current: {current}");
         Self::new(StatusCode::GATEWAY_TIMEOUT, "Timeout", message).with_details(json!({
             "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}],
             "retryAfterSeconds": 1,
@@ -387,22 +323,22 @@ impl ApiError {
         )
     }
 
-    /// The answer, where it is no `Status` but plain text.
+    /// Returns the body of a response that is plain text instead of a `Status`.
     pub(crate) fn plain(&self) -> Option<&'static str> {
         (self.message == PAGE_NOT_FOUND).then_some(PAGE_NOT_FOUND)
     }
 
-    /// The HTTP status.
+    /// Returns the HTTP status code.
     pub fn code(&self) -> StatusCode {
         self.code
     }
 
-    /// Seconds for the `Retry-After` header.
+    /// Returns the seconds for the `Retry-After` header.
     pub(crate) fn retry_after(&self) -> Option<u64> {
         self.details.get("retryAfterSeconds")?.as_u64()
     }
 
-    /// The `Status` object of the answer.
+    /// Returns the `Status` object of the response.
     pub fn status(&self) -> Value {
         let mut status = json!({
             "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",

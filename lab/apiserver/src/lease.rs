@@ -1,4 +1,4 @@
-//! A lease that is stolen: the one fault that is a write.
+//! Stealing a lease: the one fault that is a write.
 
 use serde_json::json;
 
@@ -8,10 +8,10 @@ use crate::error::ApiError;
 use crate::metadata;
 
 impl ApiServer {
-    /// Makes somebody else the holder of a `Lease`, as if it had been acquired now.
+    /// Makes `holder` the holder of a `Lease` that it acquires now.
     ///
     /// # Errors
-    /// When there is no such lease.
+    /// Returns an error if there is no such lease.
     pub fn steal_lease(&self, namespace: &str, name: &str, holder: &str) -> Result<(), ApiError> {
         let now = clock::micros(self.now());
         let mut state = self.state();

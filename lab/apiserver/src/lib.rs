@@ -1,15 +1,15 @@
-//! An embedded Kubernetes API for trying and testing: in memory, with faults on demand.
+//! An embedded Kubernetes API for tests and sandboxes: in memory, with faults on demand.
 //!
-//! It serves what clients made with `kube` and an unmodified `kubectl` need: discovery, OpenAPI,
-//! tables, custom resources as data, validation, defaulting and pruning, every kind of patch,
-//! watches, and the deletion of what nobody owns any more.
+//! It implements what `kube` clients and an unmodified `kubectl` need: discovery, OpenAPI, tables,
+//! custom resources, validation, defaulting and pruning, every kind of patch, watches, and garbage
+//! collection.
 //!
-//! **It is no control plane to depend on.** It keeps everything in memory and nothing on disk, asks
-//! nobody who they are, encrypts nothing, runs no admission webhook, converts between versions of a
-//! custom resource by their name only, does not run CEL rules, and has none of the controllers but
-//! those that collect what is deleted. For use there is kube-apiserver.
+//! **It is not a control plane to depend on.** It keeps everything in memory and nothing on disk,
+//! has no authentication, authorization or encryption, calls no webhooks, does not evaluate CEL
+//! rules, converts custom resources between versions by changing `apiVersion` only, and runs no
+//! controllers except those that complete deletions. For anything real, use kube-apiserver.
 //!
-//! Within a process, a client talks to [`ApiServer::service`]; over a socket, to
+//! Clients connect in process through [`ApiServer::service`] or over a socket through
 //! [`ApiServer::serve`]:
 //!
 //! ```
@@ -33,11 +33,10 @@
 //! # }
 //! ```
 //!
-//! In process it is deterministic: on one thread the same requests get the same answers, byte for
-//! byte, UIDs and timestamps included. Time is tokio's, so a test that pauses it pauses the server.
-//! [`Faults`] are counted, never random.
+//! In process it is deterministic: on one thread, the same requests get the same responses, byte
+//! for byte, including UIDs and timestamps. It follows tokio's clock, so that a test that pauses
+//! time pauses the server. [`Faults`] are counted, never random.
 
-mod answer;
 mod body;
 mod call;
 mod clock;
@@ -52,12 +51,13 @@ mod lease;
 mod metadata;
 mod metrics;
 mod names;
-mod news;
+mod notify;
 mod openapi;
 mod patch;
 mod protobuf;
 mod repeated;
 mod request;
+mod response;
 mod schema;
 mod selector;
 mod serve;

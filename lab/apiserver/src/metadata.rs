@@ -1,4 +1,4 @@
-//! `metadata` of objects: reading it, and what is wrong with it.
+//! Access to `metadata` of objects, and its validation.
 
 use serde_json::{Map, Value, json};
 
@@ -6,21 +6,21 @@ use crate::error::Cause;
 use crate::kinds::Kind;
 use crate::names;
 
-/// All annotations together, in bytes.
+/// The limit for all annotations of an object together, in bytes.
 const MAX_ANNOTATIONS: usize = 256 * 1024;
 
-/// Holds an object until its dependents are gone.
+/// The finalizer of foreground deletion: holds an object until its dependents are gone.
 pub(crate) const FOREGROUND: &str = "foregroundDeletion";
 
-/// Holds an object until its dependents name it no more.
+/// The finalizer that holds an object until its dependents no longer refer to it.
 pub(crate) const ORPHAN: &str = "orphan";
 
-/// A text of the metadata; empty if there is none.
+/// Returns a string field of the metadata, empty if it is absent.
 pub(crate) fn text<'a>(object: &'a Value, field: &str) -> &'a str {
     object["metadata"][field].as_str().unwrap_or_default()
 }
 
-/// The metadata, made an object if it is none.
+/// Returns the metadata, after replacing it with an empty object if it is anything else.
 pub(crate) fn of(object: &mut Value) -> &mut Map<String, Value> {
     if !object.is_object() {
         *object = json!({});
@@ -39,7 +39,7 @@ pub(crate) fn set(object: &mut Value, field: &str, value: impl Into<Value>) {
     of(object).insert(field.to_owned(), value.into());
 }
 
-/// Gives a field the value it has in another object, or none.
+/// Copies a field of the metadata from another object, or removes it if it is absent there.
 pub(crate) fn restore(object: &mut Value, field: &str, from: &Value) {
     match from["metadata"].get(field) {
         Some(value) => {
@@ -63,7 +63,7 @@ pub(crate) fn finalizers(object: &Value) -> impl Iterator<Item = &str> {
     .filter_map(Value::as_str)
 }
 
-/// Whether a finalizer is one of Kubernetes itself, which are without a domain.
+/// Returns `true` for the finalizers of Kubernetes itself, the only ones without a domain.
 pub(crate) fn is_standard_finalizer(finalizer: &str) -> bool {
     [FOREGROUND, ORPHAN, "kubernetes"].contains(&finalizer)
 }
@@ -90,7 +90,7 @@ pub(crate) fn remove_finalizer(object: &mut Value, finalizer: &str) {
     }
 }
 
-/// The UIDs of the owners.
+/// Returns the UIDs of the owners.
 pub(crate) fn owners(object: &Value) -> impl Iterator<Item = &str> {
     let owners = object["metadata"]["ownerReferences"]
         .as_array()
@@ -99,7 +99,7 @@ pub(crate) fn owners(object: &Value) -> impl Iterator<Item = &str> {
     owners.filter_map(|owner| owner["uid"].as_str())
 }
 
-/// What is wrong with the metadata of a new object.
+/// Validates the metadata of an object.
 pub(crate) fn validate(kind: &Kind, object: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
     let (name, generated) = (text(object, "name"), text(object, "generateName"));
@@ -161,6 +161,7 @@ fn validate_labels(object: &Value, causes: &mut Vec<Cause>) {
         .into_iter()
         .flatten()
     {
+        // Annotation keys, unlike label keys, are compared in lower case (`ValidateAnnotations`).
         if let Some(why) = names::qualified_name(&key.to_lowercase()) {
             causes.push(Cause::invalid("metadata.annotations", key.as_str(), &why));
         }
@@ -187,6 +188,7 @@ fn validate_owned(object: &Value, causes: &mut Vec<Cause>) {
             }
         }
         let of = |field: &str| owner[field].as_str().unwrap_or_default();
+        // Events expire by themselves and would take their dependents along (`BannedOwners`).
         if (of("apiVersion"), of("kind")) == ("v1", "Event") {
             let why = "/v1, Kind=Event is disallowed from being an owner";
             causes.push(Cause::invalid(FIELD, owner.clone(), why));
@@ -204,7 +206,7 @@ fn validate_owned(object: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
-/// What is wrong with how the metadata of an object changes.
+/// Validates a change of metadata.
 pub(crate) fn validate_update(object: &Value, before: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
     for field in ["name", "namespace", "uid"] {
@@ -224,6 +226,7 @@ pub(crate) fn validate_update(object: &Value, before: &Value) -> Vec<Cause> {
             causes.push(Cause::invalid(field, new.clone(), "field is immutable"));
         }
     }
+    // Deletion must make progress: finalizers of a terminating object can only be removed.
     if is_terminating(before) {
         let known: Vec<&str> = finalizers(before).collect();
         let added: Vec<String> = finalizers(object)

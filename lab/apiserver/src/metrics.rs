@@ -1,4 +1,4 @@
-//! How many requests were answered how, as kube-apiserver says it at `/metrics`.
+//! The request counter that kube-apiserver exposes at `/metrics`.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,22 +12,22 @@ use crate::call::Call;
 use crate::request::Verb;
 
 const HEAD: &str = "\
-# HELP apiserver_request_total Counter of requests about objects, by what was asked and the answer's code.
+# HELP apiserver_request_total Counter of requests for objects, by attributes of the request and the HTTP status of the response.
 # TYPE apiserver_request_total counter
 ";
 
-/// The version of Prometheus' text format.
+/// The content type of Prometheus' text format.
 const TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// The requests about objects so far. One that a fault refused is not among them, and a watch is
-/// counted when it begins.
+/// Requests for objects by their attributes. Excludes requests that a fault rejected; a watch
+/// counts when it starts.
 #[derive(Debug, Default)]
 pub(crate) struct Requests {
     counts: Mutex<BTreeMap<Labels, u64>>,
 }
 
-/// What tells one kind of request from another, in the order the metric has it. All of it comes
-/// from kinds that are served, so there are not many and none needs escaping.
+/// The labels of the metric, in its order. All values come from served kinds, so that their number
+/// is bounded and none needs escaping.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Labels {
     code: u16,
@@ -41,7 +41,7 @@ struct Labels {
 }
 
 impl Requests {
-    /// Counts an answer.
+    /// Counts a response.
     pub(crate) fn count(&self, call: &Call, code: StatusCode) {
         let labels = Labels {
             code: code.as_u16(),
@@ -64,8 +64,8 @@ impl Requests {
         *self.counts.lock().entry(labels).or_default() += 1;
     }
 
-    /// What `/metrics` answers.
-    pub(crate) fn answer(&self) -> Response<Body> {
+    /// Returns the response at `/metrics`.
+    pub(crate) fn to_response(&self) -> Response<Body> {
         let mut response = Response::new(Body::from(self.to_string()));
         let type_ = HeaderValue::from_static(TYPE);
         response.headers_mut().insert(header::CONTENT_TYPE, type_);
@@ -99,7 +99,7 @@ impl fmt::Display for Requests {
 }
 
 fn scope(call: &Call) -> &'static str {
-    if call.path.name.is_some() || call.occasion.verb == Verb::Create {
+    if call.path.name.is_some() || call.info.verb == Verb::Create {
         "resource"
     } else if call.path.namespace.is_some() {
         "namespace"
@@ -109,7 +109,7 @@ fn scope(call: &Call) -> &'static str {
 }
 
 fn verb(call: &Call) -> &'static str {
-    match call.occasion.verb {
+    match call.info.verb {
         Verb::Get => "GET",
         Verb::List => "LIST",
         Verb::Watch => "WATCH",

@@ -1,7 +1,7 @@
-//! Which names are allowed, with the messages a Kubernetes API has for the others
+//! Validation of names, with the messages of a Kubernetes API
 //! (`k8s.io/apimachinery/pkg/util/validation`).
 
-/// What names of objects must look like.
+/// The syntax of object names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(crate) enum NameRule {
     /// RFC 1123 subdomain.
@@ -9,12 +9,12 @@ pub(crate) enum NameRule {
     Subdomain,
     /// RFC 1123 label.
     Label,
-    /// Anything that can be part of a path.
+    /// Any segment of a path.
     PathSegment,
 }
 
 impl NameRule {
-    /// Why no name may begin so, with more letters to follow.
+    /// Returns the rule that every name with this prefix breaks (`maskTrailingDash`).
     pub(crate) fn broken_by_prefix(self, prefix: &str) -> Option<String> {
         match prefix.strip_suffix('-') {
             Some(rest) if !rest.is_empty() => self.broken_by(&format!("{rest}a")),
@@ -22,7 +22,7 @@ impl NameRule {
         }
     }
 
-    /// Why a name is not allowed.
+    /// Returns the rule that a name breaks.
     pub(crate) fn broken_by(self, name: &str) -> Option<String> {
         match self {
             Self::Subdomain => subdomain(name),
@@ -91,7 +91,7 @@ fn is_word(text: &str) -> bool {
         && (bytes.iter()).all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(byte))
 }
 
-/// A label key, an annotation key, a finalizer: `example.com/name` or `name`.
+/// Validates a label key, annotation key or finalizer: `example.com/name` or `name`.
 pub(crate) fn qualified_name(text: &str) -> Option<String> {
     const FORM: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end \
          with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for \
@@ -124,7 +124,7 @@ pub(crate) fn qualified_name(text: &str) -> Option<String> {
     (!is_word(name)).then(|| format!("name part {FORM}"))
 }
 
-/// A key of the data of a `ConfigMap` or `Secret`.
+/// Validates a key of the data of a `ConfigMap` or `Secret`.
 pub(crate) fn data_key(text: &str) -> Option<String> {
     if text.len() > 253 {
         return Some(too_long(253));
@@ -144,7 +144,7 @@ pub(crate) fn data_key(text: &str) -> Option<String> {
     }
 }
 
-/// The value of a label.
+/// Validates the value of a label.
 pub(crate) fn label_value(text: &str) -> Option<String> {
     if text.len() > 63 {
         return Some("must be no more than 63 bytes".to_owned());

@@ -1,4 +1,4 @@
-//! JSON objects that name a field twice: the last one counts, and the client is told.
+//! A JSON reader that reports duplicate fields. The last one counts, as in Go.
 
 use std::fmt;
 
@@ -6,29 +6,29 @@ use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-/// Reads JSON, and names the fields that are there twice.
+/// Reads JSON, and returns it with the paths of its duplicate fields.
 pub(crate) fn read(json: &[u8]) -> Result<(Value, Vec<String>), serde_json::Error> {
     let mut reader = Reader {
         path: String::new(),
         repeated: Vec::new(),
     };
     let mut deserializer = serde_json::Deserializer::from_slice(json);
-    let value = Place(&mut reader).deserialize(&mut deserializer)?;
+    let value = Seed(&mut reader).deserialize(&mut deserializer)?;
     deserializer.end()?;
     Ok((value, reader.repeated))
 }
 
-/// What has been read so far.
+/// The state of one read.
 struct Reader {
-    /// Where it is: `spec.rules[0]`.
+    /// The current path: `spec.rules[0]`.
     path: String,
     repeated: Vec<String>,
 }
 
-/// The value at the reader's place.
-struct Place<'a>(&'a mut Reader);
+/// The value at the current path of the reader.
+struct Seed<'a>(&'a mut Reader);
 
-impl<'de> DeserializeSeed<'de> for Place<'_> {
+impl<'de> DeserializeSeed<'de> for Seed<'_> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
@@ -36,7 +36,7 @@ impl<'de> DeserializeSeed<'de> for Place<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Place<'_> {
+impl<'de> Visitor<'de> for Seed<'_> {
     type Value = Value;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -78,7 +78,7 @@ impl<'de> Visitor<'de> for Place<'_> {
         loop {
             let index = list.len().to_string();
             self.0.path.extend(["[", &index, "]"]);
-            let item = items.next_element_seed(Place(&mut *self.0))?;
+            let item = items.next_element_seed(Seed(&mut *self.0))?;
             self.0.path.truncate(here);
             match item {
                 Some(item) => list.push(item),
@@ -95,7 +95,7 @@ impl<'de> Visitor<'de> for Place<'_> {
                 self.0.path.push('.');
             }
             self.0.path.push_str(&name);
-            let value = fields.next_value_seed(Place(&mut *self.0))?;
+            let value = fields.next_value_seed(Seed(&mut *self.0))?;
             if object.insert(name, value).is_some() && !self.0.repeated.contains(&self.0.path) {
                 self.0.repeated.push(self.0.path.clone());
             }

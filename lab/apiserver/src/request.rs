@@ -1,4 +1,4 @@
-//! What a request asks for: the verb, the kind and object, and the query.
+//! The parts of a request: verb, path, query and accepted media types.
 
 mod list;
 
@@ -12,14 +12,14 @@ use crate::error::{ApiError, Cause};
 
 pub(crate) use self::list::ListOptions;
 
-/// What is done to objects.
+/// The action of a request on objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Verb {
-    /// One object.
+    /// `GET` of one object.
     Get,
-    /// The objects of a collection.
+    /// `GET` of a collection.
     List,
-    /// The changes of a collection.
+    /// `GET` of a collection with `watch`.
     Watch,
     /// `POST`.
     Create,
@@ -34,22 +34,22 @@ pub enum Verb {
 }
 
 impl Verb {
-    /// Whether it changes what is stored.
+    /// Returns `true` if the verb changes objects.
     pub fn writes(self) -> bool {
         !matches!(self, Self::Get | Self::List | Self::Watch)
     }
 }
 
-/// What a path names.
+/// A parsed path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Path {
     /// Objects of a kind.
     Objects(ObjectPath),
-    /// Anything else: its segments.
+    /// The segments of any other path.
     Other(Vec<String>),
 }
 
-/// A collection, or an object of it.
+/// The path of a collection or of one of its objects.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ObjectPath {
     pub(crate) group: String,
@@ -61,10 +61,10 @@ pub(crate) struct ObjectPath {
 }
 
 impl Path {
-    /// Reads a path.
+    /// Parses a path.
     ///
     /// # Errors
-    /// When it is not UTF-8 once its percent-encoding is undone.
+    /// Returns an error if the path is not UTF-8 after percent-decoding.
     pub(crate) fn parse(path: &str) -> Result<Self, ApiError> {
         let segments: Vec<String> = (path.split('/').filter(|segment| !segment.is_empty()))
             .map(|segment| percent_decode_str(segment).decode_utf8().map(Into::into))
@@ -77,7 +77,7 @@ impl Path {
             _ => return Ok(Self::Other(segments)),
         };
         let (namespace, rest) = match rest {
-            // What belongs to the Namespace itself, and not to something in it.
+            // A subresource of the Namespace itself, not a collection within it.
             ["namespaces", _] | ["namespaces", _, "status" | "finalize"] => (None, rest),
             ["namespaces", namespace, rest @ ..] => (Some(*namespace), rest),
             rest => (None, rest),
@@ -100,7 +100,7 @@ impl Path {
 }
 
 impl ObjectPath {
-    /// What a method does here.
+    /// Returns the verb of a method at this path, or `None` if it is not allowed.
     pub(crate) fn verb(&self, method: &Method, query: &Query) -> Option<Verb> {
         let is_object = self.name.is_some();
         Some(match *method {
@@ -117,7 +117,7 @@ impl ObjectPath {
     }
 }
 
-/// The query of a request. Of a parameter that is given twice the first counts.
+/// The query of a request. If a parameter is repeated, the first one counts, as in Go.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Query {
     parameters: Vec<(String, String)>,
@@ -132,7 +132,7 @@ impl Query {
         }
     }
 
-    /// A parameter; none if it is absent or empty.
+    /// Returns a parameter, or `None` if it is absent or empty.
     pub(crate) fn text(&self, name: &str) -> Option<&str> {
         self.given(name).filter(|value| !value.is_empty())
     }
@@ -141,21 +141,22 @@ impl Query {
         (self.parameters.iter()).find_map(|(key, value)| (key == name).then_some(value.as_str()))
     }
 
-    /// Whether a parameter is set, by what Kubernetes takes for true: all but `0` and `false`.
+    /// Returns `true` if a flag is set. Kubernetes takes every value but `0` and `false` for true
+    /// (`Convert_Slice_string_To_bool`).
     pub(crate) fn flag(&self, name: &str) -> bool {
         self.choice(name) == Some(true)
     }
 
-    /// A flag that may be absent.
+    /// Returns a flag, or `None` if it is absent.
     pub(crate) fn choice(&self, name: &str) -> Option<bool> {
         self.given(name)
             .map(|value| value != "0" && !value.eq_ignore_ascii_case("false"))
     }
 
-    /// A number.
+    /// Returns a number, or `None` if the parameter is absent.
     ///
     /// # Errors
-    /// When the parameter is none.
+    /// Returns Go's parse error if it is not a number.
     pub(crate) fn number(&self, name: &str) -> Result<Option<i64>, ApiError> {
         let parse = |value: &str| {
             value.parse().map_err(|error: ParseIntError| {
@@ -169,10 +170,10 @@ impl Query {
         self.text(name).map(parse).transpose()
     }
 
-    /// The `resourceVersion`; none if it is absent.
+    /// Returns the `resourceVersion`, or `None` if it is absent.
     ///
     /// # Errors
-    /// Says that it is no number.
+    /// Returns Go's parse error if it is not a number.
     pub(crate) fn version(&self) -> Result<Option<u64>, String> {
         let parse = |text: &str| {
             text.parse().map_err(|_| {
@@ -185,10 +186,10 @@ impl Query {
         self.text("resourceVersion").map(parse).transpose()
     }
 
-    /// Whether nothing is to be stored.
+    /// Returns `true` if nothing is to be stored.
     ///
     /// # Errors
-    /// When `dryRun` is not `All`.
+    /// Returns the cause if `dryRun` is not `All`.
     pub(crate) fn dry_run(&self) -> Result<bool, Cause> {
         let given = (self.parameters.iter()).filter(|(key, _)| key == "dryRun");
         is_dry_run(
@@ -199,10 +200,10 @@ impl Query {
     }
 }
 
-/// Whether nothing is to be stored, by all values of `dryRun`.
+/// Returns `true` if the values of `dryRun` request that nothing is stored.
 ///
 /// # Errors
-/// When one is not `All`.
+/// Returns the cause if a value is not `All`.
 pub(crate) fn is_dry_run(values: &[Value]) -> Result<bool, Cause> {
     if values.iter().any(|value| value != "All") {
         return Err(Cause::unsupported("dryRun", values.to_vec(), &["All"]));
@@ -210,7 +211,7 @@ pub(crate) fn is_dry_run(values: &[Value]) -> Result<bool, Cause> {
     Ok(!values.is_empty())
 }
 
-/// The form an answer should have.
+/// The form of the objects in a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     /// The objects themselves.
@@ -223,10 +224,10 @@ pub(crate) enum Form {
     MetadataList,
 }
 
-/// What a client understands.
+/// The `Accept` header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Accepted {
-    /// Each media type with its parameters, the preferred one first.
+    /// Media types with their parameters, in the order of the header.
     types: Vec<String>,
 }
 
@@ -240,15 +241,16 @@ impl Accepted {
         }
     }
 
-    /// Whether a media type with its parameters is named.
+    /// Returns `true` if the header contains a media type with these parameters.
     pub(crate) fn names(&self, media_type: &str) -> bool {
         self.types.iter().any(|type_| type_ == media_type)
     }
 
-    /// The form of objects that comes first of those there are, for one object or many.
+    /// Returns the first form that the server has, for one object or for a list.
     ///
     /// # Errors
-    /// When none is JSON, or it is that of many for one object or the other way round.
+    /// Returns `NotAcceptable` if there is none, or if it is the form of a list for one object or
+    /// vice versa.
     pub(crate) fn form(&self, is_list: bool) -> Result<Form, ApiError> {
         if self.types.is_empty() {
             return Ok(Form::Objects);

@@ -1,4 +1,4 @@
-//! Which objects a list or watch is about: label and field selectors.
+//! Label and field selectors of lists and watches.
 
 mod labels;
 
@@ -12,22 +12,22 @@ use crate::metadata;
 use crate::request::{ObjectPath, Query};
 use crate::store::Object;
 
-/// What an object must be to be selected.
+/// The conditions of a list or watch on its objects.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Selector {
-    /// The start of the keys: a namespace with its slash, or nothing.
+    /// The common prefix of the keys: a namespace with its slash, or nothing.
     prefix: String,
-    /// The one key, if only one object can be meant.
+    /// The only key that can match, if there is one.
     key: Option<String>,
     labels: Vec<Requirement>,
     fields: Vec<(Selectable, bool, String)>,
 }
 
 impl Selector {
-    /// What a request selects.
+    /// Reads the selectors of a request.
     ///
     /// # Errors
-    /// When a selector cannot be read or names a field that cannot be selected by.
+    /// Returns an error if a selector is malformed or names a field that is not selectable.
     pub(crate) fn new(kind: &Kind, path: &ObjectPath, query: &Query) -> Result<Self, ApiError> {
         let namespace = path.namespace.as_deref();
         let labels = labels::parse(query.text("labelSelector").unwrap_or_default())
@@ -51,7 +51,7 @@ impl Selector {
         })
     }
 
-    /// Whether some objects of the namespace may be left out.
+    /// Returns `true` if objects of the namespace may be left out.
     pub(crate) fn selects(&self) -> bool {
         !self.labels.is_empty() || !self.fields.is_empty()
     }
@@ -73,6 +73,7 @@ impl Selector {
         if self.fields.is_empty() {
             return true;
         }
+        // Parsed only now: labels and keys are indexed, fields are not.
         let object = object.value().unwrap_or(Value::Null);
         self.fields.iter().all(|(field, equal, value)| {
             let actual = match field.label.as_str() {
@@ -85,7 +86,8 @@ impl Selector {
     }
 }
 
-/// Kinds with fields of their own say so otherwise than those that have only the common ones.
+/// Returns the error for a field that is not selectable. Kinds with selectable fields of their own
+/// word it differently.
 fn unsupported(kind: &Kind, label: &str) -> ApiError {
     if kind.custom || !kind.storage.selectable.is_empty() {
         return ApiError::bad_request(format!("field label not supported: {label}"));
@@ -95,7 +97,8 @@ fn unsupported(kind: &Kind, label: &str) -> ApiError {
     ))
 }
 
-/// Reads a field selector: `a=b,c!=d`, with `\` before a comma, an equals sign or itself.
+/// Parses a field selector: `a=b,c!=d`, with `\` as the escape for a comma, an equals sign or
+/// itself.
 fn parse_fields(kind: &Kind, selector: &str) -> Result<Vec<(Selectable, bool, String)>, ApiError> {
     let mut fields = Vec::new();
     for term in split_escaped(selector) {
@@ -119,6 +122,7 @@ fn parse_fields(kind: &Kind, selector: &str) -> Result<Vec<(Selectable, bool, St
 
 fn split_term(term: &str) -> Option<(&str, bool, &str)> {
     let at = term.find('=')?;
+    // `=` is part of all three operators, `=`, `==` and `!=`.
     if at > 0 && term.as_bytes()[at - 1] == b'!' {
         return Some((&term[..at - 1], false, &term[at + 1..]));
     }

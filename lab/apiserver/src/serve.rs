@@ -1,4 +1,4 @@
-//! The server on a socket.
+//! Serving over a socket.
 
 use std::io;
 use std::pin::pin;
@@ -13,11 +13,11 @@ use tokio::task::JoinSet;
 use crate::ApiServer;
 
 impl ApiServer {
-    /// Answers HTTP/1.1 on a socket until `shutdown`, and then closes what is open. There is neither
-    /// encryption nor authentication: bind it to loopback.
+    /// Serves HTTP/1.1 on a socket until `shutdown`, and then closes all connections. The server
+    /// has neither encryption nor authentication: bind it to loopback.
     ///
     /// # Errors
-    /// When the socket does not accept any more.
+    /// Returns an error if the socket no longer accepts connections.
     pub async fn serve(
         &self,
         listener: TcpListener,
@@ -27,6 +27,7 @@ impl ApiServer {
         let mut shutdown = pin!(shutdown.fuse());
         loop {
             tokio::select! {
+                // Shutdown first: a steady stream of connections must not delay it.
                 biased;
                 () = &mut shutdown => {
                     connections.shutdown().await;
@@ -37,6 +38,7 @@ impl ApiServer {
                     Ok((stream, _)) if !self.faults().refuses_connections() => {
                         connections.spawn(connection(self.clone(), stream));
                     }
+                    // A dropped stream is closed: the fault refuses connections.
                     Ok(_) => {}
                     Err(error) if is_of_one_connection(&error) => {}
                     Err(error) => return Err(error),
@@ -46,7 +48,7 @@ impl ApiServer {
     }
 }
 
-/// A client that is gone before it is accepted.
+/// Returns `true` for errors of a client that was gone before its connection was accepted.
 fn is_of_one_connection(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -58,7 +60,7 @@ fn is_of_one_connection(error: &io::Error) -> bool {
 }
 
 async fn connection(server: ApiServer, stream: TcpStream) {
-    // Watch lines are small and wanted at once.
+    // Watch lines are small and must not wait for Nagle's algorithm.
     if stream.set_nodelay(true).is_err() {
         return;
     }

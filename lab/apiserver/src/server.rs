@@ -1,4 +1,4 @@
-//! The server itself: its time, what it stores, and its faults.
+//! The server: its clock, store, faults and counters.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::write::{FieldValidation, Write, WriteOptions};
 /// 2026-01-01T00:00:00Z.
 const BEGINNING: i64 = 1_767_225_600;
 
-/// A Kubernetes API server. Clones are the same server.
+/// A Kubernetes API server. Clones share one server.
 #[derive(Clone, Debug)]
 pub struct ApiServer {
     shared: Arc<Shared>,
@@ -39,13 +39,14 @@ impl Default for ApiServer {
 }
 
 impl ApiServer {
-    /// A server whose time begins with the year 2026, so that the same requests get the same answers.
+    /// Creates a server whose clock starts at 2026-01-01T00:00:00Z, so that the same requests
+    /// always get the same responses.
     pub fn new() -> Self {
         Self::starting_at(Timestamp::from_second(BEGINNING).unwrap_or_default())
     }
 
-    /// A server whose time begins at a timestamp and goes on as tokio's does: make it within the
-    /// runtime if that one's time is paused.
+    /// Creates a server whose clock starts at `now` and follows tokio's. If the runtime's clock is
+    /// paused, call this within that runtime.
     pub fn starting_at(now: Timestamp) -> Self {
         Self {
             shared: Arc::new(Shared {
@@ -57,8 +58,24 @@ impl ApiServer {
         }
     }
 
-    /// Another server, which begins with what this one stores now, at the time this one began, and
-    /// without faults. Many servers with the same definitions are made sooner so.
+    /// Returns an independent server that starts with what this one stores now, without its faults,
+    /// watches and counted requests.
+    ///
+    /// This is cheap compared to [`Self::install`]: the fork shares compiled schemas and stored
+    /// objects, which never change in place. Its clock starts at the timestamp at which this
+    /// server's clock started, and follows the runtime that calls `fork` regardless of where this
+    /// server was created. Every fork therefore returns the same responses to the same requests:
+    ///
+    /// ```
+    /// # use std::sync::LazyLock;
+    /// # use apiserver::ApiServer;
+    /// static PREPARED: LazyLock<ApiServer> = LazyLock::new(ApiServer::new); // and `install`
+    ///
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() {
+    /// let server = PREPARED.fork();
+    /// # }
+    /// ```
     #[must_use]
     pub fn fork(&self) -> Self {
         Self {
@@ -71,10 +88,10 @@ impl ApiServer {
         }
     }
 
-    /// Adds a `CustomResourceDefinition`, or replaces the spec of the one with its name.
+    /// Adds a `CustomResourceDefinition`, or replaces the spec of the existing one with its name.
     ///
     /// # Errors
-    /// When it is not one the server can use.
+    /// Returns an error if the definition is invalid or the server cannot use it.
     pub fn install(&self, definition: &Value) -> Result<(), ApiError> {
         let options = WriteOptions {
             dry_run: false,
@@ -107,7 +124,7 @@ impl ApiServer {
         Ok(())
     }
 
-    /// What goes wrong, now and from now on.
+    /// Returns the faults of the server.
     pub fn faults(&self) -> &Faults {
         &self.shared.faults
     }

@@ -1,4 +1,4 @@
-//! The server as a service: for clients in the same process, and for the socket.
+//! The server as a [`tower::Service`], for clients in process and for the socket.
 
 use std::future::Future;
 use std::io;
@@ -13,15 +13,15 @@ use tower::BoxError;
 
 use crate::ApiServer;
 
-/// Answers requests within the process; made by [`ApiServer::service`].
+/// Handles requests in process; see [`ApiServer::service`].
 #[derive(Clone, Debug)]
 pub struct ApiService {
     server: ApiServer,
 }
 
 impl ApiServer {
-    /// The server as a service. Whatever a request holds, the answer is a response; an error is a
-    /// lost connection, which only a [`Fault`](crate::Fault) makes.
+    /// Returns the server as a service. Every request gets a response, however malformed it is. An
+    /// error is a lost connection, which only a [`Fault`](crate::Fault) causes.
     pub fn service(&self) -> ApiService {
         ApiService {
             server: self.clone(),
@@ -47,7 +47,7 @@ where
         Box::pin(async move {
             let (parts, body) = request.into_parts();
             server
-                .answer(parts, Body::new(body.map_err(Into::into)))
+                .respond(parts, Body::new(body.map_err(Into::into)))
                 .await
         })
     }

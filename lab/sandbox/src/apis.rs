@@ -1,4 +1,4 @@
-//! The two Kubernetes APIs of the sandbox, in memory: Karmada's, and that of the gateway cluster.
+//! The two Kubernetes APIs of the sandbox, in memory: those of Karmada and of the gateway cluster.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -8,32 +8,34 @@ use anyhow::{Context, Result};
 use apiserver::{ApiServer, Fault, Injection};
 use karmada_runtime::client;
 use kube::{Client, Config};
+use lab_parts::kubeconfig::{self, Access};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use crate::facts::{ApiFault, Fact, Facts};
+use crate::fault::ApiFault;
 use crate::get::Getter;
+use crate::update::{Update, UpdateSender};
 
-/// Who feels the faults of the API: our programs, people, and who looks whether it answers. The
-/// sandbox's own eyes stay open.
+/// The user agents that the API's faults affect: our programs, people, and the availability check.
+/// The sandbox's own watches are spared, so that the page keeps showing what happens.
 const CLIENTS: [&str; 5] = [
     cluster_health_agent::NAME,
     remedy_controller::NAME,
     ingress_controller::NAME,
     "kubectl",
-    LOOKER,
+    AVAILABILITY_CHECK,
 ];
-const LOOKER: &str = "sandbox-looker";
+const AVAILABILITY_CHECK: &str = "sandbox-availability-check";
 const SLOW: Duration = Duration::from_secs(1);
-/// Every so many writes conflict.
+/// One of so many writes conflicts.
 const CONFLICT_EVERY: u64 = 2;
-/// Every so many requests fail.
+/// One of so many requests fails.
 const ERROR_EVERY: u64 = 3;
-/// Between two looks whether the API answers, and the longest wait for its answer.
-const LOOK: Duration = Duration::from_millis(200);
-const ANSWER_LIMIT: Duration = Duration::from_secs(5);
+/// The time between two availability checks, and the limit of each.
+const CHECK_EVERY: Duration = Duration::from_millis(200);
+const CHECK_LIMIT: Duration = Duration::from_secs(5);
 
 fn injection(fault: ApiFault) -> Option<Injection> {
     match fault {
@@ -45,53 +47,54 @@ fn injection(fault: ApiFault) -> Option<Injection> {
     }
 }
 
-/// The running APIs. Dropping them ends them, and with them all they hold.
+/// The running APIs. Dropping them ends them and loses their objects.
 #[derive(Debug)]
 pub(crate) struct Apis {
     karmada: ApiServer,
     gateway: ApiServer,
-    facts: Facts,
+    updates: UpdateSender,
     folder: TempDir,
     _serving: JoinSet<()>,
 }
 
 impl Apis {
-    /// Serves both on free ports, and writes kubeconfigs for them.
-    pub(crate) async fn start(facts: Facts) -> Result<Self> {
+    /// Serves both APIs on free ports and writes kubeconfigs for them.
+    pub(crate) async fn start(updates: UpdateSender) -> Result<Self> {
         let folder = tempfile::Builder::new()
             .prefix("karmada-rs-sandbox-")
             .tempdir()
-            .context("cannot make a temporary folder")?;
+            .context("cannot create a temporary folder")?;
         let now = jiff::Timestamp::now();
         let (karmada, gateway) = (ApiServer::starting_at(now), ApiServer::starting_at(now));
         let mut serving = JoinSet::new();
         let karmada_address = serve(&karmada, &mut serving).await?;
         let gateway_address = serve(&gateway, &mut serving).await?;
-        serving.spawn(look(karmada_address, facts.clone()));
+        serving.spawn(check_availability(karmada_address, updates.clone()));
         let apis = Self {
             karmada,
             gateway,
-            facts,
+            updates,
             folder,
             _serving: serving,
         };
-        for (path, current) in [
-            (apis.kubeconfig(), "karmada"),
-            (apis.gateway_kubeconfig(), "gateway"),
+        let karmada = Access::open("karmada", karmada_address);
+        let gateway = Access::open("gateway", gateway_address);
+        for (path, accesses) in [
+            (apis.kubeconfig(), [&karmada, &gateway]),
+            (apis.gateway_kubeconfig(), [&gateway, &karmada]),
         ] {
-            let text = kubeconfig(karmada_address, gateway_address, current);
-            std::fs::write(&path, text)
+            kubeconfig::write(&path, &accesses)
                 .with_context(|| format!("cannot write {}", path.display()))?;
         }
         Ok(apis)
     }
 
-    /// A kubeconfig with the contexts `karmada`, the current one, and `gateway`.
+    /// Returns the path of a kubeconfig with the contexts `karmada`, the current one, and `gateway`.
     pub(crate) fn kubeconfig(&self) -> PathBuf {
         self.path("kubeconfig")
     }
 
-    /// The same, with `gateway` as the current one.
+    /// Returns the path of the same with `gateway` as the current context.
     pub(crate) fn gateway_kubeconfig(&self) -> PathBuf {
         self.path("gateway.kubeconfig")
     }
@@ -102,18 +105,18 @@ impl Apis {
         Ok(self.karmada.install(&definition)?)
     }
 
-    /// The sandbox's own way to the Karmada API, which no fault touches.
+    /// Creates a client of the Karmada API that no fault affects.
     pub(crate) fn karmada(&self) -> Result<Client> {
         own_client(&self.karmada)
     }
 
-    /// The same to the gateway's.
+    /// Creates a client of the gateway API.
     pub(crate) fn gateway(&self) -> Result<Client> {
         own_client(&self.gateway)
     }
 
-    /// Breaks the Karmada API in this way until something else is said, or for a while.
-    pub(crate) fn set(&self, fault: ApiFault, lasting: Option<Duration>) {
+    /// Injects a fault into the Karmada API in place of the one before, for good or for a while.
+    pub(crate) fn inject(&self, fault: ApiFault, lasting: Option<Duration>) {
         let faults = self.karmada.faults();
         faults.clear();
         for client in CLIENTS {
@@ -126,7 +129,7 @@ impl Apis {
                 None => injection,
             });
         }
-        self.facts.tell(Fact::Api {
+        self.updates.send(Update::Api {
             fault,
             until: lasting.and_then(|duration| Instant::now().checked_add(duration)),
         });
@@ -156,31 +159,14 @@ fn own_client(server: &ApiServer) -> Result<Client> {
     Ok(client::with_service(server.service(), config, "sandbox")?)
 }
 
-/// Tells, again and again, whether the API answers its clients.
-async fn look(address: SocketAddr, facts: Facts) {
-    let getter = Getter::new(LOOKER, ANSWER_LIMIT);
-    let mut ticks = tokio::time::interval(LOOK);
+/// Checks again and again whether the API responds to its clients, and never returns.
+async fn check_availability(address: SocketAddr, updates: UpdateSender) {
+    let getter = Getter::new(AVAILABILITY_CHECK, CHECK_LIMIT);
+    let mut ticks = tokio::time::interval(CHECK_EVERY);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
-        let answer = getter.get(address, "/version").await;
-        facts.tell(Fact::ApiAnswers(answer.is_ok()));
+        let response = getter.get(address, "/version").await;
+        updates.send(Update::ApiAvailable(response.is_ok()));
     }
-}
-
-fn kubeconfig(karmada: SocketAddr, gateway: SocketAddr, current: &str) -> String {
-    format!(
-        "apiVersion: v1
-kind: Config
-clusters:
-  - {{ name: karmada, cluster: {{ server: 'http://{karmada}' }} }}
-  - {{ name: gateway, cluster: {{ server: 'http://{gateway}' }} }}
-users:
-  - {{ name: sandbox, user: {{}} }}
-contexts:
-  - {{ name: karmada, context: {{ cluster: karmada, user: sandbox }} }}
-  - {{ name: gateway, context: {{ cluster: gateway, user: sandbox }} }}
-current-context: {current}
-"
-    )
 }

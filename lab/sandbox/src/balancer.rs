@@ -1,5 +1,5 @@
-//! A client-side load balancer, tower's, that serves what the ingress controller published in the
-//! gateway cluster: the endpoints of the Service that its Ingress leads to.
+//! A client-side load balancer (tower's) over what the ingress controller published in the gateway
+//! cluster: the endpoints of the Services that its Ingresses route to.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
@@ -17,26 +17,26 @@ use tower::discover::Change;
 use tower::load::{CompleteOnResponse, PendingRequests};
 use tower::util::BoxService;
 
-use crate::facts::{Fact, Facts};
 use crate::get::Getter;
 use crate::network::{Network, Pod};
 use crate::objects::NAMESPACE;
+use crate::update::{Update, UpdateSender};
 use crate::watch::follow;
 
-/// A request without an answer for that long has failed.
-const ANSWER_WITHIN: Duration = Duration::from_secs(1);
+/// A request without a response for that long has failed.
+const RESPONSE_WITHIN: Duration = Duration::from_secs(1);
 const SERVICE_LABEL: &str = "kubernetes.io/service-name";
 
-/// A pod that requests can be sent to.
+/// An upstream of the balancer; it returns `true` if it served the request.
 type Endpoint = PendingRequests<BoxService<(), bool, BoxError>>;
 type Changes = stream::BoxStream<'static, Result<Change<SocketAddr, Endpoint>, Infallible>>;
 
-/// Sends each request to one of the published endpoints; its answer says whether it was served.
+/// A balancer that sends each request to one of the published endpoints.
 pub(crate) type Balancer = Balance<Changes, ()>;
 
-/// A balancer that follows what the gateway's API says. It has no endpoint yet.
-pub(crate) fn start(gateway: &Client, network: Network, facts: Facts) -> Balancer {
-    let getter = Getter::new("sandbox", ANSWER_WITHIN);
+/// Creates a balancer without endpoints, which then follows the gateway's API.
+pub(crate) fn start(gateway: &Client, network: Network, updates: UpdateSender) -> Balancer {
+    let getter = Getter::new("sandbox", RESPONSE_WITHIN);
     let mut known = BTreeSet::new();
     let changes = published(gateway).flat_map(move |now| {
         let gone = known
@@ -44,7 +44,7 @@ pub(crate) fn start(gateway: &Client, network: Network, facts: Facts) -> Balance
             .map(|address| Change::Remove(*address));
         let come = now.difference(&known).filter_map(|address| {
             let pod = network.get(address)?.clone();
-            let endpoint = endpoint(pod, getter.clone(), facts.clone());
+            let endpoint = endpoint(pod, getter.clone(), updates.clone());
             Some(Change::Insert(*address, endpoint))
         });
         let changes: Vec<_> = gone.chain(come).map(Ok).collect();
@@ -54,7 +54,7 @@ pub(crate) fn start(gateway: &Client, network: Network, facts: Facts) -> Balance
     Balance::new(changes.boxed())
 }
 
-/// What should be served, whenever that may have changed.
+/// Streams the published endpoints whenever they may have changed.
 fn published(gateway: &Client) -> impl Stream<Item = BTreeSet<SocketAddr>> + Send + use<> {
     let (ingresses, ingress_events) =
         follow(Api::<Ingress>::namespaced(gateway.clone(), NAMESPACE));
@@ -64,7 +64,7 @@ fn published(gateway: &Client) -> impl Stream<Item = BTreeSet<SocketAddr>> + Sen
         .map(move |()| endpoints(&ingresses.state(), &slices.state()))
 }
 
-/// The endpoints of the Services that the ingresses lead to. Each Service here has one port.
+/// Returns the endpoints of the Services that the ingresses route to. Each Service here has one port.
 fn endpoints(ingresses: &[Arc<Ingress>], slices: &[Arc<EndpointSlice>]) -> BTreeSet<SocketAddr> {
     let services: BTreeSet<&str> = ingresses
         .iter()
@@ -92,25 +92,26 @@ fn addresses(slice: &EndpointSlice) -> impl Iterator<Item = SocketAddr> {
     let port = port.and_then(|port| u16::try_from(port).ok());
     let endpoints = slice.endpoints.iter().flatten().filter(|endpoint| {
         let conditions = endpoint.conditions.as_ref();
+        // An endpoint without the condition counts as ready (discovery.k8s.io/v1).
         conditions.and_then(|conditions| conditions.ready) != Some(false)
     });
     let ips = endpoints.flat_map(|endpoint| &endpoint.addresses);
     ips.filter_map(move |ip| Some(SocketAddr::new(ip.parse().ok()?, port?)))
 }
 
-fn endpoint(pod: Pod, getter: Getter, facts: Facts) -> Endpoint {
+fn endpoint(pod: Pod, getter: Getter, updates: UpdateSender) -> Endpoint {
     let request = move |()| {
-        let (pod, getter, facts) = (pod.clone(), getter.clone(), facts.clone());
+        let (pod, getter, updates) = (pod.clone(), getter.clone(), updates.clone());
         async move {
             let cluster = pod.cluster;
-            facts.tell(Fact::Sent {
+            updates.send(Update::Sent {
                 cluster: cluster.clone(),
             });
-            let answer = getter.get(pod.socket, "/").await;
-            // It must be this very member that answers.
+            let response = getter.get(pod.socket, "/").await;
+            // Another member's response would mean that the addresses are mixed up.
             let ok =
-                answer.is_ok_and(|(status, body)| status.is_success() && body.trim() == cluster);
-            facts.tell(Fact::Answered { cluster, ok });
+                response.is_ok_and(|(status, body)| status.is_success() && body.trim() == cluster);
+            updates.send(Update::Responded { cluster, ok });
             Ok::<_, BoxError>(ok)
         }
     };

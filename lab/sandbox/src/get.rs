@@ -1,4 +1,4 @@
-//! One HTTP request, to this machine.
+//! HTTP GET requests to servers on this machine.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -11,10 +11,10 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use tokio::time::timeout;
 
-/// A longer answer is none.
+/// The most bytes of a response: everything requested here is far shorter.
 const LONGEST: usize = 64 * 1024;
 
-/// Asks servers on this machine, over connections it keeps.
+/// An HTTP client, which keeps its connections.
 #[derive(Clone, Debug)]
 pub(crate) struct Getter {
     client: Client<HttpConnector, Empty<&'static [u8]>>,
@@ -23,7 +23,7 @@ pub(crate) struct Getter {
 }
 
 impl Getter {
-    /// One that goes by a name and gives up after `limit`.
+    /// Creates a client with a user agent, and with a limit on each request.
     pub(crate) fn new(user_agent: &'static str, limit: Duration) -> Self {
         Self {
             client: Client::builder(TokioExecutor::new()).build_http(),
@@ -32,16 +32,16 @@ impl Getter {
         }
     }
 
-    /// The answer to GET.
+    /// Returns the status and the body of the response.
     pub(crate) async fn get(&self, server: SocketAddr, path: &str) -> Result<(StatusCode, String)> {
         let request = Request::get(format!("http://{server}{path}"))
             .header(http::header::USER_AGENT, self.user_agent)
             .body(Empty::new())?;
         let exchange = async {
-            let answer = self.client.request(request).await?;
-            let status = answer.status();
-            let body = Limited::new(answer.into_body(), LONGEST).collect().await;
-            let body = body.map_err(|error| anyhow::anyhow!("incomplete answer: {error}"))?;
+            let response = self.client.request(request).await?;
+            let status = response.status();
+            let body = Limited::new(response.into_body(), LONGEST).collect().await;
+            let body = body.map_err(|error| anyhow::anyhow!("incomplete response: {error}"))?;
             Ok((
                 status,
                 String::from_utf8_lossy(&body.to_bytes()).into_owned(),
@@ -49,6 +49,6 @@ impl Getter {
         };
         timeout(self.limit, exchange)
             .await
-            .context("no answer in time")?
+            .context("no response in time")?
     }
 }

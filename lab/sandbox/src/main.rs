@@ -1,29 +1,29 @@
 //! `cargo run`: the whole pipeline on one machine, with nothing installed.
 //!
-//! What runs is real: the programs' own libraries with their own flags, DNS and HTTP over sockets.
-//! Only the API is the embedded one. `world` starts everything and does things to it; everything
-//! that is seen of it becomes a [`facts::Fact`], facts become the [`picture`], and the picture is
-//! what the page shows and what a scenario judges by.
+//! Everything that runs is real: the programs' own libraries with their own flags, DNS and HTTP over
+//! sockets. Only the API is the embedded one. [`sandbox`] starts everything and acts on it; everything
+//! observed becomes an [`update::Update`], updates make up the [`picture`], and the picture is what the
+//! page shows and what a [`scenario`] checks.
 
 mod apis;
 mod args;
 mod balancer;
-mod facts;
+mod fault;
 mod get;
 mod member;
 mod network;
+mod node_vote;
 mod objects;
 mod picture;
-mod port;
 mod record;
+mod sample_remedy;
+mod sandbox;
 mod scenario;
 mod serve;
-mod story;
 mod terminal;
-mod thresholds;
 mod traffic;
+mod update;
 mod watch;
-mod world;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -36,9 +36,9 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::args::Args;
-use crate::world::World;
+use crate::sandbox::Sandbox;
 
-/// For flags that cannot be used.
+/// The exit code for flags that cannot be used.
 const BAD_FLAGS: u8 = 2;
 
 fn main() -> ExitCode {
@@ -50,7 +50,7 @@ fn main() -> ExitCode {
         .with(args.log_level.clone())
         .with(logs)
         .init();
-    // An error only says that a provider is installed already.
+    // The error means that a provider is installed already.
     drop(rustls::crypto::ring::default_provider().install_default());
     let runtime = match tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -71,35 +71,36 @@ fn main() -> ExitCode {
 }
 
 fn fail(error: &anyhow::Error, code: ExitCode) -> ExitCode {
-    terminal::complain(&format!("error: {error:#}"));
+    terminal::print_error(&format!("error: {error:#}"));
     code
 }
 
-/// Runs until a signal, or to the end of the scenario.
+/// Runs until a signal, or until the end of the scenario.
 async fn run(args: Args, listener: TcpListener) -> Result<()> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let mut hangup = signal(SignalKind::hangup())?;
     let work = async {
         let page = listener.local_addr()?;
-        let world = Arc::new(World::start(args.thresholds).await?);
-        terminal::say(&format!("page: http://{page}"));
-        terminal::say(&format!("kubeconfig: {}", world.kubeconfig().display()));
+        let thresholds = args.thresholds.thresholds();
+        let sandbox = Arc::new(Sandbox::start(thresholds).await?);
+        terminal::print(&format!("page: http://{page}"));
+        terminal::print(&format!("kubeconfig: {}", sandbox.kubeconfig().display()));
         let play = async {
             if let Some(scenario) = args.scenario {
-                return scenario.play(&world, args.thresholds).await;
+                return scenario.play(&sandbox, thresholds).await;
             }
-            terminal::say("open that address in a browser; Ctrl-C ends all of it");
+            terminal::print("open the page in a browser; Ctrl-C ends everything");
             std::future::pending().await
         };
         tokio::select! {
             biased;
-            ended = world.ended() => bail!(ended),
-            served = serve::serve(listener, Arc::clone(&world)) => Ok(served?),
+            ended = sandbox.ended() => bail!(ended),
+            served = serve::serve(listener, Arc::clone(&sandbox)) => Ok(served?),
             played = play => played,
         }
     };
-    let told = async {
+    let signalled = async {
         tokio::select! {
             biased;
             _ = interrupt.recv() => {}
@@ -109,8 +110,8 @@ async fn run(args: Args, listener: TcpListener) -> Result<()> {
     };
     tokio::select! {
         biased;
-        () = told => match args.scenario {
-            Some(_) => bail!("told to stop before the end of the scenario"),
+        () = signalled => match args.scenario {
+            Some(_) => bail!("interrupted before the end of the scenario"),
             None => Ok(()),
         },
         done = work => done,

@@ -1,5 +1,6 @@
-//! The addresses of the members' pods, and where on this machine they are. An API server takes no
-//! loopback address into an EndpointSlice, so the API knows pods by addresses that exist nowhere.
+//! The addresses of the members' pods. An API server accepts no loopback address in an
+//! `EndpointSlice`, so the API knows each pod by an address that exists nowhere, and the balancer
+//! translates it.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -9,14 +10,14 @@ use std::net::SocketAddr;
 pub(crate) struct Pod {
     /// The member.
     pub(crate) cluster: String,
-    /// Where it listens.
+    /// The address at which the pod listens on this machine.
     pub(crate) socket: SocketAddr,
 }
 
-/// The pods by the addresses that the API knows.
+/// The pods by the addresses in the API.
 pub(crate) type Network = BTreeMap<SocketAddr, Pod>;
 
-/// The address that the API knows of the pod of the `nth` member, the first being 1.
+/// Returns the address in the API of the pod of the `nth` member, counted from 1.
 pub(crate) fn address(nth: u8) -> SocketAddr {
     SocketAddr::from(([10, 244, nth, 10], 8080))
 }

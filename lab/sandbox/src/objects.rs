@@ -1,4 +1,4 @@
-//! What users, and Karmada itself, put into the Karmada API.
+//! The objects that users, and Karmada itself, create in the Karmada API.
 
 use std::fmt::Debug;
 use std::net::SocketAddr;
@@ -16,21 +16,21 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::apis::Apis;
-use crate::story::StoryRemedy;
+use crate::sample_remedy::SampleRemedy;
 
 /// The namespace of the user's objects.
 pub(crate) const NAMESPACE: &str = "shop";
 /// The Service behind the ingress.
 const SERVICE: &str = "web";
 
-/// The kinds that make an API a Karmada API.
+/// The definitions of Karmada's kinds.
 const KINDS: [&str; 4] = [
     include_str!("../../../manifests/crds/remedy.karmada.io_remedies.yaml"),
     include_str!("../../../manifests/crds/networking.karmada.io_multiclusteringresses.yaml"),
     include_str!("../../../tests/crds/cluster.karmada.io_clusters.yaml"),
     include_str!("../../../tests/crds/work.karmada.io_resourcebindings.yaml"),
 ];
-/// What a user of Karmada installs for our controllers.
+/// The manifests that a user of Karmada applies for our controllers.
 const MANIFESTS: [&str; 4] = [
     include_str!("../../../manifests/karmada/namespace.yaml"),
     include_str!("../../../manifests/karmada/remedy-controller.yaml"),
@@ -38,13 +38,13 @@ const MANIFESTS: [&str; 4] = [
     include_str!("../../../manifests/karmada/ingressclass.yaml"),
 ];
 const GATEWAY_MANIFEST: &str = include_str!("../../../manifests/gateway/ingress-controller.yaml");
-/// What a user installs for the agents of `member1`.
+/// The manifest that a user applies for the agents of `member1`.
 const AGENT_MANIFEST: &str = include_str!("../../../manifests/karmada/agent.yaml");
 const INGRESS: &str = include_str!("../../../manifests/samples/multiclusteringress.yaml");
 
-/// Puts everything into both APIs: the members, known to the API by these addresses of their pods,
-/// the Service in all of them, and the ingress.
-pub(crate) async fn lay_out(apis: &Apis, members: &[(String, SocketAddr)]) -> Result<()> {
+/// Creates everything in both APIs: the members, each with the address of its pod, the Service in all
+/// of them, and the ingress.
+pub(crate) async fn create_everything(apis: &Apis, members: &[(String, SocketAddr)]) -> Result<()> {
     for kind in KINDS {
         apis.install(kind)?;
     }
@@ -62,24 +62,24 @@ pub(crate) async fn lay_out(apis: &Apis, members: &[(String, SocketAddr)]) -> Re
     create(&Api::namespaced(karmada, NAMESPACE), &ingress).await
 }
 
-/// Creates the Remedy of a user story.
+/// Creates a sample Remedy.
 pub(crate) async fn create_remedy(client: Client, name: &str) -> Result<()> {
-    let Some(story) = StoryRemedy::named(name) else {
-        let names = StoryRemedy::ALL.map(StoryRemedy::name).join(" and ");
-        bail!("no such remedy {name:?}: there are {names}");
+    let Some(sample) = SampleRemedy::named(name) else {
+        let names = SampleRemedy::ALL.map(SampleRemedy::name).join(" and ");
+        bail!("no such remedy {name:?}; the samples are {names}");
     };
-    let remedy: Remedy = serde_saphyr::from_str(story.manifest())?;
+    let remedy: Remedy = serde_saphyr::from_str(sample.manifest())?;
     create(&Api::all(client), &remedy).await
 }
 
-/// Deletes a Remedy, of a user story or not.
+/// Deletes a Remedy, a sample or any other.
 pub(crate) async fn delete_remedy(client: Client, name: &str) -> Result<()> {
     let remedies: Api<Remedy> = Api::all(client);
-    let name = StoryRemedy::named(name).map_or(name, |story| story.object());
-    told(remedies.delete(name, &DeleteParams::default()).await)
+    let name = SampleRemedy::named(name).map_or(name, |sample| sample.object());
+    in_one_line(remedies.delete(name, &DeleteParams::default()).await)
 }
 
-/// A member joins the fleet, as Karmada records it.
+/// Creates the Cluster of a member, its namespace and the rights of its agents, as when it joins.
 async fn join(client: &Client, name: &str) -> Result<()> {
     let clusters: Api<Cluster> = Api::all(client.clone());
     let cluster: Cluster = object(name, json!({ "spec": {} }))?;
@@ -97,7 +97,8 @@ async fn join(client: &Client, name: &str) -> Result<()> {
     create_all(client, &AGENT_MANIFEST.replace("member1", name)).await
 }
 
-/// The Service in all members: its template, its binding, and the endpoints that Karmada collects.
+/// Creates the Service in all members: its template, its binding, and the `EndpointSlices` that
+/// Karmada collects.
 async fn place(client: &Client, members: &[(String, SocketAddr)]) -> Result<()> {
     let port = json!({ "name": "http", "port": 80, "targetPort": 8080, "protocol": "TCP" });
     let service: Service = object(SERVICE, json!({ "spec": { "ports": [port] } }))?;
@@ -154,23 +155,23 @@ async fn create<K>(api: &Api<K>, object: &K) -> Result<()>
 where
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + serde::Serialize,
 {
-    told(api.create(&PostParams::default(), object).await)
+    in_one_line(api.create(&PostParams::default(), object).await)
 }
 
-/// An error in the API server's own words.
-fn told<T>(answer: kube::Result<T>) -> Result<()> {
-    match answer {
+/// Reduces an error to the API server's message, for a reader of the page.
+fn in_one_line<T>(result: kube::Result<T>) -> Result<()> {
+    match result {
         Ok(_) => Ok(()),
         Err(kube::Error::Api(status)) => bail!("{}", status.message),
         Err(error) => Err(error.into()),
     }
 }
 
-/// Creates every object of some YAML, in its order.
+/// Creates every object of a manifest, in its order.
 async fn create_all(client: &Client, manifest: &str) -> Result<()> {
     let objects: Vec<DynamicObject> = serde_saphyr::from_multiple(manifest)?;
     for object in objects {
-        let types = object.types.as_ref().context("a manifest without kind")?;
+        let types = object.types.as_ref().context("a manifest has no kind")?;
         let resource = ApiResource::from_gvk(&GroupVersionKind::try_from(types)?);
         let api: Api<DynamicObject> = match object.namespace() {
             Some(namespace) => Api::namespaced_with(client.clone(), &namespace, &resource),

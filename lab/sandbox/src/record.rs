@@ -1,4 +1,5 @@
-//! Keeps the picture at what the facts say, for whoever wants to see.
+//! The record of the fleet: its state, its timeline and its samples, kept up to date for any number of
+//! readers.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -7,34 +8,37 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, interval};
 
-use crate::facts::Told;
-use crate::picture::{Happened, Picture, Sample, State};
+use crate::picture::{Picture, Sample, State, TimelineEntry};
+use crate::update::UpdateReceiver;
 
-/// How often the state is shown at least.
-const SHOWN_EVERY: Duration = Duration::from_millis(250);
-/// So many happenings are kept.
+/// The state is published at least this often, for its rates and times change by themselves.
+const PUBLISH_EVERY: Duration = Duration::from_millis(250);
+/// The most timeline entries that are kept.
 const KEPT: usize = 2000;
-/// So many samples are kept: for 100 s, a little longer than the plots reach back.
+/// The most samples that are kept: 100 s of them, a little more than the plots show.
 const SAMPLES: usize = 400;
 
-/// What can be seen of the fleet.
+/// A reader's view of the fleet.
 #[derive(Clone, Debug)]
 pub(crate) struct Record {
-    /// Everything as it is now.
+    /// The fleet as it is now.
     pub(crate) state: watch::Receiver<Arc<State>>,
-    /// Everything that happened, the oldest of very many forgotten.
-    pub(crate) story: watch::Receiver<Vec<Happened>>,
-    /// What the plots of a page that opens now begin with.
+    /// The newest entries of the timeline.
+    pub(crate) timeline: watch::Receiver<Vec<TimelineEntry>>,
+    /// The samples that the plots of a new page begin with.
     pub(crate) past: watch::Receiver<VecDeque<Sample>>,
 }
 
-/// A record, and the task that keeps it.
-pub(crate) fn keep(mut picture: Picture, mut told: Told) -> (Record, impl Future<Output = ()>) {
+/// Returns a record and the task that keeps it up to date.
+pub(crate) fn keep(
+    mut picture: Picture,
+    mut updates: UpdateReceiver,
+) -> (Record, impl Future<Output = ()>) {
     let (show, state) = watch::channel(Arc::new(picture.state(Instant::now())));
-    let (happen, story) = watch::channel(Vec::new());
+    let (append, timeline) = watch::channel(Vec::new());
     let (sample, past) = watch::channel(VecDeque::new());
     let task = async move {
-        let mut ticks = interval(SHOWN_EVERY);
+        let mut ticks = interval(PUBLISH_EVERY);
         loop {
             tokio::select! {
                 biased;
@@ -46,36 +50,41 @@ pub(crate) fn keep(mut picture: Picture, mut told: Told) -> (Record, impl Future
                     });
                     show.send_replace(state);
                 }
-                Some((at, fact)) = told.recv() => {
-                    let happened = picture.take_in(at, fact);
-                    if happened.is_empty() {
+                Some((at, update)) = updates.recv() => {
+                    let entries = picture.apply(at, update);
+                    if entries.is_empty() {
                         continue;
                     }
                     show.send_replace(Arc::new(picture.state(Instant::now())));
-                    happen.send_modify(|story| {
-                        story.extend(happened);
-                        let excess = story.len().saturating_sub(KEPT);
-                        story.drain(..excess);
+                    append.send_modify(|timeline| {
+                        timeline.extend(entries);
+                        let excess = timeline.len().saturating_sub(KEPT);
+                        timeline.drain(..excess);
                     });
                 }
             }
         }
     };
-    (Record { state, story, past }, task)
+    let record = Record {
+        state,
+        timeline,
+        past,
+    };
+    (record, task)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::facts;
     use crate::picture::ThresholdsState;
+    use crate::update;
 
     #[tokio::test(start_paused = true)]
     async fn the_past_reaches_back_as_far_as_the_plots_and_no_farther() {
-        let (_facts, told) = facts::channel();
+        let (_updates, received) = update::channel();
         let names = ["member1".to_owned()];
         let picture = Picture::new(&names, ThresholdsState::default(), String::new());
-        let (mut record, recording) = keep(picture, told);
+        let (mut record, recording) = keep(picture, received);
         let recording = tokio::spawn(recording);
         for ticks in 1..=2 * SAMPLES {
             record.past.changed().await.unwrap();

@@ -1,5 +1,5 @@
-//! The page, its events, and what its buttons do. It listens on this machine only, and does what a
-//! page of its own asks for, not what another site's page in the same browser does.
+//! The HTTP server of the page, of its events and of the actions of its buttons. It listens on
+//! loopback, and refuses requests that another site's page in the same browser makes.
 
 use std::convert::Infallible;
 use std::future::IntoFuture;
@@ -20,19 +20,19 @@ use serde::Serialize;
 use tokio::net::TcpListener;
 
 use crate::record::Record;
-use crate::world::{Action, World};
+use crate::sandbox::{Action, Sandbox};
 
 const PAGE: &str = include_str!("page/index.html");
 
-/// Serves the page of a world for ever.
-pub(crate) async fn serve(listener: TcpListener, world: Arc<World>) -> io::Result<()> {
-    axum::serve(listener, routes(world)).into_future().await
+/// Serves the page of a sandbox and never returns but with an error.
+pub(crate) async fn serve(listener: TcpListener, sandbox: Arc<Sandbox>) -> io::Result<()> {
+    axum::serve(listener, routes(sandbox)).into_future().await
 }
 
-/// Listens on a port of this machine, 0 being any free one.
+/// Listens on a port of loopback, on any free one for 0.
 ///
 /// # Errors
-/// With one line that says what to do.
+/// Fails with a message of one line for the user.
 pub(crate) async fn listen(port: u16) -> anyhow::Result<TcpListener> {
     let address = SocketAddr::from(([127, 0, 0, 1], port));
     TcpListener::bind(address).await.map_err(|error| {
@@ -40,26 +40,27 @@ pub(crate) async fn listen(port: u16) -> anyhow::Result<TcpListener> {
     })
 }
 
-fn routes(world: Arc<World>) -> Router {
-    let record = world.record();
+fn routes(sandbox: Arc<Sandbox>) -> Router {
+    let record = sandbox.record();
     Router::new()
         .route("/", get(async || Html(PAGE)))
         .route("/events", get(events).with_state(record))
-        .route("/actions", post(act).with_state(world))
-        .layer(middleware::from_fn(only_our_own))
+        .route("/actions", post(act).with_state(sandbox))
+        .layer(middleware::from_fn(only_own_page))
 }
 
-/// Refuses what comes by another name than this machine's, or from another site's page.
-async fn only_our_own(request: Request, next: Next) -> Response {
-    if is_our_own(request.headers()) {
+/// Refuses a request for a host name other than loopback's, as DNS rebinding makes, and one from
+/// another site's page.
+async fn only_own_page(request: Request, next: Next) -> Response {
+    if is_own_page(request.headers()) {
         next.run(request).await
     } else {
-        let why = "only a page of this sandbox may ask, by an address of this machine\n";
+        let why = "only the page of this sandbox may send requests, by a loopback address\n";
         (StatusCode::FORBIDDEN, why).into_response()
     }
 }
 
-fn is_our_own(headers: &HeaderMap) -> bool {
+fn is_own_page(headers: &HeaderMap) -> bool {
     let text = |name| {
         headers
             .get(name)
@@ -75,13 +76,13 @@ fn is_our_own(headers: &HeaderMap) -> bool {
     is_loopback && origin.is_none_or(|origin| origin == format!("http://{host}"))
 }
 
-async fn act(State(world): State<Arc<World>>, body: Bytes) -> Response {
+async fn act(State(sandbox): State<Arc<Sandbox>>, body: Bytes) -> Response {
     let refused = |why: String| (StatusCode::BAD_REQUEST, format!("{why}\n")).into_response();
     let action: Action = match serde_json::from_slice(&body) {
         Ok(action) => action,
-        Err(error) => return refused(format!("no action: {error}")),
+        Err(error) => return refused(format!("not an action: {error}")),
     };
-    match world.act(action).await {
+    match sandbox.act(action).await {
         Ok(()) => StatusCode::NO_CONTENT.into_response(),
         Err(error) => refused(format!("{error:#}").replace('\n', " ")),
     }
@@ -94,6 +95,7 @@ async fn events(
     let begun = (Reader { record, seen: 0 }, vec![past]);
     let events = futures::stream::unfold(begun, async |(mut reader, mut queued)| {
         while queued.is_empty() {
+            // The oldest last, for pop.
             queued = reader.next().await?;
             queued.reverse();
         }
@@ -103,28 +105,30 @@ async fn events(
     Sse::new(events).keep_alive(KeepAlive::default())
 }
 
-/// One reader of the events.
+/// A page that reads the events.
 struct Reader {
     record: Record,
-    /// The newest happening it was told of.
+    /// The id of the newest timeline entry that it received.
     seen: u64,
 }
 
 impl Reader {
-    /// What is new; none once there is nothing to come.
+    /// Waits for the next events; none once the sandbox ends.
     async fn next(&mut self) -> Option<Vec<Event>> {
-        let Record { state, story, .. } = &mut self.record;
+        let Record {
+            state, timeline, ..
+        } = &mut self.record;
         tokio::select! {
             biased;
-            changed = story.changed() => changed.ok()?,
+            changed = timeline.changed() => changed.ok()?,
             changed = state.changed() => changed.ok()?,
         }
         let mut events = vec![event("state", &*state.borrow_and_update().clone())];
-        let story = story.borrow_and_update();
-        for happened in story.iter().filter(|happened| happened.id > self.seen) {
-            events.push(event("happened", happened));
+        let timeline = timeline.borrow_and_update();
+        for entry in timeline.iter().filter(|entry| entry.id > self.seen) {
+            events.push(event("happened", entry));
         }
-        self.seen = story.last().map_or(self.seen, |newest| newest.id);
+        self.seen = timeline.last().map_or(self.seen, |newest| newest.id);
         Some(events)
     }
 }
@@ -141,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_our_own_page_by_an_address_of_this_machine_may_ask() {
+    fn only_requests_of_our_own_page_by_a_loopback_address_are_served() {
         let cases: [(&str, Option<&str>, bool); 8] = [
             ("127.0.0.1:8000", None, true),
             ("localhost:8000", None, true),
@@ -158,8 +162,8 @@ mod tests {
             if let Some(origin) = origin {
                 headers.insert(header::ORIGIN, HeaderValue::from_static(origin));
             }
-            assert_eq!(is_our_own(&headers), expected, "{host} {origin:?}");
+            assert_eq!(is_own_page(&headers), expected, "{host} {origin:?}");
         }
-        assert!(!is_our_own(&HeaderMap::new()));
+        assert!(!is_own_page(&HeaderMap::new()));
     }
 }

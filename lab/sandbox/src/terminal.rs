@@ -1,13 +1,13 @@
-//! What a person in front of a terminal is told. That nobody reads it is no reason to end.
+//! Output on the terminal. A closed terminal is no reason to end, so its errors are ignored.
 
 use std::io::Write;
 
-/// One line on standard output.
-pub(crate) fn say(line: &str) {
+/// Prints a line on standard output.
+pub(crate) fn print(line: &str) {
     drop(writeln!(std::io::stdout(), "{line}"));
 }
 
-/// One line on standard error.
-pub(crate) fn complain(line: &str) {
+/// Prints a line on standard error.
+pub(crate) fn print_error(line: &str) {
     drop(writeln!(std::io::stderr(), "{line}"));
 }

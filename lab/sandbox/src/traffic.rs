@@ -1,4 +1,4 @@
-//! Steady traffic of users: so many requests a second, whatever becomes of them.
+//! The users' traffic: requests at a steady rate, however they end.
 
 use std::time::Duration;
 
@@ -7,16 +7,17 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 use tower::{Service, ServiceExt};
 
 use crate::balancer::Balancer;
-use crate::facts::{Fact, Facts};
+use crate::update::{Update, UpdateSender};
 
-/// Requests in a second.
+/// Requests per second.
 pub(crate) const RATE: u32 = 60;
-/// How long a request waits for anybody to send it to.
+/// The longest that a request waits for a cluster that is served.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Sends requests for ever. What becomes of them is told by who answers.
-pub(crate) async fn run(mut balancer: Balancer, facts: Facts) {
+/// Sends requests and never returns. The balancer's endpoints send updates on how they end.
+pub(crate) async fn run(mut balancer: Balancer, updates: UpdateSender) {
     let mut ticks = interval(Duration::from_secs(1) / RATE);
+    // After a stall the rate stays what it is: no burst makes up for the requests that were missed.
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut requests = JoinSet::new();
     loop {
@@ -24,7 +25,7 @@ pub(crate) async fn run(mut balancer: Balancer, facts: Facts) {
         while requests.try_join_next().is_some() {}
         match timeout(PATIENCE, balancer.ready()).await {
             Ok(Ok(balancer)) => drop(requests.spawn(balancer.call(()))),
-            _ => facts.tell(Fact::Unserved),
+            _ => updates.send(Update::Unserved),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Watches both APIs and tells what is there.
+//! Watches of both APIs.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -12,42 +12,46 @@ use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
 use tokio::task::JoinSet;
 
-use crate::facts::{Fact, Facts};
+use crate::update::{Update, UpdateSender};
 
-/// Watches the Karmada API for ever, in tasks.
-pub(crate) fn all(karmada: &Client, facts: &Facts) -> JoinSet<()> {
+/// Watches the Karmada API in tasks that never end.
+pub(crate) fn all(karmada: &Client, updates: &UpdateSender) -> JoinSet<()> {
     let mut tasks = JoinSet::new();
     tasks.spawn(watch::<Cluster>(
         karmada.clone(),
-        facts.clone(),
-        Fact::Clusters,
+        updates.clone(),
+        Update::Clusters,
     ));
     tasks.spawn(watch::<Remedy>(
         karmada.clone(),
-        facts.clone(),
-        Fact::Remedies,
+        updates.clone(),
+        Update::Remedies,
     ));
-    tasks.spawn(watch::<Lease>(karmada.clone(), facts.clone(), Fact::Leases));
+    tasks.spawn(watch::<Lease>(
+        karmada.clone(),
+        updates.clone(),
+        Update::Leases,
+    ));
     tasks.spawn(watch::<MultiClusterIngress>(
         karmada.clone(),
-        facts.clone(),
-        Fact::Ingresses,
+        updates.clone(),
+        Update::Ingresses,
     ));
     tasks
 }
 
-/// Tells all objects of one kind whenever one of them changed.
-async fn watch<K>(client: Client, facts: Facts, fact: fn(Vec<Arc<K>>) -> Fact)
+/// Sends all objects of one kind whenever one of them changed.
+async fn watch<K>(client: Client, updates: UpdateSender, update: fn(Vec<Arc<K>>) -> Update)
 where
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
 {
     let (store, changes) = follow(Api::<K>::all(client));
     changes
-        .for_each(async |()| facts.tell(fact(store.state())))
+        .for_each(async |()| updates.send(update(store.state())))
         .await;
 }
 
-/// The objects, and an item whenever one of them changed.
+/// Returns a store of the objects and a stream with an item whenever one of them changed.
 pub(crate) fn follow<K>(
     api: Api<K>,
 ) -> (reflector::Store<K>, impl Stream<Item = ()> + Send + use<K>)
@@ -60,6 +64,7 @@ where
         .reflect(writer);
     let changes = events.filter_map(async |event| match event {
         Ok(Event::Apply(_) | Event::Delete(_) | Event::InitDone) => Some(()),
+        // Until InitDone the store still holds the previous list.
         Ok(Event::Init | Event::InitApply(_)) => None,
         Err(error) => {
             tracing::warn!(%error, "The sandbox's own watch failed, will retry");

@@ -5,19 +5,13 @@ use std::{io, net::SocketAddr};
 use anyhow::{Context, Result, anyhow, ensure};
 use apiserver::ApiServer;
 use jiff::Timestamp;
-use tokio::{
-    net::{TcpListener, TcpSocket},
-    sync::oneshot,
-    task::JoinHandle,
-};
+use lab_parts::port::ReservedPort;
+use tokio::{sync::oneshot, task::JoinHandle};
 
-use super::reserve_port;
-
-/// The server, on a socket. Dropping it closes what is open.
+/// The server on a socket. Dropping it closes its connections.
 pub(super) struct Embedded {
     server: ApiServer,
-    address: SocketAddr,
-    _port: TcpSocket,
+    port: ReservedPort,
     serving: Option<Serving>,
 }
 
@@ -28,30 +22,28 @@ struct Serving {
 }
 
 impl Embedded {
-    /// Serves on a free port.
-    pub(super) async fn start() -> Result<Self> {
-        let port = reserve_port()?;
+    /// Starts the server on a free port.
+    pub(super) fn start() -> Result<Self> {
         let mut embedded = Self {
             server: ApiServer::starting_at(Timestamp::now()),
-            address: port.local_addr()?,
-            _port: port,
+            port: ReservedPort::reserve()?,
             serving: None,
         };
-        embedded.start_api().await?;
+        embedded.start_api()?;
         Ok(embedded)
     }
 
-    /// Where it listens.
+    /// Returns its address.
     pub(super) fn address(&self) -> SocketAddr {
-        self.address
+        self.port.address()
     }
 
-    /// Listens.
-    pub(super) async fn start_api(&mut self) -> Result<()> {
+    /// Starts to listen.
+    pub(super) fn start_api(&mut self) -> Result<()> {
         ensure!(self.serving.is_none(), "it runs already");
-        let listener = TcpListener::bind(self.address)
-            .await
-            .with_context(|| format!("cannot listen on {}", self.address))?;
+        let listener = self.port.listen();
+        let listener =
+            listener.with_context(|| format!("cannot listen on {}", self.port.address()))?;
         let server = self.server.clone();
         let (running, stopped) = oneshot::channel::<()>();
         let task = tokio::spawn(async move {
@@ -62,14 +54,14 @@ impl Embedded {
         Ok(())
     }
 
-    /// Closes every connection and listens no more.
+    /// Stops to listen and closes every connection.
     pub(super) async fn stop_api(&mut self) -> Result<()> {
         let Serving { running, task } = self.serving.take().context("it does not run")?;
         drop(running);
         Ok(task.await??)
     }
 
-    /// Waits until it ends by itself, and says how it ended.
+    /// Waits until it ends by itself, and returns an error about that.
     pub(super) async fn failure(&mut self) -> anyhow::Error {
         let Some(serving) = &mut self.serving else {
             return std::future::pending().await;

@@ -1,12 +1,11 @@
 //! A Kubernetes API for a test: etcd and kube-apiserver on this machine, or the embedded API server
-//! in the process of the test. Who uses it does not see which.
+//! in the process of the test, behind one interface.
 
 mod embedded;
 mod real;
 
 use std::{
-    io,
-    net::{Ipv4Addr, SocketAddr},
+    net::SocketAddr,
     path::{Path, PathBuf},
 };
 
@@ -19,16 +18,15 @@ use kube::{
     config::{KubeConfigOptions, Kubeconfig},
 };
 use tempfile::TempDir;
-use tokio::net::TcpSocket;
 
 use self::{embedded::Embedded, real::Real};
 use crate::{certs::Authority, crds, kubeconfig::Access, scratch, writes::Writes};
 
-/// What serves an API.
+/// The implementation of an API.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Server {
-    /// The crate `apiserver`, in the process of the test: it keeps everything in memory, lets
-    /// everybody in, and gives everybody every right.
+    /// The crate `apiserver` in the process of the test: in memory, without authentication, and with
+    /// every right for everyone.
     Embedded,
     /// etcd and kube-apiserver, with RBAC. Their binaries must have been
     /// [built](crate::tools::build).
@@ -36,17 +34,17 @@ pub enum Server {
     Real,
 }
 
-/// How to start a [`ControlPlane`].
+/// Options of a [`ControlPlane`].
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// What to call it in logs and kubeconfigs.
+    /// Its name in logs and kubeconfigs.
     pub name: String,
-    /// What serves it.
+    /// Its implementation.
     pub server: Server,
 }
 
 impl Options {
-    /// A real control plane of that name.
+    /// Returns the options of a real control plane of this name.
     pub fn named(name: &str) -> Self {
         Self {
             name: name.to_owned(),
@@ -54,14 +52,14 @@ impl Options {
         }
     }
 
-    /// One that is served so.
+    /// Changes the implementation.
     #[must_use]
     pub fn on(self, server: Server) -> Self {
         Self { server, ..self }
     }
 }
 
-/// A running API, on 127.0.0.1. Dropping it ends what serves it, and removes its files.
+/// A running API on 127.0.0.1. Dropping it ends its processes and removes its files.
 pub struct ControlPlane {
     access: Access,
     kubeconfig: PathBuf,
@@ -76,13 +74,13 @@ enum Backing {
 }
 
 impl ControlPlane {
-    /// Starts what serves the API and waits until it is ready.
+    /// Starts the API and waits until it is ready.
     pub async fn start(options: Options) -> Result<Self> {
         let Options { name, server } = options;
         let folder = scratch::folder(&name)?;
         let (backing, address, authority) = match server {
             Server::Embedded => {
-                let embedded = Embedded::start().await?;
+                let embedded = Embedded::start()?;
                 let address = embedded.address();
                 (Backing::Embedded(embedded), address, None)
             }
@@ -112,29 +110,29 @@ impl ControlPlane {
         Ok(control_plane)
     }
 
-    /// Where the API listens.
+    /// Returns the address of the API.
     pub fn address(&self) -> SocketAddr {
         self.access.address
     }
 
-    /// A client with every right.
+    /// Returns a client with every right.
     pub fn client(&self) -> Client {
         self.client.clone()
     }
 
-    /// The kubeconfig of a user with every right.
+    /// Returns the kubeconfig of a user with every right.
     pub fn kubeconfig_path(&self) -> &Path {
         &self.kubeconfig
     }
 
-    /// A new kubeconfig for a user who has only the rights that RBAC gives that name or group
-    /// (every right on [`Server::Embedded`]).
-    /// `system:serviceaccount:<namespace>:<name>` has those of the service account.
+    /// Creates a kubeconfig for a user with the rights that RBAC grants to this name or group; on
+    /// [`Server::Embedded`], every right. `system:serviceaccount:<namespace>:<name>` has those of the
+    /// service account.
     pub fn kubeconfig_for(&self, user: &str, group: Option<&str>) -> Result<PathBuf> {
         self.access.grant(self.folder.path(), user, group)
     }
 
-    /// Makes a namespace; one that exists is left as it is.
+    /// Creates a namespace unless it exists.
     pub async fn namespace(&self, name: &str) -> Result<()> {
         let namespace = Namespace {
             metadata: ObjectMeta {
@@ -158,7 +156,7 @@ impl ControlPlane {
         crds::install(&self.client, folders).await
     }
 
-    /// What has been written since the API server started, in its own count.
+    /// Returns the writes since the API server started, in its own count.
     pub async fn successful_writes(&self) -> Result<Writes> {
         let request = Request::get("/metrics").body(Vec::new())?;
         let metrics = self.client.request_text(request).await;
@@ -167,8 +165,7 @@ impl ControlPlane {
         Ok(Writes::from_metrics(&metrics))
     }
 
-    /// Ends the API server as a crash would: connections are lost and new ones refused, data and
-    /// address are kept.
+    /// Kills the API server: connections are lost and new ones refused, data and address are kept.
     pub async fn stop_api(&mut self) -> Result<()> {
         let stopped = match &mut self.backing {
             Backing::Embedded(embedded) => embedded.stop_api().await,
@@ -177,34 +174,24 @@ impl ControlPlane {
         stopped.with_context(|| format!("cannot stop the API server of {}", self.access.name))
     }
 
-    /// Starts the API server after [`Self::stop_api`] and waits until it is ready. A client from
-    /// before may find its connection lost once more; a new one does not.
+    /// Starts the API server after [`Self::stop_api`] and waits until it is ready. An older client may
+    /// lose its connection once more.
     pub async fn start_api(&mut self) -> Result<()> {
         self.client = client(&self.kubeconfig).await?;
         let started = match &mut self.backing {
-            Backing::Embedded(embedded) => embedded.start_api().await,
+            Backing::Embedded(embedded) => embedded.start_api(),
             Backing::Real(real) => real.start_api(&self.client).await,
         };
         started.with_context(|| format!("cannot start the API server of {}", self.access.name))
     }
 
-    /// Waits until what serves the API ends by itself, and says how it ended.
+    /// Waits until the API ends by itself, and returns an error about that.
     pub async fn failure(&mut self) -> anyhow::Error {
         match &mut self.backing {
             Backing::Embedded(embedded) => embedded.failure().await,
             Backing::Real(real) => real.failure().await,
         }
     }
-}
-
-/// A port of 127.0.0.1 that stays ours: bound, but not listening. Linux lets one other socket listen
-/// beside it when both say that addresses may be reused, as servers do in Go and on tokio, and
-/// gives the port to nobody who does not name it.
-fn reserve_port() -> io::Result<TcpSocket> {
-    let socket = TcpSocket::new_v4()?;
-    socket.set_reuseaddr(true)?;
-    socket.bind((Ipv4Addr::LOCALHOST, 0).into())?;
-    Ok(socket)
 }
 
 async fn client(kubeconfig: &Path) -> Result<Client> {

@@ -9,23 +9,19 @@ use std::{
 use anyhow::{Context, Result, ensure};
 use http::Request;
 use kube::Client;
+use lab_parts::port::ReservedPort;
 use rcgen::KeyPair;
-use tokio::{
-    net::{TcpSocket, TcpStream},
-    process::Command,
-    time::timeout,
-};
+use tokio::{net::TcpStream, process::Command, time::timeout};
 
-use super::reserve_port;
 use crate::{certs::Authority, kubeconfig::write, process::Process, tools::Tool};
 
-/// A cold start takes about four seconds on two free cores.
+/// The limit until both are ready: a cold start takes about four seconds on two free cores.
 const READY_WITHIN: Duration = Duration::from_secs(90);
 
-/// One request that asks whether the API server is ready.
+/// The limit of one request for readiness.
 const READY_REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The Service that every Kubernetes API has.
+/// The Service that every Kubernetes API creates.
 const OWN_SERVICE: &str = "/api/v1/namespaces/default/services/kubernetes";
 
 /// Both programs. Dropping them ends them.
@@ -35,27 +31,26 @@ pub(super) struct Real {
     api: Option<Process>,
     etcd: Process,
     folder: PathBuf,
-    _ports: [TcpSocket; 3],
+    _ports: [ReservedPort; 3],
 }
 
 impl Real {
-    /// Starts etcd, and makes all that kube-apiserver needs to let in whom the authority has
-    /// certified.
+    /// Starts etcd, and creates the files with which kube-apiserver trusts the authority.
     pub(super) async fn new(folder: &Path, authority: &Authority) -> Result<Self> {
-        let ports = [reserve_port()?, reserve_port()?, reserve_port()?];
-        let [address, etcd, peers] = ports.each_ref().map(TcpSocket::local_addr);
-        let (address, etcd) = (address?, etcd?);
+        let reserve = ReservedPort::reserve;
+        let ports = [reserve()?, reserve()?, reserve()?];
+        let [address, etcd, peers] = ports.each_ref().map(ReservedPort::address);
         Ok(Self {
             address,
             arguments: api_arguments(folder, authority, address, etcd)?,
             api: None,
-            etcd: start_etcd(folder, etcd, peers?).await?,
+            etcd: start_etcd(folder, etcd, peers).await?,
             folder: folder.to_owned(),
             _ports: ports,
         })
     }
 
-    /// Where the API server listens.
+    /// Returns the address of the API server.
     pub(super) fn address(&self) -> SocketAddr {
         self.address
     }
@@ -73,12 +68,12 @@ impl Real {
         Ok(())
     }
 
-    /// Ends the API server as a crash would.
+    /// Kills the API server.
     pub(super) async fn stop_api(&mut self) -> Result<()> {
         self.api.take().context("it does not run")?.kill().await
     }
 
-    /// Waits until one of them ends by itself, and says how it ended.
+    /// Waits until one of them ends by itself, and returns an error about that.
     pub(super) async fn failure(&mut self) -> anyhow::Error {
         let Some(api) = &mut self.api else {
             return self.etcd.failure().await;
@@ -90,19 +85,20 @@ impl Real {
     }
 }
 
-/// Whether the API server is ready and has made its own Service, which it does a moment later.
+/// Returns `true` if the API server is ready and has created its own Service, which it does a moment
+/// later.
 async fn is_ready(address: SocketAddr, client: &Client) -> bool {
     if TcpStream::connect(address).await.is_err() {
         return false;
     }
-    let answers = async |path: &str| {
+    let succeeds = async |path: &str| {
         let Ok(request) = Request::get(path).body(Vec::new()) else {
             return false;
         };
-        let answer = timeout(READY_REQUEST_TIMEOUT, client.request_text(request)).await;
-        matches!(answer, Ok(Ok(_)))
+        let response = timeout(READY_REQUEST_TIMEOUT, client.request_text(request)).await;
+        matches!(response, Ok(Ok(_)))
     };
-    answers("/readyz").await && answers(OWN_SERVICE).await
+    succeeds("/readyz").await && succeeds(OWN_SERVICE).await
 }
 
 async fn start_etcd(folder: &Path, etcd: SocketAddr, peers: SocketAddr) -> Result<Process> {
@@ -126,8 +122,8 @@ async fn start_etcd(folder: &Path, etcd: SocketAddr, peers: SocketAddr) -> Resul
     Ok(process)
 }
 
-/// No admission that waits for a controller, and no endpoints of its own, since it may not write a
-/// loopback address there.
+/// Returns the arguments of kube-apiserver. They disable admission that waits for a controller, and
+/// endpoints of its own, in which a loopback address is invalid.
 fn api_arguments(
     folder: &Path,
     authority: &Authority,

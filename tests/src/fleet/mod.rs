@@ -1,10 +1,10 @@
-//! A small fleet: a Karmada API, a gateway API, and what users put there. Our programs run against
-//! it with the rights that `manifests/` gives them, and on a real API with no other.
+//! A small fleet: a Karmada API, a gateway API, and the objects of users. Our programs run against it
+//! with the rights that `manifests/` grants them; a real API denies any other.
 
 mod dns;
 mod objects;
 mod programs;
-mod shown;
+mod wait;
 
 use std::net::SocketAddr;
 
@@ -15,7 +15,7 @@ use kube::Api;
 use crate::{
     control_plane::{ControlPlane, Options, Server},
     crds, manifests, netns,
-    programs::{Profile, build},
+    programs::{Profile, build_for_tests},
     served::Served,
 };
 
@@ -30,7 +30,7 @@ pub const SERVICE: &str = "web";
 pub const INGRESS: &str = "shop";
 /// The host it serves.
 pub const HOST: &str = "shop.example.com";
-/// Where the gateway's proxy listens.
+/// The address of the gateway's proxy.
 pub const PROXY: &str = "10.244.0.80:80";
 /// The class of the gateway's own ingress controller.
 pub const GATEWAY_CLASS: &str = "traefik";
@@ -40,17 +40,17 @@ pub const GATEWAY_CLASS: &str = "traefik";
 pub struct Member(pub u8);
 
 impl Member {
-    /// Its name.
+    /// Returns its name.
     pub fn name(self) -> String {
         format!("member{}", self.0)
     }
 
-    /// Where its DNS server answers.
+    /// Returns the address of its DNS server.
     pub fn dns(self) -> SocketAddr {
         SocketAddr::from(([10, 244, self.0, 53], 53))
     }
 
-    /// Where its instance of the Service answers.
+    /// Returns the address of its instance of the Service.
     pub fn backend(self) -> SocketAddr {
         SocketAddr::from(([10, 244, self.0, 10], 8080))
     }
@@ -59,10 +59,10 @@ impl Member {
 /// Runs the body of the test `name` with our programs built, [isolated](netns::isolated).
 ///
 /// # Panics
-/// When the body fails, the programs do not build, or namespaces cannot be made here.
+/// The body fails, the programs do not build, or namespaces cannot be created.
 pub fn isolated(name: &str, body: impl AsyncFnOnce() -> Result<()>) {
     if !netns::inside()
-        && let Err(error) = build(Profile::Debug)
+        && let Err(error) = build_for_tests()
     {
         #[expect(clippy::panic, reason = "this is how a test fails")]
         {
@@ -78,14 +78,14 @@ pub struct Fleet {
     pub karmada: ControlPlane,
     /// The API of the cluster whose proxy serves the ingresses.
     pub gateway: ControlPlane,
-    /// What the gateway has been told to serve.
+    /// The addresses that the gateway serves.
     pub served: Served,
     server: Server,
     profile: Profile,
 }
 
 impl Fleet {
-    /// Starts both APIs and installs what a user installs; there is no cluster yet.
+    /// Starts both APIs and installs the manifests that a user installs. No cluster has joined.
     pub async fn start(server: Server, profile: Profile) -> Result<Self> {
         let (karmada, gateway) = tokio::try_join!(
             ControlPlane::start(Options::named("karmada").on(server)),
@@ -111,7 +111,7 @@ impl Fleet {
         })
     }
 
-    /// Starts both APIs, with these clusters, the Service in all of them, and the ingress.
+    /// Starts both APIs with these clusters, the Service in all of them, and the ingress.
     pub async fn with_members(
         server: Server,
         profile: Profile,
@@ -126,8 +126,8 @@ impl Fleet {
         Ok(fleet)
     }
 
-    /// Gives the namespace that this process is in the addresses of the members and the proxy, and
-    /// a resolv.conf as pods have it.
+    /// Adds the addresses of the members and the proxy to the namespace of this process, and mounts a
+    /// resolv.conf as pods have it.
     pub fn lay_network(members: &[Member]) -> Result<()> {
         let proxy: SocketAddr = PROXY.parse()?;
         netns::add_address(proxy.ip())?;
@@ -141,17 +141,17 @@ impl Fleet {
         )
     }
 
-    /// Clusters of the Karmada API.
+    /// Returns the clusters of the Karmada API.
     pub fn clusters(&self) -> Api<Cluster> {
         Api::all(self.karmada.client())
     }
 
-    /// Ingresses of the Karmada API.
+    /// Returns the ingresses of the Karmada API.
     pub fn ingresses(&self) -> Api<MultiClusterIngress> {
         Api::namespaced(self.karmada.client(), NAMESPACE)
     }
 
-    /// Remedies of the Karmada API.
+    /// Returns the Remedies of the Karmada API.
     pub fn remedies(&self) -> Api<Remedy> {
         Api::all(self.karmada.client())
     }

@@ -1,4 +1,4 @@
-//! What users, and Karmada itself, put into the APIs.
+//! The objects that users and Karmada itself create.
 
 use std::fmt::Debug;
 
@@ -22,7 +22,7 @@ use crate::manifests;
 const CLUSTER: &str = include_str!("../../fixtures/cluster.json");
 
 impl Fleet {
-    /// A member joins the fleet, as Karmada records it, without a verdict and without actions.
+    /// Creates the Cluster of a member, without a verdict and without actions, and its namespace.
     pub async fn join(&self, member: Member) -> Result<()> {
         let name = member.name();
         self.create_cluster(&name).await?;
@@ -33,7 +33,7 @@ impl Fleet {
         .await
     }
 
-    /// Makes a Cluster of that name, without a verdict and without actions.
+    /// Creates a Cluster of that name, without a verdict and without actions.
     pub async fn create_cluster(&self, name: &str) -> Result<()> {
         let mut cluster: Value = serde_json::from_str(CLUSTER)?;
         cluster["metadata"] = json!({ "name": name });
@@ -95,7 +95,7 @@ impl Fleet {
         Ok(())
     }
 
-    /// Makes an ingress of that class for the Service.
+    /// Creates an ingress of that class for the Service.
     pub async fn create_ingress(&self, name: &str, class: &str) -> Result<()> {
         let ingress = serde_json::from_value(json!({
             "apiVersion": "networking.karmada.io/v1alpha1",
@@ -116,7 +116,7 @@ impl Fleet {
         Ok(())
     }
 
-    /// Makes a remedy from its spec.
+    /// Creates a Remedy.
     pub async fn create_remedy(&self, name: &str, spec: Value) -> Result<()> {
         let remedy = Remedy::new(name, serde_json::from_value(spec)?);
         self.remedies()
@@ -125,7 +125,7 @@ impl Fleet {
         Ok(())
     }
 
-    /// Deletes a remedy.
+    /// Deletes a Remedy.
     pub async fn delete_remedy(&self, name: &str) -> Result<()> {
         self.remedies()
             .delete(name, &DeleteParams::default())
@@ -133,7 +133,7 @@ impl Fleet {
         Ok(())
     }
 
-    /// Makes an Ingress in the gateway that is not ours.
+    /// Creates an Ingress in the gateway that is not ours.
     pub async fn create_foreign_ingress(&self, name: &str) -> Result<Ingress> {
         self.gateway.namespace(NAMESPACE).await?;
         let ingresses: Api<Ingress> = Api::namespaced(self.gateway.client(), NAMESPACE);
@@ -147,13 +147,13 @@ impl Fleet {
         self.gateway_ingress(name).await
     }
 
-    /// An Ingress in the gateway.
+    /// Reads an Ingress of the gateway.
     pub async fn gateway_ingress(&self, name: &str) -> Result<Ingress> {
         let ingresses: Api<Ingress> = Api::namespaced(self.gateway.client(), NAMESPACE);
         Ok(ingresses.get(name).await?)
     }
 
-    /// The names of all objects that our provider has left in the gateway's namespace.
+    /// Returns the names of all objects of our provider in the gateway's namespace.
     pub async fn left_in_gateway(&self) -> Result<Vec<String>> {
         let client = self.gateway.client();
         let mut left = names::<Service>(&client).await?;
@@ -163,12 +163,12 @@ impl Fleet {
     }
 }
 
-/// The spec of a remedy that takes a member's traffic away at once.
+/// Returns the spec of a Remedy that blocks a member at once.
 pub fn maintenance(member: Member) -> Value {
     json!({ "clusterAffinity": { "clusterNames": [member.name()] }, "actions": [TRAFFIC_CONTROL] })
 }
 
-/// The spec of a remedy that takes the traffic of every member away whose DNS is dead.
+/// Returns the spec of a Remedy that blocks every member whose DNS is dead.
 pub fn on_dns() -> Value {
     let requirement =
         json!({ "conditionType": DNS_READY, "operator": "Equal", "conditionStatus": "False" });
@@ -176,7 +176,7 @@ pub fn on_dns() -> Value {
     json!({ "decisionMatches": matches, "actions": [TRAFFIC_CONTROL] })
 }
 
-/// Makes an object what `object` says, whether it is there or not.
+/// Creates an object, or changes an existing one.
 pub(super) async fn apply<K>(api: &Api<K>, name: &str, mut object: Value) -> Result<()>
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,

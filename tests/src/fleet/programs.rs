@@ -1,4 +1,4 @@
-//! The programs of a fleet, each with the rights that `manifests/` gives it.
+//! The programs of a fleet, each with the rights that `manifests/` grants it.
 
 use std::{ffi::OsString, path::PathBuf};
 
@@ -38,14 +38,14 @@ impl Fleet {
         self.run(Program::IngressController, flags).await
     }
 
-    /// Starts the ingress controller with no provider: it writes statuses only.
+    /// Starts the ingress controller without a provider: it writes statuses only.
     pub async fn ingress_controller_alone(&self) -> Result<Running> {
         let karmada = account(&self.karmada, "karmada-system", "ingress-controller")?;
         let flags = [flag("--kubeconfig", karmada), "--provider=none".into()];
         self.run(Program::IngressController, flags).await
     }
 
-    /// Starts the agent of a member, with these flags besides those that say which it is.
+    /// Starts the agent of a member with these flags, and those that identify it.
     pub async fn agent(&self, member: Member, flags: &[String]) -> Result<Running> {
         let name = member.name();
         let namespace = execution_namespace(&name);
@@ -63,7 +63,7 @@ impl Fleet {
         .await
     }
 
-    /// The gateway's class, and a kubeconfig with which its proxy may read everything.
+    /// Creates the gateway's class, and returns a kubeconfig with which its proxy may read everything.
     pub async fn proxy_access(&self) -> Result<PathBuf> {
         let classes: Api<IngressClass> = Api::all(self.gateway.client());
         let class = json!({ "spec": { "controller": "traefik.io/ingress-controller" } });

@@ -2,8 +2,9 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use hickory_proto::rr::{Name, RecordType};
+use lab_parts::dns::{Behaviour, DnsServer, KUBERNETES, Response};
+use lab_parts::port::CLOSED;
 
-use super::super::dns_server::{DnsServer, Reply, closed_port};
 use super::*;
 
 /// Long enough for an answer over loopback on a busy machine.
@@ -12,7 +13,7 @@ const AMPLE: Duration = Duration::from_secs(30);
 const SHORT: Duration = Duration::from_millis(300);
 
 fn question() -> Query {
-    let name = Name::from_ascii("kubernetes.default.svc.cluster.local.").unwrap();
+    let name = Name::from_ascii(KUBERNETES).unwrap();
     Query::query(name, RecordType::A)
 }
 
@@ -35,65 +36,68 @@ async fn ask_at(
     }
 }
 
-async fn asked(reply: Reply, limit: Duration) -> (Result<(), FailureClass>, DnsServer) {
-    let server = DnsServer::replying(reply).await;
-    let result = ask_at(server.address, Transport::Udp, limit).await;
+fn truncated(over_tcp: Response) -> Response {
+    Response::Truncated(Box::new(over_tcp))
+}
+
+async fn asked(
+    behaviour: impl Into<Behaviour>,
+    limit: Duration,
+) -> (Result<(), FailureClass>, DnsServer) {
+    let server = DnsServer::start(behaviour).await.unwrap();
+    let result = ask_at(server.address(), Transport::Udp, limit).await;
     (result, server)
 }
 
 #[tokio::test]
 async fn an_answer_is_an_address_or_a_class() {
+    let garbage_first = Response::Each(vec![
+        Response::Garbage,
+        Response::WrongId,
+        Response::Loopback,
+    ]);
     let cases = [
-        (Reply::Address, Ok(())),
-        (Reply::Alias, Ok(())),
-        (Reply::GarbageFirst, Ok(())),
-        (Reply::NoData, Err(FailureClass::NoData)),
-        (Reply::Foreign, Err(FailureClass::Mismatch)),
+        (Response::Loopback, Ok(())),
+        (Response::Alias, Ok(())),
+        (garbage_first, Ok(())),
+        (Response::NoData, Err(FailureClass::NoData)),
+        (Response::Foreign, Err(FailureClass::Mismatch)),
         (
-            Reply::Code(ResponseCode::NXDomain),
+            Response::Code(ResponseCode::NXDomain),
             Err(FailureClass::NxDomain),
         ),
         (
-            Reply::Code(ResponseCode::ServFail),
+            Response::Code(ResponseCode::ServFail),
             Err(FailureClass::ServFail),
         ),
         (
-            Reply::BareCode(ResponseCode::ServFail),
+            Response::BareCode(ResponseCode::ServFail),
             Err(FailureClass::ServFail),
         ),
         (
-            Reply::Code(ResponseCode::Refused),
+            Response::Code(ResponseCode::Refused),
             Err(FailureClass::Refused),
         ),
         (
-            Reply::Code(ResponseCode::NotImp),
+            Response::Code(ResponseCode::NotImp),
             Err(FailureClass::Refused),
         ),
         (
-            Reply::BareCode(ResponseCode::FormErr),
+            Response::BareCode(ResponseCode::FormErr),
             Err(FailureClass::Refused),
         ),
-        (Reply::Truncated(Box::new(Reply::Address)), Ok(())),
+        (truncated(Response::Loopback), Ok(())),
+        (truncated(Response::NoData), Err(FailureClass::NoData)),
         (
-            Reply::Truncated(Box::new(Reply::NoData)),
-            Err(FailureClass::NoData),
-        ),
-        (
-            Reply::Truncated(Box::new(Reply::Code(ResponseCode::ServFail))),
+            truncated(Response::Code(ResponseCode::ServFail)),
             Err(FailureClass::ServFail),
         ),
-        (
-            Reply::Truncated(Box::new(Reply::Drop)),
-            Err(FailureClass::Truncated),
-        ),
-        (
-            Reply::Truncated(Box::new(Reply::WrongId)),
-            Err(FailureClass::Truncated),
-        ),
+        (truncated(Response::Close), Err(FailureClass::Truncated)),
+        (truncated(Response::WrongId), Err(FailureClass::Truncated)),
     ];
-    for (reply, expected) in cases {
-        let case = format!("{reply:?}");
-        let (result, server) = asked(reply, AMPLE).await;
+    for (response, expected) in cases {
+        let case = format!("{response:?}");
+        let (result, server) = asked(response, AMPLE).await;
         assert_eq!(result, expected, "{case}");
         assert_eq!(server.count(Transport::Udp), 1, "{case}");
     }
@@ -102,20 +106,23 @@ async fn an_answer_is_an_address_or_a_class() {
 #[tokio::test]
 async fn without_an_answer_of_ours_the_time_runs_out() {
     let cases = [
-        (Reply::Drop, FailureClass::Timeout),
-        (Reply::Late(AMPLE), FailureClass::Timeout),
-        (Reply::WrongId, FailureClass::Mismatch),
-        (Reply::WrongQuestion, FailureClass::Mismatch),
-        (Reply::Garbage, FailureClass::Mismatch),
+        (Response::Drop, FailureClass::Timeout),
         (
-            Reply::BareCode(ResponseCode::NXDomain),
+            Response::Delayed(AMPLE, Box::new(Response::Loopback)),
+            FailureClass::Timeout,
+        ),
+        (Response::WrongId, FailureClass::Mismatch),
+        (Response::WrongQuestion, FailureClass::Mismatch),
+        (Response::Garbage, FailureClass::Mismatch),
+        (
+            Response::BareCode(ResponseCode::NXDomain),
             FailureClass::Mismatch,
         ),
     ];
-    for (reply, expected) in cases {
-        let case = format!("{reply:?}");
+    for (response, expected) in cases {
+        let case = format!("{response:?}");
         let started = Instant::now();
-        let (result, _server) = asked(reply, SHORT).await;
+        let (result, _server) = asked(response, SHORT).await;
         assert_eq!(result, Err(expected), "{case}");
         assert!(started.elapsed() >= SHORT, "{case}");
     }
@@ -123,10 +130,17 @@ async fn without_an_answer_of_ours_the_time_runs_out() {
 
 #[tokio::test]
 async fn a_lost_datagram_is_sent_again_once() {
-    let (result, server) = asked(Reply::DropFirst, AMPLE / 5).await;
+    let drops_first = Behaviour::new(|received| {
+        if received.repeated {
+            Response::Loopback
+        } else {
+            Response::Drop
+        }
+    });
+    let (result, server) = asked(drops_first, AMPLE / 5).await;
     assert_eq!(result, Ok(()));
     assert_eq!(server.count(Transport::Udp), 2);
-    let (result, server) = asked(Reply::Drop, SHORT).await;
+    let (result, server) = asked(Response::Drop, SHORT).await;
     assert_eq!(result, Err(FailureClass::Timeout));
     assert!(server.count(Transport::Udp) <= 2);
 }
@@ -135,7 +149,7 @@ async fn a_lost_datagram_is_sent_again_once() {
 async fn a_port_on_which_nobody_listens_is_unreachable_long_before_the_deadline() {
     for transport in [Transport::Udp, Transport::Tcp] {
         let started = Instant::now();
-        let result = ask_at(closed_port(), transport, AMPLE).await;
+        let result = ask_at(CLOSED, transport, AMPLE).await;
         assert_eq!(result, Err(FailureClass::Unreachable));
         assert!(started.elapsed() < AMPLE);
     }
@@ -143,25 +157,31 @@ async fn a_port_on_which_nobody_listens_is_unreachable_long_before_the_deadline(
 
 #[tokio::test]
 async fn a_resolver_told_to_use_tcp_sends_no_datagram() {
-    let server = DnsServer::replying(Reply::Address).await;
-    assert_eq!(ask_at(server.address, Transport::Tcp, AMPLE).await, Ok(()));
+    let server = DnsServer::start(Response::Loopback).await.unwrap();
+    assert_eq!(
+        ask_at(server.address(), Transport::Tcp, AMPLE).await,
+        Ok(())
+    );
     assert_eq!(server.count(Transport::Udp), 0);
     assert_eq!(server.count(Transport::Tcp), 1);
 }
 
 #[tokio::test]
 async fn a_connection_that_is_closed_without_an_answer_is_unreachable() {
-    let server = DnsServer::replying(Reply::Drop).await;
-    let result = ask_at(server.address, Transport::Tcp, AMPLE).await;
+    let server = DnsServer::start(Response::Close).await.unwrap();
+    let result = ask_at(server.address(), Transport::Tcp, AMPLE).await;
     assert_eq!(result, Err(FailureClass::Unreachable));
 }
 
 #[tokio::test]
 async fn every_question_has_an_id_of_its_own() {
-    let server = DnsServer::replying(Reply::Address).await;
+    let server = DnsServer::start(Response::Loopback).await.unwrap();
     for _ in 0..8 {
-        assert_eq!(ask_at(server.address, Transport::Udp, AMPLE).await, Ok(()));
+        assert_eq!(
+            ask_at(server.address(), Transport::Udp, AMPLE).await,
+            Ok(())
+        );
     }
-    let ids: BTreeSet<_> = server.asked().iter().map(|asked| asked.id).collect();
+    let ids: BTreeSet<_> = server.received().iter().map(|asked| asked.id).collect();
     assert!(ids.len() > 1);
 }

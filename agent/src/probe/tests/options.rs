@@ -4,16 +4,20 @@ use karmada_rules::health::diagnosis::Diagnosis;
 
 use super::*;
 
-const NAME: &str = "kubernetes.default.svc.cluster.local.";
-
-/// A server that does not answer over one transport.
-fn deaf(over: Transport) -> impl Fn(&Query) -> Reply {
-    move |query| Reply::Deaf(over, Box::new(knows(query)))
+/// A server that does not respond over one transport.
+fn deaf(over: Transport) -> Behaviour {
+    Behaviour::new(move |received| {
+        if received.transport == over {
+            Response::Close
+        } else {
+            knows(&received.query)
+        }
+    })
 }
 
-fn knows(query: &Query) -> Reply {
-    if query.name.to_string() == NAME {
-        Reply::Address
+fn knows(query: &Query) -> Response {
+    if query.name.to_string() == KUBERNETES {
+        Response::Loopback
     } else {
         code(ResponseCode::NXDomain)
     }
@@ -21,17 +25,17 @@ fn knows(query: &Query) -> Reply {
 
 #[tokio::test]
 async fn only_expected_addresses_are_right() {
-    let server = DnsServer::knowing(&[NAME]).await;
+    let server = knowing(KUBERNETES).await;
     let loopback: [IpAddr; 2] = ["127.0.0.1".parse().unwrap(), "::1".parse().unwrap()];
     let cases: [(&[IpAddr], _); 2] = [
         (&loopback, Observation::Resolved),
         (
             &[[10, 96, 0, 1].into()],
-            failed(FailureClass::Mismatch, server.address),
+            failed(FailureClass::Mismatch, server.address()),
         ),
     ];
     for (expected, observation) in cases {
-        let mut place = Location::new(POD, &[server.address], AMPLE);
+        let mut place = Location::new(POD, &[server.address()], AMPLE);
         place.probe.expected = expected.to_vec();
         assert_eq!(place.observe().await, observation);
     }
@@ -39,15 +43,15 @@ async fn only_expected_addresses_are_right() {
 
 /// The names that exist on no server and were asked for.
 fn uncached(server: &DnsServer) -> BTreeSet<String> {
-    let asked = server.asked().into_iter();
+    let asked = server.received().into_iter();
     let names = asked.map(|asked| asked.query.name.to_string());
     names.filter(|name| name.starts_with("probe-")).collect()
 }
 
 #[tokio::test]
 async fn an_uncached_question_is_one_more_in_the_first_search_domain_and_never_the_same() {
-    let server = DnsServer::knowing(&[NAME]).await;
-    let mut place = Location::new(POD, &[server.address], AMPLE);
+    let server = knowing(KUBERNETES).await;
+    let mut place = Location::new(POD, &[server.address()], AMPLE);
     place.probe.uncached = true;
     let mut rounds = place.rounds(Behind::default());
     for round in 1..=4 {
@@ -60,7 +64,7 @@ async fn an_uncached_question_is_one_more_in_the_first_search_domain_and_never_t
                 .all(|name| name.ends_with(".shop.svc.cluster.local."))
         );
     }
-    let asked = server.asked();
+    let asked = server.received();
     let besides = asked
         .iter()
         .filter(|asked| asked.query.name.to_string().starts_with("probe-"));
@@ -69,10 +73,10 @@ async fn an_uncached_question_is_one_more_in_the_first_search_domain_and_never_t
 
 #[tokio::test]
 async fn an_uncached_question_for_an_absolute_name_is_beside_it() {
-    let server = DnsServer::knowing(&[NAME]).await;
-    let mut place = Location::new(POD, &[server.address], AMPLE);
+    let server = knowing(KUBERNETES).await;
+    let mut place = Location::new(POD, &[server.address()], AMPLE);
     place.probe.uncached = true;
-    place.probe.names = vec![Name::from_ascii(NAME).unwrap()];
+    place.probe.names = vec![Name::from_ascii(KUBERNETES).unwrap()];
     assert_eq!(place.observe().await, Observation::Resolved);
     let names = uncached(&server);
     assert!(
@@ -89,46 +93,45 @@ async fn a_cache_that_answers_for_a_dead_server_fails_the_uncached_question() {
     let cases = [
         (code(ResponseCode::ServFail), Some(FailureClass::ServFail)),
         (code(ResponseCode::Refused), Some(FailureClass::Refused)),
-        (Reply::Address, Some(FailureClass::Mismatch)),
-        (Reply::Drop, Some(FailureClass::Timeout)),
-        (Reply::NoData, None),
+        (Response::Loopback, Some(FailureClass::Mismatch)),
+        (Response::Drop, Some(FailureClass::Timeout)),
+        (Response::NoData, None),
         (code(ResponseCode::NXDomain), None),
     ];
     for (reply, class) in cases {
         let beyond = reply.clone();
-        let server = DnsServer::start(move |query| {
-            if query.name.to_string().starts_with("probe-") {
+        let behaviour = Behaviour::new(move |received| {
+            if received.query.name.to_string().starts_with("probe-") {
                 beyond.clone()
             } else {
-                knows(query)
+                knows(&received.query)
             }
-        })
-        .await;
-        let limit = if matches!(reply, Reply::Drop) {
+        });
+        let server = serving(behaviour).await;
+        let limit = if matches!(reply, Response::Drop) {
             SHORT
         } else {
             AMPLE
         };
-        let mut place = Location::new(POD, &[server.address], limit);
+        let mut place = Location::new(POD, &[server.address()], limit);
         assert_eq!(place.observe().await, Observation::Resolved, "{reply:?}");
         place.probe.uncached = true;
-        let expected = class.map_or(Observation::Resolved, |class| failed(class, server.address));
+        let expected = class.map_or(Observation::Resolved, |class| {
+            failed(class, server.address())
+        });
         assert_eq!(place.observe().await, expected, "{reply:?}");
     }
 }
 
 #[tokio::test]
 async fn each_server_behind_is_asked_once_over_each_transport_for_what_is_known() {
-    let server = DnsServer::knowing(&[NAME]).await;
-    let service = DnsServer::knowing(&[NAME]).await;
-    let pods = [
-        DnsServer::knowing(&[NAME]).await,
-        DnsServer::knowing(&[NAME]).await,
-    ];
-    let place = Location::new(POD, &[server.address], AMPLE);
+    let server = knowing(KUBERNETES).await;
+    let service = knowing(KUBERNETES).await;
+    let pods = [knowing(KUBERNETES).await, knowing(KUBERNETES).await];
+    let place = Location::new(POD, &[server.address()], AMPLE);
     let mut rounds = place.rounds(Behind {
-        service: Some(service.address),
-        pods: pods.iter().map(|pod| pod.address).collect(),
+        service: Some(service.address()),
+        pods: pods.iter().map(DnsServer::address).collect(),
     });
     // Before anything has resolved, it is asked as a pod asks.
     assert_eq!(rounds.round().await.fault, None);
@@ -142,45 +145,45 @@ async fn each_server_behind_is_asked_once_over_each_transport_for_what_is_known(
 
 #[tokio::test]
 async fn a_failure_says_where_the_fault_is() {
-    let dead = DnsServer::replying(Reply::Drop).await;
-    let good = DnsServer::knowing(&[NAME]).await;
-    let other = DnsServer::knowing(&[NAME]).await;
+    let dead = serving(Response::Drop).await;
+    let good = knowing(KUBERNETES).await;
+    let other = knowing(KUBERNETES).await;
     let cases = [
         (&good, vec![&good, &other], "node cache"),
         (&dead, vec![&good, &other], "Service path"),
     ];
     for (service, pods, expected) in cases {
-        let cache = DnsServer::replying(Reply::Drop).await;
-        let place = Location::new(POD, &[cache.address], SHORT);
+        let cache = serving(Response::Drop).await;
+        let place = Location::new(POD, &[cache.address()], SHORT);
         let mut rounds = place.rounds(Behind {
-            service: Some(service.address),
-            pods: pods.iter().map(|pod| pod.address).collect(),
+            service: Some(service.address()),
+            pods: pods.iter().map(|pod| pod.address()).collect(),
         });
         let Observation::Failed(failure) = rounds.round().await.observation() else {
             panic!("the cache does not answer");
         };
-        let expected = format!("timeout from {} ({expected})", cache.address);
+        let expected = format!("timeout from {} ({expected})", cache.address());
         assert_eq!(failure.to_string(), expected);
     }
 }
 
 #[tokio::test]
 async fn a_dead_pod_is_named_although_the_names_resolve() {
-    let server = DnsServer::knowing(&[NAME]).await;
-    let good = DnsServer::knowing(&[NAME]).await;
-    let closed = closed_port();
-    let no_tcp = DnsServer::start(deaf(Transport::Tcp)).await;
-    let no_udp = DnsServer::start(deaf(Transport::Udp)).await;
+    let server = knowing(KUBERNETES).await;
+    let good = knowing(KUBERNETES).await;
+    let closed = CLOSED;
+    let no_tcp = serving(deaf(Transport::Tcp)).await;
+    let no_udp = serving(deaf(Transport::Udp)).await;
     let cases = [
-        (closed, Location::new(POD, &[server.address], AMPLE), None),
+        (closed, Location::new(POD, &[server.address()], AMPLE), None),
         (
-            no_tcp.address,
-            Location::new(POD, &[server.address], AMPLE),
+            no_tcp.address(),
+            Location::new(POD, &[server.address()], AMPLE),
             Some(Transport::Tcp),
         ),
         (
-            no_udp.address,
-            Location::new(POD, &[server.address], SHORT),
+            no_udp.address(),
+            Location::new(POD, &[server.address()], SHORT),
             Some(Transport::Udp),
         ),
     ];
@@ -188,7 +191,7 @@ async fn a_dead_pod_is_named_although_the_names_resolve() {
         let seen = at
             .rounds(Behind {
                 service: None,
-                pods: vec![good.address, bad],
+                pods: vec![good.address(), bad],
             })
             .round()
             .await;

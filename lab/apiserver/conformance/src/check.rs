@@ -1,6 +1,6 @@
-//! How a case fails: with an error that shows both sides.
+//! Assertions that return an error with both sides.
 
-/// Fails the case unless both are equal.
+/// Fails the case unless both sides are equal.
 macro_rules! check_eq {
     ($left:expr, $right:expr $(, $($about:tt)+)?) => {
         match (&$left, &$right) {

@@ -1,16 +1,17 @@
-//! The custom resources that the cases use.
+//! The custom resources of the cases.
 
 use anyhow::Result;
 use serde_json::{Value, json};
 
 use crate::server::Server;
 
-/// The path of the CRDs.
+/// The path of CRDs.
 pub(crate) const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
 pub(crate) const GROUP: &str = "conformance.example.com";
 
-/// Widgets have one of everything a schema can say; gadgets have the status of a Karmada Cluster.
+/// Installs two CRDs: widgets use every feature of a schema, and gadgets have the status of a
+/// Karmada `Cluster`.
 pub(crate) async fn install(server: &Server) -> Result<()> {
     for definition in [widgets(), gadgets()] {
         serve(server, &definition).await?;
@@ -20,16 +21,16 @@ pub(crate) async fn install(server: &Server) -> Result<()> {
 
 /// Creates a CRD and waits until it is served.
 pub(crate) async fn serve(server: &Server, definition: &Value) -> Result<()> {
-    let answer = server.post(DEFINITIONS, definition).await?;
-    if answer.code != 409 {
-        answer.expect(201)?;
+    let response = server.post(DEFINITIONS, definition).await?;
+    if response.code != 409 {
+        response.expect(201)?;
     }
     let spec = &definition["spec"];
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let (group, plural) = (text(&spec["group"]), text(&spec["names"]["plural"]));
     let name = format!("{plural}.{group}");
-    let established = |answer: &crate::server::Answer| {
-        let conditions = answer.body["status"]["conditions"].as_array();
+    let established = |response: &crate::server::Response| {
+        let conditions = response.body["status"]["conditions"].as_array();
         conditions
             .into_iter()
             .flatten()
@@ -39,8 +40,8 @@ pub(crate) async fn serve(server: &Server, definition: &Value) -> Result<()> {
         .until(&format!("{DEFINITIONS}/{name}"), established)
         .await?;
     let version = format!("/apis/{group}/{}", text(&spec["versions"][0]["name"]));
-    let discovered = |answer: &crate::server::Answer| {
-        let resources = answer.body["resources"].as_array();
+    let discovered = |response: &crate::server::Response| {
+        let resources = response.body["resources"].as_array();
         resources
             .into_iter()
             .flatten()
@@ -48,12 +49,14 @@ pub(crate) async fn serve(server: &Server, definition: &Value) -> Result<()> {
     };
     server.until(&version, discovered).await?;
     server
-        .until(&format!("{version}/{plural}"), |answer| answer.code == 200)
+        .until(&format!("{version}/{plural}"), |response| {
+            response.code == 200
+        })
         .await?;
     Ok(())
 }
 
-/// A CRD of one version.
+/// Returns a CRD with one version.
 pub(crate) fn definition(scope: &str, plural: &str, kind: &str, version: &Value) -> Value {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1",
@@ -68,7 +71,7 @@ pub(crate) fn definition(scope: &str, plural: &str, kind: &str, version: &Value)
     })
 }
 
-/// The schema of a widget's spec: one of everything a schema can say.
+/// Returns the schema of a widget's spec, which uses every feature of a schema.
 fn widget_spec() -> Value {
     json!({
         "type": "object",

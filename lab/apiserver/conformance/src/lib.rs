@@ -1,7 +1,8 @@
-//! What a Kubernetes API must do: one suite of cases, run against any.
+//! A conformance suite for Kubernetes APIs, which runs against any of them.
 //!
-//! Each case says what kube-apiserver 1.36 does, and was tried on it. A case works in a namespace
-//! of its own, and on cluster-scoped objects that begin with its name; nothing is cleaned up.
+//! Each case describes the behaviour of kube-apiserver 1.36 and was verified against it. A case
+//! works in its own namespace and on cluster-scoped objects with its name as a prefix, and does not
+//! clean up.
 
 #[macro_use]
 mod check;
@@ -17,18 +18,18 @@ use kube::Client;
 
 use crate::server::Server;
 
-/// How many cases run at once.
+/// The limit of cases that run concurrently.
 const AT_ONCE: usize = 8;
 
-/// How many cases there are.
+/// Returns the number of cases.
 pub fn count() -> usize {
     cases::all().len()
 }
 
-/// Runs every case whose name contains `filter`, and says how many there were.
+/// Runs every case whose name contains `filter`, and returns their number.
 ///
 /// # Errors
-/// Names each case that failed, with the reason.
+/// Returns an error with the name and reason of each failed case.
 pub async fn run(client: Client, filter: &str) -> Result<usize> {
     definitions::install(&Server::new(client.clone(), "suite")).await?;
     let cases: Vec<_> = cases::all()

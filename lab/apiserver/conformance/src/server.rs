@@ -1,4 +1,4 @@
-//! The API as the cases use it: plain requests, and answers with all that came with them.
+//! The API as the cases use it: plain requests and complete responses.
 
 use anyhow::{Context, Result, bail};
 use http::{HeaderMap, Method, Request, header::CONTENT_TYPE};
@@ -9,10 +9,10 @@ use tokio::time::{Duration, timeout};
 
 use crate::watch::Watch;
 
-/// A server that does not answer for so long hangs.
+/// The time after which a server is considered to hang.
 const LIMIT: Duration = Duration::from_mins(1);
 
-/// What a table is asked for with.
+/// The `Accept` header of a request for a table.
 pub(crate) const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io";
 
 pub(crate) const JSON: &str = "application/json";
@@ -26,16 +26,16 @@ pub(crate) const APPLY: &str = "application/apply-patch+yaml";
 #[derive(Clone)]
 pub(crate) struct Server {
     client: Client,
-    /// What the case's namespace is called and the names of its cluster-scoped objects begin with.
+    /// The name of the case's namespace, and the prefix of its cluster-scoped objects.
     pub(crate) name: String,
 }
 
-/// The answer to a request, whatever it says.
+/// A complete response.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct Response {
     pub(crate) code: u16,
     pub(crate) headers: HeaderMap,
-    /// Null when the answer is not JSON.
+    /// Null if the response is not JSON.
     pub(crate) body: Value,
     pub(crate) text: String,
 }
@@ -43,6 +43,7 @@ pub(crate) struct Answer {
 impl Server {
     pub(crate) fn new(client: Client, case: &str) -> Self {
         let mut name = case.replace('_', "-");
+        // The name of a namespace is a label of at most 63 characters.
         name.truncate(60);
         Self {
             client,
@@ -50,28 +51,36 @@ impl Server {
         }
     }
 
-    /// The path of the case's namespace, which is made if it is not there.
+    /// Returns the path of the case's namespace, which it creates if necessary.
     pub(crate) async fn namespace(&self) -> Result<String> {
         let namespace = json!({ "metadata": { "name": self.name } });
-        let answer = self.post("/api/v1/namespaces", &namespace).await?;
-        if answer.code != 409 {
-            answer.expect(201)?;
+        let response = self.post("/api/v1/namespaces", &namespace).await?;
+        if response.code != 409 {
+            response.expect(201)?;
         }
         Ok(format!("/api/v1/namespaces/{}", self.name))
     }
 
-    /// The path of a collection in the case's namespace, which is made if it is not there.
+    /// Returns the path of a collection in the case's namespace, which it creates if necessary.
     pub(crate) async fn collection(&self, version: &str, plural: &str) -> Result<String> {
         self.namespace().await?;
         Ok(format!("/{version}/namespaces/{}/{plural}", self.name))
     }
 
-    /// The path of the case's `ConfigMap`s.
+    /// Returns the path of the case's `ConfigMap`s.
     pub(crate) async fn config_maps(&self) -> Result<String> {
         self.collection("api/v1", "configmaps").await
     }
 
-    /// The path of the case's widgets, a custom resource.
+    /// Creates a `ConfigMap` with one entry, and returns it with the path of its collection.
+    pub(crate) async fn config_map(&self) -> Result<(String, Value)> {
+        let path = self.config_maps().await?;
+        let map = json!({ "metadata": { "name": "one" }, "data": { "a": "b" } });
+        let map = self.create(&path, &map).await?;
+        Ok((path, map))
+    }
+
+    /// Returns the path of the case's widgets, a custom resource.
     pub(crate) async fn widgets(&self) -> Result<String> {
         self.collection("apis/conformance.example.com/v1", "widgets")
             .await
@@ -83,7 +92,7 @@ impl Server {
         path: &str,
         headers: &[(&str, &str)],
         body: impl Into<Vec<u8>>,
-    ) -> Result<Answer> {
+    ) -> Result<Response> {
         let mut request = Request::builder().method(method.clone()).uri(path);
         for (name, value) in headers {
             request = request.header(*name, *value);
@@ -100,7 +109,7 @@ impl Server {
             .await
             .with_context(about)?
             .with_context(about)?;
-        Ok(Answer {
+        Ok(Response {
             code: parts.status.as_u16(),
             headers: parts.headers,
             body: serde_json::from_str(&text).unwrap_or_default(),
@@ -108,16 +117,16 @@ impl Server {
         })
     }
 
-    pub(crate) async fn get(&self, path: &str) -> Result<Answer> {
+    pub(crate) async fn get(&self, path: &str) -> Result<Response> {
         self.send(Method::GET, path, &[("Accept", JSON)], "").await
     }
 
-    pub(crate) async fn get_as(&self, path: &str, accept: &str) -> Result<Answer> {
+    pub(crate) async fn get_as(&self, path: &str, accept: &str) -> Result<Response> {
         self.send(Method::GET, path, &[("Accept", accept)], "")
             .await
     }
 
-    pub(crate) async fn post(&self, path: &str, body: &Value) -> Result<Answer> {
+    pub(crate) async fn post(&self, path: &str, body: &Value) -> Result<Response> {
         self.send(
             Method::POST,
             path,
@@ -127,12 +136,12 @@ impl Server {
         .await
     }
 
-    pub(crate) async fn post_as(&self, path: &str, type_: &str, body: &str) -> Result<Answer> {
+    pub(crate) async fn post_as(&self, path: &str, type_: &str, body: &str) -> Result<Response> {
         self.send(Method::POST, path, &[(CONTENT_TYPE.as_str(), type_)], body)
             .await
     }
 
-    pub(crate) async fn put(&self, path: &str, body: &Value) -> Result<Answer> {
+    pub(crate) async fn put(&self, path: &str, body: &Value) -> Result<Response> {
         self.send(
             Method::PUT,
             path,
@@ -142,7 +151,7 @@ impl Server {
         .await
     }
 
-    pub(crate) async fn patch(&self, path: &str, type_: &str, body: &Value) -> Result<Answer> {
+    pub(crate) async fn patch(&self, path: &str, type_: &str, body: &Value) -> Result<Response> {
         self.send(
             Method::PATCH,
             path,
@@ -152,11 +161,11 @@ impl Server {
         .await
     }
 
-    pub(crate) async fn delete(&self, path: &str) -> Result<Answer> {
+    pub(crate) async fn delete(&self, path: &str) -> Result<Response> {
         self.send(Method::DELETE, path, &[], "").await
     }
 
-    pub(crate) async fn delete_with(&self, path: &str, options: &Value) -> Result<Answer> {
+    pub(crate) async fn delete_with(&self, path: &str, options: &Value) -> Result<Response> {
         self.send(
             Method::DELETE,
             path,
@@ -166,12 +175,12 @@ impl Server {
         .await
     }
 
-    /// Creates an object and gives what was stored.
+    /// Creates an object, and returns it as it is stored.
     pub(crate) async fn create(&self, path: &str, body: &Value) -> Result<Value> {
         self.post(path, body).await?.expect(201)
     }
 
-    /// Starts to watch: `path` has a query already.
+    /// Starts a watch; `path` must have a query.
     pub(crate) async fn watch(&self, path: &str) -> Result<Watch> {
         self.watch_as(path, JSON).await
     }
@@ -192,25 +201,30 @@ impl Server {
         Ok(Watch::new(response.into_body()))
     }
 
-    /// Reads the object until it is as it should be.
-    pub(crate) async fn until(&self, path: &str, is: impl Fn(&Answer) -> bool) -> Result<Answer> {
+    /// Polls an object until its response satisfies `is`.
+    pub(crate) async fn until(
+        &self,
+        path: &str,
+        is: impl Fn(&Response) -> bool,
+    ) -> Result<Response> {
         self.send_until(Method::GET, path, "", is).await
     }
 
-    /// Sends a request until the answer is as it should be: for what a server does a moment later.
+    /// Repeats a request until the response satisfies `is`, for effects that real servers show a
+    /// moment later.
     pub(crate) async fn send_until(
         &self,
         method: Method,
         path: &str,
         body: &str,
-        is: impl Fn(&Answer) -> bool,
-    ) -> Result<Answer> {
+        is: impl Fn(&Response) -> bool,
+    ) -> Result<Response> {
         let headers = [("Accept", JSON), (CONTENT_TYPE.as_str(), JSON)];
         let waiting = async {
             loop {
-                let answer = self.send(method.clone(), path, &headers, body).await?;
-                if is(&answer) {
-                    return anyhow::Ok(answer);
+                let response = self.send(method.clone(), path, &headers, body).await?;
+                if is(&response) {
+                    return anyhow::Ok(response);
                 }
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
@@ -221,12 +235,15 @@ impl Server {
     }
 }
 
-impl Answer {
-    /// The object, if the answer has this code.
+impl Response {
+    /// Returns the body of a response with this code.
+    ///
+    /// # Errors
+    /// Returns an error if the code is another one.
     pub(crate) fn expect(self, code: u16) -> Result<Value> {
         if self.code != code {
             bail!(
-                "the answer is {} instead of {code}: {}",
+                "the response is {} instead of {code}: {}",
                 self.code,
                 shortened(&self.text)
             );
@@ -234,7 +251,10 @@ impl Answer {
         Ok(self.body)
     }
 
-    /// The message of the `Status`, if the answer is this failure.
+    /// Returns the message of a `Status` with this code and reason.
+    ///
+    /// # Errors
+    /// Returns an error for any other response.
     pub(crate) fn refused(self, code: u16, reason: &str) -> Result<String> {
         if self.code != code
             || self.body["reason"] != reason
@@ -243,7 +263,7 @@ impl Answer {
             || self.body["status"] != "Failure"
         {
             bail!(
-                "the answer is {} instead of {code} {reason}: {}",
+                "the response is {} instead of {code} {reason}: {}",
                 self.code,
                 shortened(&self.text)
             );
@@ -264,19 +284,19 @@ fn shortened(text: &str) -> String {
     text.chars().take(600).collect()
 }
 
-/// The name of an object.
+/// Returns the name of an object.
 pub(crate) fn name(object: &Value) -> &str {
     object["metadata"]["name"].as_str().unwrap_or_default()
 }
 
-/// The version of an object or list.
+/// Returns the version of an object or list.
 pub(crate) fn version(object: &Value) -> &str {
     object["metadata"]["resourceVersion"]
         .as_str()
         .unwrap_or_default()
 }
 
-/// The names in a list.
+/// Returns the names in a list.
 pub(crate) fn names(list: &Value) -> Vec<&str> {
     list["items"]
         .as_array()

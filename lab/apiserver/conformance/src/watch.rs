@@ -1,4 +1,4 @@
-//! A watch, read event by event.
+//! Watches, read event by event.
 
 use anyhow::{Context, Result, bail};
 use http_body_util::BodyExt;
@@ -6,10 +6,10 @@ use kube::client::Body;
 use serde_json::Value;
 use tokio::time::{Duration, timeout};
 
-/// An event that takes longer does not come.
+/// The time after which an event is considered missing.
 const LIMIT: Duration = Duration::from_mins(1);
 
-/// The answer to a request with `watch=true`.
+/// The response to a request with `watch=true`.
 pub(crate) struct Watch {
     body: Body,
     buffer: Vec<u8>,
@@ -23,7 +23,7 @@ impl Watch {
         }
     }
 
-    /// The next event; none at the end of the watch.
+    /// Returns the next event, or `None` at the end of the watch.
     pub(crate) async fn next(&mut self) -> Result<Option<Value>> {
         loop {
             if let Some(end) = self.buffer.iter().position(|byte| *byte == b'\n') {
@@ -45,7 +45,7 @@ impl Watch {
         }
     }
 
-    /// The next event, which must be of this type, gives its object.
+    /// Returns the object of the next event, which must have this type.
     pub(crate) async fn expect(&mut self, type_: &str) -> Result<Value> {
         let event = self
             .next()
@@ -57,7 +57,7 @@ impl Watch {
         Ok(event["object"].clone())
     }
 
-    /// The next event that is no bookmark gives its object.
+    /// Returns the object of the next event that is not a bookmark, which must have this type.
     pub(crate) async fn change(&mut self, type_: &str) -> Result<Value> {
         loop {
             let event = self

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::{aggregated, core_versions, group, groups, priority, resources};
 use crate::{kinds::Kind, schema::Schema};
 
-/// A kind in version `v1` of a group, without namespace, status, columns and other names.
+/// Returns a kind in version `v1` of a group, without namespace, status, columns and other names.
 pub(crate) fn kind(group: &str, kind: &str, plural: &str) -> Kind {
     Kind {
         group: group.to_owned(),
@@ -77,7 +77,7 @@ fn a_version_names_its_resources_and_their_status() {
 }
 
 #[test]
-fn one_document_tells_everything() {
+fn one_document_lists_everything() {
     let kinds = kinds();
     let kinds: Vec<_> = kinds.iter().collect();
     let named = aggregated(&kinds, false);

@@ -1,98 +1,99 @@
-//! What goes wrong, to whom, and how often.
+//! Faults, and the requests they concern.
 
 use std::time::Duration;
 
-use super::Occasion;
+use super::RequestInfo;
 use crate::request::Verb;
 
-/// What goes wrong.
+/// A failure that a real API server can inflict on its clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// An update, patch or delete is refused with 409 `Conflict`.
+    /// Rejects an update, patch or delete with 409 `Conflict`.
     Conflict,
-    /// 429 `TooManyRequests` with `Retry-After`, which has whole seconds.
+    /// Rejects a request with 429 `TooManyRequests` and a `Retry-After` header.
     TooManyRequests {
-        /// How long the client is told to wait.
+        /// The value of `Retry-After`, rounded up to whole seconds.
         retry_after: Duration,
     },
-    /// 500 `InternalError`.
+    /// Rejects a request with 500 `InternalError`.
     InternalError,
-    /// 503 `ServiceUnavailable`.
+    /// Rejects a request with 503 `ServiceUnavailable`.
     Unavailable,
-    /// The answer comes this much later.
+    /// Delays a response.
     Slow(Duration),
-    /// A write is stored, and then the connection is lost before the answer.
-    LoseAnswer,
-    /// The connection is lost before the request is looked at. If it happens without limit of
-    /// times, open watches are cut as well, and a socket takes no connection where it concerns all.
+    /// Stores a write and then loses the connection before the response.
+    LoseResponse,
+    /// Loses the connection before the request is read. Without a limit of times it also cuts open
+    /// watches, and if it concerns every request, the socket accepts no connections.
     Disconnect,
-    /// The request is taken and never answered; open watches say nothing more. When the fault is
-    /// removed or its time is over, the connections are lost.
+    /// Accepts a request and never responds; open watches send nothing more. The connections are
+    /// lost when the fault is removed or its time is over.
     Silence,
-    /// The connection of a watch is lost when it has something to say.
+    /// Loses the connection of a watch instead of its next line.
     CutWatch {
-        /// Whether half of the line is written first.
+        /// Set to write half of the line first.
         inside_line: bool,
     },
-    /// A watch that has something to say ends with 410 `Expired` in its place.
+    /// Ends a watch with 410 `Expired` instead of its next line.
     ExpireWatch,
-    /// No bookmarks, but for the one that ends the initial events.
+    /// Withholds bookmarks, except the one that ends the initial events.
     WithholdBookmarks,
-    /// A watch says what happened this much later.
+    /// Delays the events of a watch.
     DelayEvents {
-        /// From the first event to when it and all since are written.
+        /// The time from the first event until it and all later ones are written.
         by: Duration,
-        /// Whether of several events of one object only the newest is written.
+        /// Set to write only the newest of several events of one object.
         coalesce: bool,
     },
-    /// A list shows an older state, as far as the history goes back.
+    /// Serves a list from an older state, as far as the history goes back.
     StaleList {
-        /// How many versions ago.
+        /// The age of the state, in resource versions.
         versions: u64,
     },
 }
 
 impl Fault {
-    /// The fault at every nth request (or watch line) it can happen to.
+    /// Injects the fault into every nth request (or watch line) that it concerns.
     pub fn every(self, nth: u64) -> Injection {
         Injection::from(self).every(nth)
     }
 
-    /// The fault a number of times.
+    /// Limits the fault to a number of times.
     pub fn times(self, times: u64) -> Injection {
         Injection::from(self).times(times)
     }
 
-    /// The fault for a while.
+    /// Ends the fault after a duration.
     pub fn lasting(self, duration: Duration) -> Injection {
         Injection::from(self).lasting(duration)
     }
 
-    /// The fault for one kind of object, by its plural name.
+    /// Limits the fault to one kind of object, by its plural name.
     pub fn kind(self, plural: impl Into<String>) -> Injection {
         Injection::from(self).kind(plural)
     }
 
-    /// The fault for one object.
+    /// Limits the fault to objects with this name.
     pub fn object(self, name: impl Into<String>) -> Injection {
         Injection::from(self).object(name)
     }
 
-    /// The fault for some verbs.
+    /// Limits the fault to some verbs.
     pub fn verbs(self, verbs: impl IntoIterator<Item = Verb>) -> Injection {
         Injection::from(self).verbs(verbs)
     }
 
-    /// The fault for clients whose `User-Agent` contains a text.
+    /// Limits the fault to clients whose `User-Agent` contains a text.
     pub fn client(self, user_agent: impl Into<String>) -> Injection {
         Injection::from(self).client(user_agent)
     }
 
-    /// Whether it is decided once for each request with this verb.
+    /// Returns `true` if the fault is decided once per request with this verb, rather than per
+    /// watch line.
     pub(super) fn happens_to(&self, verb: Verb) -> bool {
         match self {
             Self::Conflict => matches!(verb, Verb::Update | Verb::Patch | Verb::Delete),
-            Self::LoseAnswer => verb.writes(),
+            Self::LoseResponse => verb.writes(),
             Self::StaleList { .. } => verb == Verb::List,
             Self::CutWatch { .. }
             | Self::ExpireWatch
@@ -108,7 +109,7 @@ impl Fault {
     }
 }
 
-/// A fault, what it happens to and how often; without limits, everything and always.
+/// A fault with its conditions; without any, it hits every request until it is removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Injection {
     pub(super) fault: Fault,
@@ -137,7 +138,7 @@ impl From<Fault> for Injection {
 }
 
 impl Injection {
-    /// See [`Fault::every`]; 0 is 1.
+    /// See [`Fault::every`]; 0 counts as 1.
     #[must_use]
     pub fn every(self, nth: u64) -> Self {
         Self {
@@ -200,11 +201,11 @@ impl Injection {
         }
     }
 
-    pub(super) fn concerns(&self, occasion: &Occasion) -> bool {
-        (self.verbs.is_empty() || self.verbs.contains(&occasion.verb))
-            && (self.plural.as_ref()).is_none_or(|plural| *plural == occasion.plural)
-            && (self.name.as_ref()).is_none_or(|name| *name == occasion.name)
-            && (self.client.as_ref()).is_none_or(|client| occasion.client.contains(client))
+    pub(super) fn concerns(&self, info: &RequestInfo) -> bool {
+        (self.verbs.is_empty() || self.verbs.contains(&info.verb))
+            && (self.plural.as_ref()).is_none_or(|plural| *plural == info.plural)
+            && (self.name.as_ref()).is_none_or(|name| *name == info.name)
+            && (self.client.as_ref()).is_none_or(|client| info.client.contains(client))
     }
 
     pub(super) fn concerns_everything(&self) -> bool {

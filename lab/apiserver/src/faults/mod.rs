@@ -1,6 +1,6 @@
-//! Faults on demand: everything an API server may do to its clients, counted and never random.
+//! Faults on demand, counted and never random.
 //!
-//! A [`Fault`] says what happens, an [`Injection`] to which requests and how often:
+//! A [`Fault`] is what happens, an [`Injection`] selects the requests it happens to:
 //!
 //! ```
 //! # use std::time::Duration;
@@ -20,12 +20,12 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use crate::news;
+use crate::notify;
 use crate::request::Verb;
 
 pub use injection::{Fault, Injection};
 
-/// Which injection: what [`Faults::remove`] takes.
+/// The identity of an injection, for [`Faults::remove`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FaultId(u64);
 
@@ -33,7 +33,7 @@ pub struct FaultId(u64);
 #[derive(Debug, Default)]
 pub struct Faults {
     active: Mutex<Active>,
-    changed: news::Sender,
+    changed: notify::Sender,
 }
 
 #[derive(Debug, Default)]
@@ -47,14 +47,13 @@ struct ActiveFault {
     id: FaultId,
     injection: Injection,
     until: Option<Instant>,
-    /// How often it could have happened.
-    occasions: u64,
-    /// How often it did.
+    /// Number of requests or lines that matched.
+    opportunities: u64,
+    /// Number of times it was applied.
     hits: u64,
 }
 
 impl ActiveFault {
-    /// Whether it happens no more.
     fn is_over(&self) -> bool {
         self.is_late() || self.is_used_up()
     }
@@ -67,38 +66,40 @@ impl ActiveFault {
         (self.injection.times).is_some_and(|times| self.hits >= times)
     }
 
-    /// Whether nobody needs it any more: requests that met a silence wait for its end.
+    /// Returns `true` if the fault can be forgotten. One that is used up may still hold back
+    /// requests that met a [`Fault::Silence`].
     fn is_done(&self) -> bool {
         self.is_late() || (self.is_used_up() && self.injection.fault != Fault::Silence)
     }
 
-    /// Whether it lasts, and so concerns a watch that was open before.
+    /// Returns `true` if the fault is permanent while it is active, and so also concerns watches
+    /// that were already open.
     fn is_lasting(&self) -> bool {
         self.injection.every == 1 && self.injection.times.is_none() && !self.is_late()
     }
 
-    /// Counts an occasion.
+    /// Counts a match, and returns `true` if the fault is applied to it.
     fn hit(&mut self) -> bool {
-        self.occasions += 1;
-        let hit = self.occasions.is_multiple_of(self.injection.every);
+        self.opportunities += 1;
+        let hit = self.opportunities.is_multiple_of(self.injection.every);
         self.hits += u64::from(hit);
         hit
     }
 }
 
-/// What a fault might happen to.
+/// The attributes of a request that faults select by.
 #[derive(Clone, Debug)]
-pub(crate) struct Occasion {
+pub(crate) struct RequestInfo {
     pub(crate) verb: Verb,
-    /// Empty for what is not about objects.
+    /// Empty if the path names no objects.
     pub(crate) plural: String,
-    /// Empty for a collection.
+    /// Empty for a whole collection.
     pub(crate) name: String,
     /// The `User-Agent`.
     pub(crate) client: String,
 }
 
-/// What breaks an open watch between two lines.
+/// A fault that ends an open watch between two lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Break {
     Disconnected,
@@ -106,7 +107,7 @@ pub(crate) enum Break {
 }
 
 impl Faults {
-    /// Begins a fault.
+    /// Starts an injection.
     pub fn inject(&self, injection: impl Into<Injection>) -> FaultId {
         let injection = injection.into();
         let mut active = self.active.lock();
@@ -119,27 +120,28 @@ impl Faults {
             id,
             injection,
             until,
-            occasions: 0,
+            opportunities: 0,
             hits: 0,
         });
         drop(active);
-        self.changed.tell();
+        self.changed.notify();
         id
     }
 
-    /// Ends a fault; one that is over already is no error.
+    /// Removes an injection; one that is already over is ignored.
     pub fn remove(&self, id: FaultId) {
         self.active.lock().faults.retain(|fault| fault.id != id);
-        self.changed.tell();
+        self.changed.notify();
     }
 
-    /// Ends all faults.
+    /// Removes all injections.
     pub fn clear(&self) {
         self.active.lock().faults.clear();
-        self.changed.tell();
+        self.changed.notify();
     }
 
-    /// The faults that are not over, in the order they were injected, and how often each happened.
+    /// Returns the injections that are not over, in the order of their start, each with the number
+    /// of times it was applied.
     pub fn active(&self) -> Vec<(FaultId, Injection, u64)> {
         let mut active = self.active.lock();
         active.faults.retain(|fault| !fault.is_done());
@@ -149,34 +151,32 @@ impl Faults {
             .collect()
     }
 
-    /// What happens to a request, in the order it was injected.
-    pub(crate) fn of_request(&self, occasion: &Occasion) -> Vec<Fault> {
-        self.count(|injection| {
-            injection.fault.happens_to(occasion.verb) && injection.concerns(occasion)
-        })
+    /// Returns the faults of a request, in the order of their injection.
+    pub(crate) fn of_request(&self, info: &RequestInfo) -> Vec<Fault> {
+        self.count(|injection| injection.fault.happens_to(info.verb) && injection.concerns(info))
     }
 
-    /// What happens to the next line of a watch.
-    pub(crate) fn of_line(&self, occasion: &Occasion) -> Option<Fault> {
+    /// Returns the fault of the next line of a watch.
+    pub(crate) fn of_line(&self, info: &RequestInfo) -> Option<Fault> {
         let hits = self.count(|injection| {
             matches!(injection.fault, Fault::CutWatch { .. } | Fault::ExpireWatch)
-                && injection.concerns(occasion)
+                && injection.concerns(info)
         });
         hits.into_iter().next()
     }
 
-    /// Whether a bookmark is withheld.
-    pub(crate) fn withhold_bookmark(&self, occasion: &Occasion) -> bool {
+    /// Returns `true` if a bookmark is withheld.
+    pub(crate) fn withhold_bookmark(&self, info: &RequestInfo) -> bool {
         let hits = self.count(|injection| {
-            injection.fault == Fault::WithholdBookmarks && injection.concerns(occasion)
+            injection.fault == Fault::WithholdBookmarks && injection.concerns(info)
         });
         !hits.is_empty()
     }
 
-    /// How long events wait, and whether they are coalesced.
-    pub(crate) fn delay(&self, occasion: &Occasion) -> Option<(Duration, bool)> {
+    /// Returns the delay of events, and `true` if they are coalesced.
+    pub(crate) fn delay(&self, info: &RequestInfo) -> Option<(Duration, bool)> {
         let hits = self.count(|injection| {
-            matches!(injection.fault, Fault::DelayEvents { .. }) && injection.concerns(occasion)
+            matches!(injection.fault, Fault::DelayEvents { .. }) && injection.concerns(info)
         });
         hits.into_iter().find_map(|fault| match fault {
             Fault::DelayEvents { by, coalesce } => Some((by, coalesce)),
@@ -184,12 +184,12 @@ impl Faults {
         })
     }
 
-    /// What ails an open watch now; this is no occasion of its own.
-    pub(crate) fn of_open_watch(&self, occasion: &Occasion) -> Option<Break> {
+    /// Returns the fault that ends an open watch, without counting it.
+    pub(crate) fn of_open_watch(&self, info: &RequestInfo) -> Option<Break> {
         let active = self.active.lock();
         let mut concerned = (active.faults.iter())
             .filter(|fault| fault.is_lasting())
-            .filter(|fault| fault.injection.concerns(occasion));
+            .filter(|fault| fault.injection.concerns(info));
         concerned.find_map(|fault| match fault.injection.fault {
             Fault::Disconnect => Some(Break::Disconnected),
             Fault::Silence => Some(Break::Silent),
@@ -197,7 +197,7 @@ impl Faults {
         })
     }
 
-    /// Whether no connection is taken at all.
+    /// Returns `true` if the socket accepts no connections.
     pub(crate) fn refuses_connections(&self) -> bool {
         let active = self.active.lock();
         active.faults.iter().any(|fault| {
@@ -207,15 +207,16 @@ impl Faults {
         })
     }
 
-    /// Until no [`Fault::Silence`] concerns the occasion any more.
-    pub(crate) async fn silence_over(&self, occasion: &Occasion) {
+    /// Waits until no [`Fault::Silence`] concerns the request any more.
+    pub(crate) async fn silence_over(&self, info: &RequestInfo) {
         let mut changed = self.changed.subscribe();
         loop {
             let active = {
                 let active = self.active.lock();
                 (active.faults.iter())
                     .filter(|fault| fault.injection.fault == Fault::Silence)
-                    .filter(|fault| fault.injection.concerns(occasion))
+                    .filter(|fault| fault.injection.concerns(info))
+                    // Used-up silences count as well: they hold the requests that met them.
                     .filter(|fault| fault.until.is_none_or(|until| until > Instant::now()))
                     .map(|fault| fault.until)
                     .collect::<Vec<_>>()
@@ -229,8 +230,8 @@ impl Faults {
         }
     }
 
-    /// Tells when faults begin or are removed (not when they end by themselves).
-    pub(crate) fn changes(&self) -> news::Receiver {
+    /// Subscribes to faults being injected or removed. One that ends by itself does not notify.
+    pub(crate) fn changes(&self) -> notify::Receiver {
         self.changed.subscribe()
     }
 

@@ -1,4 +1,4 @@
-//! The built-in kinds: what their Rust types do not say.
+//! The built-in kinds, with the properties that their Rust types lack.
 
 use std::sync::{Arc, LazyLock};
 
@@ -20,7 +20,7 @@ use super::{Kind, Selectable, Storage, custom};
 use crate::names::NameRule;
 use crate::schema::Schema;
 
-/// The built-in kinds. Compiling their schemas takes a while, and they never change.
+/// Returns the built-in kinds, which are compiled once per process.
 pub(super) fn all() -> &'static [Arc<Kind>] {
     static KINDS: LazyLock<Vec<Arc<Kind>>> = LazyLock::new(|| {
         let kinds = core().into_iter().chain(grouped());
@@ -36,19 +36,19 @@ fn core() -> Vec<Option<Kind>> {
                 .with_status()
                 .named(NameRule::Label)
                 .selecting(&["status.phase"]);
-            kind.answering_deleted()
+            kind.returning_deleted()
         }),
         kind::<ConfigMap>("cm", true),
         kind::<Secret>("", true).map(|kind| kind.selecting(&["type"])),
         kind::<Service>("svc", true).map(|kind| {
             let kind = kind.with_status().named(NameRule::Label).in_category("all");
             kind.selecting(&["spec.clusterIP", "spec.type"])
-                .answering_deleted()
+                .returning_deleted()
                 .created_by_put()
         }),
         kind::<Endpoints>("ep", true).map(Kind::created_by_put),
         kind::<Node>("no", false).map(|kind| kind.with_status().selecting(&["spec.unschedulable"])),
-        kind::<ServiceAccount>("sa", true).map(Kind::answering_deleted),
+        kind::<ServiceAccount>("sa", true).map(Kind::returning_deleted),
         kind::<Event>("ev", true).map(|mut kind| {
             kind.storage.selectable = event_fields("involvedObject", "reportingComponent");
             let source = &["source.component", "reportingComponent"];
@@ -91,7 +91,7 @@ fn grouped() -> Vec<Option<Kind>> {
     ]
 }
 
-/// None if the schema cannot be compiled, which a test rules out.
+/// Creates a kind, or `None` if its schema does not compile, which a test rules out.
 fn kind<K: k8s_openapi::Resource + JsonSchema>(short: &str, namespaced: bool) -> Option<Kind> {
     Some(Kind {
         group: K::GROUP.to_owned(),
@@ -150,8 +150,8 @@ impl Kind {
         self
     }
 
-    fn answering_deleted(mut self) -> Self {
-        self.storage.answers_deleted = true;
+    fn returning_deleted(mut self) -> Self {
+        self.storage.returns_deleted = true;
         self
     }
 
@@ -160,7 +160,8 @@ impl Kind {
     }
 }
 
-/// The selectable fields of an Event, whose object and controller have two names each.
+/// Returns the selectable fields of an Event, whose object and controller are named differently in
+/// its two groups.
 fn event_fields(object: &str, controller: &str) -> Vec<Selectable> {
     let of_object = [
         "kind",
@@ -184,7 +185,7 @@ fn event_fields(object: &str, controller: &str) -> Vec<Selectable> {
         .collect()
 }
 
-/// Fills in what an object of a built-in kind gets besides the defaults of its schema.
+/// Fills in defaults that the schemas of built-in kinds do not contain.
 pub(crate) fn complete(kind: &Kind, object: &mut Value) {
     if kind.custom {
         return;
@@ -215,6 +216,7 @@ fn complete_namespace(namespace: &mut Value) {
     }
     set_default(namespace, "spec", || json!({}));
     set_default(&mut namespace["spec"], "finalizers", || json!([]));
+    // The finalizer of the namespace controller, which every namespace has in its spec.
     if let Some(finalizers) = namespace["spec"]["finalizers"].as_array_mut()
         && !finalizers.iter().any(|one| one == "kubernetes")
     {
@@ -238,6 +240,7 @@ fn complete_secret(secret: &mut Value) {
         .or_insert_with(|| Value::Object(Map::new()));
     if let Some(data) = data.as_object_mut() {
         for (name, text) in texts {
+            // `stringData` is write-only, and takes precedence over `data`.
             let text = text.as_str().unwrap_or_default().as_bytes().to_vec();
             data.insert(name, json!(ByteString(text)));
         }
@@ -257,6 +260,7 @@ fn complete_service(service: &mut Value) {
     {
         set_default(port, "protocol", || json!("TCP"));
         let number = port["port"].clone();
+        // An unset target port is the port itself (`SetDefaults_Service`).
         set_default(port, "targetPort", || number);
     }
     set_default(service, "status", || json!({}));

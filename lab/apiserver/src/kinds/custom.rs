@@ -1,4 +1,5 @@
-//! `CustomResourceDefinition`s: the kinds they add, and what the API itself writes into them.
+//! `CustomResourceDefinition`s: the kinds they define, and the fields that the server writes into
+//! them.
 
 use std::sync::Arc;
 
@@ -9,13 +10,13 @@ use crate::error::Cause;
 use crate::names;
 use crate::schema::Schema;
 
-/// Group and plural of the definitions.
+/// Group and plural of definitions.
 pub(crate) const DEFINITIONS: (&str, &str) = ("apiextensions.k8s.io", "customresourcedefinitions");
 
-/// Holds a definition until its objects are gone.
+/// The finalizer that holds a definition until its objects are gone.
 pub(crate) const INSTANCES_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
 
-/// What a definition adds.
+/// The kinds of a definition, one per served version.
 #[derive(Clone, Debug)]
 pub(crate) struct Definition {
     pub(crate) group: String,
@@ -24,10 +25,10 @@ pub(crate) struct Definition {
 }
 
 impl Definition {
-    /// Reads a definition.
+    /// Compiles a definition.
     ///
     /// # Errors
-    /// What about it is wrong.
+    /// Returns one cause per schema that does not compile.
     pub(crate) fn read(definition: &Value) -> Result<Self, Vec<Cause>> {
         let spec = &definition["spec"];
         let versions = spec["versions"]
@@ -128,7 +129,7 @@ fn column(column: &Value) -> Column {
     }
 }
 
-/// Fills in names that follow from others.
+/// Fills in names that default to others.
 pub(super) fn complete(definition: &mut Value) {
     let kind = text(&definition["spec"]["names"]["kind"]);
     if let Some(names) = definition
@@ -151,7 +152,8 @@ pub(super) fn complete(definition: &mut Value) {
     }
 }
 
-/// What the API writes once it serves the kinds: done at once, where a real one takes a moment.
+/// Sets the status of a definition whose kinds are served. Immediate, whereas a real cluster takes
+/// a moment.
 pub(crate) fn establish(definition: &mut Value, now: &str) {
     let spec = &definition["spec"];
     let names = spec["names"].clone();
@@ -167,6 +169,7 @@ pub(crate) fn establish(definition: &mut Value, now: &str) {
         .as_array()
         .cloned()
         .unwrap_or_default();
+    // Versions that were stored once stay listed: objects may still be stored in them.
     versions.extend(stored.filter(|stored| !versions.contains(stored)));
     status["storedVersions"] = versions.into();
     status["acceptedNames"] = names;
@@ -192,7 +195,7 @@ pub(crate) fn establish(definition: &mut Value, now: &str) {
     }
 }
 
-/// What is wrong besides the schema.
+/// Validates a definition beyond its schema.
 pub(super) fn validate(definition: &Value) -> Vec<Cause> {
     let spec = &definition["spec"];
     let mut causes = Vec::new();

@@ -1,11 +1,11 @@
-//! Events are served in two groups and stored as the older one (`k8s.io/kubernetes/pkg/apis/events`).
+//! Events, which are served in two groups and stored as `v1` (`k8s.io/kubernetes/pkg/apis/events`).
 
 use serde_json::{Map, Value};
 
 pub(super) const GROUP: &str = "events.k8s.io";
 pub(super) const PLURAL: &str = "events";
 
-/// Names in `events.k8s.io/v1` and in `v1`.
+/// Pairs of field names in `events.k8s.io/v1` and in `v1`.
 const RENAMED: [(&str, &str); 7] = [
     ("regarding", "involvedObject"),
     ("note", "message"),

@@ -1,4 +1,4 @@
-//! What can be stored: the built-in kinds, and those that a `CustomResourceDefinition` adds.
+//! The kinds of objects: built-in ones, and those of `CustomResourceDefinition`s.
 
 mod builtin;
 mod custom;
@@ -43,64 +43,64 @@ pub(crate) struct Kind {
     pub(crate) short_names: Vec<String>,
     pub(crate) categories: Vec<String>,
     pub(crate) namespaced: bool,
-    /// Whether `status` is a resource of its own, which a write of the object leaves alone.
+    /// Set if `status` is a subresource, which writes of the object itself ignore.
     pub(crate) has_status: bool,
     pub(crate) columns: Vec<Column>,
     pub(crate) schema: Arc<Schema>,
-    /// Whether a `CustomResourceDefinition` made it: then there is no strategic merge.
+    /// Set for custom resources, which have no strategic merge patch.
     pub(crate) custom: bool,
     pub(crate) storage: Storage,
 }
 
-/// How objects of a kind are kept and written.
+/// The rules for storing and writing objects of a kind.
 #[expect(
     clippy::struct_excessive_bools,
     reason = "kinds have them in many combinations"
 )]
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Storage {
-    /// The version that is stored, if it is not this one.
+    /// The storage version, if it is not this one.
     pub(crate) version: Option<String>,
     pub(crate) names: NameRule,
-    /// Whether `metadata.generation` counts the changes of what is desired.
+    /// Set if `metadata.generation` counts changes of the desired state.
     pub(crate) generation: bool,
-    /// Whether an update needs no `resourceVersion`.
+    /// Set if an update needs no `resourceVersion`.
     pub(crate) unconditional_update: bool,
-    /// Whether an update of an absent object creates it.
+    /// Set if an update of an absent object creates it.
     pub(crate) create_on_update: bool,
-    /// Whether the answer to a delete is the object.
-    pub(crate) answers_deleted: bool,
-    /// What field selectors may name besides `metadata.name` and `metadata.namespace`.
+    /// Set if a delete returns the object instead of a `Status`.
+    pub(crate) returns_deleted: bool,
+    /// Fields for field selectors, besides `metadata.name` and `metadata.namespace`.
     pub(crate) selectable: Vec<Selectable>,
 }
 
-/// A field that a field selector may name.
+/// A field that field selectors can name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Selectable {
-    /// `involvedObject.kind`
+    /// The name in a selector: `involvedObject.kind`.
     pub(crate) label: String,
-    /// Where the value is in the object as it is stored; the first of several that is not empty.
+    /// Paths of the value in the stored object. The first that is not empty counts.
     pub(crate) paths: Vec<Vec<String>>,
 }
 
-/// A column that `kubectl get` shows.
+/// A column of `kubectl get`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Column {
     pub(crate) name: String,
     /// `string`, `integer`, `date`, …
     pub(crate) type_: String,
     pub(crate) description: String,
-    /// Above 0 only `-o wide` shows it.
+    /// Columns above 0 are only in the `-o wide` output.
     pub(crate) priority: i64,
-    /// Where the value is: the JSONPath of a CRD, such as `.spec.replicas`.
+    /// The JSONPath of the value, such as `.spec.replicas`.
     pub(crate) json_path: String,
 }
 
-/// Where objects are kept: group and plural of a collection. Both kinds of Event share one.
+/// Group and plural of a collection. Both groups of Event share one.
 pub(crate) type CollectionId = (String, String);
 
 impl Kind {
-    /// `v1` or `group/version`.
+    /// Returns the `apiVersion`: `v1` or `group/version`.
     pub(crate) fn api_version(&self) -> String {
         if self.group.is_empty() {
             self.version.clone()
@@ -135,12 +135,13 @@ impl Kind {
         self.is(DEFINITIONS.0, DEFINITIONS.1)
     }
 
-    /// Whether the kind is one of kube-apiserver itself, not of its extension.
+    /// Returns `true` for kinds of kube-apiserver itself, `false` for those of its extension
+    /// server.
     pub(crate) fn is_of_core(&self) -> bool {
         !self.custom && !self.is_definition()
     }
 
-    /// The group and plural that its objects are kept under.
+    /// Returns the collection of its objects.
     pub(crate) fn collection(&self) -> CollectionId {
         if self.is(events::GROUP, events::PLURAL) {
             return (String::new(), events::PLURAL.to_owned());
@@ -148,7 +149,7 @@ impl Kind {
         (self.group.clone(), self.plural.clone())
     }
 
-    /// What an object is kept under within its collection.
+    /// Returns the key of an object within its collection.
     pub(crate) fn key(&self, namespace: &str, name: &str) -> String {
         if self.namespaced {
             format!("{namespace}/{name}")
@@ -157,7 +158,7 @@ impl Kind {
         }
     }
 
-    /// An object of this kind as it is stored.
+    /// Converts an object of this kind to the stored form.
     pub(crate) fn to_stored(&self, mut object: Value) -> Value {
         if self.is(events::GROUP, events::PLURAL) {
             return events::into_core(object);
@@ -168,7 +169,7 @@ impl Kind {
         object
     }
 
-    /// A stored object as one of this kind.
+    /// Converts a stored object to this kind.
     pub(crate) fn to_served(&self, mut object: Value) -> Value {
         if self.is(events::GROUP, events::PLURAL) {
             return events::from_core(object);

@@ -1,4 +1,4 @@
-//! Which kinds are served now.
+//! The registry of served kinds.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,10 +26,10 @@ impl Default for Registry {
 }
 
 impl Registry {
-    /// The kind at a path.
+    /// Returns the kind at a path.
     ///
     /// # Errors
-    /// When nothing is served there.
+    /// Returns the 404 of kube-apiserver or of its extension server if there is none.
     pub(crate) fn get(
         &self,
         group: &str,
@@ -48,12 +48,12 @@ impl Registry {
         }
     }
 
-    /// All kinds, ordered by group, version and plural.
+    /// Returns all kinds, ordered by group, version and plural.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<Kind>> {
         self.kinds.values()
     }
 
-    /// Any version of a collection that is stored as it is served.
+    /// Returns the storage version of a collection, or any other version if that is not served.
     pub(crate) fn of_collection(&self, group: &str, plural: &str) -> Option<&Arc<Kind>> {
         let mut versions = self
             .iter()

@@ -1,4 +1,4 @@
-//! What built-in kinds must be besides what their schemas say: those rules that clients meet.
+//! Validation of built-in kinds beyond their schemas, as far as clients depend on it.
 
 use std::net::IpAddr;
 
@@ -9,10 +9,10 @@ use crate::error::Cause;
 use crate::metadata;
 use crate::names;
 
-/// The most bytes of data in a `ConfigMap` or `Secret`.
+/// The limit for the data of a `ConfigMap` or `Secret`, in bytes.
 const MAX_DATA: usize = 1024 * 1024;
 
-/// What is wrong with an object of a built-in kind besides its schema.
+/// Validates an object of a built-in kind beyond its schema.
 pub(crate) fn validate(kind: &Kind, object: &Value) -> Vec<Cause> {
     if kind.custom {
         return Vec::new();
@@ -32,7 +32,7 @@ pub(crate) fn validate(kind: &Kind, object: &Value) -> Vec<Cause> {
     }
 }
 
-/// What is wrong with how an object of a built-in kind changes.
+/// Validates a change of an object of a built-in kind.
 pub(crate) fn validate_change(kind: &Kind, object: &Value, before: &Value) -> Vec<Cause> {
     match (kind.group.as_str(), kind.plural.as_str()) {
         ("", "configmaps" | "secrets") if before["immutable"] == true => {
@@ -200,7 +200,7 @@ fn endpoints(endpoints: &Value) -> Vec<Cause> {
     causes
 }
 
-/// Why an address cannot be that of an endpoint (`ValidateEndpointIP` of Kubernetes).
+/// Returns the rule that forbids an address as an endpoint (`ValidateEndpointIP`).
 fn no_endpoint(address: IpAddr) -> Option<String> {
     let (is_link_local, is_link_local_multicast) = match address.to_canonical() {
         IpAddr::V4(ip) => (ip.is_link_local(), ip.octets()[..3] == [224, 0, 0]),

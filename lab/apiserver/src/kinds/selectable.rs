@@ -1,11 +1,11 @@
-//! What field selectors may name.
+//! Fields for field selectors.
 
 use serde_json::Value;
 
 use super::{Kind, Selectable};
 
 impl Selectable {
-    /// A field whose selector is its path: `spec.type`.
+    /// Creates a field that selectors name by its path: `spec.type`.
     pub(crate) fn path(path: &str) -> Self {
         Self::named(path, &[path])
     }
@@ -18,7 +18,7 @@ impl Selectable {
         }
     }
 
-    /// The value in an object; empty if there is none.
+    /// Returns the value in an object, empty if there is none.
     pub(crate) fn value(&self, object: &Value) -> String {
         let at = |path: &Vec<String>| match path
             .iter()
@@ -35,7 +35,7 @@ impl Selectable {
 }
 
 impl Kind {
-    /// The field a selector names.
+    /// Returns the field with a name, if the kind has one.
     pub(crate) fn selectable(&self, label: &str) -> Option<Selectable> {
         let everywhere = label == "metadata.name"
             || (label == "metadata.namespace" && (self.namespaced || self.custom));

@@ -1,4 +1,4 @@
-//! The addresses of Services.
+//! Allocation of cluster IPs.
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 
 use crate::error::Cause;
 
-/// 10.96.0.0/12, of which .0.1 is the API's own.
+/// The range is 10.96.0.0/12, kubeadm's default. 10.96.0.1 is the address of the API itself.
 const FIRST: u32 = u32::from_be_bytes([10, 96, 0, 2]);
 const LAST: u32 = u32::from_be_bytes([10, 111, 255, 254]);
 
-/// The addresses that are taken.
+/// The allocated addresses.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ClusterIps {
     taken: BTreeSet<u32>,
@@ -29,7 +29,7 @@ impl ClusterIps {
     }
 
     fn next(&self) -> Option<u32> {
-        // The taken ones are sorted: the first that is not where it would be marks the gap.
+        // The set is sorted, so the first address that is not the expected one marks a gap.
         let mut next = FIRST;
         for &taken in self.taken.range(FIRST..=LAST) {
             if taken > next {
@@ -46,7 +46,7 @@ fn address(service: &Value) -> Option<u32> {
     Some(u32::from(address))
 }
 
-/// Gives a Service its address, or keeps the one it had.
+/// Assigns the cluster IP of a Service, or keeps the one it has.
 pub(crate) fn assign_cluster_ip(
     ips: &ClusterIps,
     service: &mut Value,
@@ -59,11 +59,11 @@ pub(crate) fn assign_cluster_ip(
     if spec["type"] == "ExternalName" {
         return Ok(());
     }
-    let asked = spec["clusterIP"].as_str().unwrap_or_default().to_owned();
+    let requested = spec["clusterIP"].as_str().unwrap_or_default().to_owned();
     let had = before
         .and_then(|before| before["spec"]["clusterIP"].as_str())
         .unwrap_or_default();
-    let address = match (asked.as_str(), had) {
+    let address = match (requested.as_str(), had) {
         ("", "") => {
             let full = || {
                 Cause::invalid(
@@ -75,13 +75,14 @@ pub(crate) fn assign_cluster_ip(
             Ipv4Addr::from(ips.next().ok_or_else(full)?).to_string()
         }
         ("", had) => had.to_owned(),
-        ("None", _) => asked,
-        (asked, had) if asked == had => asked.to_owned(),
-        (asked, had) if !had.is_empty() => {
+        // A headless Service.
+        ("None", _) => requested,
+        (requested, had) if requested == had => requested.to_owned(),
+        (requested, had) if !had.is_empty() => {
             let why = "may not change once set";
-            return Err(Cause::invalid("spec.clusterIPs[0]", asked, why));
+            return Err(Cause::invalid("spec.clusterIPs[0]", requested, why));
         }
-        (asked, _) => free_address(ips, asked)?,
+        (requested, _) => free_address(ips, requested)?,
     };
     spec["clusterIP"] = json!(address);
     spec["clusterIPs"] = json!([address]);
@@ -97,18 +98,18 @@ pub(crate) fn assign_cluster_ip(
     Ok(())
 }
 
-fn free_address(ips: &ClusterIps, asked: &str) -> Result<String, Cause> {
-    let parsed = asked.parse::<Ipv4Addr>().map(u32::from);
+fn free_address(ips: &ClusterIps, requested: &str) -> Result<String, Cause> {
+    let parsed = requested.parse::<Ipv4Addr>().map(u32::from);
     let why = match parsed {
         Ok(address) if ips.taken.contains(&address) => {
             "failed to allocate IP: provided IP is already allocated"
         }
-        Ok(address) if (FIRST..=LAST).contains(&address) => return Ok(asked.to_owned()),
+        Ok(address) if (FIRST..=LAST).contains(&address) => return Ok(requested.to_owned()),
         Ok(_) => {
             "failed to allocate IP: the provided IP is not in the valid range. The range of \
                   valid IPs is 10.96.0.0/12"
         }
         Err(_) => "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)",
     };
-    Err(Cause::invalid("spec.clusterIPs", asked, why))
+    Err(Cause::invalid("spec.clusterIPs", requested, why))
 }

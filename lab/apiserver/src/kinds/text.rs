@@ -1,4 +1,4 @@
-//! Objects as text: what is stored is what clients get, but for other versions and lists.
+//! Serialized objects. Stored text is sent as it is, except in other versions and in lists.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{Kind, events};
 
 impl Kind {
-    /// The text of a stored object as one of this kind.
+    /// Converts the text of a stored object to this kind.
     pub(crate) fn text<'a>(&self, stored: &'a str) -> Cow<'a, str> {
         if self.storage.version.is_none() && !self.is(events::GROUP, events::PLURAL) {
             return Cow::Borrowed(stored);
@@ -18,7 +18,8 @@ impl Kind {
         }
     }
 
-    /// What comes after the types in the text of an object, if it begins with them.
+    /// Returns the rest of an object's text after its types, or `None` if it does not start with
+    /// them.
     pub(crate) fn without_types<'a>(&self, text: &'a str) -> Option<&'a str> {
         let (api_version, kind) = (self.api_version(), &self.kind);
         let types = format!(r#"{{"apiVersion":"{api_version}","kind":"{kind}","#);
@@ -26,7 +27,7 @@ impl Kind {
     }
 }
 
-/// An object in JSON that begins with `apiVersion` and `kind`, which [`Kind::without_types`] can cut off.
+/// Serializes an object with `apiVersion` and `kind` first, for [`Kind::without_types`].
 pub(crate) fn with_types_first(object: &mut Value) -> String {
     let Some(fields) = object.as_object_mut() else {
         return object.to_string();

@@ -1,11 +1,11 @@
-//! What a client is warned of that its write does.
+//! Warnings about accepted writes.
 
 use serde_json::Value;
 
 use super::Kind;
 use crate::metadata;
 
-/// What is odd about an object that is about to be stored in the place of another.
+/// Returns the warnings about an object that replaces `before`.
 pub(crate) fn warnings(kind: &Kind, object: &Value, before: Option<&Value>) -> Vec<String> {
     if kind.custom {
         let is_new = |one: &&str| {
@@ -29,7 +29,7 @@ pub(crate) fn warnings(kind: &Kind, object: &Value, before: Option<&Value>) -> V
     Vec::new()
 }
 
-/// What this server does not do of what a definition asks for.
+/// Returns warnings about the features of a definition that this server lacks.
 fn of_definition(spec: &Value) -> Vec<String> {
     let mut warnings = Vec::new();
     if spec["conversion"]["strategy"] == "Webhook" {

@@ -1,5 +1,5 @@
-//! What objects look like and what can be asked of them, in OpenAPI 3.0: for `kubectl explain`,
-//! and for clients that look whether the server validates fields and knows dry runs.
+//! OpenAPI 3.0 documents: for `kubectl explain`, and for clients that look up field validation and
+//! dry-run support.
 
 mod paths;
 
@@ -19,8 +19,8 @@ const INT_OR_STRING: &str = "io.k8s.apimachinery.pkg.util.intstr.IntOrString";
 
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
 
-/// `/openapi/v3`: where the document of each group and version is, by a name that changes with its
-/// content.
+/// Returns the document at `/openapi/v3`: the paths of the documents, with a hash of their contents
+/// so that clients can cache them.
 pub(crate) fn index(kinds: &[&Kind]) -> Value {
     let paths: Map<_, _> = group_versions(kinds)
         .into_iter()
@@ -35,7 +35,7 @@ pub(crate) fn index(kinds: &[&Kind]) -> Value {
     json!({ "paths": paths })
 }
 
-/// `/openapi/v3/api/v1` and `/openapi/v3/apis/<group>/<version>`; none if there is no such version.
+/// Returns the document of one version of a group, or `None` if there is no such version.
 pub(crate) fn document(kinds: &[&Kind], group: &str, version: &str) -> Option<Value> {
     let mut paths = Map::new();
     let mut schemas = common();
@@ -54,7 +54,7 @@ pub(crate) fn document(kinds: &[&Kind], group: &str, version: &str) -> Option<Va
     })
 }
 
-/// Without the slash in front.
+/// Returns the path of a version, without a leading slash.
 fn root(group: &str, version: &str) -> String {
     let prefix = if group.is_empty() { "api" } else { "apis" };
     format!("{prefix}/{}", group_version(group, version))
@@ -66,7 +66,7 @@ fn hash(document: &Value) -> u64 {
     hasher.finish()
 }
 
-/// The name of a kind among the schemas: its group's domain turned round, version and kind.
+/// Returns the schema name of a kind: its group with the domain reversed, version and kind.
 fn component(kind: &Kind) -> String {
     let group = match kind.group.as_str() {
         "" => "core",
@@ -80,7 +80,7 @@ fn identity(kind: &Kind) -> Value {
     json!({ "group": kind.group, "version": kind.version, "kind": kind.kind })
 }
 
-/// The schema of a kind, with what every object has.
+/// Returns the schema of a kind, including the fields that all objects have.
 fn schema(kind: &Kind) -> Value {
     let mut schema = kind.schema.document().clone();
     if !kind.custom {
@@ -101,7 +101,8 @@ fn schema(kind: &Kind) -> Value {
     schema
 }
 
-/// Built-in kinds refer to the type by name, which `kubectl explain` shows.
+/// Replaces `x-kubernetes-int-or-string` by a reference to the named type, as built-in kinds have
+/// it and `kubectl explain` shows it.
 fn name_int_or_string(schema: &mut Value) {
     match schema {
         Value::Object(fields) if fields.contains_key("x-kubernetes-int-or-string") => {
@@ -153,7 +154,7 @@ fn reference(name: &str) -> Value {
     json!({ "allOf": [{ "$ref": format!("{SCHEMAS}{META}.{name}") }] })
 }
 
-/// The schemas that those of all kinds use.
+/// Returns the schemas that all kinds refer to.
 fn common() -> Map<String, Value> {
     let mut generator = SchemaGenerator::default();
     generator.subschema_for::<ObjectMeta>();
@@ -170,7 +171,8 @@ fn common() -> Map<String, Value> {
     schemas
 }
 
-/// OpenAPI 3.0 keeps schemas elsewhere, and allows nothing next to a reference.
+/// Rewrites references for OpenAPI 3.0, which keeps schemas in `components` and allows no sibling
+/// of a `$ref`.
 fn refer_to_components(schema: &mut Value) {
     match schema {
         Value::Object(fields) => {

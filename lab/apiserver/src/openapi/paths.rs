@@ -1,4 +1,4 @@
-//! What can be asked of the objects of a kind.
+//! The operations on objects of a kind.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::{META, SCHEMAS, component, identity, root};
 use crate::kinds::Kind;
 
-/// The parameters of every write.
+/// The parameters of all writes.
 const WRITE: [(&str, &str); 3] = [
     ("dryRun", "`All`: everything is done but nothing is stored."),
     (
@@ -28,7 +28,7 @@ const SELECT: [(&str, &str); 2] = [
 const LIST: [(&str, &str); 5] = [
     ("continue", "Where the last page ended."),
     ("limit", "The most objects of one page."),
-    ("resourceVersion", "How new the answer must be."),
+    ("resourceVersion", "How new the response must be."),
     ("resourceVersionMatch", "How `resourceVersion` is meant."),
     ("watch", "The changes instead of the objects."),
 ];

@@ -22,7 +22,7 @@ fn config_maps() -> Kind {
     }
 }
 
-/// Every reference in a document.
+/// Collects all references in a document.
 fn references(value: &Value, found: &mut Vec<String>) {
     match value {
         Value::Object(fields) => {
@@ -60,7 +60,7 @@ fn the_index_names_each_version_by_its_content() {
 }
 
 #[test]
-fn a_patch_says_which_types_it_knows_and_that_it_validates() {
+fn a_patch_lists_its_media_types_and_field_validation() {
     for (kind, path, types) in [
         (
             remedies(),

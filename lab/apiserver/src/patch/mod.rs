@@ -1,4 +1,4 @@
-//! The four kinds of patch, each a function from object and patch to object.
+//! The four types of patch, each a function of object and patch.
 
 mod managed;
 mod paths;
@@ -18,13 +18,14 @@ use crate::schema::Schema;
 
 pub(crate) use self::managed::{Writer, manager_of, record};
 
-/// How many bytes of JSON the operations of one patch may copy, as a Kubernetes API has it.
+/// The limit of bytes that the `copy` operations of one JSON patch may add; that of kube-apiserver.
+/// It prevents exponential growth.
 const MAX_COPIED: usize = 3 * 1024 * 1024;
 
-/// A patch as it was sent.
+/// A patch from a request.
 #[derive(Clone, Debug)]
 pub(crate) enum Patch {
-    /// `application/merge-patch+json` (RFC 7386).
+    /// `application/merge-patch+json` (RFC 7396).
     Merge(Value),
     /// `application/json-patch+json` (RFC 6902).
     Json(json_patch::Patch),
@@ -32,7 +33,7 @@ pub(crate) enum Patch {
     Strategic(Value),
     /// `application/apply-patch+yaml`.
     Apply {
-        /// The fields that the manager wants, and no others.
+        /// All fields that the manager wants to own.
         configuration: Value,
         manager: String,
         force: bool,
@@ -40,10 +41,9 @@ pub(crate) enum Patch {
 }
 
 impl Patch {
-    /// The object after the patch. `current` is none only for an apply that creates. For
-    /// [`Self::Apply`], `metadata.managedFields` is kept as the Kubernetes API keeps it; after any
-    /// other, [`record`] does that once the object is as it will be stored. `time` is RFC 3339, in
-    /// seconds.
+    /// Returns the object after the patch. `current` is `None` only for an apply that creates the
+    /// object. [`Self::Apply`] updates `metadata.managedFields`; after the others, [`record`] does
+    /// so once the object is final. `time` is in RFC 3339, in whole seconds.
     pub(crate) fn apply(
         &self,
         current: Option<&Value>,
@@ -79,8 +79,8 @@ impl Patch {
     }
 }
 
-/// A JSON patch as a Kubernetes API carries it out: unlike RFC 6902, a `replace` may name a field
-/// that is absent, and a `test` for null holds of one.
+/// Applies a JSON patch as kube-apiserver does: unlike RFC 6902, `replace` may name an absent
+/// field, and a `test` for null succeeds on one.
 fn change(mut object: Value, patch: &json_patch::Patch) -> Result<Value, ApiError> {
     let mut copied = 0;
     for operation in &patch.0 {
@@ -92,6 +92,8 @@ fn change(mut object: Value, patch: &json_patch::Patch) -> Result<Value, ApiErro
             PatchOperation::Remove(_) | PatchOperation::Test(_) => None,
         };
         if let Some(added) = added {
+            // Checked before each operation: repeated copies could nest an object deeper than any
+            // parser reads.
             let levels = MAX_DEPTH.saturating_sub(operation.path().count());
             if is_deeper(added, levels) {
                 return Err(unusable());
@@ -126,7 +128,7 @@ fn change(mut object: Value, patch: &json_patch::Patch) -> Result<Value, ApiErro
     Ok(object)
 }
 
-/// What a Kubernetes API says of any JSON patch that does not fit the object.
+/// Returns the error for every JSON patch that does not fit the object.
 pub(crate) fn unusable() -> ApiError {
     let message = "the server rejected our request due to an error in our request";
     ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message).with_details(json!({}))

@@ -1,19 +1,19 @@
-//! Sets of fields, as `metadata.managedFields` tells them (`FieldsV1`).
+//! Sets of fields, in the format of `metadata.managedFields` (`FieldsV1`).
 
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-/// A place in an object, from the root. Each step is written as in `FieldsV1`: `f:` and the name of
-/// a field, `k:` and the keys of a list's element as JSON, `v:` and the value of a set's element.
+/// A path from the root of an object. Its steps have the form of `FieldsV1`: `f:` and the name of a
+/// field, `k:` and the keys of a list element as JSON, `v:` and the value of a set element.
 pub(super) type Path = Vec<String>;
 
-/// Places in an object.
+/// A set of paths.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Paths(BTreeSet<Path>);
 
 impl Paths {
-    /// Reads `fieldsV1`; none if it is not of that form.
+    /// Parses `fieldsV1`, or returns `None` if it is malformed.
     pub(super) fn read(fields: &Value) -> Option<Self> {
         let mut paths = Self::default();
         paths.read_below(fields, &Vec::new())?;
@@ -36,7 +36,7 @@ impl Paths {
         Some(())
     }
 
-    /// As `fieldsV1`.
+    /// Serializes as `fieldsV1`.
     pub(super) fn write(&self) -> Value {
         let mut root = Map::new();
         for path in &self.0 {
@@ -55,7 +55,7 @@ impl Paths {
         self.0.contains(path)
     }
 
-    /// The longer paths that begin with this one.
+    /// Returns the longer paths that start with a path.
     pub(super) fn below<'a>(&'a self, path: &'a [String]) -> impl Iterator<Item = &'a Path> {
         self.0
             .range::<[String], _>((std::ops::Bound::Excluded(path), std::ops::Bound::Unbounded))
@@ -93,7 +93,7 @@ impl FromIterator<Path> for Paths {
     }
 }
 
-/// Puts empty objects, one within the other, where the steps lead.
+/// Nests empty objects along the steps.
 fn nest(at: &mut Map<String, Value>, mut steps: impl Iterator<Item = String>) {
     if let Some(step) = steps.next()
         && let Value::Object(below) = at.entry(step).or_insert_with(|| Value::Object(Map::new()))
@@ -106,12 +106,12 @@ pub(super) fn extended(path: &[String], step: String) -> Path {
     path.iter().cloned().chain([step]).collect()
 }
 
-/// The step to a field.
+/// Returns the step to a field.
 pub(super) fn field(name: &str) -> String {
     format!("f:{name}")
 }
 
-/// A step in the one form in which it is compared; none if it is of no known form.
+/// Normalizes a step for comparison, or returns `None` if its form is unknown.
 fn normal(step: &str) -> Option<String> {
     let (kind, rest) = step.split_once(':')?;
     match kind {
@@ -124,7 +124,7 @@ fn normal(step: &str) -> Option<String> {
     }
 }
 
-/// A path as messages name it: `.spec.ports[port=80,protocol="TCP"].name`.
+/// Formats a path as messages do: `.spec.ports[port=80,protocol="TCP"].name`.
 pub(super) fn shown(path: &[String]) -> String {
     path.iter()
         .map(|step| match step.split_once(':') {

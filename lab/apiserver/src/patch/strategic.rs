@@ -1,4 +1,4 @@
-//! Strategic merge patches, which know which lists are merged, and by which field.
+//! Strategic merge patches, which merge lists by the keys that the schema names.
 //!
 //! The directives are those of `k8s.io/apimachinery/pkg/util/strategicpatch`.
 
@@ -13,7 +13,7 @@ const RETAIN_KEYS: &str = "$retainKeys";
 const ORDER: &str = "$setElementOrder/";
 const DELETE_VALUES: &str = "$deleteFromPrimitiveList/";
 
-/// The object after the patch.
+/// Returns the object after the patch.
 pub(super) fn merge(root: &Node, object: Value, patch: &Value) -> Result<Value, ApiError> {
     let (Value::Object(object), Value::Object(patch)) = (object, patch) else {
         return Err(ApiError::bad_request("Invalid JSON document"));
@@ -21,7 +21,7 @@ pub(super) fn merge(root: &Node, object: Value, patch: &Value) -> Result<Value, 
     merge_fields(root, object, patch).map(Value::Object)
 }
 
-/// A patch that can be read but not carried out.
+/// Creates the error for a patch that is well-formed but cannot be applied.
 fn impossible(message: String) -> ApiError {
     ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "", message)
 }
@@ -55,6 +55,7 @@ fn merge_fields(
         if name == DIRECTIVE || name == RETAIN_KEYS || name.starts_with(ORDER) {
             continue;
         }
+        // Scalars have no key by which an element with `$patch: delete` could name them.
         if let Some(name) = name.strip_prefix(DELETE_VALUES) {
             let Some(gone) = value.as_array() else {
                 return Err(ApiError::bad_request(
@@ -81,7 +82,7 @@ fn merge_fields(
     Ok(fields)
 }
 
-/// Orders the lists that the patch only orders.
+/// Reorders lists for which the patch contains an order but no elements.
 fn reorder(
     node: &Node,
     fields: &mut Map<String, Value>,
@@ -104,7 +105,7 @@ fn reorder(
     Ok(())
 }
 
-/// Removes what `$retainKeys` does not name; the patch may set nothing else.
+/// Removes the fields that `$retainKeys` does not list. The patch itself may set no others.
 fn retain(
     fields: &mut Map<String, Value>,
     patch: &Map<String, Value>,
@@ -131,7 +132,7 @@ fn ordering(order: &Value) -> Result<&Vec<Value>, ApiError> {
         .ok_or_else(|| ApiError::bad_request("invalid patch format of setElementOrder list"))
 }
 
-/// The value of one field, none if it goes.
+/// Merges one field, and returns `None` if the patch removes it.
 fn merge_field(
     node: Option<&Node>,
     live: Option<Value>,
@@ -141,6 +142,7 @@ fn merge_field(
     let unknown = Node::default();
     let node = node.unwrap_or(&unknown);
     match (live, patch) {
+        // A null removes the field, as in a merge patch (RFC 7396).
         (_, Value::Null) => Ok(None),
         (Some(Value::Object(live)), Value::Object(patch)) => {
             merge_fields(node, live, patch).map(|merged| Some(Value::Object(merged)))
@@ -153,7 +155,7 @@ fn merge_field(
     }
 }
 
-/// A value as it is stored where there was none: elements that only direct the merge are left out.
+/// Returns a value to be stored where there was none, without its directives.
 fn without_directives(patch: &Value) -> Option<Value> {
     match patch {
         Value::Object(fields) if fields.contains_key(DIRECTIVE) => None,
@@ -208,6 +210,7 @@ fn merge_list(
             }
         }
     }
+    // Without an explicit order, the elements of the patch define it.
     let plain: Vec<Value> = patch
         .iter()
         .filter(|element| element.get(DIRECTIVE).is_none())
@@ -257,8 +260,8 @@ fn merge_element(
     Ok(())
 }
 
-/// The elements that `order` names in its order; each of the others stays in front of those that it
-/// was in front of.
+/// Sorts a list: elements in `order` follow that order, and each other element stays in front of
+/// those that it preceded in `original`.
 fn ordered(merge: &Merge, list: Vec<Value>, original: &[Value], order: &[Value]) -> Vec<Value> {
     let identity = |value: &Value| match merge {
         Merge::ByKey(key) => value.get(key).cloned().unwrap_or_default(),

@@ -1,5 +1,5 @@
-//! Objects in Protocol Buffers, which Go clients send of built-in kinds: read into JSON. Answers
-//! are JSON, which the same clients accept.
+//! A reader for Protocol Buffers, which Go clients send for built-in kinds. Responses are JSON,
+//! which these clients accept as well.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -8,28 +8,28 @@ use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use serde_json::{Map, Value, json};
 
-/// What comes before every object.
+/// The prefix of every object (`serializer/protobuf` of apimachinery).
 const MAGIC: &[u8] = b"k8s\0";
 
-/// How deep messages may nest.
+/// The limit for the nesting of messages.
 const MAX_DEPTH: usize = 64;
 
-/// The messages that the built-in kinds consist of, in `messages.txt`: under the name of each its
-/// fields, by number, name and type. `[]` is a list, `{}` a map from texts, `=` a message whose fields
-/// JSON has in the message around it; `?` marks what is written even if it is zero, because its
-/// absence means something else.
+/// The messages of the built-in kinds, from `messages.txt`: each with its fields by number, name
+/// and type. `[]` is a list, `{}` a map with string keys, and `=` a message whose fields JSON
+/// inlines. `?` marks fields that keep a zero, because their absence means something else.
 ///
-/// The file follows from the modules `k8s.io/api` and `k8s.io/apimachinery` v0.36.3. To make it again:
-/// - Begin with the message of each built-in kind but `CustomResourceDefinition`, which has none that
-///   clients send, and `DeleteOptions`; take every message that a field of those taken refers to.
+/// The file is derived from the Go modules `k8s.io/api` and `k8s.io/apimachinery` v0.36.3. To
+/// derive it again:
+/// - Start with `DeleteOptions` and the message of each built-in kind except
+///   `CustomResourceDefinition`, which clients send as JSON; add every message that a field refers to.
 /// - Fields are those of `generated.proto` in the folder of each group's `v1`, in their order there.
 ///   A message is named after that group's package: `core.Service`, `meta.ObjectMeta`. Messages are
 ///   sorted by name.
 /// - `string` is `text`, `int32` and `int64` are `int`, `bool` and `bytes` stay; `Time`, `MicroTime`,
 ///   `Quantity` and `IntOrString` are types of their own, and `FieldsV1` is `Json`.
-/// - What `.proto` does not say is in `types.go` next to it, at the field with the same number in its
-///   `protobuf` tag. Its `json` tag has the name; it is `=` if that tag says `inline`, and `?` if it is
-///   a pointer to a `text`, `int` or `bool`.
+/// - The rest is in `types.go` beside `generated.proto`, at the field with the same number in its
+///   `protobuf` tag. Its `json` tag has the name; the field is `=` if that tag contains `inline`, and
+///   `?` if it is a pointer to a `text`, `int` or `bool`.
 static MESSAGES: LazyLock<BTreeMap<&str, Message>> = LazyLock::new(|| {
     let mut messages: BTreeMap<&str, Message> = BTreeMap::new();
     let mut name = "";
@@ -56,7 +56,7 @@ type Message = BTreeMap<u64, Field>;
 struct Field {
     name: &'static str,
     count: Count,
-    /// Whether zero is a value and not absence.
+    /// Set if zero is a value rather than absence.
     keeps_zero: bool,
     /// `text`, `int`, … or the name of a message.
     type_: &'static str,
@@ -67,7 +67,7 @@ enum Count {
     One,
     Many,
     Map,
-    /// A message whose fields are those of the message it is in.
+    /// A message whose fields JSON inlines.
     Inline,
 }
 
@@ -93,7 +93,10 @@ impl Field {
     }
 }
 
-/// Reads an object with its `apiVersion` and `kind`; the error says what cannot be read.
+/// Parses an object, including its `apiVersion` and `kind`.
+///
+/// # Errors
+/// Returns a message if the bytes are malformed or the kind is unknown.
 pub(crate) fn read(bytes: &[u8]) -> Result<Value, String> {
     let envelope = bytes
         .strip_prefix(MAGIC)
@@ -124,7 +127,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Value, String> {
     Ok(object.into())
 }
 
-/// The Go package of an API version, which is the first part of its group's name.
+/// Returns the Go package of an API version: the first part of its group's name.
 fn package(api_version: &str) -> &str {
     let (group, _) = api_version.split_once('/').unwrap_or(("core", api_version));
     group.split('.').next().unwrap_or(group)
@@ -138,6 +141,8 @@ fn message_of(name: &str, bytes: &[u8], depth: usize) -> Result<Map<String, Valu
     let mut object = Map::new();
     for field in fields(bytes) {
         let (number, wire) = field?;
+        // Unknown fields are skipped, as Protocol Buffers require: they may come from a newer
+        // client.
         let Some(field) = message.get(&number) else {
             continue;
         };
@@ -167,7 +172,7 @@ fn message_of(name: &str, bytes: &[u8], depth: usize) -> Result<Map<String, Valu
     Ok(object)
 }
 
-/// An entry of a map is a message with key and value.
+/// Reads an entry of a map, which is a message with the key as field 1 and the value as field 2.
 fn entry(field: &Field, wire: Wire<'_>, depth: usize) -> Result<(String, Value), String> {
     let (mut key, mut item) = (String::new(), None);
     for part in fields(wire.bytes()?) {
@@ -190,7 +195,7 @@ fn zero(type_: &str) -> Value {
     }
 }
 
-/// A value as JSON has it; none for the zero of a field that is absent then.
+/// Converts a value to JSON, or returns `None` for a zero that JSON omits.
 fn value(field: &Field, wire: Wire<'_>, depth: usize) -> Result<Option<Value>, String> {
     let value = match field.type_ {
         "text" => text(wire.bytes()?)?.into(),
@@ -220,7 +225,7 @@ fn value(field: &Field, wire: Wire<'_>, depth: usize) -> Result<Option<Value>, S
     Ok((!is_absent).then_some(value))
 }
 
-/// Seconds and nanoseconds; none if there are neither.
+/// Reads a time in seconds and nanoseconds, or returns `None` if it has neither.
 fn time(bytes: &[u8], show: impl Fn(Timestamp) -> String) -> Result<Option<Value>, String> {
     let (mut seconds, mut nanoseconds) = (None, 0);
     for field in fields(bytes) {
@@ -255,12 +260,12 @@ fn text(bytes: &[u8]) -> Result<String, String> {
     String::from_utf8(bytes.to_vec()).map_err(|error| error.to_string())
 }
 
-/// The value of a field as it is on the wire.
+/// The value of a field on the wire.
 #[derive(Clone, Copy, Debug)]
 enum Wire<'a> {
     Integer(u64),
     Bytes(&'a [u8]),
-    /// Eight or four bytes, which no field we know has.
+    /// Eight or four bytes, which no known field has.
     Fixed,
 }
 
@@ -280,7 +285,7 @@ impl<'a> Wire<'a> {
     }
 }
 
-/// The numbers and values of the fields of a message, in order.
+/// Iterates over the numbers and values of a message's fields.
 fn fields(bytes: &[u8]) -> impl Iterator<Item = Result<(u64, Wire<'_>), String>> {
     let mut rest = bytes;
     std::iter::from_fn(move || {
@@ -297,6 +302,7 @@ fn fields(bytes: &[u8]) -> impl Iterator<Item = Result<(u64, Wire<'_>), String>>
 
 fn next<'a>(rest: &mut &'a [u8]) -> Option<(u64, Wire<'a>)> {
     let tag = varint(rest)?;
+    // The low three bits of a tag are the wire type: varint, 64 bit, length-delimited or 32 bit.
     let wire = match tag & 7 {
         0 => Wire::Integer(varint(rest)?),
         1 => take(rest, 8).map(|_| Wire::Fixed)?,

@@ -3,7 +3,7 @@ use serde_json::json;
 
 use super::{MESSAGES, read};
 
-/// A field of bytes, of fewer than 128.
+/// Encodes a field of fewer than 128 bytes.
 fn bytes(number: u8, content: &[u8]) -> Vec<u8> {
     let length = u8::try_from(content.len()).unwrap();
     assert!(length < 128 && number < 16);

@@ -1,30 +1,31 @@
-//! How a list, a watch or the deletion of a collection is asked for (`ListOptions`).
+//! `ListOptions`: the options of a list, a watch and the deletion of a collection.
 
 use super::Query;
 use crate::error::{ApiError, Cause};
 
-/// What a request for the objects of a collection says besides its selectors.
+/// The options besides the selectors.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ListOptions {
-    /// How new or how old; none if the request does not say.
+    /// `resourceVersion`, or `None` if it is not set.
     pub(crate) version: Option<u64>,
-    /// Whether the version is meant exactly.
+    /// Set if the list is read at exactly this version, not at any newer one.
     pub(crate) is_exact: bool,
-    /// Whether a watch begins with what is there, if the request says so.
+    /// `sendInitialEvents`: whether a watch starts with the existing objects, or `None` if it is
+    /// not set.
     pub(crate) initial: Option<bool>,
     pub(crate) bookmarks: bool,
-    /// How long a watch lasts.
+    /// `timeoutSeconds`.
     pub(crate) seconds: Option<u64>,
     pub(crate) limit: Option<usize>,
-    /// Where the last page ended.
+    /// The token of the previous page.
     pub(crate) continue_: Option<String>,
 }
 
 impl ListOptions {
-    /// Reads the options of a list, or of a watch.
+    /// Reads the options of a list or a watch.
     ///
     /// # Errors
-    /// When they cannot be read or do not go together.
+    /// Returns an error if they are malformed or exclude each other.
     pub(crate) fn read(query: &Query, is_watch: bool) -> Result<Self, ApiError> {
         let limit = query.number("limit")?.unwrap_or_default();
         let seconds = query.number("timeoutSeconds")?.unwrap_or_default();
@@ -49,7 +50,8 @@ impl ListOptions {
         Ok(Self {
             version,
             is_exact: match query.text("resourceVersionMatch") {
-                // What a limit meant before there was a choice.
+                // Before `resourceVersionMatch` existed, a limit with a version already meant
+                // exactly that version.
                 None => is_page,
                 Some(match_) => match_ == "Exact",
             },

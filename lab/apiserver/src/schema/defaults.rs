@@ -1,12 +1,12 @@
-//! Defaults: what the schema says of fields that are absent, and the nulls that it does not allow.
+//! Defaulting: defaults of absent fields, and the removal of nulls that the schema does not allow.
 
 use serde_json::Value;
 
 use super::node::Node;
 
-/// Fills in defaults, and removes nulls from where there may be none. A null where there may be
-/// none takes the default as an absent field does. Where objects are read into Go types
-/// (`omits_empty`), maps and lists that are empty and need not be there go too.
+/// Fills in defaults and removes nulls where they are not allowed. Such a null takes the default
+/// like an absent field. With `omits_empty`, for objects that Go decodes into structs, empty maps
+/// and lists that are not required are removed as well.
 pub(super) fn fill(node: &Node, value: &mut Value, omits_empty: bool) {
     match value {
         Value::Object(fields) => {
@@ -23,6 +23,7 @@ pub(super) fn fill(node: &Node, value: &mut Value, omits_empty: bool) {
                     fill_element(
                         field,
                         value,
+                        // Go decodes `metadata` into a struct in custom resources as well.
                         omits_empty || node.embedded && name == "metadata",
                     );
                 }
@@ -33,7 +34,7 @@ pub(super) fn fill(node: &Node, value: &mut Value, omits_empty: bool) {
                     Value::Object(fields) => {
                         !omits_empty || !fields.is_empty() || field.additional.is_none()
                     }
-                    // One where there must be a map stays, to be refused.
+                    // An array in place of a map stays for validation to reject it.
                     Value::Array(items) => {
                         !omits_empty || !items.is_empty() || field.required || field.items.is_none()
                     }
@@ -47,7 +48,7 @@ pub(super) fn fill(node: &Node, value: &mut Value, omits_empty: bool) {
                 fill_element(item, value, omits_empty);
             }
         }
-        // A whole number is written without a fraction, so that clients can read it as one.
+        // Whole numbers are stored without a fraction, so that clients can decode them as integers.
         Value::Number(number) => {
             if let Some(whole) = number.as_f64().filter(|_| number.is_f64()).and_then(whole) {
                 *value = whole.into();
@@ -68,7 +69,7 @@ fn fill_element(node: &Node, value: &mut Value, omits_empty: bool) {
     fill(node, value, omits_empty);
 }
 
-/// What a new object of a built-in kind holds before anybody said anything: its structs.
+/// Returns the fields of an empty Go struct of a built-in kind: its nested structs.
 pub(super) fn structs(node: &Node) -> Value {
     let present = node
         .properties

@@ -1,11 +1,12 @@
-//! The schemas of built-in kinds, from their Rust types and what is known besides.
+//! Schemas of built-in kinds, from their Rust types and additional facts.
 
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
 use super::facts::{ANYTHING, FACTS, Fact};
 
-/// The structural schema of a type of `k8s-openapi`: no references, lists and defaults as Kubernetes has them.
+/// Returns the structural schema of a `k8s-openapi` type: without references, and with the lists
+/// and defaults of Kubernetes.
 pub(super) fn structural<T: JsonSchema>() -> Value {
     let mut generator = SchemaGenerator::default();
     let root = T::json_schema(&mut generator).to_value();
@@ -17,15 +18,15 @@ pub(super) fn structural<T: JsonSchema>() -> Value {
     .definition(root)
 }
 
-/// Putting definitions where they are referred to.
+/// The inlining of definitions.
 struct Expansion<'a> {
     definitions: &'a Map<String, Value>,
-    /// The definitions that are being expanded, the innermost last.
+    /// Definitions being expanded, innermost last.
     open: Vec<String>,
 }
 
 impl Expansion<'_> {
-    /// A definition, which is the innermost open one.
+    /// Expands the innermost open definition.
     fn definition(&mut self, schema: Value) -> Value {
         let mut schema = self.expand(schema);
         if let (Some(name), Value::Object(schema)) = (self.open.last(), &mut schema) {
@@ -60,6 +61,7 @@ impl Expansion<'_> {
                 *inner = self.expand(inner.take());
             }
         }
+        // An object without declared fields is free-form, and must survive pruning.
         let is_open = schema.get("type").is_none_or(|kind| kind == "object")
             && ![
                 "properties",
@@ -79,6 +81,7 @@ impl Expansion<'_> {
 
     fn target(&mut self, reference: &str) -> Value {
         let name = reference.rsplit('/').next().unwrap_or(reference);
+        // A recursive definition, such as `JSONSchemaProps`, ends in anything.
         let is_open = self.open.iter().any(|open| open == name);
         let Some(schema) = self.definitions.get(name).filter(|_| !is_open) else {
             return anything();
@@ -93,7 +96,7 @@ impl Expansion<'_> {
     }
 }
 
-/// Whether a full name such as `io.k8s.api.core.v1.Service` is this definition.
+/// Returns `true` if a qualified name such as `io.k8s.api.core.v1.Service` is this definition.
 fn is(name: &str, definition: &str) -> bool {
     name.strip_suffix(definition)
         .is_some_and(|rest| rest.ends_with('.'))

@@ -1,4 +1,4 @@
-//! Sets and maps: lists in which nothing may be twice.
+//! Uniqueness of the elements of sets and maps.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use super::node::{List, Node};
 use super::validate::shown;
 use crate::error::Cause;
 
-/// The elements of sets and maps that are there twice.
+/// Finds duplicate elements of sets and maps.
 pub(super) fn find(node: &Node, value: &Value, path: &str, causes: &mut Vec<Cause>) {
     match value {
         Value::Object(fields) => {
@@ -46,6 +46,7 @@ pub(super) fn find(node: &Node, value: &Value, path: &str, causes: &mut Vec<Caus
                     .flatten()
                     .filter(|other| *other == identity)
                     .count();
+                // Only the first repetition is reported, as in kube-apiserver.
                 if node.list != List::Atomic && earlier == 1 {
                     let message = format!("Duplicate value: {}", shown(identity));
                     causes.push(Cause {
@@ -63,7 +64,7 @@ pub(super) fn find(node: &Node, value: &Value, path: &str, causes: &mut Vec<Caus
     }
 }
 
-/// What an element of a list is known by: its value, or in a map its keys.
+/// Returns the identity of a list element: its value, or in a map its keys.
 fn identity(list: &List, item: &Value) -> Value {
     match list {
         List::Map(keys) => {

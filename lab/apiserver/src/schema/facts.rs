@@ -1,26 +1,27 @@
-//! What is known of built-in kinds besides their Rust types.
+//! Facts about built-in kinds that their Rust types lack.
 
-/// What the Go types of Kubernetes 1.36 say of a field and its schema in Rust does not.
+/// A property of a field in the Go types of Kubernetes 1.36 that its Rust schema lacks.
 pub(super) enum Fact {
-    /// Never absent: a struct that is no pointer in Go.
+    /// Never absent: a struct that is not a pointer in Go.
     Present,
-    /// The same, and all its fields may be empty.
+    /// Like `Present`, with fields that may all be empty.
     Hollow,
     Default(&'static str),
-    /// Never absent: a number that is no pointer in Go.
+    /// Never absent: a number that is not a pointer in Go.
     Zero,
-    /// Text of this form.
+    /// A string of this format.
     Form(&'static str),
-    /// An object written as a whole.
+    /// An atomic object.
     Atomic,
     Set,
-    /// A list of plain values that a strategic merge unites.
+    /// A list of scalars that a strategic merge unites.
     MergedSet,
-    /// A list of objects with these keys; a strategic merge goes by the first.
+    /// A list of objects with these keys, the first of which is the key of a strategic merge.
     Map(&'static [&'static str]),
 }
 
-/// By definition and field; of no field: the definition itself. Lists not named here are atomic.
+/// Facts by definition and field; an empty field is the definition itself. Lists that are not named
+/// here are atomic.
 #[rustfmt::skip]
 pub(super) const FACTS: &[(&str, &str, Fact)] = &[
     ("apiextensions.v1.CustomResourceDefinition", "spec", Fact::Present),
@@ -117,7 +118,7 @@ pub(super) const FACTS: &[(&str, &str, Fact)] = &[
     ("rbac.v1.Subject", "", Fact::Atomic),
 ];
 
-/// Definitions whose values may be of any type, which their schemas cannot say.
+/// Definitions with values of any type, which their schemas cannot express.
 pub(super) const ANYTHING: &[&str] = &[
     "apiextensions.v1.JSON",
     "apiextensions.v1.JSONSchemaPropsOrArray",

@@ -1,4 +1,4 @@
-//! Formats of text that Kubernetes checks and JSON Schema does not know, or otherwise.
+//! String formats that Kubernetes checks and JSON Schema lacks or defines differently.
 
 use std::net::IpAddr;
 
@@ -21,7 +21,7 @@ pub(super) fn is_mac(text: &str) -> bool {
             .all(|part| part.len() == 2 && part.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 
-/// A duration as Go writes it: `1h30m`, `1.5s`, `-2us`.
+/// Returns `true` for a Go duration: `1h30m`, `1.5s`, `-2us`.
 pub(super) fn is_duration(text: &str) -> bool {
     let mut rest = text.trim_start_matches(['-', '+']);
     if rest == "0" {

@@ -1,6 +1,7 @@
-//! What objects of a kind look like, and what is done by it: validation, defaults, pruning.
+//! Schemas of kinds, and their use: validation, defaulting and pruning.
 //!
-//! Rules in CEL (`x-kubernetes-validations`) are not run: objects that only they refuse are accepted.
+//! CEL rules (`x-kubernetes-validations`) are not evaluated: objects that break only those are
+//! accepted.
 
 mod defaults;
 mod definitions;
@@ -27,25 +28,28 @@ use crate::error::Cause;
 
 pub(crate) use self::node::{List, Merge, Node};
 
-/// The structural schema of a kind (`openAPIV3Schema` of a CRD, or the same for a built-in kind),
-/// read and compiled.
+/// A compiled structural schema (`openAPIV3Schema` of a CRD, or its equivalent for a built-in
+/// kind).
 #[derive(Debug)]
 pub(crate) struct Schema {
     document: Value,
     root: Node,
     validator: Validator,
     builtin: bool,
-    /// Whether `status` is a resource of its own.
+    /// Set if `status` is a subresource.
     has_status: bool,
 }
 
 impl Schema {
-    /// Reads a schema of a custom resource; the error names what about it cannot be used.
+    /// Compiles the schema of a custom resource.
+    ///
+    /// # Errors
+    /// Returns a message with the part that cannot be used.
     pub(crate) fn new(document: Value) -> Result<Self, String> {
         Self::compile(document, false)
     }
 
-    /// The schema of a built-in kind, from its Rust type.
+    /// Compiles the schema of a built-in kind from its Rust type.
     pub(crate) fn builtin<K: JsonSchema>() -> Result<Self, String> {
         Self::compile(definitions::structural::<K>(), true)
     }
@@ -69,12 +73,12 @@ impl Schema {
         })
     }
 
-    /// Says whether `status` is a resource of its own. Unless told, it is if there is one.
+    /// Overrides whether `status` is a subresource. By default it is if the schema has it.
     pub(crate) fn with_status(self, has_status: bool) -> Self {
         Self { has_status, ..self }
     }
 
-    /// Whether a write of the object or of a subresource may change this field of the root.
+    /// Returns `true` if a write of the object or a subresource may change this top-level field.
     pub(crate) fn is_written(&self, field: &str, subresource: Option<&str>) -> bool {
         match subresource {
             None => field != "status" || !self.has_status,
@@ -83,27 +87,27 @@ impl Schema {
         }
     }
 
-    /// The schema as it was given, for `OpenAPI`.
+    /// Returns the original schema, for OpenAPI.
     pub(crate) fn document(&self) -> &Value {
         &self.document
     }
 
-    /// What is known of the object as a whole.
+    /// Returns the root node of the schema.
     pub(crate) fn root(&self) -> &Node {
         &self.root
     }
 
-    /// Fills in the defaults of absent fields, and removes nulls that the schema does not allow.
+    /// Fills in defaults of absent fields, and removes nulls that the schema does not allow.
     pub(crate) fn default(&self, object: &mut Value) {
         defaults::fill(&self.root, object, self.builtin);
     }
 
-    /// Removes fields the schema does not know, and returns their paths, sorted.
+    /// Removes fields that the schema lacks, and returns their sorted paths.
     pub(crate) fn prune(&self, object: &mut Value) -> Vec<String> {
         prune::prune(&self.root, object)
     }
 
-    /// What is wrong with an object; nothing if it is valid.
+    /// Validates an object, and returns the causes if it is invalid.
     pub(crate) fn validate(&self, object: &Value) -> Vec<Cause> {
         let mut causes = validate::causes(&self.validator, object);
         if !self.builtin {
@@ -112,13 +116,15 @@ impl Schema {
         causes
     }
 
-    /// What is of another type or form than the schema says: a number where there must be text.
+    /// Returns the values of a type or format other than the schema's, such as a number in place of
+    /// a string.
     pub(crate) fn mistyped(&self, object: &Value) -> Vec<Cause> {
         validate::mistyped(&self.validator, object)
     }
 
-    /// What cannot be read into the Go types that a Kubernetes API has: for a custom resource these
-    /// are its `metadata`. Such a body is a bad request (400), and a patch that leads to it invalid.
+    /// Returns the fields that Go could not decode: all of a built-in kind, but only `metadata` of
+    /// a custom resource. Such a body is a bad request (400); a patch with such a result is invalid
+    /// (422).
     pub(crate) fn unreadable(&self, object: &Value) -> Vec<Cause> {
         let mut causes = self.mistyped(object);
         causes.retain(|cause| {
@@ -131,7 +137,8 @@ impl Schema {
         self.builtin
     }
 
-    /// What a new object holds before anybody said anything: the structs of a built-in kind.
+    /// Returns the fields of an object to which nothing was ever applied: the structs of a built-in
+    /// kind.
     pub(crate) fn empty(&self) -> Value {
         if self.builtin {
             defaults::structs(&self.root)
@@ -141,7 +148,7 @@ impl Schema {
     }
 }
 
-/// The translated schema of `metadata`.
+/// Returns the translated schema of `metadata`.
 fn metadata() -> &'static Value {
     static METADATA: LazyLock<Value> = LazyLock::new(|| {
         let anything = json!({"type": "object"});

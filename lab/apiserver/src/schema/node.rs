@@ -1,4 +1,4 @@
-//! A structural schema, read once into what the rules of an object need to know of each place.
+//! A structural schema as a tree of the properties that processing of objects needs.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -8,10 +8,11 @@ use serde_json::{Map, Value};
 
 use super::definitions;
 
-/// How deep a schema may nest; an object nests no deeper, since its reader has the same limit.
+/// The limit for the nesting of a schema. No object nests deeper, since its parser has the same
+/// limit.
 const MAX_DEPTH: usize = 128;
 
-/// What a schema says of one place in an object.
+/// The schema of one place in an object.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -19,49 +20,52 @@ const MAX_DEPTH: usize = 128;
 )]
 pub(crate) struct Node {
     pub(crate) properties: BTreeMap<String, Self>,
-    /// Of the values of fields that `properties` does not name.
+    /// The schema of fields that are not in `properties`.
     pub(crate) additional: Option<Box<Self>>,
     pub(crate) items: Option<Box<Self>>,
     pub(crate) default: Option<Value>,
     pub(crate) nullable: bool,
-    /// Whether the object around it must have it.
+    /// Set if the enclosing object requires it.
     pub(crate) required: bool,
     /// `x-kubernetes-preserve-unknown-fields`.
     pub(crate) preserves_unknown: bool,
-    /// `x-kubernetes-embedded-resource`: there are `apiVersion`, `kind` and `metadata` here.
+    /// `x-kubernetes-embedded-resource`: an object with `apiVersion`, `kind` and `metadata`.
     pub(crate) embedded: bool,
-    /// `x-kubernetes-map-type: atomic`: an object that is written as a whole.
+    /// `x-kubernetes-map-type: atomic`: an object that is replaced as a whole.
     pub(crate) atomic: bool,
     pub(crate) list: List,
-    /// How a strategic merge treats a list.
+    /// The treatment of a list by a strategic merge.
     pub(crate) merge: Merge,
 }
 
-/// `x-kubernetes-list-type`: what makes an element of a list the same as another.
+/// `x-kubernetes-list-type`: the identity of list elements.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum List {
-    /// The list is written as a whole.
+    /// The list is replaced as a whole.
     #[default]
     Atomic,
-    /// Elements are their values.
+    /// Elements are identified by their values.
     Set,
-    /// Elements are objects, the same if these fields are.
+    /// Elements are objects, identified by these fields.
     Map(Vec<String>),
 }
 
-/// `x-kubernetes-patch-strategy`: what a strategic merge does to a list.
+/// `x-kubernetes-patch-strategy`: the treatment of a list by a strategic merge.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Merge {
     #[default]
     Replace,
-    /// A list of plain values is united.
+    /// Scalars are united.
     Unite,
-    /// Objects are merged by the field named here.
+    /// Objects are merged by this field.
     ByKey(String),
 }
 
 impl Node {
-    /// Reads a structural schema; the error names the place and what is wrong there.
+    /// Reads a structural schema.
+    ///
+    /// # Errors
+    /// Returns a message with the path of the part that cannot be used.
     pub(crate) fn new(document: &Value) -> Result<Self, String> {
         Self::read(document, "openAPIV3Schema", MAX_DEPTH)
     }
@@ -126,7 +130,7 @@ impl Node {
         })
     }
 
-    /// A place of which nothing is known and everything is kept.
+    /// Returns a node without a schema, at which everything is preserved.
     pub(crate) fn anything() -> Self {
         Self {
             preserves_unknown: true,
@@ -135,12 +139,13 @@ impl Node {
         }
     }
 
-    /// `metadata` of every object, whatever its own schema says of it.
+    /// Returns the node of `metadata`, which is the same for every kind, whatever its own schema
+    /// contains.
     pub(crate) fn metadata() -> &'static Self {
         static METADATA: LazyLock<Node> = LazyLock::new(|| {
             let mut node = Node::new(&definitions::structural::<ObjectMeta>())
                 .unwrap_or_else(|_| Node::anything());
-            // An empty list asks to forget all managers, so it must not be taken for none.
+            // An empty list resets the managers, so it must stay distinct from an absent one.
             if let Some(managers) = node.properties.get_mut("managedFields") {
                 managers.required = true;
             }
@@ -149,7 +154,7 @@ impl Node {
         &METADATA
     }
 
-    /// What is known of the values of a field; none if nothing is.
+    /// Returns the schema of a field, or `None` if there is none.
     pub(crate) fn field(&self, name: &str) -> Option<&Self> {
         match self.properties.get(name) {
             _ if self.embedded && name == "metadata" => Some(Self::metadata()),

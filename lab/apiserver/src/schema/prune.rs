@@ -1,4 +1,4 @@
-//! Pruning: the fields that the schema does not know go, and are told.
+//! Pruning: the removal of fields that the schema lacks.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use super::node::Node;
 
 const TYPE_AND_METADATA: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
-/// Removes unknown fields, and returns their paths, sorted: `spec.rules[0].bar`.
+/// Removes unknown fields, and returns their sorted paths: `spec.rules[0].bar`.
 pub(super) fn prune(root: &Node, object: &mut Value) -> Vec<String> {
     let mut unknown = Vec::new();
     visit(Some(root), object, "", &mut unknown);
@@ -14,7 +14,7 @@ pub(super) fn prune(root: &Node, object: &mut Value) -> Vec<String> {
     unknown
 }
 
-/// `node` is none below what `additionalProperties` or `items` leave open.
+/// Prunes a value. `node` is `None` where `additionalProperties` or `items` are absent.
 fn visit(node: Option<&Node>, value: &mut Value, path: &str, unknown: &mut Vec<String>) {
     match value {
         Value::Object(fields) => fields.retain(|name, value| {
@@ -42,6 +42,7 @@ fn visit(node: Option<&Node>, value: &mut Value, path: &str, unknown: &mut Vec<S
         }),
         Value::Array(items) => {
             let item = node.and_then(|node| node.items.as_deref());
+            // Below `preserve-unknown-fields` without `items`, elements are unspecified and kept.
             if item.is_none() && node.is_some_and(|node| node.preserves_unknown) {
                 return;
             }

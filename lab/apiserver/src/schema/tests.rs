@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 use super::{List, Merge, Schema};
 
-/// A schema with one of everything. The answers of a kube-apiserver 1.36 were taken with it.
+/// Returns a schema that uses every feature. The expected values of the tests were obtained from
+/// kube-apiserver 1.36 with it.
 pub(crate) fn widget() -> Schema {
     let ports = json!({
         "type": "array", "maxItems": 4,
@@ -82,7 +83,7 @@ fn assert_cause(spec: &Value, reason: &str, field: &str, message: &str) {
 }
 
 #[test]
-fn each_constraint_is_told_as_a_kube_apiserver_tells_it() {
+fn each_broken_constraint_is_worded_as_by_kube_apiserver() {
     let invalid = "FieldValueInvalid";
     let mistyped = "FieldValueTypeInvalid";
     assert_cause(
@@ -124,7 +125,7 @@ fn each_constraint_is_told_as_a_kube_apiserver_tells_it() {
 }
 
 #[test]
-fn each_size_and_form_is_told_as_a_kube_apiserver_tells_it() {
+fn each_broken_size_and_format_is_worded_as_by_kube_apiserver() {
     let invalid = "FieldValueInvalid";
     let mistyped = "FieldValueTypeInvalid";
     assert_cause(
@@ -184,7 +185,7 @@ fn each_size_and_form_is_told_as_a_kube_apiserver_tells_it() {
 }
 
 #[test]
-fn an_element_that_is_there_twice_is_told_once() {
+fn an_element_that_occurs_twice_is_reported_once() {
     let ports = json!([{"port": 1, "protocol": "TCP"}, {"port": 1, "protocol": "UDP"}, {"port": 1, "protocol": "TCP"}]);
     let message = "Duplicate value: {\"port\":1,\"protocol\":\"TCP\"}";
     assert_eq!(
@@ -215,7 +216,7 @@ fn what_is_right_has_no_causes() {
 }
 
 #[test]
-fn metadata_is_checked_whatever_the_schema_says_of_it() {
+fn metadata_is_checked_regardless_of_the_schema() {
     let object =
         json!({"metadata": {"labels": {"a": 1}, "finalizers": "x"}, "spec": {"size": "x"}});
     let unreadable: Vec<String> = widget()
@@ -279,7 +280,7 @@ fn whole_numbers_lose_their_fraction() {
 }
 
 #[test]
-fn a_schema_that_cannot_be_used_says_where() {
+fn an_unusable_schema_is_reported_with_its_location() {
     let of = |spec: Value| {
         Schema::new(json!({"type": "object", "properties": {"spec": spec}})).unwrap_err()
     };
@@ -391,7 +392,7 @@ fn a_definition_that_contains_itself_ends() {
     assert_eq!(crd, before);
 }
 
-/// Any JSON whose fields are now and then those of a widget.
+/// Generates JSON, some of whose fields are those of a widget.
 pub(crate) fn any_json() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -446,7 +447,7 @@ pub(crate) fn any_json() -> impl Strategy<Value = Value> {
     })
 }
 
-/// An object with any `spec` and `status`.
+/// Generates an object with any `spec` and `status`.
 pub(crate) fn any_object() -> impl Strategy<Value = Value> {
     (any_json(), any_json(), any_json()).prop_map(
         |(metadata, spec, status)| json!({"apiVersion": "test.io/v1", "kind": "Widget", "metadata": metadata, "spec": spec, "status": status}),

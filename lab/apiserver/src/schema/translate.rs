@@ -1,10 +1,10 @@
-//! From the schemas of Kubernetes to those that the `jsonschema` crate knows (draft 7).
+//! Translation of Kubernetes schemas for the `jsonschema` crate (draft 7).
 
 use serde_json::{Map, Value, json};
 
 use super::node::flag;
 
-/// Keywords that mean the same in both.
+/// Keywords with the same meaning in both.
 const SHARED: &[&str] = &[
     "maximum",
     "minimum",
@@ -21,7 +21,7 @@ const SHARED: &[&str] = &[
     "enum",
 ];
 
-/// Formats of strings that are checked; Kubernetes ignores those that it does not know.
+/// Checked string formats; Kubernetes ignores those that it does not know.
 const FORMATS: &[&str] = &[
     "byte",
     "cidr",
@@ -37,7 +37,7 @@ const FORMATS: &[&str] = &[
     "uuid",
 ];
 
-/// How a schema is checked.
+/// A translator of schemas.
 #[derive(Clone, Copy)]
 pub(super) struct Translation<'a> {
     /// The translated schema of `metadata`.
@@ -45,14 +45,14 @@ pub(super) struct Translation<'a> {
 }
 
 impl Translation<'_> {
-    /// The schema of a whole object.
+    /// Translates the schema of a whole object.
     pub(super) fn object(self, document: &Value) -> Value {
         let mut schema = self.schema(document);
         self.embed(&mut schema);
         schema
     }
 
-    /// The schema of a part of an object.
+    /// Translates the schema of a part of an object.
     pub(super) fn schema(self, document: &Value) -> Value {
         let Some(source) = document.as_object() else {
             return document.clone();
@@ -62,6 +62,7 @@ impl Translation<'_> {
             .filter_map(|name| Some(((*name).to_owned(), source.get(*name)?.clone())))
             .collect();
         schema.extend(type_of(source));
+        // OpenAPI 3.0 has a flag that makes a limit exclusive; draft 7 has separate limits.
         for (limit, exclusive) in [
             ("minimum", "exclusiveMinimum"),
             ("maximum", "exclusiveMaximum"),
@@ -109,7 +110,7 @@ impl Translation<'_> {
         schema
     }
 
-    /// Adds what every object has, to what a schema says of it already.
+    /// Adds the fields of every object to a schema, together with its own rules for them.
     fn embed(self, schema: &mut Value) {
         let own = schema["properties"]["metadata"].take();
         let metadata = if own.is_null() {

@@ -1,4 +1,4 @@
-//! Validation: by the `jsonschema` crate, told in the words of a Kubernetes API.
+//! Validation with the `jsonschema` crate, and the messages of a Kubernetes API.
 
 use std::fmt::Write as _;
 
@@ -10,10 +10,11 @@ use serde_json::Value;
 use super::formats;
 use crate::error::Cause;
 
-/// Compiles a schema in the form of [`super::translate`].
+/// Compiles a schema translated by [`super::translate`].
 pub(super) fn compile(schema: &Value) -> Result<Validator, String> {
     jsonschema::options()
         .with_draft(Draft::Draft7)
+        // The `regex` crate shares syntax and linear time with Go's RE2.
         .with_pattern_options(PatternOptions::regex())
         .should_validate_formats(true)
         .with_format("cidr", formats::is_cidr)
@@ -25,7 +26,7 @@ pub(super) fn compile(schema: &Value) -> Result<Validator, String> {
         .map_err(|error| format!("openAPIV3Schema{}: {error}", field(&error, ".")))
 }
 
-/// What is wrong with an object by its schema.
+/// Validates an object, and returns the causes if it is invalid.
 pub(super) fn causes(validator: &Validator, object: &Value) -> Vec<Cause> {
     validator
         .iter_errors(object)
@@ -33,8 +34,8 @@ pub(super) fn causes(validator: &Validator, object: &Value) -> Vec<Cause> {
         .collect()
 }
 
-/// What is of another type or form than its schema says. Built-in kinds bound numbers only by
-/// their size in Go, and text only where Go reads a time.
+/// Returns the causes about types and formats only. Built-in kinds bound numbers only by their size
+/// in Go, and strings only where Go parses a time.
 pub(super) fn mistyped(validator: &Validator, object: &Value) -> Vec<Cause> {
     let is_of_type = |error: &ValidationError<'_>| {
         matches!(
@@ -55,7 +56,7 @@ pub(super) fn mistyped(validator: &Validator, object: &Value) -> Vec<Cause> {
 
 fn explain(error: &ValidationError<'_>) -> Vec<Cause> {
     let field = field(error, "");
-    // What combines schemas is about no field, and says in words which.
+    // Errors of combined schemas belong to no field and name it in their text.
     let combined = |text: &str, more: Vec<Cause>| {
         let message = format!("Invalid value: \"\": \"{field}\" {text}");
         let reason = "FieldValueInvalid";
@@ -67,6 +68,7 @@ fn explain(error: &ValidationError<'_>) -> Vec<Cause> {
         causes.extend(more);
         causes
     };
+    // Like go-openapi, lists the errors of only the closest alternative.
     let nearest = |context: &[Vec<ValidationError<'static>>]| {
         let nearest = context.iter().min_by_key(|errors| errors.len());
         nearest.into_iter().flatten().flat_map(explain).collect()
@@ -112,7 +114,7 @@ fn explain(error: &ValidationError<'_>) -> Vec<Cause> {
     }
 }
 
-/// The reason and the message of an error about one value.
+/// Returns the reason and message of an error about one value.
 fn worded(kind: &ValidationErrorKind, value: &Value, field: &str) -> (&'static str, String) {
     let shown = shown(value);
     match kind {
@@ -145,6 +147,7 @@ fn worded(kind: &ValidationErrorKind, value: &Value, field: &str) -> (&'static s
                 format!("Invalid value: {shown}: {text}"),
             )
         }
+        // kube-apiserver counts characters, yet its message names bytes.
         ValidationErrorKind::MaxLength { limit } => (
             "FieldValueTooLong",
             format!("Too long: may not be more than {limit} bytes"),
@@ -168,7 +171,7 @@ fn worded(kind: &ValidationErrorKind, value: &Value, field: &str) -> (&'static s
     }
 }
 
-/// What a value should be.
+/// Returns the limit that a value exceeds.
 fn limit(kind: &ValidationErrorKind) -> String {
     match kind {
         ValidationErrorKind::MinItems { limit } => format!("should have at least {limit} items"),
@@ -230,7 +233,7 @@ fn type_name(value: &Value) -> &'static str {
     }
 }
 
-/// A value in a message. Text is quoted as Go does, which for printable text is as JSON does.
+/// Formats a value in a message. Go quotes printable strings as JSON does.
 pub(super) fn shown(value: &Value) -> String {
     value.to_string()
 }
@@ -242,7 +245,7 @@ fn quoted(option: &Value) -> String {
     }
 }
 
-/// The path of the field that an error is about: `spec.rules[0].host`.
+/// Returns the path of the field that an error is about: `spec.rules[0].host`.
 fn field(error: &ValidationError<'_>, start: &str) -> String {
     let mut path = start.to_owned();
     for segment in error.instance_path().segments() {
@@ -254,7 +257,7 @@ fn field(error: &ValidationError<'_>, start: &str) -> String {
                 path.push_str(&name);
             }
             LocationSegment::Index(index) => {
-                // Writing to a String cannot fail.
+                // Writing to a `String` cannot fail.
                 _ = write!(path, "[{index}]");
             }
         }

@@ -1,5 +1,5 @@
-//! Label selectors (`k8s.io/apimachinery/pkg/labels`): requirements with commas between, each `key`,
-//! `!key`, `key=value`, `key!=value`, `key in (a,b)`, `key notin (a,b)`, `key>1`.
+//! Label selectors (`k8s.io/apimachinery/pkg/labels`): comma-separated requirements, each `key`,
+//! `!key`, `key=value`, `key!=value`, `key in (a,b)`, `key notin (a,b)` or `key>1`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,6 +30,7 @@ impl Requirement {
             Operator::Exists => value.is_some(),
             Operator::Absent => value.is_none(),
             Operator::In(values) => value.is_some_and(|value| values.contains(value)),
+            // `notin` and `!=` also match objects without the label.
             Operator::NotIn(values) => value.is_none_or(|value| !values.contains(value)),
             Operator::Above(bound) => number().is_some_and(|number| number > *bound),
             Operator::Below(bound) => number().is_some_and(|number| number < *bound),
@@ -37,10 +38,10 @@ impl Requirement {
     }
 }
 
-/// Reads a selector.
+/// Parses a selector.
 ///
 /// # Errors
-/// Says what is found in the place of what.
+/// Returns a message with the token that was found and those that were expected.
 pub(super) fn parse(selector: &str) -> Result<Vec<Requirement>, String> {
     let mut tokens = Tokens { rest: selector };
     let mut requirements = Vec::new();
@@ -108,7 +109,7 @@ fn word(tokens: &mut Tokens<'_>) -> Result<String, String> {
     }
 }
 
-/// The one value after an operator, which may be empty.
+/// Reads the value after an operator, which may be empty.
 fn value(tokens: &mut Tokens<'_>) -> Result<BTreeSet<String>, String> {
     let value = match tokens.peek() {
         "" | "," => String::new(),
@@ -117,7 +118,7 @@ fn value(tokens: &mut Tokens<'_>) -> Result<BTreeSet<String>, String> {
     Ok(BTreeSet::from([value]))
 }
 
-/// The values in parentheses; where there is none between commas, an empty one.
+/// Reads the values in parentheses. Nothing between two commas is an empty value.
 fn list(tokens: &mut Tokens<'_>) -> Result<BTreeSet<String>, String> {
     let open = tokens.next();
     if open != "(" {
@@ -158,14 +159,14 @@ fn number(values: &BTreeSet<String>) -> Result<i64, String> {
     })
 }
 
-/// What a selector consists of: words, and signs of one or two letters.
+/// The tokens of a selector: words, and operators of one or two characters.
 #[derive(Clone, Copy)]
 struct Tokens<'a> {
     rest: &'a str,
 }
 
 impl<'a> Tokens<'a> {
-    /// The next token, which is taken; empty at the end.
+    /// Consumes the next token; empty at the end.
     fn next(&mut self) -> &'a str {
         let rest = self.rest.trim_start();
         let is_end = |letter: char| is_sign(letter) || letter.is_whitespace();
@@ -179,7 +180,7 @@ impl<'a> Tokens<'a> {
         token
     }
 
-    /// The next token, which stays.
+    /// Returns the next token without consuming it.
     fn peek(&self) -> &'a str {
         Self { rest: self.rest }.next()
     }

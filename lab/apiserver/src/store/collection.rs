@@ -1,15 +1,16 @@
-//! The objects of a kind, and what happened to them lately.
+//! The objects of a kind, and their recent events.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use super::Object;
-use crate::news;
+use crate::notify;
 
-/// How many events of a collection are remembered.
+/// The limit of events in the history of a collection; watches and lists from before it expire with
+/// 410.
 const HISTORY: usize = 1_000;
 
-/// What happened to an object.
+/// The type of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
     Added,
@@ -17,11 +18,12 @@ pub(crate) enum Change {
     Deleted,
 }
 
-/// Something that happened.
+/// A change of one object.
 #[derive(Clone, Debug)]
 pub(crate) struct Event {
     pub(crate) change: Change,
-    /// The object after it; of a deletion the last state, with the version of the deletion.
+    /// The object after the change. For a deletion, its last state with the version of the
+    /// deletion.
     pub(crate) object: Arc<Object>,
     pub(crate) before: Option<Arc<Object>>,
 }
@@ -31,35 +33,35 @@ pub(crate) struct Event {
 pub(crate) struct Collection {
     pub(crate) objects: BTreeMap<String, Arc<Object>>,
     history: VecDeque<Event>,
-    /// The newest version that the history does not tell of any more.
+    /// The newest version that is no longer in the history.
     pub(super) forgotten: u64,
-    /// The version at which its definition was deleted, if that happened.
+    /// The version at which its definition was deleted, or 0.
     pub(crate) ended: u64,
-    pub(super) changed: news::Sender,
+    pub(super) changed: notify::Sender,
 }
 
 impl Clone for Collection {
-    /// Nobody watches the clone yet.
+    /// Clones objects and history, but no watches.
     fn clone(&self) -> Self {
         Self {
             objects: self.objects.clone(),
             history: self.history.clone(),
             forgotten: self.forgotten,
             ended: self.ended,
-            changed: news::Sender::default(),
+            changed: notify::Sender::default(),
         }
     }
 }
 
-/// The history does not go back as far.
+/// The error for a version that is no longer in the history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Forgotten {
-    /// The oldest version that is known.
+    /// The oldest version in the history.
     pub(crate) oldest: u64,
 }
 
 impl Collection {
-    /// What happened after a version.
+    /// Returns the events after a version.
     pub(crate) fn since(&self, version: u64) -> Result<impl Iterator<Item = &Event>, Forgotten> {
         self.remembers(version)?;
         let first = self
@@ -68,7 +70,7 @@ impl Collection {
         Ok(self.history.range(first..))
     }
 
-    /// The objects as they were at a version.
+    /// Returns the objects as they were at a version, by undoing later events.
     pub(crate) fn at(&self, version: u64) -> Result<BTreeMap<String, Arc<Object>>, Forgotten> {
         self.remembers(version)?;
         let mut objects = self.objects.clone();
@@ -86,13 +88,13 @@ impl Collection {
         Ok(objects)
     }
 
-    /// The newest version the history can go back to.
+    /// Returns the oldest version that the history can go back to.
     pub(crate) fn oldest(&self) -> u64 {
         self.forgotten
     }
 
-    /// Tells of changes.
-    pub(crate) fn changes(&self) -> news::Receiver {
+    /// Subscribes to events.
+    pub(crate) fn changes(&self) -> notify::Receiver {
         self.changed.subscribe()
     }
 
@@ -112,6 +114,6 @@ impl Collection {
             self.forgotten = oldest.object.version;
         }
         self.history.push_back(event);
-        self.changed.tell();
+        self.changed.notify();
     }
 }

@@ -1,4 +1,4 @@
-//! What is stored: every object as the text that clients get, and what happened to each lately.
+//! The store: every object in its serialized form, and the recent events of each collection.
 
 mod collection;
 mod object;
@@ -17,33 +17,33 @@ use crate::metadata;
 pub(crate) use collection::{Change, Collection, Event, Forgotten};
 pub(crate) use object::Object;
 
-/// Where an object is: its collection, and its key there.
+/// The address of an object: its collection, and its key there.
 pub(crate) type Place = (CollectionId, String);
 
-/// Something that may have consequences: see [`crate::collector`].
+/// Work for the [`collector`](crate::collector).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Cause {
-    /// An object is waiting to go, or what it waits for has changed.
+pub(crate) enum Trigger {
+    /// An object is terminating, or something that its deletion waits for has changed.
     Terminating(Place),
-    /// An object with this UID is gone, and others name it as their owner.
+    /// The object with this UID is gone, and others refer to it as their owner.
     OwnerGone(String),
-    /// An object names owners that it did not name before.
+    /// An object refers to owners that it did not refer to before.
     Owned(Place),
 }
 
-/// Everything that is stored.
+/// The state of a server.
 #[derive(Clone, Debug)]
 pub(crate) struct State {
-    /// The newest version there is.
+    /// The latest resource version.
     pub(crate) version: u64,
     pub(crate) registry: Registry,
     collections: BTreeMap<CollectionId, Collection>,
-    /// Which objects name an owner, by its UID.
+    /// The objects that refer to an owner, by its UID.
     dependents: BTreeMap<String, BTreeSet<Place>>,
-    /// Where each object is, by its UID.
+    /// The address of each object, by its UID.
     places: BTreeMap<String, Place>,
-    /// What the collector has not looked at yet.
-    pub(crate) causes: VecDeque<Cause>,
+    /// Work that the collector has not done yet.
+    pub(crate) triggers: VecDeque<Trigger>,
     pub(crate) cluster_ips: ClusterIps,
     pub(crate) random: fastrand::Rng,
 }
@@ -56,15 +56,16 @@ impl Default for State {
             collections: BTreeMap::new(),
             dependents: BTreeMap::new(),
             places: BTreeMap::new(),
-            causes: VecDeque::new(),
+            triggers: VecDeque::new(),
             cluster_ips: ClusterIps::default(),
+            // A fixed seed: UIDs and generated names are the same in every run.
             random: fastrand::Rng::with_seed(0),
         }
     }
 }
 
 impl State {
-    /// The objects of a kind; none yet if nothing was ever stored.
+    /// Returns the objects of a kind.
     pub(crate) fn collection(&mut self, id: &CollectionId) -> &mut Collection {
         self.collections.entry(id.clone()).or_default()
     }
@@ -77,12 +78,12 @@ impl State {
         self.collections.get(id)?.objects.get(key)
     }
 
-    /// Where the object with a UID is.
+    /// Returns the address of the object with a UID.
     pub(crate) fn place(&self, uid: &str) -> Option<&Place> {
         self.places.get(uid)
     }
 
-    /// Who names an object as its owner.
+    /// Returns the objects that refer to an owner.
     pub(crate) fn dependents(&self, uid: &str) -> Vec<Place> {
         self.dependents
             .get(uid)
@@ -92,21 +93,21 @@ impl State {
             .collect()
     }
 
-    /// Stores an object, in its storage version, with a new resource version.
+    /// Stores an object in its storage version under a new resource version, and returns it.
     pub(crate) fn put(&mut self, kind: &Kind, mut object: Value) -> Value {
         let prepared = self.prepare(kind, &mut object);
         self.commit(kind, prepared, &object);
         object
     }
 
-    /// The first half of [`Self::put`]: the object as it would be stored.
+    /// Serializes an object for [`Self::commit`], under the next resource version.
     pub(crate) fn prepare(&self, kind: &Kind, object: &mut Value) -> Object {
         let version = self.version + 1;
         metadata::set(object, "resourceVersion", version.to_string());
         Object::new(kind, object, version)
     }
 
-    /// The second half of [`Self::put`].
+    /// Stores a prepared object and records the event.
     pub(crate) fn commit(&mut self, kind: &Kind, prepared: Object, object: &Value) {
         self.version = prepared.version;
         let stored = Arc::new(prepared);
@@ -133,8 +134,8 @@ impl State {
         });
     }
 
-    /// Serves the kinds of a definition. What is stored loses the fields it knows no more, as a
-    /// real server drops them whenever it reads.
+    /// Serves the kinds of a definition. Stored objects are pruned to the new schema here, as
+    /// kube-apiserver prunes them on every read.
     fn define(&mut self, definition: Definition) {
         let Definition {
             group,
@@ -146,6 +147,7 @@ impl State {
             let version = self.version;
             let is_new = !self.collections.contains_key(&id);
             let collection = self.collection(&id);
+            // A watch from before the definition existed must expire, not wait.
             if is_new {
                 collection.forgotten = version;
             }
@@ -160,7 +162,7 @@ impl State {
         self.registry.replace(&id.0, &id.1, kinds);
     }
 
-    /// Removes an object.
+    /// Removes an object under a new resource version.
     pub(crate) fn remove(&mut self, kind: &Kind, key: &str) -> Result<(), ApiError> {
         let id = kind.collection();
         let Some(before) = self.find(&id, key).cloned() else {
@@ -184,7 +186,7 @@ impl State {
         Ok(())
     }
 
-    /// Keeps the indices by UID and owner, and notes what has consequences.
+    /// Updates the indices by UID and owner, and triggers the collector.
     fn index(&mut self, id: &CollectionId, before: Option<&Object>, now: Option<&Object>) {
         if let Some(before) = before {
             for owner in &before.owners {
@@ -193,7 +195,8 @@ impl State {
             if now.is_none() {
                 self.places.remove(&before.uid);
                 if self.dependents.contains_key(&before.uid) {
-                    self.causes.push_back(Cause::OwnerGone(before.uid.clone()));
+                    self.triggers
+                        .push_back(Trigger::OwnerGone(before.uid.clone()));
                 }
             }
         }
@@ -207,10 +210,10 @@ impl State {
                 .insert(place.clone());
         }
         if now.is_terminating {
-            self.causes.push_back(Cause::Terminating(place));
+            self.triggers.push_back(Trigger::Terminating(place));
         } else if !now.owners.is_empty() && before.is_none_or(|before| before.owners != now.owners)
         {
-            self.causes.push_back(Cause::Owned(place));
+            self.triggers.push_back(Trigger::Owned(place));
         }
     }
 
@@ -221,12 +224,13 @@ impl State {
                 self.dependents.remove(owner);
             }
         }
+        // Foreground deletion of the owner may have waited for this dependent.
         if let Some(place) = self.place(owner).cloned() {
             self.wake_if_terminating(place);
         }
     }
 
-    /// A namespace or definition may wait for the object that is gone.
+    /// Triggers the namespace or definition whose deletion may have waited for this object.
     fn wake_container(&mut self, kind: &Kind, key: &str) {
         if let Some((namespace, _)) = key.split_once('/') {
             let namespaces = (String::new(), "namespaces".to_owned());
@@ -243,7 +247,7 @@ impl State {
             .find(&place.0, &place.1)
             .is_some_and(|object| object.is_terminating)
         {
-            self.causes.push_back(Cause::Terminating(place));
+            self.triggers.push_back(Trigger::Terminating(place));
         }
     }
 
@@ -252,13 +256,13 @@ impl State {
         let version = self.version;
         let collection = self.collection(id);
         collection.ended = version;
-        collection.changed.tell();
+        collection.changed.notify();
     }
 
-    /// A new UID.
+    /// Returns a new UID.
     pub(crate) fn uid(&mut self) -> String {
         let random = self.random.u128(..);
-        // Version 4, variant 1 (RFC 9562).
+        // Version 4, variant 1 (RFC 9562 section 5.4).
         let bits = (random & !(0xf << 76) & !(0x3 << 62)) | (0x4 << 76) | (0x2 << 62);
         let hex = format!("{bits:032x}");
         let (time, rest) = hex.split_at(8);
@@ -268,7 +272,8 @@ impl State {
         format!("{time}-{mid}-{high}-{clock}-{node}")
     }
 
-    /// The end of a generated name.
+    /// Returns the suffix of a generated name. The alphabet omits vowels so that no words appear
+    /// (`apimachinery/pkg/util/rand`).
     pub(crate) fn suffix(&mut self) -> String {
         const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
         (0..5)
@@ -277,11 +282,11 @@ impl State {
     }
 }
 
-/// The system's namespaces, which exist from the start.
+/// The system namespaces, which exist from the start.
 pub(crate) const NAMESPACES: [&str; 4] =
     ["default", "kube-node-lease", "kube-public", "kube-system"];
 
-/// A state as it is when the server starts: with the system's namespaces and the API's own Service.
+/// Returns the state of a new server: the system namespaces and the API's own Service.
 pub(crate) fn new(now: Timestamp) -> State {
     let mut state = State::default();
     for name in NAMESPACES {

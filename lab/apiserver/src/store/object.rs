@@ -1,4 +1,4 @@
-//! An object as it is stored: the text that clients get, and what is asked of it most.
+//! A stored object: its serialized form, and the fields that are needed most.
 
 use std::collections::BTreeMap;
 
@@ -8,18 +8,18 @@ use crate::error::ApiError;
 use crate::kinds::{Kind, with_types_first};
 use crate::metadata;
 
-/// An object in one version of it.
+/// One version of an object.
 #[derive(Debug)]
 pub(crate) struct Object {
-    /// What it is kept under in its collection.
+    /// Its key within the collection.
     pub(crate) key: String,
     pub(crate) uid: String,
     pub(crate) version: u64,
     pub(crate) labels: BTreeMap<String, String>,
-    /// The UIDs of its owners.
+    /// UIDs of its owners.
     pub(crate) owners: Vec<String>,
     pub(crate) is_terminating: bool,
-    /// The object in JSON, as its storage version has it.
+    /// The object in JSON, in its storage version. Lists and watches copy it without parsing.
     pub(crate) text: Box<str>,
 }
 
@@ -47,7 +47,7 @@ impl Object {
         }
     }
 
-    /// The object as JSON, in its storage version.
+    /// Parses the object, in its storage version.
     pub(crate) fn value(&self) -> Result<Value, ApiError> {
         serde_json::from_str(&self.text).map_err(ApiError::internal)
     }

@@ -1,4 +1,4 @@
-//! How long ago something was, as `kubectl` shows it.
+//! Ages, in the format of `kubectl`.
 
 use jiff::Timestamp;
 
@@ -7,7 +7,8 @@ const HOUR: i64 = 60 * MINUTE;
 const DAY: i64 = 24 * HOUR;
 const YEAR: i64 = 365 * DAY;
 
-/// The age of an RFC 3339 time: `<unknown>` without one, `<invalid>` for one that cannot be read.
+/// Returns the age of an RFC 3339 time: `<unknown>` if there is none, `<invalid>` if it is
+/// malformed.
 pub(super) fn since(time: Option<&str>, now: Timestamp) -> String {
     match time.map(str::parse::<Timestamp>) {
         None => "<unknown>".to_owned(),
@@ -16,8 +17,8 @@ pub(super) fn since(time: Option<&str>, now: Timestamp) -> String {
     }
 }
 
-/// Seconds as a duration of two units at most, coarser the longer it is
-/// (`HumanDuration` of `k8s.io/apimachinery`). Clocks may differ by a second.
+/// Formats seconds in at most two units, coarser the longer it is (`HumanDuration` of
+/// apimachinery). Clocks may differ by a second.
 fn human(seconds: i64) -> String {
     let two = |large: (i64, char), small: (i64, char)| {
         let (whole, rest) = (seconds / large.0, seconds % large.0 / small.0);

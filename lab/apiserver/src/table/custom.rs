@@ -1,4 +1,4 @@
-//! The cells of a custom resource: what the columns of its `CustomResourceDefinition` point at.
+//! Cells of custom resources, from the columns of their `CustomResourceDefinition`.
 
 use jiff::Timestamp;
 use jsonpath_rust::{
@@ -10,10 +10,11 @@ use serde_json::{Value, json};
 use super::age;
 use crate::kinds::Column;
 
-/// Longer than any path a person writes, and short enough for the parser's recursion.
+/// The limit of a JSONPath in bytes: longer than any realistic one, and short enough for the
+/// recursion of the parser.
 const LONGEST_PATH: usize = 1000;
 
-/// The value a column points at, read for many objects.
+/// The compiled column of a table.
 pub(super) struct Cell<'a> {
     type_: &'a str,
     path: Option<JpQuery>,
@@ -30,7 +31,7 @@ impl<'a> Cell<'a> {
         }
     }
 
-    /// The first value found, as the column's type wants it; null where there is none or it is of
+    /// Returns the first value of the path in the column's type, or null if there is none or it has
     /// another type.
     pub(super) fn of(&self, object: &Value, now: Timestamp) -> Value {
         let found = self
@@ -63,8 +64,8 @@ fn whole(number: &serde_json::Number) -> Value {
     )
 }
 
-/// A path of the Kubernetes dialect in the standard one (RFC 9535): it begins with `$`, and a name
-/// with `\.` in it is quoted.
+/// Translates a path from the Kubernetes dialect to RFC 9535: it starts with `$`, and a name with
+/// `\.` is quoted.
 fn standard(path: &str) -> String {
     let mut standard = "$".to_owned();
     let mut rest = path;

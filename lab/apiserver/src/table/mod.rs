@@ -1,4 +1,4 @@
-//! Objects as the rows of a table, which is how `kubectl get` asks for them.
+//! Objects as rows of a table, the form that `kubectl get` requests.
 
 mod age;
 mod builtin;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::error::ApiError;
 use crate::kinds::{Column, Kind};
 
-/// How much of an object a row carries.
+/// The part of an object in its row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(crate) enum Include {
     /// Nothing.
@@ -23,7 +23,7 @@ pub(crate) enum Include {
 }
 
 impl Include {
-    /// The query parameter `includeObject`.
+    /// Parses the query parameter `includeObject`.
     pub(crate) fn parse(value: &str) -> Result<Self, ApiError> {
         match value {
             "None" => Ok(Self::None),
@@ -37,7 +37,7 @@ impl Include {
     }
 }
 
-/// The table of some objects. `metadata` is that of the list or of the only object.
+/// Returns a table of objects. `metadata` is that of the list or of the single object.
 pub(crate) fn table<'a>(
     kind: &Kind,
     objects: impl IntoIterator<Item = &'a Value>,
@@ -66,7 +66,7 @@ pub(crate) fn table<'a>(
     })
 }
 
-/// The table of one event of a watch. Only the first of a watch names its columns.
+/// Returns the table of one watch event. Only the first one has column definitions.
 pub(crate) fn event(
     kind: &Kind,
     object: &Value,
@@ -76,12 +76,13 @@ pub(crate) fn event(
 ) -> Value {
     let mut table = table(kind, [object], &object["metadata"], include, now);
     if !first {
+        // `kubectl get --watch` remembers the columns of the first table.
         table["columnDefinitions"] = Value::Null;
     }
     table
 }
 
-/// Only the metadata of an object.
+/// Returns the `PartialObjectMetadata` of an object.
 pub(crate) fn partial(object: &Value) -> Value {
     json!({
         "kind": "PartialObjectMetadata",
@@ -90,7 +91,7 @@ pub(crate) fn partial(object: &Value) -> Value {
     })
 }
 
-/// Only the metadata of the objects of a list.
+/// Returns the `PartialObjectMetadataList` of a list.
 pub(crate) fn partial_list(list: &Value) -> Value {
     let items = list["items"]
         .as_array()
@@ -104,7 +105,7 @@ pub(crate) fn partial_list(list: &Value) -> Value {
     })
 }
 
-/// What a list says of itself; of an object there is only the version.
+/// Returns the metadata of a table: that of a list, or the version of an object.
 fn list_metadata(metadata: &Value) -> Value {
     let mut kept = serde_json::Map::new();
     for field in ["resourceVersion", "continue", "remainingItemCount"] {
@@ -115,7 +116,7 @@ fn list_metadata(metadata: &Value) -> Value {
     kept.into()
 }
 
-/// How the cells of one kind are found.
+/// The source of the cells of one kind.
 enum Cells<'a> {
     BuiltIn(&'static builtin::Table),
     Custom(Vec<(&'a Column, custom::Cell<'a>)>),

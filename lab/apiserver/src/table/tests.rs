@@ -69,7 +69,7 @@ fn a_custom_resource_without_columns_shows_name_and_age() {
 }
 
 #[test]
-fn a_row_carries_as_much_of_its_object_as_was_asked_for() {
+fn a_row_carries_as_much_of_its_object_as_was_requested() {
     let (kind, remedy) = (remedies(&[]), remedy());
     let object = |include| {
         table(&kind, [&remedy], &Value::Null, include, now())["rows"][0]["object"].clone()
@@ -103,7 +103,7 @@ fn a_list_of_metadata_has_nothing_else() {
     assert_eq!(partial["items"][0].get("spec"), None);
 }
 
-/// What a real kube-apiserver 1.36 shows of the same objects.
+/// Compares with the cells of a real kube-apiserver 1.36 for the same objects.
 #[test]
 fn built_in_kinds_show_what_kube_apiserver_shows() {
     let shown: Vec<(String, Value, Value)> =

@@ -1,4 +1,4 @@
-//! Clients made with `kube`, in process and over a socket.
+//! `kube` clients, in process and over a socket.
 
 use futures::{StreamExt, TryStreamExt};
 use k8s_openapi::api::core::v1::ConfigMap;

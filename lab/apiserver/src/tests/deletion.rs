@@ -1,4 +1,4 @@
-//! How objects go.
+//! Deletion and garbage collection.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -33,12 +33,12 @@ async fn release(server: &ApiServer, path: &str) {
 async fn an_object_without_finalizers_is_gone_at_once() {
     let server = server();
     server.post(REMEDIES, &remedy("a")).await.ok();
-    let answer = server.delete(&format!("{REMEDIES}/a")).await.ok();
+    let response = server.delete(&format!("{REMEDIES}/a")).await.ok();
     assert_eq!(
-        (&answer["kind"], &answer["status"]),
+        (&response["kind"], &response["status"]),
         (&json!("Status"), &json!("Success"))
     );
-    assert_eq!(answer["details"]["group"], "remedy.example.com");
+    assert_eq!(response["details"]["group"], "remedy.example.com");
     server
         .delete(&format!("{REMEDIES}/a"))
         .await

@@ -1,4 +1,4 @@
-//! Each fault does what it says.
+//! Each fault has its documented effect.
 
 use std::time::Duration;
 
@@ -16,8 +16,8 @@ async fn lists(server: &ApiServer, client: &str) -> std::io::Result<u16> {
     let request = Request::builder()
         .uri(CONFIG_MAPS)
         .header("user-agent", client);
-    let answer = server.send(request.body(Body::empty()).unwrap()).await?;
-    Ok(answer.code.as_u16())
+    let response = server.send(request.body(Body::empty()).unwrap()).await?;
+    Ok(response.code.as_u16())
 }
 
 #[tokio::test(start_paused = true)]
@@ -30,8 +30,8 @@ async fn every_third_write_meets_a_conflict() {
     let mut codes = Vec::new();
     for size in 0..6 {
         let patch = json!({"spec": {"size": size}});
-        let answer = server.merge(&format!("{REMEDIES}/a"), &patch).await;
-        codes.push(answer.code.as_u16());
+        let response = server.merge(&format!("{REMEDIES}/a"), &patch).await;
+        codes.push(response.code.as_u16());
         server.get(REMEDIES).await.ok();
     }
     assert_eq!(codes, [200, 200, 409, 200, 200, 409]);
@@ -97,7 +97,7 @@ async fn too_many_requests_say_when_to_come_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_slow_answer_is_late() {
+async fn a_slow_response_is_late() {
     let server = server();
     server.faults().inject(Fault::Slow(3 * SECOND));
     let begin = Instant::now();
@@ -106,9 +106,9 @@ async fn a_slow_answer_is_late() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_write_whose_answer_is_lost_is_stored() {
+async fn a_write_whose_response_is_lost_is_stored() {
     let server = server();
-    server.faults().inject(Fault::LoseAnswer.times(1));
+    server.faults().inject(Fault::LoseResponse.times(1));
     let request = Request::post(REMEDIES)
         .body(Body::from(remedy("a").to_string()))
         .unwrap();
@@ -137,7 +137,7 @@ async fn an_outage_cuts_everything_until_it_ends() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_silent_server_answers_nothing_until_it_is_over() {
+async fn a_silent_server_sends_nothing_until_the_fault_ends() {
     let server = server();
     let mut watch = server.watch(CONFIG_MAPS).await;
     let id = server.faults().inject(Fault::Silence.lasting(20 * SECOND));
@@ -147,19 +147,19 @@ async fn a_silent_server_answers_nothing_until_it_is_over() {
     assert_eq!(begin.elapsed(), 20 * SECOND);
     server.faults().remove(id);
     assert_eq!(lists(&server, "x").await.unwrap(), 200);
-    // One that is used up is silent for the requests that met it, and for no other.
+    // A fault that is used up still holds the requests that met it, and no others.
     let id = server.faults().inject(Fault::Silence.times(1));
     timeout(20 * SECOND, lists(&server, "x")).await.unwrap_err();
     assert_eq!(lists(&server, "x").await.unwrap(), 200);
     server.faults().remove(id);
-    // One without an end ends when it is removed.
+    // A fault without a duration ends when it is removed.
     let id = server.faults().inject(Fault::Silence);
     let release = async {
         tokio::time::sleep(SECOND).await;
         server.faults().remove(id);
     };
-    let (answer, ()) = futures::join!(lists(&server, "x"), release);
-    answer.unwrap_err();
+    let (response, ()) = futures::join!(lists(&server, "x"), release);
+    response.unwrap_err();
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,4 +1,4 @@
-//! Whatever is asked, the answer is a response, and if it is a failure, a `Status`.
+//! Every request gets a response, and every failure a `Status`.
 
 use axum::body::Body;
 use http::{Method, Request, Uri};
@@ -20,7 +20,7 @@ const TYPES: [&str; 7] = [
     "application/vnd.kubernetes.protobuf",
 ];
 
-/// Text of the sort that parsers trip over.
+/// Generates text that parsers trip over.
 fn noise() -> impl Strategy<Value = String> {
     prop_oneof![
         "[a-z0-9./%=,!()<> -]{0,12}",
@@ -88,7 +88,7 @@ fn json_value() -> impl Strategy<Value = Value> {
     })
 }
 
-/// A body that is well-formed but for some place in it.
+/// Generates bodies that are well-formed except in some place.
 fn body() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
         prop::collection::vec(any::<u8>(), 0..60),
@@ -192,21 +192,21 @@ fn query() -> impl Strategy<Value = String> {
     })
 }
 
-/// Fails unless the answer is a success or a `Status`. What is stored must stay readable.
-async fn ask(server: &ApiServer, request: Request<Body>) {
-    let asked = format!("{request:?}");
+/// Sends a request and fails unless the response is a success or a `Status`.
+async fn send_checked(server: &ApiServer, request: Request<Body>) {
+    let requested = format!("{request:?}");
     let response = server.service().oneshot(request).await.unwrap();
     let code = response.status();
     if code.is_success() {
-        // A watch has no end.
+        // The body of a watch has no end.
         return;
     }
     let body = response.into_body().collect().await.unwrap().to_bytes();
     let status: Value = serde_json::from_slice(&body).unwrap();
-    assert_eq!(status["kind"], "Status", "{asked}: {status}");
-    assert_eq!(status["code"], code.as_u16(), "{asked}: {status}");
-    // Some errors of a real one have no reason; `InternalError` would be a fault of ours.
-    assert_ne!(status["reason"], "InternalError", "{asked}: {status}");
+    assert_eq!(status["kind"], "Status", "{requested}: {status}");
+    assert_eq!(status["code"], code.as_u16(), "{requested}: {status}");
+    // Some errors of kube-apiserver have no reason, but `InternalError` would be a bug of ours.
+    assert_ne!(status["reason"], "InternalError", "{requested}: {status}");
 }
 
 proptest! {
@@ -230,13 +230,13 @@ proptest! {
                 let method: Method = method.parse().unwrap();
                 let request = Request::builder().method(method).uri(uri)
                     .header("content-type", content_type).body(Body::from(body)).unwrap();
-                ask(&server, request).await;
+                send_checked(&server, request).await;
             }
             for path in [CONFIG_MAPS, REMEDIES, "/apis"] {
-                let answer = server.get(path).await;
-                // A definition may be gone, with its objects.
-                prop_assert!(answer.code == 200 || path == REMEDIES, "{path}: {answer:?}");
-                serde_json::from_slice::<Value>(&answer.body).unwrap();
+                let response = server.get(path).await;
+                // A request may have deleted the definition.
+                prop_assert!(response.code == 200 || path == REMEDIES, "{path}: {response:?}");
+                serde_json::from_slice::<Value>(&response.body).unwrap();
             }
             Ok(())
         })?;
@@ -273,17 +273,18 @@ async fn patches_cannot_make_an_object_that_cannot_be_read() {
         .merge(&path, &json!({"status": {"a": {}}}))
         .await
         .ok();
-    // Each copies the status into itself: first deeper and deeper, then twice as large each time.
+    // Each operation copies the status into itself: the first patch nests it deeper and deeper, the
+    // second doubles its size every time.
     let type_ = "application/json-patch+json";
     let copy = |to: String| json!({"op": "copy", "from": "/status", "path": to});
     let deeper: Vec<Value> = (0..30).map(|_| copy("/status/a".to_owned())).collect();
     let mut refused = 0;
     for _ in 0..6 {
-        let answer = server
+        let response = server
             .request(Method::PATCH, &path, type_, json!(deeper).to_string())
             .await;
-        if answer.code != 200 {
-            answer.fails(422, "Invalid");
+        if response.code != 200 {
+            response.fails(422, "Invalid");
             refused += 1;
         }
         server.get(REMEDIES).await.ok();
@@ -294,13 +295,13 @@ async fn patches_cannot_make_an_object_that_cannot_be_read() {
     }
     assert!(refused > 0);
     let larger: Vec<Value> = (0..40).map(|n| copy(format!("/status/{n}"))).collect();
-    let answer = server
+    let response = server
         .request(Method::PATCH, &path, type_, json!(larger).to_string())
         .await;
-    answer.fails(422, "Invalid");
+    response.fails(422, "Invalid");
     let many: Vec<Value> = (0..10_001).map(|_| copy("/status/a".to_owned())).collect();
-    let answer = server
+    let response = server
         .request(Method::PATCH, &path, type_, json!(many).to_string())
         .await;
-    answer.fails(413, "RequestEntityTooLarge");
+    response.fails(413, "RequestEntityTooLarge");
 }

@@ -1,8 +1,9 @@
-//! The server as its clients see it.
+//! Tests of the server through its HTTP interface.
 
 mod clients;
 mod deletion;
 mod faults;
+mod fork;
 mod garbage;
 mod objects;
 mod replay;
@@ -21,15 +22,15 @@ pub(super) const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 pub(super) const REMEDIES: &str = "/apis/remedy.example.com/v1/remedies";
 pub(super) const TASKS: &str = "/apis/remedy.example.com/v1/namespaces/default/tasks";
 
-/// An answer.
+/// A complete response.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct Response {
     pub(super) code: StatusCode,
     pub(super) headers: http::HeaderMap,
     pub(super) body: Bytes,
 }
 
-impl Answer {
+impl Response {
     pub(super) fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap()
     }
@@ -40,7 +41,7 @@ impl Answer {
         self.json()
     }
 
-    /// The code and reason of a failure.
+    /// Returns the code and reason of a failure.
     #[track_caller]
     pub(super) fn failure(&self) -> (u16, String) {
         let status = self.json();
@@ -59,7 +60,7 @@ impl Answer {
 }
 
 impl ApiServer {
-    pub(super) async fn send(&self, request: Request<Body>) -> std::io::Result<Answer> {
+    pub(super) async fn send(&self, request: Request<Body>) -> std::io::Result<Response> {
         let response = self.service().oneshot(request).await?;
         let (parts, body) = response.into_parts();
         let body = body
@@ -67,7 +68,7 @@ impl ApiServer {
             .await
             .map_err(std::io::Error::other)?
             .to_bytes();
-        Ok(Answer {
+        Ok(Response {
             code: parts.status,
             headers: parts.headers,
             body,
@@ -80,7 +81,7 @@ impl ApiServer {
         path: &str,
         content_type: &str,
         body: impl Into<Body>,
-    ) -> Answer {
+    ) -> Response {
         let request = Request::builder()
             .method(method)
             .uri(path)
@@ -89,27 +90,27 @@ impl ApiServer {
         self.send(request.body(body.into()).unwrap()).await.unwrap()
     }
 
-    pub(super) async fn get(&self, path: &str) -> Answer {
+    pub(super) async fn get(&self, path: &str) -> Response {
         self.request(Method::GET, path, "", Body::empty()).await
     }
 
-    pub(super) async fn post(&self, path: &str, object: &Value) -> Answer {
+    pub(super) async fn post(&self, path: &str, object: &Value) -> Response {
         self.request(Method::POST, path, "application/json", object.to_string())
             .await
     }
 
-    pub(super) async fn put(&self, path: &str, object: &Value) -> Answer {
+    pub(super) async fn put(&self, path: &str, object: &Value) -> Response {
         self.request(Method::PUT, path, "application/json", object.to_string())
             .await
     }
 
-    pub(super) async fn merge(&self, path: &str, change: &Value) -> Answer {
+    pub(super) async fn merge(&self, path: &str, change: &Value) -> Response {
         let type_ = "application/merge-patch+json";
         self.request(Method::PATCH, path, type_, change.to_string())
             .await
     }
 
-    pub(super) async fn delete(&self, path: &str) -> Answer {
+    pub(super) async fn delete(&self, path: &str) -> Response {
         self.request(Method::DELETE, path, "", Body::empty()).await
     }
 }
@@ -118,7 +119,8 @@ pub(super) fn config_map(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}})
 }
 
-/// A server with two kinds of its own: `remedies` with a status, `tasks` in namespaces without one.
+/// Creates a server with two custom resources: cluster-scoped `remedies` with a status, and
+/// namespaced `tasks` without one.
 pub(super) fn server() -> ApiServer {
     let server = ApiServer::new();
     let schema = json!({"type": "object", "properties": {
@@ -164,14 +166,15 @@ pub(super) fn task(name: &str) -> Value {
     })
 }
 
-/// A watch that is read line by line.
+/// A watch, read line by line.
 pub(super) struct Lines {
     body: Body,
     buffer: Vec<u8>,
 }
 
 impl Lines {
-    /// The next line: its type and object. None at the end, an error if it is cut.
+    /// Returns the type and object of the next line, `None` at the end, or an error if the
+    /// connection is lost.
     pub(super) async fn next(&mut self) -> Result<Option<(String, Value)>, axum::Error> {
         while !self.buffer.contains(&b'\n') {
             match self.body.frame().await {
@@ -193,7 +196,7 @@ impl Lines {
         )))
     }
 
-    /// The type and the name of the object of the next line.
+    /// Returns the type of the next line and the name of its object.
     pub(super) async fn seen(&mut self) -> String {
         let (type_, object) = self.next().await.unwrap().unwrap();
         format!(
@@ -202,7 +205,7 @@ impl Lines {
         )
     }
 
-    /// Whether nothing is said before the time has gone on by a minute less a bit.
+    /// Returns `true` if no line follows within 50 seconds, which is less than the bookmark period.
     pub(super) async fn is_quiet(&mut self) -> bool {
         tokio::time::timeout(std::time::Duration::from_secs(50), self.next())
             .await
@@ -211,7 +214,7 @@ impl Lines {
 }
 
 impl ApiServer {
-    /// Watches; `path` has the query without `watch`.
+    /// Starts a watch; `path` has the query without `watch`.
     pub(super) async fn watch(&self, path: &str) -> Lines {
         let uri = if path.contains('?') {
             format!("{path}&watch=1")

@@ -1,4 +1,4 @@
-//! Creating, reading, changing.
+//! Creating, reading and changing objects.
 
 use http::Method;
 use serde_json::json;
@@ -20,7 +20,7 @@ async fn what_is_created_can_be_read() {
     assert_eq!(server.get(&format!("{CONFIG_MAPS}/a")).await.ok(), made);
     let list = server.get(CONFIG_MAPS).await.ok();
     assert_eq!(list["kind"], "ConfigMapList");
-    // What the list says already, the items of a built-in kind do not say again.
+    // The items of a list of a built-in kind have no types of their own.
     assert_eq!(list["items"], json!([{"metadata": made["metadata"]}]));
     assert_eq!(
         list["metadata"]["resourceVersion"],
@@ -118,7 +118,7 @@ async fn a_write_of_what_has_changed_since_is_refused() {
     let stale = json!({"metadata": {"resourceVersion": version}, "spec": {"size": 3}});
     server.merge(&path, &stale).await.fails(409, "Conflict");
     server.put(&path, &remedy("a")).await.fails(422, "Invalid");
-    // A ConfigMap may be replaced whatever its version is.
+    // A `ConfigMap` may be replaced without a version.
     server.post(CONFIG_MAPS, &config_map("a")).await.ok();
     server
         .put(&format!("{CONFIG_MAPS}/a"), &config_map("a"))
@@ -136,7 +136,7 @@ async fn a_write_of_what_has_changed_since_is_refused() {
 }
 
 #[tokio::test]
-async fn a_dry_run_answers_and_stores_nothing() {
+async fn a_dry_run_responds_and_stores_nothing() {
     let server = server();
     let made = server
         .post(&format!("{REMEDIES}?dryRun=All"), &remedy("a"))
@@ -178,8 +178,8 @@ async fn metadata_that_cannot_be_read_is_a_bad_request() {
     ] {
         for (path, mut object) in [(REMEDIES, remedy("a")), (CONFIG_MAPS, config_map("a"))] {
             object["metadata"] = metadata.clone();
-            let answer = server.post(path, &object).await;
-            assert_eq!(answer.code, 400, "{metadata}: {answer:?}");
+            let response = server.post(path, &object).await;
+            assert_eq!(response.code, 400, "{metadata}: {response:?}");
         }
     }
 }
@@ -262,7 +262,7 @@ async fn a_body_may_be_yaml_and_must_be_something() {
             .await
             .fails(400, "BadRequest");
     }
-    // Nothing is an object of which nothing is said.
+    // kube-apiserver decodes `null` and an empty body as an empty object.
     for (type_, body) in [("application/json", "null"), ("application/yaml", "")] {
         server
             .request(Method::POST, CONFIG_MAPS, type_, body)
@@ -366,9 +366,9 @@ async fn a_list_in_pages_shows_one_version() {
     let late = server.get(&format!("{CONFIG_MAPS}?continue={token}")).await;
     late.fails(410, "Expired");
     let late = late.json();
-    let goes_on = late["metadata"]["continue"].as_str().unwrap();
+    let token = late["metadata"]["continue"].as_str().unwrap();
     let rest = server
-        .get(&format!("{CONFIG_MAPS}?limit=2&continue={goes_on}"))
+        .get(&format!("{CONFIG_MAPS}?limit=2&continue={token}"))
         .await
         .ok();
     let items = rest["items"].as_array().unwrap().iter();
@@ -377,7 +377,7 @@ async fn a_list_in_pages_shows_one_version() {
 }
 
 #[tokio::test]
-async fn a_definition_says_what_of_it_is_not_done() {
+async fn a_definition_warns_of_features_that_are_not_supported() {
     let server = server();
     let mut definition = json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",

@@ -1,4 +1,4 @@
-//! What watches say, and when.
+//! Contents and timing of watches.
 
 use std::time::Duration;
 
@@ -44,7 +44,7 @@ async fn a_watch_goes_on_where_a_list_ended() {
     deleted.ok();
     let (type_, object) = watch.next().await.unwrap().unwrap();
     assert_eq!(type_, "DELETED");
-    // A deletion has a version of its own, from which a watch can go on.
+    // A deletion has a version of its own, from which a watch can continue.
     let number = |object: &Value| -> u64 {
         object["metadata"]["resourceVersion"]
             .as_str()

@@ -5,7 +5,6 @@ use http::{Response, StatusCode};
 use serde_json::{Value, json};
 
 use super::read;
-use crate::answer;
 use crate::body;
 use crate::call::Call;
 use crate::clock;
@@ -14,9 +13,10 @@ use crate::deletion::{self, Propagation};
 use crate::error::{ApiError, Cause};
 use crate::metadata;
 use crate::request::is_dry_run;
+use crate::response;
 use crate::store::{NAMESPACES, State};
 
-/// How to delete, from the body or, without one, from the query.
+/// `DeleteOptions`, from the body or, if that is empty, from the query.
 #[derive(Debug, Default)]
 struct DeleteOptions {
     dry_run: bool,
@@ -75,16 +75,20 @@ impl DeleteOptions {
             metadata::text(object, "uid"),
             metadata::text(object, "resourceVersion"),
         );
-        if let Some(asked) = self.uid.as_deref().filter(|asked| *asked != uid) {
+        if let Some(requested) = self.uid.as_deref().filter(|requested| *requested != uid) {
             let why = format!(
-                "the UID in the precondition ({asked}) does not match the UID in record ({uid}). \
+                "the UID in the precondition ({requested}) does not match the UID in record ({uid}). \
                  The object might have been deleted and then recreated"
             );
             return Err(ApiError::conflict(call.kind.qualified(), name, &why));
         }
-        if let Some(asked) = self.version.as_deref().filter(|asked| *asked != version) {
+        if let Some(requested) = self
+            .version
+            .as_deref()
+            .filter(|requested| *requested != version)
+        {
             let why = format!(
-                "the ResourceVersion in the precondition ({asked}) does not match the \
+                "the ResourceVersion in the precondition ({requested}) does not match the \
                  ResourceVersion in record ({version}). The object might have been modified"
             );
             return Err(ApiError::conflict(call.kind.qualified(), name, &why));
@@ -125,6 +129,7 @@ pub(super) fn delete(call: &Call) -> Result<Response<Body>, ApiError> {
         && NAMESPACES.contains(&call.name())
         && call.name() != "kube-node-lease"
     {
+        // The `NamespaceLifecycle` admission plugin protects these three.
         let why = "this namespace may not be deleted";
         return Err(ApiError::forbidden(call.kind.resource(), call.name(), why));
     }
@@ -135,7 +140,7 @@ pub(super) fn delete(call: &Call) -> Result<Response<Body>, ApiError> {
         collector::settle(&mut state, &now)?;
     }
     drop(state);
-    if !is_gone || call.kind.storage.answers_deleted {
+    if !is_gone || call.kind.storage.returns_deleted {
         let object = call.kind.to_served(object);
         return Ok(call.show(StatusCode::OK, &object, &[]));
     }
@@ -149,7 +154,7 @@ pub(super) fn delete(call: &Call) -> Result<Response<Body>, ApiError> {
         "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success",
         "details": details,
     });
-    Ok(answer::json(StatusCode::OK, status.to_string(), &[]))
+    Ok(response::json(StatusCode::OK, status.to_string(), &[]))
 }
 
 fn delete_one(
@@ -189,7 +194,7 @@ pub(super) fn delete_collection(call: &Call) -> Result<Response<Body>, ApiError>
     let mut state = call.server.state();
     let list = read::find(call, &mut state, None)?;
     for object in &list.objects {
-        // One of an older page may be gone.
+        // An object of an older page may be gone already.
         if state.find(&call.kind.collection(), &object.key).is_some() {
             delete_one(call, &options, &mut state, &object.key, &now)?;
         }

@@ -1,4 +1,4 @@
-//! What is done for each verb.
+//! The handlers of the verbs.
 
 mod delete;
 mod patch;
@@ -13,9 +13,9 @@ use crate::error::ApiError;
 use crate::request::Verb;
 use crate::watch;
 
-/// Does what is asked. A list may be as of some versions ago.
+/// Handles a call. With `stale`, a list is out of date by that many versions.
 pub(crate) fn run(call: &Call, stale: Option<u64>) -> Result<Response<Body>, ApiError> {
-    match call.occasion.verb {
+    match call.info.verb {
         Verb::Get => read::get(call),
         Verb::List => read::list(call, stale),
         Verb::Watch => watch::start(call),

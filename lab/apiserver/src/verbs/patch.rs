@@ -14,7 +14,7 @@ const JSON: &str = "application/json-patch+json";
 const MERGE: &str = "application/merge-patch+json";
 const STRATEGIC: &str = "application/strategic-merge-patch+json";
 
-/// The most operations of a JSON patch.
+/// The limit of operations in one JSON patch; that of kube-apiserver.
 const MAX_OPERATIONS: usize = 10_000;
 
 pub(super) fn patch(call: &Call) -> Result<Response<Body>, ApiError> {
@@ -30,6 +30,7 @@ pub(super) fn patch(call: &Call) -> Result<Response<Body>, ApiError> {
             call.check_name(&object)?;
             Ok(object)
         };
+        // Of all patches, only an apply creates, and never through a subresource.
         if options.is_apply && !options.is_status && !write.exists(&call.key()) {
             write.create(call.namespace(), applied(None)?)
         } else {
@@ -50,6 +51,8 @@ fn parse(call: &Call) -> Result<Patch, ApiError> {
     match media_type {
         MERGE => Ok(Patch::Merge(body::json(&call.body)?)),
         JSON => {
+            // In two steps: a body that is not a list of objects is a bad request (400), an unknown
+            // operation is invalid (422).
             let operations: Vec<Map<String, Value>> =
                 serde_json::from_value(body::json(&call.body)?).map_err(|error| {
                     ApiError::bad_request(format!("error decoding patch: {error}"))

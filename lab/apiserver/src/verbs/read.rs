@@ -7,55 +7,55 @@ use axum::body::Body;
 use http::{Response, StatusCode};
 use serde_json::{Value, json};
 
-use crate::answer;
 use crate::call::Call;
 use crate::error::ApiError;
 use crate::request::{Form, ListOptions};
+use crate::response;
 use crate::selector::Selector;
 use crate::store::{Collection, Object, State};
 use crate::table;
 use crate::write::as_value;
 
 pub(super) fn get(call: &Call) -> Result<Response<Body>, ApiError> {
-    let asked = call.query.version();
-    let asked = asked.map_err(|why| ApiError::of_store(&why))?;
+    let requested = call.query.version();
+    let requested = requested.map_err(|why| ApiError::of_store(&why))?;
     let found = {
         let state = call.server.state();
-        check_reached(asked.unwrap_or_default(), state.version)?;
+        check_reached(requested.unwrap_or_default(), state.version)?;
         state.find(&call.kind.collection(), &call.key()).cloned()
     };
     let object = found.ok_or_else(|| ApiError::not_found(call.kind.resource(), call.name()))?;
     if call.form == Form::Objects {
         let text = call.kind.text(&object.text).into_owned();
-        return Ok(answer::json(StatusCode::OK, text, &[]));
+        return Ok(response::json(StatusCode::OK, text, &[]));
     }
     Ok(call.show(StatusCode::OK, &as_value(&call.kind, &object)?, &[]))
 }
 
-/// Whether the server has come to a version.
-fn check_reached(asked: u64, now: u64) -> Result<(), ApiError> {
-    if asked > now {
-        return Err(ApiError::too_large_version(asked, now));
+/// Checks that the server has reached a version.
+fn check_reached(requested: u64, now: u64) -> Result<(), ApiError> {
+    if requested > now {
+        return Err(ApiError::too_large_version(requested, now));
     }
     Ok(())
 }
 
-/// What of a list to show.
+/// The part of a list that a request selects.
 #[derive(Debug)]
 struct Page {
-    /// As of which version; none for now.
+    /// The version to list at, or `None` for the latest.
     at: Option<u64>,
-    /// The key after which it begins.
+    /// The key after which the page starts.
     after: Option<String>,
     limit: Option<usize>,
 }
 
 impl Page {
     fn new(options: &ListOptions, now: u64) -> Result<Self, ApiError> {
-        let asked = options.version.unwrap_or_default();
+        let requested = options.version.unwrap_or_default();
         if let Some(token) = &options.continue_ {
             let (at, after) = read_token(token)?;
-            if asked > 0 {
+            if requested > 0 {
                 return Err(ApiError::bad_request(
                     "specifying resource version is not allowed when using continue",
                 ));
@@ -66,17 +66,17 @@ impl Page {
                 limit: options.limit,
             });
         }
-        check_reached(asked, now)?;
+        check_reached(requested, now)?;
         Ok(Self {
-            at: options.is_exact.then_some(asked),
+            at: options.is_exact.then_some(requested),
             after: None,
-            // What is as old as may be comes from a cache, which knows no pages.
+            // kube-apiserver serves version 0 from its watch cache, which ignores limits.
             limit: options.limit.filter(|_| options.version != Some(0)),
         })
     }
 }
 
-/// Where the next page begins: its version, or none to go on with what is there now, and the key
+/// Returns the token of the next page: its version (none to continue at the latest) and the key
 /// before it.
 fn token(at: Option<u64>, after: &str) -> String {
     let at = at.map(|at| at.to_string()).unwrap_or_default();
@@ -87,7 +87,7 @@ fn read_token(token: &str) -> Result<(Option<u64>, String), ApiError> {
     let read = || {
         let (at, after) = token.split_once('/')?;
         let at = (!at.is_empty()).then(|| at.parse().ok());
-        // A version that is none spoils the token.
+        // A version that is not a number makes the whole token invalid.
         Some((at.map_or(Some(None), |at| at.map(Some))?, after.to_owned()))
     };
     read().ok_or_else(|| {
@@ -95,7 +95,7 @@ fn read_token(token: &str) -> Result<(Option<u64>, String), ApiError> {
     })
 }
 
-/// What a list holds.
+/// The result of a list.
 #[derive(Debug)]
 pub(super) struct List {
     version: u64,
@@ -109,7 +109,7 @@ pub(super) fn list(call: &Call, stale: Option<u64>) -> Result<Response<Body>, Ap
     Ok(show(call, &list))
 }
 
-/// The objects that a request lists, which may be as of some versions ago.
+/// Returns the objects that a request lists, out of date by `stale` versions.
 pub(super) fn find(call: &Call, stored: &mut State, stale: Option<u64>) -> Result<List, ApiError> {
     let selector = Selector::new(&call.kind, &call.path, &call.query)?;
     let options = ListOptions::read(&call.query, false)?;
@@ -119,6 +119,7 @@ pub(super) fn find(call: &Call, stored: &mut State, stale: Option<u64>) -> Resul
     if let (Some(versions), None) = (stale, page.at) {
         let at = now.saturating_sub(versions);
         let at_least = options.version.unwrap_or_default();
+        // Never older than the history, or than the client accepts.
         page.at = Some(at.max(collection.oldest()).max(at_least));
     }
     select(collection, &selector, &page, now)
@@ -153,6 +154,7 @@ fn select(
     Ok(List {
         version,
         continue_: last.map(|last| token(Some(version), &last.key)),
+        // With a selector, kube-apiserver does not know the remaining count without reading on.
         remaining: (last.is_some() && !selector.selects()).then_some(remaining),
         objects,
     })
@@ -175,7 +177,8 @@ pub(super) fn show(call: &Call, list: &List) -> Response<Body> {
     }
     let kind = &call.kind;
     let text = if call.form == Form::Objects {
-        // Put together as text: what is stored is text already.
+        // Concatenated from stored text: parsing every object only to serialize it again would
+        // dominate the cost of a list.
         let size: usize = list
             .objects
             .iter()
@@ -192,7 +195,8 @@ pub(super) fn show(call: &Call, list: &List) -> Response<Body> {
                 text.push(',');
             }
             let whole = kind.text(&object.text);
-            // The items of built-in kinds do not repeat the types of the list.
+            // Items of built-in kinds do not repeat the types of the list, as Go omits the empty
+            // `TypeMeta`.
             match kind.without_types(&whole).filter(|_| !kind.custom) {
                 Some(rest) => {
                     text.push('{');
@@ -216,5 +220,5 @@ pub(super) fn show(call: &Call, list: &List) -> Response<Body> {
             table::partial_list(&json!({"metadata": metadata, "items": objects})).to_string()
         }
     };
-    answer::json(StatusCode::OK, text, &[])
+    response::json(StatusCode::OK, text, &[])
 }

@@ -1,4 +1,4 @@
-//! `create` and `update`, and what all writes have in common.
+//! `create` and `update`, and the steps common to all writes.
 
 use axum::body::Body;
 use http::{Response, StatusCode};
@@ -7,7 +7,7 @@ use crate::call::Call;
 use crate::collector;
 use crate::error::ApiError;
 use crate::metadata;
-use crate::write::{Write, WriteOptions, Written};
+use crate::write::{Write, WriteOptions, WriteOutcome};
 
 pub(super) fn create(call: &Call) -> Result<Response<Body>, ApiError> {
     let options = call.write_options("CreateOptions")?;
@@ -35,13 +35,13 @@ pub(super) fn update(call: &Call) -> Result<Response<Body>, ApiError> {
     })
 }
 
-/// Does a write and what follows from it, and shows what was written. The client is warned whether
-/// it succeeds or not.
+/// Performs a write and the collection it triggers, and returns the object. Warnings are sent
+/// whether or not the write succeeds.
 pub(super) fn write(
     call: &Call,
     options: &WriteOptions,
     warnings: Vec<String>,
-    change: impl FnOnce(&mut Write<'_>) -> Result<Written, ApiError>,
+    change: impl FnOnce(&mut Write<'_>) -> Result<WriteOutcome, ApiError>,
 ) -> Result<Response<Body>, ApiError> {
     let mut state = call.server.state();
     let mut write = Write {
@@ -50,22 +50,23 @@ pub(super) fn write(
         options,
         warnings,
     };
-    let written = change(&mut write);
+    let outcome = change(&mut write);
     let warnings = write.warnings;
-    let written = match written {
-        Ok(written) => written,
+    let outcome = match outcome {
+        Ok(outcome) => outcome,
         Err(error) => return Err(error.with_warnings(warnings)),
     };
+    // Under the same lock, so that no client sees the state in between.
     collector::settle(&mut state, &options.now)?;
     drop(state);
-    Ok(show(call, &written, &warnings))
+    Ok(show(call, &outcome, &warnings))
 }
 
-fn show(call: &Call, written: &Written, warnings: &[String]) -> Response<Body> {
-    let code = if written.is_new {
+fn show(call: &Call, outcome: &WriteOutcome, warnings: &[String]) -> Response<Body> {
+    let code = if outcome.is_new {
         StatusCode::CREATED
     } else {
         StatusCode::OK
     };
-    call.show(code, &written.object, warnings)
+    call.show(code, &outcome.object, warnings)
 }

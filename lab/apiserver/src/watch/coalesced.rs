@@ -1,15 +1,16 @@
-//! Several events of an object as one.
+//! Coalescing of several events of an object.
 
 use crate::store::{Change, Event};
 
-/// One event for each object: from what it was before the first to what it is after the last. Of one
-/// that came and went its deletion is told, since who made it knows that it came.
+/// Merges events into one per object, from its state before the first to its state after the last.
+/// An object that was added and deleted still has a deletion event: the client that created it
+/// knows of it.
 pub(super) fn coalesced(events: Vec<Event>) -> Vec<Event> {
     let mut kept: Vec<Event> = Vec::new();
     for event in events {
         let earlier = kept.iter().position(|kept| {
             kept.object.key == event.object.key
-                // A deletion and what has the name after it stay apart.
+                // A deletion is not merged with the re-creation under the same name.
                 && kept.change != Change::Deleted
         });
         match earlier.map(|index| kept.remove(index)) {

@@ -1,4 +1,4 @@
-//! Where a watch begins.
+//! The start of a watch.
 
 use std::time::Duration;
 
@@ -8,19 +8,21 @@ use crate::request::ListOptions;
 use crate::selector::Selector;
 use crate::store::{Change, Collection};
 
-/// How long a watch lasts that does not say; a real one takes between 30 and 60 minutes.
+/// The duration of a watch without `timeoutSeconds`, and the limit of one with it. kube-apiserver
+/// picks a random duration between 30 and 60 minutes.
 const DEFAULT_DURATION: Duration = Duration::from_mins(45);
 
-/// How long a watch lasts.
+/// Returns the duration of a watch.
 pub(super) fn duration(options: &ListOptions) -> Duration {
-    (options.seconds.map(Duration::from_secs))
-        .map_or(DEFAULT_DURATION, |asked| asked.min(DEFAULT_DURATION))
+    options.seconds.map_or(DEFAULT_DURATION, |seconds| {
+        Duration::from_secs(seconds).min(DEFAULT_DURATION)
+    })
 }
 
-/// The first lines, and the version they lead up to.
+/// Returns the initial lines of a watch, and the version they lead up to.
 ///
 /// # Errors
-/// When it would begin with a version that is yet to come.
+/// Returns an error for a version that the server has not reached.
 pub(super) fn first(
     options: &ListOptions,
     collection: &Collection,

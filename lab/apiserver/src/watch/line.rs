@@ -1,4 +1,4 @@
-//! The lines of a watch, and how they are written.
+//! The lines of a watch, and their serialization.
 
 use std::sync::Arc;
 
@@ -11,11 +11,12 @@ use crate::request::Form;
 use crate::store::{Change, Object};
 use crate::table;
 
-/// What a line says.
+/// A line of a watch.
 #[derive(Clone, Debug)]
 pub(super) enum Line {
     Object(Change, Arc<Object>),
-    /// An object that is selected no more: as it was, with the version at which it changed.
+    /// An object that no longer matches the selector: its last matching state, with the version of
+    /// the change.
     Unselected(Arc<Object>, u64),
     Bookmark {
         version: u64,
@@ -23,17 +24,18 @@ pub(super) enum Line {
     },
 }
 
-/// A line as it is written.
+/// A serialized line.
 #[derive(Clone, Debug)]
 pub(super) enum Text {
     Event(String),
     Bookmark(String),
-    /// The last line.
+    /// The last line of a watch.
     Error(String),
 }
 
 impl Line {
-    /// Writes the line. `is_first` says whether no table has been sent yet.
+    /// Serializes the line. `is_first` is `true` until the first table, which alone has column
+    /// definitions.
     pub(super) fn text(&self, call: &Call, is_first: &mut bool) -> Result<Text, ApiError> {
         let kind = &call.kind;
         Ok(match self {
@@ -80,7 +82,7 @@ impl Line {
 }
 
 impl Text {
-    /// What ends a watch.
+    /// Serializes the error that ends a watch.
     pub(super) fn error(error: &ApiError) -> Self {
         Self::Error(line("ERROR", &error.status().to_string()))
     }
@@ -92,7 +94,7 @@ impl Text {
     }
 }
 
-/// An object in the form that the client wants.
+/// Serializes an object in the form that the client accepts.
 fn rendered(object: &Value, call: &Call, is_first: &mut bool) -> String {
     match call.form {
         Form::Objects => object.to_string(),
@@ -105,7 +107,7 @@ fn rendered(object: &Value, call: &Call, is_first: &mut bool) -> String {
     }
 }
 
-/// Clients rely on the type coming first.
+/// Serializes a line. kube-apiserver writes the type first, and some clients rely on that.
 fn line(type_: &str, object: &str) -> String {
     format!("{{\"type\":\"{type_}\",\"object\":{object}}}\n")
 }

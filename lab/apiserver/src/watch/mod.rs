@@ -1,7 +1,7 @@
-//! `watch`: what happens to the objects of a collection, line by line.
+//! `watch`: the events of a collection, line by line.
 //!
-//! A watch keeps no queue of its own: it reads on in the collection's history from the version it
-//! has come to. One that is too slow for the history ends as a real one does, with 410.
+//! A watch has no queue of its own: it reads the history of its collection from its current
+//! version. If it falls behind the history, it ends with 410, as in kube-apiserver.
 
 mod coalesced;
 mod first;
@@ -16,22 +16,23 @@ use bytes::Bytes;
 use http::{Response, StatusCode};
 use tokio::time::{Instant, sleep, sleep_until};
 
-use crate::answer::{self, disconnected};
 use crate::call::Call;
 use crate::error::ApiError;
 use crate::faults::{Break, Fault};
-use crate::news::Receiver;
+use crate::notify::Receiver;
 use crate::request::ListOptions;
+use crate::response::{self, disconnected};
 use crate::selector::Selector;
 use crate::store::{Change, Event, Forgotten};
 
 use coalesced::coalesced;
 use line::{Line, Text};
 
-/// How often a watch that asked for bookmarks gets one.
+/// The interval of bookmarks; that of kube-apiserver.
 const BOOKMARK_PERIOD: Duration = Duration::from_mins(1);
 
-/// Starts a watch. Whatever can be refused is refused here; the rest is lines.
+/// Starts a watch. Only errors of the request itself are returned here; later ones, such as an
+/// expired version, are lines of the watch.
 pub(crate) fn start(call: &Call) -> Result<Response<Body>, ApiError> {
     let selector = Selector::new(&call.kind, &call.path, &call.query)?;
     let options = ListOptions::read(&call.query, true)?;
@@ -46,7 +47,7 @@ pub(crate) fn start(call: &Call) -> Result<Response<Body>, ApiError> {
         Ok(first) => first,
         Err(error) => {
             let only = Text::error(&error).into_string();
-            return Ok(answer::json(StatusCode::OK, only, &[]));
+            return Ok(response::json(StatusCode::OK, only, &[]));
         }
     };
     let now = Instant::now();
@@ -71,35 +72,37 @@ pub(crate) fn start(call: &Call) -> Result<Response<Body>, ApiError> {
         let line = watch.next().await?;
         Some((line, watch))
     });
-    Ok(answer::json(StatusCode::OK, Body::from_stream(stream), &[]))
+    Ok(response::json(
+        StatusCode::OK,
+        Body::from_stream(stream),
+        &[],
+    ))
 }
 
-/// A watch that is under way.
+/// A running watch.
 #[derive(Debug)]
 struct Watch {
     call: Call,
     selector: Selector,
     changes: Receiver,
     faults: Receiver,
-    /// The version up to which everything is said or in `lines`.
+    /// The version up to which all events are sent or in `lines`.
     at: u64,
-    /// The version at which it began.
+    /// The version at which the watch started.
     started: u64,
     lines: VecDeque<Text>,
     next_bookmark: Option<Instant>,
     ends: Instant,
-    /// Whether no table has been sent yet.
+    /// True until the first table is sent.
     is_first: bool,
-    /// Whether half a line is written, and no more will be.
+    /// True once half a line is written: the connection is lost next.
     is_cut: bool,
     is_over: bool,
 }
 
-type Written = Option<io::Result<Bytes>>;
-
 impl Watch {
-    /// The next line; none at the end; an error when the connection is lost.
-    async fn next(&mut self) -> Written {
+    /// Returns the next line, `None` at the end, or an error if the connection is lost.
+    async fn next(&mut self) -> Option<io::Result<Bytes>> {
         loop {
             if self.is_over {
                 return None;
@@ -107,14 +110,14 @@ impl Watch {
             if self.is_cut {
                 return Some(self.cut());
             }
-            let ailment = self.call.server.faults().of_open_watch(&self.call.occasion);
-            match ailment {
+            let broken = self.call.server.faults().of_open_watch(&self.call.info);
+            match broken {
                 Some(Break::Disconnected) => return Some(self.cut()),
                 Some(Break::Silent) => {
                     self.call
                         .server
                         .faults()
-                        .silence_over(&self.call.occasion)
+                        .silence_over(&self.call.info)
                         .await;
                     return Some(self.cut());
                 }
@@ -126,8 +129,8 @@ impl Watch {
                     None => continue,
                 }
             }
-            if self.has_news() {
-                let delay = self.call.server.faults().delay(&self.call.occasion);
+            if self.has_events() {
+                let delay = self.call.server.faults().delay(&self.call.info);
                 if let Some((by, _)) = delay {
                     sleep(by).await;
                 }
@@ -143,11 +146,13 @@ impl Watch {
         }
     }
 
-    /// Until something may have happened.
+    /// Waits until there may be something to send.
     async fn wait(&mut self) {
         let bookmark = self.next_bookmark.unwrap_or(self.ends).min(self.ends);
         tokio::select! {
             biased;
+            // In this order (`biased`), so that a run is reproducible, and a fault ends the watch
+            // before pending events are sent.
             () = self.faults.changed() => {}
             () = self.changes.changed() => {}
             () = sleep_until(self.ends) => self.is_over = true,
@@ -155,7 +160,7 @@ impl Watch {
         }
     }
 
-    /// Says how far the server has come, unless there is something to say before.
+    /// Queues a bookmark with the latest version, unless events come first.
     fn bookmark(&mut self) {
         if self.next_bookmark.is_none() {
             return;
@@ -188,15 +193,15 @@ impl Watch {
         Err(disconnected())
     }
 
-    /// Writes a line, with what faults make of it; none if it is withheld.
+    /// Applies faults to a line, and returns `None` if it is withheld.
     fn write(&mut self, text: Text) -> Option<io::Result<Bytes>> {
         let faults = self.call.server.faults();
         if let Text::Bookmark(_) = text
-            && faults.withhold_bookmark(&self.call.occasion)
+            && faults.withhold_bookmark(&self.call.info)
         {
             return None;
         }
-        let fault = faults.of_line(&self.call.occasion);
+        let fault = faults.of_line(&self.call.info);
         match (fault, text) {
             (Some(Fault::CutWatch { inside_line: true }), text) => {
                 let text = text.into_string();
@@ -219,7 +224,8 @@ impl Watch {
         }
     }
 
-    fn has_news(&mut self) -> bool {
+    fn has_events(&mut self) -> bool {
+        // Before the look at the history, so that an event between the two wakes `wait`.
         self.changes.mark_seen();
         let mut state = self.call.server.state();
         let collection = state.collection(&self.call.kind.collection());
@@ -228,13 +234,13 @@ impl Watch {
             .map_or(true, |mut events| events.next().is_some())
     }
 
-    /// Whether the definition of the kind is gone, and all is said.
+    /// Returns `true` once the definition of the kind is deleted.
     fn has_ended(&self) -> bool {
         let mut state = self.call.server.state();
         state.collection(&self.call.kind.collection()).ended > self.started
     }
 
-    /// Puts what happened since into lines.
+    /// Turns the events since the current version into lines.
     fn read_on(&mut self, coalesce: bool) -> Result<(), ApiError> {
         let mut events: Vec<Event> = {
             let mut state = self.call.server.state();
@@ -258,7 +264,8 @@ impl Watch {
         Ok(())
     }
 
-    /// What an event means for who sees only what is selected.
+    /// Translates an event for a selector: an object that starts to match is added, one that stops
+    /// matching is deleted.
     fn line_of(&self, event: &Event) -> Option<Line> {
         let before = event
             .before

@@ -1,4 +1,4 @@
-//! What the server decides about an object, and what a write cannot change.
+//! The fields that the server sets, and those that a write cannot change.
 
 use serde_json::Value;
 
@@ -9,12 +9,13 @@ use crate::metadata;
 use crate::patch::{self, Writer};
 
 impl Write<'_> {
-    /// Gives a new object what the server decides.
+    /// Sets the fields of a new object that the server decides.
     pub(super) fn initialize(&mut self, object: &mut Value) {
         let uid = self.state.uid();
         if metadata::text(object, "name").is_empty() {
             let base = metadata::text(object, "generateName");
             if !base.is_empty() {
+                // Leaves room for the suffix within 63 characters (`MaxGeneratedNameLength`).
                 let end = base.floor_char_boundary(58);
                 let name = format!("{}{}", &base[..end], self.state.suffix());
                 metadata::set(object, "name", name);
@@ -32,7 +33,7 @@ impl Write<'_> {
         if self.kind.storage.generation {
             metadata::set(object, "generation", 1);
         }
-        // A kubelet says with its Node how it is.
+        // A kubelet registers its Node together with its status, so Nodes keep theirs.
         if self.kind.has_status
             && !self.kind.is("", "nodes")
             && let Some(fields) = object.as_object_mut()
@@ -42,7 +43,7 @@ impl Write<'_> {
         }
     }
 
-    /// Puts back what an update cannot change.
+    /// Restores the fields that an update cannot change.
     pub(super) fn prepare(&self, object: &mut Value, before: &Value) {
         if self.options.is_status {
             self.keep_all_but_status(object, before);
@@ -52,6 +53,7 @@ impl Write<'_> {
         for field in ["creationTimestamp", "generation", "selfLink"] {
             metadata::restore(object, field, before);
         }
+        // A client may omit these, but validation rejects other values.
         for field in ["deletionTimestamp", "deletionGracePeriodSeconds", "uid"] {
             if object["metadata"][field].is_null() || object["metadata"][field] == "" {
                 metadata::restore(object, field, before);
@@ -63,7 +65,7 @@ impl Write<'_> {
         let mut kept = before.clone();
         copy_field(&mut kept, "status", object);
         if self.kind.custom {
-            // Only an apply says in the object who manages what.
+            // The status strategy of custom resources keeps all metadata but the managed fields.
             metadata::restore(&mut kept, "managedFields", object);
         } else {
             kept["metadata"] = object["metadata"].take();
@@ -78,7 +80,7 @@ impl Write<'_> {
         }
     }
 
-    /// What is written into a valid object before it is stored.
+    /// Completes a valid object before it is stored: address, generation and managed fields.
     pub(super) fn finish(
         &mut self,
         object: &mut Value,
@@ -127,7 +129,7 @@ fn copy_field(object: &mut Value, field: &str, from: &Value) {
     }
 }
 
-/// Whether what is desired has changed.
+/// Returns `true` if anything but metadata and status differs.
 fn is_changed(kind: &Kind, object: &Value, before: &Value) -> bool {
     let desired = |object: &Value| -> Vec<(String, Value)> {
         (object.as_object().into_iter().flatten())

@@ -1,4 +1,4 @@
-//! From what a client sent to an object of the kind.
+//! Decoding of a body into an object of the kind.
 
 use serde_json::{Value, json};
 
@@ -8,13 +8,14 @@ use crate::error::{ApiError, Cause, Qualified};
 use crate::metadata;
 
 impl Write<'_> {
-    /// What the client sent, as an object of the kind: checked, pruned and with its defaults.
-    /// `is_sent` says whether it is so sent and not made by a patch.
+    /// Checks and prunes an object, and fills in its defaults. `is_sent` is `true` for the body of
+    /// a request, `false` for the result of a patch.
     pub(super) fn decode(&mut self, mut object: Value, is_sent: bool) -> Result<Value, ApiError> {
         if is_deeper(&object, MAX_DEPTH) {
             let why = format!("the object is nested deeper than {MAX_DEPTH} levels");
             return Err(self.unusable(&why));
         }
+        // Go decodes `null` into an empty struct.
         if object.is_null() && !self.kind.custom {
             object = json!({});
         }
@@ -29,7 +30,7 @@ impl Write<'_> {
             ("kind", self.kind.kind.clone()),
         ] {
             match fields.get(field) {
-                // Types that are built in follow from the path.
+                // The types of built-in kinds follow from the path.
                 None if !self.kind.custom => {
                     fields.insert(field.to_owned(), expected.into());
                 }
@@ -74,8 +75,8 @@ impl Write<'_> {
         Ok(object)
     }
 
-    /// Another type than the path's: of a custom resource it is a field that is wrong, but for the
-    /// version of one that is sent.
+    /// Returns the error for types other than those of the path. For custom resources it is an
+    /// invalid field, except for the version of an object in a body.
     fn mismatch(
         &self,
         name: &str,
@@ -113,7 +114,8 @@ impl Write<'_> {
         ))
     }
 
-    /// What cannot be read at all is no invalid object but a bad request, unless a patch made it so.
+    /// Checks that the object fits the Go types. A body that does not is a bad request, the result
+    /// of a patch an invalid object.
     pub(super) fn check_readable(&self, object: &Value, is_sent: bool) -> Result<(), ApiError> {
         let causes = self.kind.schema.unreadable(object);
         match &causes[..] {

@@ -1,4 +1,4 @@
-//! Creates and updates: what happens to an object between the request and the store.
+//! Creates and updates: the path of an object from the request to the store.
 
 mod decide;
 mod decode;
@@ -10,59 +10,59 @@ use crate::kinds::{self, Kind};
 use crate::metadata;
 use crate::store::{Object, State};
 
-/// The most that etcd stores of one object, in bytes.
+/// The limit of one object, in bytes; the default of etcd (`--max-request-bytes`).
 const MAX_OBJECT: usize = 1_572_864;
 
-/// What becomes of fields that the schema does not know.
+/// `fieldValidation`: the treatment of unknown and duplicate fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FieldValidation {
     /// They are dropped.
     Ignore,
     /// They are dropped with a warning.
     Warn,
-    /// They are an error.
+    /// They make the request fail.
     Strict,
 }
 
-/// How a write is done.
+/// The options of a write.
 #[derive(Clone, Debug)]
 pub(crate) struct WriteOptions {
     pub(crate) dry_run: bool,
     pub(crate) manager: String,
     pub(crate) validation: FieldValidation,
-    /// Whether `status` is written, and only that.
+    /// Set if only `status` is written.
     pub(crate) is_status: bool,
-    /// Whether the patch has written down itself who manages what.
+    /// Set if the patch has already recorded the managed fields.
     pub(crate) is_apply: bool,
-    /// The time, in seconds.
+    /// The current time in RFC 3339, in whole seconds.
     pub(crate) now: String,
 }
 
-/// A write that is under way.
+/// A write in progress.
 #[derive(Debug)]
 pub(crate) struct Write<'a> {
     pub(crate) state: &'a mut State,
     pub(crate) kind: &'a Kind,
     pub(crate) options: &'a WriteOptions,
-    /// For the client: what was odd about its request.
+    /// Warnings about the request.
     pub(crate) warnings: Vec<String>,
 }
 
-/// What was written.
+/// The result of a create or update.
 #[derive(Debug)]
-pub(crate) struct Written {
-    /// The object as it is now, in the version of the request.
+pub(crate) struct WriteOutcome {
+    /// The object as it is stored, in the version of the request.
     pub(crate) object: Value,
     pub(crate) is_new: bool,
 }
 
 impl Write<'_> {
-    /// Makes an object.
+    /// Creates an object.
     pub(crate) fn create(
         &mut self,
         namespace: Option<&str>,
         object: Value,
-    ) -> Result<Written, ApiError> {
+    ) -> Result<WriteOutcome, ApiError> {
         let mut object = self.decode(object, true)?;
         match namespace {
             Some(namespace) => place(namespace, &mut object)?,
@@ -98,21 +98,21 @@ impl Write<'_> {
             None => {}
         }
         let object = self.store(object)?;
-        Ok(Written {
+        Ok(WriteOutcome {
             object,
             is_new: true,
         })
     }
 
-    /// Changes an object to what `change` makes of it, as it is in the version of the request.
-    /// `is_whole` says whether the client sent the whole object and not a patch.
+    /// Updates an object to the result of `change`, which gets and returns it in the version of the
+    /// request. `is_whole` is `true` if the client sent the whole object and not a patch.
     pub(crate) fn update(
         &mut self,
         namespace: Option<&str>,
         name: &str,
         is_whole: bool,
         change: impl FnOnce(&Value) -> Result<Value, ApiError>,
-    ) -> Result<Written, ApiError> {
+    ) -> Result<WriteOutcome, ApiError> {
         let key = self.kind.key(namespace.unwrap_or_default(), name);
         let stored = (self.state.find(&self.kind.collection(), &key))
             .ok_or_else(|| ApiError::not_found(self.kind.resource(), name))?;
@@ -136,12 +136,15 @@ impl Write<'_> {
         let warnings = kinds::warnings(self.kind, &object, Some(&before));
         self.warnings.extend(warnings);
         self.finish(&mut object, Some(&before))?;
+        // A write without effect keeps the version and causes no event.
         if is_same(&object, &before) {
-            return Ok(Written {
+            return Ok(WriteOutcome {
                 object: before,
                 is_new: false,
             });
         }
+        // The update removed the last finalizer, which completes the deletion. Namespaces wait for
+        // their contents instead.
         let is_free = metadata::is_terminating(&before)
             && metadata::finalizers(&object).next().is_none()
             && !self.kind.is_namespace();
@@ -149,19 +152,19 @@ impl Write<'_> {
             if !self.options.dry_run {
                 self.state.remove(self.kind, &key)?;
             }
-            return Ok(Written {
+            return Ok(WriteOutcome {
                 object,
                 is_new: false,
             });
         }
         let object = self.store(object)?;
-        Ok(Written {
+        Ok(WriteOutcome {
             object,
             is_new: false,
         })
     }
 
-    /// Whether there is an object with this key.
+    /// Returns `true` if an object with this key exists.
     pub(crate) fn exists(&self, key: &str) -> bool {
         self.state.find(&self.kind.collection(), key).is_some()
     }
@@ -185,7 +188,7 @@ impl Write<'_> {
         }
     }
 
-    /// Nothing is made of a kind whose definition is being deleted.
+    /// Rejects the creation of a custom resource whose definition is terminating.
     fn check_definition(&self, name: &str) -> Result<(), ApiError> {
         let (group, plural) = kinds::DEFINITIONS;
         let resource = self.kind.resource();
@@ -219,6 +222,7 @@ impl Write<'_> {
         }
         let current = metadata::text(before, "resourceVersion");
         match metadata::text(object, "resourceVersion") {
+            // Without a version, the last write wins.
             "" | "0" if self.kind.storage.unconditional_update => {}
             "" | "0" => {
                 let why = "must be specified for an update";
@@ -258,12 +262,13 @@ impl Write<'_> {
     }
 }
 
-/// A stored object in a version.
+/// Returns a stored object in the version of a kind.
 pub(crate) fn as_value(kind: &Kind, object: &Object) -> Result<Value, ApiError> {
     Ok(kind.to_served(object.value()?))
 }
 
-/// Whether two objects differ in nothing but when their managers last wrote.
+/// Returns `true` if two objects differ at most in the times of their managers: such a write keeps
+/// the resource version.
 fn is_same(object: &Value, before: &Value) -> bool {
     if object == before {
         return true;

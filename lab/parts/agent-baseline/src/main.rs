@@ -1,5 +1,6 @@
-//! The limit of `cargo xtask bench agent`: a program with an agent's parts (tokio, hyper, rustls, kube's
-//! client, the DNS codec) that holds one watch and asks DNS, and decides nothing. It is not shipped.
+//! The limit that `cargo xtask bench agent` measures the agent's memory against: a program with an
+//! agent's parts (tokio, hyper, rustls, kube's client, the DNS codec) that holds one watch and queries
+//! DNS, and decides nothing. It is not shipped.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -18,7 +19,7 @@ use kube::runtime::watcher;
 use tokio::net::UdpSocket;
 use tokio::time::{interval, timeout};
 
-/// The agent's flags that matter here; all others are passed over.
+/// The agent's flags that matter here; all others are ignored, so that both programs take the same.
 #[derive(Debug, Parser)]
 struct Flags {
     #[arg(long)]
@@ -33,7 +34,7 @@ struct Flags {
     probe_name: Name,
 }
 
-/// How long an answer may take.
+/// The longest wait for a response.
 const LIMIT: Duration = Duration::from_secs(2);
 
 #[tokio::main(flavor = "current_thread")]
@@ -49,13 +50,13 @@ async fn main() -> Result<(), BoxError> {
         *index == 0 || ours.contains(&flag.split('=').next().unwrap_or_default())
     });
     let flags = Flags::parse_from(flags.map(|(_, flag)| flag));
-    // An error only says that a provider is installed already.
+    // The error means that a provider is installed already.
     drop(rustls::crypto::ring::default_provider().install_default());
     let source = Source {
         kubeconfig: Some(flags.karmada_kubeconfig),
         ..Source::default()
     };
-    let client = client::connect(&source, "parts").await?;
+    let client = client::connect(&source, "agent-baseline").await?;
     let own = watcher::Config::default().fields(&format!("metadata.name={}", flags.cluster_name));
     let mut changes = std::pin::pin!(events::<Cluster>(Api::all(client), own));
     let mut rounds = interval(flags.detect_period);
@@ -65,20 +66,21 @@ async fn main() -> Result<(), BoxError> {
             _ = changes.next() => {}
             _ = rounds.tick() => {
                 for kind in [RecordType::A, RecordType::AAAA] {
-                    ask(flags.nameserver, flags.probe_name.clone(), kind).await?;
+                    query(flags.nameserver, flags.probe_name.clone(), kind).await?;
                 }
             }
         }
     }
 }
 
-async fn ask(server: SocketAddr, name: Name, kind: RecordType) -> Result<Message, BoxError> {
-    let mut question = Message::query();
-    question.add_query(Query::query(name, kind));
+/// Sends a query and returns the response, decoded so that the codec is linked in.
+async fn query(server: SocketAddr, name: Name, kind: RecordType) -> Result<Message, BoxError> {
+    let mut request = Message::query();
+    request.add_query(Query::query(name, kind));
     let socket = UdpSocket::bind("0.0.0.0:0").await?;
     socket.connect(server).await?;
-    socket.send(&question.to_vec()?).await?;
-    let mut answer = [0; 4096];
-    let length = timeout(LIMIT, socket.recv(&mut answer)).await??;
-    Ok(Message::from_vec(&answer[..length])?)
+    socket.send(&request.to_vec()?).await?;
+    let mut response = [0; 4096];
+    let length = timeout(LIMIT, socket.recv(&mut response)).await??;
+    Ok(Message::from_vec(&response[..length])?)
 }

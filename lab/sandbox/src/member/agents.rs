@@ -1,4 +1,4 @@
-//! The agents of a member: the real program, as often as the member has nodes, in this process.
+//! The agents of a member: the real program, once for each node, in this process.
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -9,28 +9,29 @@ use anyhow::{Context, Result, bail};
 use clap::Parser;
 use cluster_health_agent::{Args, NAME, start};
 use karmada_runtime::program::Program;
+use lab_parts::dns::KUBERNETES;
+use lab_parts::port::ReservedPort;
+use lab_parts::thresholds::Thresholds;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio::time::{interval, sleep};
 use tracing::Instrument;
 
-use crate::facts::{Fact, Facts};
 use crate::get::Getter;
-use crate::port::Port;
-use crate::thresholds::Thresholds;
+use crate::update::{Update, UpdateSender};
 
-/// Between two looks at what an agent says.
-const LOOK: Duration = Duration::from_millis(50);
+/// The time between two reads of an agent's vote.
+const POLL: Duration = Duration::from_millis(50);
 
-/// What the agents of a member are told.
+/// The settings that the agents of a member share.
 #[derive(Clone, Debug)]
 pub(super) struct Setting {
     pub(super) cluster: String,
     pub(super) kubeconfig: PathBuf,
     pub(super) nameserver: SocketAddr,
     pub(super) thresholds: Thresholds,
-    pub(super) facts: Facts,
+    pub(super) updates: UpdateSender,
 }
 
 /// The agents of one member. Dropping them ends them.
@@ -38,21 +39,21 @@ pub(super) struct Setting {
 pub(super) struct Agents {
     nodes: Vec<Node>,
     setting: Setting,
-    _looking: JoinSet<()>,
+    _polling: JoinSet<()>,
 }
 
 #[derive(Debug)]
 struct Node {
     name: String,
-    port: Port,
+    port: ReservedPort,
     running: Mutex<Option<Running>>,
 }
 
-/// An agent that runs. Dropping it kills it.
+/// A running agent. Dropping it kills it.
 #[derive(Debug)]
 struct Running {
     kill: oneshot::Sender<()>,
-    /// Never told: it is dropped at the end.
+    /// Its sender is dropped, and nothing is sent, once the agent has ended.
     ended: oneshot::Receiver<()>,
 }
 
@@ -62,23 +63,28 @@ impl Agents {
         let node = |nth| {
             Ok(Node {
                 name: format!("{}-node{nth}", setting.cluster),
-                port: Port::reserve()?,
+                port: ReservedPort::reserve()?,
                 running: Mutex::new(None),
             })
         };
         let nodes = (1..=count).map(node).collect::<Result<Vec<_>>>()?;
-        let mut looking = JoinSet::new();
+        let mut polling = JoinSet::new();
         for node in &nodes {
-            let (cluster, facts) = (setting.cluster.clone(), setting.facts.clone());
-            looking.spawn(look(cluster, node.name.clone(), node.port.address(), facts));
+            let (cluster, updates) = (setting.cluster.clone(), setting.updates.clone());
+            polling.spawn(poll(
+                cluster,
+                node.name.clone(),
+                node.port.address(),
+                updates,
+            ));
         }
         let agents = Self {
             nodes,
             setting,
-            _looking: looking,
+            _polling: polling,
         };
-        // Nodes do not ask in step with each other.
-        let period = agents.setting.thresholds.period();
+        // Real nodes do not start their rounds at the same instant.
+        let period = agents.setting.thresholds.period;
         for (node, nth) in agents.nodes.iter().zip(0..) {
             agents.run(node, period * nth / agents.count())?;
         }
@@ -90,12 +96,12 @@ impl Agents {
         self.run(self.node(node)?, Duration::ZERO)
     }
 
-    /// Kills the agent of a node: it has no time to give anything back.
+    /// Kills the agent of a node, which cannot even release its lease.
     pub(super) async fn kill(&self, node: &str) -> Result<()> {
         let node = self.node(node)?;
         let running = node.running.lock().take();
         let Some(running) = running.filter(|running| !running.kill.is_closed()) else {
-            bail!("the agent of {} does not run", node.name);
+            bail!("the agent of {} is not running", node.name);
         };
         drop(running.kill);
         drop(running.ended.await);
@@ -106,7 +112,7 @@ impl Agents {
         let found = self.nodes.iter().find(|node| node.name == name);
         found.with_context(|| {
             let names: Vec<_> = self.nodes.iter().map(|node| node.name.as_str()).collect();
-            format!("no node {name:?}: there are {}", names.join(", "))
+            format!("no node {name:?}; the nodes are {}", names.join(", "))
         })
     }
 
@@ -114,14 +120,14 @@ impl Agents {
         u32::try_from(self.nodes.len()).unwrap_or(u32::MAX)
     }
 
-    /// Runs the agent of a node, after a while.
+    /// Runs the agent of a node after a delay.
     fn run(&self, node: &Node, delay: Duration) -> Result<()> {
         let mut running = node.running.lock();
         if running
             .as_ref()
             .is_some_and(|running| !running.kill.is_closed())
         {
-            bail!("the agent of {} runs already", node.name);
+            bail!("the agent of {} is running already", node.name);
         }
         let args = Args::try_parse_from(self.flags(node))?;
         let alive = Alive::new(&self.setting, &node.name);
@@ -140,10 +146,11 @@ impl Agents {
                         .run_until(async || std::future::pending().await)
                         .await,
                 ),
-                Err(error) => tracing::error!(%error, "The agent does not start"),
+                Err(error) => tracing::error!(%error, "The agent cannot start"),
             }
         };
-        // A runtime of its own is to an agent what a process is: with it ends all that it began.
+        // A runtime of its own stands for a process: when it is dropped, every task and connection
+        // of the agent ends.
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
@@ -177,21 +184,21 @@ impl Agents {
             format!("--host-name={}", node.name).into(),
             format!("--listen-address={}", node.port.address()).into(),
             format!("--nameserver={}", setting.nameserver).into(),
-            // With its final dot no search list of this machine matters.
-            "--probe-name=kubernetes.default.svc.cluster.local.".into(),
+            // Its final dot keeps the search list of this machine out.
+            format!("--probe-name={KUBERNETES}").into(),
         ];
         let others = self.nodes.iter().filter(|other| other.name != node.name);
         flags.extend(others.map(|other| format!("--peer={}", other.port.address()).into()));
-        flags.extend(setting.thresholds.flags().into_iter().map(Into::into));
+        flags.extend(setting.thresholds.flags().map(Into::into));
         flags
     }
 }
 
-/// Tells that an agent began, and, however it ends, that it ended.
+/// Sends updates on the start of an agent and, when dropped, on its end.
 struct Alive {
     cluster: String,
     node: String,
-    facts: Facts,
+    updates: UpdateSender,
 }
 
 impl Alive {
@@ -199,14 +206,14 @@ impl Alive {
         let alive = Self {
             cluster: setting.cluster.clone(),
             node: node.to_owned(),
-            facts: setting.facts.clone(),
+            updates: setting.updates.clone(),
         };
-        alive.tell(true);
+        alive.send(true);
         alive
     }
 
-    fn tell(&self, alive: bool) {
-        self.facts.tell(Fact::Agent {
+    fn send(&self, alive: bool) {
+        self.updates.send(Update::Agent {
             cluster: self.cluster.clone(),
             node: self.node.clone(),
             alive,
@@ -216,47 +223,45 @@ impl Alive {
 
 impl Drop for Alive {
     fn drop(&mut self) {
-        self.tell(false);
+        self.send(false);
     }
 }
 
-/// Tells what an agent says of its node, again and again.
-async fn look(cluster: String, node: String, address: SocketAddr, facts: Facts) {
+/// Reads an agent's vote again and again, and never returns.
+async fn poll(cluster: String, node: String, address: SocketAddr, updates: UpdateSender) {
     let getter = Getter::new("sandbox", Duration::from_secs(1));
-    let mut ticks = interval(LOOK);
+    let mut ticks = interval(POLL);
     loop {
         ticks.tick().await;
-        let observation = match getter.get(address, "/v1/observation").await {
+        let vote = match getter.get(address, "/v1/observation").await {
             Ok((status, text)) if status.is_success() => serde_json::from_str(&text).ok(),
             _ => None,
         };
-        facts.tell(Fact::Voted {
+        updates.send(Update::Vote {
             cluster: cluster.clone(),
             node: node.clone(),
-            observation,
+            vote,
         });
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use lab_parts::kubeconfig::{self, Access};
+    use lab_parts::port::CLOSED;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpStream;
 
     use super::*;
-    use crate::facts::{self, Told};
+    use crate::update::{self, UpdateReceiver};
 
     const NODE: &str = "member1-node1";
 
-    /// Waits until the agent of the only node tells what it votes.
-    async fn answers(told: &mut Told) {
+    /// Waits until the agent of the only node responds.
+    async fn responds(updates: &mut UpdateReceiver) {
         loop {
-            let (_, fact) = told.recv().await.unwrap();
-            let observation = match fact {
-                Fact::Voted { observation, .. } => observation,
-                _ => None,
-            };
-            if observation.is_some() {
+            let (_, update) = updates.recv().await.unwrap();
+            if let Update::Vote { vote: Some(_), .. } = update {
                 return;
             }
         }
@@ -264,28 +269,21 @@ mod tests {
 
     #[tokio::test]
     async fn a_killed_agent_ends_every_connection_and_frees_its_port_for_the_next() {
-        let nobody = Port::reserve().unwrap();
         let folder = tempfile::tempdir().unwrap();
         let kubeconfig = folder.path().join("kubeconfig");
-        let server = format!("{{ server: 'http://{}' }}", nobody.address());
-        let text = format!(
-            "{{ apiVersion: v1, kind: Config, current-context: c, users: [{{ name: u, user: {{}} }}], \
-             clusters: [{{ name: c, cluster: {server} }}], \
-             contexts: [{{ name: c, context: {{ cluster: c, user: u }} }}] }}"
-        );
-        std::fs::write(&kubeconfig, text).unwrap();
-        let (facts, mut told) = facts::channel();
+        kubeconfig::write(&kubeconfig, &[&Access::open("karmada", CLOSED)]).unwrap();
+        let (updates, mut received) = update::channel();
         let setting = Setting {
             cluster: "member1".to_owned(),
             kubeconfig,
-            nameserver: nobody.address(),
-            thresholds: Thresholds::Short,
-            facts,
+            nameserver: CLOSED,
+            thresholds: Thresholds::SHORT,
+            updates,
         };
         let agents = Agents::start(1, setting).unwrap();
         let address = agents.node(NODE).unwrap().port.address();
         for _ in 0..2 {
-            answers(&mut told).await;
+            responds(&mut received).await;
             let mut kept = TcpStream::connect(address).await.unwrap();
             let request = "GET /livez HTTP/1.1\r\nHost: agent\r\n\r\n";
             kept.write_all(request.as_bytes()).await.unwrap();
@@ -294,11 +292,11 @@ mod tests {
             assert_eq!(&first, b"HTTP/1.1 200");
 
             agents.kill(NODE).await.unwrap();
-            // It ends, in whatever way, though nobody closed it here.
+            // The connection ends, by a close or by a reset.
             drop(kept.read_to_end(&mut Vec::new()).await);
             assert!(TcpStream::connect(address).await.is_err());
             assert!(agents.kill(NODE).await.is_err());
-            while told.try_recv().is_ok() {}
+            while received.try_recv().is_ok() {}
             agents.revive(NODE).unwrap();
         }
     }

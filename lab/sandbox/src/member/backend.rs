@@ -1,5 +1,5 @@
-//! A member's instance of the Service: over HTTP it says which member it is, if it can resolve a
-//! name of its cluster as every request makes it do.
+//! A member's instance of the Service: an HTTP server that returns the member's name, if it can
+//! resolve a name of its cluster, which it does for each request.
 
 use std::future::IntoFuture;
 use std::io;
@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 
 use super::lookup::Lookup;
 
-/// A backend, and its cluster's other pods. Dropping it ends them.
+/// The backend of a cluster, and its other pods. Dropping it ends them.
 #[derive(Debug)]
 pub(super) struct Backend {
     pub(super) address: SocketAddr,
@@ -25,7 +25,7 @@ impl Backend {
     pub(super) async fn start(lookup: Lookup) -> io::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let address = listener.local_addr()?;
-        let routes = Router::new().fallback(answer).with_state(lookup.clone());
+        let routes = Router::new().fallback(respond).with_state(lookup.clone());
         let mut tasks = JoinSet::new();
         let server = axum::serve(listener, routes).into_future();
         tasks.spawn(async move {
@@ -33,7 +33,7 @@ impl Backend {
                 tracing::error!(%error, "A backend ended");
             }
         });
-        tasks.spawn(lookup.pulse());
+        tasks.spawn(lookup.repeat());
         Ok(Self {
             address,
             _tasks: tasks,
@@ -41,7 +41,7 @@ impl Backend {
     }
 }
 
-async fn answer(State(lookup): State<Lookup>) -> Response {
+async fn respond(State(lookup): State<Lookup>) -> Response {
     let cluster = &lookup.cluster;
     match lookup.resolve().await {
         Ok(()) => format!("{cluster}\n").into_response(),

@@ -1,5 +1,5 @@
-//! How a pod of a member cluster resolves a name: it asks the cluster's DNS, and once more when
-//! there is no answer. What comes of it is told, as what pods see of their DNS.
+//! The resolver of a member cluster's pods, whose results are observed: a query to the cluster's DNS,
+//! sent once more if no response comes.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -9,17 +9,18 @@ use hickory_proto::op::{Message, Query, ResponseCode};
 use hickory_proto::rr::{Name, RecordType};
 use karmada_rules::health::failure::FailureClass;
 use karmada_rules::health::observation::Failure;
+use lab_parts::dns::KUBERNETES;
 use tokio::net::UdpSocket;
 use tokio::time::{interval, timeout};
 
-use super::dns::KUBERNETES;
-use crate::facts::{Fact, Facts};
+use crate::update::{Update, UpdateSender};
 
-/// How long a pod waits for an answer before it asks again, or gives up.
+/// The longest that a pod waits for a response before it sends the query again, or gives up.
 const PATIENCE: Duration = Duration::from_millis(250);
 const ATTEMPTS: usize = 2;
-/// Between two questions of a cluster's other pods.
-const PULSE: Duration = Duration::from_millis(100);
+/// The time between two lookups of a cluster's other pods.
+const REPEAT: Duration = Duration::from_millis(100);
+/// The longest response, as over any UDP path without fragments (DNS Flag Day 2020).
 const LONGEST: usize = 1232;
 
 /// The resolver of a cluster's pods.
@@ -27,26 +28,26 @@ const LONGEST: usize = 1232;
 pub(super) struct Lookup {
     pub(super) cluster: String,
     pub(super) server: SocketAddr,
-    pub(super) facts: Facts,
+    pub(super) updates: UpdateSender,
 }
 
 impl Lookup {
     /// Resolves the name of the cluster's API.
     pub(super) async fn resolve(&self) -> Result<(), Failure> {
-        let result = match self.ask().await {
+        let result = match self.query().await {
             Ok(()) => Ok(()),
             Err(class) => Err(Failure::new(class, self.server)),
         };
-        self.facts.tell(Fact::Asked {
+        self.updates.send(Update::Lookup {
             cluster: self.cluster.clone(),
             result,
         });
         result
     }
 
-    /// Resolves it again and again, as the cluster's other pods do.
-    pub(super) async fn pulse(self) {
-        let mut ticks = interval(PULSE);
+    /// Resolves the name again and again, as the cluster's other pods do, and never returns.
+    pub(super) async fn repeat(self) {
+        let mut ticks = interval(REPEAT);
         loop {
             ticks.tick().await;
             if let Err(failure) = self.resolve().await {
@@ -55,35 +56,35 @@ impl Lookup {
         }
     }
 
-    async fn ask(&self) -> Result<(), FailureClass> {
+    async fn query(&self) -> Result<(), FailureClass> {
         let unreachable = |_: io::Error| FailureClass::Unreachable;
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))
             .await
             .map_err(unreachable)?;
         socket.connect(self.server).await.map_err(unreachable)?;
         let name = Name::from_ascii(KUBERNETES).map_err(|_| FailureClass::Mismatch)?;
-        let mut question = Message::query();
-        question.add_query(Query::query(name, RecordType::A));
-        let bytes = question.to_vec().map_err(|_| FailureClass::Mismatch)?;
+        let mut request = Message::query();
+        request.add_query(Query::query(name, RecordType::A));
+        let bytes = request.to_vec().map_err(|_| FailureClass::Mismatch)?;
         for _ in 0..ATTEMPTS {
             socket.send(&bytes).await.map_err(unreachable)?;
             let mut buffer = [0; LONGEST];
             if let Ok(received) = timeout(PATIENCE, socket.recv(&mut buffer)).await {
                 let length = received.map_err(unreachable)?;
-                return judge(&question, &buffer[..length]);
+                return outcome(&request, &buffer[..length]);
             }
         }
         Err(FailureClass::Timeout)
     }
 }
 
-fn judge(question: &Message, answer: &[u8]) -> Result<(), FailureClass> {
-    let answer = Message::from_vec(answer).map_err(|_| FailureClass::Mismatch)?;
-    if answer.metadata.id != question.metadata.id || answer.queries != question.queries {
+fn outcome(request: &Message, response: &[u8]) -> Result<(), FailureClass> {
+    let response = Message::from_vec(response).map_err(|_| FailureClass::Mismatch)?;
+    if response.metadata.id != request.metadata.id || response.queries != request.queries {
         return Err(FailureClass::Mismatch);
     }
-    match answer.metadata.response_code {
-        ResponseCode::NoError if answer.answers.is_empty() => Err(FailureClass::NoData),
+    match response.metadata.response_code {
+        ResponseCode::NoError if response.answers.is_empty() => Err(FailureClass::NoData),
         ResponseCode::NoError => Ok(()),
         ResponseCode::NXDomain => Err(FailureClass::NxDomain),
         ResponseCode::ServFail => Err(FailureClass::ServFail),

@@ -1,4 +1,4 @@
-//! A member cluster: its DNS, its pods, its agents.
+//! A member cluster: its DNS, its pods and its agents.
 
 mod agents;
 mod backend;
@@ -7,17 +7,19 @@ mod lookup;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
+use lab_parts::dns::DnsServer;
+use lab_parts::thresholds::Thresholds;
 
 use self::agents::{Agents, Setting};
 use self::backend::Backend;
-use self::dns::DnsServer;
 use self::lookup::Lookup;
-use crate::facts::{DnsFault, Fact, Facts};
-use crate::thresholds::Thresholds;
+use crate::fault::DnsFault;
+use crate::update::{Update, UpdateSender};
 
-/// Nodes of each member.
+/// The number of nodes of each member.
 const NODES: usize = 3;
 
 /// A member cluster. Dropping it ends it.
@@ -25,26 +27,28 @@ const NODES: usize = 3;
 pub(crate) struct Member {
     name: String,
     dns: DnsServer,
+    /// The delay of a slow response: too late for a round of an agent, and for any pod.
+    too_late: Duration,
     agents: Agents,
     backend: Backend,
-    facts: Facts,
+    updates: UpdateSender,
 }
 
 impl Member {
-    /// Starts a healthy member, whose agents report to the API of `kubeconfig`.
+    /// Starts a member without fault, whose agents report to the API of `kubeconfig`.
     pub(crate) async fn start(
         name: &str,
         kubeconfig: PathBuf,
         thresholds: Thresholds,
-        facts: Facts,
+        updates: UpdateSender,
     ) -> Result<Self> {
-        let dns = DnsServer::start(thresholds.too_late())
+        let dns = dns::start()
             .await
             .with_context(|| format!("cannot start the DNS server of {name}"))?;
         let lookup = Lookup {
             cluster: name.to_owned(),
             server: dns.address(),
-            facts: facts.clone(),
+            updates: updates.clone(),
         };
         let backend = Backend::start(lookup)
             .await
@@ -54,18 +58,19 @@ impl Member {
             kubeconfig,
             nameserver: dns.address(),
             thresholds,
-            facts: facts.clone(),
+            updates: updates.clone(),
         };
         let agents = Agents::start(NODES, setting)
             .with_context(|| format!("cannot start the agents of {name}"))?;
         let member = Self {
             name: name.to_owned(),
             dns,
+            too_late: thresholds.period.max(Duration::from_secs(1)),
             agents,
             backend,
-            facts,
+            updates,
         };
-        member.break_dns(DnsFault::None);
+        member.inject(DnsFault::None).await?;
         Ok(member)
     }
 
@@ -73,18 +78,21 @@ impl Member {
         &self.name
     }
 
-    /// Where its instance of the Service listens.
+    /// Returns the address of its instance of the Service.
     pub(crate) fn backend(&self) -> SocketAddr {
         self.backend.address
     }
 
-    /// Breaks its DNS in this way, or mends it.
-    pub(crate) fn break_dns(&self, fault: DnsFault) {
-        self.dns.set(fault);
-        self.facts.tell(Fact::Dns {
+    /// Injects a fault into its DNS in place of the one before.
+    pub(crate) async fn inject(&self, fault: DnsFault) -> Result<()> {
+        dns::inject(&self.dns, fault, self.too_late)
+            .await
+            .with_context(|| format!("cannot change the DNS server of {}", self.name))?;
+        self.updates.send(Update::Dns {
             cluster: self.name.clone(),
             fault,
         });
+        Ok(())
     }
 
     /// Kills the agent of a node.

@@ -1,4 +1,4 @@
-//! What is known of one member, and what a new fact about it means.
+//! The state of one member, and the effect of each update on it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,14 +9,16 @@ use karmada_api::condition::{DNS_READY, REPORTER_READY, TRUE};
 use karmada_rules::health::observation::Failure;
 use tokio::time::Instant;
 
-use super::happened::{Stage, Step, Story};
+use super::timeline::{Stage, Step, Timeline};
 use super::traffic::Traffic;
-use crate::facts::{DnsFault, Observation, Vote};
+use crate::fault::DnsFault;
+use crate::node_vote::{NodeVote, Vote};
 
-/// How long names must resolve until DNS counts as mended.
+/// Names must resolve for this long until DNS counts as mended: one success between failures is a
+/// coincidence.
 const MENDED_AFTER: Duration = Duration::from_secs(1);
-/// So many requests must have gone elsewhere until a blocked cluster counts as left.
-const LEFT_AFTER: u64 = 30;
+/// This many requests in a row must go elsewhere until traffic counts as gone from a blocked cluster.
+const GONE_AFTER: u64 = 30;
 
 #[derive(Debug, Default)]
 pub(super) struct Member {
@@ -25,34 +27,34 @@ pub(super) struct Member {
     pub(super) nodes: BTreeMap<String, Node>,
     pub(super) leader: Option<String>,
     pub(super) cluster: Option<Arc<Cluster>>,
-    /// Whether there was a Cluster and is none now.
+    /// Set if its Cluster existed and was deleted.
     pub(super) deleted: bool,
-    /// Since when each condition has its status.
+    /// The time at which each condition got its status.
     pub(super) conditions_since: BTreeMap<String, Instant>,
-    /// Since when an ingress blocks it.
+    /// The time from which an ingress blocks it.
     pub(super) blocked_since: Option<Instant>,
     pub(super) traffic: Traffic,
-    /// Whether the traffic left, as far as it was told.
-    left: bool,
-    /// Whether pods cannot resolve names, as far as it was told.
+    /// Set if the timeline's last entry on traffic is that it is gone.
+    gone: bool,
+    /// Set if the timeline's last entry on DNS is that it broke.
     broken: bool,
-    /// Since when they can.
-    well_since: Option<Instant>,
+    /// The first success since the last failed lookup.
+    resolving_since: Option<Instant>,
 }
 
 #[derive(Debug)]
 pub(super) struct Node {
     pub(super) alive: bool,
-    pub(super) observation: Option<Observation>,
-    /// Since when its vote is what it is.
+    pub(super) vote: Option<NodeVote>,
+    /// The time of its last change of vote.
     pub(super) since: Instant,
-    /// Whether it was told that it votes unhealthy.
+    /// Set if the timeline's last entry on its vote is that it is unhealthy.
     unhealthy: bool,
 }
 
-/// The vote of an agent that does not answer is none.
-pub(super) fn vote(observation: Option<&Observation>) -> Vote {
-    observation.map_or(Vote::None, |observation| observation.vote)
+/// Returns a node's vote, which is none if its agent did not respond.
+pub(super) fn vote(node: Option<&NodeVote>) -> Vote {
+    node.map_or(Vote::None, |node| node.vote)
 }
 
 impl Member {
@@ -63,28 +65,33 @@ impl Member {
         }
     }
 
-    pub(super) fn asked(&mut self, at: Instant, result: Result<(), Failure>, story: &mut Story) {
+    pub(super) fn lookup(
+        &mut self,
+        at: Instant,
+        result: Result<(), Failure>,
+        timeline: &mut Timeline,
+    ) {
         if let Err(failure) = result {
-            self.well_since = None;
+            self.resolving_since = None;
             if !std::mem::replace(&mut self.broken, true) {
                 let text = format!("names do not resolve in {}: {failure}", self.name);
-                story.tell(at, &self.name, Step(Stage::DnsBroken, false), text);
+                timeline.add(at, &self.name, Step(Stage::DnsBroken, false), text);
             }
             return;
         }
-        let since = *self.well_since.get_or_insert(at);
+        let since = *self.resolving_since.get_or_insert(at);
         if self.broken && at.saturating_duration_since(since) >= MENDED_AFTER {
             self.broken = false;
             let text = format!("names resolve in {} again", self.name);
-            story.tell(since, &self.name, Step(Stage::DnsMended, true), text);
+            timeline.add(since, &self.name, Step(Stage::DnsMended, true), text);
         }
     }
 
-    pub(super) fn agent(&mut self, at: Instant, node: &str, alive: bool, story: &mut Story) {
+    pub(super) fn agent(&mut self, at: Instant, node: &str, alive: bool, timeline: &mut Timeline) {
         let Some(known) = self.nodes.get_mut(node) else {
             let known = Node {
                 alive,
-                observation: None,
+                vote: None,
                 since: at,
                 unhealthy: false,
             };
@@ -97,7 +104,7 @@ impl Member {
             } else {
                 (Stage::AgentGone, format!("the agent of {node} is gone"))
             };
-            story.tell(at, &self.name, Step(stage, alive), text);
+            timeline.add(at, &self.name, Step(stage, alive), text);
         }
     }
 
@@ -105,58 +112,62 @@ impl Member {
         &mut self,
         at: Instant,
         name: &str,
-        observation: Option<Observation>,
-        story: &mut Story,
+        now: Option<NodeVote>,
+        timeline: &mut Timeline,
     ) {
         let Some(node) = self.nodes.get_mut(name) else {
             return;
         };
-        let now = vote(observation.as_ref());
-        if now != vote(node.observation.as_ref()) {
+        if vote(now.as_ref()) != vote(node.vote.as_ref()) {
             node.since = at;
         }
-        match now {
+        match vote(now.as_ref()) {
             Vote::Unhealthy if !node.unhealthy => {
                 node.unhealthy = true;
-                let failure = observation.as_ref().and_then(Observation::failure);
+                let failure = now.as_ref().and_then(NodeVote::failure);
                 let why = failure.map(|failure| format!(": {failure}"));
                 let text = format!("{name} votes unhealthy{}", why.unwrap_or_default());
-                story.tell(at, &self.name, Step(Stage::Vote, false), text);
+                timeline.add(at, &self.name, Step(Stage::Vote, false), text);
             }
             Vote::Healthy if node.unhealthy => {
                 node.unhealthy = false;
                 let text = format!("{name} votes healthy");
-                story.tell(at, &self.name, Step(Stage::Vote, true), text);
+                timeline.add(at, &self.name, Step(Stage::Vote, true), text);
             }
             _ => {}
         }
-        node.observation = observation;
+        node.vote = now;
     }
 
-    pub(super) fn led(&mut self, at: Instant, leader: Option<String>, story: &mut Story) {
+    pub(super) fn led(&mut self, at: Instant, leader: Option<String>, timeline: &mut Timeline) {
         let before = std::mem::replace(&mut self.leader, leader);
         if let (Some(before), Some(now)) = (before, &self.leader)
             && before != *now
         {
             let text = format!("{now} leads in place of {before}");
-            story.tell(at, &self.name, Step(Stage::Leader, true), text);
+            timeline.add(at, &self.name, Step(Stage::Leader, true), text);
         }
     }
 
-    pub(super) fn cluster(&mut self, at: Instant, now: Option<&Arc<Cluster>>, story: &mut Story) {
+    pub(super) fn cluster(
+        &mut self,
+        at: Instant,
+        now: Option<&Arc<Cluster>>,
+        timeline: &mut Timeline,
+    ) {
         let before = std::mem::replace(&mut self.cluster, now.cloned());
         let Some(cluster) = now else {
             if before.is_some() {
                 self.deleted = true;
                 self.conditions_since.clear();
                 let text = format!("Cluster {} deleted", self.name);
-                story.tell(at, &self.name, Step(Stage::ClusterDeleted, false), text);
+                timeline.add(at, &self.name, Step(Stage::ClusterDeleted, false), text);
             }
             return;
         };
         if std::mem::take(&mut self.deleted) {
             let text = format!("Cluster {} created", self.name);
-            story.tell(at, &self.name, Step(Stage::ClusterCreated, true), text);
+            timeline.add(at, &self.name, Step(Stage::ClusterCreated, true), text);
         }
         for condition in cluster.conditions() {
             let kind = &condition.type_;
@@ -170,11 +181,10 @@ impl Member {
                 REPORTER_READY => Stage::Reporter,
                 _ => continue,
             };
-            if old.is_some() {
-                let text = format!("{kind} {}: {}", condition.status, condition.message);
-                let good = condition.status == TRUE;
-                story.tell(at, &self.name, Step(stage, good), text);
-            }
+            // A cluster's first verdict is an event, too: without it a False one would show nowhere.
+            let text = format!("{kind} {}: {}", condition.status, condition.message);
+            let good = condition.status == TRUE;
+            timeline.add(at, &self.name, Step(stage, good), text);
         }
         let Some(before) = before else { return };
         let (old, now) = (before.remedy_actions(), cluster.remedy_actions());
@@ -184,11 +194,11 @@ impl Member {
             } else {
                 format!("remedyActions {}", now.join(", "))
             };
-            story.tell(at, &self.name, Step(Stage::Actions, now.is_empty()), text);
+            timeline.add(at, &self.name, Step(Stage::Actions, now.is_empty()), text);
         }
     }
 
-    pub(super) fn blocked(&mut self, at: Instant, ingress: Option<&str>, story: &mut Story) {
+    pub(super) fn blocked(&mut self, at: Instant, ingress: Option<&str>, timeline: &mut Timeline) {
         let blocked = ingress.is_some();
         if self.blocked_since.is_some() == blocked {
             return;
@@ -198,27 +208,27 @@ impl Member {
             Some(ingress) => (Stage::Blocked, format!("ingress {ingress} blocks it")),
             None => (Stage::Unblocked, "no ingress blocks it".to_owned()),
         };
-        story.tell(at, &self.name, Step(stage, !blocked), text);
+        timeline.add(at, &self.name, Step(stage, !blocked), text);
     }
 
-    pub(super) fn sent(&mut self, at: Instant, story: &mut Story) {
+    pub(super) fn sent(&mut self, at: Instant, timeline: &mut Timeline) {
         self.traffic.sent(at);
-        if std::mem::take(&mut self.left) {
+        if std::mem::take(&mut self.gone) {
             let text = "the first request reaches it again".to_owned();
-            story.tell(at, &self.name, Step(Stage::TrafficBack, true), text);
+            timeline.add(at, &self.name, Step(Stage::TrafficBack, true), text);
         }
     }
 
-    /// A request went to another member.
-    pub(super) fn passed_over(&mut self, story: &mut Story) {
+    /// Notes that a request went to another member.
+    pub(super) fn passed_over(&mut self, timeline: &mut Timeline) {
         self.traffic.elsewhere += 1;
-        let gone = !self.left && self.traffic.is_settled() && self.traffic.elsewhere >= LEFT_AFTER;
+        let gone = !self.gone && self.traffic.is_settled() && self.traffic.elsewhere >= GONE_AFTER;
         if let Some(blocked) = self.blocked_since.filter(|_| gone) {
-            self.left = true;
-            // The ingress says so once the load balancer may know.
+            self.gone = true;
+            // The block takes effect before its status is written, so the last request may be older.
             let since = self.traffic.last_sent.unwrap_or(blocked).max(blocked);
             let text = "no request goes there any more".to_owned();
-            story.tell(since, &self.name, Step(Stage::TrafficGone, true), text);
+            timeline.add(since, &self.name, Step(Stage::TrafficGone, true), text);
         }
     }
 }

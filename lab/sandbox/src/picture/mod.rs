@@ -1,8 +1,8 @@
-//! Everything that is known, made from facts; and from the same facts what happened.
+//! The fleet's state and its timeline, both made from the updates.
 
-mod happened;
 mod member;
 mod state;
+mod timeline;
 mod traffic;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,35 +14,37 @@ use karmada_rules::remedy::{Scope, cause};
 use kube::ResourceExt;
 use tokio::time::Instant;
 
-use self::happened::{Clock, Story};
 use self::member::{Member, Node, vote};
-use self::state::{ActionState, ApiState, ConditionState, DnsState, NodeState, RemedyState};
-use crate::facts::{ApiFault, Fact, Observation};
-use crate::story::StoryRemedy;
+use self::state::{ActionState, ApiState, ConditionState, DnsState, NodeState, Phase, RemedyState};
+use self::timeline::{Clock, Timeline};
+use crate::fault::ApiFault;
+use crate::node_vote::NodeVote;
+use crate::sample_remedy::SampleRemedy;
+use crate::update::Update;
 
-pub(crate) use self::happened::{Happened, Stage, Step, ms};
 pub(crate) use self::state::{ClusterState, Sample, State, ThresholdsState};
+pub(crate) use self::timeline::{Stage, Step, TimelineEntry, ms};
 
-/// What is known of the fleet.
+/// The state of the fleet, as far as updates have shown it.
 #[derive(Debug)]
 pub(crate) struct Picture {
     clock: Clock,
     thresholds: ThresholdsState,
     kubeconfig: String,
     members: BTreeMap<String, Member>,
-    /// None until they were first listed.
+    /// None before the first list.
     remedies: Option<BTreeMap<String, Arc<Remedy>>>,
-    /// Their namespaces and names; none until they were first listed.
+    /// Their namespaces and names; none before the first list.
     ingresses: Option<BTreeSet<(Option<String>, String)>>,
     api_fault: ApiFault,
     api_fault_until: Option<Instant>,
-    api_answers: bool,
+    api_available: bool,
     unserved: u64,
-    story: Story,
+    timeline: Timeline,
 }
 
 impl Picture {
-    /// A fleet of these members, of which nothing is known yet.
+    /// Creates the state of these members before any update.
     pub(crate) fn new(members: &[String], thresholds: ThresholdsState, kubeconfig: String) -> Self {
         let clock = Clock::new();
         let members = members.iter().map(|name| (name.clone(), Member::new(name)));
@@ -55,74 +57,74 @@ impl Picture {
             ingresses: None,
             api_fault: ApiFault::None,
             api_fault_until: None,
-            api_answers: true,
+            api_available: true,
             unserved: 0,
-            story: Story::new(clock),
+            timeline: Timeline::new(clock),
         }
     }
 
-    /// Takes a fact in, and says what happened by it.
-    pub(crate) fn take_in(&mut self, at: Instant, fact: Fact) -> Vec<Happened> {
-        match fact {
-            Fact::Clusters(clusters) => {
+    /// Applies an update and returns the timeline entries that it leads to.
+    pub(crate) fn apply(&mut self, at: Instant, update: Update) -> Vec<TimelineEntry> {
+        match update {
+            Update::Clusters(clusters) => {
                 for (name, member) in &mut self.members {
                     let now = clusters.iter().find(|cluster| cluster.name_any() == *name);
-                    member.cluster(at, now, &mut self.story);
+                    member.cluster(at, now, &mut self.timeline);
                 }
             }
-            Fact::Remedies(remedies) => self.remedies(at, remedies),
-            Fact::Ingresses(ingresses) => self.ingresses(at, &ingresses),
-            Fact::Leases(leases) => self.leases(at, &leases),
-            Fact::ApiAnswers(answers) => self.api_answers(at, answers),
-            Fact::Api { fault, until } => {
+            Update::Remedies(remedies) => self.remedies(at, remedies),
+            Update::Ingresses(ingresses) => self.ingresses(at, &ingresses),
+            Update::Leases(leases) => self.leases(at, &leases),
+            Update::ApiAvailable(available) => self.api_available(at, available),
+            Update::Api { fault, until } => {
                 self.api_fault = fault;
                 self.api_fault_until = until;
             }
-            Fact::Unserved => self.unserved += 1,
-            Fact::Sent { cluster } => self.sent(at, &cluster),
-            Fact::Dns { cluster, fault } => {
+            Update::Unserved => self.unserved += 1,
+            Update::Sent { cluster } => self.sent(at, &cluster),
+            Update::Dns { cluster, fault } => {
                 if let Some(member) = self.members.get_mut(&cluster) {
                     member.fault = fault;
                 }
             }
-            Fact::Asked { cluster, result } => {
+            Update::Lookup { cluster, result } => {
                 if let Some(member) = self.members.get_mut(&cluster) {
-                    member.asked(at, result, &mut self.story);
+                    member.lookup(at, result, &mut self.timeline);
                 }
             }
-            Fact::Agent {
+            Update::Agent {
                 cluster,
                 node,
                 alive,
             } => {
                 if let Some(member) = self.members.get_mut(&cluster) {
-                    member.agent(at, &node, alive, &mut self.story);
+                    member.agent(at, &node, alive, &mut self.timeline);
                 }
             }
-            Fact::Voted {
+            Update::Vote {
                 cluster,
                 node,
-                observation,
+                vote,
             } => {
                 if let Some(member) = self.members.get_mut(&cluster) {
-                    member.voted(at, &node, observation, &mut self.story);
+                    member.voted(at, &node, vote, &mut self.timeline);
                 }
             }
-            Fact::Answered { cluster, ok } => {
+            Update::Responded { cluster, ok } => {
                 if let Some(member) = self.members.get_mut(&cluster) {
-                    member.traffic.answered(at, ok);
+                    member.traffic.ended(at, ok);
                 }
             }
         }
-        self.story.take()
+        self.timeline.take()
     }
 
     fn sent(&mut self, at: Instant, cluster: &str) {
         for (name, member) in &mut self.members {
             if name == cluster {
-                member.sent(at, &mut self.story);
+                member.sent(at, &mut self.timeline);
             } else {
-                member.passed_over(&mut self.story);
+                member.passed_over(&mut self.timeline);
             }
         }
     }
@@ -139,8 +141,8 @@ impl Picture {
                 let clusters = self.members.keys().filter(|name| scope.covers(name));
                 let text = format!("Remedy {name} {what}");
                 let good = stage == Stage::RemedyCreated;
-                self.story
-                    .tell_of_all(at, clusters, Step(stage, good), text);
+                self.timeline
+                    .add_for_all(at, clusters, Step(stage, good), text);
             }
         }
         self.remedies = Some(now);
@@ -159,8 +161,8 @@ impl Picture {
                 let text = format!("ingress {name} {what}");
                 let good = stage == Stage::IngressCreated;
                 let clusters = self.members.keys();
-                self.story
-                    .tell_of_all(at, clusters, Step(stage, good), text);
+                self.timeline
+                    .add_for_all(at, clusters, Step(stage, good), text);
             }
         }
         self.ingresses = Some(now);
@@ -171,7 +173,7 @@ impl Picture {
                 blocked.is_some_and(|blocked| blocked.contains(name))
             });
             let blocking = blocking.map(|ingress| ingress.name_any());
-            member.blocked(at, blocking.as_deref(), &mut self.story);
+            member.blocked(at, blocking.as_deref(), &mut self.timeline);
         }
     }
 
@@ -186,26 +188,30 @@ impl Picture {
             if is_agents {
                 let spec = lease.spec.as_ref();
                 let holder = spec.and_then(|spec| spec.holder_identity.as_deref());
-                // `<node>_<uuid>`; empty once it is given back.
+                // `<node>_<uuid>`; empty once the lease is released.
                 let node = holder.and_then(|holder| holder.rsplit_once('_'));
-                member.led(at, node.map(|(node, _)| node.to_owned()), &mut self.story);
+                member.led(
+                    at,
+                    node.map(|(node, _)| node.to_owned()),
+                    &mut self.timeline,
+                );
             }
         }
     }
 
-    fn api_answers(&mut self, at: Instant, answers: bool) {
-        if std::mem::replace(&mut self.api_answers, answers) != answers {
-            let (stage, text) = if answers {
-                (Stage::ApiBack, "the Karmada API answers again")
+    fn api_available(&mut self, at: Instant, available: bool) {
+        if std::mem::replace(&mut self.api_available, available) != available {
+            let (stage, text) = if available {
+                (Stage::ApiBack, "the Karmada API responds again")
             } else {
-                (Stage::ApiGone, "the Karmada API does not answer")
+                (Stage::ApiGone, "the Karmada API does not respond")
             };
-            self.story
-                .tell_of_all(at, [], Step(stage, answers), text.to_owned());
+            self.timeline
+                .add_for_all(at, [], Step(stage, available), text.to_owned());
         }
     }
 
-    /// The picture as the page shows it.
+    /// Returns the state as the page shows it.
     pub(crate) fn state(&mut self, now: Instant) -> State {
         let until = self.api_fault_until;
         if until.is_some_and(|until| until <= now) {
@@ -231,24 +237,24 @@ impl Picture {
         }
     }
 
-    /// Those of the user stories, whether they exist or not, and then all others.
+    /// Returns the sample Remedies, whether they exist or not, and then all others.
     fn remedy_states(&self) -> Vec<RemedyState> {
         let exists = |name: &str| {
             self.remedies
                 .iter()
                 .any(|remedies| remedies.contains_key(name))
         };
-        let stories = StoryRemedy::ALL.map(|story| RemedyState {
-            name: story.name().to_owned(),
-            active: exists(story.object()),
+        let samples = SampleRemedy::ALL.map(|sample| RemedyState {
+            name: sample.name().to_owned(),
+            active: exists(sample.object()),
         });
         let names = self.remedies.iter().flat_map(BTreeMap::keys);
-        let others = names.filter(|name| StoryRemedy::ALL.iter().all(|s| s.object() != *name));
+        let others = names.filter(|name| SampleRemedy::ALL.iter().all(|s| s.object() != *name));
         let others = others.map(|name| RemedyState {
             name: name.clone(),
             active: true,
         });
-        stories.into_iter().chain(others).collect()
+        samples.into_iter().chain(others).collect()
     }
 }
 
@@ -260,13 +266,13 @@ fn cluster_state(
 ) -> ClusterState {
     let (requests_per_second, errors_per_second) = member.traffic.rates(now);
     let node = |(name, node): (&String, &Node)| {
-        let observation = node.observation.as_ref();
+        let latest = node.vote.as_ref();
         NodeState {
             name: name.clone(),
             alive: node.alive,
             leader: member.leader.as_ref() == Some(name),
-            vote: vote(observation),
-            failure: observation.and_then(Observation::failure),
+            vote: vote(latest),
+            failure: latest.and_then(NodeVote::failure),
             since_ms: clock.ms(node.since),
         }
     };
@@ -287,17 +293,18 @@ fn cluster_state(
     let cluster = member.cluster.as_ref();
     let actions = cluster.iter().flat_map(|cluster| cluster.remedy_actions());
     let action = actions.map(|action| {
-        let asking = remedies.iter().filter(|remedy| {
-            let asked = remedy.spec.actions.iter().flatten().any(|a| a == action);
-            asked && cluster.is_some_and(|cluster| cause(remedy, cluster).is_some())
+        let causing = remedies.iter().filter(|remedy| {
+            let has_action = remedy.spec.actions.iter().flatten().any(|a| a == action);
+            has_action && cluster.is_some_and(|cluster| cause(remedy, cluster).is_some())
         });
         ActionState {
             action: action.clone(),
-            remedies: asking.map(|remedy| remedy.name_any()).collect(),
+            remedies: causing.map(|remedy| remedy.name_any()).collect(),
         }
     });
     ClusterState {
         name: member.name.clone(),
+        phase: Phase::of(member, requests_per_second),
         deleted: member.deleted,
         dns: DnsState {
             fault: member.fault,
@@ -308,7 +315,7 @@ fn cluster_state(
         blocked: member.blocked_since.is_some(),
         requests_per_second,
         errors_per_second,
-        requests: member.traffic.answered,
+        requests: member.traffic.ended,
         errors: member.traffic.errors,
     }
 }

@@ -1,10 +1,13 @@
-//! The page's view of everything, as it goes over the wire.
+//! The state as the page receives it.
 
+use karmada_api::condition::{DNS_READY, FALSE, TRUE};
 use serde::Serialize;
 
-use crate::facts::{ApiFault, DnsFault, Vote};
+use super::member::Member;
+use crate::fault::{ApiFault, DnsFault};
+use crate::node_vote::Vote;
 
-/// Everything at one moment. Moments are in milliseconds since 1970.
+/// The fleet at one moment. Times are in milliseconds since 1970.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct State {
     pub(crate) now_ms: u64,
@@ -13,9 +16,9 @@ pub(crate) struct State {
     pub(crate) clusters: Vec<ClusterState>,
     pub(crate) remedies: Vec<RemedyState>,
     pub(crate) api: ApiState,
-    /// How many there are; none until they were first listed.
+    /// Their number; none before the first list.
     pub(crate) ingresses: Option<usize>,
-    /// Requests for which no cluster was served.
+    /// Requests that no cluster could be sent.
     pub(crate) unserved: u64,
 }
 
@@ -24,12 +27,12 @@ impl State {
         self.clusters.iter().find(|cluster| cluster.name == name)
     }
 
-    /// Answers since the start, whoever gave them.
+    /// Counts the requests to all clusters since the start.
     pub(crate) fn requests(&self) -> u64 {
         self.clusters.iter().map(|cluster| cluster.requests).sum()
     }
 
-    /// Requests that failed since the start, whoever got them.
+    /// Counts the requests that failed since the start, those without a cluster included.
     pub(crate) fn errors(&self) -> u64 {
         let of_clusters: u64 = self.clusters.iter().map(|cluster| cluster.errors).sum();
         of_clusters + self.unserved
@@ -39,7 +42,7 @@ impl State {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[expect(
     clippy::struct_field_names,
-    reason = "the names on the wire say the unit"
+    reason = "the names on the wire have the unit"
 )]
 pub(crate) struct ThresholdsState {
     pub(crate) period_ms: u64,
@@ -50,7 +53,8 @@ pub(crate) struct ThresholdsState {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct ClusterState {
     pub(crate) name: String,
-    /// Whether its Cluster object was deleted.
+    pub(crate) phase: Phase,
+    /// Set if its Cluster object was deleted.
     pub(crate) deleted: bool,
     pub(crate) dns: DnsState,
     pub(crate) nodes: Vec<NodeState>,
@@ -59,13 +63,66 @@ pub(crate) struct ClusterState {
     pub(crate) blocked: bool,
     pub(crate) requests_per_second: usize,
     pub(crate) errors_per_second: usize,
-    /// Answers since the start.
+    /// Requests that ended since the start.
     pub(crate) requests: u64,
-    /// Those of them that were errors.
+    /// The errors among them.
     pub(crate) errors: u64,
 }
 
-/// What the plots show of one moment, by the same names.
+/// The state of a cluster in one word, which its card shows first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Phase {
+    /// No agent has reported a verdict on its DNS yet.
+    #[default]
+    NoVerdict,
+    /// Its DNS works, and it gets requests.
+    InService,
+    /// Its DNS works, and it gets no requests.
+    Idle,
+    /// Its DNS has a fault.
+    Disturbed,
+    /// Its DNS works again, but the verdict on it is still False.
+    Recovering,
+    /// An ingress blocks it.
+    Blocked,
+    /// An ingress blocks it, and its DNS works again.
+    BlockedRecovering,
+    /// Its Cluster object was deleted.
+    Deleted,
+}
+
+impl Phase {
+    /// Determines the phase of a member that gets so many requests per second.
+    pub(super) fn of(member: &Member, requests_per_second: usize) -> Self {
+        let cluster = member.cluster.as_ref();
+        let verdict = cluster.and_then(|cluster| cluster.condition(DNS_READY));
+        let verdict = verdict.map(|condition| condition.status.as_str());
+        let has_fault = member.fault != DnsFault::None;
+        let is_recovering = !has_fault && verdict == Some(FALSE);
+        if member.deleted {
+            Self::Deleted
+        } else if member.blocked_since.is_some() {
+            if is_recovering {
+                Self::BlockedRecovering
+            } else {
+                Self::Blocked
+            }
+        } else if is_recovering {
+            Self::Recovering
+        } else if has_fault {
+            Self::Disturbed
+        } else if verdict != Some(TRUE) {
+            Self::NoVerdict
+        } else if requests_per_second > 0 {
+            Self::InService
+        } else {
+            Self::Idle
+        }
+    }
+}
+
+/// The part of [`State`] that the plots show, by the same names.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Sample {
     now_ms: u64,
@@ -108,7 +165,7 @@ pub(crate) struct NodeState {
     pub(crate) alive: bool,
     pub(crate) leader: bool,
     pub(crate) vote: Vote,
-    /// How DNS fails there: `timeout from 127.0.0.1:5301`.
+    /// The failure of DNS there: `timeout from 127.0.0.1:5301`.
     pub(crate) failure: Option<String>,
     pub(crate) since_ms: u64,
 }
@@ -132,13 +189,13 @@ pub(crate) struct ActionState {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct RemedyState {
     pub(crate) name: String,
-    /// Whether it exists.
+    /// Set if it exists.
     pub(crate) active: bool,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct ApiState {
     pub(crate) fault: ApiFault,
-    /// Until the fault ends by itself.
+    /// Milliseconds until the fault ends by itself.
     pub(crate) left_ms: Option<u64>,
 }

@@ -6,46 +6,47 @@ use karmada_rules::health::observation::Failure;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::fault::DnsFault;
 
-struct Seen {
+struct Fleet {
     picture: Picture,
-    story: Vec<Happened>,
+    entries: Vec<TimelineEntry>,
     began: Instant,
     now: Instant,
 }
 
-impl Seen {
+impl Fleet {
     fn new() -> Self {
         let names = ["member1".to_owned(), "member2".to_owned()];
         let picture = Picture::new(&names, ThresholdsState::default(), "/k".to_owned());
         let began = Instant::now();
         Self {
             picture,
-            story: Vec::new(),
+            entries: Vec::new(),
             began,
             now: began,
         }
     }
 
-    /// A fact so long after the last one.
-    fn after(&mut self, ms: u64, fact: Fact) {
+    /// Applies an update so long after the one before.
+    fn after(&mut self, ms: u64, update: Update) {
         self.now += Duration::from_millis(ms);
-        self.story.extend(self.picture.take_in(self.now, fact));
+        self.entries.extend(self.picture.apply(self.now, update));
     }
 
-    /// The stages that were told since this was last asked, each with the milliseconds since the
-    /// one before.
-    fn told(&mut self) -> Vec<(Stage, bool, Option<u64>)> {
-        let told = self.story.drain(..);
-        told.map(|h| (h.stage, h.good, h.after_ms)).collect()
+    /// Takes the stages of the entries since the last call, each with the milliseconds since the one
+    /// before.
+    fn stages(&mut self) -> Vec<(Stage, bool, Option<u64>)> {
+        let entries = self.entries.drain(..);
+        entries.map(|it| (it.stage, it.good, it.after_ms)).collect()
     }
 
     fn request(&mut self, cluster: &str, ok: bool) {
         let cluster = || cluster.to_owned();
-        self.after(10, Fact::Sent { cluster: cluster() });
+        self.after(10, Update::Sent { cluster: cluster() });
         self.after(
             0,
-            Fact::Answered {
+            Update::Responded {
                 cluster: cluster(),
                 ok,
             },
@@ -53,10 +54,10 @@ impl Seen {
     }
 }
 
-fn asked(ok: bool) -> Fact {
+fn lookup(ok: bool) -> Update {
     let server = "127.0.0.1:5301".parse().unwrap();
     let failure = Failure::new(FailureClass::Refused, server);
-    Fact::Asked {
+    Update::Lookup {
         cluster: "member1".to_owned(),
         result: if ok { Ok(()) } else { Err(failure) },
     }
@@ -66,17 +67,17 @@ fn parsed<K: serde::de::DeserializeOwned>(object: Value) -> Arc<K> {
     Arc::new(serde_json::from_value(object).unwrap())
 }
 
-fn cluster(dns: &str, actions: &[&str]) -> Fact {
+fn cluster(dns: &str, actions: &[&str]) -> Update {
     let condition = json!({ "type": DNS_READY, "status": dns, "reason": "R", "message": "m",
         "lastTransitionTime": "2026-01-01T00:00:00Z" });
-    Fact::Clusters(vec![parsed(json!({
+    Update::Clusters(vec![parsed(json!({
         "metadata": { "name": "member1" }, "spec": {},
         "status": { "conditions": [condition], "remedyActions": actions },
     }))])
 }
 
-fn ingress(blocked: &[&str]) -> Fact {
-    Fact::Ingresses(vec![parsed(json!({
+fn ingress(blocked: &[&str]) -> Update {
+    Update::Ingresses(vec![parsed(json!({
         "metadata": { "name": "shop", "namespace": "shop" }, "spec": {},
         "status": { "trafficBlockClusters": blocked },
     }))])
@@ -89,47 +90,50 @@ fn remedy(name: &str, clusters: &[&str]) -> Arc<Remedy> {
     }))
 }
 
-fn agent(alive: bool) -> Fact {
-    Fact::Agent {
+fn agent(alive: bool) -> Update {
+    Update::Agent {
         cluster: "member1".to_owned(),
         node: "member1-node1".to_owned(),
         alive,
     }
 }
 
-fn voted(vote: &str) -> Fact {
-    let observation = json!({ "vote": vote, "class": "refused", "server": "127.0.0.1:5301" });
-    Fact::Voted {
+fn voted(vote: &str) -> Update {
+    let response = json!({ "vote": vote, "class": "refused", "server": "127.0.0.1:5301" });
+    Update::Vote {
         cluster: "member1".to_owned(),
         node: "member1-node1".to_owned(),
-        observation: serde_json::from_value(observation).unwrap(),
+        vote: serde_json::from_value(response).unwrap(),
     }
 }
 
+/// The stage of a first verdict, that DNS works.
+const FIRST_VERDICT: (Stage, bool, Option<u64>) = (Stage::Condition, true, None);
+
 #[tokio::test]
-async fn an_outage_is_told_stage_by_stage_with_the_time_between() {
-    let mut seen = Seen::new();
-    for fact in [
+async fn an_outage_is_on_the_timeline_stage_by_stage_with_the_time_between() {
+    let mut fleet = Fleet::new();
+    for update in [
         agent(true),
-        asked(true),
+        lookup(true),
         voted("healthy"),
         cluster("True", &[]),
         ingress(&[]),
     ] {
-        seen.after(0, fact);
+        fleet.after(0, update);
     }
-    seen.request("member1", true);
-    assert_eq!(seen.told(), []);
+    fleet.request("member1", true);
+    assert_eq!(fleet.stages(), [FIRST_VERDICT]);
 
-    seen.after(100, asked(false));
-    seen.after(100, asked(false));
-    seen.request("member1", false);
-    seen.after(2890, voted("unhealthy"));
-    seen.after(500, cluster("False", &[]));
-    seen.after(7, cluster("False", &["TrafficControl"]));
-    seen.after(5, ingress(&["member1"]));
+    fleet.after(100, lookup(false));
+    fleet.after(100, lookup(false));
+    fleet.request("member1", false);
+    fleet.after(2890, voted("unhealthy"));
+    fleet.after(500, cluster("False", &[]));
+    fleet.after(7, cluster("False", &["TrafficControl"]));
+    fleet.after(5, ingress(&["member1"]));
     assert_eq!(
-        seen.told(),
+        fleet.stages(),
         [
             (Stage::DnsBroken, false, None),
             (Stage::Vote, false, Some(3000)),
@@ -138,25 +142,25 @@ async fn an_outage_is_told_stage_by_stage_with_the_time_between() {
             (Stage::Blocked, false, Some(5)),
         ]
     );
-    seen.request("member1", false);
+    fleet.request("member1", false);
     for _ in 0..30 {
-        seen.request("member2", true);
+        fleet.request("member2", true);
     }
-    // The last request went there 10 ms after the block; that it was the last shows later.
-    assert_eq!(seen.told(), [(Stage::TrafficGone, true, Some(10))]);
-    assert_eq!(seen.picture.state(seen.now).clusters[0].errors, 2);
+    // The last request went there 10 ms after the block; only later ones show that it was the last.
+    assert_eq!(fleet.stages(), [(Stage::TrafficGone, true, Some(10))]);
+    assert_eq!(fleet.picture.state(fleet.now).clusters[0].errors, 2);
 
-    seen.after(100, asked(true));
-    seen.after(999, asked(true));
-    assert_eq!(seen.told(), []);
-    seen.after(1, asked(true));
-    seen.after(2000, voted("healthy"));
-    seen.after(10, cluster("True", &["TrafficControl"]));
-    seen.after(10, cluster("True", &[]));
-    seen.after(10, ingress(&[]));
-    seen.request("member1", true);
+    fleet.after(100, lookup(true));
+    fleet.after(999, lookup(true));
+    assert_eq!(fleet.stages(), []);
+    fleet.after(1, lookup(true));
+    fleet.after(2000, voted("healthy"));
+    fleet.after(10, cluster("True", &["TrafficControl"]));
+    fleet.after(10, cluster("True", &[]));
+    fleet.after(10, ingress(&[]));
+    fleet.request("member1", true);
     assert_eq!(
-        seen.told(),
+        fleet.stages(),
         [
             (Stage::DnsMended, true, None),
             (Stage::Vote, true, Some(3000)),
@@ -169,103 +173,103 @@ async fn an_outage_is_told_stage_by_stage_with_the_time_between() {
 }
 
 #[tokio::test]
-async fn a_cluster_without_block_is_never_said_to_be_left() {
-    let mut seen = Seen::new();
-    seen.request("member1", true);
+async fn traffic_is_never_gone_from_a_cluster_that_is_not_blocked() {
+    let mut fleet = Fleet::new();
+    fleet.request("member1", true);
     for _ in 0..100 {
-        seen.request("member2", true);
+        fleet.request("member2", true);
     }
-    assert_eq!(seen.told(), []);
+    assert_eq!(fleet.stages(), []);
 }
 
 #[tokio::test]
-async fn a_remedy_opens_the_story_of_the_clusters_it_covers() {
-    let mut seen = Seen::new();
-    seen.after(0, cluster("True", &[]));
-    seen.after(0, Fact::Remedies(vec![remedy("dns", &[])]));
-    assert_eq!(seen.told(), []);
+async fn a_remedy_opens_the_sequence_of_the_clusters_it_covers() {
+    let mut fleet = Fleet::new();
+    fleet.after(0, cluster("True", &[]));
+    fleet.after(0, Update::Remedies(vec![remedy("dns", &[])]));
+    assert_eq!(fleet.stages(), [FIRST_VERDICT]);
     let both = vec![
         remedy("dns", &[]),
         remedy("maintenance-member1", &["member1"]),
     ];
-    seen.after(1000, Fact::Remedies(both));
-    seen.after(8, cluster("True", &["TrafficControl"]));
+    fleet.after(1000, Update::Remedies(both));
+    fleet.after(8, cluster("True", &["TrafficControl"]));
     assert_eq!(
-        seen.told(),
+        fleet.stages(),
         [
             (Stage::RemedyCreated, true, None),
             (Stage::Actions, false, Some(8)),
         ]
     );
-    let state = seen.picture.state(seen.now);
+    let state = fleet.picture.state(fleet.now);
     let remedies: Vec<_> = state
         .remedies
         .iter()
         .map(|r| (r.name.as_str(), r.active))
         .collect();
     assert_eq!(remedies, [("dns", true), ("maintenance", true)]);
-    let asking = &state.clusters[0].actions[0].remedies;
-    assert_eq!(*asking, ["dns", "maintenance-member1"]);
+    let causing = &state.clusters[0].actions[0].remedies;
+    assert_eq!(*causing, ["dns", "maintenance-member1"]);
 }
 
 #[tokio::test]
-async fn the_lease_says_who_leads() {
-    let mut seen = Seen::new();
+async fn the_holder_of_the_lease_is_the_leader() {
+    let mut fleet = Fleet::new();
     let lease = |holder: &str| {
-        Fact::Leases(vec![parsed(json!({
+        Update::Leases(vec![parsed(json!({
             "metadata": { "name": "cluster-health-agent", "namespace": "karmada-es-member1" },
             "spec": { "holderIdentity": holder },
         }))])
     };
-    seen.after(0, lease("member1-node1_0d9f"));
-    assert_eq!(seen.told(), []);
-    seen.after(0, lease("member1-node2_77aa"));
-    assert_eq!(seen.told(), [(Stage::Leader, true, None)]);
+    fleet.after(0, lease("member1-node1_0d9f"));
+    assert_eq!(fleet.stages(), []);
+    fleet.after(0, lease("member1-node2_77aa"));
+    assert_eq!(fleet.stages(), [(Stage::Leader, true, None)]);
 }
 
 #[tokio::test]
 async fn rates_are_of_the_last_second_and_a_fault_of_the_api_ends_by_itself() {
-    let mut seen = Seen::new();
+    let mut fleet = Fleet::new();
     for ok in [true, true, false] {
-        seen.request("member1", ok);
+        fleet.request("member1", ok);
     }
-    seen.after(
+    fleet.after(
         0,
-        Fact::Api {
+        Update::Api {
             fault: ApiFault::Cut,
-            until: Some(seen.now + Duration::from_millis(1500)),
+            until: Some(fleet.now + Duration::from_millis(1500)),
         },
     );
-    let state = seen.picture.state(seen.now);
+    let state = fleet.picture.state(fleet.now);
     assert_eq!(state.clusters[0].requests_per_second, 3);
     assert_eq!(state.clusters[0].errors_per_second, 1);
     assert_eq!(
         (state.api.fault, state.api.left_ms),
         (ApiFault::Cut, Some(1500))
     );
-    let state = seen.picture.state(seen.now + Duration::from_secs(2));
+    let state = fleet.picture.state(fleet.now + Duration::from_secs(2));
     assert_eq!(state.clusters[0].requests_per_second, 0);
     assert_eq!((state.api.fault, state.api.left_ms), (ApiFault::None, None));
-    assert!(state.now_ms > seen.picture.clock.ms(seen.began));
+    assert!(state.now_ms > fleet.picture.clock.ms(fleet.began));
 }
 
 #[tokio::test]
-async fn a_cluster_is_left_no_sooner_than_it_is_blocked() {
+async fn traffic_is_gone_no_sooner_than_the_cluster_is_blocked() {
     // The last request went there just before the block, and a node votes before that is clear.
     for vote in [None, Some("unhealthy")] {
-        let mut seen = Seen::new();
-        seen.after(0, agent(true));
-        seen.after(0, cluster("True", &[]));
-        seen.request("member1", true);
-        seen.after(5, ingress(&["member1"]));
-        let blocked = seen.now;
-        if let Some(fact) = vote.map(voted) {
-            seen.after(5, fact);
+        let mut fleet = Fleet::new();
+        fleet.after(0, agent(true));
+        fleet.after(0, cluster("True", &[]));
+        fleet.request("member1", true);
+        fleet.after(5, ingress(&["member1"]));
+        let blocked = fleet.now;
+        if let Some(update) = vote.map(voted) {
+            fleet.after(5, update);
         }
         for _ in 0..40 {
-            seen.request("member2", true);
+            fleet.request("member2", true);
         }
-        let left = seen.story.last().unwrap();
+        let left = fleet.entries.last().unwrap();
         assert_eq!(left.step(), Step(Stage::TrafficGone, true));
         assert_eq!((left.at, left.after_ms), (blocked, Some(0)), "{vote:?}");
     }
@@ -273,38 +277,40 @@ async fn a_cluster_is_left_no_sooner_than_it_is_blocked() {
 
 #[tokio::test]
 async fn a_deleted_cluster_keeps_nothing_of_what_it_was() {
-    let mut seen = Seen::new();
-    seen.after(0, cluster("True", &["TrafficControl"]));
-    assert!(!seen.picture.state(seen.now).clusters[0].deleted);
-    seen.after(10, Fact::Clusters(Vec::new()));
-    let state = seen.picture.state(seen.now);
+    let mut fleet = Fleet::new();
+    fleet.after(0, cluster("True", &["TrafficControl"]));
+    assert!(!fleet.picture.state(fleet.now).clusters[0].deleted);
+    fleet.after(10, Update::Clusters(Vec::new()));
+    let state = fleet.picture.state(fleet.now);
     let [gone, unseen] = &*state.clusters else {
         panic!("{state:?}")
     };
     assert!(gone.deleted && gone.conditions.is_empty() && gone.actions.is_empty());
     assert!(!unseen.deleted, "it was never there");
-    seen.after(10, cluster("True", &[]));
-    assert!(!seen.picture.state(seen.now).clusters[0].deleted);
+    fleet.after(10, cluster("True", &[]));
+    assert!(!fleet.picture.state(fleet.now).clusters[0].deleted);
     assert_eq!(
-        seen.told(),
+        fleet.stages(),
         [
+            FIRST_VERDICT,
             (Stage::ClusterDeleted, false, None),
             (Stage::ClusterCreated, true, None),
+            (Stage::Condition, true, Some(0)),
         ]
     );
 }
 
 #[tokio::test]
-async fn an_ingress_that_comes_or_goes_is_told_after_those_that_were_there() {
-    let mut seen = Seen::new();
-    assert_eq!(seen.picture.state(seen.now).ingresses, None);
-    seen.after(0, ingress(&["member1"]));
-    seen.after(1000, Fact::Ingresses(Vec::new()));
-    assert_eq!(seen.picture.state(seen.now).ingresses, Some(0));
-    seen.after(1000, ingress(&[]));
-    assert_eq!(seen.picture.state(seen.now).ingresses, Some(1));
+async fn an_ingress_is_created_or_deleted_only_after_the_first_list() {
+    let mut fleet = Fleet::new();
+    assert_eq!(fleet.picture.state(fleet.now).ingresses, None);
+    fleet.after(0, ingress(&["member1"]));
+    fleet.after(1000, Update::Ingresses(Vec::new()));
+    assert_eq!(fleet.picture.state(fleet.now).ingresses, Some(0));
+    fleet.after(1000, ingress(&[]));
+    assert_eq!(fleet.picture.state(fleet.now).ingresses, Some(1));
     assert_eq!(
-        seen.told(),
+        fleet.stages(),
         [
             (Stage::Blocked, false, None),
             (Stage::IngressDeleted, false, None),
@@ -312,4 +318,67 @@ async fn an_ingress_that_comes_or_goes_is_told_after_those_that_were_there() {
             (Stage::IngressCreated, true, None),
         ]
     );
+}
+
+/// A cluster as it joins: without a verdict.
+fn joined() -> Update {
+    Update::Clusters(vec![parsed(json!({
+        "metadata": { "name": "member1" }, "spec": {},
+        "status": { "conditions": [{ "type": "Ready", "status": "True", "reason": "R",
+            "message": "m", "lastTransitionTime": "2026-01-01T00:00:00Z" }] },
+    }))])
+}
+
+#[tokio::test]
+async fn a_cluster_without_a_verdict_is_not_in_service_whatever_it_serves() {
+    let mut fleet = Fleet::new();
+    let phase = |fleet: &mut Fleet| fleet.picture.state(fleet.now).clusters[0].phase;
+    assert_eq!(phase(&mut fleet), Phase::NoVerdict);
+    fleet.after(0, joined());
+    fleet.after(0, lookup(true));
+    fleet.request("member1", true);
+    assert_eq!(phase(&mut fleet), Phase::NoVerdict);
+    fleet.after(0, cluster("Unknown", &[]));
+    assert_eq!(phase(&mut fleet), Phase::NoVerdict);
+    fleet.after(0, cluster("True", &[]));
+    assert_eq!(phase(&mut fleet), Phase::InService);
+}
+
+#[tokio::test]
+async fn a_first_verdict_is_on_the_timeline_whatever_it_is() {
+    for (status, good) in [("True", true), ("False", false)] {
+        let mut fleet = Fleet::new();
+        fleet.after(0, joined());
+        fleet.after(0, lookup(false));
+        fleet.after(400, cluster(status, &[]));
+        let broken = (Stage::DnsBroken, false, None);
+        let verdict = (Stage::Condition, good, Some(400));
+        assert_eq!(fleet.stages(), [broken, verdict], "{status}");
+        // It is there once.
+        fleet.after(0, cluster(status, &[]));
+        assert_eq!(fleet.stages(), [], "{status}");
+    }
+}
+
+#[tokio::test]
+async fn each_phase_follows_from_the_fault_the_verdict_and_the_block() {
+    let mut fleet = Fleet::new();
+    let dns = |fault| Update::Dns {
+        cluster: "member1".to_owned(),
+        fault,
+    };
+    let steps = [
+        (cluster("True", &[]), Phase::Idle),
+        (dns(DnsFault::Refuse), Phase::Disturbed),
+        (cluster("False", &[]), Phase::Disturbed),
+        (ingress(&["member1"]), Phase::Blocked),
+        (dns(DnsFault::None), Phase::BlockedRecovering),
+        (ingress(&[]), Phase::Recovering),
+        (cluster("True", &[]), Phase::Idle),
+        (Update::Clusters(Vec::new()), Phase::Deleted),
+    ];
+    for (update, expected) in steps {
+        fleet.after(0, update);
+        assert_eq!(fleet.picture.state(fleet.now).clusters[0].phase, expected);
+    }
 }

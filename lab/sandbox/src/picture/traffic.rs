@@ -1,22 +1,23 @@
-//! The requests that one cluster gets.
+//! The requests to one cluster.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// How far back the rates look.
+/// The time over which rates are counted.
 const WINDOW: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Default)]
 pub(super) struct Traffic {
     sent: u64,
-    pub(super) answered: u64,
+    /// Requests that have ended, with a response or without.
+    pub(super) ended: u64,
     pub(super) errors: u64,
     pub(super) last_sent: Option<Instant>,
-    /// Requests sent elsewhere since.
+    /// Requests sent to other clusters since.
     pub(super) elsewhere: u64,
-    /// When the newest answers came, and whether they were good.
+    /// The ends of the newest requests, and `true` for each success.
     recent: VecDeque<(Instant, bool)>,
 }
 
@@ -27,19 +28,19 @@ impl Traffic {
         self.elsewhere = 0;
     }
 
-    pub(super) fn answered(&mut self, at: Instant, ok: bool) {
-        self.answered += 1;
+    pub(super) fn ended(&mut self, at: Instant, ok: bool) {
+        self.ended += 1;
         self.errors += u64::from(!ok);
         self.recent.push_back((at, ok));
         self.forget(at);
     }
 
-    /// Whether every request that was sent has come to an end.
+    /// Returns `true` if every request that was sent has ended.
     pub(super) fn is_settled(&self) -> bool {
-        self.sent == self.answered
+        self.sent == self.ended
     }
 
-    /// Answers in the second before now, and how many of them were errors.
+    /// Returns the requests that ended within the last second, and the errors among them.
     pub(super) fn rates(&mut self, now: Instant) -> (usize, usize) {
         self.forget(now);
         let errors = self.recent.iter().filter(|(_, ok)| !ok).count();

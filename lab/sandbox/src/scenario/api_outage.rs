@@ -4,23 +4,23 @@ use anyhow::Result;
 use tokio::time::Instant;
 
 use super::script::Script;
-use crate::facts::DnsFault;
+use crate::fault::DnsFault;
 use crate::picture::{Stage, Step};
-use crate::world::Action;
+use crate::sandbox::Action;
 
-/// Our programs try a lost API again after 5 s at the latest; an agent that lost its lease takes it
-/// again after at most 15 s.
+/// The programs retry a lost API after 5 s at the latest, and an agent that lost its lease takes it
+/// again within 15 s.
 const RETURN: Duration = Duration::from_secs(20);
-/// The outage goes on for so long after DNS must have been found dead.
+/// The outage lasts for this many seconds after every node must vote unhealthy.
 const LONGER: u64 = 2;
 
 pub(super) async fn play(script: &Script<'_>) -> Result<()> {
     let newest = script.newest();
     let seconds = script.until_failed().as_secs() + LONGER;
     let outage = Duration::from_secs(seconds);
-    let saying = format!("cutting the Karmada API off for {seconds} s");
+    let line = format!("cutting the Karmada API off for {seconds} s");
     let cut = Instant::now();
-    script.act(&saying, Action::CutApi { seconds }).await?;
+    script.act(&line, Action::CutApi { seconds }).await?;
     let gone = script
         .since(newest, Step(Stage::ApiGone, false), Duration::ZERO)
         .await?;
@@ -40,7 +40,7 @@ pub(super) async fn play(script: &Script<'_>) -> Result<()> {
         .await?;
     anyhow::ensure!(
         condition.at >= cut + outage,
-        "promised: nothing is written while the API is cut off; seen: {}",
+        "expected: nothing is written while the API is cut off; observed: {}",
         condition.text
     );
     script.block_follows(&condition, RETURN).await?;

@@ -1,7 +1,7 @@
 use anyhow::Result;
 
 use super::script::Script;
-use crate::facts::DnsFault;
+use crate::fault::DnsFault;
 
 pub(super) async fn play(script: &Script<'_>) -> Result<()> {
     let broken = script.dns(DnsFault::Refuse).await?;

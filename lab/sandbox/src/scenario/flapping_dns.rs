@@ -1,35 +1,47 @@
 use anyhow::Result;
 
 use super::script::Script;
-use crate::facts::DnsFault;
+use crate::fault::DnsFault;
 use crate::picture::{Stage, Step};
 
-/// So often DNS comes and goes.
+/// The number of times that DNS fails and returns.
 const FLAPS: usize = 3;
 
 pub(super) async fn play(script: &Script<'_>) -> Result<()> {
     let before = script.newest();
-    let while_failing = script.thresholds.failure() / 3;
+    let while_failing = script.thresholds.threshold / 3;
     for _ in 0..FLAPS {
         let broken = script.dns(DnsFault::Refuse).await?;
-        script.last(&broken, while_failing).await;
+        script.until_after(&broken, while_failing).await;
         script.dns(DnsFault::None).await?;
     }
-    let taken = [Step(Stage::Condition, false), Step(Stage::Blocked, false)];
-    script.nothing_since(before, &taken, "DNS that fails for a moment blocks nothing")?;
+    let blocking = [Step(Stage::Condition, false), Step(Stage::Blocked, false)];
+    script.nothing_since(
+        before,
+        &blocking,
+        "DNS that fails for a moment blocks nothing",
+    )?;
 
     let broken = script.dns(DnsFault::Refuse).await?;
     script.traffic_leaves(&broken).await?;
     let before = script.newest();
     for _ in 0..FLAPS {
         let mended = script.dns(DnsFault::None).await?;
-        script.last(&mended, script.thresholds.success() / 2).await;
+        script
+            .until_after(&mended, script.thresholds.threshold / 2)
+            .await;
         let broken = script.dns(DnsFault::Refuse).await?;
-        // Long enough for every node to notice.
-        script.last(&broken, 2 * script.thresholds.period()).await;
+        // A node notices within one round; two leave room for the other nodes' phases.
+        script
+            .until_after(&broken, 2 * script.thresholds.period)
+            .await;
     }
-    let lifted = [Step(Stage::Condition, true), Step(Stage::Unblocked, true)];
-    script.nothing_since(before, &lifted, "DNS that works for a moment lifts nothing")?;
+    let unblocking = [Step(Stage::Condition, true), Step(Stage::Unblocked, true)];
+    script.nothing_since(
+        before,
+        &unblocking,
+        "DNS that works for a moment unblocks nothing",
+    )?;
 
     let mended = script.dns(DnsFault::None).await?;
     script.traffic_returns(&mended).await

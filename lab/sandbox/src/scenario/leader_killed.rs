@@ -3,11 +3,11 @@ use std::time::Duration;
 use anyhow::Result;
 
 use super::script::{MEMBER, Script};
-use crate::facts::DnsFault;
+use crate::fault::DnsFault;
 use crate::picture::{Stage, Step};
-use crate::world::Action;
+use crate::sandbox::Action;
 
-/// A lease that is not given back runs out after this long, and is then taken within a second.
+/// A lease that is not released expires after 15 s, and is then taken within a second.
 const LEASE: Duration = Duration::from_secs(16);
 
 pub(super) async fn play(script: &Script<'_>) -> Result<()> {
@@ -21,7 +21,7 @@ pub(super) async fn play(script: &Script<'_>) -> Result<()> {
         node: node.clone(),
     };
     script
-        .act(&format!("killing the agent of {node}, which leads"), kill)
+        .act(&format!("killing the agent of {node}, the leader"), kill)
         .await?;
     let killed = script
         .since(newest, Step(Stage::AgentGone, false), Duration::ZERO)
@@ -29,8 +29,12 @@ pub(super) async fn play(script: &Script<'_>) -> Result<()> {
     script
         .after(&killed, Step(Stage::Leader, true), LEASE)
         .await?;
-    let lifted = [Step(Stage::Actions, true), Step(Stage::Unblocked, true)];
-    script.nothing_since(broken.id, &lifted, "the block stands while no agent leads")?;
+    let unblocking = [Step(Stage::Actions, true), Step(Stage::Unblocked, true)];
+    script.nothing_since(
+        broken.id,
+        &unblocking,
+        "the cluster stays blocked while no agent is the leader",
+    )?;
 
     let mended = script.dns(DnsFault::None).await?;
     script.traffic_returns(&mended).await?;

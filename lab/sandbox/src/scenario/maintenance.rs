@@ -3,8 +3,8 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 
 use super::script::Script;
-use crate::picture::{Happened, Stage, Step};
-use crate::world::Action;
+use crate::picture::{Stage, Step, TimelineEntry};
+use crate::sandbox::Action;
 
 pub(super) async fn play(script: &Script<'_>) -> Result<()> {
     let before = script.state().errors();
@@ -30,13 +30,13 @@ pub(super) async fn play(script: &Script<'_>) -> Result<()> {
     let failed = script.state().errors() - before;
     ensure!(
         failed == 0,
-        "promised: no request fails; seen: {failed} did"
+        "expected: no request fails; observed: {failed} failed"
     );
     Ok(())
 }
 
-async fn act(script: &Script<'_>, saying: &str, action: Action, step: Step) -> Result<Happened> {
+async fn act(script: &Script<'_>, line: &str, action: Action, step: Step) -> Result<TimelineEntry> {
     let newest = script.newest();
-    script.act(saying, action).await?;
+    script.act(line, action).await?;
     script.since(newest, step, Duration::ZERO).await
 }

@@ -1,53 +1,52 @@
-//! Stories that play without a person, and what is promised of each.
+//! Scenarios that play without a person, each with what is expected of it.
 
 mod api_outage;
+mod checks;
 mod coredns_outage;
 mod flapping_dns;
 mod leader_killed;
 mod maintenance;
-mod promise;
+mod print;
 mod script;
-mod timeline;
 
 use anyhow::Result;
 use clap::ValueEnum;
+use lab_parts::thresholds::Thresholds;
 
 use self::script::Script;
-use crate::terminal::say;
-use crate::thresholds::Thresholds;
-use crate::world::World;
+use crate::sandbox::Sandbox;
+use crate::terminal::print;
 
-/// A story.
+/// A scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Scenario {
-    /// DNS dies in member1, its traffic goes elsewhere; DNS returns, and so does the traffic
+    /// DNS fails in member1, and its traffic goes elsewhere; DNS returns, and so does the traffic
     CorednsOutage,
-    /// A Remedy without condition takes the traffic of member1 away until it is deleted
+    /// A Remedy without condition blocks member1 until it is deleted
     Maintenance,
-    /// DNS dies while the Karmada API is cut off: what must follow does once the API is back
+    /// DNS fails while the Karmada API is cut off: what must follow does once the API is back
     ApiOutage,
-    /// The agent that leads is killed during an outage: the block stands, another agent goes on
+    /// The leader is killed during an outage: member1 stays blocked, and another agent takes over
     LeaderKilled,
-    /// DNS comes and goes faster than the thresholds: nothing changes until it stays
+    /// DNS fails and returns faster than the thresholds: nothing changes until it stays
     FlappingDns,
 }
 
 impl Scenario {
-    /// Plays the story and prints its timeline as it happens.
+    /// Plays the scenario and prints its timeline as it grows.
     ///
     /// # Errors
-    /// When it does not happen as promised: what was promised, and what was seen.
-    pub(crate) async fn play(self, world: &World, thresholds: Thresholds) -> Result<()> {
-        let script = Script::new(world, thresholds);
-        say(&format!(
-            "each node asks every {:?} and changes its vote after {:?}; waiting until all is well",
-            thresholds.period(),
-            thresholds.failure(),
+    /// Fails at the first expectation that is not met, with what was observed instead.
+    pub(crate) async fn play(self, sandbox: &Sandbox, thresholds: Thresholds) -> Result<()> {
+        let script = Script::new(sandbox, thresholds);
+        print(&format!(
+            "each node probes DNS every {:?} and changes its vote after {:?}; waiting until all is well",
+            thresholds.period, thresholds.threshold,
         ));
-        let timeline = timeline::print(world.record(), script.began);
-        let story = async {
+        let printing = print::entries(sandbox.record(), script.began);
+        let playing = async {
             script.settled().await?;
-            let prologue = script.newest();
+            let start = script.newest();
             let before = script.state();
             match self {
                 Self::CorednsOutage => coredns_outage::play(&script).await?,
@@ -56,16 +55,16 @@ impl Scenario {
                 Self::LeaderKilled => leader_killed::play(&script).await?,
                 Self::FlappingDns => flapping_dns::play(&script).await?,
             }
-            script.others_untouched(prologue)?;
+            script.others_untouched(start)?;
             script.settled().await?;
-            let counts = timeline::counts(&before, &script.state());
-            say(&format!("as promised: {counts}"));
+            let counts = print::counts(&before, &script.state());
+            print(&format!("as expected: {counts}"));
             Ok(())
         };
         tokio::select! {
             biased;
-            played = story => played,
-            () = timeline => Ok(()),
+            played = playing => played,
+            () = printing => Ok(()),
         }
     }
 }

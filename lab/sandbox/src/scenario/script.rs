@@ -1,79 +1,83 @@
-//! How a scenario acts, and waits for what must follow.
+//! The actions of a scenario, and waiting for what must follow them.
 
 use std::time::Duration;
 
 use anyhow::{Result, bail};
+use lab_parts::thresholds::Thresholds;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
-use super::timeline::stamp;
-use crate::facts::DnsFault;
-use crate::picture::{Happened, Stage, State, Step};
+use super::print::stamp;
+use crate::fault::DnsFault;
+use crate::picture::{Stage, State, Step, TimelineEntry};
 use crate::record::Record;
-use crate::terminal::say;
-use crate::thresholds::Thresholds;
-use crate::world::{Action, World};
+use crate::sandbox::{Action, Sandbox};
+use crate::terminal::print;
 
-/// The cluster that stories happen to.
+/// The cluster that scenarios act on.
 pub(super) const MEMBER: &str = "member1";
-/// Besides what is promised, on a machine that is busy with other things.
+/// The time beyond every limit that a busy machine is given.
 const SLACK: Duration = Duration::from_secs(5);
 
 /// A scenario that is being played.
 pub(super) struct Script<'a> {
-    world: &'a World,
+    sandbox: &'a Sandbox,
     pub(super) record: Record,
     pub(super) thresholds: Thresholds,
     pub(super) began: Instant,
 }
 
 impl<'a> Script<'a> {
-    pub(super) fn new(world: &'a World, thresholds: Thresholds) -> Self {
+    pub(super) fn new(sandbox: &'a Sandbox, thresholds: Thresholds) -> Self {
         Self {
-            world,
-            record: world.record(),
+            sandbox,
+            record: sandbox.record(),
             thresholds,
             began: Instant::now(),
         }
     }
 
-    /// Does something, and says so.
-    pub(super) async fn act(&self, saying: &str, action: Action) -> Result<()> {
-        say(&format!("{}  {saying}", stamp(self.began.elapsed())));
-        self.world.act(action).await
+    /// Prints a line and performs an action.
+    pub(super) async fn act(&self, line: &str, action: Action) -> Result<()> {
+        print(&format!("{}  {line}", stamp(self.began.elapsed())));
+        self.sandbox.act(action).await
     }
 
-    /// Breaks the DNS of the member, or mends it, and waits until pods notice.
-    pub(super) async fn dns(&self, fault: DnsFault) -> Result<Happened> {
+    /// Injects a fault into the DNS of the member, or ends it, and waits until pods notice.
+    pub(super) async fn dns(&self, fault: DnsFault) -> Result<TimelineEntry> {
         let since = self.newest();
-        let (saying, step) = match fault {
+        let (line, step) = match fault {
             DnsFault::None => (
                 format!("mending DNS of {MEMBER}"),
                 Step(Stage::DnsMended, true),
             ),
             fault => {
                 let fault = format!("{fault:?}").to_lowercase();
-                let saying = format!("breaking DNS of {MEMBER}: {fault}");
-                (saying, Step(Stage::DnsBroken, false))
+                let line = format!("breaking DNS of {MEMBER}: {fault}");
+                (line, Step(Stage::DnsBroken, false))
             }
         };
         let cluster = MEMBER.to_owned();
-        self.act(&saying, Action::Dns { cluster, fault }).await?;
+        self.act(&line, Action::Dns { cluster, fault }).await?;
         self.since(since, step, Duration::ZERO).await
     }
 
-    /// Waits for the first such step of the member after `cause`, which must come within so long
-    /// after it.
+    /// Waits for the first such step of the member after `cause`, within a limit after it.
     pub(super) async fn after(
         &self,
-        cause: &Happened,
+        cause: &TimelineEntry,
         step: Step,
         limit: Duration,
-    ) -> Result<Happened> {
+    ) -> Result<TimelineEntry> {
         self.within(step, cause.id, cause.at, limit).await
     }
 
-    /// Waits for the first such step after that id, which must come within so long from now.
-    pub(super) async fn since(&self, id: u64, step: Step, limit: Duration) -> Result<Happened> {
+    /// Waits for the first such step after the entry of that id, within a limit from now.
+    pub(super) async fn since(
+        &self,
+        id: u64,
+        step: Step,
+        limit: Duration,
+    ) -> Result<TimelineEntry> {
         self.within(step, id, Instant::now(), limit).await
     }
 
@@ -83,32 +87,33 @@ impl<'a> Script<'a> {
         since: u64,
         from: Instant,
         limit: Duration,
-    ) -> Result<Happened> {
-        let wanted = |happened: &&Happened| {
-            let cluster = happened.cluster.as_deref();
+    ) -> Result<TimelineEntry> {
+        let wanted = |entry: &&TimelineEntry| {
+            let cluster = entry.cluster.as_deref();
             let is_ours = cluster.is_none_or(|cluster| cluster == MEMBER);
-            happened.id > since && is_ours && happened.step() == step
+            entry.id > since && is_ours && entry.step() == step
         };
-        let mut story = self.record.story.clone();
+        let mut timeline = self.record.timeline.clone();
         let waiting = async {
-            let story = story.wait_for(|story| story.iter().any(|h| wanted(&h)));
-            let story = story.await.ok()?;
-            story.iter().find(wanted).cloned()
+            let timeline =
+                timeline.wait_for(|timeline| timeline.iter().any(|entry| wanted(&entry)));
+            let timeline = timeline.await.ok()?;
+            timeline.iter().find(wanted).cloned()
         };
-        if let Ok(Some(happened)) = timeout_at(from + limit + SLACK, waiting).await {
-            return Ok(happened);
+        if let Ok(Some(entry)) = timeout_at(from + limit + SLACK, waiting).await {
+            return Ok(entry);
         }
         let Step(stage, good) = step;
         bail!(
-            "promised: {stage:?} {} health within {:.1} s (and {} s for a busy machine); seen: {}",
+            "expected: {stage:?} {} health within {:.1} s (and {} s for a busy machine); observed: {}",
             if good { "towards" } else { "away from" },
             limit.as_secs_f64(),
             SLACK.as_secs(),
-            self.seen_since(since)
+            self.observed_since(since)
         )
     }
 
-    /// Waits until everything `is` so, which must be within so long from now.
+    /// Waits until `is` holds, within a limit from now, and returns the state then.
     pub(super) async fn reach(
         &self,
         what: &str,
@@ -120,36 +125,36 @@ impl<'a> Script<'a> {
         match timeout_at(deadline, state.wait_for(|state| is(state))).await {
             Ok(Ok(state)) => Ok(State::clone(&state)),
             _ => bail!(
-                "promised: {what} within {limit:?}; seen: {:?}",
+                "expected: {what} within {limit:?}; observed: {:?}",
                 self.state()
             ),
         }
     }
 
-    /// Lets a fault last until that long after something happened.
-    pub(super) async fn last(&self, since: &Happened, duration: Duration) {
+    /// Waits until some time after an entry.
+    pub(super) async fn until_after(&self, since: &TimelineEntry, duration: Duration) {
         sleep_until(since.at + duration).await;
     }
 
-    /// The id of the newest thing that happened.
+    /// Returns the id of the newest entry.
     pub(super) fn newest(&self) -> u64 {
-        let story = self.record.story.borrow();
-        story.last().map_or(0, |happened| happened.id)
+        let timeline = self.record.timeline.borrow();
+        timeline.last().map_or(0, |entry| entry.id)
     }
 
     pub(super) fn state(&self) -> State {
         State::clone(&self.record.state.borrow())
     }
 
-    /// The node whose agent leads those of the member.
+    /// Returns the node whose agent is the member's leader.
     pub(super) fn leader(&self) -> Result<String> {
-        self.world.leader(MEMBER)
+        self.sandbox.leader(MEMBER)
     }
 
-    fn seen_since(&self, id: u64) -> String {
-        let story = self.record.story.borrow();
-        let texts = story.iter().filter(|happened| happened.id > id);
-        let texts: Vec<_> = texts.map(|happened| happened.text.as_str()).collect();
+    fn observed_since(&self, id: u64) -> String {
+        let timeline = self.record.timeline.borrow();
+        let texts = timeline.iter().filter(|entry| entry.id > id);
+        let texts: Vec<_> = texts.map(|entry| entry.text.as_str()).collect();
         if texts.is_empty() {
             "nothing".to_owned()
         } else {

@@ -1,4 +1,4 @@
-//! The built program, started with good flags and with bad ones, and told to end.
+//! The command line of the built program: good and bad flags, actions and signals.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ async fn refused(flags: &[&str], expected: &str) {
 }
 
 #[tokio::test]
-async fn bad_flags_are_refused_with_what_could_be_said_instead() {
+async fn bad_flags_are_refused_with_the_possible_values() {
     refused(&["--scenario=flood"], "coredns-outage").await;
     refused(&["--scenario"], "--scenario").await;
     refused(&["--thresholds=tiny"], "short, default").await;
@@ -37,7 +37,7 @@ async fn a_port_that_is_taken_is_named() {
 }
 
 #[tokio::test]
-async fn it_says_where_the_page_is_does_what_its_buttons_ask_and_ends_when_told() {
+async fn it_prints_the_page_performs_its_actions_and_ends_on_a_signal() {
     let mut sandbox = Sandbox::start(&[]);
     let page = sandbox.line("page: ").await;
     let kubeconfig = sandbox.line("kubeconfig: ").await;
@@ -55,15 +55,15 @@ async fn it_says_where_the_page_is_does_what_its_buttons_ask_and_ends_when_told(
         r#"{"do":"cut-api","seconds":1}"#,
         r#"{"do":"api-fault","fault":"none"}"#,
     ] {
-        let answer = request(&page, "POST /actions", good).await;
-        assert!(answer.starts_with("HTTP/1.1 204"), "{good}: {answer}");
+        let response = request(&page, "POST /actions", good).await;
+        assert!(response.starts_with("HTTP/1.1 204"), "{good}: {response}");
     }
     for (bad, expected) in [
-        ("no json", "no action"),
+        ("no json", "not an action"),
         (r#"{"do":"dance"}"#, "dance"),
         (
             r#"{"do":"dns","cluster":"member9","fault":"none"}"#,
-            "there are member1, member2, member3",
+            "the clusters are member1, member2, member3",
         ),
         (r#"{"do":"dns","cluster":"member1","fault":"odd"}"#, "odd"),
         (r#"{"do":"cut-api","seconds":0}"#, "1 to 600"),
@@ -73,7 +73,7 @@ async fn it_says_where_the_page_is_does_what_its_buttons_ask_and_ends_when_told(
         ),
         (
             r#"{"do":"start-agent","cluster":"member1","node":"member1-node1"}"#,
-            "runs already",
+            "is running already",
         ),
         (r#"{"do":"create-remedy","remedy":"dns"}"#, "already exists"),
         (
@@ -82,9 +82,9 @@ async fn it_says_where_the_page_is_does_what_its_buttons_ask_and_ends_when_told(
         ),
         (r#"{"do":"delete-remedy","remedy":"tea"}"#, "not found"),
     ] {
-        let answer = request(&page, "POST /actions", bad).await;
-        assert!(answer.starts_with("HTTP/1.1 400"), "{bad}: {answer}");
-        let body = answer.split("\r\n\r\n").nth(1).unwrap();
+        let response = request(&page, "POST /actions", bad).await;
+        assert!(response.starts_with("HTTP/1.1 400"), "{bad}: {response}");
+        let body = response.split("\r\n\r\n").nth(1).unwrap();
         assert!(body.contains(expected), "{bad}: {body}");
         assert_eq!(body.lines().count(), 1, "{body}");
     }

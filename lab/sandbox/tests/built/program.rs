@@ -19,7 +19,7 @@ pub(crate) struct Sandbox {
     child: Child,
     lines: Lines<BufReader<ChildStdout>>,
     errors: Arc<Mutex<String>>,
-    listening: JoinHandle<()>,
+    reading: JoinHandle<()>,
 }
 
 impl Sandbox {
@@ -34,12 +34,12 @@ impl Sandbox {
             .unwrap();
         let errors = Arc::<Mutex<String>>::default();
         let mut stderr = BufReader::new(child.stderr.take().unwrap()).lines();
-        let said = Arc::clone(&errors);
-        let listening = tokio::spawn(async move {
+        let written = Arc::clone(&errors);
+        let reading = tokio::spawn(async move {
             while let Ok(Some(line)) = stderr.next_line().await {
-                let mut said = said.lock().unwrap();
-                said.push_str(&line);
-                said.push('\n');
+                let mut written = written.lock().unwrap();
+                written.push_str(&line);
+                written.push('\n');
             }
         });
         let stdout = child.stdout.take().unwrap();
@@ -47,11 +47,11 @@ impl Sandbox {
             child,
             lines: BufReader::new(stdout).lines(),
             errors,
-            listening,
+            reading,
         }
     }
 
-    /// The rest of a line of standard output that begins so.
+    /// Waits for a line of standard output that begins so, and returns the rest of it.
     pub(crate) async fn line(&mut self, start: &str) -> String {
         loop {
             let line = timeout(AMPLE, self.lines.next_line()).await.unwrap();
@@ -64,29 +64,29 @@ impl Sandbox {
         }
     }
 
-    /// Waits for its end: the exit code, and what it said until then.
+    /// Waits for its end, and returns the exit code and the lines until then.
     pub(crate) async fn end(&mut self) -> (Option<i32>, Vec<String>) {
         let mut text = String::new();
         let read = self.lines.get_mut().read_to_string(&mut text);
         timeout(AMPLE, read).await.unwrap().unwrap();
         let status = timeout(AMPLE, self.child.wait()).await.unwrap().unwrap();
-        timeout(AMPLE, &mut self.listening).await.unwrap().unwrap();
+        timeout(AMPLE, &mut self.reading).await.unwrap().unwrap();
         (status.code(), text.lines().map(str::to_owned).collect())
     }
 
-    /// Tells it to end: Ctrl-C is [`Signal::INT`].
+    /// Sends a signal: Ctrl-C is [`Signal::INT`].
     pub(crate) fn signal(&self, signal: Signal) {
         let pid = self.child.id().unwrap().try_into().unwrap();
         kill_process(Pid::from_raw(pid).unwrap(), signal).unwrap();
     }
 
-    /// What it said on standard error so far.
+    /// Returns its standard error so far.
     pub(crate) fn errors(&self) -> String {
         self.errors.lock().unwrap().clone()
     }
 }
 
-/// One request to a page, and the status line and the body of its answer.
+/// Sends a request to a page, and returns the status line, the headers and the body of the response.
 pub(crate) async fn request(page: &str, head: &str, body: &str) -> String {
     let address = page.strip_prefix("http://").unwrap();
     let mut stream = TcpStream::connect(address).await.unwrap();
@@ -95,7 +95,7 @@ pub(crate) async fn request(page: &str, head: &str, body: &str) -> String {
         "{head} HTTP/1.1\r\nHost: {address}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
     );
     stream.write_all(request.as_bytes()).await.unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.unwrap();
-    answer
+    let mut response = String::new();
+    stream.read_to_string(&mut response).await.unwrap();
+    response
 }

@@ -1,10 +1,10 @@
-//! Each scenario, played by the built program as users play it.
+//! The scenarios, played by the built program as users play them.
 
 use rustix::process::Signal;
 
 use crate::program::{Sandbox, request};
 
-/// The scenario ends well, and its timeline has these in their order.
+/// Plays a scenario to its end, and finds these texts on its timeline, in this order.
 async fn plays(scenario: &str, stages: &[&str]) {
     let mut sandbox = Sandbox::start(&["--scenario", scenario]);
     let (code, lines) = sandbox.end().await;
@@ -14,10 +14,10 @@ async fn plays(scenario: &str, stages: &[&str]) {
     for stage in stages {
         assert!(
             rest.any(|line| line.contains(stage)),
-            "{scenario}: no {stage:?} where it should be: {text}"
+            "{scenario}: {stage:?} is missing or out of order: {text}"
         );
     }
-    assert!(lines.last().unwrap().starts_with("as promised: "), "{text}");
+    assert!(lines.last().unwrap().starts_with("as expected: "), "{text}");
 }
 
 #[tokio::test]
@@ -37,7 +37,7 @@ async fn traffic_leaves_a_cluster_whose_dns_is_dead_and_returns() {
 }
 
 #[tokio::test]
-async fn a_maintenance_window_takes_the_traffic_away_until_its_remedy_is_deleted() {
+async fn a_maintenance_window_blocks_a_cluster_until_its_remedy_is_deleted() {
     let stages = [
         "Remedy maintenance-member1 created",
         "no request goes there any more",
@@ -51,7 +51,7 @@ async fn a_maintenance_window_takes_the_traffic_away_until_its_remedy_is_deleted
 #[tokio::test]
 async fn what_an_api_outage_held_up_follows_after_it() {
     let stages = [
-        "the Karmada API does not answer",
+        "the Karmada API does not respond",
         "votes unhealthy",
         "ServiceDomainNameResolutionReady False",
         "no request goes there any more",
@@ -60,7 +60,7 @@ async fn what_an_api_outage_held_up_follows_after_it() {
 }
 
 #[tokio::test]
-async fn a_block_outlives_the_agent_that_asked_for_it() {
+async fn a_cluster_stays_blocked_when_the_agent_that_reported_it_is_gone() {
     let stages = [
         "ingress shop blocks it",
         "is gone",
@@ -77,28 +77,32 @@ async fn dns_that_flaps_changes_nothing_until_it_stays() {
 }
 
 #[tokio::test]
-async fn a_story_that_does_not_happen_as_promised_ends_with_code_1() {
+async fn a_scenario_that_does_not_happen_as_expected_ends_with_code_1() {
     let mut sandbox = Sandbox::start(&["--scenario", "coredns-outage"]);
     let page = sandbox.line("page: ").await;
-    // Nobody asks for a block any more.
+    // Without a Remedy the cluster is never blocked.
     let deleted = r#"{"do":"delete-remedy","remedy":"dns"}"#;
-    let answer = request(&page, "POST /actions", deleted).await;
-    assert!(answer.starts_with("HTTP/1.1 204"), "{answer}");
+    let response = request(&page, "POST /actions", deleted).await;
+    assert!(response.starts_with("HTTP/1.1 204"), "{response}");
     let (code, lines) = sandbox.end().await;
     let errors = sandbox.errors();
     assert_eq!(code, Some(1), "{errors}");
-    let promised = "promised: Actions away from health within 0.0 s";
-    assert!(errors.contains(promised), "{errors}");
-    assert!(!lines.join("\n").contains("as promised"), "{lines:?}");
+    let expected = "expected: Actions away from health within 0.0 s";
+    assert!(errors.contains(expected), "{errors}");
+    assert!(!lines.join("\n").contains("as expected"), "{lines:?}");
 }
 
 #[tokio::test]
-async fn a_story_that_is_interrupted_ends_with_code_1() {
+async fn a_scenario_that_is_interrupted_ends_with_code_1() {
     let mut sandbox = Sandbox::start(&["--scenario", "maintenance"]);
     sandbox.line("kubeconfig: ").await;
     sandbox.signal(Signal::INT);
     let (code, _) = sandbox.end().await;
     assert_eq!(code, Some(1), "{}", sandbox.errors());
-    let told = "error: told to stop before the end of the scenario";
-    assert!(sandbox.errors().contains(told), "{}", sandbox.errors());
+    let interrupted = "error: interrupted before the end of the scenario";
+    assert!(
+        sandbox.errors().contains(interrupted),
+        "{}",
+        sandbox.errors()
+    );
 }

@@ -1,6 +1,6 @@
 //! The Karmada API and the member's, in memory, with their requests counted.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::Ipv4Addr;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,6 +20,7 @@ use karmada_api::{Cluster, execution_namespace};
 use karmada_runtime::client::{self, Source};
 use kube::runtime::wait::await_condition;
 use kube::{Api, Client};
+use lab_parts::kubeconfig::{self, Access};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -159,7 +160,8 @@ impl Counted {
         let mut serving = JoinSet::new();
         // It ends with the simulation.
         serving.spawn(async move { drop(axum::serve(listener, router).await) });
-        let kubeconfig = write_kubeconfig(folder, name, address)?;
+        let kubeconfig = folder.join(format!("{name}.kubeconfig"));
+        kubeconfig::write(&kubeconfig, &[&Access::open(name, address)])?;
         let source = Source {
             kubeconfig: Some(kubeconfig.clone()),
             ..Source::default()
@@ -207,20 +209,6 @@ fn counted(server: ApiServer, figures: Arc<Mutex<Figures>>) -> Router {
 fn routed(text: &[u8]) -> Bytes {
     let text = String::from_utf8_lossy(text);
     text.replace(PODS, LISTENING).into()
-}
-
-fn write_kubeconfig(folder: &Path, name: &str, address: SocketAddr) -> Result<PathBuf> {
-    let kubeconfig = json!({
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [{ "name": name, "cluster": { "server": format!("http://{address}") } }],
-        "users": [{ "name": name, "user": {} }],
-        "contexts": [{ "name": name, "context": { "cluster": name, "user": name } }],
-        "current-context": name,
-    });
-    let path = folder.join(format!("{name}.kubeconfig"));
-    std::fs::write(&path, kubeconfig.to_string())?;
-    Ok(path)
 }
 
 async fn create(client: &Client, path: &str, mut object: Value) -> Result<()> {

@@ -9,22 +9,23 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use axum::Router;
 use axum::routing::get;
+use lab_parts::dns::DnsServer;
+use lab_parts::port::ReservedPort;
 use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use super::apis::{Apis, CLUSTER};
-use super::dns::Dns;
 use super::leader::Leader;
-use super::{Options, address, free_port, limits, mebibytes, name, seconds};
+use super::{Options, WORKING_DNS, address, limits, mebibytes, name, seconds};
 
 /// What to measure.
 #[derive(Clone, Debug)]
 pub struct Bench {
     /// The agent's binary.
     pub agent: PathBuf,
-    /// The binary of the limit, which is that of the package `agent-parts`.
+    /// The binary of the limit, the package `agent-baseline`.
     pub limit: PathBuf,
     /// For how long each figure is taken.
     pub window: Duration,
@@ -49,7 +50,7 @@ pub async fn bench(bench: &Bench, mut tell: impl FnMut(&str)) -> Result<()> {
     limits::raise_open_files(bench.nodes.iter().copied().max().unwrap_or(1))?;
     // An error only says that a provider is installed already.
     drop(rustls::crypto::ring::default_provider().install_default());
-    let dns = Dns::start().await?;
+    let dns = DnsServer::start(WORKING_DNS).await?;
     tell("| at rest, a round every 5 s | limit: its parts | agent |");
     tell("|---|---|---|");
     let limit = rest(bench, &bench.limit, &dns, PERIOD).await?;
@@ -141,8 +142,9 @@ fn options(binary: &Path, nodes: u16, period: Duration) -> Options {
 }
 
 /// One agent that is alone in its cluster, at rest.
-async fn rest(bench: &Bench, binary: &Path, dns: &Dns, period: Duration) -> Result<Used> {
-    let port = free_port()?;
+async fn rest(bench: &Bench, binary: &Path, dns: &DnsServer, period: Duration) -> Result<Used> {
+    let reserved = ReservedPort::reserve()?;
+    let port = reserved.address().port();
     let apis = Apis::start(1, port).await?;
     let options = options(binary, 1, period);
     let process = Leader::start(&options, &apis, dns.address(), port)?;
@@ -168,7 +170,7 @@ async fn rest(bench: &Bench, binary: &Path, dns: &Dns, period: Duration) -> Resu
 }
 
 /// A leader with more and more others to ask.
-async fn lead_many(bench: &Bench, dns: &Dns, tell: &mut impl FnMut(&str)) -> Result<()> {
+async fn lead_many(bench: &Bench, dns: &DnsServer, tell: &mut impl FnMut(&str)) -> Result<()> {
     tell("");
     tell(
         "| leader that asks all nodes once a second: nodes | CPU time for each time that it asks all | resident memory |",
@@ -176,7 +178,8 @@ async fn lead_many(bench: &Bench, dns: &Dns, tell: &mut impl FnMut(&str)) -> Res
     tell("|---|---|---|");
     let mut costs = Vec::new();
     for nodes in bench.nodes.iter().copied() {
-        let port = free_port()?;
+        let reserved = ReservedPort::reserve()?;
+        let port = reserved.address().port();
         let apis = Apis::start(1, port).await?;
         let _others = others(1..nodes, port).await?;
         let options = options(&bench.agent, nodes, LEADING_PERIOD);

@@ -12,6 +12,7 @@ use http_body_util::{BodyExt, Empty};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
+use lab_parts::memory;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::process::{Child, Command};
 use tokio::time::{sleep, timeout};
@@ -83,19 +84,12 @@ impl Leader {
 
     /// Its resident memory, in KiB.
     pub(super) fn memory(&self) -> Result<u64> {
-        self.size("VmRSS:")
+        Ok(memory::resident(self.id()?)?)
     }
 
     /// That of it which is its own: neither its binary's nor another file's.
     pub(super) fn anonymous_memory(&self) -> Result<u64> {
-        self.size("RssAnon:")
-    }
-
-    fn size(&self, name: &str) -> Result<u64> {
-        let status = self.proc("status")?;
-        let line = status.lines().find_map(|line| line.strip_prefix(name));
-        let size = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse().ok());
-        size.context("the leader's memory is not told")
+        Ok(memory::anonymous(self.id()?)?)
     }
 
     /// What it has used since it began.
@@ -141,8 +135,12 @@ impl Leader {
         Ok(())
     }
 
+    fn id(&self) -> Result<u32> {
+        self.child.id().context("the leader has ended")
+    }
+
     fn proc(&self, file: &str) -> Result<String> {
-        let id = self.child.id().context("the leader has ended")?;
+        let id = self.id()?;
         Ok(std::fs::read_to_string(format!("/proc/{id}/{file}"))?)
     }
 

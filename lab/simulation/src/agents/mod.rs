@@ -6,22 +6,23 @@
 
 mod apis;
 mod bench;
-mod dns;
 mod figures;
 mod leader;
 mod limits;
 mod nodes;
 
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use lab_parts::dns::{DnsServer, KUBERNETES, KUBERNETES_IP, Response};
+use lab_parts::port::ReservedPort;
+use lab_parts::thresholds::Thresholds;
 use tokio::time::{Instant, sleep, timeout};
 
 use self::apis::{Apis, CLUSTER};
 pub use self::bench::{Bench, bench};
-use self::dns::Dns;
 use self::figures::{Figures, millis, seconds};
 use self::leader::Leader;
 use self::nodes::Nodes;
@@ -47,27 +48,26 @@ const PATIENCE: Duration = Duration::from_mins(2);
 const PODS: &str = "\"10.77.";
 /// How every [`address`] begins in JSON.
 const LISTENING: &str = "\"127.77.";
+/// The cluster's DNS while it works.
+const WORKING_DNS: Response = Response::Ipv4(KUBERNETES_IP);
 /// Between two looks at something that cannot be watched.
 const POLL: Duration = Duration::from_millis(20);
 
 impl Options {
     /// The flags that every agent has.
     fn flags(&self, dns: SocketAddr) -> Vec<String> {
-        vec![
+        let thresholds = Thresholds {
+            period: self.period,
+            threshold: self.threshold,
+        };
+        let mut flags = vec![
             format!("--cluster-name={CLUSTER}"),
             format!("--nameserver={dns}"),
             // A full name: the search list of this machine does not matter.
-            "--probe-name=kubernetes.default.svc.cluster.local.".to_owned(),
-            format!("--detect-period={}ms", self.period.as_millis()),
-            format!(
-                "--detect-failure-threshold={}ms",
-                self.threshold.as_millis()
-            ),
-            format!(
-                "--detect-success-threshold={}ms",
-                self.threshold.as_millis()
-            ),
-        ]
+            format!("--probe-name={KUBERNETES}"),
+        ];
+        flags.extend(thresholds.flags());
+        flags
     }
 }
 
@@ -80,8 +80,10 @@ pub async fn run(options: &Options, mut tell: impl FnMut(&str)) -> Result<()> {
     limits::raise_open_files(options.nodes)?;
     // An error only says that a provider is installed already.
     drop(rustls::crypto::ring::default_provider().install_default());
-    let dns = Dns::start().await?;
-    let port = free_port()?;
+    let dns = DnsServer::start(WORKING_DNS).await?;
+    // Reserved on 127.0.0.1, and so likely free on the agents' loopback addresses.
+    let reserved = ReservedPort::reserve()?;
+    let port = reserved.address().port();
     tell(&format!(
         "{} nodes, a round every {}, thresholds {}; {} cores; figures, not limits",
         options.nodes,
@@ -96,7 +98,7 @@ pub async fn run(options: &Options, mut tell: impl FnMut(&str)) -> Result<()> {
 /// All agents start in the same moment, and nobody leads.
 async fn start_at_once(
     options: &Options,
-    dns: &Dns,
+    dns: &DnsServer,
     port: u16,
     tell: &mut impl FnMut(&str),
 ) -> Result<()> {
@@ -119,7 +121,12 @@ async fn start_at_once(
 }
 
 /// One agent leads, all others are there; DNS breaks and heals, then the leader leaves.
-async fn lead(options: &Options, dns: &Dns, port: u16, tell: &mut impl FnMut(&str)) -> Result<()> {
+async fn lead(
+    options: &Options,
+    dns: &DnsServer,
+    port: u16,
+    tell: &mut impl FnMut(&str),
+) -> Result<()> {
     // One that knows of many others would let them go first.
     let apis = Apis::start(1, port).await?;
     let leader = Leader::start(options, &apis, dns.address(), port)?;
@@ -141,7 +148,7 @@ async fn lead(options: &Options, dns: &Dns, port: u16, tell: &mut impl FnMut(&st
     for (works, turn) in [(false, "breaks"), (true, "heals")] {
         let before = (leader.usage().await?, apis.karmada.figures());
         let turned = Instant::now();
-        dns.works(works);
+        dns.set(if works { WORKING_DNS } else { Response::Drop });
         apis.verdict(works, PATIENCE + options.threshold).await?;
         let took = turned.elapsed();
         let after = (leader.usage().await?, apis.karmada.figures());
@@ -226,13 +233,6 @@ async fn at_rest(
 fn mebibytes(kibibytes: u64) -> String {
     let (whole, rest) = (kibibytes / 1024, kibibytes % 1024);
     format!("{whole}.{}", rest * 10 / 1024)
-}
-
-/// A port that nobody has on 127.0.0.1, and so likely nobody elsewhere on loopback.
-fn free_port() -> Result<u16> {
-    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?
-        .local_addr()?
-        .port())
 }
 
 /// Where the agent of a node listens: on loopback, which an API server takes for no endpoint. So the API

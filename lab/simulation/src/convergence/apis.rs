@@ -1,9 +1,10 @@
-//! The two APIs, and everybody who writes to them besides our controllers.
+//! The two APIs, and the writes of everyone but our controllers.
 
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::LazyLock;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use apiserver::{ApiServer, Injection};
 use axum::body::Body;
 use http::{Method, Request, StatusCode, header};
@@ -17,7 +18,7 @@ use super::kinds::{Kind, NAMESPACE, Objects, Side};
 use super::program::{Process, Program};
 use super::record::{Delays, Record, Recorded};
 
-/// What makes an API a Karmada API.
+/// The definitions of Karmada's kinds.
 const DEFINITIONS: [&str; 4] = [
     include_str!("../../../../manifests/crds/remedy.karmada.io_remedies.yaml"),
     include_str!("../../../../manifests/crds/networking.karmada.io_multiclusteringresses.yaml"),
@@ -25,10 +26,22 @@ const DEFINITIONS: [&str; 4] = [
     include_str!("../../../../tests/crds/work.karmada.io_resourcebindings.yaml"),
 ];
 
-/// Where the leases are.
+/// A server with Karmada's kinds, of which every run gets a fork: to compile the definitions takes
+/// longer than most runs.
+static KARMADA: LazyLock<Result<ApiServer, String>> = LazyLock::new(|| {
+    let server = ApiServer::new();
+    for definition in DEFINITIONS {
+        let definition = serde_saphyr::from_str(definition).map_err(|error| error.to_string())?;
+        let installed = server.install(&definition);
+        installed.map_err(|error| error.to_string())?;
+    }
+    Ok(server)
+});
+
+/// The path of the leases.
 pub(crate) const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/karmada-system/leases";
 
-/// A server, as it is reached by everybody but the programs.
+/// A server, without the record that the programs' clients keep.
 #[derive(Clone, Debug)]
 enum Server {
     Embedded(ApiServer),
@@ -38,9 +51,9 @@ enum Server {
 /// A real API server.
 #[derive(Clone)]
 pub struct Remote {
-    /// With every right.
+    /// A client with every right.
     pub client: Client,
-    /// Of a user with every right.
+    /// The kubeconfig of a user with every right.
     pub kubeconfig: PathBuf,
 }
 
@@ -50,14 +63,14 @@ impl fmt::Debug for Remote {
     }
 }
 
-/// A way to an API that no fault touches.
+/// A way to an API that bypasses its faults.
 #[derive(Clone, Debug)]
 pub(crate) struct Access {
     server: Server,
 }
 
 impl Access {
-    /// Sends a request and reads the whole answer.
+    /// Sends a request and reads the whole response.
     pub(crate) async fn send(
         &self,
         method: Method,
@@ -76,28 +89,28 @@ impl Access {
         let body = body.map(Value::to_string).unwrap_or_default();
         let (status, body) = match &self.server {
             Server::Embedded(server) => {
-                let answer = server
+                let response = server
                     .service()
                     .call(request.body(Body::from(body))?)
                     .await?;
                 (
-                    answer.status(),
-                    answer.into_body().collect().await?.to_bytes(),
+                    response.status(),
+                    response.into_body().collect().await?.to_bytes(),
                 )
             }
             Server::Real(remote) => {
                 let request = request.body(kube::client::Body::from(body.into_bytes()))?;
-                let answer = remote.client.send(request).await?;
+                let response = remote.client.send(request).await?;
                 (
-                    answer.status(),
-                    answer.into_body().collect().await?.to_bytes(),
+                    response.status(),
+                    response.into_body().collect().await?.to_bytes(),
                 )
             }
         };
         Ok((status, serde_json::from_slice(&body)?))
     }
 
-    /// Reads; none: it does not exist.
+    /// Reads an object or a list; `None` if it does not exist.
     pub(crate) async fn get(&self, path: &str) -> Result<Option<Value>> {
         let (status, body) = self.send(Method::GET, path, None).await?;
         if status == StatusCode::NOT_FOUND {
@@ -107,19 +120,23 @@ impl Access {
         Ok(Some(body))
     }
 
-    /// Writes. What is not there, is there already or was changed meanwhile is no error.
+    /// Writes. Returns `None` for what is absent, exists already or has changed meanwhile: a random
+    /// sequence asks for all of these.
     pub(crate) async fn write(
         &self,
         method: Method,
         path: &str,
         body: Option<&Value>,
     ) -> Result<Option<Value>> {
-        let (status, answer) = self.send(method.clone(), path, body).await?;
+        let (status, response) = self.send(method.clone(), path, body).await?;
         match status {
             StatusCode::NOT_FOUND | StatusCode::CONFLICT => Ok(None),
             status => {
-                ensure!(status.is_success(), "{method} {path} of {body:?}: {answer}");
-                Ok(Some(answer))
+                ensure!(
+                    status.is_success(),
+                    "{method} {path} of {body:?}: {response}"
+                );
+                Ok(Some(response))
             }
         }
     }
@@ -134,23 +151,17 @@ pub(crate) struct Apis {
 }
 
 impl Apis {
-    /// Two embedded servers.
-    ///
-    /// # Errors
-    /// When they do not take the kinds of Karmada.
+    /// Creates two embedded servers.
     pub(crate) fn embedded() -> Result<Self> {
-        let karmada = ApiServer::new();
-        for definition in DEFINITIONS {
-            karmada.install(&serde_saphyr::from_str(definition)?)?;
-        }
+        let karmada = KARMADA.as_ref().map_err(|error| anyhow!("{error}"))?;
         Ok(Self {
-            karmada: Server::Embedded(karmada),
+            karmada: Server::Embedded(karmada.fork()),
             gateway: Server::Embedded(ApiServer::new()),
             delays: Default::default(),
         })
     }
 
-    /// Two real ones, of which the first has the kinds of Karmada.
+    /// Uses two real servers; Karmada's kinds are installed on the first.
     pub(crate) fn real(karmada: Remote, gateway: Remote) -> Self {
         Self {
             karmada: Server::Real(karmada),
@@ -159,7 +170,7 @@ impl Apis {
         }
     }
 
-    /// Makes the namespaces that users make.
+    /// Creates the namespaces that users create.
     pub(crate) async fn lay_out(&self) -> Result<()> {
         for namespace in ["karmada-system", NAMESPACE] {
             let body = json!({
@@ -186,7 +197,7 @@ impl Apis {
         }
     }
 
-    /// A program's own way to an API. What goes over one to an embedded server is recorded.
+    /// Connects a program to an API. Requests to an embedded server are recorded.
     pub(crate) async fn client(
         &self,
         side: Side,
@@ -217,19 +228,19 @@ impl Apis {
         })
     }
 
-    /// Begins a fault. A real server has none.
+    /// Injects a fault; real servers ignore it.
     pub(crate) fn inject(&self, side: Side, injection: Injection) {
         if let Server::Embedded(server) = self.server(side) {
             server.faults().inject(injection);
         }
     }
 
-    /// How late the writes of a program reach an API.
+    /// Returns the delays of a program's writes to an API.
     pub(crate) fn delays(&self, side: Side, program: Program) -> Delays {
         self.delays[side as usize][program as usize].clone()
     }
 
-    /// Ends all that ails them.
+    /// Ends every fault.
     pub(crate) fn mend(&self) {
         for server in [&self.karmada, &self.gateway] {
             if let Server::Embedded(server) = server {
@@ -244,7 +255,7 @@ impl Apis {
         self.access(kind.side()).get(&kind.path(name)).await
     }
 
-    /// Every object that decides something, or is decided.
+    /// Reads every object that the controllers read or write.
     pub(crate) async fn objects(&self) -> Result<Objects> {
         let mut objects = Objects::new();
         for kind in Kind::ALL {
@@ -261,7 +272,7 @@ impl Apis {
         Ok(objects)
     }
 
-    /// Makes an object what `object` says but for what only the API says, whether it is there or not.
+    /// Creates an object or replaces it. Metadata that only the API sets is kept.
     pub(crate) async fn put(&self, kind: Kind, name: &str, mut object: Value) -> Result<()> {
         let (api_version, _, word) = kind.names();
         object["apiVersion"] = api_version.into();

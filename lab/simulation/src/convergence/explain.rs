@@ -1,17 +1,18 @@
-//! No block is lifted or made that no fact explains.
+//! The property that some fact explains every block that is set or lifted.
 //!
-//! A process knows what it was told: the record has every list and every line of a watch that it has
-//! read, so delayed, coalesced, lost and stale news are taken into account exactly. It acts on a
-//! decision without a pause: the writes that follow from one begin as soon as the one before is
-//! answered. So each write must be what [`super::model`] says for some combination of versions of
-//! the objects, each of them one that the process knew at some moment since it was last idle, that
-//! is, without a request under way but watches, its lease and Events; versions replaced in that very
-//! instant count as well, since several watches speak in an order of their own.
+//! A process knows what it has received: the record has every list and every line of a watch that it
+//! has read, so delayed, coalesced, lost and stale events are taken into account exactly. A process
+//! acts on a decision without a pause: each of the writes that follow from it begins as soon as the
+//! response to the previous one arrives. Therefore each write must equal the result of
+//! [`super::model`] for some combination of versions of the objects, where the process knew each
+//! version at some moment since it was last idle. It is idle without a request in flight, other than
+//! watches, its lease and Events. Versions replaced in the instant of the decision count as well,
+//! because the order among several watches is undefined.
 //!
-//! What is looked at: every write of `remedyActions`, of `serviceLocations` and
-//! `trafficBlockClusters`, and every write or deletion of an `EndpointSlice` of the gateway. Besides,
-//! no write may come before all that decides it was listed, nor from a process whose lease, as far
-//! as it was told, has run out.
+//! The property covers every write of `remedyActions`, of `serviceLocations` and
+//! `trafficBlockClusters`, and every write or deletion of an `EndpointSlice` of the gateway. In
+//! addition, no process may write before it has listed all that decides the write, nor after its
+//! lease, as far as it knows, has expired.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -21,46 +22,46 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::kinds::{Kind, is_deleting, text};
+use super::known::Known;
 use super::model;
 use super::program::{Process, Program};
-use super::record::{Entry, What};
-use super::told::Told;
+use super::record::{Entry, Message};
 
-/// How long a lease lasts after it was last renewed.
+/// The duration of a lease.
 const LEASE: Duration = Duration::from_secs(15);
 
-/// The most combinations of classes that are tried.
+/// The most combinations of classes to try.
 const COMBINATIONS: usize = 4_096;
 
-/// Reads records and says what nothing explains.
+/// Reads a record and finds writes that nothing explains.
 #[derive(Debug, Default)]
 pub(crate) struct Explainer {
     processes: BTreeMap<Process, State>,
     requests: BTreeMap<usize, Request>,
     read: usize,
-    /// The instant that is being read, and its first entry.
+    /// The instant of the newest entry, and the first entry of that instant.
     instant: Option<(Instant, usize)>,
 }
 
-/// What is known of a process.
+/// The state of a process, as the record shows it.
 #[derive(Debug, Default)]
 struct State {
-    told: Told,
-    /// Requests under way, but watches, the lease and Events.
+    known: Known,
+    /// Requests in flight, without watches, the lease and Events.
     busy: BTreeSet<usize>,
     /// The first entry of the instant in which it was last idle.
     idle: usize,
-    /// When the last of those requests ended.
+    /// The end of the last of those requests.
     ended: Option<Instant>,
-    /// When the last write that made the lease its own began.
+    /// The beginning of the last write that acquired or renewed the lease.
     renewed: Option<Instant>,
 }
 
-/// A request under way.
+/// A request in flight.
 #[derive(Debug)]
 #[expect(
     clippy::struct_excessive_bools,
-    reason = "what a request is for, and not the states of a machine"
+    reason = "independent properties of a request, not the states of a machine"
 )]
 struct Request {
     kind: Option<Kind>,
@@ -70,17 +71,17 @@ struct Request {
     is_watch: bool,
     is_list: bool,
     succeeded: bool,
-    /// What was read of a watch and is no whole line yet.
+    /// The beginning of a line of a watch whose end has not arrived.
     rest: Vec<u8>,
 }
 
 impl Explainer {
-    /// How much of the record was read.
+    /// Returns the number of entries read.
     pub(crate) fn position(&self) -> usize {
         self.read
     }
 
-    /// Who renewed the lease of a program last, and when.
+    /// Returns the process that renewed the lease of a program last, and the time of that.
     pub(crate) fn leader(&self, program: Program) -> Option<(Process, Instant)> {
         let all = self
             .processes
@@ -90,7 +91,7 @@ impl Explainer {
         renewed.max_by_key(|(_, renewed)| *renewed)
     }
 
-    /// Reads on in a record; the first write that nothing explains is the answer.
+    /// Reads more entries of a record, and returns the first write that nothing explains.
     pub(crate) fn read(&mut self, entries: &[Entry]) -> Option<String> {
         entries.iter().find_map(|entry| {
             self.read += 1;
@@ -106,8 +107,8 @@ impl Explainer {
         };
         self.instant = Some((entry.at, instant));
         let state = self.processes.entry(entry.process).or_default();
-        match &entry.what {
-            What::Asked { method, path, body } => {
+        match &entry.message {
+            Message::Request { method, path, body } => {
                 let request = Request::new(entry, method, path);
                 let counts = !request.is_watch && !request.is_lease && !path.contains("/events");
                 if counts {
@@ -120,7 +121,7 @@ impl Explainer {
                     .then(|| judge(entry, state, method, path, body))
                     .flatten();
             }
-            What::Answered(status) => {
+            Message::Response(status) => {
                 let request = self.requests.get_mut(&entry.request)?;
                 request.succeeded = status.is_some_and(|status| (200..300).contains(&status));
                 if request.is_lease && request.is_write && request.succeeded {
@@ -130,14 +131,14 @@ impl Explainer {
                     state.end(entry);
                 }
             }
-            What::Told(bytes) => {
+            Message::Body(bytes) => {
                 let request = self.requests.get_mut(&entry.request)?;
-                state.hear(request, bytes, now);
+                state.read(request, bytes, now);
                 if !request.is_watch {
                     state.end(entry);
                 }
             }
-            What::Ended | What::Left => {
+            Message::Ended | Message::Abandoned => {
                 state.end(entry);
             }
         }
@@ -163,7 +164,7 @@ impl Request {
 }
 
 impl State {
-    /// A request begins. If the last one ended in this very instant, it follows from it.
+    /// Begins a request. If the last one ended in the same instant, both follow from one decision.
     fn begin(&mut self, entry: &Entry, instant: usize) {
         if self.busy.is_empty() && self.ended != Some(entry.at) {
             self.idle = instant;
@@ -177,7 +178,7 @@ impl State {
         }
     }
 
-    fn hear(&mut self, request: &mut Request, bytes: &[u8], now: usize) {
+    fn read(&mut self, request: &mut Request, bytes: &[u8], now: usize) {
         let Some(kind) = request
             .kind
             .filter(|_| request.is_list && request.succeeded)
@@ -186,7 +187,7 @@ impl State {
         };
         if !request.is_watch {
             if let Ok(list) = serde_json::from_slice(bytes) {
-                self.told.list(kind, list, now);
+                self.known.read_list(kind, list, now);
             }
             return;
         }
@@ -194,13 +195,13 @@ impl State {
         while let Some(end) = request.rest.iter().position(|byte| *byte == b'\n') {
             let line: Vec<u8> = request.rest.drain(..=end).collect();
             if let Ok(event) = serde_json::from_slice(&line) {
-                self.told.event(kind, event, now);
+                self.known.read_event(kind, event, now);
             }
         }
     }
 }
 
-/// What is wrong with a write.
+/// Returns the reason why a write must not happen.
 fn judge(entry: &Entry, state: &State, method: &Method, path: &str, body: &[u8]) -> Option<String> {
     let process = entry.process;
     let why = (|| {
@@ -213,7 +214,7 @@ fn judge(entry: &Entry, state: &State, method: &Method, path: &str, body: &[u8])
             .copied()
             .filter(|kind| process.program == Program::Remedy || *kind != Kind::Remedy)
             .collect();
-        if !state.told.has_listed(&needed) {
+        if !state.known.has_listed(&needed) {
             return Some("not everything that decides it was listed".to_owned());
         }
         if state
@@ -226,7 +227,7 @@ fn judge(entry: &Entry, state: &State, method: &Method, path: &str, body: &[u8])
         let (kind, rest) = Kind::of_path(entry.side, plain)?;
         let body: Value = serde_json::from_slice(body).unwrap_or_default();
         let facts = Facts {
-            told: &state.told,
+            known: &state.known,
             since: state.idle,
         };
         match (kind, rest.as_slice()) {
@@ -237,7 +238,7 @@ fn judge(entry: &Entry, state: &State, method: &Method, path: &str, body: &[u8])
                 facts.blocks(name, &body["status"])
             }
             (Kind::GatewaySlice, []) => facts.admission(&body),
-            (Kind::GatewaySlice, [name]) if method == Method::DELETE => facts.cut(name),
+            (Kind::GatewaySlice, [name]) if method == Method::DELETE => facts.removal(name),
             _ => None,
         }
     })()?;
@@ -248,28 +249,29 @@ fn judge(entry: &Entry, state: &State, method: &Method, path: &str, body: &[u8])
     ))
 }
 
-/// What a process may have decided from.
+/// The versions of objects from which a process may have decided.
 struct Facts<'a> {
-    told: &'a Told,
+    known: &'a Known,
     since: usize,
 }
 
 impl<'a> Facts<'a> {
-    fn known(&self, kind: Kind, name: &str) -> Vec<Option<&'a Value>> {
-        self.told.known(kind, name, self.since)
+    fn versions(&self, kind: Kind, name: &str) -> Vec<Option<&'a Value>> {
+        self.known.versions(kind, name, self.since)
     }
 
     fn present(&self, kind: Kind, name: &str) -> impl Iterator<Item = &'a Value> {
-        self.known(kind, name).into_iter().flatten()
+        self.versions(kind, name).into_iter().flatten()
     }
 
-    /// `remedyActions` must be what some versions of all Remedies ask for on one of the cluster.
+    /// Checks that `remedyActions` is what some versions of all Remedies want for a version of the
+    /// cluster.
     fn actions(&self, name: &str, body: &Value) -> Option<String> {
         let written = &body["status"]["remedyActions"];
         let remedies: Vec<Vec<Option<&Value>>> = self
-            .told
+            .known
             .names(Kind::Remedy)
-            .map(|name| self.known(Kind::Remedy, name))
+            .map(|name| self.versions(Kind::Remedy, name))
             .collect();
         let mut possible = BTreeSet::new();
         for cluster in self
@@ -278,12 +280,16 @@ impl<'a> Facts<'a> {
         {
             let mut sums = BTreeSet::from([BTreeSet::new()]);
             for versions in &remedies {
-                let asked: BTreeSet<BTreeSet<String>> = versions
+                let wanted: BTreeSet<BTreeSet<String>> = versions
                     .iter()
-                    .map(|remedy| remedy.map(|r| model::asked(r, cluster)).unwrap_or_default())
+                    .map(|remedy| {
+                        remedy
+                            .map(|r| model::wanted_actions(r, cluster))
+                            .unwrap_or_default()
+                    })
                     .collect();
                 let with = |sum: &BTreeSet<String>| {
-                    asked
+                    wanted
                         .iter()
                         .map(|one| sum | one)
                         .collect::<Vec<BTreeSet<String>>>()
@@ -298,11 +304,11 @@ impl<'a> Facts<'a> {
         (!explained).then(|| format!("only these are explained: {possible:?}"))
     }
 
-    /// Every combination of versions of the classes.
+    /// Returns every combination of versions of the classes.
     fn classes(&self) -> Vec<Vec<&'a Value>> {
         let mut all = vec![Vec::new()];
-        for name in self.told.names(Kind::IngressClass) {
-            let versions = self.known(Kind::IngressClass, name);
+        for name in self.known.names(Kind::IngressClass) {
+            let versions = self.versions(Kind::IngressClass, name);
             let with = |chosen: &Vec<&'a Value>| {
                 let chosen = chosen.clone();
                 let extended = versions
@@ -315,7 +321,8 @@ impl<'a> Facts<'a> {
         all
     }
 
-    /// Whether an ingress may have been known as one to serve, and as one not to.
+    /// Returns whether some versions of the classes make the ingress one to serve, and whether some
+    /// do not.
     fn may_serve(&self, ingress: &Value) -> (bool, bool) {
         let classes = self.classes();
         let ours = |chosen: &Vec<&Value>| model::is_ours(ingress, chosen.iter().copied());
@@ -326,9 +333,9 @@ impl<'a> Facts<'a> {
         )
     }
 
-    /// The locations and blocks must be those of one version of the ingress, with each location by
-    /// some version of the binding and each block by some version of the cluster; or none, when the
-    /// ingress may have been known as not ours to serve.
+    /// Checks that locations and blocks follow from one version of the ingress, each location from
+    /// some version of the binding, and each block from some version of the cluster. Both may be
+    /// absent if some version is not ours to serve.
     fn blocks(&self, name: &str, status: &Value) -> Option<String> {
         let nothing =
             status["serviceLocations"].is_null() && status["trafficBlockClusters"].is_null();
@@ -339,7 +346,7 @@ impl<'a> Facts<'a> {
                 (released && nothing) || (served && self.is_located(ingress, status))
             });
         (!explained)
-            .then(|| "no versions of the ingress, its bindings and clusters say so".to_owned())
+            .then(|| "no versions of the ingress, its bindings and clusters explain it".to_owned())
     }
 
     fn is_located(&self, ingress: &Value, status: &Value) -> bool {
@@ -358,7 +365,7 @@ impl<'a> Facts<'a> {
                 .iter()
                 .find(|entry| entry["name"] == **service)
                 .copied();
-            let bindings = self.known(Kind::Binding, &model::binding_name(service));
+            let bindings = self.versions(Kind::Binding, &model::binding_name(service));
             bindings.into_iter().any(|binding| {
                 let clusters = model::located(service, binding);
                 clusters
@@ -378,26 +385,26 @@ impl<'a> Facts<'a> {
             .flatten()
             .filter_map(Value::as_str)
             .collect();
-        let stands = |cluster: &&&str| {
-            let versions = self.known(Kind::Cluster, cluster);
+        let agrees = |cluster: &&&str| {
+            let versions = self.versions(Kind::Cluster, cluster);
             let is_blocked = |version: Option<&Value>| version.is_some_and(model::is_blocked);
             versions
                 .iter()
                 .any(|&version| is_blocked(version) == blocked.contains(**cluster))
         };
-        located && blocked.is_subset(&clusters) && clusters.iter().all(|c| stands(&c))
+        located && blocked.is_subset(&clusters) && clusters.iter().all(|c| agrees(&c))
     }
 
-    /// A new slice at the gateway must lead into a cluster that may have been known as open.
+    /// Checks that a new slice at the gateway leads into a cluster of which some version is admitted.
     fn admission(&self, slice: &Value) -> Option<String> {
         let cluster = text(slice, "/metadata/labels/karmada-rs.io~1cluster");
-        let open = self.present(Kind::Cluster, cluster).any(model::is_open);
-        (!open).then(|| format!("{cluster} was not known as open"))
+        let admitted = self.present(Kind::Cluster, cluster).any(model::is_admitted);
+        (!admitted).then(|| format!("{cluster} was never known as admitted"))
     }
 
-    /// A slice may go only when what led to it may have been known as gone, or the ingress as not to
-    /// be served, or as another one.
-    fn cut(&self, name: &str) -> Option<String> {
+    /// Checks that a slice is deleted only if some version of an object that led to it is gone or
+    /// different.
+    fn removal(&self, name: &str) -> Option<String> {
         let slices: Vec<&Value> = self.present(Kind::GatewaySlice, name).collect();
         let annotation = |slice: &Value, key: &str| {
             text(
@@ -407,18 +414,18 @@ impl<'a> Facts<'a> {
             .to_owned()
         };
         if slices.is_empty() {
-            // It was made and not told of yet: nothing says what it leads to.
+            // The process has just created it and not received it yet.
             return None;
         }
         let explained = slices.iter().any(|slice| {
             let cluster = text(slice, "/metadata/labels/karmada-rs.io~1cluster");
             let source = annotation(slice, "collected-endpoint-slice");
             let ingress = annotation(slice, "multi-cluster-ingress");
-            let clusters = self.known(Kind::Cluster, cluster);
-            let is_closed = clusters
+            let clusters = self.versions(Kind::Cluster, cluster);
+            let not_admitted = clusters
                 .iter()
-                .any(|version| !version.is_some_and(model::is_open));
-            let sources = self.known(Kind::EndpointSlice, &source);
+                .any(|version| !version.is_some_and(model::is_admitted));
+            let sources = self.versions(Kind::EndpointSlice, &source);
             let gone = sources
                 .iter()
                 .any(|source| source.is_none_or(|s| model::endpoints(s).is_empty()));
@@ -428,31 +435,33 @@ impl<'a> Facts<'a> {
                 .find_map(|s| model::collected_for(s));
             let Some(service) = service else { return true };
             let not_located = self
-                .known(Kind::Binding, &model::binding_name(service))
+                .versions(Kind::Binding, &model::binding_name(service))
                 .iter()
                 .any(|binding| {
                     !model::located(service, *binding).is_some_and(|all| all.contains(cluster))
                 });
-            let templates = self.known(Kind::Service, service);
+            let templates = self.versions(Kind::Service, service);
             let no_ports = templates
                 .iter()
                 .any(|t| t.is_none_or(|t| model::ports(t).is_empty()));
-            let ingresses = self.known(Kind::MultiClusterIngress, &ingress);
+            let ingresses = self.versions(Kind::MultiClusterIngress, &ingress);
             let not_routed = ingresses.iter().any(|ingress| {
                 ingress.is_none_or(|ingress| {
                     !model::services(ingress).contains(service) || self.may_serve(ingress).1
                 })
             });
-            is_closed || gone || not_located || no_ports || not_routed
+            not_admitted || gone || not_located || no_ports || not_routed
         });
-        (!explained).then(|| "nothing says that it may go".to_owned())
+        (!explained).then(|| "nothing explains that it is deleted".to_owned())
     }
 }
 
-/// What a write says, for people: without what nobody needs to replay it.
+/// Returns `true` if an entry is a write other than of a lease.
 pub(crate) fn is_write(entry: &Entry) -> bool {
-    match &entry.what {
-        What::Asked { method, path, .. } => *method != Method::GET && !path.contains("/leases"),
+    match &entry.message {
+        Message::Request { method, path, .. } => {
+            *method != Method::GET && !path.contains("/leases")
+        }
         _ => false,
     }
 }

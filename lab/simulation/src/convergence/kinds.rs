@@ -1,4 +1,4 @@
-//! The kinds of objects that decide something, and where each is in its API.
+//! The kinds of objects that the controllers read or write, and their paths.
 
 use std::collections::BTreeMap;
 
@@ -47,7 +47,7 @@ impl Kind {
         }
     }
 
-    /// Group and version, plural, kind.
+    /// Returns group and version, plural, and kind.
     pub(crate) fn names(self) -> (&'static str, &'static str, &'static str) {
         match self {
             Self::Cluster => ("cluster.karmada.io/v1alpha1", "clusters", "Cluster"),
@@ -82,7 +82,7 @@ impl Kind {
         }
     }
 
-    /// The path of those that users make.
+    /// Returns the path of the collection, in the users' namespace.
     pub(crate) fn collection(self) -> String {
         let (root, plural) = (self.root(), self.names().1);
         if self.namespaced() {
@@ -96,7 +96,7 @@ impl Kind {
         format!("{}/{name}", self.collection())
     }
 
-    /// The kind that a path of an API is about, and what follows its plural there.
+    /// Parses a path of an API into a kind and the segments after its plural.
     pub(crate) fn of_path(side: Side, path: &str) -> Option<(Self, Vec<&str>)> {
         Self::ALL
             .into_iter()
@@ -117,10 +117,10 @@ impl Kind {
 /// The namespace of the users' objects.
 pub(crate) const NAMESPACE: &str = "shop";
 
-/// Objects of all kinds, by kind and name: all of those that have a namespace are in the users'.
+/// Objects by kind and name. All of those that have a namespace are in the users'.
 pub(crate) type Objects = BTreeMap<(Kind, String), Value>;
 
-/// The text at a JSON pointer; empty when there is none.
+/// Returns the text at a JSON pointer, or an empty one.
 pub(crate) fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
     object
         .pointer(pointer)
@@ -128,7 +128,7 @@ pub(crate) fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
         .unwrap_or_default()
 }
 
-/// The elements of the list at a JSON pointer.
+/// Returns the elements of the list at a JSON pointer.
 pub(crate) fn list<'a>(object: &'a Value, pointer: &str) -> impl Iterator<Item = &'a Value> {
     object
         .pointer(pointer)

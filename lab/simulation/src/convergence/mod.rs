@@ -1,12 +1,14 @@
-//! Convergence as a property: whatever happens to the objects, the programs and the APIs, once it
-//! stops, everything comes to be as it must be, and then nothing more is written.
+//! Convergence as a property: after any sequence of changes to objects, programs and APIs, the fleet
+//! reaches the state that its objects demand, and then no program writes.
 //!
 //! The real controllers run in one thread, over two embedded API servers, in virtual time. A seed
-//! makes a sequence of [`Step`]s; the same seed makes the same run, request by request.
+//! determines a sequence of [`Step`]s and the whole run, request by request.
 
 mod apis;
 mod explain;
+mod fleet;
 mod kinds;
+mod known;
 mod model;
 mod objects;
 mod program;
@@ -16,8 +18,6 @@ mod replicas;
 mod search;
 mod settled;
 mod step;
-mod told;
-mod world;
 
 use std::time::Duration;
 
@@ -26,73 +26,74 @@ use tokio::time::Instant;
 
 use self::apis::Apis;
 use self::explain::{Explainer, is_write};
-use self::record::{Entry, Record, What};
-use self::world::World;
+use self::fleet::Fleet;
+use self::record::{Entry, Message, Record};
 
 pub use self::apis::Remote;
 pub use self::program::Program;
 pub use self::real::OnRealApis;
-pub use self::search::{Found, Summary, random_seed, search, sequence_of, todays_seed};
+pub use self::search::{FIRST_SEED, Found, Summary, failed_once, random_seed, search, sequence_of};
 pub use self::step::{
-    About, Backends, Class, Match, RemedySpec, Step, Trouble, Verdict, sequences,
+    About, ApiFault, Backends, Class, Match, RemedySpec, Step, Verdict, sequences,
 };
 
-/// How long it may take until all is as it must be. What takes longest is one after the other: a
-/// thief's lease runs out in 15 s, a failed reconcile comes back after 30 s, a watch after 5 s, and
-/// a slow answer under way after 20 s; and then it must be calm for a while.
+/// The limit until everything has settled. The longest chain is: a stolen lease expires after 15 s, a
+/// failed reconcile is requeued after 30 s, a watch starts again after 5 s, a slow response arrives
+/// after 20 s, and then no request may be made for some looks.
 const SETTLES_WITHIN: Duration = Duration::from_mins(2);
 
-/// Between two looks whether all is as it must be.
+/// The interval between two looks at the objects.
 const LOOK: Duration = Duration::from_secs(6);
-/// How many looks in a row must find nobody writing or waiting for an answer: an event may be under
-/// way for 8 s, and a watch that failed is begun again after 5 s.
+/// Successive looks that must find no write and no request in flight: an event may be delayed by 8 s,
+/// and a failed watch starts again after 5 s.
 const CALM_LOOKS: u32 = 3;
 
-/// A leader renews its lease at least this often.
+/// The longest interval between two renewals of a leader's lease.
 const RENEWAL: Duration = Duration::from_secs(5);
 
-/// No write for so long: every retry there may be comes back earlier, at latest 30 s after a
-/// failure.
+/// The time at the end in which no write may follow. It exceeds every backoff, the longest of which
+/// is 30 s.
 const QUIET: Duration = Duration::from_secs(40);
 
-/// How a run is made.
+/// Options of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// Seeds what the programs leave to chance: how long they wait before they try again.
+    /// The seed of the jitter in the programs' backoff.
     pub seed: u64,
-    /// How long no write may follow at the end.
+    /// The time at the end in which no write may follow.
     pub quiet: Duration,
 }
 
 impl Options {
-    /// As a search makes it.
+    /// Returns the options that a search uses.
     pub fn seeded(seed: u64) -> Self {
         Self { seed, quiet: QUIET }
     }
 }
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Debug)]
 pub struct Run {
-    /// Or else the property that does not hold.
+    /// The error is the property that does not hold.
     pub outcome: Result<(), String>,
     entries: Vec<Entry>,
 }
 
 impl Run {
-    /// Every request of the programs and every answer, without what only a clock or a dice says.
+    /// Returns every request of the programs and every response, without values that depend on a
+    /// clock or on chance.
     pub fn log(&self) -> String {
         record::log(&self.entries)
     }
 
-    /// How many requests the programs made.
+    /// Counts the requests of the programs.
     pub fn requests(&self) -> usize {
-        let asked = |entry: &&Entry| matches!(entry.what, What::Asked { .. });
-        self.entries.iter().filter(asked).count()
+        let is_request = |entry: &&Entry| matches!(entry.message, Message::Request { .. });
+        self.entries.iter().filter(is_request).count()
     }
 }
 
-/// Runs a sequence with two replicas of each program, from a small fleet on.
+/// Runs a sequence on a small fleet with two replicas of each program.
 pub fn run(steps: &[Step], options: &Options) -> Run {
     let record = Record::default();
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -101,7 +102,7 @@ pub fn run(steps: &[Step], options: &Options) -> Run {
         .build();
     fastrand::seed(options.seed);
     let played = runtime.map_err(anyhow::Error::from).map(|runtime| {
-        // How the programs end with the runtime is no part of the run.
+        // Entries that follow come from the runtime as it drops the programs.
         runtime.block_on(async { (play(steps, options, record.clone()).await, record.since(0)) })
     });
     let (outcome, entries) = played.unwrap_or_else(|error| (Err(error), Vec::new()));
@@ -112,51 +113,51 @@ pub fn run(steps: &[Step], options: &Options) -> Run {
 }
 
 async fn play(steps: &[Step], options: &Options, record: Record) -> Result<()> {
-    let mut world = World::new(Apis::embedded()?, record).await?;
-    world.start_all().await?;
+    let mut fleet = Fleet::new(Apis::embedded()?, record).await?;
+    fleet.start_all().await?;
     let mut explainer = Explainer::default();
     for (nth, step) in steps.iter().enumerate() {
         let holds = async {
-            world.take(step).await?;
-            check(&world, &mut explainer)
+            fleet.apply(step).await?;
+            check(&fleet, &mut explainer)
         };
         holds
             .await
             .with_context(|| format!("in step {nth}, {step:?}"))?;
     }
-    world.apis.mend();
-    world.replicas.start_missing(&world.apis).await?;
-    settle(&world, &mut explainer).await?;
-    stay_quiet(&world, &mut explainer, options.quiet).await
+    fleet.apis.mend();
+    fleet.replicas.start_missing(&fleet.apis).await?;
+    settle(&fleet, &mut explainer).await?;
+    stay_quiet(&fleet, &mut explainer, options.quiet).await
 }
 
-/// What must hold all the while.
-fn check(world: &World, explainer: &mut Explainer) -> Result<()> {
-    if let Some(ended) = world.replicas.ended() {
+/// Checks the properties that hold at every moment.
+fn check(fleet: &Fleet, explainer: &mut Explainer) -> Result<()> {
+    if let Some(ended) = fleet.replicas.ended() {
         bail!(ended);
     }
-    if let Some(request) = world.replicas.record.without_pause() {
-        bail!("a program asks again and again, without a pause: {request}");
+    if let Some(request) = fleet.replicas.record.without_pause() {
+        bail!("a program repeats a request without a pause: {request}");
     }
-    let entries = world.replicas.record.since(explainer.position());
+    let entries = fleet.replicas.record.since(explainer.position());
     if let Some(unexplained) = explainer.read(&entries) {
         bail!(unexplained);
     }
     Ok(())
 }
 
-/// Until everything is as it must be, each program has a leader, and nobody has anything to write.
-async fn settle(world: &World, explainer: &mut Explainer) -> Result<()> {
+/// Waits until the objects are as the model demands, each program has a leader, and none writes.
+async fn settle(fleet: &Fleet, explainer: &mut Explainer) -> Result<()> {
     let begun = Instant::now();
-    let (mut seen, mut calm) = (world.replicas.record.len(), 0);
+    let (mut seen, mut calm) = (fleet.replicas.record.len(), 0);
     loop {
         tokio::time::sleep(LOOK).await;
-        check(world, explainer)?;
-        let wrote = world.replicas.record.since(seen).iter().any(is_write);
-        seen = world.replicas.record.len();
-        let restless = if let Some(program) = leaderless(world, explainer) {
+        check(fleet, explainer)?;
+        let wrote = fleet.replicas.record.since(seen).iter().any(is_write);
+        seen = fleet.replicas.record.len();
+        let restless = if let Some(program) = leaderless(fleet, explainer) {
             Some(format!("nobody leads the {}", program.name()))
-        } else if wrote || world.replicas.record.is_waiting() {
+        } else if wrote || fleet.replicas.record.is_waiting() {
             Some("requests go on".to_owned())
         } else {
             None
@@ -165,7 +166,7 @@ async fn settle(world: &World, explainer: &mut Explainer) -> Result<()> {
         let missing = match restless {
             Some(restless) => vec![restless],
             None if calm < CALM_LOOKS => vec!["it has just become calm".to_owned()],
-            None => settled::differences(&world.apis.objects().await?),
+            None => settled::differences(&fleet.apis.objects().await?),
         };
         if missing.is_empty() {
             return Ok(());
@@ -178,27 +179,27 @@ async fn settle(world: &World, explainer: &mut Explainer) -> Result<()> {
     }
 }
 
-/// A program of which no replica has renewed the lease lately.
-fn leaderless(world: &World, explainer: &Explainer) -> Option<Program> {
+/// Returns a program of which no replica has renewed the lease in time.
+fn leaderless(fleet: &Fleet, explainer: &Explainer) -> Option<Program> {
     let leads = |program: &Program| {
         let leader = explainer.leader(*program);
         leader.is_some_and(|(process, since)| {
-            since.elapsed() <= RENEWAL && world.replicas.runs(process)
+            since.elapsed() <= RENEWAL && fleet.replicas.runs(process)
         })
     };
     Program::ALL.into_iter().find(|program| !leads(program))
 }
 
-/// No write for so long, and everything stays as it must be.
-async fn stay_quiet(world: &World, explainer: &mut Explainer, quiet: Duration) -> Result<()> {
-    let seen = world.replicas.record.len();
+/// Checks that for so long no program writes and the objects stay as the model demands.
+async fn stay_quiet(fleet: &Fleet, explainer: &mut Explainer, quiet: Duration) -> Result<()> {
+    let seen = fleet.replicas.record.len();
     tokio::time::sleep(quiet).await;
-    check(world, explainer)?;
-    let after = world.replicas.record.since(seen);
+    check(fleet, explainer)?;
+    let after = fleet.replicas.record.since(seen);
     if let Some(write) = after.iter().find(|entry| is_write(entry)) {
         bail!("all was as it must be, and then: {}", record::shown(write));
     }
-    let differences = settled::differences(&world.apis.objects().await?);
+    let differences = settled::differences(&fleet.apis.objects().await?);
     ensure!(
         differences.is_empty(),
         "it did not stay so: {}",

@@ -1,5 +1,5 @@
-//! What must be so, by DESIGN sections 3, 5 and 6: naive, on JSON, and without a line of the
-//! controllers or of `rules`.
+//! A model of the desired state: naive, on JSON, and independent of the controllers and of
+//! `karmada-rules`, so that both do not share a mistake.
 
 use std::collections::BTreeSet;
 
@@ -15,8 +15,8 @@ fn texts<'a>(object: &'a Value, pointer: &str) -> BTreeSet<&'a str> {
     list(object, pointer).filter_map(Value::as_str).collect()
 }
 
-/// The actions that a Remedy asks for on a cluster.
-pub(crate) fn asked(remedy: &Value, cluster: &Value) -> BTreeSet<String> {
+/// Returns the actions that a Remedy wants for a cluster.
+pub(crate) fn wanted_actions(remedy: &Value, cluster: &Value) -> BTreeSet<String> {
     let named = texts(remedy, "/spec/clusterAffinity/clusterNames");
     let is_covered = named.is_empty() || named.contains(name(cluster));
     let matches = |entry: &Value| {
@@ -40,17 +40,17 @@ pub(crate) fn asked(remedy: &Value, cluster: &Value) -> BTreeSet<String> {
         .collect()
 }
 
-/// Whether a cluster's traffic is taken away.
+/// Returns `true` if a cluster is blocked.
 pub(crate) fn is_blocked(cluster: &Value) -> bool {
     texts(cluster, "/status/remedyActions").contains(TRAFFIC_CONTROL)
 }
 
-/// Whether requests may go to a cluster, so far as its object says.
-pub(crate) fn is_open(cluster: &Value) -> bool {
+/// Returns `true` if a cluster is admitted, as far as its own object decides.
+pub(crate) fn is_admitted(cluster: &Value) -> bool {
     !is_blocked(cluster) && !is_deleting(cluster)
 }
 
-/// Whether an ingress is ours by these classes, whatever it carries.
+/// Returns `true` if these classes make an ingress ours, regardless of its finalizers.
 pub(crate) fn is_ours<'a>(ingress: &Value, classes: impl Iterator<Item = &'a Value>) -> bool {
     const DEFAULT: &str = "/metadata/annotations/ingressclass.kubernetes.io~1is-default-class";
     let wanted = text(ingress, "/spec/ingressClassName");
@@ -64,17 +64,17 @@ pub(crate) fn is_ours<'a>(ingress: &Value, classes: impl Iterator<Item = &'a Val
     matches!(*candidates, [class] if text(class, "/spec/controller") == CONTROLLER)
 }
 
-/// Whether an ingress carries a finalizer.
+/// Returns `true` if an ingress has a finalizer.
 pub(crate) fn carries(ingress: &Value, finalizer: &str) -> bool {
     texts(ingress, "/metadata/finalizers").contains(finalizer)
 }
 
-/// Whether a deleting ingress may still carry a finalizer once all is done.
+/// Returns `true` if a settled fleet may keep a finalizer on an ingress that is being deleted.
 pub(crate) fn may_keep(finalizer: &str, is_ours: bool) -> bool {
     finalizer != CONTROLLER && !(is_ours && finalizer == KARMADAS_FINALIZER)
 }
 
-/// A backend of an ingress: the Service's name, and its port as the ingress has it.
+/// Returns the backends of an ingress: the name of each Service, and its port as the ingress has it.
 pub(crate) fn backends(ingress: &Value) -> BTreeSet<(String, String)> {
     let paths = list(ingress, "/spec/rules").flat_map(|rule| list(rule, "/http/paths"));
     let of_paths = paths.filter_map(|path| path.pointer("/backend/service"));
@@ -88,7 +88,7 @@ pub(crate) fn backends(ingress: &Value) -> BTreeSet<(String, String)> {
     .collect()
 }
 
-/// The names of the Services that an ingress routes to.
+/// Returns the names of the Services that an ingress routes to.
 pub(crate) fn services(ingress: &Value) -> BTreeSet<String> {
     backends(ingress)
         .into_iter()
@@ -96,12 +96,12 @@ pub(crate) fn services(ingress: &Value) -> BTreeSet<String> {
         .collect()
 }
 
-/// The name of a Service's binding.
+/// Returns the name of a Service's binding.
 pub(crate) fn binding_name(service: &str) -> String {
     format!("{service}-service")
 }
 
-/// The clusters that a binding says the Service is in; none: it binds another thing.
+/// Returns the clusters in which a binding places the Service; `None` if it binds another object.
 pub(crate) fn located(service: &str, binding: Option<&Value>) -> Option<BTreeSet<String>> {
     let binding = binding?;
     let resource = &binding["spec"]["resource"];
@@ -132,7 +132,7 @@ fn name_of(cluster: &Value) -> &str {
     text(cluster, "/name")
 }
 
-/// An entry of `serviceLocations`.
+/// Builds an entry of `serviceLocations`.
 pub(crate) fn location(service: &str, clusters: &BTreeSet<String>) -> Value {
     if clusters.is_empty() {
         json!({ "name": service })
@@ -141,7 +141,7 @@ pub(crate) fn location(service: &str, clusters: &BTreeSet<String>) -> Value {
     }
 }
 
-/// A list as it is written: sorted, and absent rather than empty.
+/// Returns a list as controllers write it: sorted, and absent rather than empty.
 pub(crate) fn written(sorted: &BTreeSet<String>) -> Value {
     if sorted.is_empty() {
         Value::Null
@@ -150,17 +150,17 @@ pub(crate) fn written(sorted: &BTreeSet<String>) -> Value {
     }
 }
 
-/// The cluster that a slice was collected from.
+/// Returns the cluster from which a slice was collected.
 pub(crate) fn collected_from(slice: &Value) -> Option<&str> {
     text(slice, "/metadata/annotations/work.karmada.io~1namespace").strip_prefix("karmada-es-")
 }
 
-/// The Service that a slice was collected for.
+/// Returns the Service for which a slice was collected.
 pub(crate) fn collected_for(slice: &Value) -> Option<&str> {
     text(slice, "/metadata/labels/kubernetes.io~1service-name").strip_prefix("derived-")
 }
 
-/// What a slice leads to: each address with the ports, as text.
+/// Returns the endpoints of a slice: each address with the ports, as text.
 pub(crate) fn endpoints(slice: &Value) -> BTreeSet<String> {
     let ports: Vec<String> = list(slice, "/ports")
         .map(|port| format!("{}={}", text(port, "/name"), port["port"]))
@@ -172,7 +172,7 @@ pub(crate) fn endpoints(slice: &Value) -> BTreeSet<String> {
         .collect()
 }
 
-/// The ports of a Service, each as `name=number`.
+/// Returns the ports of a Service, each as `name=number`.
 pub(crate) fn ports(service: &Value) -> Vec<String> {
     list(service, "/spec/ports")
         .map(|port| format!("{}={}", text(port, "/name"), port["port"]))

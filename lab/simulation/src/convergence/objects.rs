@@ -1,4 +1,4 @@
-//! The objects that steps make, from the small numbers of a step.
+//! The objects of steps, built from the small numbers in a step.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::kinds::NAMESPACE;
 use super::program::CONTROLLER;
 use super::step::{Backends, CLUSTERS, Class, RemedySpec, Verdict};
 
-/// The classes' names, the first of which is ours at first.
+/// The names of the classes. The first one is ours in a new fleet.
 const CLASSES: [&str; 2] = ["karmada-rs", "other"];
 
 pub(crate) fn cluster_name(cluster: u8) -> String {
@@ -29,7 +29,7 @@ pub(crate) fn class_name(class: u8) -> &'static str {
     CLASSES[usize::from(class) % CLASSES.len()]
 }
 
-/// The names of the clusters whose bits are set.
+/// Returns the names of the clusters whose bits are set.
 pub(crate) fn cluster_names(bits: u8) -> Vec<String> {
     (0..CLUSTERS)
         .filter(|n| bits & (1 << n) != 0)
@@ -45,7 +45,7 @@ pub(crate) fn condition_type(reporter: bool) -> &'static str {
     }
 }
 
-/// A condition of a cluster.
+/// Builds a condition of a cluster.
 pub(crate) fn condition(reporter: bool, verdict: Verdict) -> Value {
     json!({
         "type": condition_type(reporter), "status": verdict.to_string(), "reason": "Simulated",
@@ -53,7 +53,7 @@ pub(crate) fn condition(reporter: bool, verdict: Verdict) -> Value {
     })
 }
 
-/// An IngressClass.
+/// Builds an IngressClass.
 pub(crate) fn class(ours: bool, default: bool) -> Value {
     let controller = if ours {
         CONTROLLER
@@ -67,7 +67,7 @@ pub(crate) fn class(ours: bool, default: bool) -> Value {
     })
 }
 
-/// The binding that places a Service in these clusters.
+/// Builds the binding that places a Service in these clusters.
 pub(crate) fn binding(service: &str, to: u8) -> Value {
     let clusters = cluster_names(to).into_iter();
     let clusters: Vec<Value> = clusters.map(|name| json!({ "name": name })).collect();
@@ -77,7 +77,7 @@ pub(crate) fn binding(service: &str, to: u8) -> Value {
     json!({ "spec": { "resource": resource, "clusters": clusters } })
 }
 
-/// The endpoints of a Service that Karmada collects from a cluster.
+/// Builds the slice of a Service that Karmada collects from a cluster.
 pub(crate) fn endpoint_slice(service: u8, cluster: u8, endpoints: u8) -> Value {
     let addresses: Vec<Value> = (0..=endpoints)
         .skip(usize::from(endpoints == 2) * 3)
@@ -99,13 +99,13 @@ pub(crate) fn endpoint_slice(service: u8, cluster: u8, endpoints: u8) -> Value {
     })
 }
 
-/// A Remedy.
-pub(crate) fn remedy(asked: &RemedySpec) -> Value {
+/// Builds a Remedy.
+pub(crate) fn remedy(of: &RemedySpec) -> Value {
     let mut spec = json!({});
-    if let Some(bits) = asked.clusters {
+    if let Some(bits) = of.clusters {
         spec["clusterAffinity"] = json!({ "clusterNames": cluster_names(bits) });
     }
-    if let Some(matches) = &asked.matches {
+    if let Some(matches) = &of.matches {
         let matches = matches.iter().map(|one| {
             json!({ "clusterConditionMatch": {
                     "conditionType": condition_type(one.reporter),
@@ -116,12 +116,12 @@ pub(crate) fn remedy(asked: &RemedySpec) -> Value {
         spec["decisionMatches"] = matches.collect();
     }
     let actions = ["TrafficControl", "Cordon"].into_iter().enumerate();
-    let wanted = actions.filter(|(n, _)| asked.actions & (1 << n) != 0);
+    let wanted = actions.filter(|(n, _)| of.actions & (1 << n) != 0);
     spec["actions"] = wanted.map(|(_, action)| json!(action)).collect();
     json!({ "spec": spec })
 }
 
-/// The ports of a Service, of which there are three variants.
+/// Builds one of three variants of the ports of a Service.
 pub(crate) fn service_ports(variant: u8) -> Value {
     let http = json!({ "name": "http", "port": 80, "protocol": "TCP", "targetPort": 8080 });
     let https = json!({ "name": "https", "port": 443, "protocol": "TCP", "targetPort": 8443 });
@@ -132,7 +132,7 @@ pub(crate) fn service_ports(variant: u8) -> Value {
     }
 }
 
-/// An ingress.
+/// Builds an ingress.
 pub(crate) fn ingress(ingress: u8, class: Class, backends: Backends) -> Value {
     let backend = |service: u8, port: Value| json!({ "service": { "name": service_name(service), "port": port } });
     let rule = |service: u8| {

@@ -1,9 +1,9 @@
-//! The programs that run, and what one life of one is called.
+//! The programs, and the identity of one process of a program.
 
 /// The `spec.controller` of classes that are ours, and the name of our finalizer.
 pub(crate) const CONTROLLER: &str = "karmada-rs.io/ingress-controller";
 
-/// Which program.
+/// A program under simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Program {
     /// The remedy-controller.
@@ -15,7 +15,7 @@ pub enum Program {
 impl Program {
     pub(crate) const ALL: [Self; 2] = [Self::Remedy, Self::Ingress];
 
-    /// Its name, which is also that of its lease.
+    /// Returns the name of the program and of its lease.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Remedy => remedy_controller::NAME,
@@ -24,11 +24,11 @@ impl Program {
     }
 }
 
-/// One life of one replica of a program.
+/// One process of one replica of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Process {
     pub(crate) program: Program,
     pub(crate) replica: u8,
-    /// How often that replica was started before.
+    /// Earlier starts of that replica.
     pub(crate) life: u16,
 }

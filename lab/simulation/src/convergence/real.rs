@@ -1,5 +1,5 @@
-//! The same sequences on real API servers, in real time: without faults, which these do not have on
-//! demand, and with the final state alone looked at.
+//! The same sequences on real API servers, in real time. Real servers inject no faults, and only the
+//! final state is checked.
 
 use std::time::Duration;
 
@@ -9,17 +9,18 @@ use serde_json::json;
 use tokio::time::{Instant, sleep};
 
 use super::apis::{Apis, LEASES, Remote};
+use super::fleet::Fleet;
 use super::kinds::{Kind, Side};
 use super::program::Program;
 use super::record::Record;
 use super::settled;
 use super::step::{REPLICAS, Step};
-use super::world::World;
 
-/// A lease that nobody gave back runs out in 15 s, and a reconcile that failed comes back later.
+/// The limit until everything has settled: an abandoned lease expires after 15 s, and a failed
+/// reconcile may be requeued later than that.
 const SETTLES_WITHIN: Duration = Duration::from_secs(90);
 const POLL: Duration = Duration::from_millis(500);
-/// How many looks in a row must find everything as it must be.
+/// Successive looks that must find the objects as the model demands.
 const LOOKS: u32 = 4;
 /// The longest wait between two steps.
 const LONGEST_WAIT: u32 = 3_000;
@@ -27,37 +28,37 @@ const LONGEST_WAIT: u32 = 3_000;
 /// A small fleet on two real API servers, with two replicas of each program.
 #[derive(Debug)]
 pub struct OnRealApis {
-    world: World,
+    fleet: Fleet,
 }
 
 impl OnRealApis {
     /// Plays a sequence. The first server has the kinds of Karmada.
     ///
     /// # Errors
-    /// When a step cannot be taken, or a program ends by itself.
+    /// A step cannot be applied, or a program ends by itself.
     pub async fn play(karmada: Remote, gateway: Remote, steps: &[Step]) -> Result<Self> {
         let apis = Apis::real(karmada, gateway);
-        let mut world = World::new(apis, Record::default()).await?;
-        world.start_all().await?;
+        let mut fleet = Fleet::new(apis, Record::default()).await?;
+        fleet.start_all().await?;
         for step in steps {
-            world.take(&shortened(step)).await?;
-            if let Some(ended) = world.replicas.ended() {
+            fleet.apply(&shortened(step)).await?;
+            if let Some(ended) = fleet.replicas.ended() {
                 bail!(ended);
             }
         }
-        world.replicas.start_missing(&world.apis).await?;
-        Ok(Self { world })
+        fleet.replicas.start_missing(&fleet.apis).await?;
+        Ok(Self { fleet })
     }
 
-    /// Waits until everything is as it must be.
+    /// Waits until the objects are as the model demands.
     ///
     /// # Errors
-    /// With what is not.
+    /// The differences, after a limit.
     pub async fn settled(&self) -> Result<()> {
         let (begun, mut looks) = (Instant::now(), 0);
         while looks < LOOKS {
             sleep(POLL).await;
-            let differences = settled::differences(&self.world.apis.objects().await?);
+            let differences = settled::differences(&self.fleet.apis.objects().await?);
             looks = if differences.is_empty() { looks + 1 } else { 0 };
             ensure!(
                 begun.elapsed() < SETTLES_WITHIN,
@@ -68,31 +69,31 @@ impl OnRealApis {
         Ok(())
     }
 
-    /// Ends the programs and removes everything that the sequence made.
+    /// Kills the programs and removes every object that the sequence created.
     ///
     /// # Errors
-    /// When something cannot be removed.
+    /// An object cannot be removed.
     pub async fn end(mut self) -> Result<()> {
         for program in Program::ALL {
             for replica in 0..REPLICAS {
-                self.world.replicas.kill(program, replica).await;
+                self.fleet.replicas.kill(program, replica).await;
             }
             let lease = format!("{LEASES}/{}", program.name());
-            let karmada = self.world.apis.access(Side::Karmada);
+            let karmada = self.fleet.apis.access(Side::Karmada);
             karmada.write(Method::DELETE, &lease, None).await?;
         }
-        for (kind, name) in self.world.apis.objects().await?.into_keys() {
+        for (kind, name) in self.fleet.apis.objects().await?.into_keys() {
             if matches!(kind, Kind::Cluster | Kind::MultiClusterIngress) {
                 let body = json!({ "metadata": { "finalizers": null } });
-                let access = self.world.apis.access(kind.side());
+                let access = self.fleet.apis.access(kind.side());
                 access
                     .write(Method::PATCH, &kind.path(&name), Some(&body))
                     .await?;
             }
-            self.world.apis.delete(kind, &name).await?;
+            self.fleet.apis.delete(kind, &name).await?;
         }
         ensure!(
-            self.world.apis.objects().await?.is_empty(),
+            self.fleet.apis.objects().await?.is_empty(),
             "something stays"
         );
         Ok(())

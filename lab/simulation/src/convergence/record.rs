@@ -1,4 +1,4 @@
-//! Everything that a program asks of an API and is told, in the order in which it happened.
+//! Every request of a program and every response to it, in order.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -20,37 +20,38 @@ use tower::Service;
 use super::kinds::Side;
 use super::program::Process;
 
-/// The most requests that all programs may make in one instant. It takes some hundred to start, and to
-/// move every ingress.
+/// The most requests that all programs may make in one instant of virtual time. To start, or to move
+/// every ingress, takes some hundred.
 const MOST_AT_ONCE: usize = 2_000;
 
-/// Something that happened on the way between a program and an API.
+/// A message between a program and an API.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     pub(crate) at: Instant,
     pub(crate) process: Process,
     pub(crate) side: Side,
-    /// The same for all that belongs to one request.
+    /// The number of the request, which its response shares.
     pub(crate) request: usize,
-    pub(crate) what: What,
+    pub(crate) message: Message,
 }
 
+/// A part of one exchange.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum What {
-    Asked {
+pub(crate) enum Message {
+    Request {
         method: Method,
-        /// With its query.
+        /// The path with its query.
         path: String,
         body: Bytes,
     },
-    /// The head of an answer; none: the connection was lost.
-    Answered(Option<u16>),
-    /// The whole body of an answer, or a piece of that of a watch.
-    Told(Bytes),
-    /// A watch ended, or was cut.
+    /// The status of a response; `None` if the connection was lost.
+    Response(Option<u16>),
+    /// The whole body of a response, or a frame of a watch.
+    Body(Bytes),
+    /// A watch ended or was cut.
     Ended,
-    /// The program stopped waiting for the answer, or does not listen to the watch any more.
-    Left,
+    /// The program dropped the request or the watch.
+    Abandoned,
 }
 
 /// The record of one run. Clones share it.
@@ -63,13 +64,13 @@ pub(crate) struct Record {
 struct Shared {
     entries: Vec<Entry>,
     requests: usize,
-    /// The newest instant in which something was asked, and how often.
+    /// The instant of the newest request, and the number of requests in it.
     instant: Option<(Instant, usize)>,
-    /// The first request beyond the most that programs may make in an instant.
+    /// The first request beyond [`MOST_AT_ONCE`].
     too_many: Option<String>,
-    /// Requests that are not answered yet.
-    unanswered: usize,
-    /// Writes that are under way and that nobody may wait for any more.
+    /// Requests without a response.
+    pending: usize,
+    /// Delayed writes, some of which their programs have abandoned.
     late: usize,
 }
 
@@ -78,17 +79,17 @@ impl Record {
         self.shared.lock().entries.len()
     }
 
-    /// What happened, from the nth entry on.
+    /// Returns the entries from the nth on.
     pub(crate) fn since(&self, nth: usize) -> Vec<Entry> {
         self.shared.lock().entries[nth..].to_vec()
     }
 
-    /// A request that a program made without end and without a pause.
+    /// Returns a request that exceeded the limit of one instant.
     pub(crate) fn without_pause(&self) -> Option<String> {
         self.shared.lock().too_many.clone()
     }
 
-    /// Counts a request; false: there are too many in this instant.
+    /// Counts a request; returns `false` if this instant has too many.
     fn count(&self, method: &Method, path: &str) -> bool {
         let (mut shared, now) = (self.shared.lock(), Instant::now());
         let count = match shared.instant {
@@ -104,14 +105,14 @@ impl Record {
         count <= MOST_AT_ONCE
     }
 
-    /// Whether a program still waits for an answer, or a write is under way for which none waits.
+    /// Returns `true` while a program waits for a response, or an abandoned write is in flight.
     pub(crate) fn is_waiting(&self) -> bool {
         let shared = self.shared.lock();
-        shared.unanswered + shared.late > 0
+        shared.pending + shared.late > 0
     }
 }
 
-/// An API as one process reaches it.
+/// The connection of one process to an API.
 #[derive(Clone, Debug)]
 pub(crate) struct Recorded {
     pub(crate) inner: ApiService,
@@ -121,7 +122,7 @@ pub(crate) struct Recorded {
     pub(crate) delays: Delays,
 }
 
-/// How late writes reach an API: each of these once.
+/// Delays of future writes. Each delay applies to one write.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Delays {
     waiting: Arc<Mutex<VecDeque<Duration>>>,
@@ -141,23 +142,23 @@ impl Delays {
     }
 }
 
-/// A request that is under way, and says so when it is not any more.
+/// A request in flight, which records its end when it is dropped.
 #[derive(Debug)]
 struct Exchange {
     record: Record,
     process: Process,
     side: Side,
     request: usize,
-    is_answered: bool,
+    has_response: bool,
     is_over: bool,
 }
 
 impl Exchange {
-    fn begin(recorded: &Recorded, what: What) -> Self {
+    fn begin(recorded: &Recorded, message: Message) -> Self {
         let request = {
             let mut shared = recorded.record.shared.lock();
             shared.requests += 1;
-            shared.unanswered += 1;
+            shared.pending += 1;
             shared.requests
         };
         let exchange = Self {
@@ -165,54 +166,54 @@ impl Exchange {
             process: recorded.process,
             side: recorded.side,
             request,
-            is_answered: false,
+            has_response: false,
             is_over: false,
         };
-        exchange.note(what);
+        exchange.record(message);
         exchange
     }
 
-    /// An answer came, or will not come any more.
-    fn answered(&mut self) {
-        if !self.is_answered {
-            self.is_answered = true;
-            self.record.shared.lock().unanswered -= 1;
+    /// Marks the response as arrived, or as lost.
+    fn response_arrived(&mut self) {
+        if !self.has_response {
+            self.has_response = true;
+            self.record.shared.lock().pending -= 1;
         }
     }
 
-    fn note(&self, what: What) {
+    fn record(&self, message: Message) {
         self.record.shared.lock().entries.push(Entry {
             at: Instant::now(),
             process: self.process,
             side: self.side,
             request: self.request,
-            what,
+            message,
         });
     }
 
-    fn end(&mut self, what: What) {
-        self.note(what);
+    fn end(&mut self, message: Message) {
+        self.record(message);
         self.is_over = true;
     }
 }
 
 impl Drop for Exchange {
     fn drop(&mut self) {
-        self.answered();
+        self.response_arrived();
         if !self.is_over {
-            self.note(What::Left);
+            self.record(Message::Abandoned);
         }
     }
 }
 
 impl Recorded {
-    /// Whether a write may be stored when nobody knows of it any more. Not one of an ingress: if that
-    /// is let go meanwhile, nobody looks at it again.
+    /// Returns `true` if a write may be stored after its program has abandoned it. A write to an
+    /// ingress may not: once the finalizer is gone, no controller looks at that ingress again.
     fn may_be_late(&self, path: &str) -> bool {
         self.side == Side::Gateway || !path.contains("/multiclusteringresses/")
     }
 
-    /// Sends a request; a late one goes on even when nobody waits for it any more.
+    /// Sends a request. A delayed one is sent even if the program has abandoned it.
     async fn send(mut self, request: Request<Body>) -> io::Result<Response<Body>> {
         let is_late = *request.method() != Method::GET && self.may_be_late(request.uri().path());
         let late = if is_late { self.delays.next() } else { None };
@@ -223,9 +224,9 @@ impl Recorded {
         shared.lock().late += 1;
         let sending = tokio::spawn(async move {
             tokio::time::sleep(late).await;
-            let answer = self.inner.call(request).await;
+            let response = self.inner.call(request).await;
             shared.lock().late -= 1;
-            answer
+            response
         });
         sending.await.map_err(io::Error::other)?
     }
@@ -243,37 +244,37 @@ impl Recorded {
         if !self.record.count(&method, &path) {
             return std::future::pending().await;
         }
-        let asked = What::Asked {
+        let message = Message::Request {
             method,
             path,
             body: body.clone(),
         };
-        let mut exchange = Exchange::begin(&self, asked);
-        let answer = match self
+        let mut exchange = Exchange::begin(&self, message);
+        let response = match self
             .send(Request::from_parts(parts, Body::from(body)))
             .await
         {
-            Ok(answer) => answer,
+            Ok(response) => response,
             Err(error) => {
-                exchange.end(What::Answered(None));
+                exchange.end(Message::Response(None));
                 return Err(error);
             }
         };
-        exchange.answered();
-        exchange.note(What::Answered(Some(answer.status().as_u16())));
-        let (parts, body) = answer.into_parts();
+        exchange.response_arrived();
+        exchange.record(Message::Response(Some(response.status().as_u16())));
+        let (parts, body) = response.into_parts();
         let body = if watches && parts.status.is_success() {
             watched(body, exchange)
         } else {
             let body = body.collect().await.map_err(io::Error::other)?.to_bytes();
-            exchange.end(What::Told(body.clone()));
+            exchange.end(Message::Body(body.clone()));
             Body::from(body)
         };
         Ok(Response::from_parts(parts, body))
     }
 }
 
-/// The lines of a watch, each noted when the program takes it.
+/// Returns the frames of a watch, each recorded when the program takes it.
 fn watched(body: Body, exchange: Exchange) -> Body {
     let lines = futures::stream::unfold((body, exchange), |(mut body, mut exchange)| async move {
         if exchange.is_over {
@@ -282,15 +283,15 @@ fn watched(body: Body, exchange: Exchange) -> Body {
         let piece = match body.frame().await {
             Some(Ok(frame)) => {
                 let piece = frame.into_data().unwrap_or_default();
-                exchange.note(What::Told(piece.clone()));
+                exchange.record(Message::Body(piece.clone()));
                 Ok(piece)
             }
             Some(Err(error)) => {
-                exchange.end(What::Ended);
+                exchange.end(Message::Ended);
                 Err(error)
             }
             None => {
-                exchange.end(What::Ended);
+                exchange.end(Message::Ended);
                 return None;
             }
         };
@@ -313,22 +314,22 @@ impl Service<Request<kube::client::Body>> for Recorded {
     }
 }
 
-/// An entry on one line.
+/// Formats an entry on one line.
 pub(crate) fn shown(entry: &Entry) -> String {
     let Process {
         program,
         replica,
         life,
     } = entry.process;
-    let what = match &entry.what {
-        What::Asked { method, path, body } => {
+    let what = match &entry.message {
+        Message::Request { method, path, body } => {
             format!("{method} {path} {}", normal(path, body))
         }
-        What::Answered(Some(status)) => format!("{status}"),
-        What::Answered(None) => "connection lost".to_owned(),
-        What::Told(bytes) => normal("", bytes),
-        What::Ended => "ended".to_owned(),
-        What::Left => "left".to_owned(),
+        Message::Response(Some(status)) => format!("{status}"),
+        Message::Response(None) => "connection lost".to_owned(),
+        Message::Body(bytes) => normal("", bytes),
+        Message::Ended => "ended".to_owned(),
+        Message::Abandoned => "abandoned".to_owned(),
     };
     let (side, request) = (entry.side, entry.request);
     format!(
@@ -337,8 +338,8 @@ pub(crate) fn shown(entry: &Entry) -> String {
     )
 }
 
-/// What was said, but for what a clock or a dice says: when a lease was renewed or an Event
-/// happened, and how a replica and an Event are called.
+/// Returns a body without values that depend on a clock or on chance: times of leases and Events,
+/// and names of replicas and Events.
 fn normal(path: &str, bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     let is_dated = path.contains("/events") || text.contains("\"kind\":\"Event\"");
@@ -372,7 +373,7 @@ fn blank(value: &mut serde_json::Value, is_event: bool) {
     }
 }
 
-/// The whole record, a line for each entry, with the virtual time of each since the first.
+/// Formats the whole record, one entry a line, with the virtual time since the first.
 pub(crate) fn log(entries: &[Entry]) -> String {
     let begun = entries.first().map(|entry| entry.at);
     let mut log = String::new();

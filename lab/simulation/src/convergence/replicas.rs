@@ -1,4 +1,4 @@
-//! The replicas of the controllers, each of which may die at any time.
+//! The replicas of the controllers, any of which may be killed at any time.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use super::program::{CONTROLLER, Process, Program};
 use super::record::Record;
 use super::step::REPLICAS;
 
-/// The admin server is not served: nothing listens here.
+/// The address of the admin server, on which nothing listens.
 const NOWHERE: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 0);
 
-/// One place in which a replica may run.
+/// The place of one replica, which runs or not.
 #[derive(Debug)]
 struct Slot {
     program: Program,
@@ -32,10 +32,10 @@ struct Slot {
 struct Running {
     task: JoinHandle<bool>,
     stop: Arc<Notify>,
-    is_told: bool,
+    is_stopping: bool,
 }
 
-/// Every replica.
+/// The replicas of both controllers.
 #[derive(Debug)]
 pub(crate) struct Replicas {
     slots: Vec<Slot>,
@@ -43,7 +43,7 @@ pub(crate) struct Replicas {
 }
 
 impl Replicas {
-    /// None runs yet.
+    /// Creates the replicas; none runs.
     pub(crate) fn new(record: Record) -> Self {
         let programs = Program::ALL.into_iter();
         let slots =
@@ -67,7 +67,7 @@ impl Replicas {
             .find(|slot| (slot.program, slot.replica) == (program, replica))
     }
 
-    /// Starts a replica, unless it runs. One that is stopping dies first.
+    /// Starts a replica unless it runs. One that is stopping is killed first.
     pub(crate) async fn start(&mut self, apis: &Apis, program: Program, replica: u8) -> Result<()> {
         let record = self.record.clone();
         let Some(slot) = self.slot(program, replica) else {
@@ -76,7 +76,7 @@ impl Replicas {
         if slot
             .running
             .as_ref()
-            .is_some_and(|running| !running.is_told)
+            .is_some_and(|running| !running.is_stopping)
         {
             return Ok(());
         }
@@ -89,38 +89,38 @@ impl Replicas {
         slot.lives += 1;
         let assembled = assemble(apis, &record, process).await?;
         let stop = Arc::new(Notify::new());
-        let told = Arc::clone(&stop);
-        let task = tokio::spawn(assembled.run_until(async move || told.notified().await));
+        let stopped = Arc::clone(&stop);
+        let task = tokio::spawn(assembled.run_until(async move || stopped.notified().await));
         slot.running = Some(Running {
             task,
             stop,
-            is_told: false,
+            is_stopping: false,
         });
         Ok(())
     }
 
-    /// Ends a replica as a crash does.
+    /// Kills a replica.
     pub(crate) async fn kill(&mut self, program: Program, replica: u8) {
         if let Some(slot) = self.slot(program, replica) {
             slot.kill().await;
         }
     }
 
-    /// Tells a replica to stop, as a signal does.
+    /// Stops a replica as SIGTERM does.
     pub(crate) fn stop(&mut self, program: Program, replica: u8) {
         if let Some(running) = self
             .slot(program, replica)
             .and_then(|slot| slot.running.as_mut())
         {
             running.stop.notify_one();
-            running.is_told = true;
+            running.is_stopping = true;
         }
     }
 
-    /// Starts one replica of each program of which none runs.
+    /// Starts one replica of each program that has none.
     pub(crate) async fn start_missing(&mut self, apis: &Apis) -> Result<()> {
         for program in Program::ALL {
-            let runs = |slot: &Slot| slot.running.as_ref().is_some_and(|r| !r.is_told);
+            let runs = |slot: &Slot| slot.running.as_ref().is_some_and(|r| !r.is_stopping);
             if !self
                 .slots
                 .iter()
@@ -132,7 +132,7 @@ impl Replicas {
         Ok(())
     }
 
-    /// Whether a process still runs and was not told to stop.
+    /// Returns `true` if a process runs and is not stopping.
     pub(crate) fn runs(&self, process: Process) -> bool {
         self.slots.iter().any(|slot| {
             (slot.program, slot.replica, slot.lives)
@@ -140,16 +140,16 @@ impl Replicas {
                 && slot
                     .running
                     .as_ref()
-                    .is_some_and(|running| !running.is_told)
+                    .is_some_and(|running| !running.is_stopping)
         })
     }
 
-    /// A replica that ended without having been told to.
+    /// Returns a replica that ended by itself.
     pub(crate) fn ended(&self) -> Option<String> {
         let ended = |slot: &&Slot| {
             slot.running
                 .as_ref()
-                .is_some_and(|r| !r.is_told && r.task.is_finished())
+                .is_some_and(|r| !r.is_stopping && r.task.is_finished())
         };
         let slot = self.slots.iter().find(ended)?;
         Some(format!(
@@ -164,7 +164,7 @@ impl Slot {
     async fn kill(&mut self) {
         if let Some(running) = self.running.take() {
             running.task.abort();
-            // Its end is what was asked for.
+            // The error is the cancellation just requested.
             drop(running.task.await);
         }
     }

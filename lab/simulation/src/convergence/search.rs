@@ -2,9 +2,8 @@
 
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use parking_lot::Mutex;
 use proptest::strategy::{Strategy, ValueTree};
@@ -12,49 +11,62 @@ use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, Test
 
 use super::{Options, Step, run, sequences};
 
-/// How many attempts to make a failing sequence shorter.
+/// Attempts to make a failing sequence shorter.
 const SHRINKING: u32 = 500;
 
-/// What a search came to.
+/// Totals of a search in which every sequence converged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// The seed of the first sequence.
-    pub seed: u64,
-    /// How many sequences ran.
+    /// Sequences that ran.
     pub sequences: u64,
-    /// How many steps they had.
+    /// Their steps.
     pub steps: u64,
-    /// How many requests the programs made.
+    /// Requests that the programs made.
     pub requests: u64,
 }
 
 impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
-            seed,
             sequences,
             steps,
             requests,
         } = self;
         write!(
             f,
-            "converged: {sequences} sequences, {steps} steps, {requests} requests, seed {seed}"
+            "converged: {sequences} sequences, {steps} steps, {requests} requests"
         )
     }
 }
 
-/// A seed that no run had before.
+/// The first seed that every run of the tests tries. It is committed, so that a commit passes
+/// tomorrow if it passes today; `cargo xtask fuzz` tries others.
+pub const FIRST_SEED: u64 = 20_261_122;
+
+/// The committed list of seeds whose sequences failed once.
+const FAILED_ONCE: &str = include_str!("../../seeds.txt");
+
+/// Returns a random seed.
 pub fn random_seed() -> u64 {
     RandomState::new().hash_one(()) >> 32
 }
 
-/// The first seed of today (UTC): others each day, the same for everybody on that day, so that what
-/// fails goes on failing until it is mended.
-pub fn todays_seed() -> u64 {
-    const DAY: u64 = 24 * 60 * 60;
-    const SEEDS_A_DAY: u64 = 1_000_000;
-    let time = SystemTime::now().duration_since(UNIX_EPOCH);
-    time.unwrap_or_default().as_secs() / DAY * SEEDS_A_DAY
+/// Returns the seeds whose sequences failed once.
+///
+/// # Errors
+/// A line of the committed list that does not begin with a seed.
+pub fn failed_once() -> Result<Vec<u64>, String> {
+    seeds(FAILED_ONCE)
+}
+
+/// Reads one seed a line, each with a comment.
+fn seeds(list: &str) -> Result<Vec<u64>, String> {
+    let seed = |line: &str| {
+        let text = line.split('#').next().unwrap_or_default().trim();
+        let parsed = text.parse().map_err(|_| format!("no seed in {line:?}"));
+        (!text.is_empty()).then_some(parsed)
+    };
+    list.lines().filter_map(seed).collect()
 }
 
 /// A sequence for which a property does not hold.
@@ -62,9 +74,9 @@ pub fn todays_seed() -> u64 {
 pub struct Found {
     /// Its seed.
     pub seed: u64,
-    /// What does not hold.
+    /// The property.
     pub why: String,
-    /// The shortest sequence found that fails, if not for the same reason.
+    /// The shortest sequence found that fails, possibly for another reason.
     pub steps: Vec<Step>,
 }
 
@@ -75,15 +87,20 @@ impl fmt::Display for Found {
         for step in &self.steps {
             writeln!(f, "    {step:?}")?;
         }
-        let seed = self.seed;
-        write!(
+        let Self { seed, why, .. } = self;
+        let why = why.lines().next().unwrap_or_default();
+        writeln!(
             f,
             "again: cargo xtask simulate convergence --seed {seed} --sequences 1"
+        )?;
+        write!(
+            f,
+            "the line to add to lab/simulation/seeds.txt: {seed} # {why}"
         )
     }
 }
 
-/// The sequence of a seed, with the ways to make it shorter.
+/// Draws the sequence of a seed, with the ways to make it shorter.
 fn sequence(seed: u64) -> (TestRunner, impl ValueTree<Value = Vec<Step>>) {
     let mut bytes = [0; 32];
     bytes[..8].copy_from_slice(&seed.to_le_bytes());
@@ -101,30 +118,29 @@ fn sequence(seed: u64) -> (TestRunner, impl ValueTree<Value = Vec<Step>>) {
     (runner, tree)
 }
 
-/// The sequence of a seed.
+/// Returns the sequence of a seed.
 pub fn sequence_of(seed: u64) -> Vec<Step> {
     sequence(seed).1.current()
 }
 
-/// Runs the sequences of the seeds from `first` on, on several threads, until one fails.
+/// Runs the sequences of these seeds on several threads, until one fails.
 ///
 /// # Errors
-/// With the shortest sequence that fails.
-pub fn search(first: u64, sequences: u64, threads: usize) -> Result<Summary, Box<Found>> {
-    let next = AtomicU64::new(0);
+/// The shortest sequence that fails.
+pub fn search(
+    seeds: impl IntoIterator<Item = u64, IntoIter: Send>,
+    threads: usize,
+) -> Result<Summary, Box<Found>> {
+    let seeds = Mutex::new(seeds.into_iter());
     let failed = AtomicBool::new(false);
     let found = Mutex::new(None);
-    let summary = Mutex::new(Summary {
-        seed: first,
-        ..Summary::default()
-    });
+    let summary = Mutex::new(Summary::default());
     let work = || {
         while !failed.load(Ordering::Relaxed) {
-            let nth = next.fetch_add(1, Ordering::Relaxed);
-            if nth >= sequences {
+            let Some(seed) = seeds.lock().next() else {
                 return;
-            }
-            match one(first.wrapping_add(nth)) {
+            };
+            match one(seed) {
                 Ok(one) => {
                     let mut all = summary.lock();
                     all.sequences += 1;
@@ -157,7 +173,6 @@ fn one(seed: u64) -> Result<Summary, Box<Found>> {
     let first = run(&steps, &options);
     let Err(why) = &first.outcome else {
         return Ok(Summary {
-            seed,
             sequences: 1,
             steps: steps.len() as u64,
             requests: first.requests() as u64,
@@ -173,4 +188,26 @@ fn one(seed: u64) -> Result<Summary, Box<Found>> {
         Ok(_) => (format!("not when it ran again: {why}"), steps),
     };
     Err(Box::new(Found { seed, why, steps }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seeds_are_read_without_comments_and_anything_else_is_an_error() {
+        assert_eq!(seeds("# all\n\n7 # why\n 8\n"), Ok(vec![7, 8]));
+        assert_eq!(
+            seeds("7\nx # why"),
+            Err(r#"no seed in "x # why""#.to_owned())
+        );
+        assert!(failed_once().is_ok());
+    }
+
+    #[test]
+    fn a_search_runs_the_sequence_of_every_seed() {
+        let summary = search([1, 2, 3], 2).unwrap();
+        let steps: usize = [1, 2, 3].map(|seed| sequence_of(seed).len()).iter().sum();
+        assert_eq!((summary.sequences, summary.steps), (3, steps as u64));
+    }
 }

@@ -1,4 +1,4 @@
-//! Whether the objects are what they must be once nothing happens any more.
+//! The comparison of a settled fleet with the model.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,17 +11,17 @@ use super::program::CONTROLLER;
 const INGRESS_ANNOTATION: &str = "/metadata/annotations/karmada-rs.io~1multi-cluster-ingress";
 const SERVICE_LABEL: &str = "/metadata/labels/kubernetes.io~1service-name";
 
-/// Everything that is not as it must be, a line for each.
+/// Returns every difference between the objects and the model.
 pub(crate) fn differences(objects: &Objects) -> Vec<String> {
-    let mut told = Told::default();
+    let mut found = Differences::default();
     for cluster in of(objects, Kind::Cluster) {
-        check_cluster(objects, cluster, &mut told);
+        check_cluster(objects, cluster, &mut found);
     }
     for ingress in of(objects, Kind::MultiClusterIngress) {
-        check_ingress(objects, ingress, &mut told);
+        check_ingress(objects, ingress, &mut found);
     }
-    check_gateway(objects, &mut told);
-    told.lines
+    check_gateway(objects, &mut found);
+    found.lines
 }
 
 fn of(objects: &Objects, kind: Kind) -> impl Iterator<Item = &Value> {
@@ -35,12 +35,13 @@ fn find<'a>(objects: &'a Objects, kind: Kind, name: &str) -> Option<&'a Value> {
     objects.get(&(kind, name.to_owned()))
 }
 
+/// The differences found so far.
 #[derive(Default)]
-struct Told {
+struct Differences {
     lines: Vec<String>,
 }
 
-impl Told {
+impl Differences {
     fn equal<T: PartialEq + std::fmt::Debug>(&mut self, what: &str, is: &T, must: &T) {
         if is != must {
             self.lines
@@ -49,17 +50,17 @@ impl Told {
     }
 }
 
-/// Nothing is asked of a cluster that is being deleted: its actions stay as they are.
-fn check_cluster(objects: &Objects, cluster: &Value, told: &mut Told) {
+/// Compares the actions of a cluster. A cluster that is being deleted keeps those it has.
+fn check_cluster(objects: &Objects, cluster: &Value, found: &mut Differences) {
     if is_deleting(cluster) {
         return;
     }
     let remedies = of(objects, Kind::Remedy);
     let wanted = remedies
-        .flat_map(|remedy| model::asked(remedy, cluster))
+        .flat_map(|remedy| model::wanted_actions(remedy, cluster))
         .collect();
     let what = format!("remedyActions of {}", name(cluster));
-    told.equal(
+    found.equal(
         &what,
         &cluster["status"]["remedyActions"],
         &model::written(&wanted),
@@ -70,19 +71,19 @@ fn is_served(objects: &Objects, ingress: &Value) -> bool {
     !is_deleting(ingress) && model::is_ours(ingress, of(objects, Kind::IngressClass))
 }
 
-fn check_ingress(objects: &Objects, ingress: &Value, told: &mut Told) {
+fn check_ingress(objects: &Objects, ingress: &Value, found: &mut Differences) {
     let name = name(ingress);
     let status = &ingress["status"];
     let is_served = is_served(objects, ingress);
     let what = format!("whether {name} carries our finalizer");
-    told.equal(&what, &model::carries(ingress, CONTROLLER), &is_served);
+    found.equal(&what, &model::carries(ingress, CONTROLLER), &is_served);
     if is_deleting(ingress) {
         let is_ours = model::is_ours(ingress, of(objects, Kind::IngressClass));
         let finalizers = list(ingress, "/metadata/finalizers").filter_map(Value::as_str);
         let stuck: Vec<&str> = finalizers
             .filter(|f| !model::may_keep(f, is_ours))
             .collect();
-        told.equal(&format!("what keeps {name}"), &stuck, &vec![]);
+        found.equal(&format!("what keeps {name}"), &stuck, &vec![]);
     }
     let mut locations = Vec::new();
     let mut blocked = BTreeSet::new();
@@ -112,15 +113,15 @@ fn check_ingress(objects: &Objects, ingress: &Value, told: &mut Told) {
         ("trafficBlockClusters", model::written(&blocked)),
         ("loadBalancer", addresses.unwrap_or_default()),
     ] {
-        told.equal(&format!("{field} of {name}"), &status[field], &must);
+        found.equal(&format!("{field} of {name}"), &status[field], &must);
     }
 }
 
-/// What one ingress comes to at the gateway: for each backend its ports and its endpoints. A
-/// backend without a template, or whose template has no ports, has neither.
+/// The ports and endpoints of each backend of an ingress at the gateway. A backend without a template,
+/// or whose template has no ports, has neither.
 type Served = BTreeMap<(String, String), (Vec<String>, BTreeSet<String>)>;
 
-fn check_gateway(objects: &Objects, told: &mut Told) {
+fn check_gateway(objects: &Objects, found: &mut Differences) {
     let must: BTreeMap<&str, Served> = of(objects, Kind::MultiClusterIngress)
         .filter(|ingress| is_served(objects, ingress))
         .map(|ingress| (name(ingress), wanted(objects, ingress)))
@@ -128,8 +129,8 @@ fn check_gateway(objects: &Objects, told: &mut Told) {
     let is: BTreeMap<&str, Served> = of(objects, Kind::GatewayIngress)
         .map(|ingress| (name(ingress), served(objects, ingress)))
         .collect();
-    told.equal("what the gateway serves", &is, &must);
-    check_leftovers(objects, told);
+    found.equal("what the gateway serves", &is, &must);
+    check_leftovers(objects, found);
 }
 
 fn wanted(objects: &Objects, ingress: &Value) -> Served {
@@ -148,7 +149,7 @@ fn wanted(objects: &Objects, ingress: &Value) -> Served {
         .collect()
 }
 
-/// The endpoints of a Service in clusters that requests may go to.
+/// Returns the endpoints of a Service in admitted clusters.
 fn admitted(objects: &Objects, service: &str) -> BTreeSet<String> {
     let binding = find(objects, Kind::Binding, &model::binding_name(service));
     let located = model::located(service, binding).unwrap_or_default();
@@ -157,15 +158,15 @@ fn admitted(objects: &Objects, service: &str) -> BTreeSet<String> {
         .filter(|slice| {
             model::collected_from(slice).is_some_and(|cluster| {
                 located.contains(cluster)
-                    && find(objects, Kind::Cluster, cluster).is_some_and(model::is_open)
+                    && find(objects, Kind::Cluster, cluster).is_some_and(model::is_admitted)
             })
         })
         .flat_map(model::endpoints)
         .collect()
 }
 
-/// What is behind an Ingress of the gateway, by way of its Services and their slices. The Services
-/// are the users' with other names, which begin with those of the ingress and of the Service.
+/// Follows an Ingress of the gateway through its Services to their slices. The names of these Services
+/// begin with those of the users' ingress and Service.
 fn served(objects: &Objects, ingress: &Value) -> Served {
     let backends = model::backends(ingress).into_iter();
     backends
@@ -185,8 +186,8 @@ fn served(objects: &Objects, ingress: &Value) -> Served {
         .collect()
 }
 
-/// Every Service belongs to an Ingress and every slice to a Service.
-fn check_leftovers(objects: &Objects, told: &mut Told) {
+/// Checks that every Service belongs to an Ingress and every slice to a Service.
+fn check_leftovers(objects: &Objects, found: &mut Differences) {
     let routed: BTreeSet<String> = of(objects, Kind::GatewayIngress)
         .flat_map(model::services)
         .collect();
@@ -194,12 +195,12 @@ fn check_leftovers(objects: &Objects, told: &mut Told) {
         .map(|service| name(service).to_owned())
         .collect();
     let left: Vec<&String> = services.difference(&routed).collect();
-    told.equal("Services left over at the gateway", &left, &vec![]);
+    found.equal("Services left over at the gateway", &left, &vec![]);
     let left: Vec<&str> = of(objects, Kind::GatewaySlice)
         .filter(|slice| !services.contains(text(slice, SERVICE_LABEL)))
         .map(name)
         .collect();
-    told.equal("EndpointSlices left over at the gateway", &left, &vec![]);
+    found.equal("EndpointSlices left over at the gateway", &left, &vec![]);
     for kind in [
         Kind::GatewayService,
         Kind::GatewaySlice,
@@ -208,7 +209,7 @@ fn check_leftovers(objects: &Objects, told: &mut Told) {
         let unmarked =
             of(objects, kind).filter(|object| text(object, INGRESS_ANNOTATION).is_empty());
         let unmarked: Vec<&str> = unmarked.map(name).collect();
-        told.equal(
+        found.equal(
             "objects at the gateway that no ingress asks for",
             &unmarked,
             &vec![],

@@ -1,4 +1,4 @@
-//! What may happen: to the objects, to the programs, to the APIs.
+//! The steps of a sequence: changes to objects, programs and APIs.
 
 use std::fmt;
 
@@ -7,40 +7,39 @@ use proptest::prelude::*;
 
 use super::program::Program;
 
-/// One thing that happens.
+/// A step of a sequence.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the variants say what their fields are")]
+#[expect(missing_docs, reason = "the variants explain their fields")]
 pub enum Step {
-    /// A cluster joins, with a finalizer of Karmada's.
+    /// A cluster joins, with Karmada's finalizer.
     Join { cluster: u8 },
-    /// A cluster is deleted; it stays until it is let go.
+    /// A cluster is deleted; it stays until its finalizer is removed.
     Leave { cluster: u8 },
     /// Karmada removes its finalizer from a cluster.
     LetGo { cluster: u8 },
-    /// An agent reports a condition; none: somebody removes it.
+    /// An agent reports a condition; without a status, the condition is removed.
     Condition {
         cluster: u8,
         reporter: bool,
         status: Option<Verdict>,
     },
-    /// Another writer replaces a cluster's status by what it was some of its versions ago
-    /// (karmada#5030).
+    /// Another writer replaces a cluster's status by an earlier one (karmada#5030).
     RewriteStatus { cluster: u8, age: u8 },
     /// A Remedy is created or changed.
     PutRemedy { remedy: u8, spec: RemedySpec },
     /// A Remedy is deleted.
     DeleteRemedy { remedy: u8 },
-    /// A `MultiClusterIngress` is created, or gets another class and other backends.
+    /// A `MultiClusterIngress` is created or changed.
     PutIngress {
         ingress: u8,
         class: Class,
         backends: Backends,
     },
-    /// Somebody else holds a `MultiClusterIngress` with a finalizer, or lets it go.
+    /// Another controller adds a finalizer to a `MultiClusterIngress`, or removes it.
     HoldIngress { ingress: u8, held: bool },
     /// A `MultiClusterIngress` is deleted.
     DeleteIngress { ingress: u8 },
-    /// An `IngressClass` is made anew.
+    /// An `IngressClass` is created, in place of one of that name.
     PutClass {
         class: u8,
         ours: bool,
@@ -48,43 +47,44 @@ pub enum Step {
     },
     /// An `IngressClass` is deleted.
     DeleteClass { class: u8 },
-    /// A Service is bound to clusters, and still runs in others. Bits name the clusters.
+    /// A Service is bound to clusters and still runs in others. Bits select the clusters.
     Bind { service: u8, to: u8, applied: u8 },
     /// A Service's binding is deleted.
     Unbind { service: u8 },
-    /// A Service's template gets other ports; none: it is deleted.
+    /// A Service's template gets other ports; without ports, it is deleted.
     Template { service: u8, ports: Option<u8> },
-    /// Other endpoints of a Service are collected from a cluster; none: the slice is deleted.
+    /// Other endpoints of a Service are collected from a cluster; without endpoints, the slice is
+    /// deleted.
     Collect {
         service: u8,
         cluster: u8,
         endpoints: Option<u8>,
     },
-    /// The gateway's own ingress controller says where it serves an ingress, or no longer.
+    /// The gateway's own ingress controller sets or clears the address of an ingress.
     Address { ingress: u8, served: bool },
-    /// Somebody deletes an object of ours in the gateway.
+    /// An object of ours in the gateway is deleted.
     Drift { nth: u8 },
-    /// A replica dies.
+    /// A replica is killed.
     Kill { program: Program, replica: u8 },
-    /// A replica is told to stop.
+    /// A replica is stopped as by SIGTERM.
     Stop { program: Program, replica: u8 },
-    /// A replica starts, if it does not run.
+    /// A replica starts unless it runs.
     Start { program: Program, replica: u8 },
-    /// Somebody takes the lease of a program and never renews it.
+    /// A stranger takes the lease of a program and never renews it.
     StealLease { program: Program },
     /// The lease of a program is deleted.
     DeleteLease { program: Program },
-    /// An API ails for some seconds, for one program or both.
+    /// An API has a fault for some seconds, for one program or both.
     Fault {
         gateway: bool,
         program: Option<Program>,
         about: Option<About>,
-        trouble: Trouble,
+        fault: ApiFault,
         seconds: u8,
     },
-    /// All that ails the APIs ends.
+    /// Every fault ends.
     Mend,
-    /// Nothing else happens for so many milliseconds.
+    /// Time passes.
     Wait { millis: u32 },
 }
 
@@ -99,12 +99,12 @@ pub enum Verdict {
     Unknown,
 }
 
-/// What a Remedy says.
+/// The spec of a Remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RemedySpec {
-    /// The clusters it names, as bits; none: every cluster.
+    /// The clusters in its affinity, as bits; without an affinity, every cluster.
     pub clusters: Option<u8>,
-    /// Its matches; none: it acts at once.
+    /// Its matches; without matches, it acts at once.
     pub matches: Option<Vec<Match>>,
     /// `TrafficControl`, another action, both, or none, as bits.
     pub actions: u8,
@@ -113,35 +113,35 @@ pub struct RemedySpec {
 /// One `clusterConditionMatch`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Match {
-    /// Whether it looks at the reporter's condition in place of the verdict's.
+    /// True if it matches the reporter's condition in place of the verdict.
     pub reporter: bool,
     /// `Equal` or `NotEqual`.
     pub equal: bool,
-    /// The status it compares with.
+    /// The status to compare with.
     pub status: Verdict,
 }
 
 /// The class of an ingress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
-    /// It names one that may exist.
+    /// A class by name, which may exist.
     Named(u8),
-    /// It names none.
+    /// No class.
     None,
 }
 
-/// What an ingress routes to.
+/// The backends of an ingress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Backends {
-    /// One Service, in a rule.
+    /// A Service in a rule.
     Rule(u8),
-    /// One Service, as default backend.
+    /// A Service as default backend.
     Default(u8),
     /// Both Services.
     Both,
 }
 
-/// The kind that a fault is limited to.
+/// The kind to which a fault is limited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "each is a kind")]
 pub enum About {
@@ -157,7 +157,7 @@ pub enum About {
 }
 
 impl About {
-    /// The kind's name in paths.
+    /// Returns the plural name in paths.
     pub(crate) fn plural(self) -> &'static str {
         match self {
             Self::Clusters => "clusters",
@@ -173,13 +173,13 @@ impl About {
     }
 }
 
-/// What ails an API.
+/// A fault of an API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(
     missing_docs,
-    reason = "each is a fault of the embedded server of that name, but for `Late`"
+    reason = "all but `Late` are faults of the embedded server with these names"
 )]
-pub enum Trouble {
+pub enum ApiFault {
     Conflicts {
         every: u8,
     },
@@ -210,7 +210,7 @@ pub enum Trouble {
     StaleLists {
         versions: u8,
     },
-    /// A write is under way so long, and then stored even if nobody waits for the answer any more.
+    /// A write is delayed, and then stored even if the program has abandoned it.
     Late {
         millis: u16,
     },
@@ -226,7 +226,7 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// How many there are of each kind.
+// Few of each kind, so that random steps meet.
 pub(crate) const CLUSTERS: u8 = 3;
 pub(crate) const SERVICES: u8 = 2;
 pub(crate) const INGRESSES: u8 = 3;
@@ -234,10 +234,10 @@ const REMEDIES: u8 = 3;
 const CLASSES: u8 = 2;
 pub(crate) const REPLICAS: u8 = 2;
 
-/// The longest sequence.
+/// The most steps of a sequence.
 const LONGEST: usize = 24;
 
-/// Sequences, shrinking to shorter ones of simpler steps.
+/// Returns the strategy for sequences, which shrink to shorter ones of simpler steps.
 pub fn sequences() -> impl Strategy<Value = Vec<Step>> {
     vec(step(), 1..=LONGEST)
 }
@@ -372,14 +372,14 @@ fn fault() -> impl Strategy<Value = Step> {
         prop::bool::weighted(0.3),
         prop::option::weighted(0.5, program()),
         prop::option::weighted(0.5, about()),
-        trouble(),
+        api_fault(),
         1_u8..=40,
     )
-        .prop_map(|(gateway, program, about, trouble, seconds)| Step::Fault {
+        .prop_map(|(gateway, program, about, fault, seconds)| Step::Fault {
             gateway,
             program,
             about,
-            trouble,
+            fault,
             seconds,
         })
 }
@@ -398,25 +398,27 @@ fn about() -> impl Strategy<Value = About> {
     ])
 }
 
-fn trouble() -> impl Strategy<Value = Trouble> {
+fn api_fault() -> impl Strategy<Value = ApiFault> {
     let every = 1_u8..4;
     prop_oneof![
-        every.clone().prop_map(|every| Trouble::Conflicts { every }),
-        (1_u8..4).prop_map(|seconds| Trouble::TooManyRequests { seconds }),
         every
             .clone()
-            .prop_map(|every| Trouble::InternalErrors { every }),
-        Just(Trouble::Unavailable),
-        (1_u16..=20_000).prop_map(|millis| Trouble::Slow { millis }),
-        every.prop_map(|every| Trouble::LoseAnswers { every }),
-        Just(Trouble::Outage),
-        Just(Trouble::Silence),
-        any::<bool>().prop_map(|inside_line| Trouble::CutWatches { inside_line }),
-        Just(Trouble::ExpireWatches),
-        Just(Trouble::WithholdBookmarks),
+            .prop_map(|every| ApiFault::Conflicts { every }),
+        (1_u8..4).prop_map(|seconds| ApiFault::TooManyRequests { seconds }),
+        every
+            .clone()
+            .prop_map(|every| ApiFault::InternalErrors { every }),
+        Just(ApiFault::Unavailable),
+        (1_u16..=20_000).prop_map(|millis| ApiFault::Slow { millis }),
+        every.prop_map(|every| ApiFault::LoseAnswers { every }),
+        Just(ApiFault::Outage),
+        Just(ApiFault::Silence),
+        any::<bool>().prop_map(|inside_line| ApiFault::CutWatches { inside_line }),
+        Just(ApiFault::ExpireWatches),
+        Just(ApiFault::WithholdBookmarks),
         (1_u16..=8_000, any::<bool>())
-            .prop_map(|(millis, coalesce)| Trouble::DelayEvents { millis, coalesce }),
-        (1_u8..40).prop_map(|versions| Trouble::StaleLists { versions }),
-        (1_u16..=20_000).prop_map(|millis| Trouble::Late { millis }),
+            .prop_map(|(millis, coalesce)| ApiFault::DelayEvents { millis, coalesce }),
+        (1_u8..40).prop_map(|versions| ApiFault::StaleLists { versions }),
+        (1_u16..=20_000).prop_map(|millis| ApiFault::Late { millis }),
     ]
 }

@@ -1,4 +1,4 @@
-//! Server-side apply, and who owns which field.
+//! Server-side apply and field ownership.
 
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -16,12 +16,22 @@ fn configuration(spec: &Value) -> Value {
     })
 }
 
-/// The managers of an object, with operation and subresource, sorted.
+/// Returns the managers of an object with operation and subresource, sorted.
 fn managers(object: &Value) -> Vec<String> {
-    let fields = object["metadata"]["managedFields"].as_array().into_iter().flatten();
+    let fields = object["metadata"]["managedFields"]
+        .as_array()
+        .into_iter()
+        .flatten();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let mut managers: Vec<_> = fields
-        .map(|entry| format!("{} {} {}", text(&entry["manager"]), text(&entry["operation"]), text(&entry["subresource"])))
+        .map(|entry| {
+            format!(
+                "{} {} {}",
+                text(&entry["manager"]),
+                text(&entry["operation"]),
+                text(&entry["subresource"])
+            )
+        })
         .map(|manager| manager.trim_end().to_owned())
         .collect();
     managers.sort();
@@ -30,39 +40,79 @@ fn managers(object: &Value) -> Vec<String> {
 
 async fn apply(server: &Server, path: &str, manager: &str, spec: Value) -> Result<Value> {
     let path = format!("{path}?fieldManager={manager}");
-    let answer = server.patch(&path, APPLY, &configuration(&spec)).await?;
-    if answer.code == 201 { answer.expect(201) } else { answer.expect(200) }
+    let response = server.patch(&path, APPLY, &configuration(&spec)).await?;
+    if response.code == 201 {
+        response.expect(201)
+    } else {
+        response.expect(200)
+    }
 }
 
 pub(super) async fn an_apply_creates_what_is_not_there(server: Server) -> Result<()> {
     let one = format!("{}/one", server.widgets().await?);
     let path = format!("{one}?fieldManager=me");
-    let created = server.patch(&path, APPLY, &configuration(&json!({ "color": "red" }))).await?.expect(201)?;
+    let created = server
+        .patch(&path, APPLY, &configuration(&json!({ "color": "red" })))
+        .await?
+        .expect(201)?;
     check_eq!(created["spec"], json!({ "color": "red", "size": 3 }));
     check_eq!(managers(&created), ["me Apply"]);
     check_eq!(
         created["metadata"]["managedFields"][0]["fieldsV1"],
         json!({ "f:spec": { "f:color": {} } })
     );
-    let again = server.patch(&path, APPLY, &configuration(&json!({ "color": "red" }))).await?.expect(200)?;
+    let again = server
+        .patch(&path, APPLY, &configuration(&json!({ "color": "red" })))
+        .await?
+        .expect(200)?;
     check_eq!(version(&again), version(&created));
     Ok(())
 }
 
-pub(super) async fn an_apply_takes_back_what_it_no_longer_says(server: Server) -> Result<()> {
+pub(super) async fn an_apply_removes_what_it_no_longer_contains(server: Server) -> Result<()> {
     let one = format!("{}/one", server.widgets().await?);
-    apply(&server, &one, "me", json!({ "color": "red", "tags": ["a"], "limits": { "a": "1", "b": "2" } })).await?;
-    let applied = apply(&server, &one, "me", json!({ "color": "red", "limits": { "b": "2" } })).await?;
-    check_eq!(applied["spec"], json!({ "color": "red", "size": 3, "limits": { "b": "2" } }));
+    apply(
+        &server,
+        &one,
+        "me",
+        json!({ "color": "red", "tags": ["a"], "limits": { "a": "1", "b": "2" } }),
+    )
+    .await?;
+    let applied = apply(
+        &server,
+        &one,
+        "me",
+        json!({ "color": "red", "limits": { "b": "2" } }),
+    )
+    .await?;
+    check_eq!(
+        applied["spec"],
+        json!({ "color": "red", "size": 3, "limits": { "b": "2" } })
+    );
     Ok(())
 }
 
 pub(super) async fn an_apply_leaves_alone_what_others_own(server: Server) -> Result<()> {
     let one = format!("{}/one", server.widgets().await?);
-    apply(&server, &one, "me", json!({ "color": "red", "limits": { "a": "1" } })).await?;
-    apply(&server, &one, "you", json!({ "size": 7, "limits": { "b": "2" } })).await?;
+    apply(
+        &server,
+        &one,
+        "me",
+        json!({ "color": "red", "limits": { "a": "1" } }),
+    )
+    .await?;
+    apply(
+        &server,
+        &one,
+        "you",
+        json!({ "size": 7, "limits": { "b": "2" } }),
+    )
+    .await?;
     let applied = apply(&server, &one, "me", json!({})).await?;
-    check_eq!(applied["spec"], json!({ "size": 7, "limits": { "b": "2" } }));
+    check_eq!(
+        applied["spec"],
+        json!({ "size": 7, "limits": { "b": "2" } })
+    );
     check_eq!(managers(&applied), ["me Apply", "you Apply"]);
     Ok(())
 }
@@ -82,54 +132,98 @@ pub(super) async fn a_field_of_another_is_a_conflict(server: Server) -> Result<(
     let one = format!("{}/one", server.widgets().await?);
     apply(&server, &one, "me", json!({ "color": "red" })).await?;
     let wanted = configuration(&json!({ "color": "blue" }));
-    let answer = server.patch(&format!("{one}?fieldManager=you"), APPLY, &wanted).await?;
+    let response = server
+        .patch(&format!("{one}?fieldManager=you"), APPLY, &wanted)
+        .await?;
     check_eq!(
-        answer.body["details"]["causes"],
+        response.body["details"]["causes"],
         json!([{ "reason": "FieldManagerConflict", "message": "conflict with \"me\"", "field": ".spec.color" }])
     );
     check_eq!(
-        answer.refused(409, "Conflict")?,
+        response.refused(409, "Conflict")?,
         "Apply failed with 1 conflict: conflict with \"me\": .spec.color"
     );
     let forced = format!("{one}?fieldManager=you&force=true");
     let applied = server.patch(&forced, APPLY, &wanted).await?.expect(200)?;
     check_eq!(applied["spec"]["color"], "blue");
-    let answer = server
-        .patch(&format!("{one}?fieldManager=me"), APPLY, &configuration(&json!({ "color": "red" })))
+    let response = server
+        .patch(
+            &format!("{one}?fieldManager=me"),
+            APPLY,
+            &configuration(&json!({ "color": "red" })),
+        )
         .await?;
-    answer.refused(409, "Conflict")?;
+    response.refused(409, "Conflict")?;
     Ok(())
 }
 
 pub(super) async fn several_conflicts_are_listed(server: Server) -> Result<()> {
     let one = format!("{}/one", server.widgets().await?);
     apply(&server, &one, "me", json!({ "color": "red" })).await?;
-    server.patch(&format!("{one}?fieldManager=tool"), MERGE, &json!({ "spec": { "size": 9 } })).await?.expect(200)?;
+    server
+        .patch(
+            &format!("{one}?fieldManager=tool"),
+            MERGE,
+            &json!({ "spec": { "size": 9 } }),
+        )
+        .await?
+        .expect(200)?;
     let wanted = configuration(&json!({ "color": "blue", "size": 1 }));
-    let answer = server.patch(&format!("{one}?fieldManager=you"), APPLY, &wanted).await?;
-    check_eq!(answer.body["details"]["causes"].as_array().map(Vec::len), Some(2));
-    let message = answer.refused(409, "Conflict")?;
-    check!(message.starts_with("Apply failed with 2 conflicts: "), message);
-    check!(message.contains("conflicts with \"tool\" using conformance.example.com/v1") || message.contains("conflict with \"tool\""), message);
+    let response = server
+        .patch(&format!("{one}?fieldManager=you"), APPLY, &wanted)
+        .await?;
+    check_eq!(
+        response.body["details"]["causes"].as_array().map(Vec::len),
+        Some(2)
+    );
+    let message = response.refused(409, "Conflict")?;
+    check!(
+        message.starts_with("Apply failed with 2 conflicts: "),
+        message
+    );
+    check!(
+        message.contains("conflicts with \"tool\" using conformance.example.com/v1")
+            || message.contains("conflict with \"tool\""),
+        message
+    );
     Ok(())
 }
 
 pub(super) async fn an_apply_merges_lists_by_key(server: Server) -> Result<()> {
     let one = format!("{}/one", server.widgets().await?);
-    apply(&server, &one, "me", json!({ "parts": [{ "name": "a", "count": 5 }], "unique": ["a"], "tags": ["a"] })).await?;
-    let applied = apply(&server, &one, "you", json!({ "parts": [{ "name": "b" }], "unique": ["b"] })).await?;
+    apply(
+        &server,
+        &one,
+        "me",
+        json!({ "parts": [{ "name": "a", "count": 5 }], "unique": ["a"], "tags": ["a"] }),
+    )
+    .await?;
+    let applied = apply(
+        &server,
+        &one,
+        "you",
+        json!({ "parts": [{ "name": "b" }], "unique": ["b"] }),
+    )
+    .await?;
     check_eq!(
         applied["spec"]["parts"],
         json!([{ "name": "a", "count": 5 }, { "name": "b", "count": 1 }])
     );
     check_eq!(applied["spec"]["unique"], json!(["a", "b"]));
-    let answer = server
-        .patch(&format!("{one}?fieldManager=you"), APPLY, &configuration(&json!({ "tags": ["b"] })))
+    let response = server
+        .patch(
+            &format!("{one}?fieldManager=you"),
+            APPLY,
+            &configuration(&json!({ "tags": ["b"] })),
+        )
         .await?;
-    check_eq!(answer.body["details"]["causes"][0]["field"], ".spec.tags");
-    answer.refused(409, "Conflict")?;
+    check_eq!(response.body["details"]["causes"][0]["field"], ".spec.tags");
+    response.refused(409, "Conflict")?;
     let applied = apply(&server, &one, "me", json!({ "tags": ["c"] })).await?;
-    check_eq!(applied["spec"]["parts"], json!([{ "name": "b", "count": 1 }]));
+    check_eq!(
+        applied["spec"]["parts"],
+        json!([{ "name": "b", "count": 1 }])
+    );
     check_eq!(applied["spec"]["unique"], json!(["b"]));
     check_eq!(applied["spec"]["tags"], json!(["c"]));
     Ok(())
@@ -147,11 +241,23 @@ pub(super) async fn an_atomic_list_of_conditions_is_taken_whole(server: Server) 
         gadget["status"] = json!({ "conditions": [{ "type": type_ }] });
         gadget
     };
-    let applied = server.patch(&format!("{status}?fieldManager=me"), APPLY, &with("A")).await?.expect(200)?;
-    check_eq!(managers(&applied).contains(&"me Apply status".to_owned()), true);
-    server.patch(&format!("{status}?fieldManager=you"), APPLY, &with("B")).await?.refused(409, "Conflict")?;
+    let applied = server
+        .patch(&format!("{status}?fieldManager=me"), APPLY, &with("A"))
+        .await?
+        .expect(200)?;
+    check_eq!(
+        managers(&applied).contains(&"me Apply status".to_owned()),
+        true
+    );
+    server
+        .patch(&format!("{status}?fieldManager=you"), APPLY, &with("B"))
+        .await?
+        .refused(409, "Conflict")?;
     let forced = format!("{status}?fieldManager=you&force=true");
-    let applied = server.patch(&forced, APPLY, &with("B")).await?.expect(200)?;
+    let applied = server
+        .patch(&forced, APPLY, &with("B"))
+        .await?
+        .expect(200)?;
     check_eq!(applied["status"]["conditions"], json!([{ "type": "B" }]));
     Ok(())
 }
@@ -163,41 +269,77 @@ pub(super) async fn conditions_with_keys_are_owned_one_by_one(server: Server) ->
         widget["status"] = json!({ "conditions": [{ "type": type_, "status": "True" }] });
         widget
     };
-    server.patch(&format!("{one}/status?fieldManager=me"), APPLY, &with("A")).await?.expect(200)?;
-    let both = server.patch(&format!("{one}/status?fieldManager=you"), APPLY, &with("B")).await?.expect(200)?;
-    check_eq!(both["status"]["conditions"].as_array().map(Vec::len), Some(2));
+    server
+        .patch(&format!("{one}/status?fieldManager=me"), APPLY, &with("A"))
+        .await?
+        .expect(200)?;
+    let both = server
+        .patch(&format!("{one}/status?fieldManager=you"), APPLY, &with("B"))
+        .await?
+        .expect(200)?;
+    check_eq!(
+        both["status"]["conditions"].as_array().map(Vec::len),
+        Some(2)
+    );
     Ok(())
 }
 
 pub(super) async fn an_apply_of_status_does_not_create(server: Server) -> Result<()> {
     let path = format!("{}/one/status?fieldManager=me", server.widgets().await?);
-    server.patch(&path, APPLY, &configuration(&json!({}))).await?.refused(404, "NotFound")?;
+    server
+        .patch(&path, APPLY, &configuration(&json!({})))
+        .await?
+        .refused(404, "NotFound")?;
     Ok(())
 }
 
 pub(super) async fn an_apply_names_its_manager(server: Server) -> Result<()> {
     let one = format!("{}/one", server.widgets().await?);
     let wanted = configuration(&json!({}));
-    let message = server.patch(&one, APPLY, &wanted).await?.refused(422, "Invalid")?;
-    check!(message.contains("fieldManager: Required value: is required for apply patch"), message);
+    let message = server
+        .patch(&one, APPLY, &wanted)
+        .await?
+        .refused(422, "Invalid")?;
+    check!(
+        message.contains("fieldManager: Required value: is required for apply patch"),
+        message
+    );
     let forced = format!("{one}?fieldManager=me&force=true");
-    let message = server.patch(&forced, MERGE, &json!({})).await?.refused(422, "Invalid")?;
-    check!(message.contains("force: Forbidden: may not be specified for non-apply patch"), message);
+    let message = server
+        .patch(&forced, MERGE, &json!({}))
+        .await?
+        .refused(422, "Invalid")?;
+    check!(
+        message.contains("force: Forbidden: may not be specified for non-apply patch"),
+        message
+    );
     Ok(())
 }
 
-pub(super) async fn an_apply_says_what_it_applies(server: Server) -> Result<()> {
+pub(super) async fn an_apply_needs_a_type_and_the_name_in_the_path(server: Server) -> Result<()> {
     let one = format!("{}/one?fieldManager=me", server.widgets().await?);
     let mut untyped = configuration(&json!({}));
     untyped["kind"] = Value::Null;
-    server.patch(&one, APPLY, &untyped).await?.refused(400, "BadRequest")?;
+    server
+        .patch(&one, APPLY, &untyped)
+        .await?
+        .refused(400, "BadRequest")?;
     let mut managed = configuration(&json!({}));
     managed["metadata"]["managedFields"] = json!([{ "manager": "me", "operation": "Apply" }]);
-    let message = server.patch(&one, APPLY, &managed).await?.refused(400, "BadRequest")?;
-    check!(message.contains("metadata.managedFields must be nil"), message);
+    let message = server
+        .patch(&one, APPLY, &managed)
+        .await?
+        .refused(400, "BadRequest")?;
+    check!(
+        message.contains("metadata.managedFields must be nil"),
+        message
+    );
     let mut other = configuration(&json!({}));
     other["metadata"]["name"] = json!("other");
-    server.patch(&one, APPLY, &other).await?.refused(400, "BadRequest")?;
+    server
+        .patch(&one, APPLY, &other)
+        .await?
+        .refused(400, "BadRequest")?;
     Ok(())
 }
 
@@ -207,14 +349,22 @@ pub(super) async fn an_apply_of_a_stale_version_is_a_conflict(server: Server) ->
     apply(&server, &one, "me", json!({ "color": "blue" })).await?;
     let mut stale = configuration(&json!({ "color": "green" }));
     stale["metadata"]["resourceVersion"] = json!(version(&created));
-    server.patch(&format!("{one}?fieldManager=me"), APPLY, &stale).await?.refused(409, "Conflict")?;
+    server
+        .patch(&format!("{one}?fieldManager=me"), APPLY, &stale)
+        .await?
+        .refused(409, "Conflict")?;
     Ok(())
 }
 
 pub(super) async fn an_apply_may_be_yaml(server: Server) -> Result<()> {
     let one = format!("{}/one?fieldManager=me", server.widgets().await?);
-    let yaml = format!("apiVersion: {GROUP}/v1\nkind: Widget\nmetadata: {{name: one}}\nspec:\n  color: red\n");
-    let created = server.send(http::Method::PATCH, &one, &[("Content-Type", APPLY)], yaml).await?.expect(201)?;
+    let yaml = format!(
+        "apiVersion: {GROUP}/v1\nkind: Widget\nmetadata: {{name: one}}\nspec:\n  color: red\n"
+    );
+    let created = server
+        .send(http::Method::PATCH, &one, &[("Content-Type", APPLY)], yaml)
+        .await?
+        .expect(201)?;
     check_eq!(created["spec"]["color"], "red");
     Ok(())
 }
@@ -222,7 +372,10 @@ pub(super) async fn an_apply_may_be_yaml(server: Server) -> Result<()> {
 pub(super) async fn an_apply_is_validated(server: Server) -> Result<()> {
     let one = format!("{}/one", server.widgets().await?);
     let wrong = configuration(&json!({ "color": "pink" }));
-    server.patch(&format!("{one}?fieldManager=me"), APPLY, &wrong).await?.refused(422, "Invalid")?;
+    server
+        .patch(&format!("{one}?fieldManager=me"), APPLY, &wrong)
+        .await?
+        .refused(422, "Invalid")?;
     check_eq!(server.get(&one).await?.code, 404);
     Ok(())
 }
@@ -236,8 +389,14 @@ pub(super) async fn built_in_kinds_are_applied_too(server: Server) -> Result<()>
         })
     };
     let web = format!("{path}/web");
-    server.patch(&format!("{web}?fieldManager=me"), APPLY, &with(80)).await?.expect(201)?;
-    let both = server.patch(&format!("{web}?fieldManager=you"), APPLY, &with(81)).await?.expect(200)?;
+    server
+        .patch(&format!("{web}?fieldManager=me"), APPLY, &with(80))
+        .await?
+        .expect(201)?;
+    let both = server
+        .patch(&format!("{web}?fieldManager=you"), APPLY, &with(81))
+        .await?
+        .expect(200)?;
     check_eq!(both["spec"]["ports"].as_array().map(Vec::len), Some(2));
     check_eq!(managers(&both), ["me Apply", "you Apply"]);
     Ok(())
@@ -245,8 +404,12 @@ pub(super) async fn built_in_kinds_are_applied_too(server: Server) -> Result<()>
 
 pub(super) async fn who_wrote_what_is_remembered(server: Server) -> Result<()> {
     let root = server.config_maps().await?;
-    let map = json!({ "metadata": { "name": "one", "labels": { "l": "1" } }, "data": { "a": "1" } });
-    let created = server.post(&format!("{root}?fieldManager=maker"), &map).await?.expect(201)?;
+    let map =
+        json!({ "metadata": { "name": "one", "labels": { "l": "1" } }, "data": { "a": "1" } });
+    let created = server
+        .post(&format!("{root}?fieldManager=maker"), &map)
+        .await?
+        .expect(201)?;
     let entry = &created["metadata"]["managedFields"][0];
     check_eq!(entry["manager"], "maker");
     check_eq!(entry["apiVersion"], "v1");
@@ -259,18 +422,37 @@ pub(super) async fn who_wrote_what_is_remembered(server: Server) -> Result<()> {
         })
     );
     let patch = json!({ "data": { "a": "2" } });
-    let patched = server.patch(&format!("{root}/one?fieldManager=changer"), MERGE, &patch).await?.expect(200)?;
+    let patched = server
+        .patch(&format!("{root}/one?fieldManager=changer"), MERGE, &patch)
+        .await?
+        .expect(200)?;
     check_eq!(managers(&patched), ["changer Update", "maker Update"]);
-    let changer = patched["metadata"]["managedFields"].as_array().into_iter().flatten()
+    let changer = patched["metadata"]["managedFields"]
+        .as_array()
+        .into_iter()
+        .flatten()
         .find(|entry| entry["manager"] == "changer");
-    check_eq!(changer.map(|entry| entry["fieldsV1"].clone()), Some(json!({ "f:data": { "f:a": {} } })));
+    check_eq!(
+        changer.map(|entry| entry["fieldsV1"].clone()),
+        Some(json!({ "f:data": { "f:a": {} } }))
+    );
     Ok(())
 }
 
 pub(super) async fn a_status_write_has_a_manager_of_its_own(server: Server) -> Result<()> {
     let (one, _) = widget(&server, json!({})).await?;
     let patch = json!({ "status": { "ready": true } });
-    let patched = server.patch(&format!("{one}/status?fieldManager=reporter"), MERGE, &patch).await?.expect(200)?;
-    check!(managers(&patched).contains(&"reporter Update status".to_owned()), managers(&patched));
+    let patched = server
+        .patch(
+            &format!("{one}/status?fieldManager=reporter"),
+            MERGE,
+            &patch,
+        )
+        .await?
+        .expect(200)?;
+    check!(
+        managers(&patched).contains(&"reporter Update status".to_owned()),
+        managers(&patched)
+    );
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Custom resources: what their definition says is what happens.
+//! Custom resources, which follow their definition.
 
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -14,34 +14,62 @@ fn widget(spec: &Value) -> Value {
 
 pub(super) async fn defaults_are_filled_in(server: Server) -> Result<()> {
     let root = server.widgets().await?;
-    let created = server.create(&root, &widget(&json!({ "parts": [{ "name": "a" }], "size": null }))).await?;
-    check_eq!(created["spec"], json!({ "size": 3, "parts": [{ "name": "a", "count": 1 }] }));
+    let created = server
+        .create(
+            &root,
+            &widget(&json!({ "parts": [{ "name": "a" }], "size": null })),
+        )
+        .await?;
+    check_eq!(
+        created["spec"],
+        json!({ "size": 3, "parts": [{ "name": "a", "count": 1 }] })
+    );
     let patch = json!({ "spec": { "size": null } });
-    let patched = server.patch(&format!("{root}/one"), MERGE, &patch).await?.expect(200)?;
+    let patched = server
+        .patch(&format!("{root}/one"), MERGE, &patch)
+        .await?
+        .expect(200)?;
     check_eq!(patched["spec"]["size"], 3);
     Ok(())
 }
 
 pub(super) async fn unknown_fields_are_dropped_with_a_warning(server: Server) -> Result<()> {
     let path = server.widgets().await?;
-    let with_unknown = widget(&json!({ "color": "red", "novel": 1, "parts": [{ "name": "a", "weight": 1 }], "free": { "any": { "thing": 1 } } }));
-    let answer = server.post(&format!("{path}?dryRun=All"), &with_unknown).await?;
+    let with_unknown = widget(
+        &json!({ "color": "red", "novel": 1, "parts": [{ "name": "a", "weight": 1 }], "free": { "any": { "thing": 1 } } }),
+    );
+    let response = server
+        .post(&format!("{path}?dryRun=All"), &with_unknown)
+        .await?;
     check_eq!(
-        answer.warnings(),
-        [r#"299 - "unknown field \"spec.novel\"""#, r#"299 - "unknown field \"spec.parts[0].weight\"""#]
+        response.warnings(),
+        [
+            r#"299 - "unknown field \"spec.novel\"""#,
+            r#"299 - "unknown field \"spec.parts[0].weight\"""#
+        ]
     );
     let kept = json!({ "color": "red", "size": 3, "parts": [{ "name": "a", "count": 1 }], "free": { "any": { "thing": 1 } } });
-    check_eq!(answer.expect(201)?["spec"], kept);
-    let answer = server.post(&format!("{path}?fieldValidation=Ignore&dryRun=All"), &with_unknown).await?;
-    check_eq!(answer.warnings(), Vec::<&str>::new());
-    let strict = server.post(&format!("{path}?fieldValidation=Strict"), &with_unknown).await?;
+    check_eq!(response.expect(201)?["spec"], kept);
+    let response = server
+        .post(
+            &format!("{path}?fieldValidation=Ignore&dryRun=All"),
+            &with_unknown,
+        )
+        .await?;
+    check_eq!(response.warnings(), Vec::<&str>::new());
+    let strict = server
+        .post(&format!("{path}?fieldValidation=Strict"), &with_unknown)
+        .await?;
     check_eq!(
         strict.refused(400, "BadRequest")?,
         "Widget in version \"v1\" cannot be handled as a Widget: strict decoding error: \
          unknown field \"spec.novel\", unknown field \"spec.parts[0].weight\""
     );
     let wrong = "dryRun=Some&fieldValidation=Sometimes&fieldManager=a%07b";
-    let message = server.post(&format!("{path}?{wrong}"), &with_unknown).await?.refused(422, "Invalid")?;
+    let message = server
+        .post(&format!("{path}?{wrong}"), &with_unknown)
+        .await?
+        .refused(422, "Invalid")?;
     for part in [
         "fieldManager: Invalid value: \"a\\",
         "invalid character U+0007 (at position 1)",
@@ -50,8 +78,13 @@ pub(super) async fn unknown_fields_are_dropped_with_a_warning(server: Server) ->
     ] {
         check!(message.contains(part), (part, message));
     }
-    let refused = server.post(&path, &widget(&json!({ "novel": 1, "size": 0 }))).await?;
-    check_eq!(refused.warnings(), [r#"299 - "unknown field \"spec.novel\"""#]);
+    let refused = server
+        .post(&path, &widget(&json!({ "novel": 1, "size": 0 })))
+        .await?;
+    check_eq!(
+        refused.warnings(),
+        [r#"299 - "unknown field \"spec.novel\"""#]
+    );
     refused.refused(422, "Invalid")?;
     Ok(())
 }
@@ -59,12 +92,17 @@ pub(super) async fn unknown_fields_are_dropped_with_a_warning(server: Server) ->
 pub(super) async fn unknown_fields_of_built_in_kinds_too(server: Server) -> Result<()> {
     let path = server.config_maps().await?;
     let map = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "one", "novel": 1 }, "datum": { "a": "b" } });
-    let answer = server.post(&format!("{path}?dryRun=All"), &map).await?;
+    let response = server.post(&format!("{path}?dryRun=All"), &map).await?;
     check_eq!(
-        answer.warnings(),
-        [r#"299 - "unknown field \"datum\"""#, r#"299 - "unknown field \"metadata.novel\"""#]
+        response.warnings(),
+        [
+            r#"299 - "unknown field \"datum\"""#,
+            r#"299 - "unknown field \"metadata.novel\"""#
+        ]
     );
-    let strict = server.post(&format!("{path}?fieldValidation=Strict"), &map).await?;
+    let strict = server
+        .post(&format!("{path}?fieldValidation=Strict"), &map)
+        .await?;
     check_eq!(
         strict.refused(400, "BadRequest")?,
         "ConfigMap in version \"v1\" cannot be handled as a ConfigMap: strict decoding error: \
@@ -76,47 +114,101 @@ pub(super) async fn unknown_fields_of_built_in_kinds_too(server: Server) -> Resu
 pub(super) async fn values_are_checked(server: Server) -> Result<()> {
     let path = server.widgets().await?;
     for (spec, message) in [
-        (json!({ "size": 0 }), "spec.size: Invalid value: 0: spec.size in body should be greater than or equal to 1"),
-        (json!({ "size": 101 }), "spec.size: Invalid value: 101: spec.size in body should be less than or equal to 100"),
-        (json!({ "size": "a" }), "spec.size: Invalid value: \"string\": spec.size in body must be of type integer: \"string\""),
-        (json!({ "color": "pink" }), "spec.color: Unsupported value: \"pink\": supported values: \"red\", \"green\", \"blue\""),
-        (json!({ "label": "abcdefghijk" }), "spec.label: Too long: may not be more than 10 bytes"),
-        (json!({ "label": "ABC" }), "spec.label: Invalid value: \"ABC\": spec.label in body should match '^[a-z]*$'"),
-        (json!({ "parts": [{}] }), "spec.parts[0].name: Required value"),
-        (json!({ "parts": [{ "name": "a" }, { "name": "a" }] }), "spec.parts[1]: Duplicate value: {\"name\":\"a\"}"),
-        (json!({ "unique": ["a", "b", "a"] }), "spec.unique[2]: Duplicate value: \"a\""),
-        (json!({ "limits": { "a": 1 } }), "spec.limits.a: Invalid value: \"integer\": spec.limits.a in body must be of type string: \"integer\""),
-        (json!({ "port": true }), "spec.port: Invalid value: \"boolean\": spec.port in body must be of type integer,string: \"boolean\""),
-        (json!({ "started": "yesterday" }), "spec.started: Invalid value: \"yesterday\": spec.started in body must be of type date-time: \"yesterday\""),
+        (
+            json!({ "size": 0 }),
+            "spec.size: Invalid value: 0: spec.size in body should be greater than or equal to 1",
+        ),
+        (
+            json!({ "size": 101 }),
+            "spec.size: Invalid value: 101: spec.size in body should be less than or equal to 100",
+        ),
+        (
+            json!({ "size": "a" }),
+            "spec.size: Invalid value: \"string\": spec.size in body must be of type integer: \"string\"",
+        ),
+        (
+            json!({ "color": "pink" }),
+            "spec.color: Unsupported value: \"pink\": supported values: \"red\", \"green\", \"blue\"",
+        ),
+        (
+            json!({ "label": "abcdefghijk" }),
+            "spec.label: Too long: may not be more than 10 bytes",
+        ),
+        (
+            json!({ "label": "ABC" }),
+            "spec.label: Invalid value: \"ABC\": spec.label in body should match '^[a-z]*$'",
+        ),
+        (
+            json!({ "parts": [{}] }),
+            "spec.parts[0].name: Required value",
+        ),
+        (
+            json!({ "parts": [{ "name": "a" }, { "name": "a" }] }),
+            "spec.parts[1]: Duplicate value: {\"name\":\"a\"}",
+        ),
+        (
+            json!({ "unique": ["a", "b", "a"] }),
+            "spec.unique[2]: Duplicate value: \"a\"",
+        ),
+        (
+            json!({ "limits": { "a": 1 } }),
+            "spec.limits.a: Invalid value: \"integer\": spec.limits.a in body must be of type string: \"integer\"",
+        ),
+        (
+            json!({ "port": true }),
+            "spec.port: Invalid value: \"boolean\": spec.port in body must be of type integer,string: \"boolean\"",
+        ),
+        (
+            json!({ "started": "yesterday" }),
+            "spec.started: Invalid value: \"yesterday\": spec.started in body must be of type date-time: \"yesterday\"",
+        ),
     ] {
-        let answer = server.post(&path, &widget(&spec)).await?;
-        check_eq!(
-            answer.refused(422, "Invalid")?,
-            format!("Widget.{GROUP} \"one\" is invalid: {message}"),
-            "{spec}"
-        );
+        let response = server.post(&path, &widget(&spec)).await?;
+        let expected = format!("Widget.{GROUP} \"one\" is invalid: {message}");
+        check_eq!(response.refused(422, "Invalid")?, expected, "{spec}");
     }
     Ok(())
 }
 
-pub(super) async fn all_that_is_wrong_is_told(server: Server) -> Result<()> {
+pub(super) async fn all_errors_are_reported(server: Server) -> Result<()> {
     let path = server.widgets().await?;
     let wrong = widget(&json!({ "size": 0, "color": "pink" }));
-    let answer = server.post(&path, &wrong).await?;
-    let causes = answer.body["details"]["causes"].as_array().cloned().unwrap_or_default();
-    let mut fields: Vec<_> = causes.iter().map(|cause| (cause["field"].clone(), cause["reason"].clone())).collect();
+    let response = server.post(&path, &wrong).await?;
+    let causes = response.body["details"]["causes"]
+        .as_array()
+        .cloned()
+        .unwrap_or_default();
+    let mut fields: Vec<_> = causes
+        .iter()
+        .map(|cause| (cause["field"].clone(), cause["reason"].clone()))
+        .collect();
     fields.sort_by_key(|(field, _)| field.to_string());
-    check_eq!(fields, [(json!("spec.color"), json!("FieldValueNotSupported")), (json!("spec.size"), json!("FieldValueInvalid"))]);
-    let details = &answer.body["details"];
-    check_eq!((&details["name"], &details["group"], &details["kind"]), (&json!("one"), &json!(GROUP), &json!("Widget")));
-    let message = answer.refused(422, "Invalid")?;
+    check_eq!(
+        fields,
+        [
+            (json!("spec.color"), json!("FieldValueNotSupported")),
+            (json!("spec.size"), json!("FieldValueInvalid"))
+        ]
+    );
+    let details = &response.body["details"];
+    check_eq!(
+        (&details["name"], &details["group"], &details["kind"]),
+        (&json!("one"), &json!(GROUP), &json!("Widget"))
+    );
+    let message = response.refused(422, "Invalid")?;
     check!(message.contains("is invalid: ["), message);
     for small in [i64::from(i32::MAX) + 1, i64::from(i32::MIN) - 1] {
-        server.post(&path, &widget(&json!({ "small": small }))).await?.refused(422, "Invalid")?;
+        server
+            .post(&path, &widget(&json!({ "small": small })))
+            .await?
+            .refused(422, "Invalid")?;
     }
     let mut missing = widget(&json!({}));
     missing["spec"] = Value::Null;
-    let message = server.post(&path, &missing).await?.refused(422, "Invalid")?;
+    let message = server
+        .post(&path, &missing)
+        .await?
+        .refused(422, "Invalid")?;
     check!(message.ends_with("spec: Required value"), message);
     Ok(())
 }
@@ -129,14 +221,29 @@ pub(super) async fn what_a_schema_allows_is_kept(server: Server) -> Result<()> {
     });
     let created = server.create(&path, &widget(&spec)).await?;
     check_eq!(created["spec"], spec);
-    let patched = server.patch(&format!("{path}/one"), MERGE, &json!({ "spec": { "port": 80, "share": 2 } })).await?.expect(200)?;
-    check_eq!((&patched["spec"]["port"], &patched["spec"]["share"]), (&json!(80), &json!(2)));
+    let patched = server
+        .patch(
+            &format!("{path}/one"),
+            MERGE,
+            &json!({ "spec": { "port": 80, "share": 2 } }),
+        )
+        .await?
+        .expect(200)?;
+    check_eq!(
+        (&patched["spec"]["port"], &patched["spec"]["share"]),
+        (&json!(80), &json!(2))
+    );
     Ok(())
 }
 
 pub(super) async fn nulls_are_dropped_where_they_may_not_be(server: Server) -> Result<()> {
     let path = server.widgets().await?;
-    let created = server.create(&path, &widget(&json!({ "color": null, "tags": null, "maybe": null }))).await?;
+    let created = server
+        .create(
+            &path,
+            &widget(&json!({ "color": null, "tags": null, "maybe": null })),
+        )
+        .await?;
     check_eq!(created["spec"], json!({ "size": 3, "maybe": null }));
     Ok(())
 }
@@ -146,13 +253,19 @@ pub(super) async fn status_is_checked_too(server: Server) -> Result<()> {
     server.create(&path, &widget(&json!({}))).await?;
     let status = format!("{path}/one/status");
     let wrong = json!({ "status": { "ready": "yes" } });
-    server.patch(&status, MERGE, &wrong).await?.refused(422, "Invalid")?;
+    server
+        .patch(&status, MERGE, &wrong)
+        .await?
+        .refused(422, "Invalid")?;
     let twice = json!({ "status": { "conditions": [{ "type": "A", "status": "True" }, { "type": "A", "status": "False" }] } });
-    server.patch(&status, MERGE, &twice).await?.refused(422, "Invalid")?;
+    server
+        .patch(&status, MERGE, &twice)
+        .await?
+        .refused(422, "Invalid")?;
     Ok(())
 }
 
-/// A plain version of a CRD.
+/// Returns a minimal version of a CRD.
 fn version() -> Value {
     json!({
         "name": "v1", "served": true, "storage": true,
@@ -163,7 +276,10 @@ fn version() -> Value {
 pub(super) async fn a_definition_is_established(server: Server) -> Result<()> {
     let crd = definition("Cluster", "sprockets", "Sprocket", &version());
     serve(&server, &crd).await?;
-    let stored = server.get(&format!("{DEFINITIONS}/sprockets.{GROUP}")).await?.expect(200)?;
+    let stored = server
+        .get(&format!("{DEFINITIONS}/sprockets.{GROUP}"))
+        .await?
+        .expect(200)?;
     check_eq!(
         stored["status"]["acceptedNames"],
         json!({ "plural": "sprockets", "singular": "sprocket", "kind": "Sprocket", "listKind": "SprocketList" })
@@ -171,8 +287,14 @@ pub(super) async fn a_definition_is_established(server: Server) -> Result<()> {
     check_eq!(stored["status"]["storedVersions"], json!(["v1"]));
     check_eq!(stored["spec"]["names"]["listKind"], "SprocketList");
     check_eq!(stored["spec"]["conversion"], json!({ "strategy": "None" }));
-    let conditions = stored["status"]["conditions"].as_array().into_iter().flatten();
-    let mut types: Vec<_> = conditions.filter(|condition| condition["status"] == "True").map(|condition| condition["type"].to_string()).collect();
+    let conditions = stored["status"]["conditions"]
+        .as_array()
+        .into_iter()
+        .flatten();
+    let mut types: Vec<_> = conditions
+        .filter(|condition| condition["status"] == "True")
+        .map(|condition| condition["type"].to_string())
+        .collect();
     types.sort();
     check_eq!(types, [r#""Established""#, r#""NamesAccepted""#]);
     Ok(())
@@ -195,13 +317,25 @@ pub(super) async fn a_definition_takes_its_objects_with_it(server: Server) -> Re
     let refused = "create not allowed while custom resource definition is terminating";
     let tried = format!("{path}?dryRun=All");
     let two = cog("two", "example.com/hold").to_string();
-    let answer = server.send_until(http::Method::POST, &tried, &two, |answer| answer.code != 201).await?;
-    let message = answer.refused(403, "Forbidden")?;
-    check_eq!(message, format!("cogs.{GROUP} \"two\" is forbidden: {refused}"));
+    let response = server
+        .send_until(http::Method::POST, &tried, &two, |response| {
+            response.code != 201
+        })
+        .await?;
+    let message = response.refused(403, "Forbidden")?;
+    check_eq!(
+        message,
+        format!("cogs.{GROUP} \"two\" is forbidden: {refused}")
+    );
     let release = json!({ "metadata": { "finalizers": null } });
-    server.patch(&format!("{path}/one"), MERGE, &release).await?.expect(200)?;
-    server.until(&definition_path, |answer| answer.code == 404).await?;
-    server.until(&path, |answer| answer.code == 404).await?;
+    server
+        .patch(&format!("{path}/one"), MERGE, &release)
+        .await?
+        .expect(200)?;
+    server
+        .until(&definition_path, |response| response.code == 404)
+        .await?;
+    server.until(&path, |response| response.code == 404).await?;
     serve(&server, &crd).await?;
     check_eq!(server.get(&path).await?.expect(200)?["items"], json!([]));
     Ok(())
@@ -214,9 +348,19 @@ pub(super) async fn a_definition_can_change(server: Server) -> Result<()> {
     server.create(&path, &json!({ "apiVersion": format!("{GROUP}/v1"), "kind": "Lever", "metadata": { "name": "one" }, "spec": { "novel": 1 } })).await?;
     let stricter = json!([{ "op": "replace", "path": "/spec/versions/0/schema/openAPIV3Schema", "value":
         { "type": "object", "properties": { "spec": { "type": "object", "properties": { "known": { "type": "string" } } } } } }]);
-    server.patch(&format!("{DEFINITIONS}/levers.{GROUP}"), crate::server::JSON_PATCH, &stricter).await?.expect(200)?;
-    let pruned = |answer: &crate::server::Answer| answer.body["spec"].get("novel").is_none();
-    let lever = server.until(&format!("{path}/one"), pruned).await?.expect(200)?;
+    server
+        .patch(
+            &format!("{DEFINITIONS}/levers.{GROUP}"),
+            crate::server::JSON_PATCH,
+            &stricter,
+        )
+        .await?
+        .expect(200)?;
+    let pruned = |response: &crate::server::Response| response.body["spec"].get("novel").is_none();
+    let lever = server
+        .until(&format!("{path}/one"), pruned)
+        .await?
+        .expect(200)?;
     check_eq!(lever["spec"], json!({}));
     Ok(())
 }
@@ -229,17 +373,50 @@ pub(super) async fn a_definition_that_cannot_be_is_refused(server: Server) -> Re
         crd
     };
     for (bad, part) in [
-        (with(|crd| crd["metadata"]["name"] = json!("other")), "metadata.name"),
-        (with(|crd| crd["spec"]["scope"] = json!("Galaxy")), "spec.scope"),
-        (with(|crd| crd["spec"]["versions"] = json!([])), "spec.versions"),
-        (with(|crd| crd["spec"]["versions"][0]["storage"] = json!(false)), "spec.versions"),
-        (with(|crd| crd["spec"]["versions"][0]["schema"] = Value::Null), "schema"),
-        (with(|crd| crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = json!({ "type": "array", "items": { "type": "string" } })), "type"),
-        (with(|crd| crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = json!({ "type": "object", "properties": { "spec": {} } })), "properties[spec].type: "),
-        (with(|crd| crd["spec"]["names"]["plural"] = json!("Bads")), "spec.names.plural"),
+        (
+            with(|crd| crd["metadata"]["name"] = json!("other")),
+            "metadata.name",
+        ),
+        (
+            with(|crd| crd["spec"]["scope"] = json!("Galaxy")),
+            "spec.scope",
+        ),
+        (
+            with(|crd| crd["spec"]["versions"] = json!([])),
+            "spec.versions",
+        ),
+        (
+            with(|crd| crd["spec"]["versions"][0]["storage"] = json!(false)),
+            "spec.versions",
+        ),
+        (
+            with(|crd| crd["spec"]["versions"][0]["schema"] = Value::Null),
+            "schema",
+        ),
+        (
+            with(|crd| {
+                crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"] =
+                    json!({ "type": "array", "items": { "type": "string" } });
+            }),
+            "type",
+        ),
+        (
+            with(|crd| {
+                crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"] =
+                    json!({ "type": "object", "properties": { "spec": {} } });
+            }),
+            "properties[spec].type: ",
+        ),
+        (
+            with(|crd| crd["spec"]["names"]["plural"] = json!("Bads")),
+            "spec.names.plural",
+        ),
         (with(|crd| crd["spec"]["group"] = json!("")), "spec.group"),
     ] {
-        let message = server.post(DEFINITIONS, &bad).await?.refused(422, "Invalid")?;
+        let message = server
+            .post(DEFINITIONS, &bad)
+            .await?
+            .refused(422, "Invalid")?;
         check!(message.contains(part), (part, message));
     }
     Ok(())

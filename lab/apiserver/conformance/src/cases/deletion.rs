@@ -1,11 +1,11 @@
-//! Deleting: at once, with finalizers, with conditions, in what order.
+//! Deletion: immediate, with finalizers, with preconditions, and its order.
 
 use anyhow::Result;
 use serde_json::{Value, json};
 
 use crate::server::{MERGE, Server, names, version};
 
-/// A `ConfigMap` with a finalizer, and its path.
+/// Creates a `ConfigMap` with a finalizer, and returns it with its path.
 async fn held(server: &Server) -> Result<(String, Value)> {
     let path = server.config_maps().await?;
     let map = json!({ "metadata": { "name": "one", "finalizers": ["example.com/hold"] } });
@@ -14,11 +14,19 @@ async fn held(server: &Server) -> Result<(String, Value)> {
 
 pub(super) async fn what_is_deleted_is_gone(server: Server) -> Result<()> {
     let path = server.config_maps().await?;
-    let map = server.create(&path, &json!({ "metadata": { "name": "one" } })).await?;
+    let map = server
+        .create(&path, &json!({ "metadata": { "name": "one" } }))
+        .await?;
     let one = format!("{path}/one");
     let status = server.delete(&one).await?.expect(200)?;
-    check_eq!((&status["kind"], &status["status"]), (&json!("Status"), &json!("Success")));
-    check_eq!(status["details"], json!({ "name": "one", "kind": "configmaps", "uid": map["metadata"]["uid"] }));
+    check_eq!(
+        (&status["kind"], &status["status"]),
+        (&json!("Status"), &json!("Success"))
+    );
+    check_eq!(
+        status["details"],
+        json!({ "name": "one", "kind": "configmaps", "uid": map["metadata"]["uid"] })
+    );
     server.get(&one).await?.refused(404, "NotFound")?;
     server.delete(&one).await?.refused(404, "NotFound")?;
     Ok(())
@@ -26,21 +34,36 @@ pub(super) async fn what_is_deleted_is_gone(server: Server) -> Result<()> {
 
 pub(super) async fn a_finalizer_holds_what_is_deleted(server: Server) -> Result<()> {
     let (one, created) = held(&server).await?;
-    let tried = server.delete(&format!("{one}?dryRun=All")).await?.expect(200)?;
+    let tried = server
+        .delete(&format!("{one}?dryRun=All"))
+        .await?
+        .expect(200)?;
     check!(tried["metadata"]["deletionTimestamp"].is_string(), tried);
     check_eq!(server.get(&one).await?.expect(200)?, created);
     let deleting = server.delete(&one).await?.expect(200)?;
     check_eq!(deleting["kind"], "ConfigMap");
     let again = json!({ "metadata": { "name": "one" } });
-    let message = server.post(&server.config_maps().await?, &again).await?.refused(409, "AlreadyExists")?;
-    check_eq!(message, "object is being deleted: configmaps \"one\" already exists");
-    check!(deleting["metadata"]["deletionTimestamp"].is_string(), deleting);
+    let message = server
+        .post(&server.config_maps().await?, &again)
+        .await?
+        .refused(409, "AlreadyExists")?;
+    check_eq!(
+        message,
+        "object is being deleted: configmaps \"one\" already exists"
+    );
+    check!(
+        deleting["metadata"]["deletionTimestamp"].is_string(),
+        deleting
+    );
     check_eq!(deleting["metadata"]["deletionGracePeriodSeconds"], 0);
     check!(version(&deleting) != version(&created), version(&deleting));
     let again = server.delete(&one).await?.expect(200)?;
     check_eq!(version(&again), version(&deleting));
     let held = server.get(&one).await?.expect(200)?;
-    check_eq!(held["metadata"]["deletionTimestamp"], deleting["metadata"]["deletionTimestamp"]);
+    check_eq!(
+        held["metadata"]["deletionTimestamp"],
+        deleting["metadata"]["deletionTimestamp"]
+    );
     let release = json!({ "metadata": { "finalizers": null } });
     server.patch(&one, MERGE, &release).await?.expect(200)?;
     server.get(&one).await?.refused(404, "NotFound")?;
@@ -50,18 +73,29 @@ pub(super) async fn a_finalizer_holds_what_is_deleted(server: Server) -> Result<
 pub(super) async fn one_of_two_finalizers_still_holds(server: Server) -> Result<()> {
     let path = server.config_maps().await?;
     let one = format!("{path}/one");
-    let map = json!({ "metadata": { "name": "one", "finalizers": ["example.com/a", "example.com/b"] } });
+    let map =
+        json!({ "metadata": { "name": "one", "finalizers": ["example.com/a", "example.com/b"] } });
     server.create(&path, &map).await?;
     server.delete(&one).await?.expect(200)?;
     let finalizers = |list: Value| json!({ "metadata": { "finalizers": list } });
-    server.patch(&one, MERGE, &finalizers(json!(["example.com/b"]))).await?.expect(200)?;
+    server
+        .patch(&one, MERGE, &finalizers(json!(["example.com/b"])))
+        .await?
+        .expect(200)?;
     server.get(&one).await?.expect(200)?;
     let message = server
-        .patch(&one, MERGE, &finalizers(json!(["example.com/b", "example.com/c"])))
+        .patch(
+            &one,
+            MERGE,
+            &finalizers(json!(["example.com/b", "example.com/c"])),
+        )
         .await?
         .refused(422, "Invalid")?;
     check!(message.contains("metadata.finalizers: Forbidden: no new finalizers can be added if the object is being deleted"), message);
-    server.patch(&one, MERGE, &finalizers(json!([]))).await?.expect(200)?;
+    server
+        .patch(&one, MERGE, &finalizers(json!([])))
+        .await?
+        .expect(200)?;
     server.get(&one).await?.refused(404, "NotFound")?;
     Ok(())
 }
@@ -69,15 +103,23 @@ pub(super) async fn one_of_two_finalizers_still_holds(server: Server) -> Result<
 pub(super) async fn what_is_being_deleted_can_still_change(server: Server) -> Result<()> {
     let (one, _) = held(&server).await?;
     server.delete(&one).await?.expect(200)?;
-    let patched = server.patch(&one, MERGE, &json!({ "data": { "a": "b" } })).await?.expect(200)?;
+    let patched = server
+        .patch(&one, MERGE, &json!({ "data": { "a": "b" } }))
+        .await?
+        .expect(200)?;
     check_eq!(patched["data"], json!({ "a": "b" }));
     let undead = json!({ "metadata": { "deletionTimestamp": null } });
     let patched = server.patch(&one, MERGE, &undead).await?.expect(200)?;
-    check!(patched["metadata"]["deletionTimestamp"].is_string(), patched);
+    check!(
+        patched["metadata"]["deletionTimestamp"].is_string(),
+        patched
+    );
     Ok(())
 }
 
-pub(super) async fn a_custom_resource_with_a_finalizer_gets_a_new_generation(server: Server) -> Result<()> {
+pub(super) async fn a_custom_resource_with_a_finalizer_gets_a_new_generation(
+    server: Server,
+) -> Result<()> {
     let path = server.widgets().await?;
     let widget = json!({
         "apiVersion": "conformance.example.com/v1", "kind": "Widget",
@@ -91,16 +133,27 @@ pub(super) async fn a_custom_resource_with_a_finalizer_gets_a_new_generation(ser
 
 pub(super) async fn a_deletion_can_have_preconditions(server: Server) -> Result<()> {
     let path = server.config_maps().await?;
-    let map = server.create(&path, &json!({ "metadata": { "name": "one" } })).await?;
+    let map = server
+        .create(&path, &json!({ "metadata": { "name": "one" } }))
+        .await?;
     let one = format!("{path}/one");
     for preconditions in [json!({ "uid": "other" }), json!({ "resourceVersion": "1" })] {
         let options = json!({ "preconditions": preconditions });
-        let message = server.delete_with(&one, &options).await?.refused(409, "Conflict")?;
-        check!(message.starts_with("Operation cannot be fulfilled on ConfigMap \"one\": the "), message);
+        let message = server
+            .delete_with(&one, &options)
+            .await?
+            .refused(409, "Conflict")?;
+        check!(
+            message.starts_with("Operation cannot be fulfilled on ConfigMap \"one\": the "),
+            message
+        );
         check!(message.contains(" in the precondition "), message);
     }
     let right = json!({ "uid": map["metadata"]["uid"], "resourceVersion": version(&map) });
-    server.delete_with(&one, &json!({ "preconditions": right })).await?.expect(200)?;
+    server
+        .delete_with(&one, &json!({ "preconditions": right }))
+        .await?
+        .expect(200)?;
     server.get(&one).await?.refused(404, "NotFound")?;
     Ok(())
 }
@@ -111,34 +164,65 @@ pub(super) async fn a_collection_is_deleted_by_selection(server: Server) -> Resu
         let map = json!({ "metadata": { "name": name, "labels": { "l": label } } });
         server.create(&path, &map).await?;
     }
-    let list = server.delete(&format!("{path}?labelSelector=l%3Dx")).await?.expect(200)?;
+    let list = server
+        .delete(&format!("{path}?labelSelector=l%3Dx"))
+        .await?
+        .expect(200)?;
     check_eq!(list["kind"], "ConfigMapList");
     check_eq!(list["items"][0].get("kind"), None);
     check_eq!(names(&server.get(&path).await?.body), ["c"]);
-    server.create(&path, &json!({ "metadata": { "name": "d" } })).await?;
-    let page = server.delete(&format!("{path}?limit=1")).await?.expect(200)?;
-    check_eq!((names(&page), &page["metadata"]["remainingItemCount"]), (vec!["c"], &json!(1)));
+    server
+        .create(&path, &json!({ "metadata": { "name": "d" } }))
+        .await?;
+    let page = server
+        .delete(&format!("{path}?limit=1"))
+        .await?
+        .expect(200)?;
+    check_eq!(
+        (names(&page), &page["metadata"]["remainingItemCount"]),
+        (vec!["c"], &json!(1))
+    );
     check_eq!(names(&server.get(&path).await?.body), ["d"]);
-    server.delete(&format!("{path}?resourceVersion=abc")).await?.refused(400, "BadRequest")?;
+    server
+        .delete(&format!("{path}?resourceVersion=abc"))
+        .await?
+        .refused(400, "BadRequest")?;
     server.delete(&path).await?.expect(200)?;
     check_eq!(server.get(&path).await?.body["items"], json!([]));
     Ok(())
 }
 
-pub(super) async fn dependents_are_waited_for_or_orphaned_by_a_finalizer(server: Server) -> Result<()> {
+pub(super) async fn dependents_are_waited_for_or_orphaned_by_a_finalizer(
+    server: Server,
+) -> Result<()> {
     for (policy, finalizer) in [("Foreground", "foregroundDeletion"), ("Orphan", "orphan")] {
         let (one, _) = held(&server).await?;
-        let deleting = server.delete(&format!("{one}?propagationPolicy={policy}")).await?.expect(200)?;
+        let deleting = server
+            .delete(&format!("{one}?propagationPolicy={policy}"))
+            .await?
+            .expect(200)?;
         let finalizers = deleting["metadata"]["finalizers"].as_array();
-        check!(finalizers.is_some_and(|list| list.iter().any(|one| one == finalizer)), deleting);
+        check!(
+            finalizers.is_some_and(|list| list.iter().any(|one| one == finalizer)),
+            deleting
+        );
         let release = json!({ "metadata": { "finalizers": null } });
         server.patch(&one, MERGE, &release).await?.expect(200)?;
-        server.until(&one, |answer| answer.code == 404).await?;
+        server.until(&one, |response| response.code == 404).await?;
     }
     let (one, _) = held(&server).await?;
-    server.delete(&format!("{one}?propagationPolicy=Sometimes")).await?.refused(422, "Invalid")?;
-    server.delete(&format!("{one}?gracePeriodSeconds=x")).await?.refused(400, "BadRequest")?;
-    server.delete_with(&one, &json!({ "gracePeriodSeconds": "x" })).await?.refused(400, "BadRequest")?;
+    server
+        .delete(&format!("{one}?propagationPolicy=Sometimes"))
+        .await?
+        .refused(422, "Invalid")?;
+    server
+        .delete(&format!("{one}?gracePeriodSeconds=x"))
+        .await?
+        .refused(400, "BadRequest")?;
+    server
+        .delete_with(&one, &json!({ "gracePeriodSeconds": "x" }))
+        .await?
+        .refused(400, "BadRequest")?;
     Ok(())
 }
 
@@ -147,11 +231,19 @@ pub(super) async fn nothing_is_made_in_a_namespace_that_ends(server: Server) -> 
     let namespace = format!("/api/v1/namespaces/{}", server.name);
     let deleting = server.delete(&namespace).await?.expect(200)?;
     check_eq!(deleting["status"]["phase"], "Terminating");
-    check!(deleting["metadata"]["deletionTimestamp"].is_string(), deleting);
+    check!(
+        deleting["metadata"]["deletionTimestamp"].is_string(),
+        deleting
+    );
     let maps = format!("{namespace}/configmaps");
-    let answer = server.post(&maps, &json!({ "metadata": { "name": "two" } })).await?;
-    check_eq!(answer.body["details"]["causes"][0]["reason"], "NamespaceTerminating");
-    let message = answer.refused(403, "Forbidden")?;
+    let response = server
+        .post(&maps, &json!({ "metadata": { "name": "two" } }))
+        .await?;
+    check_eq!(
+        response.body["details"]["causes"][0]["reason"],
+        "NamespaceTerminating"
+    );
+    let message = response.refused(403, "Forbidden")?;
     check_eq!(
         message,
         format!(
@@ -165,9 +257,12 @@ pub(super) async fn nothing_is_made_in_a_namespace_that_ends(server: Server) -> 
 
 pub(super) async fn some_namespaces_stay(server: Server) -> Result<()> {
     for name in ["default", "kube-system", "kube-public"] {
-        let answer = server.delete(&format!("/api/v1/namespaces/{name}")).await?;
-        let message = answer.refused(403, "Forbidden")?;
-        check!(message.contains("this namespace may not be deleted"), message);
+        let response = server.delete(&format!("/api/v1/namespaces/{name}")).await?;
+        let message = response.refused(403, "Forbidden")?;
+        check!(
+            message.contains("this namespace may not be deleted"),
+            message
+        );
     }
     Ok(())
 }

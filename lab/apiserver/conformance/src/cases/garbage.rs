@@ -1,4 +1,4 @@
-//! What nobody should send: a clear refusal, whatever it is.
+//! Malformed requests, which get a clear error.
 
 use anyhow::Result;
 use http::Method;
@@ -8,25 +8,44 @@ use crate::server::{JSON, MERGE, Server, YAML};
 
 pub(super) async fn a_body_that_is_no_json_is_refused(server: Server) -> Result<()> {
     let (maps, widgets) = (server.config_maps().await?, server.widgets().await?);
-    for body in ["{", "", "nonsense", "[]", "7", "\"text\"", "null", "{\"metadata\":", "{}{}", "\u{0}"] {
+    for body in [
+        "{",
+        "",
+        "nonsense",
+        "[]",
+        "7",
+        "\"text\"",
+        "null",
+        "{\"metadata\":",
+        "{}{}",
+        "\u{0}",
+    ] {
         for path in [&maps, &widgets] {
-            let answer = server.post_as(path, JSON, body).await?;
-            check!(matches!(answer.code, 400 | 422), (path, body, answer));
-            check_eq!((&answer.body["kind"], &answer.body["status"]), (&json!("Status"), &json!("Failure")));
+            let response = server.post_as(path, JSON, body).await?;
+            check!(matches!(response.code, 400 | 422), (path, body, response));
+            check_eq!(
+                (&response.body["kind"], &response.body["status"]),
+                (&json!("Status"), &json!("Failure"))
+            );
         }
     }
-    server.post_as(&widgets, YAML, "a: [b").await?.refused(400, "BadRequest")?;
+    server
+        .post_as(&widgets, YAML, "a: [b")
+        .await?
+        .refused(400, "BadRequest")?;
     Ok(())
 }
 
-pub(super) async fn a_body_that_is_no_text_is_answered(server: Server) -> Result<()> {
+pub(super) async fn a_body_that_is_no_text_gets_a_response(server: Server) -> Result<()> {
     let (maps, widgets) = (server.config_maps().await?, server.widgets().await?);
     let mut body = br#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}}"#.to_vec();
     body.insert(20, 0xff);
     for path in [maps, widgets] {
-        let answer = server.send(Method::POST, &path, &[("Content-Type", JSON)], body.clone()).await?;
-        check!(matches!(answer.code, 201 | 400 | 422), answer);
-        check!(answer.body.is_object(), answer);
+        let response = server
+            .send(Method::POST, &path, &[("Content-Type", JSON)], body.clone())
+            .await?;
+        check!(matches!(response.code, 201 | 400 | 422), response);
+        check!(response.body.is_object(), response);
     }
     Ok(())
 }
@@ -34,27 +53,41 @@ pub(super) async fn a_body_that_is_no_text_is_answered(server: Server) -> Result
 pub(super) async fn json_that_nests_without_end_is_refused(server: Server) -> Result<()> {
     let (maps, widgets) = (server.config_maps().await?, server.widgets().await?);
     let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
-    let deep = format!(r#"{{"apiVersion":"conformance.example.com/v1","kind":"Widget","metadata":{{"name":"a"}},"spec":{{"free":{{"a":{deep}}}}}}}"#);
+    let deep = format!(
+        r#"{{"apiVersion":"conformance.example.com/v1","kind":"Widget","metadata":{{"name":"a"}},"spec":{{"free":{{"a":{deep}}}}}}}"#
+    );
     for path in [&maps, &widgets] {
-        let answer = server.post_as(path, JSON, &deep).await?;
-        check!((400..500).contains(&answer.code), answer.code);
-        check_eq!(answer.body["kind"], "Status");
+        let response = server.post_as(path, JSON, &deep).await?;
+        check!((400..500).contains(&response.code), response.code);
+        check_eq!(response.body["kind"], "Status");
     }
-    let answer = server
-        .send(Method::PATCH, &format!("{maps}/none"), &[("Content-Type", MERGE)], deep)
+    let response = server
+        .send(
+            Method::PATCH,
+            &format!("{maps}/none"),
+            &[("Content-Type", MERGE)],
+            deep,
+        )
         .await?;
-    check!((400..500).contains(&answer.code), answer.code);
+    check!((400..500).contains(&response.code), response.code);
     Ok(())
 }
 
 pub(super) async fn numbers_may_be_of_any_size(server: Server) -> Result<()> {
     let path = server.widgets().await?;
-    for number in ["1e400", "-1e400", "123456789012345678901234567890", "1.5", "1e2", "-0"] {
+    for number in [
+        "1e400",
+        "-1e400",
+        "123456789012345678901234567890",
+        "1.5",
+        "1e2",
+        "-0",
+    ] {
         let body = format!(
             r#"{{"apiVersion":"conformance.example.com/v1","kind":"Widget","metadata":{{"generateName":"a"}},"spec":{{"size":{number}}}}}"#
         );
-        let answer = server.post_as(&path, JSON, &body).await?;
-        check!(matches!(answer.code, 201 | 400 | 422), (number, answer));
+        let response = server.post_as(&path, JSON, &body).await?;
+        check!(matches!(response.code, 201 | 400 | 422), (number, response));
     }
     Ok(())
 }
@@ -68,21 +101,33 @@ pub(super) async fn a_wrong_type_is_refused_with_its_field(server: Server) -> Re
         (json!({ "on": "yes" }), "spec.on"),
         (json!([]), "spec"),
         (json!("text"), "spec"),
-        (json!({ "rules": [{ "operator": 7 }] }), "spec.rules[0].operator"),
+        (
+            json!({ "rules": [{ "operator": 7 }] }),
+            "spec.rules[0].operator",
+        ),
     ] {
         let widget = json!({
             "apiVersion": "conformance.example.com/v1", "kind": "Widget", "metadata": { "name": "a" }, "spec": spec,
         });
-        let answer = server.post(&path, &widget).await?;
-        check_eq!(answer.body["details"]["causes"][0]["field"], field);
-        let message = answer.refused(422, "Invalid")?;
+        let response = server.post(&path, &widget).await?;
+        check_eq!(response.body["details"]["causes"][0]["field"], field);
+        let message = response.refused(422, "Invalid")?;
         check!(message.contains("in body must be of type"), message);
     }
-    for metadata in [json!([]), json!("text"), json!({ "name": 7 }), json!({ "name": "a", "labels": [] }), json!({ "name": "a", "labels": { "a": 1 } })] {
+    for metadata in [
+        json!([]),
+        json!("text"),
+        json!({ "name": 7 }),
+        json!({ "name": "a", "labels": [] }),
+        json!({ "name": "a", "labels": { "a": 1 } }),
+    ] {
         let widget = json!({
             "apiVersion": "conformance.example.com/v1", "kind": "Widget", "metadata": metadata, "spec": {},
         });
-        server.post(&path, &widget).await?.refused(400, "BadRequest")?;
+        server
+            .post(&path, &widget)
+            .await?
+            .refused(400, "BadRequest")?;
     }
     Ok(())
 }
@@ -104,12 +149,17 @@ pub(super) async fn an_unknown_operator_is_refused(server: Server) -> Result<()>
 
 pub(super) async fn ten_thousand_names_are_kept(server: Server) -> Result<()> {
     let path = server.widgets().await?;
-    let tags: Vec<_> = (0..10_000).map(|number| format!("member{number}")).collect();
+    let tags: Vec<_> = (0..10_000)
+        .map(|number| format!("member{number}"))
+        .collect();
     let widget = json!({
         "apiVersion": "conformance.example.com/v1", "kind": "Widget", "metadata": { "name": "a" }, "spec": { "tags": tags },
     });
     let created = server.create(&path, &widget).await?;
-    check_eq!(created["spec"]["tags"].as_array().map(Vec::len), Some(10_000));
+    check_eq!(
+        created["spec"]["tags"].as_array().map(Vec::len),
+        Some(10_000)
+    );
     Ok(())
 }
 
@@ -119,14 +169,20 @@ pub(super) async fn an_object_of_two_mebibytes_is_refused(server: Server) -> Res
         "apiVersion": "conformance.example.com/v1", "kind": "Widget", "metadata": { "name": "a" },
         "spec": { "tags": ["x".repeat(2 << 20)] },
     });
-    let answer = server.post(&path, &widget).await?;
-    check_eq!((answer.code, &answer.body["kind"]), (500, &json!("Status")));
+    let response = server.post(&path, &widget).await?;
+    check_eq!(
+        (response.code, &response.body["kind"]),
+        (500, &json!("Status"))
+    );
     let widget = json!({
         "apiVersion": "conformance.example.com/v1", "kind": "Widget", "metadata": { "name": "a" },
         "spec": { "tags": ["x".repeat(1_800_000)] },
     });
-    let answer = server.post(&path, &widget).await?;
-    check_eq!((answer.code, &answer.body["message"]), (500, &json!("etcdserver: request is too large")));
+    let response = server.post(&path, &widget).await?;
+    check_eq!(
+        (response.code, &response.body["message"]),
+        (500, &json!("etcdserver: request is too large"))
+    );
     let path = server.config_maps().await?;
     let map = json!({ "metadata": { "name": "a" }, "data": { "a": "x".repeat(2 << 20) } });
     let message = server.post(&path, &map).await?.refused(422, "Invalid")?;
@@ -137,13 +193,19 @@ pub(super) async fn an_object_of_two_mebibytes_is_refused(server: Server) -> Res
 pub(super) async fn a_body_of_four_mebibytes_is_refused(server: Server) -> Result<()> {
     let path = server.widgets().await?;
     let body = json!({ "metadata": { "name": "a" }, "spec": { "tags": ["x".repeat(4 << 20)] } });
-    server.post(&path, &body).await?.refused(413, "RequestEntityTooLarge")?;
+    server
+        .post(&path, &body)
+        .await?
+        .refused(413, "RequestEntityTooLarge")?;
     Ok(())
 }
 
-pub(super) async fn odd_paths_are_answered(server: Server) -> Result<()> {
+pub(super) async fn odd_paths_get_a_response(server: Server) -> Result<()> {
     server.namespace().await?;
-    let widgets = format!("/apis/conformance.example.com/v1/namespaces/{}/widgets", server.name);
+    let widgets = format!(
+        "/apis/conformance.example.com/v1/namespaces/{}/widgets",
+        server.name
+    );
     for path in [
         format!("{widgets}/%00"),
         format!("{widgets}/%ff%fe"),
@@ -155,39 +217,55 @@ pub(super) async fn odd_paths_are_answered(server: Server) -> Result<()> {
         "/apis/conformance.example.com/v1/namespaces//widgets/a".to_owned(),
         "/api/v1/namespaces/%00/configmaps/a".to_owned(),
     ] {
-        let answer = server.get(&path).await?;
-        check!((300..500).contains(&answer.code), (path, answer));
+        let response = server.get(&path).await?;
+        check!((300..500).contains(&response.code), (path, response));
     }
     Ok(())
 }
 
-pub(super) async fn odd_queries_are_answered(server: Server) -> Result<()> {
+pub(super) async fn odd_queries_get_a_response(server: Server) -> Result<()> {
     let widgets = server.widgets().await?;
     for query in [
-        "limit=-1", "limit=99999999999999999999", "timeoutSeconds=x&watch=true", "continue=%ff", "labelSelector=%00",
-        "fieldSelector=%ff%fe%3Da", "resourceVersion=-1", "resourceVersion=99999999999999999999999", "&&&", "=", "%",
-        "unknown=1", "labelSelector=((((((((((((((((", "fieldSelector=a%5C",
+        "limit=-1",
+        "limit=99999999999999999999",
+        "timeoutSeconds=x&watch=true",
+        "continue=%ff",
+        "labelSelector=%00",
+        "fieldSelector=%ff%fe%3Da",
+        "resourceVersion=-1",
+        "resourceVersion=99999999999999999999999",
+        "&&&",
+        "=",
+        "%",
+        "unknown=1",
+        "labelSelector=((((((((((((((((",
+        "fieldSelector=a%5C",
     ] {
-        let answer = server.get(&format!("{widgets}?{query}")).await;
-        // A query that is none may also end the connection's request before it is sent.
-        if let Ok(answer) = answer {
-            check!(answer.code != 0, answer);
+        let response = server.get(&format!("{widgets}?{query}")).await;
+        // The client may refuse to send a malformed query.
+        if let Ok(response) = response {
+            check!(response.code != 0, response);
         }
     }
     server.get(&widgets).await?.expect(200)?;
     Ok(())
 }
 
-pub(super) async fn duplicate_fields_are_told(server: Server) -> Result<()> {
+pub(super) async fn duplicate_fields_are_reported(server: Server) -> Result<()> {
     let path = server.widgets().await?;
     let body = r#"{"apiVersion":"conformance.example.com/v1","kind":"Widget","metadata":{"name":"a"},"spec":{"size":1,"size":2}}"#;
-    let strict = server.post_as(&format!("{path}?fieldValidation=Strict"), JSON, body).await?;
+    let strict = server
+        .post_as(&format!("{path}?fieldValidation=Strict"), JSON, body)
+        .await?;
     check_eq!(
         strict.refused(400, "BadRequest")?,
         "Widget in version \"v1\" cannot be handled as a Widget: strict decoding error: duplicate field \"spec.size\""
     );
-    let answer = server.post_as(&path, JSON, body).await?;
-    check_eq!(answer.warnings(), [r#"299 - "duplicate field \"spec.size\"""#]);
-    check_eq!(answer.expect(201)?["spec"]["size"], 2);
+    let response = server.post_as(&path, JSON, body).await?;
+    check_eq!(
+        response.warnings(),
+        [r#"299 - "duplicate field \"spec.size\"""#]
+    );
+    check_eq!(response.expect(201)?["spec"]["size"], 2);
     Ok(())
 }

@@ -1,23 +1,35 @@
-//! The cases, by what they are about.
+//! The cases by topic.
+
+mod apply;
+mod builtin;
+mod custom;
+mod deletion;
+mod discovery;
+mod garbage;
+mod lists;
+mod objects;
+mod patches;
+mod tables;
+mod updates;
+mod watches;
 
 use anyhow::Result;
 use futures::future::BoxFuture;
 
 use crate::server::Server;
 
-/// One thing an API must do.
+/// A behaviour of the API.
 pub(crate) struct Case {
-    /// Unique; with hyphens it is the name of the case's namespace.
+    /// Unique; with hyphens, the name of the case's namespace.
     pub(crate) name: &'static str,
     pub(crate) run: fn(Server) -> BoxFuture<'static, Result<()>>,
 }
 
-/// Declares the modules of cases and lists what is in them.
+/// Lists the cases of each module. The modules themselves are declared above by plain items:
+/// rustfmt does not find those that a macro declares.
 macro_rules! cases {
     ($($module:ident: $($name:ident),+;)+) => {
-        $(mod $module;)+
-
-        /// Every case.
+        /// Returns all cases.
         pub(crate) fn all() -> Vec<Case> {
             vec![$($(Case {
                 name: stringify!($name),
@@ -38,12 +50,18 @@ cases! {
         a_name_is_no_path,
         the_names_of_services_are_labels_of_dns,
         labels_and_annotations_are_checked,
+        keys_of_data_are_checked,
         a_namespace_must_exist,
         the_namespace_of_the_object_is_that_of_the_path,
         the_kind_of_the_object_is_that_of_the_path,
         what_is_not_there_is_not_found,
         a_kind_that_is_not_served_is_not_found,
         a_method_that_is_not_served_is_not_allowed,
+        a_dry_run_stores_nothing,
+        bodies_may_be_yaml,
+        a_body_without_a_type_is_json,
+        bodies_of_built_in_kinds_may_be_protobuf;
+    updates:
         replacing_needs_the_newest_version,
         a_config_map_can_be_replaced_without_a_version,
         a_custom_resource_cannot_be_replaced_without_a_version,
@@ -52,11 +70,7 @@ cases! {
         a_write_that_changes_nothing_keeps_the_version,
         generation_counts_changes_of_the_spec,
         status_is_written_only_through_its_own_resource,
-        a_status_write_leaves_metadata_alone,
-        a_dry_run_stores_nothing,
-        bodies_may_be_yaml,
-        a_body_without_a_type_is_json,
-        bodies_of_built_in_kinds_may_be_protobuf;
+        a_status_write_leaves_metadata_alone;
     builtin:
         the_first_namespaces_exist,
         the_api_has_a_service_of_its_own,
@@ -81,7 +95,7 @@ cases! {
         unknown_fields_are_dropped_with_a_warning,
         unknown_fields_of_built_in_kinds_too,
         values_are_checked,
-        all_that_is_wrong_is_told,
+        all_errors_are_reported,
         what_a_schema_allows_is_kept,
         nulls_are_dropped_where_they_may_not_be,
         status_is_checked_too,
@@ -111,7 +125,7 @@ cases! {
         a_strategic_merge_of_status_goes_by_type;
     apply:
         an_apply_creates_what_is_not_there,
-        an_apply_takes_back_what_it_no_longer_says,
+        an_apply_removes_what_it_no_longer_contains,
         an_apply_leaves_alone_what_others_own,
         a_field_of_two_owners_stays_until_both_are_done,
         a_field_of_another_is_a_conflict,
@@ -121,7 +135,7 @@ cases! {
         conditions_with_keys_are_owned_one_by_one,
         an_apply_of_status_does_not_create,
         an_apply_names_its_manager,
-        an_apply_says_what_it_applies,
+        an_apply_needs_a_type_and_the_name_in_the_path,
         an_apply_of_a_stale_version_is_a_conflict,
         an_apply_may_be_yaml,
         an_apply_is_validated,
@@ -135,6 +149,7 @@ cases! {
         pages_show_what_was_there_at_the_first,
         a_page_that_begins_nowhere_is_refused,
         labels_select,
+        malformed_label_selectors_are_refused,
         labels_select_by_number,
         fields_select,
         custom_resources_are_selected_by_fields_they_name,
@@ -151,7 +166,7 @@ cases! {
         a_watch_of_all_namespaces_sees_each,
         initial_events_end_with_a_bookmark,
         initial_events_of_nothing_are_a_bookmark,
-        initial_events_are_asked_for_properly,
+        initial_events_need_a_valid_request,
         a_watch_ends_after_its_time,
         a_version_from_before_the_history_has_expired,
         a_watch_from_a_version_that_is_none_is_refused,
@@ -175,23 +190,23 @@ cases! {
         a_definition_without_columns_shows_the_age,
         built_in_kinds_have_columns,
         built_in_kinds_fill_their_cells,
-        a_row_has_as_much_of_its_object_as_was_asked_for,
+        a_row_has_as_much_of_its_object_as_was_requested,
         a_table_has_pages,
         a_watched_table_names_its_columns_once,
         metadata_comes_alone,
         a_written_object_can_come_back_as_a_table,
         what_cannot_be_served_is_not_acceptable;
     discovery:
-        the_version_is_told,
+        the_version_is_served,
         requests_are_counted,
         groups_have_versions,
         versions_have_resources,
         discovery_comes_in_one_document,
         schemas_are_served,
-        built_in_schemas_say_how_lists_merge;
+        built_in_schemas_describe_how_lists_merge;
     garbage:
         a_body_that_is_no_json_is_refused,
-        a_body_that_is_no_text_is_answered,
+        a_body_that_is_no_text_gets_a_response,
         json_that_nests_without_end_is_refused,
         numbers_may_be_of_any_size,
         a_wrong_type_is_refused_with_its_field,
@@ -199,7 +214,7 @@ cases! {
         ten_thousand_names_are_kept,
         an_object_of_two_mebibytes_is_refused,
         a_body_of_four_mebibytes_is_refused,
-        odd_paths_are_answered,
-        odd_queries_are_answered,
-        duplicate_fields_are_told;
+        odd_paths_get_a_response,
+        odd_queries_get_a_response,
+        duplicate_fields_are_reported;
 }

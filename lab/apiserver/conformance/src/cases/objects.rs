@@ -1,4 +1,4 @@
-//! Creating, reading and replacing objects.
+//! Creating and reading objects.
 
 use anyhow::Result;
 use serde_json::json;
@@ -8,28 +8,49 @@ use crate::server::{Server, YAML, name, version};
 pub(super) async fn a_created_object_gets_its_metadata(server: Server) -> Result<()> {
     let path = server.widgets().await?;
     let widget = server
-        .create(&path, &json!({
-            "apiVersion": "conformance.example.com/v1", "kind": "Widget",
-            "metadata": { "name": "one", "labels": { "a": "b" } }, "spec": { "color": "red" },
-        }))
+        .create(
+            &path,
+            &json!({
+                "apiVersion": "conformance.example.com/v1", "kind": "Widget",
+                "metadata": { "name": "one", "labels": { "a": "b" } }, "spec": { "color": "red" },
+            }),
+        )
         .await?;
     let metadata = &widget["metadata"];
     check_eq!(metadata["generation"], 1);
     check_eq!(metadata["namespace"], server.name.as_str());
     check_eq!(metadata["labels"], json!({ "a": "b" }));
-    check!(metadata["uid"].as_str().is_some_and(|uid| uid.len() == 36), metadata);
-    check!(metadata["creationTimestamp"].as_str().is_some_and(|time| time.len() == 20 && time.ends_with('Z')), metadata);
-    check!(version(&widget).parse::<u64>().is_ok_and(|version| version > 0), metadata);
+    check!(
+        metadata["uid"].as_str().is_some_and(|uid| uid.len() == 36),
+        metadata
+    );
+    check!(
+        metadata["creationTimestamp"]
+            .as_str()
+            .is_some_and(|time| time.len() == 20 && time.ends_with('Z')),
+        metadata
+    );
+    check!(
+        version(&widget)
+            .parse::<u64>()
+            .is_ok_and(|version| version > 0),
+        metadata
+    );
     check_eq!(metadata["managedFields"][0]["operation"], "Update");
-    check_eq!(server.get(&format!("{path}/one")).await?.expect(200)?, widget);
+    check_eq!(
+        server.get(&format!("{path}/one")).await?.expect(200)?,
+        widget
+    );
     Ok(())
 }
 
 pub(super) async fn a_kind_without_status_has_no_generation(server: Server) -> Result<()> {
-    let path = server.config_maps().await?;
-    let map = server.create(&path, &json!({ "metadata": { "name": "one" }, "data": { "a": "b" } })).await?;
+    let (_, map) = server.config_map().await?;
     check_eq!(map["metadata"].get("generation"), None);
-    check_eq!((&map["apiVersion"], &map["kind"]), (&json!("v1"), &json!("ConfigMap")));
+    check_eq!(
+        (&map["apiVersion"], &map["kind"]),
+        (&json!("v1"), &json!("ConfigMap"))
+    );
     Ok(())
 }
 
@@ -37,17 +58,29 @@ pub(super) async fn a_name_is_taken_once(server: Server) -> Result<()> {
     let path = server.config_maps().await?;
     let map = json!({ "metadata": { "name": "one" } });
     server.create(&path, &map).await?;
-    let answer = server.post(&path, &map).await?;
-    check_eq!(answer.body["details"], json!({ "name": "one", "kind": "configmaps" }));
-    check_eq!(answer.refused(409, "AlreadyExists")?, r#"configmaps "one" already exists"#);
+    let response = server.post(&path, &map).await?;
+    check_eq!(
+        response.body["details"],
+        json!({ "name": "one", "kind": "configmaps" })
+    );
+    check_eq!(
+        response.refused(409, "AlreadyExists")?,
+        r#"configmaps "one" already exists"#
+    );
     Ok(())
 }
 
 pub(super) async fn generated_names_differ(server: Server) -> Result<()> {
     let path = server.config_maps().await?;
     let map = json!({ "metadata": { "generateName": "some-" } });
-    let (one, other) = (server.create(&path, &map).await?, server.create(&path, &map).await?);
-    check!(name(&one).starts_with("some-") && name(&one).len() == 10, name(&one));
+    let (one, other) = (
+        server.create(&path, &map).await?,
+        server.create(&path, &map).await?,
+    );
+    check!(
+        name(&one).starts_with("some-") && name(&one).len() == 10,
+        name(&one)
+    );
     check!(name(&one) != name(&other), name(&other));
     check_eq!(one["metadata"]["generateName"], "some-");
     let both = json!({ "metadata": { "generateName": "some-", "name": "mine" } });
@@ -60,13 +93,19 @@ pub(super) async fn generated_names_differ(server: Server) -> Result<()> {
     );
     let wrong = json!({ "metadata": { "generateName": "Some_", "name": "other" } });
     let message = server.post(&path, &wrong).await?.refused(422, "Invalid")?;
-    check!(message.contains("metadata.generateName: Invalid value: \"Some_\": "), message);
+    check!(
+        message.contains("metadata.generateName: Invalid value: \"Some_\": "),
+        message
+    );
     Ok(())
 }
 
 pub(super) async fn an_object_without_a_name_is_refused(server: Server) -> Result<()> {
     let path = server.config_maps().await?;
-    let message = server.post(&path, &json!({ "metadata": {} })).await?.refused(422, "Invalid")?;
+    let message = server
+        .post(&path, &json!({ "metadata": {} }))
+        .await?
+        .refused(422, "Invalid")?;
     check_eq!(
         message,
         r#"ConfigMap "" is invalid: metadata.name: Required value: name or generateName is required"#
@@ -77,15 +116,33 @@ pub(super) async fn an_object_without_a_name_is_refused(server: Server) -> Resul
 pub(super) async fn names_are_those_of_dns(server: Server) -> Result<()> {
     let path = server.config_maps().await?;
     let long = "a".repeat(254);
-    for bad in ["Upper", "under_score", "with\u{7}bell", "new\nline", "-dash", "dot.", "sp ace", "é", &long] {
-        let answer = server.post(&path, &json!({ "metadata": { "name": bad } })).await?;
-        check_eq!(answer.body["details"]["causes"][0]["field"], "metadata.name", "{bad:?}");
-        let message = answer.refused(422, "Invalid")?;
+    for bad in [
+        "Upper",
+        "under_score",
+        "with\u{7}bell",
+        "new\nline",
+        "-dash",
+        "dot.",
+        "sp ace",
+        "é",
+        &long,
+    ] {
+        let response = server
+            .post(&path, &json!({ "metadata": { "name": bad } }))
+            .await?;
+        check_eq!(
+            response.body["details"]["causes"][0]["field"],
+            "metadata.name",
+            "{bad:?}"
+        );
+        let message = response.refused(422, "Invalid")?;
         check!(message.contains("metadata.name: Invalid value: "), message);
     }
     let longest = "a".repeat(253);
     for good in ["a", "0", "a.b", "a-b", &longest] {
-        server.create(&path, &json!({ "metadata": { "name": good } })).await?;
+        server
+            .create(&path, &json!({ "metadata": { "name": good } }))
+            .await?;
     }
     Ok(())
 }
@@ -108,11 +165,20 @@ pub(super) async fn the_names_of_services_are_labels_of_dns(server: Server) -> R
     server.create(&path, &service).await?;
     for bad in ["a.b", "A", "-a"] {
         let service = json!({ "metadata": { "name": bad }, "spec": { "ports": [{ "port": 80 }] } });
-        server.post(&path, &service).await?.refused(422, "Invalid")?;
+        server
+            .post(&path, &service)
+            .await?
+            .refused(422, "Invalid")?;
     }
     let namespace = json!({ "metadata": { "name": "a.b" } });
-    let message = server.post("/api/v1/namespaces", &namespace).await?.refused(422, "Invalid")?;
-    check!(message.contains("metadata.name: Invalid value: \"a.b\": must not contain dots"), message);
+    let message = server
+        .post("/api/v1/namespaces", &namespace)
+        .await?
+        .refused(422, "Invalid")?;
+    check!(
+        message.contains("metadata.name: Invalid value: \"a.b\": must not contain dots"),
+        message
+    );
     Ok(())
 }
 
@@ -120,28 +186,78 @@ pub(super) async fn labels_and_annotations_are_checked(server: Server) -> Result
     let path = server.config_maps().await?;
     let owner = |kind: &str, uid: &str| json!({ "apiVersion": "v1", "kind": kind, "name": "y", "uid": uid, "controller": true });
     for (metadata, why) in [
-        (json!({ "labels": { "a b": "c" } }), "metadata.labels: Invalid value: \"a b\": name part must consist of"),
-        (json!({ "labels": { "a/b/c": "d" } }), "metadata.labels: Invalid value: \"a/b/c\": a valid label key must consist of"),
-        (json!({ "labels": { "a": "b c" } }), "metadata.labels: Invalid value: \"b c\": a valid label must be an empty string or"),
-        (json!({ "labels": { "a": "x".repeat(64) } }), ": must be no more than 63 bytes"),
-        (json!({ "annotations": { "a b": "c" } }), "metadata.annotations: Invalid value: \"a b\": name part must"),
-        (json!({ "annotations": { "a": "x".repeat(300_000) } }), "metadata.annotations: Too long: may not be more than 262144 bytes"),
-        (json!({ "finalizers": ["not qualified"] }), "metadata.finalizers: Invalid value: \"not qualified\": "),
-        (json!({ "finalizers": ["bare"] }), "metadata.finalizers[0]: Invalid value: \"bare\": name is neither a standard finalizer name nor is it fully qualified"),
-        (json!({ "finalizers": ["orphan", "foregroundDeletion"] }), "metadata.finalizers: Invalid value: [\"orphan\",\"foregroundDeletion\"]: finalizer orphan and"),
-        (json!({ "ownerReferences": [owner("ConfigMap", "")] }), "metadata.ownerReferences.uid: Invalid value: \"\": must not be empty"),
-        (json!({ "ownerReferences": [owner("Event", "u")] }), ": /v1, Kind=Event is disallowed from being an owner"),
-        (json!({ "ownerReferences": [owner("ConfigMap", "u"), owner("ConfigMap", "v")] }), "Found \"true\" in references for ConfigMap/y and ConfigMap/y"),
+        (
+            json!({ "labels": { "a b": "c" } }),
+            "metadata.labels: Invalid value: \"a b\": name part must consist of",
+        ),
+        (
+            json!({ "labels": { "a/b/c": "d" } }),
+            "metadata.labels: Invalid value: \"a/b/c\": a valid label key must consist of",
+        ),
+        (
+            json!({ "labels": { "a": "b c" } }),
+            "metadata.labels: Invalid value: \"b c\": a valid label must be an empty string or",
+        ),
+        (
+            json!({ "labels": { "a": "x".repeat(64) } }),
+            ": must be no more than 63 bytes",
+        ),
+        (
+            json!({ "annotations": { "a b": "c" } }),
+            "metadata.annotations: Invalid value: \"a b\": name part must",
+        ),
+        (
+            json!({ "annotations": { "a": "x".repeat(300_000) } }),
+            "metadata.annotations: Too long: may not be more than 262144 bytes",
+        ),
+        (
+            json!({ "finalizers": ["not qualified"] }),
+            "metadata.finalizers: Invalid value: \"not qualified\": ",
+        ),
+        (
+            json!({ "finalizers": ["bare"] }),
+            "metadata.finalizers[0]: Invalid value: \"bare\": name is neither a standard finalizer name nor is it fully qualified",
+        ),
+        (
+            json!({ "finalizers": ["orphan", "foregroundDeletion"] }),
+            "metadata.finalizers: Invalid value: [\"orphan\",\"foregroundDeletion\"]: finalizer orphan and",
+        ),
+        (
+            json!({ "ownerReferences": [owner("ConfigMap", "")] }),
+            "metadata.ownerReferences.uid: Invalid value: \"\": must not be empty",
+        ),
+        (
+            json!({ "ownerReferences": [owner("Event", "u")] }),
+            ": /v1, Kind=Event is disallowed from being an owner",
+        ),
+        (
+            json!({ "ownerReferences": [owner("ConfigMap", "u"), owner("ConfigMap", "v")] }),
+            "Found \"true\" in references for ConfigMap/y and ConfigMap/y",
+        ),
     ] {
         let mut map = json!({ "metadata": metadata });
         map["metadata"]["name"] = json!("x");
         let message = server.post(&path, &map).await?.refused(422, "Invalid")?;
         check!(message.contains(why), (why, message));
     }
+    Ok(())
+}
+
+pub(super) async fn keys_of_data_are_checked(server: Server) -> Result<()> {
+    let path = server.config_maps().await?;
     for (data, why) in [
-        (json!({ "data": { "a b": "1" } }), "data[a b]: Invalid value: \"a b\": a valid config key must consist of"),
-        (json!({ "binaryData": { "..": "YQ==" } }), "binaryData[..]: Invalid value: \"..\": "),
-        (json!({ "data": { "a": "1" }, "binaryData": { "a": "YQ==" } }), "data[a]: Invalid value: \"a\": duplicate of key present in binaryData"),
+        (
+            json!({ "data": { "a b": "1" } }),
+            "data[a b]: Invalid value: \"a b\": a valid config key must consist of",
+        ),
+        (
+            json!({ "binaryData": { "..": "YQ==" } }),
+            "binaryData[..]: Invalid value: \"..\": ",
+        ),
+        (
+            json!({ "data": { "a": "1" }, "binaryData": { "a": "YQ==" } }),
+            "data[a]: Invalid value: \"a\": duplicate of key present in binaryData",
+        ),
     ] {
         let mut map = data;
         map["metadata"] = json!({ "name": "x" });
@@ -153,8 +269,10 @@ pub(super) async fn labels_and_annotations_are_checked(server: Server) -> Result
 
 pub(super) async fn a_namespace_must_exist(server: Server) -> Result<()> {
     let path = format!("/api/v1/namespaces/{}/configmaps", server.name);
-    let answer = server.post(&path, &json!({ "metadata": { "name": "one" } })).await?;
-    let message = answer.refused(404, "NotFound")?;
+    let response = server
+        .post(&path, &json!({ "metadata": { "name": "one" } }))
+        .await?;
+    let message = response.refused(404, "NotFound")?;
     check_eq!(message, format!("namespaces \"{}\" not found", server.name));
     check_eq!(server.get(&path).await?.expect(200)?["items"], json!([]));
     Ok(())
@@ -174,30 +292,54 @@ pub(super) async fn the_namespace_of_the_object_is_that_of_the_path(server: Serv
 pub(super) async fn the_kind_of_the_object_is_that_of_the_path(server: Server) -> Result<()> {
     let maps = server.config_maps().await?;
     let secret = json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "one" } });
-    server.post(&maps, &secret).await?.refused(400, "BadRequest")?;
+    server
+        .post(&maps, &secret)
+        .await?
+        .refused(400, "BadRequest")?;
     let widgets = server.widgets().await?;
-    server.post(&widgets, &secret).await?.refused(400, "BadRequest")?;
+    server
+        .post(&widgets, &secret)
+        .await?
+        .refused(400, "BadRequest")?;
     let gadget = json!({ "apiVersion": "conformance.example.com/v1", "kind": "Gadget", "metadata": { "name": "one" }, "spec": {} });
-    let message = server.post(&widgets, &gadget).await?.refused(422, "Invalid")?;
-    check!(message.ends_with("kind: Invalid value: \"Gadget\": must be Widget"), message);
+    let message = server
+        .post(&widgets, &gadget)
+        .await?
+        .refused(422, "Invalid")?;
+    check!(
+        message.ends_with("kind: Invalid value: \"Gadget\": must be Widget"),
+        message
+    );
     let untyped = json!({ "apiVersion": "conformance.example.com/v1", "metadata": { "name": "one" }, "spec": {} });
-    let message = server.post(&widgets, &untyped).await?.refused(400, "BadRequest")?;
+    let message = server
+        .post(&widgets, &untyped)
+        .await?
+        .refused(400, "BadRequest")?;
     check!(message.contains("Kind"), message);
     Ok(())
 }
 
 pub(super) async fn what_is_not_there_is_not_found(server: Server) -> Result<()> {
     let maps = server.config_maps().await?;
-    let answer = server.get(&format!("{maps}/none")).await?;
-    check_eq!(answer.body["details"], json!({ "name": "none", "kind": "configmaps" }));
-    check_eq!(answer.refused(404, "NotFound")?, r#"configmaps "none" not found"#);
-    let widgets = server.widgets().await?;
-    let answer = server.get(&format!("{widgets}/none")).await?;
+    let response = server.get(&format!("{maps}/none")).await?;
     check_eq!(
-        answer.body["details"],
+        response.body["details"],
+        json!({ "name": "none", "kind": "configmaps" })
+    );
+    check_eq!(
+        response.refused(404, "NotFound")?,
+        r#"configmaps "none" not found"#
+    );
+    let widgets = server.widgets().await?;
+    let response = server.get(&format!("{widgets}/none")).await?;
+    check_eq!(
+        response.body["details"],
         json!({ "name": "none", "group": "conformance.example.com", "kind": "widgets" })
     );
-    check_eq!(answer.refused(404, "NotFound")?, r#"widgets.conformance.example.com "none" not found"#);
+    check_eq!(
+        response.refused(404, "NotFound")?,
+        r#"widgets.conformance.example.com "none" not found"#
+    );
     Ok(())
 }
 
@@ -208,8 +350,12 @@ pub(super) async fn a_kind_that_is_not_served_is_not_found(server: Server) -> Re
         "/apis/other.example.com/v1/widgets",
         "/apis/conformance.example.com/v1/widgets/one",
     ] {
-        let answer = server.get(path).await?;
-        check_eq!((answer.code, answer.text.as_str()), (404, "404 page not found\n"), "{path}");
+        let response = server.get(path).await?;
+        check_eq!(
+            (response.code, response.text.as_str()),
+            (404, "404 page not found\n"),
+            "{path}"
+        );
     }
     for path in ["/api/v2/configmaps", "/nothing"] {
         check_eq!(server.get(path).await?.code, 404, "{path}");
@@ -223,187 +369,63 @@ pub(super) async fn a_kind_that_is_not_served_is_not_found(server: Server) -> Re
 
 pub(super) async fn a_method_that_is_not_served_is_not_allowed(server: Server) -> Result<()> {
     let path = server.config_maps().await?;
-    let message = server.put(&path, &json!({})).await?.refused(405, "MethodNotAllowed")?;
-    check_eq!(message, "the server does not allow this method on the requested resource");
-    let one = format!("{path}/one");
-    server.post(&one, &json!({})).await?.refused(405, "MethodNotAllowed")?;
-    check_eq!(server.send(http::Method::HEAD, &path, &[], "").await?.code, 405);
-    Ok(())
-}
-
-pub(super) async fn replacing_needs_the_newest_version(server: Server) -> Result<()> {
-    let path = server.config_maps().await?;
-    let first = server.create(&path, &json!({ "metadata": { "name": "one" }, "data": { "a": "1" } })).await?;
-    let one = format!("{path}/one");
-    let mut second = first.clone();
-    second["data"]["a"] = json!("2");
-    let second = server.put(&one, &second).await?.expect(200)?;
-    check!(version(&second) != version(&first), version(&second));
-    let answer = server.put(&one, &first).await?;
+    let message = server
+        .put(&path, &json!({}))
+        .await?
+        .refused(405, "MethodNotAllowed")?;
     check_eq!(
-        answer.refused(409, "Conflict")?,
-        "Operation cannot be fulfilled on configmaps \"one\": the object has been modified; \
-         please apply your changes to the latest version and try again"
+        message,
+        "the server does not allow this method on the requested resource"
     );
-    Ok(())
-}
-
-pub(super) async fn a_config_map_can_be_replaced_without_a_version(server: Server) -> Result<()> {
-    let path = server.config_maps().await?;
-    server.create(&path, &json!({ "metadata": { "name": "one" }, "data": { "a": "1" } })).await?;
-    let map = json!({ "metadata": { "name": "one" }, "data": { "b": "2" } });
-    let replaced = server.put(&format!("{path}/one"), &map).await?.expect(200)?;
-    check_eq!(replaced["data"], json!({ "b": "2" }));
-    Ok(())
-}
-
-pub(super) async fn a_custom_resource_cannot_be_replaced_without_a_version(server: Server) -> Result<()> {
-    let path = server.widgets().await?;
-    let widget = json!({
-        "apiVersion": "conformance.example.com/v1", "kind": "Widget",
-        "metadata": { "name": "one" }, "spec": {},
-    });
-    server.create(&path, &widget).await?;
-    let message = server.put(&format!("{path}/one"), &widget).await?.refused(422, "Invalid")?;
-    check!(message.contains("metadata.resourceVersion: Invalid value: 0"), message);
-    check!(message.contains("must be specified for an update"), message);
-    Ok(())
-}
-
-pub(super) async fn replacing_does_not_create(server: Server) -> Result<()> {
-    let path = server.config_maps().await?;
-    let map = json!({ "metadata": { "name": "one" } });
-    server.put(&format!("{path}/one"), &map).await?.refused(404, "NotFound")?;
-    Ok(())
-}
-
-pub(super) async fn a_replaced_object_keeps_its_name_and_identity(server: Server) -> Result<()> {
-    let path = server.config_maps().await?;
-    let first = server.create(&path, &json!({ "metadata": { "name": "one" } })).await?;
     let one = format!("{path}/one");
-    let mut renamed = first.clone();
-    renamed["metadata"]["name"] = json!("other");
-    let message = server.put(&one, &renamed).await?.refused(400, "BadRequest")?;
-    check_eq!(message, "the name of the object (other) does not match the name on the URL (one)");
-    let mut nameless = first.clone();
-    nameless["metadata"]["name"] = json!("");
-    let message = server.put(&one, &nameless).await?.refused(400, "BadRequest")?;
-    check_eq!(message, "the name of the object (one based on URL) was undeterminable: name must be provided");
-    let mut other = first.clone();
-    other["metadata"]["uid"] = json!("11111111-1111-1111-1111-111111111111");
-    let message = server.put(&one, &other).await?.refused(409, "Conflict")?;
-    check!(message.contains("Precondition failed: UID in precondition: 11111111"), message);
-    let mut older = first.clone();
-    older["metadata"]["creationTimestamp"] = json!("2001-01-01T00:00:00Z");
-    let answer = server.put(&one, &older).await?.expect(200)?;
-    check_eq!(answer["metadata"], first["metadata"]);
-    let mut dying = first.clone();
-    dying["metadata"]["deletionTimestamp"] = json!("2001-01-01T00:00:00Z");
-    let message = server.put(&one, &dying).await?.refused(422, "Invalid")?;
-    check!(message.contains("metadata.deletionTimestamp: Invalid value"), message);
-    Ok(())
-}
-
-pub(super) async fn a_write_that_changes_nothing_keeps_the_version(server: Server) -> Result<()> {
-    let path = server.config_maps().await?;
-    let first = server.create(&path, &json!({ "metadata": { "name": "one" }, "data": { "a": "1" } })).await?;
-    let again = server.put(&format!("{path}/one"), &first).await?.expect(200)?;
-    check_eq!(version(&again), version(&first));
-    let path = server.widgets().await?;
-    let first = server
-        .create(&path, &json!({
-            "apiVersion": "conformance.example.com/v1", "kind": "Widget",
-            "metadata": { "name": "one" }, "spec": { "color": "red" },
-        }))
-        .await?;
-    let again = server.put(&format!("{path}/one"), &first).await?.expect(200)?;
-    check_eq!(version(&again), version(&first));
-    Ok(())
-}
-
-pub(super) async fn generation_counts_changes_of_the_spec(server: Server) -> Result<()> {
-    let path = server.widgets().await?;
-    let mut widget = server
-        .create(&path, &json!({
-            "apiVersion": "conformance.example.com/v1", "kind": "Widget",
-            "metadata": { "name": "one" }, "spec": { "color": "red" },
-        }))
-        .await?;
-    let one = format!("{path}/one");
-    widget["metadata"]["labels"] = json!({ "a": "b" });
-    let mut widget = server.put(&one, &widget).await?.expect(200)?;
-    check_eq!(widget["metadata"]["generation"], 1);
-    widget["spec"]["color"] = json!("green");
-    let mut widget = server.put(&one, &widget).await?.expect(200)?;
-    check_eq!(widget["metadata"]["generation"], 2);
-    widget["status"] = json!({ "ready": true });
-    let widget = server.put(&format!("{one}/status"), &widget).await?.expect(200)?;
-    check_eq!(widget["metadata"]["generation"], 2);
-    Ok(())
-}
-
-pub(super) async fn status_is_written_only_through_its_own_resource(server: Server) -> Result<()> {
-    let path = server.widgets().await?;
-    let created = server
-        .create(&path, &json!({
-            "apiVersion": "conformance.example.com/v1", "kind": "Widget",
-            "metadata": { "name": "one" }, "spec": { "color": "red" }, "status": { "ready": true },
-        }))
-        .await?;
-    check_eq!(created.get("status"), None);
-    let (one, status) = (format!("{path}/one"), format!("{path}/one/status"));
-    let mut changed = created.clone();
-    changed["spec"]["color"] = json!("green");
-    changed["status"] = json!({ "ready": true });
-    let mut changed = server.put(&status, &changed).await?.expect(200)?;
-    check_eq!(changed["spec"]["color"], "red");
-    check_eq!(changed["status"], json!({ "ready": true }));
-    changed["spec"]["color"] = json!("blue");
-    changed["status"] = json!({ "ready": false });
-    let changed = server.put(&one, &changed).await?.expect(200)?;
-    check_eq!(changed["spec"]["color"], "blue");
-    check_eq!(changed["status"], json!({ "ready": true }));
-    check_eq!(server.get(&status).await?.expect(200)?, changed);
-    let maps = server.config_maps().await?;
-    server.create(&maps, &json!({ "metadata": { "name": "one" } })).await?;
-    check_eq!(server.get(&format!("{maps}/one/status")).await?.code, 404);
-    Ok(())
-}
-
-pub(super) async fn a_status_write_leaves_metadata_alone(server: Server) -> Result<()> {
-    let path = server.widgets().await?;
-    let mut widget = server
-        .create(&path, &json!({
-            "apiVersion": "conformance.example.com/v1", "kind": "Widget",
-            "metadata": { "name": "one", "labels": { "a": "1" } }, "spec": {},
-        }))
-        .await?;
-    widget["metadata"]["labels"] = json!({ "a": "2" });
-    widget["status"] = json!({ "ready": true });
-    let widget = server.put(&format!("{path}/one/status"), &widget).await?.expect(200)?;
-    check_eq!(widget["metadata"]["labels"], json!({ "a": "1" }));
+    server
+        .post(&one, &json!({}))
+        .await?
+        .refused(405, "MethodNotAllowed")?;
+    check_eq!(
+        server.send(http::Method::HEAD, &path, &[], "").await?.code,
+        405
+    );
     Ok(())
 }
 
 pub(super) async fn a_dry_run_stores_nothing(server: Server) -> Result<()> {
     let root = server.config_maps().await?;
     let map = json!({ "metadata": { "name": "one" }, "data": { "a": "1" } });
-    let tried = server.post(&format!("{root}?dryRun=All"), &map).await?.expect(201)?;
+    let tried = server
+        .post(&format!("{root}?dryRun=All"), &map)
+        .await?
+        .expect(201)?;
     check_eq!(name(&tried), "one");
     check_eq!(server.get(&format!("{root}/one")).await?.code, 404);
     let stored = server.create(&root, &map).await?;
     let one = format!("{root}/one");
     let mut changed = stored.clone();
     changed["data"]["a"] = json!("2");
-    let tried = server.put(&format!("{one}?dryRun=All"), &changed).await?.expect(200)?;
+    let tried = server
+        .put(&format!("{one}?dryRun=All"), &changed)
+        .await?
+        .expect(200)?;
     check_eq!(tried["data"]["a"], "2");
     let patch = json!({ "data": { "a": "3" } });
-    let tried = server.patch(&format!("{one}?dryRun=All"), crate::server::MERGE, &patch).await?.expect(200)?;
+    let tried = server
+        .patch(&format!("{one}?dryRun=All"), crate::server::MERGE, &patch)
+        .await?
+        .expect(200)?;
     check_eq!(tried["data"]["a"], "3");
-    server.delete(&format!("{one}?dryRun=All")).await?.expect(200)?;
-    server.delete_with(&one, &json!({ "dryRun": ["All"] })).await?.expect(200)?;
+    server
+        .delete(&format!("{one}?dryRun=All"))
+        .await?
+        .expect(200)?;
+    server
+        .delete_with(&one, &json!({ "dryRun": ["All"] }))
+        .await?
+        .expect(200)?;
     check_eq!(server.get(&one).await?.expect(200)?, stored);
-    let message = server.post(&format!("{root}?dryRun=Some"), &map).await?.refused(422, "Invalid")?;
+    let message = server
+        .post(&format!("{root}?dryRun=Some"), &map)
+        .await?
+        .refused(422, "Invalid")?;
     check!(message.contains("dryRun"), message);
     Ok(())
 }
@@ -413,19 +435,22 @@ pub(super) async fn bodies_may_be_yaml(server: Server) -> Result<()> {
     let yaml = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: one\ndata:\n  a: 'yes'\n";
     let map = server.post_as(&path, YAML, yaml).await?.expect(201)?;
     check_eq!(map["data"], json!({ "a": "yes" }));
-    let answer = server.post_as(&path, "text/plain", yaml).await?;
-    answer.refused(415, "UnsupportedMediaType")?;
+    let response = server.post_as(&path, "text/plain", yaml).await?;
+    response.refused(415, "UnsupportedMediaType")?;
     Ok(())
 }
 
 pub(super) async fn a_body_without_a_type_is_json(server: Server) -> Result<()> {
     let path = server.config_maps().await?;
     let body = json!({ "metadata": { "name": "one" } }).to_string();
-    server.send(http::Method::POST, &path, &[], body).await?.expect(201)?;
+    server
+        .send(http::Method::POST, &path, &[], body)
+        .await?
+        .expect(201)?;
     Ok(())
 }
 
-/// A field of bytes in Protocol Buffers.
+/// Encodes a field of bytes in Protocol Buffers.
 fn field(number: u8, content: &[u8]) -> Vec<u8> {
     let length = u8::try_from(content.len()).unwrap_or_default();
     [&[number << 3 | 2, length], content].concat()
@@ -439,11 +464,15 @@ pub(super) async fn bodies_of_built_in_kinds_may_be_protobuf(server: Server) -> 
     let body = [b"k8s\0".to_vec(), types, field(2, &map)].concat();
     let root = server.config_maps().await?;
     let headers = [("Content-Type", PROTOBUF), ("Accept", "application/json")];
-    let answer = server.send(http::Method::POST, &root, &headers, body.as_slice()).await?;
-    check_eq!(answer.expect(201)?["data"], json!({ "a": "1" }));
+    let response = server
+        .send(http::Method::POST, &root, &headers, body.as_slice())
+        .await?;
+    check_eq!(response.expect(201)?["data"], json!({ "a": "1" }));
     for bad in [&body[..20], &body[4..], b"k8s\0\xff"] {
-        let answer = server.send(http::Method::POST, &root, &headers, bad).await?;
-        answer.refused(400, "BadRequest")?;
+        let response = server
+            .send(http::Method::POST, &root, &headers, bad)
+            .await?;
+        response.refused(400, "BadRequest")?;
     }
     Ok(())
 }

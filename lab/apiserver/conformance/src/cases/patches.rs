@@ -8,7 +8,7 @@ use crate::{
     server::{JSON_PATCH, MERGE, STRATEGIC, Server, version},
 };
 
-/// A widget, and its path.
+/// Creates a widget, and returns it with its path.
 pub(super) async fn widget(server: &Server, spec: Value) -> Result<(String, Value)> {
     let path = server.widgets().await?;
     let widget = json!({
@@ -18,7 +18,7 @@ pub(super) async fn widget(server: &Server, spec: Value) -> Result<(String, Valu
     Ok((format!("{path}/one"), server.create(&path, &widget).await?))
 }
 
-/// A gadget with conditions, and the path of its status.
+/// Creates a gadget with conditions, and returns it with the path of its status.
 async fn gadget(server: &Server, conditions: Value) -> Result<(String, Value)> {
     let root = format!("/apis/{GROUP}/v1/gadgets");
     let gadget = json!({
@@ -32,10 +32,18 @@ async fn gadget(server: &Server, conditions: Value) -> Result<(String, Value)> {
 }
 
 pub(super) async fn a_merge_patch_sets_and_removes(server: Server) -> Result<()> {
-    let (one, _) = widget(&server, json!({ "color": "red", "tags": ["a"], "limits": { "a": "1", "b": "2" } })).await?;
-    let patch = json!({ "spec": { "color": null, "tags": ["b", "c"], "limits": { "a": null, "c": "3" } } });
+    let (one, _) = widget(
+        &server,
+        json!({ "color": "red", "tags": ["a"], "limits": { "a": "1", "b": "2" } }),
+    )
+    .await?;
+    let patch =
+        json!({ "spec": { "color": null, "tags": ["b", "c"], "limits": { "a": null, "c": "3" } } });
     let patched = server.patch(&one, MERGE, &patch).await?.expect(200)?;
-    check_eq!(patched["spec"], json!({ "size": 3, "tags": ["b", "c"], "limits": { "b": "2", "c": "3" } }));
+    check_eq!(
+        patched["spec"],
+        json!({ "size": 3, "tags": ["b", "c"], "limits": { "b": "2", "c": "3" } })
+    );
     Ok(())
 }
 
@@ -45,7 +53,10 @@ pub(super) async fn a_patch_that_changes_nothing_keeps_the_version(server: Serve
         (MERGE, json!({ "spec": { "color": "red" } })),
         (MERGE, json!({})),
         (JSON_PATCH, json!([])),
-        (JSON_PATCH, json!([{ "op": "replace", "path": "/spec/color", "value": "red" }])),
+        (
+            JSON_PATCH,
+            json!([{ "op": "replace", "path": "/spec/color", "value": "red" }]),
+        ),
     ] {
         let patched = server.patch(&one, type_, &patch).await?.expect(200)?;
         check_eq!(version(&patched), version(&widget), "{patch}");
@@ -60,19 +71,32 @@ pub(super) async fn a_patch_that_changes_nothing_keeps_the_version(server: Serve
 pub(super) async fn a_patch_of_a_stale_version_is_a_conflict(server: Server) -> Result<()> {
     let (one, widget) = widget(&server, json!({})).await?;
     let stale = version(&widget);
-    server.patch(&one, MERGE, &json!({ "spec": { "color": "red" } })).await?.expect(200)?;
+    server
+        .patch(&one, MERGE, &json!({ "spec": { "color": "red" } }))
+        .await?
+        .expect(200)?;
     let patch = json!({ "metadata": { "resourceVersion": stale }, "spec": { "color": "blue" } });
-    let message = server.patch(&one, MERGE, &patch).await?.refused(409, "Conflict")?;
+    let message = server
+        .patch(&one, MERGE, &patch)
+        .await?
+        .refused(409, "Conflict")?;
     check!(message.contains("the object has been modified"), message);
     let patch = json!([{ "op": "replace", "path": "/metadata/resourceVersion", "value": stale },
                        { "op": "replace", "path": "/spec/color", "value": "blue" }]);
-    server.patch(&one, JSON_PATCH, &patch).await?.refused(409, "Conflict")?;
+    server
+        .patch(&one, JSON_PATCH, &patch)
+        .await?
+        .refused(409, "Conflict")?;
     check_eq!(server.get(&one).await?.body["spec"]["color"], "red");
     Ok(())
 }
 
 pub(super) async fn a_json_patch_changes_in_order(server: Server) -> Result<()> {
-    let (one, _) = widget(&server, json!({ "tags": ["a", "b"], "limits": { "a/b": "1" } })).await?;
+    let (one, _) = widget(
+        &server,
+        json!({ "tags": ["a", "b"], "limits": { "a/b": "1" } }),
+    )
+    .await?;
     let patch = json!([
         { "op": "test", "path": "/spec/tags/0", "value": "a" },
         { "op": "add", "path": "/spec/tags/1", "value": "between" },
@@ -112,17 +136,31 @@ pub(super) async fn a_failed_test_is_invalid(server: Server) -> Result<()> {
     Ok(())
 }
 
-pub(super) async fn one_condition_is_replaced_if_it_is_as_it_was_read(server: Server) -> Result<()> {
-    let (a, b) = (json!({ "type": "A", "status": "True" }), json!({ "type": "B", "status": "True" }));
+pub(super) async fn one_condition_is_replaced_if_it_is_as_it_was_read(
+    server: Server,
+) -> Result<()> {
+    let (a, b) = (
+        json!({ "type": "A", "status": "True" }),
+        json!({ "type": "B", "status": "True" }),
+    );
     let (status, _) = gadget(&server, json!([a, b])).await?;
     let new = json!({ "type": "B", "status": "False" });
     let patch = json!([{ "op": "test", "path": "/status/conditions/1", "value": b },
                        { "op": "replace", "path": "/status/conditions/1", "value": new }]);
-    let patched = server.patch(&status, JSON_PATCH, &patch).await?.expect(200)?;
+    let patched = server
+        .patch(&status, JSON_PATCH, &patch)
+        .await?
+        .expect(200)?;
     check_eq!(patched["status"]["conditions"], json!([a, new]));
-    server.patch(&status, JSON_PATCH, &patch).await?.refused(422, "Invalid")?;
+    server
+        .patch(&status, JSON_PATCH, &patch)
+        .await?
+        .refused(422, "Invalid")?;
     let append = json!([{ "op": "add", "path": "/status/conditions/-", "value": { "type": "C" } }]);
-    let patched = server.patch(&status, JSON_PATCH, &append).await?.expect(200)?;
+    let patched = server
+        .patch(&status, JSON_PATCH, &append)
+        .await?
+        .expect(200)?;
     check_eq!(patched["status"]["conditions"][2], json!({ "type": "C" }));
     Ok(())
 }
@@ -135,20 +173,37 @@ pub(super) async fn nothing_is_appended_to_a_list_that_is_not_there(server: Serv
     server.create(&path, &gadget).await?;
     let append = json!([{ "op": "add", "path": "/status/conditions/-", "value": { "type": "C" } }]);
     let status = format!("{path}/{}/status", server.name);
-    server.patch(&status, JSON_PATCH, &append).await?.refused(422, "Invalid")?;
+    server
+        .patch(&status, JSON_PATCH, &append)
+        .await?
+        .refused(422, "Invalid")?;
     Ok(())
 }
 
 pub(super) async fn unknown_status_fields_are_dropped_with_a_warning(server: Server) -> Result<()> {
     let (status, _) = gadget(&server, json!([])).await?;
     let patch = json!({ "status": { "conditions": [{ "type": "A" }], "novel": 1 } });
-    let answer = server.patch(&status, MERGE, &patch).await?;
-    check_eq!(answer.warnings(), [r#"299 - "unknown field \"status.novel\"""#]);
-    let strict = server.patch(&format!("{status}?fieldValidation=Strict"), MERGE, &patch).await?;
+    let response = server.patch(&status, MERGE, &patch).await?;
+    check_eq!(
+        response.warnings(),
+        [r#"299 - "unknown field \"status.novel\"""#]
+    );
+    let strict = server
+        .patch(&format!("{status}?fieldValidation=Strict"), MERGE, &patch)
+        .await?;
     let message = strict.refused(422, "Invalid")?;
-    check!(message.starts_with(" \"\" is invalid: patch: Invalid value: \"{"), message);
-    check!(message.ends_with("}\": strict decoding error: unknown field \"status.novel\""), message);
-    check_eq!(answer.expect(200)?["status"], json!({ "conditions": [{ "type": "A" }] }));
+    check!(
+        message.starts_with(" \"\" is invalid: patch: Invalid value: \"{"),
+        message
+    );
+    check!(
+        message.ends_with("}\": strict decoding error: unknown field \"status.novel\""),
+        message
+    );
+    check_eq!(
+        response.expect(200)?["status"],
+        json!({ "conditions": [{ "type": "A" }] })
+    );
     Ok(())
 }
 
@@ -163,7 +218,10 @@ pub(super) async fn a_merge_patch_replaces_a_list_of_conditions(server: Server) 
 pub(super) async fn custom_resources_have_no_strategic_merge(server: Server) -> Result<()> {
     let (one, _) = widget(&server, json!({})).await?;
     for type_ in [STRATEGIC, "application/octet-stream", "application/json"] {
-        let message = server.patch(&one, type_, &json!({})).await?.refused(415, "UnsupportedMediaType")?;
+        let message = server
+            .patch(&one, type_, &json!({}))
+            .await?
+            .refused(415, "UnsupportedMediaType")?;
         check_eq!(
             message,
             "the body of the request was in an unknown format - accepted media types include: \
@@ -183,19 +241,22 @@ pub(super) async fn a_patch_that_is_none_is_refused(server: Server) -> Result<()
         (JSON_PATCH, json!([1])),
         (JSON_PATCH, json!("text")),
     ] {
-        let answer = server.patch(&one, type_, &patch).await?;
-        check_eq!(answer.code, 400, "{type_} {patch}");
-        answer.refused(400, "BadRequest")?;
+        let response = server.patch(&one, type_, &patch).await?;
+        check_eq!(response.code, 400, "{type_} {patch}");
+        response.refused(400, "BadRequest")?;
     }
-    for operation in [json!({ "op": "twist", "path": "/spec" }), json!({ "path": "/spec" })] {
-        let answer = server.patch(&one, JSON_PATCH, &json!([operation])).await?;
-        answer.refused(422, "Invalid")?;
+    for operation in [
+        json!({ "op": "twist", "path": "/spec" }),
+        json!({ "path": "/spec" }),
+    ] {
+        let response = server.patch(&one, JSON_PATCH, &json!([operation])).await?;
+        response.refused(422, "Invalid")?;
     }
     for (type_, text) in [(MERGE, "{"), (JSON_PATCH, "["), (MERGE, "")] {
-        let answer = server
+        let response = server
             .send(http::Method::PATCH, &one, &[("Content-Type", type_)], text)
             .await?;
-        answer.refused(400, "BadRequest")?;
+        response.refused(400, "BadRequest")?;
     }
     Ok(())
 }
@@ -207,8 +268,8 @@ pub(super) async fn a_json_patch_knows_its_operations(server: Server) -> Result<
         json!([{ "op": "add", "value": "red" }]),
         json!([{}]),
     ] {
-        let answer = server.patch(&one, JSON_PATCH, &patch).await?;
-        check!(matches!(answer.code, 400 | 422), (patch, answer));
+        let response = server.patch(&one, JSON_PATCH, &patch).await?;
+        check!(matches!(response.code, 400 | 422), (patch, response));
     }
     Ok(())
 }
@@ -217,8 +278,14 @@ pub(super) async fn a_patch_needs_its_object(server: Server) -> Result<()> {
     let root = server.widgets().await?;
     for type_ in [MERGE, JSON_PATCH] {
         let patch = if type_ == MERGE { json!({}) } else { json!([]) };
-        server.patch(&format!("{root}/none"), type_, &patch).await?.refused(404, "NotFound")?;
-        server.patch(&format!("{root}/none/status"), type_, &patch).await?.refused(404, "NotFound")?;
+        server
+            .patch(&format!("{root}/none"), type_, &patch)
+            .await?
+            .refused(404, "NotFound")?;
+        server
+            .patch(&format!("{root}/none/status"), type_, &patch)
+            .await?
+            .refused(404, "NotFound")?;
     }
     Ok(())
 }
@@ -226,18 +293,47 @@ pub(super) async fn a_patch_needs_its_object(server: Server) -> Result<()> {
 pub(super) async fn a_patch_cannot_rename(server: Server) -> Result<()> {
     let (one, _) = widget(&server, json!({})).await?;
     let patch = json!({ "metadata": { "name": "other" } });
-    server.patch(&one, MERGE, &patch).await?.refused(400, "BadRequest")?;
+    server
+        .patch(&one, MERGE, &patch)
+        .await?
+        .refused(400, "BadRequest")?;
     let patch = json!({ "metadata": { "namespace": "other" } });
-    server.patch(&one, MERGE, &patch).await?.refused(400, "BadRequest")?;
+    server
+        .patch(&one, MERGE, &patch)
+        .await?
+        .refused(400, "BadRequest")?;
     let patch = json!({ "metadata": { "uid": "11111111-1111-1111-1111-111111111111" } });
-    let message = server.patch(&one, MERGE, &patch).await?.refused(422, "Invalid")?;
+    let message = server
+        .patch(&one, MERGE, &patch)
+        .await?
+        .refused(422, "Invalid")?;
     check!(message.contains("metadata.uid: Invalid value"), message);
-    let message = server.patch(&one, MERGE, &json!({ "metadata": { "name": null } })).await?.refused(400, "BadRequest")?;
-    check_eq!(message, "the name of the object (one based on URL) was undeterminable: name must be provided");
-    let message = server.patch(&one, MERGE, &json!({ "kind": "Gadget" })).await?.refused(422, "Invalid")?;
-    check_eq!(message, format!("Gadget.{GROUP} \"one\" is invalid: kind: Invalid value: \"Gadget\": must be Widget"));
-    let message = server.patch(&one, MERGE, &json!({ "apiVersion": "v9" })).await?.refused(422, "Invalid")?;
-    check_eq!(message, format!("Widget \"one\" is invalid: apiVersion: Invalid value: \"v9\": must be {GROUP}/v1"));
+    let message = server
+        .patch(&one, MERGE, &json!({ "metadata": { "name": null } }))
+        .await?
+        .refused(400, "BadRequest")?;
+    check_eq!(
+        message,
+        "the name of the object (one based on URL) was undeterminable: name must be provided"
+    );
+    let message = server
+        .patch(&one, MERGE, &json!({ "kind": "Gadget" }))
+        .await?
+        .refused(422, "Invalid")?;
+    check_eq!(
+        message,
+        format!(
+            "Gadget.{GROUP} \"one\" is invalid: kind: Invalid value: \"Gadget\": must be Widget"
+        )
+    );
+    let message = server
+        .patch(&one, MERGE, &json!({ "apiVersion": "v9" }))
+        .await?
+        .refused(422, "Invalid")?;
+    check_eq!(
+        message,
+        format!("Widget \"one\" is invalid: apiVersion: Invalid value: \"v9\": must be {GROUP}/v1")
+    );
     Ok(())
 }
 
@@ -245,9 +341,15 @@ pub(super) async fn a_patch_of_the_object_leaves_its_status_alone(server: Server
     let (one, _) = widget(&server, json!({ "color": "red" })).await?;
     let patch = json!({ "spec": { "color": "blue" }, "status": { "ready": true } });
     let patched = server.patch(&one, MERGE, &patch).await?.expect(200)?;
-    check_eq!((&patched["spec"]["color"], patched.get("status")), (&json!("blue"), None));
+    check_eq!(
+        (&patched["spec"]["color"], patched.get("status")),
+        (&json!("blue"), None)
+    );
     let patch = json!({ "spec": { "color": "green" }, "status": { "ready": true } });
-    let patched = server.patch(&format!("{one}/status"), MERGE, &patch).await?.expect(200)?;
+    let patched = server
+        .patch(&format!("{one}/status"), MERGE, &patch)
+        .await?
+        .expect(200)?;
     check_eq!(patched["spec"]["color"], "blue");
     check_eq!(patched["status"], json!({ "ready": true }));
     Ok(())
@@ -256,7 +358,10 @@ pub(super) async fn a_patch_of_the_object_leaves_its_status_alone(server: Server
 pub(super) async fn a_patched_object_is_validated(server: Server) -> Result<()> {
     let (one, _) = widget(&server, json!({ "color": "red" })).await?;
     let patch = json!({ "spec": { "color": "pink" } });
-    let message = server.patch(&one, MERGE, &patch).await?.refused(422, "Invalid")?;
+    let message = server
+        .patch(&one, MERGE, &patch)
+        .await?
+        .refused(422, "Invalid")?;
     check!(message.contains("Unsupported value: \"pink\""), message);
     Ok(())
 }
@@ -269,7 +374,16 @@ pub(super) async fn a_strategic_merge_goes_by_the_keys_of_lists(server: Server) 
     let web = format!("{root}/web");
     let ports = |service: &Value| -> Vec<String> {
         let ports = service["spec"]["ports"].as_array().into_iter().flatten();
-        ports.map(|port| format!("{}:{}:{}", port["name"].as_str().unwrap_or_default(), port["port"], port["targetPort"])).collect()
+        ports
+            .map(|port| {
+                format!(
+                    "{}:{}:{}",
+                    port["name"].as_str().unwrap_or_default(),
+                    port["port"],
+                    port["targetPort"]
+                )
+            })
+            .collect()
     };
     let patch = json!({ "spec": { "ports": [{ "port": 443, "targetPort": 8443 }] } });
     let patched = server.patch(&web, STRATEGIC, &patch).await?.expect(200)?;
@@ -282,7 +396,8 @@ pub(super) async fn a_strategic_merge_goes_by_the_keys_of_lists(server: Server) 
     let patch = json!({ "spec": { "ports": [{ "port": 53, "$patch": "delete" }] } });
     let patched = server.patch(&web, STRATEGIC, &patch).await?.expect(200)?;
     check_eq!(ports(&patched).len(), 2);
-    let patch = json!({ "spec": { "ports": [{ "$patch": "replace" }, { "name": "only", "port": 1 }] } });
+    let patch =
+        json!({ "spec": { "ports": [{ "$patch": "replace" }, { "name": "only", "port": 1 }] } });
     let patched = server.patch(&web, STRATEGIC, &patch).await?.expect(200)?;
     check_eq!(ports(&patched), ["only:1:1"]);
     Ok(())
@@ -293,16 +408,25 @@ pub(super) async fn a_strategic_merge_sets_and_removes(server: Server) -> Result
     let map = json!({ "metadata": { "name": "one", "finalizers": ["example.com/a"] }, "data": { "a": "1", "b": "2" } });
     server.create(&root, &map).await?;
     let patch = json!({ "metadata": { "labels": { "x": "y" }, "finalizers": ["example.com/b"] }, "data": { "a": null, "c": "3" } });
-    let patched = server.patch(&format!("{root}/one"), STRATEGIC, &patch).await?.expect(200)?;
+    let patched = server
+        .patch(&format!("{root}/one"), STRATEGIC, &patch)
+        .await?
+        .expect(200)?;
     check_eq!(patched["data"], json!({ "b": "2", "c": "3" }));
     check_eq!(patched["metadata"]["labels"], json!({ "x": "y" }));
     let finalizers = patched["metadata"]["finalizers"].as_array().map(Vec::len);
     check_eq!(finalizers, Some(2));
     let patch = json!({ "data": { "$patch": "replace", "d": "4" } });
-    let patched = server.patch(&format!("{root}/one"), STRATEGIC, &patch).await?.expect(200)?;
+    let patched = server
+        .patch(&format!("{root}/one"), STRATEGIC, &patch)
+        .await?
+        .expect(200)?;
     check_eq!(patched["data"], json!({ "d": "4" }));
     let patch = json!({ "metadata": { "$deleteFromPrimitiveList/finalizers": ["example.com/a"] } });
-    let patched = server.patch(&format!("{root}/one"), STRATEGIC, &patch).await?.expect(200)?;
+    let patched = server
+        .patch(&format!("{root}/one"), STRATEGIC, &patch)
+        .await?
+        .expect(200)?;
     check_eq!(patched["metadata"]["finalizers"], json!(["example.com/b"]));
     Ok(())
 }
@@ -311,15 +435,28 @@ pub(super) async fn a_strategic_merge_of_status_goes_by_type(server: Server) -> 
     let node = json!({ "metadata": { "name": server.name } });
     server.create("/api/v1/nodes", &node).await?;
     let status = format!("/api/v1/nodes/{}/status", server.name);
-    for (type_, value) in [("Ready", "True"), ("DiskPressure", "False"), ("Ready", "False")] {
+    for (type_, value) in [
+        ("Ready", "True"),
+        ("DiskPressure", "False"),
+        ("Ready", "False"),
+    ] {
         let patch = json!({ "status": { "conditions": [{ "type": type_, "status": value }] } });
-        server.patch(&status, STRATEGIC, &patch).await?.expect(200)?;
+        server
+            .patch(&status, STRATEGIC, &patch)
+            .await?
+            .expect(200)?;
     }
     let node = server.get(&status).await?.expect(200)?;
-    let mut conditions: Vec<_> = node["status"]["conditions"].as_array().into_iter().flatten()
+    let mut conditions: Vec<_> = node["status"]["conditions"]
+        .as_array()
+        .into_iter()
+        .flatten()
         .map(|condition| format!("{}={}", condition["type"], condition["status"]))
         .collect();
     conditions.sort();
-    check_eq!(conditions, [r#""DiskPressure"="False""#, r#""Ready"="False""#]);
+    check_eq!(
+        conditions,
+        [r#""DiskPressure"="False""#, r#""Ready"="False""#]
+    );
     Ok(())
 }

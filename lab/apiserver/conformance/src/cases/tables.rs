@@ -1,4 +1,4 @@
-//! Tables and metadata, which `kubectl` and caches ask for in place of objects.
+//! Tables and partial metadata, which `kubectl` and caches request in place of objects.
 
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -9,13 +9,17 @@ use crate::server::{MERGE, Server, TABLE, version};
 const METADATA: &str = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io";
 const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io";
 
-/// Name, type, format and priority of each column.
+/// Returns name, type, format and priority of each column.
 fn columns(table: &Value) -> Vec<String> {
     let columns = table["columnDefinitions"].as_array().into_iter().flatten();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     columns
         .map(|column| {
-            let (name, type_, format) = (text(&column["name"]), text(&column["type"]), text(&column["format"]));
+            let (name, type_, format) = (
+                text(&column["name"]),
+                text(&column["type"]),
+                text(&column["format"]),
+            );
             format!("{name}:{type_}:{format}:{}", column["priority"])
         })
         .collect()
@@ -27,15 +31,29 @@ pub(super) async fn a_custom_table_has_the_columns_of_its_definition(server: Ser
     let (one, _) = widget(&server, spec).await?;
     let ready = json!({ "status": { "conditions": [
         { "type": "Other", "status": "False" }, { "type": "Ready", "status": "True" }] } });
-    let stored = server.patch(&format!("{one}/status"), MERGE, &ready).await?.expect(200)?;
+    let stored = server
+        .patch(&format!("{one}/status"), MERGE, &ready)
+        .await?
+        .expect(200)?;
     let table = server.get_as(&one, TABLE).await?.expect(200)?;
-    check_eq!((&table["kind"], &table["apiVersion"]), (&json!("Table"), &json!("meta.k8s.io/v1")));
-    check_eq!(table["metadata"], json!({ "resourceVersion": version(&stored) }));
+    check_eq!(
+        (&table["kind"], &table["apiVersion"]),
+        (&json!("Table"), &json!("meta.k8s.io/v1"))
+    );
+    check_eq!(
+        table["metadata"],
+        json!({ "resourceVersion": version(&stored) })
+    );
     check_eq!(
         columns(&table),
         [
-            "Name:string:name:0", "Size:integer::0", "Tags:string::0", "Hosts:string::0",
-            "Ready:string::0", "Color:string::1", "Age:date::0",
+            "Name:string:name:0",
+            "Size:integer::0",
+            "Tags:string::0",
+            "Hosts:string::0",
+            "Ready:string::0",
+            "Color:string::1",
+            "Age:date::0",
         ]
     );
     check_eq!(table["columnDefinitions"][5]["description"], "The paint.");
@@ -44,93 +62,237 @@ pub(super) async fn a_custom_table_has_the_columns_of_its_definition(server: Ser
         "Custom resource definition column (in JSONPath format): .spec.size"
     );
     let cells = &table["rows"][0]["cells"];
-    check_eq!(cells.as_array().map(|cells| cells[..6].to_vec()),
-        Some(vec![json!("one"), json!(3), json!(r#"["a","b"]"#), json!("a.com"), json!("True"), json!("red")]));
-    check!(cells[6].as_str().is_some_and(|age| age.ends_with('s')), cells);
+    check_eq!(
+        cells.as_array().map(|cells| cells[..6].to_vec()),
+        Some(vec![
+            json!("one"),
+            json!(3),
+            json!(r#"["a","b"]"#),
+            json!("a.com"),
+            json!("True"),
+            json!("red")
+        ])
+    );
+    check!(
+        cells[6].as_str().is_some_and(|age| age.ends_with('s')),
+        cells
+    );
     Ok(())
 }
 
 pub(super) async fn a_cell_without_a_value_is_null(server: Server) -> Result<()> {
     let (one, _) = widget(&server, json!({})).await?;
     let table = server.get_as(&one, TABLE).await?.expect(200)?;
-    let cells = table["rows"][0]["cells"].as_array().map(|cells| cells[..6].to_vec());
-    check_eq!(cells, Some(vec![json!("one"), json!(3), Value::Null, Value::Null, Value::Null, Value::Null]));
+    let cells = table["rows"][0]["cells"]
+        .as_array()
+        .map(|cells| cells[..6].to_vec());
+    check_eq!(
+        cells,
+        Some(vec![
+            json!("one"),
+            json!(3),
+            Value::Null,
+            Value::Null,
+            Value::Null,
+            Value::Null
+        ])
+    );
     Ok(())
 }
 
 pub(super) async fn a_definition_without_columns_shows_the_age(server: Server) -> Result<()> {
-    let table = server.get_as("/apis/conformance.example.com/v1/gadgets", TABLE).await?.expect(200)?;
+    let table = server
+        .get_as("/apis/conformance.example.com/v1/gadgets", TABLE)
+        .await?
+        .expect(200)?;
     check_eq!(columns(&table), ["Name:string:name:0", "Age:date::0"]);
     Ok(())
 }
 
+/// The columns of built-in kinds, by the path of a collection.
+const COLUMNS: [(&str, &str); 18] = [
+    (
+        "/api/v1/namespaces",
+        "Name:string:name:0 Status:string::0 Age:string::0",
+    ),
+    (
+        "/api/v1/configmaps",
+        "Name:string:name:0 Data:string::0 Age:string::0",
+    ),
+    (
+        "/api/v1/secrets",
+        "Name:string:name:0 Type:string::0 Data:string::0 Age:string::0",
+    ),
+    (
+        "/api/v1/services",
+        "Name:string:name:0 Type:string::0 Cluster-IP:string::0 External-IP:string::0 \
+      Port(s):string::0 Age:string::0 Selector:string::1",
+    ),
+    (
+        "/api/v1/endpoints",
+        "Name:string:name:0 Endpoints:string::0 Age:string::0",
+    ),
+    (
+        "/api/v1/nodes",
+        "Name:string:name:0 Status:string::0 Roles:string::0 Age:string::0 Version:string::0 \
+      Internal-IP:string::1 External-IP:string::1 OS-Image:string::1 Kernel-Version:string::1 Container-Runtime:string::1",
+    ),
+    (
+        "/api/v1/serviceaccounts",
+        "Name:string:name:0 Age:string::0",
+    ),
+    (
+        "/api/v1/events",
+        "Last Seen:string::0 Type:string::0 Reason:string::0 Object:string::0 Subobject:string::1 \
+      Source:string::1 Message:string::0 First Seen:string::1 Count:string::1 Name:string:name:1",
+    ),
+    (
+        "/apis/events.k8s.io/v1/events",
+        "Last Seen:string::0 Type:string::0 Reason:string::0 Object:string::0 Subobject:string::1 \
+      Source:string::1 Message:string::0 First Seen:string::1 Count:string::1 Name:string:name:1",
+    ),
+    (
+        "/apis/discovery.k8s.io/v1/endpointslices",
+        "Name:string:name:0 AddressType:string::0 Ports:string::0 Endpoints:string::0 Age:string::0",
+    ),
+    (
+        "/apis/coordination.k8s.io/v1/leases",
+        "Name:string:name:0 Holder:string::0 Age:string::0",
+    ),
+    (
+        "/apis/networking.k8s.io/v1/ingresses",
+        "Name:string:name:0 Class:string::0 Hosts:string::0 Address:string::0 Ports:string::0 Age:string::0",
+    ),
+    (
+        "/apis/networking.k8s.io/v1/ingressclasses",
+        "Name:string:name:0 Controller:string::0 Parameters:string::0 Age:string::0",
+    ),
+    (
+        "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+        "Name:string:name:0 Created At:date::0",
+    ),
+    (
+        "/apis/rbac.authorization.k8s.io/v1/roles",
+        "Name:string:name:0 Created At:date::0",
+    ),
+    (
+        "/apis/rbac.authorization.k8s.io/v1/clusterroles",
+        "Name:string:name:0 Created At:date::0",
+    ),
+    (
+        "/apis/rbac.authorization.k8s.io/v1/rolebindings",
+        "Name:string:name:0 Role:string::0 Age:string::0 \
+      Users:string::1 Groups:string::1 ServiceAccounts:string::1",
+    ),
+    (
+        "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+        "Name:string:name:0 Role:string::0 Age:string::0 \
+      Users:string::1 Groups:string::1 ServiceAccounts:string::1",
+    ),
+];
+
 pub(super) async fn built_in_kinds_have_columns(server: Server) -> Result<()> {
-    for (path, expected) in [
-        ("/api/v1/namespaces", "Name:string:name:0 Status:string::0 Age:string::0"),
-        ("/api/v1/configmaps", "Name:string:name:0 Data:string::0 Age:string::0"),
-        ("/api/v1/secrets", "Name:string:name:0 Type:string::0 Data:string::0 Age:string::0"),
-        ("/api/v1/services", "Name:string:name:0 Type:string::0 Cluster-IP:string::0 External-IP:string::0 \
-          Port(s):string::0 Age:string::0 Selector:string::1"),
-        ("/api/v1/endpoints", "Name:string:name:0 Endpoints:string::0 Age:string::0"),
-        ("/api/v1/nodes", "Name:string:name:0 Status:string::0 Roles:string::0 Age:string::0 Version:string::0 \
-          Internal-IP:string::1 External-IP:string::1 OS-Image:string::1 Kernel-Version:string::1 Container-Runtime:string::1"),
-        ("/api/v1/serviceaccounts", "Name:string:name:0 Age:string::0"),
-        ("/api/v1/events", "Last Seen:string::0 Type:string::0 Reason:string::0 Object:string::0 Subobject:string::1 \
-          Source:string::1 Message:string::0 First Seen:string::1 Count:string::1 Name:string:name:1"),
-        ("/apis/events.k8s.io/v1/events", "Last Seen:string::0 Type:string::0 Reason:string::0 Object:string::0 Subobject:string::1 \
-          Source:string::1 Message:string::0 First Seen:string::1 Count:string::1 Name:string:name:1"),
-        ("/apis/discovery.k8s.io/v1/endpointslices", "Name:string:name:0 AddressType:string::0 Ports:string::0 Endpoints:string::0 Age:string::0"),
-        ("/apis/coordination.k8s.io/v1/leases", "Name:string:name:0 Holder:string::0 Age:string::0"),
-        ("/apis/networking.k8s.io/v1/ingresses", "Name:string:name:0 Class:string::0 Hosts:string::0 Address:string::0 Ports:string::0 Age:string::0"),
-        ("/apis/networking.k8s.io/v1/ingressclasses", "Name:string:name:0 Controller:string::0 Parameters:string::0 Age:string::0"),
-        ("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", "Name:string:name:0 Created At:date::0"),
-        ("/apis/rbac.authorization.k8s.io/v1/roles", "Name:string:name:0 Created At:date::0"),
-        ("/apis/rbac.authorization.k8s.io/v1/clusterroles", "Name:string:name:0 Created At:date::0"),
-        ("/apis/rbac.authorization.k8s.io/v1/rolebindings", "Name:string:name:0 Role:string::0 Age:string::0 \
-          Users:string::1 Groups:string::1 ServiceAccounts:string::1"),
-        ("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", "Name:string:name:0 Role:string::0 Age:string::0 \
-          Users:string::1 Groups:string::1 ServiceAccounts:string::1"),
-    ] {
-        let table = server.get_as(&format!("{path}?limit=1"), TABLE).await?.expect(200)?;
+    for (path, expected) in COLUMNS {
+        let table = server
+            .get_as(&format!("{path}?limit=1"), TABLE)
+            .await?
+            .expect(200)?;
         check_eq!(columns(&table).join(" "), expected, "{path}");
     }
     Ok(())
 }
 
-pub(super) async fn built_in_kinds_fill_their_cells(server: Server) -> Result<()> {
-    for (version, plural, mut object, expected) in [
-        ("api/v1", "services", json!({ "spec": { "clusterIP": "None", "selector": { "a": "b" },
+/// Returns objects of built-in kinds with the cells of their rows; the age is `AGE`.
+fn rows() -> [(&'static str, &'static str, Value, Value); 6] {
+    [
+        (
+            "api/v1",
+            "services",
+            json!({ "spec": { "clusterIP": "None", "selector": { "a": "b" },
             "ports": [{ "name": "a", "port": 80 }, { "name": "b", "port": 53, "protocol": "UDP" }] } }),
-            json!(["one", "ClusterIP", "None", "<none>", "80/TCP,53/UDP", "AGE", "a=b"])),
-        ("api/v1", "configmaps", json!({ "data": { "a": "b" } }), json!(["one", 1, "AGE"])),
-        ("api/v1", "secrets", json!({ "stringData": { "a": "b" } }), json!(["one", "Opaque", 1, "AGE"])),
-        ("apis/coordination.k8s.io/v1", "leases", json!({ "spec": { "holderIdentity": "me" } }), json!(["one", "me", "AGE"])),
-        ("apis/discovery.k8s.io/v1", "endpointslices", json!({ "addressType": "IPv4",
+            json!([
+                "one",
+                "ClusterIP",
+                "None",
+                "<none>",
+                "80/TCP,53/UDP",
+                "AGE",
+                "a=b"
+            ]),
+        ),
+        (
+            "api/v1",
+            "configmaps",
+            json!({ "data": { "a": "b" } }),
+            json!(["one", 1, "AGE"]),
+        ),
+        (
+            "api/v1",
+            "secrets",
+            json!({ "stringData": { "a": "b" } }),
+            json!(["one", "Opaque", 1, "AGE"]),
+        ),
+        (
+            "apis/coordination.k8s.io/v1",
+            "leases",
+            json!({ "spec": { "holderIdentity": "me" } }),
+            json!(["one", "me", "AGE"]),
+        ),
+        (
+            "apis/discovery.k8s.io/v1",
+            "endpointslices",
+            json!({ "addressType": "IPv4",
             "ports": [{ "name": "a", "port": 80 }, { "name": "b", "port": 81 }, { "name": "c", "port": 82 }, { "name": "d", "port": 83 }],
             "endpoints": [{ "addresses": ["10.0.0.1"] }, { "addresses": ["10.0.0.2"] }] }),
-            json!(["one", "IPv4", "80,81,82 + 1 more...", "10.0.0.1,10.0.0.2", "AGE"])),
-        ("apis/networking.k8s.io/v1", "ingresses", json!({ "spec": { "ingressClassName": "c", "tls": [{ "hosts": ["a"] }],
+            json!([
+                "one",
+                "IPv4",
+                "80,81,82 + 1 more...",
+                "10.0.0.1,10.0.0.2",
+                "AGE"
+            ]),
+        ),
+        (
+            "apis/networking.k8s.io/v1",
+            "ingresses",
+            json!({ "spec": { "ingressClassName": "c", "tls": [{ "hosts": ["a"] }],
             "rules": [{ "host": "a" }, { "host": "b" }, { "host": "c" }, { "host": "d" }] } }),
-            json!(["one", "c", "a,b,c + 1 more...", "", "80, 443", "AGE"])),
-    ] {
+            json!(["one", "c", "a,b,c + 1 more...", "", "80, 443", "AGE"]),
+        ),
+    ]
+}
+
+pub(super) async fn built_in_kinds_fill_their_cells(server: Server) -> Result<()> {
+    for (version, plural, mut object, expected) in rows() {
         let path = server.collection(version, plural).await?;
         object["metadata"] = json!({ "name": "one" });
         server.create(&path, &object).await?;
-        let table = server.get_as(&format!("{path}/one"), TABLE).await?.expect(200)?;
+        let table = server
+            .get_as(&format!("{path}/one"), TABLE)
+            .await?
+            .expect(200)?;
         let mut cells = table["rows"][0]["cells"].clone();
-        let age = columns(&table).iter().position(|column| column.starts_with("Age:")).unwrap_or_default();
-        check!(cells[age].as_str().is_some_and(|age| age.ends_with('s')), cells);
+        let age = columns(&table)
+            .iter()
+            .position(|column| column.starts_with("Age:"))
+            .unwrap_or_default();
+        check!(
+            cells[age].as_str().is_some_and(|age| age.ends_with('s')),
+            cells
+        );
         cells[age] = json!("AGE");
         check_eq!(cells, expected, "{plural}");
     }
     Ok(())
 }
 
-pub(super) async fn a_row_has_as_much_of_its_object_as_was_asked_for(server: Server) -> Result<()> {
-    let path = server.config_maps().await?;
-    let map = server.create(&path, &json!({ "metadata": { "name": "one" }, "data": { "a": "b" } })).await?;
+pub(super) async fn a_row_has_as_much_of_its_object_as_was_requested(server: Server) -> Result<()> {
+    let (path, map) = server.config_map().await?;
     let row = async |query: &str| -> Result<Value> {
-        let table = server.get_as(&format!("{path}?{query}"), TABLE).await?.expect(200)?;
+        let table = server
+            .get_as(&format!("{path}?{query}"), TABLE)
+            .await?
+            .expect(200)?;
         Ok(table["rows"][0]["object"].clone())
     };
     check_eq!(row("includeObject=None").await?, Value::Null);
@@ -138,17 +300,24 @@ pub(super) async fn a_row_has_as_much_of_its_object_as_was_asked_for(server: Ser
     check_eq!(row("").await?, partial);
     check_eq!(row("includeObject=Metadata").await?, partial);
     check_eq!(row("includeObject=Object").await?, map);
-    let answer = server.get_as(&format!("{path}?includeObject=All"), TABLE).await?;
-    answer.refused(400, "BadRequest")?;
+    let response = server
+        .get_as(&format!("{path}?includeObject=All"), TABLE)
+        .await?;
+    response.refused(400, "BadRequest")?;
     Ok(())
 }
 
 pub(super) async fn a_table_has_pages(server: Server) -> Result<()> {
     let path = server.config_maps().await?;
     for name in ["a", "b", "c"] {
-        server.create(&path, &json!({ "metadata": { "name": name } })).await?;
+        server
+            .create(&path, &json!({ "metadata": { "name": name } }))
+            .await?;
     }
-    let table = server.get_as(&format!("{path}?limit=2"), TABLE).await?.expect(200)?;
+    let table = server
+        .get_as(&format!("{path}?limit=2"), TABLE)
+        .await?
+        .expect(200)?;
     check_eq!(table["metadata"]["remainingItemCount"], 1);
     check!(table["metadata"]["continue"].is_string(), table["metadata"]);
     check_eq!(table["rows"].as_array().map(Vec::len), Some(2));
@@ -157,16 +326,25 @@ pub(super) async fn a_table_has_pages(server: Server) -> Result<()> {
 
 pub(super) async fn a_watched_table_names_its_columns_once(server: Server) -> Result<()> {
     let path = server.config_maps().await?;
-    server.create(&path, &json!({ "metadata": { "name": "one" } })).await?;
-    let mut watch = server.watch_as(&format!("{path}?watch=true"), TABLE).await?;
+    server
+        .create(&path, &json!({ "metadata": { "name": "one" } }))
+        .await?;
+    let mut watch = server
+        .watch_as(&format!("{path}?watch=true"), TABLE)
+        .await?;
     let first = watch.expect("ADDED").await?;
     check_eq!(first["kind"], "Table");
     check_eq!(columns(&first).len(), 3);
     check_eq!(first["rows"][0]["cells"][0], "one");
-    let second = server.create(&path, &json!({ "metadata": { "name": "two" } })).await?;
+    let second = server
+        .create(&path, &json!({ "metadata": { "name": "two" } }))
+        .await?;
     let event = watch.expect("ADDED").await?;
     check_eq!(event["columnDefinitions"], Value::Null);
-    check_eq!(event["metadata"], json!({ "resourceVersion": version(&second) }));
+    check_eq!(
+        event["metadata"],
+        json!({ "resourceVersion": version(&second) })
+    );
     check_eq!(event["rows"][0]["object"]["metadata"], second["metadata"]);
     Ok(())
 }
@@ -182,8 +360,13 @@ pub(super) async fn metadata_comes_alone(server: Server) -> Result<()> {
     check_eq!(list["kind"], "PartialObjectMetadataList");
     check_eq!(list["items"][0]["metadata"], widget["metadata"]);
     check_eq!(list["items"][0].get("spec"), None);
-    server.get_as(&path, METADATA).await?.refused(406, "NotAcceptable")?;
-    let mut watch = server.watch_as(&format!("{path}?watch=true"), METADATA).await?;
+    server
+        .get_as(&path, METADATA)
+        .await?
+        .refused(406, "NotAcceptable")?;
+    let mut watch = server
+        .watch_as(&format!("{path}?watch=true"), METADATA)
+        .await?;
     check_eq!(watch.expect("ADDED").await?, partial);
     Ok(())
 }
@@ -192,7 +375,10 @@ pub(super) async fn a_written_object_can_come_back_as_a_table(server: Server) ->
     let path = server.config_maps().await?;
     let body = json!({ "metadata": { "name": "one" } }).to_string();
     let headers = [("Accept", TABLE), ("Content-Type", "application/json")];
-    let table = server.send(http::Method::POST, &path, &headers, body).await?.expect(201)?;
+    let table = server
+        .send(http::Method::POST, &path, &headers, body)
+        .await?
+        .expect(201)?;
     check_eq!(table["kind"], "Table");
     check_eq!(table["rows"][0]["cells"][0], "one");
     Ok(())
@@ -201,11 +387,28 @@ pub(super) async fn a_written_object_can_come_back_as_a_table(server: Server) ->
 pub(super) async fn what_cannot_be_served_is_not_acceptable(server: Server) -> Result<()> {
     let path = server.widgets().await?;
     for accept in ["text/html", "application/json;as=Chart;v=v1;g=meta.k8s.io"] {
-        let message = server.get_as(&path, accept).await?.refused(406, "NotAcceptable")?;
-        check!(message.starts_with("only the following media types are accepted: application/json"), message);
+        let message = server
+            .get_as(&path, accept)
+            .await?
+            .refused(406, "NotAcceptable")?;
+        check!(
+            message.starts_with("only the following media types are accepted: application/json"),
+            message
+        );
     }
-    check_eq!(server.get_as(&path, "application/vnd.kubernetes.protobuf").await?.code, 406);
-    for accept in ["*/*", "application/*", "application/vnd.kubernetes.protobuf,application/json", "application/json; charset=utf-8"] {
+    check_eq!(
+        server
+            .get_as(&path, "application/vnd.kubernetes.protobuf")
+            .await?
+            .code,
+        406
+    );
+    for accept in [
+        "*/*",
+        "application/*",
+        "application/vnd.kubernetes.protobuf,application/json",
+        "application/json; charset=utf-8",
+    ] {
         server.get_as(&path, accept).await?.expect(200)?;
     }
     Ok(())

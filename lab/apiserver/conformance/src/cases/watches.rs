@@ -15,24 +15,41 @@ pub(super) async fn a_watch_goes_on_from_a_version(server: Server) -> Result<()>
     let root = server.config_maps().await?;
     map(&server, &root, "before", "x").await?;
     let list = server.get(&root).await?.expect(200)?;
-    let mut watch = server.watch(&format!("{root}?watch=true&resourceVersion={}", version(&list))).await?;
+    let mut watch = server
+        .watch(&format!(
+            "{root}?watch=true&resourceVersion={}",
+            version(&list)
+        ))
+        .await?;
     let created = map(&server, &root, "one", "x").await?;
     check_eq!(watch.expect("ADDED").await?, created);
     let patch = json!({ "data": { "a": "b" } });
-    let patched = server.patch(&format!("{root}/one"), MERGE, &patch).await?.expect(200)?;
+    let patched = server
+        .patch(&format!("{root}/one"), MERGE, &patch)
+        .await?
+        .expect(200)?;
     check_eq!(watch.expect("MODIFIED").await?, patched);
     server.delete(&format!("{root}/one")).await?.expect(200)?;
     let deleted = watch.expect("DELETED").await?;
     check_eq!(deleted["data"], json!({ "a": "b" }));
-    check!(version(&deleted).parse::<u64>()? > version(&patched).parse::<u64>()?, version(&deleted));
+    check!(
+        version(&deleted).parse::<u64>()? > version(&patched).parse::<u64>()?,
+        version(&deleted)
+    );
     Ok(())
 }
 
-pub(super) async fn a_watch_without_a_version_begins_with_what_is_there(server: Server) -> Result<()> {
+pub(super) async fn a_watch_without_a_version_begins_with_what_is_there(
+    server: Server,
+) -> Result<()> {
     let path = server.config_maps().await?;
     map(&server, &path, "a", "x").await?;
     map(&server, &path, "b", "x").await?;
-    for query in ["watch=true", "watch=1&resourceVersion=0", "watch=true&resourceVersion="] {
+    for query in [
+        "watch=true",
+        "watch=1&resourceVersion=0",
+        "watch=true&resourceVersion=",
+    ] {
         let mut watch = server.watch(&format!("{path}?{query}")).await?;
         let mut found = [watch.expect("ADDED").await?, watch.expect("ADDED").await?];
         found.sort_by(|a, b| name(a).cmp(name(b)));
@@ -44,10 +61,21 @@ pub(super) async fn a_watch_without_a_version_begins_with_what_is_there(server: 
 pub(super) async fn a_write_that_changes_nothing_is_no_event(server: Server) -> Result<()> {
     let path = server.config_maps().await?;
     let created = map(&server, &path, "one", "x").await?;
-    let mut watch = server.watch(&format!("{path}?watch=true&resourceVersion={}", version(&created))).await?;
-    server.put(&format!("{path}/one"), &created).await?.expect(200)?;
+    let mut watch = server
+        .watch(&format!(
+            "{path}?watch=true&resourceVersion={}",
+            version(&created)
+        ))
+        .await?;
+    server
+        .put(&format!("{path}/one"), &created)
+        .await?
+        .expect(200)?;
     let same = json!({ "metadata": { "labels": { "l": "x" } } });
-    server.patch(&format!("{path}/one"), MERGE, &same).await?.expect(200)?;
+    server
+        .patch(&format!("{path}/one"), MERGE, &same)
+        .await?
+        .expect(200)?;
     map(&server, &path, "two", "x").await?;
     check_eq!(name(&watch.expect("ADDED").await?), "two");
     Ok(())
@@ -56,22 +84,37 @@ pub(super) async fn a_write_that_changes_nothing_is_no_event(server: Server) -> 
 pub(super) async fn what_leaves_a_selection_is_deleted_from_it(server: Server) -> Result<()> {
     let path = server.config_maps().await?;
     map(&server, &path, "one", "in").await?;
-    let mut watch = server.watch(&format!("{path}?watch=true&labelSelector=l%3Din")).await?;
+    let mut watch = server
+        .watch(&format!("{path}?watch=true&labelSelector=l%3Din"))
+        .await?;
     check_eq!(name(&watch.expect("ADDED").await?), "one");
     map(&server, &path, "other", "out").await?;
     let relabel = |label: &str| json!({ "metadata": { "labels": { "l": label } } });
-    let out = server.patch(&format!("{path}/one"), MERGE, &relabel("out")).await?.expect(200)?;
+    let out = server
+        .patch(&format!("{path}/one"), MERGE, &relabel("out"))
+        .await?
+        .expect(200)?;
     let deleted = watch.expect("DELETED").await?;
     check_eq!(deleted["metadata"]["labels"]["l"], "in");
     check_eq!(version(&deleted), version(&out));
-    server.patch(&format!("{path}/one"), MERGE, &relabel("in")).await?.expect(200)?;
-    check_eq!(watch.expect("ADDED").await?["metadata"]["labels"]["l"], "in");
+    server
+        .patch(&format!("{path}/one"), MERGE, &relabel("in"))
+        .await?
+        .expect(200)?;
+    check_eq!(
+        watch.expect("ADDED").await?["metadata"]["labels"]["l"],
+        "in"
+    );
     Ok(())
 }
 
 pub(super) async fn one_object_is_watched_by_name(server: Server) -> Result<()> {
     let path = server.config_maps().await?;
-    let mut watch = server.watch(&format!("{path}?watch=true&fieldSelector=metadata.name%3Dtwo")).await?;
+    let mut watch = server
+        .watch(&format!(
+            "{path}?watch=true&fieldSelector=metadata.name%3Dtwo"
+        ))
+        .await?;
     map(&server, &path, "one", "x").await?;
     map(&server, &path, "two", "x").await?;
     check_eq!(name(&watch.expect("ADDED").await?), "two");
@@ -81,9 +124,16 @@ pub(super) async fn one_object_is_watched_by_name(server: Server) -> Result<()> 
 pub(super) async fn a_watch_of_all_namespaces_sees_each(server: Server) -> Result<()> {
     let path = server.config_maps().await?;
     let label = server.name.as_str();
-    let mut watch = server.watch(&format!("/api/v1/configmaps?watch=true&labelSelector=l%3D{label}")).await?;
+    let mut watch = server
+        .watch(&format!(
+            "/api/v1/configmaps?watch=true&labelSelector=l%3D{label}"
+        ))
+        .await?;
     map(&server, &path, "one", label).await?;
-    check_eq!(watch.expect("ADDED").await?["metadata"]["namespace"], server.name.as_str());
+    check_eq!(
+        watch.expect("ADDED").await?["metadata"]["namespace"],
+        server.name.as_str()
+    );
     Ok(())
 }
 
@@ -95,7 +145,10 @@ pub(super) async fn initial_events_end_with_a_bookmark(server: Server) -> Result
     check_eq!(name(&watch.expect("ADDED").await?), "one");
     let bookmark = watch.expect("BOOKMARK").await?;
     check_eq!(bookmark["kind"], "ConfigMap");
-    check_eq!(bookmark["metadata"]["annotations"], json!({ "k8s.io/initial-events-end": "true" }));
+    check_eq!(
+        bookmark["metadata"]["annotations"],
+        json!({ "k8s.io/initial-events-end": "true" })
+    );
     check!(version(&bookmark).parse::<u64>().is_ok(), bookmark);
     map(&server, &path, "two", "x").await?;
     check_eq!(name(&watch.change("ADDED").await?), "two");
@@ -107,12 +160,15 @@ pub(super) async fn initial_events_of_nothing_are_a_bookmark(server: Server) -> 
     let query = "watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
     let mut watch = server.watch(&format!("{path}?{query}")).await?;
     let bookmark = watch.expect("BOOKMARK").await?;
-    check_eq!(bookmark["metadata"]["annotations"], json!({ "k8s.io/initial-events-end": "true" }));
+    check_eq!(
+        bookmark["metadata"]["annotations"],
+        json!({ "k8s.io/initial-events-end": "true" })
+    );
     check_eq!(bookmark["kind"], "Widget");
     Ok(())
 }
 
-pub(super) async fn initial_events_are_asked_for_properly(server: Server) -> Result<()> {
+pub(super) async fn initial_events_need_a_valid_request(server: Server) -> Result<()> {
     let path = server.config_maps().await?;
     for query in [
         "watch=true&sendInitialEvents=true",
@@ -120,19 +176,27 @@ pub(super) async fn initial_events_are_asked_for_properly(server: Server) -> Res
         "watch=true&resourceVersionMatch=NotOlderThan",
         "sendInitialEvents=true",
     ] {
-        server.get(&format!("{path}?{query}")).await?.refused(422, "Invalid")?;
+        server
+            .get(&format!("{path}?{query}"))
+            .await?
+            .refused(422, "Invalid")?;
     }
     let query = "watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=999999999";
     let mut watch = server.watch(&format!("{path}?{query}")).await?;
     let status = watch.expect("ERROR").await?;
-    check_eq!((&status["code"], &status["details"]["retryAfterSeconds"]), (&json!(504), &json!(1)));
+    check_eq!(
+        (&status["code"], &status["details"]["retryAfterSeconds"]),
+        (&json!(504), &json!(1))
+    );
     Ok(())
 }
 
 pub(super) async fn a_watch_ends_after_its_time(server: Server) -> Result<()> {
     let path = server.config_maps().await?;
     map(&server, &path, "one", "x").await?;
-    let mut watch = server.watch(&format!("{path}?watch=true&timeoutSeconds=1")).await?;
+    let mut watch = server
+        .watch(&format!("{path}?watch=true&timeoutSeconds=1"))
+        .await?;
     check_eq!(name(&watch.expect("ADDED").await?), "one");
     check_eq!(watch.next().await?, None);
     Ok(())
@@ -140,28 +204,55 @@ pub(super) async fn a_watch_ends_after_its_time(server: Server) -> Result<()> {
 
 pub(super) async fn a_version_from_before_the_history_has_expired(server: Server) -> Result<()> {
     let path = server.widgets().await?;
-    let mut watch = server.watch(&format!("{path}?watch=true&resourceVersion=1")).await?;
+    let mut watch = server
+        .watch(&format!("{path}?watch=true&resourceVersion=1"))
+        .await?;
     let status = watch.expect("ERROR").await?;
-    check_eq!((&status["kind"], &status["code"], &status["reason"]), (&json!("Status"), &json!(410), &json!("Expired")));
-    check!(status["message"].as_str().is_some_and(|message| message.starts_with("too old resource version: 1 (")), status);
+    check_eq!(
+        (&status["kind"], &status["code"], &status["reason"]),
+        (&json!("Status"), &json!(410), &json!("Expired"))
+    );
+    check!(
+        status["message"]
+            .as_str()
+            .is_some_and(|message| message.starts_with("too old resource version: 1 (")),
+        status
+    );
     check_eq!(watch.next().await?, None);
     Ok(())
 }
 
 pub(super) async fn a_watch_from_a_version_that_is_none_is_refused(server: Server) -> Result<()> {
     let path = server.config_maps().await?;
-    check_eq!(server.get(&format!("{path}?watch=true&resourceVersion=abc")).await?.code, 500);
-    server.get(&format!("{path}?watch=true&continue=x")).await?.refused(422, "Invalid")?;
-    server.get(&format!("{path}?watch=true&labelSelector=a+b")).await?.refused(400, "BadRequest")?;
+    check_eq!(
+        server
+            .get(&format!("{path}?watch=true&resourceVersion=abc"))
+            .await?
+            .code,
+        500
+    );
+    server
+        .get(&format!("{path}?watch=true&continue=x"))
+        .await?
+        .refused(422, "Invalid")?;
+    server
+        .get(&format!("{path}?watch=true&labelSelector=a+b"))
+        .await?
+        .refused(400, "BadRequest")?;
     Ok(())
 }
 
 pub(super) async fn the_type_of_an_event_comes_first(server: Server) -> Result<()> {
     let path = server.config_maps().await?;
     map(&server, &path, "one", "x").await?;
-    let answer = server.get(&format!("{path}?watch=true&timeoutSeconds=1")).await?;
-    check!(answer.text.starts_with(r#"{"type":"ADDED","object":{"#), answer.text);
-    check!(answer.text.ends_with("}\n"), answer.text);
+    let response = server
+        .get(&format!("{path}?watch=true&timeoutSeconds=1"))
+        .await?;
+    check!(
+        response.text.starts_with(r#"{"type":"ADDED","object":{"#),
+        response.text
+    );
+    check!(response.text.ends_with("}\n"), response.text);
     Ok(())
 }
 
@@ -169,8 +260,10 @@ pub(super) async fn one_object_can_be_watched_at_its_path(server: Server) -> Res
     let path = server.config_maps().await?;
     map(&server, &path, "one", "x").await?;
     map(&server, &path, "two", "x").await?;
-    let answer = server.get(&format!("{path}/two?watch=true&timeoutSeconds=1")).await?;
-    check_eq!(answer.body["metadata"]["name"], "two");
+    let response = server
+        .get(&format!("{path}/two?watch=true&timeoutSeconds=1"))
+        .await?;
+    check_eq!(response.body["metadata"]["name"], "two");
     Ok(())
 }
 
@@ -178,12 +271,23 @@ pub(super) async fn a_finalizer_shows_deletion_as_a_change(server: Server) -> Re
     let path = server.config_maps().await?;
     let finalized = json!({ "metadata": { "name": "one", "finalizers": ["example.com/hold"] } });
     let created = server.create(&path, &finalized).await?;
-    let mut watch = server.watch(&format!("{path}?watch=true&resourceVersion={}", version(&created))).await?;
+    let mut watch = server
+        .watch(&format!(
+            "{path}?watch=true&resourceVersion={}",
+            version(&created)
+        ))
+        .await?;
     server.delete(&format!("{path}/one")).await?.expect(200)?;
     let deleting = watch.expect("MODIFIED").await?;
-    check!(deleting["metadata"]["deletionTimestamp"].is_string(), deleting);
+    check!(
+        deleting["metadata"]["deletionTimestamp"].is_string(),
+        deleting
+    );
     let release = json!({ "metadata": { "finalizers": null } });
-    server.patch(&format!("{path}/one"), MERGE, &release).await?.expect(200)?;
+    server
+        .patch(&format!("{path}/one"), MERGE, &release)
+        .await?
+        .expect(200)?;
     check_eq!(name(&watch.expect("DELETED").await?), "one");
     Ok(())
 }

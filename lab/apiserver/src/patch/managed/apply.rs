@@ -11,12 +11,13 @@ use crate::patch::paths::{Paths, shown};
 use crate::patch::typed;
 use crate::schema::Schema;
 
-/// The manager of what an object held before its first apply, when no manager is known.
+/// The manager of fields that were set before the first apply by an unknown manager.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
-/// `kubectl`'s copy of what was applied by it, from which its own apply may take fields.
+/// The last configuration of a client-side `kubectl apply`, whose fields its server-side apply may
+/// take over.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// Server-side apply: what the object becomes, with its managed fields.
+/// Returns the object after a server-side apply, with its managed fields.
 pub(in crate::patch) fn apply(
     live: Option<&Value>,
     configuration: &Value,
@@ -29,6 +30,7 @@ pub(in crate::patch) fn apply(
     }
     let mut wanted = configuration.clone();
     if let Some(fields) = wanted.as_object_mut() {
+        // Fields that this subresource cannot write are ignored, not rejected.
         fields.retain(|name, _| {
             schema.is_written(name, writer.subresource) || name == "apiVersion" || name == "kind"
         });
@@ -63,6 +65,7 @@ pub(in crate::patch) fn apply(
     .run(&mut entries)
     .map_err(|error| unusable(configuration, &error))??;
     let mut object = merged;
+    // Keeps the annotation of client-side apply in step, so that users can return to it.
     if writer.manager == "kubectl" && object["metadata"]["annotations"][LAST_APPLIED].is_string() {
         object["metadata"]["annotations"][LAST_APPLIED] = json!(last_applied(configuration));
     }
@@ -70,7 +73,7 @@ pub(in crate::patch) fn apply(
     Ok(object)
 }
 
-/// One apply, once what it needs is at hand.
+/// The inputs of one apply.
 struct Application<'a> {
     schema: &'a Schema,
     old: &'a Value,
@@ -80,7 +83,8 @@ struct Application<'a> {
 }
 
 impl Application<'_> {
-    /// The inner error is a conflict, the outer one a list whose elements cannot be told apart.
+    /// Merges the configuration and updates the managers. The inner error is a conflict; the outer
+    /// one a list with ambiguous elements.
     fn run(&self, entries: &mut Vec<Entry>) -> Result<Result<Value, ApiError>, String> {
         let root = self.schema.root();
         let mut own = Entry::new(self.writer, true, self.wanted);
@@ -102,6 +106,7 @@ impl Application<'_> {
 
         let difference = typed::difference(root, self.old, &new)?;
         let set = difference.added.union(&difference.modified);
+        // `None` allows every takeover.
         let allowed = if self.force {
             None
         } else {
@@ -125,6 +130,7 @@ impl Application<'_> {
             conflicts.sort_by(|(a, _), (b, _)| a.cmp(b));
             return Ok(Err(conflict(&conflicts)));
         }
+        // An apply without effect keeps the old time, so that the whole write is a no-op.
         own.time = if new == *self.old {
             last.and_then(|last| last.time)
         } else {
@@ -134,21 +140,23 @@ impl Application<'_> {
         Ok(Ok(new))
     }
 
-    /// The merged object without what this manager applied last, does not now, and nobody else owns.
+    /// Removes from the merged object the fields that this manager applied last time, does not
+    /// apply now, and nobody else owns.
     fn pruned(&self, merged: &Value, last: &Paths, owned: &Paths) -> Result<Value, String> {
         let root = self.schema.root();
         let with_parents = |paths: &Paths| typed::with_parents(root, paths);
         let last = with_parents(last);
         let all = with_parents(&typed::paths(root, merged)?);
         let kept = with_parents(&typed::paths(root, &typed::without(root, merged, &last)?)?);
+        // Fields of other managers stay, together with the containers around them.
         let kept = kept.union(&with_parents(owned));
         let owned = typed::without(root, merged, &all.difference(&kept))?;
         let kept = with_parents(&typed::paths(root, &owned)?);
         typed::without(root, merged, &all.difference(&kept).intersection(&last))
     }
 
-    /// What `kubectl apply --server-side` may take: the fields that a client-side apply wrote and
-    /// that are still as it wrote them.
+    /// Returns the fields that `kubectl apply --server-side` may take over without a conflict:
+    /// those that a client-side apply set and that are unchanged since.
     fn last_applied_fields(&self) -> Result<Paths, String> {
         let annotation = self
             .old
@@ -169,7 +177,7 @@ impl Application<'_> {
     }
 }
 
-/// A configuration as `kubectl` keeps it.
+/// Serializes a configuration as `kubectl` keeps it in its annotation.
 fn last_applied(configuration: &Value) -> String {
     let mut configuration = configuration.clone();
     if let Some(annotations) = configuration
@@ -188,6 +196,7 @@ fn unusable(configuration: &Value, why: &str) -> ApiError {
         text(configuration, "apiVersion"),
         text(configuration, "kind"),
     );
+    // Go prints the core group as `/v1, Kind=…` (`GroupVersionKind.String`).
     let core = if version.contains('/') { "" } else { "/" };
     let message = format!(
         "failed to create typed patch object ({namespace}/{name}; {core}{version}, Kind={kind}): {why}"

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{Writer, text};
 use crate::patch::paths::Paths;
 
-/// What one manager owns.
+/// The fields of one manager, for one operation and subresource.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Entry {
     pub(super) manager: String,
@@ -65,7 +65,8 @@ impl Entry {
         entry
     }
 
-    /// Whether both are the same manager's: for an update in the same version, too.
+    /// Returns `true` if both belong to the same manager; for updates, their versions must be
+    /// equal, too.
     pub(super) fn is_of(&self, other: &Self) -> bool {
         self.manager == other.manager
             && self.applies == other.applies
@@ -73,10 +74,10 @@ impl Entry {
             && (self.applies || self.api_version == other.api_version)
     }
 
-    /// As a message names it.
+    /// Returns the manager as conflict messages name it.
     pub(super) fn shown(&self) -> String {
         let mut name = format!("{:?}", self.manager);
-        // Writing to a String cannot fail.
+        // Writing to a `String` cannot fail.
         if !self.subresource.is_empty() {
             _ = write!(name, " with subresource {:?}", self.subresource);
         }

@@ -1,7 +1,7 @@
-//! Who set which field: `metadata.managedFields`, and the apply that goes by it.
+//! Field managers: `metadata.managedFields`, and the server-side apply that is based on it.
 //!
-//! The rules are those of `k8s.io/apimachinery/pkg/util/managedfields`. All managers are taken to
-//! mean the version in which the object is written now.
+//! The rules are those of `k8s.io/apimachinery/pkg/util/managedfields`, except that all managers
+//! are assumed to use the current version of the object.
 
 mod apply;
 mod entry;
@@ -14,12 +14,12 @@ use crate::schema::Schema;
 
 pub(super) use self::apply::apply;
 
-/// The manager that takes over from the oldest when there are too many.
+/// The manager that takes over from the oldest ones if there are too many.
 const ANCIENT: &str = "ancient-changes";
-/// How many managers of updates an object has at most.
+/// The limit of managers of updates per object.
 const MAX_UPDATERS: usize = 10;
 
-/// Fields that nobody owns, for the server or the object's address sets them.
+/// Fields without an owner: the server sets them, or they are part of the object's path.
 const UNOWNED: &[&[&str]] = &[
     &["f:apiVersion"],
     &["f:kind"],
@@ -35,7 +35,7 @@ const UNOWNED: &[&[&str]] = &[
     &["f:metadata", "f:resourceVersion"],
 ];
 
-/// Who writes, by which door, and when.
+/// The author of a write: field manager, subresource and time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Writer<'a> {
     pub(crate) manager: &'a str,
@@ -44,7 +44,7 @@ pub(crate) struct Writer<'a> {
     pub(crate) time: &'a str,
 }
 
-/// The name under which a request without `fieldManager` writes: the first part of its user agent.
+/// Returns the field manager of a request. It defaults to the first part of the user agent.
 pub(crate) fn manager_of(field_manager: Option<&str>, user_agent: Option<&str>) -> String {
     if let Some(name) = field_manager.filter(|name| !name.is_empty()) {
         return name.to_owned();
@@ -54,6 +54,7 @@ pub(crate) fn manager_of(field_manager: Option<&str>, user_agent: Option<&str>) 
         .unwrap_or_default();
     let mut name = String::new();
     for letter in agent.chars().filter(|letter| !letter.is_control()) {
+        // `FieldManagerMaxLength` of apimachinery, in bytes.
         if name.len() + letter.len_utf8() > 128 {
             break;
         }
@@ -80,7 +81,7 @@ fn managed_fields(object: &Value) -> &Value {
         .unwrap_or(&Value::Null)
 }
 
-/// The entries of an object; none if one of them cannot be read.
+/// Returns the entries of an object, or `None` if one of them is malformed.
 fn read(object: &Value) -> Option<Vec<Entry>> {
     managed_fields(object)
         .as_array()
@@ -91,10 +92,12 @@ fn read(object: &Value) -> Option<Vec<Entry>> {
 }
 
 fn write(object: &mut Value, mut entries: Vec<Entry>) {
+    // A manager without fields is forgotten.
     entries.retain(|entry| !entry.paths.is_empty());
     entries.sort_by(|a, b| {
         let order = |entry: &Entry| {
             (
+                // Applies first, then by age (`sortEncodedManagedFields` of apimachinery).
                 !entry.applies,
                 entry.time.clone(),
                 entry.manager.clone(),
@@ -132,7 +135,8 @@ fn without_managed_fields(object: &Value) -> Value {
     object
 }
 
-/// Whether the client asks to forget all managers: `[{}]`, and of built-in kinds `[]` too.
+/// Returns `true` if the object resets its managed fields: `[{}]`, and for built-in kinds also
+/// `[]`.
 fn is_reset(object: &Value, schema: &Schema) -> bool {
     match managed_fields(object).as_array().map(Vec::as_slice) {
         Some([]) => schema.is_builtin(),
@@ -141,14 +145,15 @@ fn is_reset(object: &Value, schema: &Schema) -> bool {
     }
 }
 
-/// Writes down in `metadata.managedFields` of an object about to be stored what this create, update
-/// or patch changed. `object` is final but for its managed fields; `live` is none for a create.
+/// Records in `metadata.managedFields` the changes of this create, update or patch. `object` must
+/// be final except for its managed fields; `live` is `None` for a create.
 pub(crate) fn record(
     live: Option<&Value>,
     object: &mut Value,
     schema: &Schema,
     writer: Writer<'_>,
 ) {
+    // A write of a subresource ignores the managed fields in its body (`decodeLiveOrNew`).
     let of_live = || live.and_then(read).unwrap_or_default();
     let mut entries = if writer.subresource.is_some() {
         of_live()
@@ -160,6 +165,7 @@ pub(crate) fn record(
             .unwrap_or_else(of_live)
     };
     let new = without_managed_fields(object);
+    // Tracking starts with the creation or the first apply; an object without managers stays so.
     if live.is_some() && entries.is_empty() {
         *object = new;
         return;
@@ -167,6 +173,7 @@ pub(crate) fn record(
     let old = live.map_or_else(|| schema.empty(), without_managed_fields);
     match update(&mut entries, &old, &new, schema, writer) {
         Ok(()) => cap(&mut entries),
+        // Ambiguous list elements make tracking impossible; the write itself is valid.
         Err(_) => entries.clear(),
     }
     write(object, entries);
@@ -182,6 +189,7 @@ fn update(
     let difference = typed::difference(schema.root(), old, new)?;
     let mut set = difference.added.union(&difference.modified);
     for entry in entries.iter_mut() {
+        // A changed field belongs to whoever changed it last.
         entry.paths = entry.paths.difference(&set).difference(&difference.removed);
     }
     set.retain(|path| is_ownable(path, schema, writer.subresource));
@@ -212,7 +220,7 @@ fn is_ownable(path: &[String], schema: &Schema, subresource: Option<&str>) -> bo
     ) && schema.is_written(top, subresource)
 }
 
-/// Lets [`ANCIENT`] take over from the oldest managers of updates while there are too many.
+/// Merges the oldest managers of updates into [`ANCIENT`] while there are too many.
 fn cap(entries: &mut Vec<Entry>) {
     let oldest = |entries: &[Entry]| {
         let updaters = entries
@@ -226,6 +234,7 @@ fn cap(entries: &mut Vec<Entry>) {
     while entries.iter().filter(|entry| !entry.applies).count() > MAX_UPDATERS {
         let Some(index) = oldest(entries) else { return };
         let mut old = entries.swap_remove(index);
+        // Versions stay apart: fields of one version mean nothing in another.
         ANCIENT.clone_into(&mut old.manager);
         old.subresource.clear();
         if let Some(ancient) = entries.iter_mut().find(|entry| entry.is_of(&old)) {

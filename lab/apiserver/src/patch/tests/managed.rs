@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// An API of one object, as far as managed fields go.
+/// The managed fields of one object, as an API maintains them.
 struct Api {
     schema: Schema,
     object: Option<Value>,
@@ -80,7 +80,7 @@ impl Api {
             .unwrap_or(&Value::Null)
     }
 
-    /// Manager, operation and subresource, with the fields of each entry.
+    /// Returns manager, operation and subresource of each entry, with its fields.
     fn managers(&self) -> Vec<(String, Value)> {
         let entries = &self.object.as_ref().unwrap()["metadata"]["managedFields"];
         let entries = entries.as_array().into_iter().flatten();
@@ -413,8 +413,8 @@ proptest! {
         let body = json!({"spec": spec});
         if api.try_apply("a", &body.clone(), force, None).is_ok() {
             let once = api.object.clone();
-            // An object that nobody manages counts as never applied to: what is there then gets
-            // an owner, `before-first-apply`.
+            // An object without managers counts as never applied: its present fields get the owner
+            // `before-first-apply`.
             let is_managed = |object: &Value| !object["metadata"]["managedFields"].is_null();
             prop_assume!(once.as_ref().is_some_and(is_managed));
             api.try_apply("a", &body, force, None).unwrap();

@@ -158,7 +158,7 @@ fn what_cannot_be_carried_out_is_refused() {
 
 proptest::proptest! {
     #[test]
-    fn any_patch_gets_an_answer(object in any_object(), patch in any_json()) {
+    fn any_patch_yields_a_result(object in any_object(), patch in any_json()) {
         let schema = Schema::builtin::<Service>().unwrap();
         _ = patched(&Patch::Strategic(patch), &object, &schema);
     }

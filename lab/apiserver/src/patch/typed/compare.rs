@@ -1,4 +1,4 @@
-//! How two objects differ.
+//! Differences between two objects.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use super::{both, child, elements, fields, item, items};
 use crate::patch::paths::{Path, Paths, extended, field};
 use crate::schema::Node;
 
-/// How one object differs from another. No field is in two of these.
+/// The differences between two objects, as disjoint sets.
 #[derive(Debug, Default)]
 pub(in crate::patch) struct Difference {
     pub(in crate::patch) added: Paths,
@@ -16,7 +16,7 @@ pub(in crate::patch) struct Difference {
     pub(in crate::patch) removed: Paths,
 }
 
-/// How `new` differs from `old`.
+/// Returns the differences of `new` from `old`.
 pub(in crate::patch) fn difference(
     node: &Node,
     old: &Value,
@@ -61,6 +61,7 @@ fn compare(
         }
         for (step, [left, right]) in pairs {
             let path = extended(at, step);
+            // Ambiguous elements are compared as a group, since it is unknown which became which.
             if left.len() <= 1 && right.len() <= 1 {
                 compare(
                     item(node),

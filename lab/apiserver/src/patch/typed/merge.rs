@@ -1,4 +1,4 @@
-//! Merging what is wanted into what is there, and taking fields away.
+//! Merging an applied configuration into an object, and removing fields.
 
 use std::collections::BTreeSet;
 
@@ -8,8 +8,8 @@ use super::{both, child, element, elements, fields, item, items};
 use crate::patch::paths::{Path, Paths, extended, field, shown};
 use crate::schema::Node;
 
-/// `live` with everything that `wanted` says. Nothing is removed; the order of a list is that of
-/// `wanted` where both have an element, else that of `live`.
+/// Merges `wanted` into `live`. Nothing is removed. Lists keep the order of `wanted` for elements
+/// of both, and otherwise that of `live`.
 pub(in crate::patch) fn merge(
     node: &Node,
     live: Option<&Value>,
@@ -42,7 +42,7 @@ fn merge_lists(
 ) -> Result<Vec<Value>, String> {
     let is_wanted = |step: &str| wanted.iter().any(|(other, _)| other == step);
     let is_live = |step: &str| live.iter().any(|(other, _)| other == step);
-    // An element that is there twice is not merged with, it is replaced.
+    // An ambiguous element is replaced, not merged.
     let live_value = |step: &str| {
         let mut same = live.iter().filter(|(other, _)| other == step);
         same.next()
@@ -59,6 +59,8 @@ fn merge_lists(
                 left.next();
                 continue;
             }
+            // Elements of both sides follow the order of `wanted`, so a live one that is not next
+            // there waits.
             let next_shared = right
                 .clone()
                 .find(|(other, _)| is_live(other) && !done.contains(other));
@@ -84,7 +86,8 @@ fn merge_lists(
     Ok(merged)
 }
 
-/// The object without these fields and elements. What has nothing left becomes null.
+/// Returns the object without these fields and elements. A container that loses its last one
+/// becomes null.
 pub(in crate::patch) fn without(
     node: &Node,
     object: &Value,

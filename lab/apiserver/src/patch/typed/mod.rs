@@ -1,7 +1,7 @@
-//! Objects seen through their schema: which fields they have, how two differ, how they merge.
+//! Objects with their schema: fields, differences and merges.
 //!
-//! The rules are those of `sigs.k8s.io/structured-merge-diff`. An object or list that is written as
-//! a whole is a leaf; so is one that is empty on both sides.
+//! The rules are those of `sigs.k8s.io/structured-merge-diff`. An atomic object or list is a leaf,
+//! and so is one that is empty on both sides.
 
 mod compare;
 mod merge;
@@ -17,7 +17,7 @@ use crate::schema::{List, Node};
 pub(super) use self::compare::difference;
 pub(super) use self::merge::{merge, without};
 
-/// What is known of a field: of one that no schema names, that objects merge and lists do not.
+/// Returns the schema of a field. Without one, objects merge and lists do not.
 fn child<'a>(node: &'a Node, name: &str) -> &'a Node {
     static UNKNOWN: LazyLock<Node> = LazyLock::new(Node::anything);
     node.field(name).unwrap_or(&UNKNOWN)
@@ -38,7 +38,8 @@ fn items<'a>(node: &Node, value: Option<&'a Value>) -> Option<&'a Vec<Value>> {
         .filter(|_| node.list != List::Atomic)
 }
 
-/// Both sides as one kind of container; none if a side is another kind of value, or both are empty.
+/// Returns both sides as containers of one type, or `None` if a side has another type or both are
+/// empty.
 fn both<'a, C: IsEmpty>(
     left: (Option<&'a Value>, Option<&'a C>),
     right: (Option<&'a Value>, Option<&'a C>),
@@ -69,7 +70,10 @@ impl IsEmpty for Vec<Value> {
     }
 }
 
-/// The step to an element of a set or map; the error says what the element lacks.
+/// Returns the step to an element of a set or map.
+///
+/// # Errors
+/// Returns a message if the element lacks its keys.
 fn element(node: &Node, value: &Value) -> Result<String, String> {
     let List::Map(keys) = &node.list else {
         return Ok(format!("v:{value}"));
@@ -79,6 +83,7 @@ fn element(node: &Node, value: &Value) -> Result<String, String> {
     };
     let mut identity = BTreeMap::new();
     for key in keys {
+        // An absent key counts as its default, such as the `protocol: TCP` of a Service port.
         let default = || item(node).properties.get(key)?.default.as_ref();
         identity.extend(fields.get(key).or_else(default).map(|value| (key, value)));
     }
@@ -92,7 +97,7 @@ fn element(node: &Node, value: &Value) -> Result<String, String> {
         .map_err(|error| error.to_string())
 }
 
-/// The elements of a list by their steps, in order. More than one can have the same step.
+/// Returns the elements of a list with their steps, in order. Several can have the same step.
 fn elements<'a>(
     node: &Node,
     list: Option<&'a Vec<Value>>,
@@ -102,7 +107,7 @@ fn elements<'a>(
         .collect()
 }
 
-/// Every leaf and every element that an object has.
+/// Returns the paths of all leaves and list elements of an object.
 pub(super) fn paths(node: &Node, object: &Value) -> Result<Paths, String> {
     let mut paths = Paths::default();
     collect(node, object, &Vec::new(), &mut paths)?;
@@ -114,6 +119,7 @@ fn collect(node: &Node, value: &Value, at: &Path, paths: &mut Paths) -> Result<(
         for (name, value) in fields {
             let path = extended(at, field(name));
             collect(child(node, name), value, &path, paths)?;
+            // Nothing below an empty value could be owned, so it is owned itself.
             let is_hollow = value.is_null() || value.as_object().is_some_and(Map::is_empty);
             if is_hollow || !is_declared(node, name) {
                 paths.insert(path);
@@ -123,6 +129,7 @@ fn collect(node: &Node, value: &Value, at: &Path, paths: &mut Paths) -> Result<(
         let elements = elements(node, Some(list))?;
         for (step, value) in &elements {
             let path = extended(at, step.clone());
+            // Fields of ambiguous elements cannot be owned individually.
             let is_alone = elements.iter().filter(|(other, _)| other == step).count() == 1;
             if is_alone {
                 collect(item(node), value, &path, paths)?;
@@ -139,7 +146,7 @@ fn is_declared(node: &Node, name: &str) -> bool {
     node.properties.contains_key(name) || node.embedded && name == "metadata"
 }
 
-/// The set with the declared fields on the way to its members.
+/// Adds the declared fields along the paths to a set.
 pub(super) fn with_parents(node: &Node, paths: &Paths) -> Paths {
     let mut all = paths.clone();
     for path in paths.iter() {
@@ -158,8 +165,8 @@ pub(super) fn with_parents(node: &Node, paths: &Paths) -> Paths {
     all
 }
 
-/// What of an applied configuration cannot be owned: `.spec.foo: field not declared in schema`, and
-/// elements of a list that cannot be told apart.
+/// Returns the reasons why parts of a configuration cannot be owned: `.spec.foo: field not declared
+/// in schema`, or ambiguous list elements.
 pub(super) fn undeclared(node: &Node, value: &Value, at: &Path) -> Vec<String> {
     let mut all = Vec::new();
     if let Some(fields) = fields(node, Some(value)) {

@@ -1,17 +1,17 @@
-//! What cells are made of.
+//! Contents of cells.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::table::age;
 
-/// What a cell says where there is nothing.
+/// The content of an empty cell.
 pub(super) const NONE: &str = "<none>";
 
-/// How many items of a list a cell shows.
+/// The limit of list items in a cell.
 const SHOWN: usize = 3;
 
-/// How long ago an object was created.
+/// Returns the age of an object.
 pub(in crate::table) fn age(object: &Value, now: Timestamp) -> String {
     age::since(object["metadata"]["creationTimestamp"].as_str(), now)
 }

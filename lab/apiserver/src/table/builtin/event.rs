@@ -23,7 +23,7 @@ pub(super) const EVENT: Table = Table {
     cells: event,
 };
 
-/// An Event of either group: the newer one calls the same fields otherwise.
+/// Returns the cells of an Event of either group, whose fields are named differently.
 fn event(object: &Value, now: Timestamp) -> Vec<Value> {
     let either = |core: &str, newer: &str| match &object[core] {
         Value::Null => object[newer].clone(),

@@ -14,14 +14,14 @@ use self::event::EVENT;
 use self::network::{ENDPOINT_SLICE, ENDPOINTS, INGRESS, INGRESS_CLASS, SERVICE};
 use self::node::NODE;
 
-/// The columns of one kind and how an object fills them.
+/// The columns of one kind, and the function that fills them.
 pub(super) struct Table {
     /// Name, type, priority.
     pub(super) columns: &'static [(&'static str, &'static str, i64)],
     pub(super) cells: fn(&Value, Timestamp) -> Vec<Value>,
 }
 
-/// The table of a kind, or that of any kind without one of its own.
+/// Returns the table of a kind, or the default one.
 pub(super) fn table(kind: &str) -> &'static Table {
     match kind {
         "Namespace" => &NAMESPACE,

@@ -1,4 +1,4 @@
-//! Services, what is behind them, and what is in front.
+//! Services, endpoints and ingresses.
 
 use std::collections::BTreeSet;
 
@@ -189,7 +189,7 @@ fn external_address(service: &Value) -> String {
     }
 }
 
-/// Sorted, each once.
+/// Returns the addresses of load balancers, sorted and without duplicates.
 fn balancer_addresses(object: &Value) -> String {
     let ingress = items(&object["status"]["loadBalancer"]["ingress"]).iter();
     let addresses: BTreeSet<_> = ingress

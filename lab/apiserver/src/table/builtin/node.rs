@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::Table;
 use super::cell::{NONE, age, entries_of, items, joined, name, or, text};
 
-/// The label that makes a node a member of the role in its name.
+/// The prefix of labels that assign a role to a node.
 const ROLE_PREFIX: &str = "node-role.kubernetes.io/";
 
 pub(super) const NODE: Table = Table {
@@ -66,6 +66,7 @@ fn node_roles(node: &Value) -> String {
     let roles: BTreeSet<_> = labels
         .filter_map(|(key, value)| match key.strip_prefix(ROLE_PREFIX) {
             Some(role) => Some(role),
+            // The older label has the role in its value.
             None => (key == "kubernetes.io/role").then(|| text(value)),
         })
         .filter(|role| !role.is_empty())

@@ -1,0 +1,232 @@
+//! Replacing objects, and what an update of the object or of its status changes.
+
+use anyhow::Result;
+use serde_json::json;
+
+use crate::server::{Server, version};
+
+pub(super) async fn replacing_needs_the_newest_version(server: Server) -> Result<()> {
+    let path = server.config_maps().await?;
+    let first = server
+        .create(
+            &path,
+            &json!({ "metadata": { "name": "one" }, "data": { "a": "1" } }),
+        )
+        .await?;
+    let one = format!("{path}/one");
+    let mut second = first.clone();
+    second["data"]["a"] = json!("2");
+    let second = server.put(&one, &second).await?.expect(200)?;
+    check!(version(&second) != version(&first), version(&second));
+    let response = server.put(&one, &first).await?;
+    check_eq!(
+        response.refused(409, "Conflict")?,
+        "Operation cannot be fulfilled on configmaps \"one\": the object has been modified; \
+         please apply your changes to the latest version and try again"
+    );
+    Ok(())
+}
+
+pub(super) async fn a_config_map_can_be_replaced_without_a_version(server: Server) -> Result<()> {
+    let path = server.config_maps().await?;
+    server
+        .create(
+            &path,
+            &json!({ "metadata": { "name": "one" }, "data": { "a": "1" } }),
+        )
+        .await?;
+    let map = json!({ "metadata": { "name": "one" }, "data": { "b": "2" } });
+    let replaced = server
+        .put(&format!("{path}/one"), &map)
+        .await?
+        .expect(200)?;
+    check_eq!(replaced["data"], json!({ "b": "2" }));
+    Ok(())
+}
+
+pub(super) async fn a_custom_resource_cannot_be_replaced_without_a_version(
+    server: Server,
+) -> Result<()> {
+    let path = server.widgets().await?;
+    let widget = json!({
+        "apiVersion": "conformance.example.com/v1", "kind": "Widget",
+        "metadata": { "name": "one" }, "spec": {},
+    });
+    server.create(&path, &widget).await?;
+    let message = server
+        .put(&format!("{path}/one"), &widget)
+        .await?
+        .refused(422, "Invalid")?;
+    check!(
+        message.contains("metadata.resourceVersion: Invalid value: 0"),
+        message
+    );
+    check!(message.contains("must be specified for an update"), message);
+    Ok(())
+}
+
+pub(super) async fn replacing_does_not_create(server: Server) -> Result<()> {
+    let path = server.config_maps().await?;
+    let map = json!({ "metadata": { "name": "one" } });
+    server
+        .put(&format!("{path}/one"), &map)
+        .await?
+        .refused(404, "NotFound")?;
+    Ok(())
+}
+
+pub(super) async fn a_replaced_object_keeps_its_name_and_identity(server: Server) -> Result<()> {
+    let path = server.config_maps().await?;
+    let first = server
+        .create(&path, &json!({ "metadata": { "name": "one" } }))
+        .await?;
+    let one = format!("{path}/one");
+    let mut renamed = first.clone();
+    renamed["metadata"]["name"] = json!("other");
+    let message = server
+        .put(&one, &renamed)
+        .await?
+        .refused(400, "BadRequest")?;
+    check_eq!(
+        message,
+        "the name of the object (other) does not match the name on the URL (one)"
+    );
+    let mut nameless = first.clone();
+    nameless["metadata"]["name"] = json!("");
+    let message = server
+        .put(&one, &nameless)
+        .await?
+        .refused(400, "BadRequest")?;
+    check_eq!(
+        message,
+        "the name of the object (one based on URL) was undeterminable: name must be provided"
+    );
+    let mut other = first.clone();
+    other["metadata"]["uid"] = json!("11111111-1111-1111-1111-111111111111");
+    let message = server.put(&one, &other).await?.refused(409, "Conflict")?;
+    check!(
+        message.contains("Precondition failed: UID in precondition: 11111111"),
+        message
+    );
+    let mut older = first.clone();
+    older["metadata"]["creationTimestamp"] = json!("2001-01-01T00:00:00Z");
+    let response = server.put(&one, &older).await?.expect(200)?;
+    check_eq!(response["metadata"], first["metadata"]);
+    let mut dying = first.clone();
+    dying["metadata"]["deletionTimestamp"] = json!("2001-01-01T00:00:00Z");
+    let message = server.put(&one, &dying).await?.refused(422, "Invalid")?;
+    check!(
+        message.contains("metadata.deletionTimestamp: Invalid value"),
+        message
+    );
+    Ok(())
+}
+
+pub(super) async fn a_write_that_changes_nothing_keeps_the_version(server: Server) -> Result<()> {
+    let path = server.config_maps().await?;
+    let first = server
+        .create(
+            &path,
+            &json!({ "metadata": { "name": "one" }, "data": { "a": "1" } }),
+        )
+        .await?;
+    let again = server
+        .put(&format!("{path}/one"), &first)
+        .await?
+        .expect(200)?;
+    check_eq!(version(&again), version(&first));
+    let path = server.widgets().await?;
+    let first = server
+        .create(
+            &path,
+            &json!({
+                "apiVersion": "conformance.example.com/v1", "kind": "Widget",
+                "metadata": { "name": "one" }, "spec": { "color": "red" },
+            }),
+        )
+        .await?;
+    let again = server
+        .put(&format!("{path}/one"), &first)
+        .await?
+        .expect(200)?;
+    check_eq!(version(&again), version(&first));
+    Ok(())
+}
+
+pub(super) async fn generation_counts_changes_of_the_spec(server: Server) -> Result<()> {
+    let path = server.widgets().await?;
+    let mut widget = server
+        .create(
+            &path,
+            &json!({
+                "apiVersion": "conformance.example.com/v1", "kind": "Widget",
+                "metadata": { "name": "one" }, "spec": { "color": "red" },
+            }),
+        )
+        .await?;
+    let one = format!("{path}/one");
+    widget["metadata"]["labels"] = json!({ "a": "b" });
+    let mut widget = server.put(&one, &widget).await?.expect(200)?;
+    check_eq!(widget["metadata"]["generation"], 1);
+    widget["spec"]["color"] = json!("green");
+    let mut widget = server.put(&one, &widget).await?.expect(200)?;
+    check_eq!(widget["metadata"]["generation"], 2);
+    widget["status"] = json!({ "ready": true });
+    let widget = server
+        .put(&format!("{one}/status"), &widget)
+        .await?
+        .expect(200)?;
+    check_eq!(widget["metadata"]["generation"], 2);
+    Ok(())
+}
+
+pub(super) async fn status_is_written_only_through_its_own_resource(server: Server) -> Result<()> {
+    let path = server.widgets().await?;
+    let created = server
+        .create(&path, &json!({
+            "apiVersion": "conformance.example.com/v1", "kind": "Widget",
+            "metadata": { "name": "one" }, "spec": { "color": "red" }, "status": { "ready": true },
+        }))
+        .await?;
+    check_eq!(created.get("status"), None);
+    let (one, status) = (format!("{path}/one"), format!("{path}/one/status"));
+    let mut changed = created.clone();
+    changed["spec"]["color"] = json!("green");
+    changed["status"] = json!({ "ready": true });
+    let mut changed = server.put(&status, &changed).await?.expect(200)?;
+    check_eq!(changed["spec"]["color"], "red");
+    check_eq!(changed["status"], json!({ "ready": true }));
+    changed["spec"]["color"] = json!("blue");
+    changed["status"] = json!({ "ready": false });
+    let changed = server.put(&one, &changed).await?.expect(200)?;
+    check_eq!(changed["spec"]["color"], "blue");
+    check_eq!(changed["status"], json!({ "ready": true }));
+    check_eq!(server.get(&status).await?.expect(200)?, changed);
+    let maps = server.config_maps().await?;
+    server
+        .create(&maps, &json!({ "metadata": { "name": "one" } }))
+        .await?;
+    check_eq!(server.get(&format!("{maps}/one/status")).await?.code, 404);
+    Ok(())
+}
+
+pub(super) async fn a_status_write_leaves_metadata_alone(server: Server) -> Result<()> {
+    let path = server.widgets().await?;
+    let mut widget = server
+        .create(
+            &path,
+            &json!({
+                "apiVersion": "conformance.example.com/v1", "kind": "Widget",
+                "metadata": { "name": "one", "labels": { "a": "1" } }, "spec": {},
+            }),
+        )
+        .await?;
+    widget["metadata"]["labels"] = json!({ "a": "2" });
+    widget["status"] = json!({ "ready": true });
+    let widget = server
+        .put(&format!("{path}/one/status"), &widget)
+        .await?
+        .expect(200)?;
+    check_eq!(widget["metadata"]["labels"], json!({ "a": "1" }));
+    Ok(())
+}

@@ -1,0 +1,104 @@
+//! A fork starts as a copy of its origin and is independent from then on.
+
+use std::sync::{Arc, LazyLock};
+use std::thread;
+use std::time::Duration;
+
+use tokio::runtime::Builder;
+
+use super::{REMEDIES, remedy, server};
+use crate::{ApiServer, Fault};
+
+/// Compiled once, outside any runtime, and forked on several threads.
+static PREPARED: LazyLock<ApiServer> = LazyLock::new(server);
+
+#[tokio::test(start_paused = true)]
+async fn a_fork_and_its_origin_do_not_see_each_others_writes_and_watches() {
+    let origin = server();
+    origin.post(REMEDIES, &remedy("both")).await.ok();
+    let fork = origin.fork();
+    let mut of_origin = origin.watch(REMEDIES).await;
+    let mut of_fork = fork.watch(REMEDIES).await;
+    assert_eq!(of_origin.seen().await, "ADDED both");
+    assert_eq!(of_fork.seen().await, "ADDED both");
+
+    fork.post(REMEDIES, &remedy("of-fork")).await.ok();
+    assert_eq!(of_fork.seen().await, "ADDED of-fork");
+    assert!(of_origin.is_quiet().await);
+    origin
+        .get(&format!("{REMEDIES}/of-fork"))
+        .await
+        .fails(404, "NotFound");
+
+    origin.delete(&format!("{REMEDIES}/both")).await.ok();
+    assert_eq!(of_origin.seen().await, "DELETED both");
+    assert!(of_fork.is_quiet().await);
+    fork.get(&format!("{REMEDIES}/both")).await.ok();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fork_has_faults_metrics_and_definitions_of_its_own() {
+    let origin = server();
+    origin.faults().inject(Fault::InternalError);
+    let fork = origin.fork();
+    fork.get(REMEDIES).await.ok();
+    origin.get(REMEDIES).await.fails(500, "InternalError");
+    fork.faults().inject(Fault::Unavailable);
+    origin.faults().clear();
+    origin.get(REMEDIES).await.ok();
+    fork.faults().clear();
+
+    let definition = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    let definition = format!("{definition}/remedies.remedy.example.com");
+    fork.delete(&definition).await.ok();
+    assert_eq!(fork.get(REMEDIES).await.code, 404);
+    origin.get(REMEDIES).await.ok();
+
+    let origins = origin.get("/metrics").await.body;
+    let forks = fork.get("/metrics").await.body;
+    assert!(!String::from_utf8_lossy(&origins).contains("verb=\"DELETE\""));
+    assert!(String::from_utf8_lossy(&forks).contains("verb=\"DELETE\""));
+}
+
+#[test]
+fn forks_share_the_compiled_kinds() {
+    let (origin, fork) = (server(), server().fork());
+    let forked = origin.fork();
+    let kinds =
+        |server: &ApiServer| -> Vec<_> { server.state().registry.iter().cloned().collect() };
+    let (kinds_of_origin, kinds_of_forked) = (kinds(&origin), kinds(&forked));
+    assert_eq!(kinds_of_origin.len(), kinds_of_forked.len());
+    for (one, other) in kinds_of_origin.iter().zip(&kinds_of_forked) {
+        assert!(Arc::ptr_eq(one, other), "{}", one.plural);
+    }
+    // Kinds of definitions that were compiled twice are not shared.
+    let all = kinds(&fork).into_iter().zip(kinds_of_origin);
+    let shared = all.filter(|(one, other)| Arc::ptr_eq(one, other));
+    assert!(shared.count() < kinds_of_forked.len());
+}
+
+#[test]
+fn a_fork_runs_in_the_time_of_the_runtime_that_made_it() {
+    let run = |hours: u64| {
+        let runtime = Builder::new_current_thread()
+            .enable_all()
+            .start_paused(true)
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            let fork = PREPARED.fork();
+            tokio::time::advance(Duration::from_hours(hours)).await;
+            let created = fork.post(REMEDIES, &remedy("late")).await.ok();
+            created["metadata"]["creationTimestamp"]
+                .as_str()
+                .unwrap()
+                .to_owned()
+        })
+    };
+    let runs: Vec<_> = (1..=4)
+        .map(|hours| thread::spawn(move || run(hours)))
+        .collect();
+    let times: Vec<_> = runs.into_iter().map(|run| run.join().unwrap()).collect();
+    let expected = (1..=4).map(|hour| format!("2026-01-01T0{hour}:00:00Z"));
+    assert_eq!(times, expected.collect::<Vec<_>>());
+}

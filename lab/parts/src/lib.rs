@@ -1,0 +1,9 @@
+//! The parts that the tests, the sandbox, the simulation and the benchmarks share.
+//!
+//! No program depends on this crate, and it depends on no program.
+
+pub mod dns;
+pub mod kubeconfig;
+pub mod memory;
+pub mod port;
+pub mod thresholds;

@@ -1,0 +1,43 @@
+//! The faults to inject, by the names that the page uses.
+
+use serde::{Deserialize, Serialize};
+
+/// A fault of a DNS server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum DnsFault {
+    /// No fault.
+    #[default]
+    None,
+    /// The server does not listen.
+    Stop,
+    /// Every response is REFUSED.
+    Refuse,
+    /// Every response is SERVFAIL.
+    Servfail,
+    /// Every response is NXDOMAIN.
+    Nxdomain,
+    /// Every query is dropped.
+    Drop,
+    /// Responses come too late.
+    Slow,
+    /// Three of ten queries are dropped.
+    Lose,
+}
+
+/// A fault of the Karmada API.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum ApiFault {
+    /// No fault.
+    #[default]
+    None,
+    /// Every connection is lost.
+    Cut,
+    /// Every response takes a second longer.
+    Slow,
+    /// Every second write conflicts.
+    Conflicts,
+    /// Every third request fails.
+    Errors,
+}

@@ -1,0 +1,218 @@
+//! The timeline: what happened, with the time between the stages of each cluster.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, SystemTime};
+
+use serde::Serialize;
+use tokio::time::Instant;
+
+/// An entry of the timeline.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct TimelineEntry {
+    /// Counted from 1, in the order in which entries were made.
+    pub(crate) id: u64,
+    #[serde(skip)]
+    pub(crate) at: Instant,
+    /// Milliseconds since 1970.
+    pub(crate) at_ms: u64,
+    /// The cluster it happened to; none for the whole fleet.
+    pub(crate) cluster: Option<String>,
+    pub(crate) stage: Stage,
+    /// Set if it is a step towards health.
+    pub(crate) good: bool,
+    pub(crate) text: String,
+    /// Milliseconds since the stage before it; none for a stage that [opens](Stage::opens) a sequence.
+    pub(crate) after_ms: Option<u64>,
+}
+
+impl TimelineEntry {
+    pub(crate) fn step(&self) -> Step {
+        Step(self.stage, self.good)
+    }
+}
+
+/// A stage, and `true` for a step towards health.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Step(pub(crate) Stage, pub(crate) bool);
+
+/// A kind of entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Stage {
+    /// A pod could not resolve a name.
+    DnsBroken,
+    /// Pods resolve names again.
+    DnsMended,
+    /// A node changed its vote.
+    Vote,
+    /// The Cluster's condition on its DNS was set or changed its status.
+    Condition,
+    /// The Cluster's condition on its reporter was set or changed its status.
+    Reporter,
+    /// The Cluster's remedyActions were set or cleared.
+    Actions,
+    /// An ingress blocks the cluster.
+    Blocked,
+    /// No ingress blocks the cluster any more.
+    Unblocked,
+    /// The cluster is blocked, and the last request to it has ended.
+    TrafficGone,
+    /// The first request went there again.
+    TrafficBack,
+    /// An agent ended.
+    AgentGone,
+    /// An agent started again.
+    AgentBack,
+    /// Another agent holds the lease.
+    Leader,
+    /// The Cluster object was deleted.
+    ClusterDeleted,
+    /// A Cluster object that was deleted was created again.
+    ClusterCreated,
+    /// An ingress was created.
+    IngressCreated,
+    /// An ingress was deleted.
+    IngressDeleted,
+    /// A Remedy was created.
+    RemedyCreated,
+    /// A Remedy was deleted.
+    RemedyDeleted,
+    /// The Karmada API stopped responding.
+    ApiGone,
+    /// The Karmada API responds again.
+    ApiBack,
+}
+
+impl Stage {
+    /// Returns `true` if a sequence begins with it, so that the time since the stage before means
+    /// nothing.
+    fn opens(self) -> bool {
+        matches!(
+            self,
+            Self::DnsBroken
+                | Self::DnsMended
+                | Self::AgentGone
+                | Self::AgentBack
+                | Self::ClusterDeleted
+                | Self::ClusterCreated
+                | Self::IngressCreated
+                | Self::IngressDeleted
+                | Self::RemedyCreated
+                | Self::RemedyDeleted
+                | Self::ApiGone
+                | Self::ApiBack
+        )
+    }
+}
+
+/// A converter of monotonic instants to the time of day.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Clock {
+    instant: Instant,
+    /// The time since 1970 at that instant.
+    time: Duration,
+}
+
+impl Clock {
+    /// Reads the system's clock once, so that its later adjustments cannot reorder the timeline.
+    pub(crate) fn new() -> Self {
+        let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        Self {
+            instant: Instant::now(),
+            time: time.unwrap_or_default(),
+        }
+    }
+
+    /// Returns an instant in milliseconds since 1970.
+    pub(crate) fn ms(&self, at: Instant) -> u64 {
+        ms(self.time + at.saturating_duration_since(self.instant))
+    }
+}
+
+/// Returns a duration in whole milliseconds.
+pub(crate) fn ms(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// The number of moments of a cluster that are remembered: more than can pass before an entry that is
+/// timed earlier is made.
+const MOMENTS: usize = 16;
+
+fn remember(moments: &mut BTreeSet<Instant>, at: Instant) {
+    moments.insert(at);
+    if moments.len() > MOMENTS {
+        moments.pop_first();
+    }
+}
+
+/// The entries as they are made.
+#[derive(Debug)]
+pub(super) struct Timeline {
+    clock: Clock,
+    last_id: u64,
+    /// The newest moments at which something happened to each cluster.
+    moments: BTreeMap<String, BTreeSet<Instant>>,
+    fresh: Vec<TimelineEntry>,
+}
+
+impl Timeline {
+    pub(super) fn new(clock: Clock) -> Self {
+        Self {
+            clock,
+            last_id: 0,
+            moments: BTreeMap::new(),
+            fresh: Vec::new(),
+        }
+    }
+
+    /// Adds an entry on a cluster, which may be timed before the entry added last.
+    pub(super) fn add(&mut self, at: Instant, cluster: &str, step: Step, text: String) {
+        let moments = self.moments.entry(cluster.to_owned()).or_default();
+        let before = moments.range(..=at).next_back();
+        let after = before
+            .filter(|_| !step.0.opens())
+            .map(|before| at - *before);
+        remember(moments, at);
+        self.push(at, Some(cluster.to_owned()), step, text, after.map(ms));
+    }
+
+    /// Adds an entry on the fleet, with which a sequence begins for these clusters.
+    pub(super) fn add_for_all<'a>(
+        &mut self,
+        at: Instant,
+        clusters: impl IntoIterator<Item = &'a String>,
+        step: Step,
+        text: String,
+    ) {
+        for cluster in clusters {
+            remember(self.moments.entry(cluster.clone()).or_default(), at);
+        }
+        self.push(at, None, step, text, None);
+    }
+
+    /// Takes the entries added since the last call.
+    pub(super) fn take(&mut self) -> Vec<TimelineEntry> {
+        std::mem::take(&mut self.fresh)
+    }
+
+    fn push(
+        &mut self,
+        at: Instant,
+        cluster: Option<String>,
+        Step(stage, good): Step,
+        text: String,
+        after_ms: Option<u64>,
+    ) {
+        self.last_id += 1;
+        self.fresh.push(TimelineEntry {
+            id: self.last_id,
+            at,
+            at_ms: self.clock.ms(at),
+            cluster,
+            stage,
+            good,
+            text,
+            after_ms,
+        });
+    }
+}

@@ -1,0 +1,246 @@
+//! The whole pipeline in this process: the APIs, the members, the controllers and the traffic.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use clap::Parser;
+use karmada_runtime::program::{Program, StartError};
+use lab_parts::thresholds::Thresholds;
+use serde::Deserialize;
+use tokio::sync::Mutex;
+use tokio::task::JoinSet;
+use tracing::Instrument;
+
+use crate::apis::Apis;
+use crate::fault::{ApiFault, DnsFault};
+use crate::member::Member;
+use crate::network::{Network, Pod, address};
+use crate::picture::{Picture, ThresholdsState, ms};
+use crate::record::{self, Record};
+use crate::{balancer, objects, traffic, update, watch};
+
+const MEMBERS: u8 = 3;
+/// The longest API outage, in seconds.
+const LONGEST_CUT: u64 = 600;
+
+/// An action of a reader of the page or of a scenario.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(tag = "do", rename_all = "kebab-case", deny_unknown_fields)]
+pub(crate) enum Action {
+    /// Injects a fault into the DNS of a cluster, or ends it.
+    Dns { cluster: String, fault: DnsFault },
+    /// Makes the Karmada API unavailable for a while.
+    CutApi { seconds: u64 },
+    /// Injects a fault into the Karmada API, or ends it.
+    ApiFault { fault: ApiFault },
+    /// Kills the agent of a node.
+    KillAgent { cluster: String, node: String },
+    /// Starts the agent of a node again.
+    StartAgent { cluster: String, node: String },
+    /// Kills the agent that leads.
+    KillLeader { cluster: String },
+    /// Creates a sample Remedy.
+    CreateRemedy { remedy: String },
+    /// Deletes a Remedy.
+    DeleteRemedy { remedy: String },
+}
+
+/// The running pipeline. Dropping it ends everything.
+#[derive(Debug)]
+pub(crate) struct Sandbox {
+    apis: Apis,
+    members: Vec<Member>,
+    record: Record,
+    /// Tasks that end only by a failure, with their names.
+    tasks: Mutex<JoinSet<&'static str>>,
+    _watches: JoinSet<()>,
+}
+
+impl Sandbox {
+    /// Starts everything, with the Remedy `dns` in place.
+    pub(crate) async fn start(thresholds: Thresholds) -> Result<Self> {
+        let names: Vec<String> = (1..=MEMBERS).map(|nth| format!("member{nth}")).collect();
+        let (updates, received) = update::channel();
+        let apis = Apis::start(updates.clone()).await?;
+        let kubeconfig = apis.kubeconfig();
+        let shown = ThresholdsState {
+            period_ms: ms(thresholds.period),
+            failure_ms: ms(thresholds.threshold),
+            success_ms: ms(thresholds.threshold),
+        };
+        let picture = Picture::new(&names, shown, kubeconfig.display().to_string());
+        let (record, recording) = record::keep(picture, received);
+        let mut tasks = JoinSet::new();
+        tasks.spawn(named("record", recording));
+
+        let pods: Vec<_> = names
+            .iter()
+            .cloned()
+            .zip((1..=MEMBERS).map(address))
+            .collect();
+        objects::create_everything(&apis, &pods).await?;
+        let karmada = apis.karmada()?;
+        objects::create_remedy(karmada.clone(), "dns").await?;
+        let watches = watch::all(&karmada, &updates);
+        let remedy_controller = remedy_controller(&kubeconfig).await?;
+        let ingress_controller =
+            ingress_controller(&kubeconfig, &apis.gateway_kubeconfig()).await?;
+        for program in [remedy_controller, ingress_controller] {
+            tasks.spawn(named(program.name, live(program)));
+        }
+
+        let mut members = Vec::new();
+        let mut network = Network::new();
+        for (name, address) in pods {
+            let member = Member::start(&name, kubeconfig.clone(), thresholds, updates.clone());
+            let member = member.await?;
+            let pod = Pod {
+                cluster: name,
+                socket: member.backend(),
+            };
+            network.insert(address, pod);
+            members.push(member);
+        }
+        let balancer = balancer::start(&apis.gateway()?, network, updates.clone());
+        tasks.spawn(named("traffic", traffic::run(balancer, updates)));
+        Ok(Self {
+            apis,
+            members,
+            record,
+            tasks: Mutex::new(tasks),
+            _watches: watches,
+        })
+    }
+
+    /// Returns a reader's view of the fleet.
+    pub(crate) fn record(&self) -> Record {
+        self.record.clone()
+    }
+
+    /// Returns the path of a kubeconfig for both APIs.
+    pub(crate) fn kubeconfig(&self) -> PathBuf {
+        self.apis.kubeconfig()
+    }
+
+    /// Waits until a part ends that never should, and describes its end.
+    pub(crate) async fn ended(&self) -> String {
+        match self.tasks.lock().await.join_next().await {
+            Some(Ok(name)) => format!("{name} ended; --log-level warn shows why"),
+            Some(Err(error)) => format!("a task failed: {error}"),
+            None => "no task is running".to_owned(),
+        }
+    }
+
+    /// Performs an action.
+    ///
+    /// # Errors
+    /// Fails with a message of one line for the reader.
+    pub(crate) async fn act(&self, action: Action) -> Result<()> {
+        match action {
+            Action::Dns { cluster, fault } => self.member(&cluster)?.inject(fault).await?,
+            Action::CutApi { seconds } => {
+                if !(1..=LONGEST_CUT).contains(&seconds) {
+                    bail!("the API can be cut off for 1 to {LONGEST_CUT} seconds");
+                }
+                self.apis
+                    .inject(ApiFault::Cut, Some(Duration::from_secs(seconds)));
+            }
+            Action::ApiFault { fault } => self.apis.inject(fault, None),
+            Action::KillAgent { cluster, node } => self.member(&cluster)?.kill_agent(&node).await?,
+            Action::StartAgent { cluster, node } => self.member(&cluster)?.start_agent(&node)?,
+            Action::KillLeader { cluster } => {
+                let leader = self.leader(&cluster)?;
+                self.member(&cluster)?.kill_agent(&leader).await?;
+            }
+            Action::CreateRemedy { remedy } => {
+                objects::create_remedy(self.apis.karmada()?, &remedy).await?;
+            }
+            Action::DeleteRemedy { remedy } => {
+                objects::delete_remedy(self.apis.karmada()?, &remedy).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the node whose agent holds the lease.
+    pub(crate) fn leader(&self, cluster: &str) -> Result<String> {
+        let state = self.record.state.borrow().clone();
+        let nodes = state.cluster(cluster).map(|known| &known.nodes);
+        let leader = nodes.into_iter().flatten().find(|node| node.leader);
+        let leader = leader.map(|node| node.name.clone());
+        leader.with_context(|| format!("no agent of {cluster} is the leader now"))
+    }
+
+    fn member(&self, name: &str) -> Result<&Member> {
+        let found = self.members.iter().find(|member| member.name() == name);
+        found.with_context(|| {
+            let names: Vec<_> = self.members.iter().map(Member::name).collect();
+            format!("no cluster {name:?}; the clusters are {}", names.join(", "))
+        })
+    }
+}
+
+async fn named(name: &'static str, task: impl Future<Output = ()>) -> &'static str {
+    task.await;
+    name
+}
+
+async fn remedy_controller(kubeconfig: &Path) -> Result<Program> {
+    let args = remedy_controller::Args::try_parse_from([
+        remedy_controller::NAME.into(),
+        flag("--kubeconfig", kubeconfig),
+        flag("--listen-address", "127.0.0.1:0"),
+    ])?;
+    controller(remedy_controller::NAME, async |program| {
+        remedy_controller::start(args, program).await
+    })
+    .await
+}
+
+async fn ingress_controller(karmada: &Path, gateway: &Path) -> Result<Program> {
+    let args = ingress_controller::Args::try_parse_from([
+        ingress_controller::NAME.into(),
+        flag("--kubeconfig", karmada),
+        flag("--provider", "kubernetes"),
+        flag("--gateway-kubeconfig", gateway),
+        flag("--listen-address", "127.0.0.1:0"),
+    ])?;
+    controller(ingress_controller::NAME, async |program| {
+        ingress_controller::start(args, program).await
+    })
+    .await
+}
+
+/// Starts a controller.
+async fn controller(
+    name: &'static str,
+    start: impl AsyncFnOnce(&mut Program) -> Result<(), StartError>,
+) -> Result<Program> {
+    let mut program = Program::new(name, ([127, 0, 0, 1], 0).into());
+    let span = tracing::error_span!("controller", name);
+    async {
+        start(&mut program).await?;
+        program.serve().await
+    }
+    .instrument(span)
+    .await?;
+    Ok(program)
+}
+
+/// Runs a program until it ends.
+async fn live(program: Program) {
+    let name = program.name;
+    let clean = program
+        .run_until(async || std::future::pending().await)
+        .await;
+    tracing::error!(name, clean, "A program ended unexpectedly");
+}
+
+fn flag(name: &str, value: impl AsRef<std::ffi::OsStr>) -> OsString {
+    let mut flag = OsString::from(name);
+    flag.push("=");
+    flag.push(value);
+    flag
+}

@@ -1,0 +1,79 @@
+//! Updates on the fleet, each of something that was observed: the only input of the page and of the
+//! timeline.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::coordination::v1::Lease;
+use karmada_api::{Cluster, MultiClusterIngress, Remedy};
+use karmada_rules::health::observation::Failure;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use crate::fault::{ApiFault, DnsFault};
+use crate::node_vote::NodeVote;
+
+/// An update on one part of the fleet.
+#[derive(Clone, Debug)]
+pub(crate) enum Update {
+    /// All Clusters that exist.
+    Clusters(Vec<Arc<Cluster>>),
+    /// All Remedies that exist.
+    Remedies(Vec<Arc<Remedy>>),
+    /// All `MultiClusterIngresses` that exist.
+    Ingresses(Vec<Arc<MultiClusterIngress>>),
+    /// All Leases that exist.
+    Leases(Vec<Arc<Lease>>),
+    /// The fault injected into a cluster's DNS server.
+    Dns { cluster: String, fault: DnsFault },
+    /// A pod's query to its cluster's DNS.
+    Lookup {
+        cluster: String,
+        result: Result<(), Failure>,
+    },
+    /// The start or the end of an agent.
+    Agent {
+        cluster: String,
+        node: String,
+        alive: bool,
+    },
+    /// A node's vote; none if its agent did not respond.
+    Vote {
+        cluster: String,
+        node: String,
+        vote: Option<NodeVote>,
+    },
+    /// A request that was sent to a cluster.
+    Sent { cluster: String },
+    /// The end of a request that was sent to a cluster.
+    Responded { cluster: String, ok: bool },
+    /// A request that no cluster could be sent.
+    Unserved,
+    /// The availability of the Karmada API.
+    ApiAvailable(bool),
+    /// The fault injected into the Karmada API, and its end.
+    Api {
+        fault: ApiFault,
+        until: Option<Instant>,
+    },
+}
+
+/// The sending half of the updates. Its clones send to the same receiver.
+#[derive(Clone, Debug)]
+pub(crate) struct UpdateSender(mpsc::UnboundedSender<(Instant, Update)>);
+
+/// The receiving half of the updates, each with its time.
+pub(crate) type UpdateReceiver = mpsc::UnboundedReceiver<(Instant, Update)>;
+
+/// Creates both halves.
+pub(crate) fn channel() -> (UpdateSender, UpdateReceiver) {
+    let (sender, receiver) = mpsc::unbounded_channel();
+    (UpdateSender(sender), receiver)
+}
+
+impl UpdateSender {
+    /// Sends an update that is timed now.
+    pub(crate) fn send(&self, update: Update) {
+        // Without a receiver the sandbox is about to end.
+        drop(self.0.send((Instant::now(), update)));
+    }
+}

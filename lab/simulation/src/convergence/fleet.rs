@@ -1,0 +1,448 @@
+//! The fleet of one run: the APIs, the programs, and the steps that change them.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use anyhow::Result;
+use apiserver::{Fault, Injection};
+use http::Method;
+use serde_json::{Value, json};
+
+use super::apis::{Apis, LEASES};
+use super::kinds::{Kind, Side, is_deleting, list};
+use super::objects::{
+    self, class_name, cluster_name, cluster_names, condition_type, ingress_name, remedy_name,
+    service_name,
+};
+use super::program::Program;
+use super::record::Record;
+use super::replicas::Replicas;
+use super::step::{ApiFault, Backends, CLUSTERS, Class, REPLICAS, SERVICES, Step, Verdict};
+
+/// Karmada's finalizer on clusters.
+const CLUSTER_FINALIZER: &str = "karmada.io/cluster-controller";
+/// The finalizer of another controller on ingresses.
+const HOLD: &str = "example.com/hold";
+
+/// Two APIs and the replicas of the controllers.
+#[derive(Debug)]
+pub(crate) struct Fleet {
+    pub(crate) apis: Apis,
+    pub(crate) replicas: Replicas,
+    /// The statuses of each cluster so far.
+    statuses: BTreeMap<u8, Vec<Value>>,
+}
+
+impl Fleet {
+    /// Creates two members with both Services, an ingress of ours, and no Remedy. No program runs.
+    pub(crate) async fn new(apis: Apis, record: Record) -> Result<Self> {
+        apis.lay_out().await?;
+        let mut fleet = Self {
+            apis,
+            replicas: Replicas::new(record),
+            statuses: BTreeMap::new(),
+        };
+        for cluster in 0..2 {
+            fleet.apply(&Step::Join { cluster }).await?;
+        }
+        for service in 0..SERVICES {
+            fleet
+                .apply(&Step::Template {
+                    service,
+                    ports: Some(0),
+                })
+                .await?;
+            fleet
+                .apply(&Step::Bind {
+                    service,
+                    to: 0b11,
+                    applied: 0,
+                })
+                .await?;
+            for cluster in 0..2 {
+                fleet
+                    .apply(&Step::Collect {
+                        service,
+                        cluster,
+                        endpoints: Some(0),
+                    })
+                    .await?;
+            }
+        }
+        fleet
+            .apply(&Step::PutClass {
+                class: 0,
+                ours: true,
+                default: false,
+            })
+            .await?;
+        let (class, backends) = (Class::Named(0), Backends::Rule(0));
+        fleet
+            .apply(&Step::PutIngress {
+                ingress: 0,
+                class,
+                backends,
+            })
+            .await?;
+        Ok(fleet)
+    }
+
+    /// Starts every replica.
+    pub(crate) async fn start_all(&mut self) -> Result<()> {
+        for program in Program::ALL {
+            for replica in 0..REPLICAS {
+                self.replicas.start(&self.apis, program, replica).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Applies a step.
+    #[expect(clippy::too_many_lines, reason = "one arm for each step")]
+    pub(crate) async fn apply(&mut self, step: &Step) -> Result<()> {
+        let apis = &self.apis;
+        match step {
+            Step::Join { cluster } => {
+                let name = cluster_name(*cluster);
+                if apis.object(Kind::Cluster, &name).await?.is_none() {
+                    let metadata = json!({ "finalizers": [CLUSTER_FINALIZER] });
+                    let object = json!({ "metadata": metadata, "spec": {} });
+                    apis.put(Kind::Cluster, &name, object).await?;
+                    self.condition(*cluster, false, Some(Verdict::Healthy))
+                        .await?;
+                }
+            }
+            Step::Leave { cluster } => {
+                apis.delete(Kind::Cluster, &cluster_name(*cluster)).await?;
+            }
+            Step::LetGo { cluster } => {
+                self.let_go(Kind::Cluster, &cluster_name(*cluster), CLUSTER_FINALIZER)
+                    .await?;
+            }
+            Step::Condition {
+                cluster,
+                reporter,
+                status,
+            } => {
+                self.condition(*cluster, *reporter, *status).await?;
+            }
+            Step::RewriteStatus { cluster, age } => self.rewrite_status(*cluster, *age).await?,
+            Step::PutRemedy { remedy, spec } => {
+                apis.put(Kind::Remedy, &remedy_name(*remedy), objects::remedy(spec))
+                    .await?;
+            }
+            Step::DeleteRemedy { remedy } => {
+                apis.delete(Kind::Remedy, &remedy_name(*remedy)).await?;
+            }
+            Step::PutIngress {
+                ingress,
+                class,
+                backends,
+            } => {
+                let object = objects::ingress(*ingress, *class, *backends);
+                let name = ingress_name(*ingress);
+                apis.put(Kind::MultiClusterIngress, &name, object).await?;
+            }
+            Step::HoldIngress { ingress, held } => {
+                self.hold(&ingress_name(*ingress), *held).await?;
+            }
+            Step::DeleteIngress { ingress } => {
+                apis.delete(Kind::MultiClusterIngress, &ingress_name(*ingress))
+                    .await?;
+            }
+            Step::PutClass {
+                class,
+                ours,
+                default,
+            } => {
+                let name = class_name(*class);
+                apis.delete(Kind::IngressClass, name).await?;
+                apis.put(Kind::IngressClass, name, objects::class(*ours, *default))
+                    .await?;
+            }
+            Step::DeleteClass { class } => {
+                apis.delete(Kind::IngressClass, class_name(*class)).await?;
+            }
+            Step::Bind {
+                service,
+                to,
+                applied,
+            } => self.bind(*service, *to, *applied).await?,
+            Step::Unbind { service } => {
+                let name = super::model::binding_name(service_name(*service));
+                apis.delete(Kind::Binding, &name).await?;
+            }
+            Step::Template { service, ports } => {
+                let name = service_name(*service);
+                match ports {
+                    None => apis.delete(Kind::Service, name).await?,
+                    Some(ports) => {
+                        let found = apis.object(Kind::Service, name).await?.unwrap_or_default();
+                        let mut spec = found["spec"].clone();
+                        spec["ports"] = objects::service_ports(*ports);
+                        apis.put(Kind::Service, name, json!({ "spec": spec }))
+                            .await?;
+                    }
+                }
+            }
+            Step::Collect {
+                service,
+                cluster,
+                endpoints,
+            } => {
+                self.collect(*service, *cluster, *endpoints).await?;
+            }
+            Step::Address { ingress, served } => {
+                let balancer = if *served {
+                    json!({ "ingress": [{ "ip": format!("192.0.2.{ingress}") }] })
+                } else {
+                    json!({})
+                };
+                let path = format!(
+                    "{}/status",
+                    Kind::GatewayIngress.path(&ingress_name(*ingress))
+                );
+                let body = json!({ "status": { "loadBalancer": null } });
+                let access = apis.access(Side::Gateway);
+                access.write(Method::PATCH, &path, Some(&body)).await?;
+                let body = json!({ "status": { "loadBalancer": balancer } });
+                access.write(Method::PATCH, &path, Some(&body)).await?;
+            }
+            Step::Drift { nth } => {
+                let objects = apis.objects().await?;
+                let ours: Vec<_> = objects
+                    .keys()
+                    .filter(|(kind, _)| kind.side() == Side::Gateway)
+                    .collect();
+                if !ours.is_empty() {
+                    let (kind, name) = ours[usize::from(*nth) % ours.len()];
+                    apis.delete(*kind, name).await?;
+                }
+            }
+            Step::Kill { program, replica } => self.replicas.kill(*program, *replica).await,
+            Step::Stop { program, replica } => self.replicas.stop(*program, *replica),
+            Step::Start { program, replica } => {
+                self.replicas.start(&self.apis, *program, *replica).await?;
+            }
+            Step::StealLease { program } => {
+                let path = format!("{LEASES}/{}", program.name());
+                let body = json!({ "spec": { "holderIdentity": "a-thief" } });
+                apis.access(Side::Karmada)
+                    .write(Method::PATCH, &path, Some(&body))
+                    .await?;
+            }
+            Step::DeleteLease { program } => {
+                let path = format!("{LEASES}/{}", program.name());
+                apis.access(Side::Karmada)
+                    .write(Method::DELETE, &path, None)
+                    .await?;
+            }
+            Step::Fault {
+                gateway,
+                program,
+                about,
+                fault,
+                seconds,
+            } => {
+                let side = if *gateway {
+                    Side::Gateway
+                } else {
+                    Side::Karmada
+                };
+                // The user agent of the controllers: the steps' own requests must succeed.
+                let client = program.map_or("-controller", Program::name);
+                let lasting = Duration::from_secs((*seconds).into());
+                match injection(*fault) {
+                    Ok(injection) => {
+                        let injection = injection.client(client).lasting(lasting);
+                        let injection = about
+                            .iter()
+                            .fold(injection, |injection, about| injection.kind(about.plural()));
+                        apis.inject(side, injection);
+                    }
+                    Err(late) => {
+                        let concerned = |one: &Program| program.is_none_or(|p| p == *one);
+                        for one in Program::ALL.into_iter().filter(concerned) {
+                            apis.delays(side, one).add(late);
+                        }
+                    }
+                }
+            }
+            Step::Mend => apis.mend(),
+            Step::Wait { millis } => {
+                tokio::time::sleep(Duration::from_millis((*millis).into())).await;
+            }
+        }
+        self.remember().await
+    }
+
+    /// Records the statuses of the clusters.
+    async fn remember(&mut self) -> Result<()> {
+        for cluster in 0..CLUSTERS {
+            let found = self
+                .apis
+                .object(Kind::Cluster, &cluster_name(cluster))
+                .await?;
+            let seen = self.statuses.entry(cluster).or_default();
+            match found {
+                None => seen.clear(),
+                Some(found) if seen.last() != Some(&found["status"]) => {
+                    seen.push(found["status"].clone());
+                }
+                Some(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    async fn condition(&self, cluster: u8, reporter: bool, verdict: Option<Verdict>) -> Result<()> {
+        let name = cluster_name(cluster);
+        let Some(found) = self.apis.object(Kind::Cluster, &name).await? else {
+            return Ok(());
+        };
+        let kind = condition_type(reporter);
+        let mut conditions: Vec<Value> = list(&found, "/status/conditions")
+            .filter(|c| c["type"] != kind)
+            .cloned()
+            .collect();
+        if let Some(verdict) = verdict {
+            conditions.push(objects::condition(reporter, verdict));
+        }
+        let path = format!("{}/status", Kind::Cluster.path(&name));
+        let body = json!({ "status": { "conditions": conditions } });
+        self.apis
+            .access(Side::Karmada)
+            .write(Method::PATCH, &path, Some(&body))
+            .await?;
+        Ok(())
+    }
+
+    async fn rewrite_status(&self, cluster: u8, age: u8) -> Result<()> {
+        let name = cluster_name(cluster);
+        let Some(mut object) = self.apis.object(Kind::Cluster, &name).await? else {
+            return Ok(());
+        };
+        let seen = self
+            .statuses
+            .get(&cluster)
+            .map(Vec::as_slice)
+            .unwrap_or_default();
+        let Some(old) = seen.iter().rev().nth(age.into()).or_else(|| seen.first()) else {
+            return Ok(());
+        };
+        object["status"] = old.clone();
+        let path = format!("{}/status", Kind::Cluster.path(&name));
+        self.apis
+            .access(Side::Karmada)
+            .write(Method::PUT, &path, Some(&object))
+            .await?;
+        Ok(())
+    }
+
+    async fn hold(&self, name: &str, held: bool) -> Result<()> {
+        let kind = Kind::MultiClusterIngress;
+        if !held {
+            return self.let_go(kind, name, HOLD).await;
+        }
+        let Some(found) = self.apis.object(kind, name).await? else {
+            return Ok(());
+        };
+        if is_deleting(&found) || super::model::carries(&found, HOLD) {
+            return Ok(());
+        }
+        let mut finalizers: Vec<&Value> = list(&found, "/metadata/finalizers").collect();
+        let ours = json!(HOLD);
+        finalizers.push(&ours);
+        let body = json!({ "metadata": { "finalizers": finalizers } });
+        self.apis
+            .access(Side::Karmada)
+            .write(Method::PATCH, &kind.path(name), Some(&body))
+            .await?;
+        Ok(())
+    }
+
+    async fn let_go(&self, kind: Kind, name: &str, finalizer: &str) -> Result<()> {
+        let Some(found) = self.apis.object(kind, name).await? else {
+            return Ok(());
+        };
+        if kind == Kind::Cluster && !is_deleting(&found) {
+            return Ok(());
+        }
+        let rest: Vec<&Value> = list(&found, "/metadata/finalizers")
+            .filter(|f| **f != finalizer)
+            .collect();
+        let body = json!({ "metadata": { "finalizers": rest } });
+        self.apis
+            .access(Side::Karmada)
+            .write(Method::PATCH, &kind.path(name), Some(&body))
+            .await?;
+        Ok(())
+    }
+
+    async fn bind(&self, service: u8, to: u8, applied: u8) -> Result<()> {
+        let service = service_name(service);
+        let name = super::model::binding_name(service);
+        let applied: Vec<Value> = cluster_names(applied)
+            .iter()
+            .map(|name| json!({ "clusterName": name, "applied": true }))
+            .collect();
+        self.apis
+            .put(Kind::Binding, &name, objects::binding(service, to))
+            .await?;
+        let path = format!("{}/status", Kind::Binding.path(&name));
+        let body = json!({ "status": { "aggregatedStatus": applied } });
+        self.apis
+            .access(Side::Karmada)
+            .write(Method::PATCH, &path, Some(&body))
+            .await?;
+        Ok(())
+    }
+
+    async fn collect(&self, service: u8, cluster: u8, endpoints: Option<u8>) -> Result<()> {
+        let name = format!(
+            "imported-{}-{}",
+            cluster_name(cluster),
+            service_name(service)
+        );
+        let Some(endpoints) = endpoints else {
+            return self.apis.delete(Kind::EndpointSlice, &name).await;
+        };
+        let object = objects::endpoint_slice(service, cluster, endpoints);
+        self.apis.put(Kind::EndpointSlice, &name, object).await
+    }
+}
+
+/// Returns the injection of a fault; as an error, the delay of a write, which is not a fault of the
+/// server.
+fn injection(fault: ApiFault) -> std::result::Result<Injection, Duration> {
+    let millis = |millis: u16| Duration::from_millis(millis.into());
+    Ok(match fault {
+        ApiFault::Conflicts { every } => Fault::Conflict.every(every.into()),
+        ApiFault::TooManyRequests { seconds } => {
+            let retry_after = Duration::from_secs(seconds.into());
+            Fault::TooManyRequests { retry_after }.into()
+        }
+        ApiFault::InternalErrors { every } => Fault::InternalError.every(every.into()),
+        ApiFault::Unavailable => Fault::Unavailable.into(),
+        ApiFault::Slow { millis: by } => Fault::Slow(millis(by)).into(),
+        ApiFault::LoseAnswers { every } => Fault::LoseResponse.every(every.into()),
+        ApiFault::Outage => Fault::Disconnect.into(),
+        ApiFault::Silence => Fault::Silence.into(),
+        ApiFault::CutWatches { inside_line } => Fault::CutWatch { inside_line }.into(),
+        ApiFault::ExpireWatches => Fault::ExpireWatch.into(),
+        ApiFault::WithholdBookmarks => Fault::WithholdBookmarks.into(),
+        ApiFault::DelayEvents {
+            millis: by,
+            coalesce,
+        } => Fault::DelayEvents {
+            by: millis(by),
+            coalesce,
+        }
+        .into(),
+        ApiFault::StaleLists { versions } => Fault::StaleList {
+            versions: versions.into(),
+        }
+        .into(),
+        ApiFault::Late { millis: by } => return Err(millis(by)),
+    })
+}

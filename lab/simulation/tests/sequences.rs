@@ -1,0 +1,272 @@
+//! After any sequence of steps the fleet converges, and then no program writes.
+
+use std::thread::available_parallelism;
+use std::time::Duration;
+
+use simulation::convergence::{
+    About, ApiFault, FIRST_SEED, Options, Program, RemedySpec, Step, Verdict, failed_once, run,
+    search, sequence_of,
+};
+
+/// Random sequences of one run.
+const SEQUENCES: u64 = 10_000;
+
+/// A Remedy that blocks every cluster at once.
+const AT_ONCE: RemedySpec = RemedySpec {
+    clusters: None,
+    matches: None,
+    actions: 1,
+};
+
+const SET: &str = r#"{"status":{"remedyActions":["TrafficControl"]}}"#;
+const CLEARED: &str = r#"{"status":{"remedyActions":null}}"#;
+
+fn put_remedy() -> Step {
+    Step::PutRemedy {
+        remedy: 0,
+        spec: AT_ONCE,
+    }
+}
+
+fn seconds(seconds: u32) -> Step {
+    Step::Wait {
+        millis: seconds * 1_000,
+    }
+}
+
+/// Runs the steps, checks every property, and returns the log.
+fn converges(steps: &[Step]) -> String {
+    let run = run(steps, &Options::seeded(0));
+    assert_eq!(run.outcome, Ok(()));
+    run.log()
+}
+
+/// Checks that the log has these parts in this order.
+fn follow(log: &str, parts: &[&str]) {
+    let mut rest = log;
+    for part in parts {
+        let found = rest.split_once(part);
+        assert!(found.is_some(), "no {part:?} in its place in:\n{log}");
+        rest = found.map_or("", |(_, after)| after);
+    }
+}
+
+#[test]
+fn random_sequences_converge() {
+    let threads = available_parallelism().unwrap().get();
+    let failed_once = failed_once().unwrap();
+    let seeds = failed_once
+        .into_iter()
+        .chain(FIRST_SEED..FIRST_SEED + SEQUENCES);
+    match search(seeds, threads) {
+        Ok(summary) => println!("{summary}"),
+        Err(found) => panic!("{found}"),
+    }
+}
+
+#[test]
+fn a_seed_makes_the_same_run_again_request_by_request() {
+    for seed in 0..20 {
+        let steps = sequence_of(seed);
+        let [one, other] = [0, 1].map(|_| run(&steps, &Options::seeded(seed)).log());
+        let mut lines = one.lines().zip(other.lines());
+        assert_eq!(lines.find(|(one, other)| one != other), None, "seed {seed}");
+        assert_eq!(one.len(), other.len(), "seed {seed}");
+    }
+}
+
+#[test]
+fn a_converged_fleet_sees_no_write_for_hours() {
+    let options = Options {
+        quiet: Duration::from_hours(3),
+        ..Options::seeded(0)
+    };
+    assert_eq!(run(&[put_remedy()], &options).outcome, Ok(()));
+}
+
+#[test]
+fn a_remedy_deleted_while_the_controller_is_down_is_undone_when_it_is_back() {
+    let program = Program::Remedy;
+    let log = converges(&[
+        put_remedy(),
+        seconds(5),
+        Step::Kill {
+            program,
+            replica: 0,
+        },
+        Step::Kill {
+            program,
+            replica: 1,
+        },
+        Step::DeleteRemedy { remedy: 0 },
+        seconds(60),
+    ]);
+    follow(&log, &[SET, "remedy-controller-0.1", CLEARED]);
+}
+
+/// karmada#7776: the Remedy is deleted before the controller has seen its own write, so that its
+/// cache shows nothing to clear.
+#[test]
+fn a_write_skipped_because_the_cache_already_looked_right_is_made_later() {
+    let delayed = ApiFault::DelayEvents {
+        millis: 5_000,
+        coalesce: false,
+    };
+    let log = converges(&[
+        seconds(5),
+        Step::Fault {
+            gateway: false,
+            program: Some(Program::Remedy),
+            about: Some(About::Clusters),
+            fault: delayed,
+            seconds: 30,
+        },
+        put_remedy(),
+        seconds(1),
+        Step::DeleteRemedy { remedy: 0 },
+        seconds(30),
+    ]);
+    follow(&log, &[SET, "DELETED", CLEARED]);
+}
+
+/// karmada#7776 again: the watch lists anew, and shows neither the controller's own write nor the
+/// other writer's that reverted it.
+#[test]
+fn an_action_that_another_writer_takes_back_unseen_is_set_again() {
+    let log = converges(&[
+        Step::Fault {
+            gateway: false,
+            program: None,
+            about: Some(About::Clusters),
+            fault: ApiFault::ExpireWatches,
+            seconds: 1,
+        },
+        put_remedy(),
+        Step::Wait { millis: 1 },
+        Step::RewriteStatus { cluster: 0, age: 1 },
+        seconds(10),
+    ]);
+    let set = format!("clusters/m0/status? {SET}");
+    follow(&log, &[&set, &set]);
+}
+
+/// A deleted lease has two leaders for a moment. They have not been told the same, and each undoes
+/// what the other writes: only so often, and until the former is told of the new one.
+#[test]
+fn two_leaders_by_a_deleted_lease_do_not_fight_without_a_pause() {
+    let outage = |seconds| Step::Fault {
+        gateway: false,
+        program: None,
+        about: None,
+        fault: ApiFault::Outage,
+        seconds,
+    };
+    for (program, change) in [
+        (Program::Remedy, put_remedy()),
+        (Program::Ingress, Step::DeleteIngress { ingress: 0 }),
+    ] {
+        for millis in [1, 700, 1_666] {
+            converges(&[
+                Step::Wait { millis: 1 },
+                outage(2),
+                Step::Wait { millis },
+                Step::DeleteLease { program },
+                change.clone(),
+            ]);
+        }
+    }
+}
+
+/// The leader's write is under way while another takes over and finds nothing to do.
+#[test]
+fn a_write_of_a_former_leader_that_comes_late_is_put_right() {
+    let program = Program::Remedy;
+    let log = converges(&[
+        seconds(5),
+        Step::Fault {
+            gateway: false,
+            program: Some(program),
+            about: None,
+            fault: ApiFault::Late { millis: 20_000 },
+            seconds: 1,
+        },
+        put_remedy(),
+        Step::Wait { millis: 1 },
+        Step::Kill {
+            program,
+            replica: 0,
+        },
+        Step::DeleteRemedy { remedy: 0 },
+        seconds(60),
+    ]);
+    follow(&log, &[SET, "remedy-controller-1.0", CLEARED]);
+}
+
+#[test]
+fn two_controllers_during_a_leader_change_agree() {
+    let program = Program::Remedy;
+    let log = converges(&[
+        put_remedy(),
+        seconds(5),
+        Step::StealLease { program },
+        Step::DeleteRemedy { remedy: 0 },
+        seconds(1),
+        put_remedy(),
+        Step::Condition {
+            cluster: 0,
+            reporter: false,
+            status: Some(Verdict::Unhealthy),
+        },
+        Step::DeleteRemedy { remedy: 0 },
+        seconds(60),
+    ]);
+    follow(&log, &[SET, CLEARED]);
+}
+
+/// The load balancer's address is stored, but the response is lost, and the watch is late when the
+/// class is deleted: the controller releases an ingress of which it has not seen the newest status.
+/// The seed decides which watch comes back first.
+#[test]
+fn an_ingress_let_go_on_an_old_view_keeps_nothing_of_ours() {
+    let steps = [
+        Step::Wait { millis: 1 },
+        Step::DeleteClass { class: 0 },
+        Step::Fault {
+            gateway: false,
+            program: None,
+            about: None,
+            fault: ApiFault::Silence,
+            seconds: 1,
+        },
+        Step::Address {
+            ingress: 0,
+            served: true,
+        },
+        Step::Wait { millis: 1 },
+    ];
+    for seed in 0..20 {
+        let run = run(&steps, &Options::seeded(seed));
+        assert_eq!(run.outcome, Ok(()), "seed {seed}");
+    }
+}
+
+/// karmada#5030: another writer puts a whole status back as it was.
+#[test]
+fn actions_survive_a_cluster_status_that_another_writer_rewrites_wholesale() {
+    let rewrite = Step::RewriteStatus { cluster: 0, age: 1 };
+    let log = converges(&[
+        seconds(5),
+        put_remedy(),
+        seconds(5),
+        rewrite.clone(),
+        seconds(5),
+        Step::DeleteRemedy { remedy: 0 },
+        seconds(5),
+        rewrite,
+        seconds(5),
+    ]);
+    // Lost and set again; cleared, brought back and cleared again.
+    let set = format!("clusters/m0/status? {SET}");
+    let cleared = format!("clusters/m0/status? {CLEARED}");
+    follow(&log, &[&set, &set, &cleared, &cleared]);
+}

@@ -1,0 +1,87 @@
+//! Waiting for states of the objects of a fleet.
+
+use std::{net::SocketAddr, time::Duration};
+
+use anyhow::{Context, Result, bail};
+use futures::StreamExt;
+use k8s_openapi::api::events::v1::Event;
+use karmada_api::{Cluster, MultiClusterIngress};
+use kube::{
+    Api,
+    runtime::{
+        WatchStreamExt,
+        watcher::{Config, watcher},
+    },
+};
+use tokio::time::{Instant, timeout};
+
+use super::{Fleet, INGRESS, Member};
+use crate::wait::until;
+
+const EMITTED_WITHIN: Duration = Duration::from_mins(1);
+
+impl Fleet {
+    /// Waits until a condition of a member has this status, and returns the time of that.
+    pub async fn has_condition(&self, member: Member, kind: &str, status: &str) -> Result<Instant> {
+        let what = format!("{kind} {status}");
+        let is = |cluster: Option<&Cluster>| {
+            let condition = cluster.and_then(|cluster| cluster.condition(kind));
+            condition.is_some_and(|condition| condition.status == status)
+        };
+        until(&self.clusters(), &member.name(), &what, is).await
+    }
+
+    /// Waits until a member has exactly these remedy actions, and returns the time of that.
+    pub async fn has_actions(&self, member: Member, actions: &[&str]) -> Result<Instant> {
+        let what = format!("with the actions {actions:?}");
+        let is = |cluster: Option<&Cluster>| {
+            cluster.is_some_and(|cluster| cluster.remedy_actions() == actions)
+        };
+        until(&self.clusters(), &member.name(), &what, is).await
+    }
+
+    /// Waits until exactly these members are blocked for the ingress, and returns the time of that.
+    pub async fn has_blocked(&self, members: &[Member]) -> Result<Instant> {
+        let names: Vec<String> = members.iter().map(|member| member.name()).collect();
+        let what = format!("with {names:?} blocked");
+        let is = |ingress: Option<&MultiClusterIngress>| {
+            let status = ingress.and_then(|ingress| ingress.status.as_ref());
+            let blocked = status.and_then(|status| status.traffic_block_clusters.as_ref());
+            ingress.is_some() && blocked.map_or(&[][..], Vec::as_slice) == names
+        };
+        until(&self.ingresses(), INGRESS, &what, is).await
+    }
+
+    /// Waits until the gateway serves the Service of exactly these members.
+    pub async fn serves(&self, members: &[Member]) -> Result<()> {
+        let backends: Vec<SocketAddr> = members.iter().map(|member| member.backend()).collect();
+        self.served.becomes(&backends).await
+    }
+
+    /// Waits until an Event about an object of the Karmada API has `text` in its reason or note.
+    pub async fn has_event(&self, regarding: &str, name: &str, text: &str) -> Result<()> {
+        let events: Api<Event> = Api::all(self.karmada.client());
+        let mut events = std::pin::pin!(watcher(events, Config::default()).touched_objects());
+        let found = async {
+            while let Some(event) = events.next().await {
+                let event = event?;
+                let about = event.regarding.unwrap_or_default();
+                let text_of_event = format!(
+                    "{} {}",
+                    event.reason.unwrap_or_default(),
+                    event.note.unwrap_or_default()
+                );
+                if about.kind.as_deref() == Some(regarding)
+                    && about.name.as_deref() == Some(name)
+                    && text_of_event.contains(text)
+                {
+                    return Ok(());
+                }
+            }
+            bail!("the watch ended")
+        };
+        timeout(EMITTED_WITHIN, found)
+            .await
+            .with_context(|| format!("no Event about {regarding} {name} has {text:?}"))?
+    }
+}

@@ -1,0 +1,235 @@
+//! Our CRDs and types against an API server.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
+
+use std::collections::BTreeSet;
+
+use anyhow::Result;
+use karmada_api::{Cluster, MultiClusterIngress, Remedy, ResourceBinding};
+use kube::{
+    Api, ResourceExt,
+    api::{ApiResource, DynamicObject, Patch, PatchParams, PostParams},
+};
+use pipeline_tests::{
+    control_plane::{ControlPlane, Options, Server},
+    crds, on_both,
+};
+use serde_json::{Value, json};
+
+async fn karmada(server: Server) -> Result<ControlPlane> {
+    let karmada = ControlPlane::start(Options::named("karmada").on(server)).await?;
+    karmada.install_crds(&crds::karmada()).await?;
+    karmada.namespace("bench").await?;
+    Ok(karmada)
+}
+
+fn fixture(name: &str) -> Value {
+    let path = format!("{}/fixtures/{name}.json", env!("CARGO_MANIFEST_DIR"));
+    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+}
+
+/// Returns the fields of `sent` that `kept` lacks or changes.
+fn lost(sent: &Value, kept: &Value, path: &str) -> Vec<String> {
+    match (sent, kept) {
+        (Value::Object(sent), Value::Object(kept)) => sent
+            .iter()
+            .flat_map(|(key, value)| {
+                lost(
+                    value,
+                    kept.get(key).unwrap_or(&Value::Null),
+                    &format!("{path}.{key}"),
+                )
+            })
+            .collect(),
+        (Value::Array(sent), Value::Array(kept)) if sent.len() == kept.len() => sent
+            .iter()
+            .zip(kept)
+            .flat_map(|(sent, kept)| lost(sent, kept, path))
+            .collect(),
+        _ if sent == kept => vec![],
+        _ => vec![path.to_owned()],
+    }
+}
+
+/// Creates an object with its status, and returns the fields that the API server lost.
+async fn lost_on_the_way(
+    karmada: &ControlPlane,
+    resource: &ApiResource,
+    object: &Value,
+) -> Result<Vec<String>> {
+    let mut sent = object.clone();
+    let namespace = sent["metadata"]["namespace"]
+        .as_str()
+        .map(ToOwned::to_owned);
+    let api: Api<DynamicObject> = match namespace {
+        Some(namespace) => Api::namespaced_with(karmada.client(), &namespace, resource),
+        None => Api::all_with(karmada.client(), resource),
+    };
+    for own in ["creationTimestamp", "generation", "resourceVersion", "uid"] {
+        sent["metadata"].as_object_mut().unwrap().remove(own);
+    }
+    let created = serde_json::from_value(sent.clone())?;
+    let name = api
+        .create(&PostParams::default(), &created)
+        .await?
+        .name_any();
+    if sent["status"].is_object() {
+        let status = Patch::Merge(json!({ "status": sent["status"] }));
+        api.patch_status(&name, &PatchParams::default(), &status)
+            .await?;
+    }
+    let kept = serde_json::to_value(api.get(&name).await?)?;
+    Ok(lost(&sent, &kept, ""))
+}
+
+async fn objects_of_a_real_karmada_lose_no_field(server: Server) -> Result<()> {
+    let karmada = karmada(server).await?;
+    for (name, resource) in [
+        ("cluster", ApiResource::erase::<Cluster>(&())),
+        ("remedy", ApiResource::erase::<Remedy>(&())),
+        (
+            "multiclusteringress",
+            ApiResource::erase::<MultiClusterIngress>(&()),
+        ),
+        (
+            "resourcebinding",
+            ApiResource::erase::<ResourceBinding>(&()),
+        ),
+    ] {
+        let lost = lost_on_the_way(&karmada, &resource, &fixture(name)).await?;
+        assert_eq!(lost, Vec::<String>::new(), "{name}");
+    }
+    let cluster: Cluster = Api::all(karmada.client()).get("member1").await?;
+    assert_eq!(cluster.conditions().len(), 3);
+    Ok(())
+}
+
+async fn refusal(karmada: &ControlPlane, spec: Value) -> String {
+    let resource = ApiResource::erase::<Remedy>(&());
+    let api: Api<DynamicObject> = Api::all_with(karmada.client(), &resource);
+    let remedy = DynamicObject::new("bad", &resource).data(json!({ "spec": spec }));
+    match api.create(&PostParams::default(), &remedy).await {
+        Err(kube::Error::Api(status)) if status.code == 422 => status.message,
+        other => panic!("not refused: {other:?}"),
+    }
+}
+
+async fn a_remedy_with_an_unknown_operator_or_without_a_required_field_is_refused(
+    server: Server,
+) -> Result<()> {
+    let karmada = karmada(server).await?;
+    let matching = |requirement: Value| json!({ "decisionMatches": [{ "clusterConditionMatch": requirement }] });
+    let unknown =
+        matching(json!({ "conditionType": "A", "operator": "Similar", "conditionStatus": "True" }));
+    let message = refusal(&karmada, unknown).await;
+    assert!(
+        message.contains(r#"Unsupported value: "Similar": supported values: "Equal", "NotEqual""#),
+        "{message}"
+    );
+    let missing = matching(json!({ "conditionType": "A", "operator": "Equal" }));
+    let message = refusal(&karmada, missing).await;
+    assert!(
+        message.contains("conditionStatus: Required value"),
+        "{message}"
+    );
+    Ok(())
+}
+
+async fn an_action_unknown_to_us_is_kept(server: Server) -> Result<()> {
+    let karmada = karmada(server).await?;
+    let remedies: Api<Remedy> = Api::all(karmada.client());
+    let remedy: Remedy = serde_json::from_value(json!({
+        "apiVersion": "remedy.karmada.io/v1alpha1", "kind": "Remedy",
+        "metadata": { "name": "drain" }, "spec": { "actions": ["Drain"] } }))?;
+    remedies.create(&PostParams::default(), &remedy).await?;
+    assert_eq!(
+        remedies.get("drain").await?.spec.actions,
+        Some(vec!["Drain".to_owned()])
+    );
+    Ok(())
+}
+
+/// Returns the column titles and the cells of the first row that `kubectl get` shows.
+async fn table(karmada: &ControlPlane, path: &str) -> Result<(Vec<String>, Vec<Value>)> {
+    let request = http::Request::get(path)
+        .header("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io")
+        .body(Vec::new())?;
+    let table: Value = karmada.client().request(request).await?;
+    let columns = table["columnDefinitions"].as_array().unwrap().iter();
+    let titles = columns
+        .map(|column| column["name"].as_str().unwrap().to_owned())
+        .collect();
+    Ok((
+        titles,
+        table["rows"][0]["cells"].as_array().unwrap().clone(),
+    ))
+}
+
+async fn kubectl_shows_the_columns_that_matter(server: Server) -> Result<()> {
+    let karmada = karmada(server).await?;
+    for (kind, resource) in [
+        ("remedy", ApiResource::erase::<Remedy>(&())),
+        (
+            "multiclusteringress",
+            ApiResource::erase::<MultiClusterIngress>(&()),
+        ),
+    ] {
+        lost_on_the_way(&karmada, &resource, &fixture(kind)).await?;
+    }
+    let (titles, cells) = table(&karmada, "/apis/remedy.karmada.io/v1alpha1/remedies").await?;
+    assert_eq!(titles, ["Name", "Actions", "Active", "Age"]);
+    assert_eq!(cells[1], r#"["TrafficControl"]"#);
+    let path = "/apis/networking.karmada.io/v1alpha1/multiclusteringresses";
+    let (titles, cells) = table(&karmada, path).await?;
+    assert_eq!(
+        titles,
+        ["Name", "Class", "Hosts", "Blocked", "Address", "Age"]
+    );
+    assert_eq!(
+        cells[1..5],
+        [
+            json!("fake"),
+            json!("h0.example.com"),
+            Value::Null,
+            json!("1.2.3.5")
+        ]
+    );
+    Ok(())
+}
+
+async fn short_names_and_categories_are_served(server: Server) -> Result<()> {
+    let karmada = karmada(server).await?;
+    let mut categories = BTreeSet::new();
+    for version in [
+        "remedy.karmada.io/v1alpha1",
+        "networking.karmada.io/v1alpha1",
+    ] {
+        let resources = karmada
+            .client()
+            .list_api_group_resources(version)
+            .await?
+            .resources;
+        for resource in resources
+            .into_iter()
+            .filter(|resource| !resource.name.contains('/'))
+        {
+            for category in resource.categories.unwrap_or_default() {
+                categories.insert((resource.name.clone(), category));
+            }
+            if resource.name == "multiclusteringresses" {
+                assert_eq!(resource.short_names, Some(vec!["mci".to_owned()]));
+            }
+        }
+    }
+    let wanted = ["multiclusteringresses", "remedies"]
+        .map(|name| (name.to_owned(), "karmada-io".to_owned()));
+    assert_eq!(categories, BTreeSet::from(wanted));
+    Ok(())
+}
+
+on_both!(
+    objects_of_a_real_karmada_lose_no_field,
+    a_remedy_with_an_unknown_operator_or_without_a_required_field_is_refused,
+    an_action_unknown_to_us_is_kept,
+    kubectl_shows_the_columns_that_matter,
+    short_names_and_categories_are_served,
+);

@@ -1,0 +1,27 @@
+//! A real kube-apiserver passes the conformance suite of the embedded one.
+
+mod real {
+    use std::io::{Write, stderr};
+
+    use anyhow::ensure;
+    use api_conformance::{count, run};
+    use pipeline_tests::{
+        control_plane::{ControlPlane, Options},
+        netns::{inside, isolated},
+        test_name,
+    };
+
+    #[test]
+    fn a_real_server_conforms() {
+        isolated(test_name!(), async || {
+            let api = ControlPlane::start(Options::named("api")).await?;
+            let ran = run(api.client(), "").await?;
+            ensure!(ran == count(), "only {ran} cases ran");
+            Ok(())
+        });
+        if !inside() {
+            // libtest captures `eprintln!` of a test that passes.
+            writeln!(stderr(), "{} cases ran on kube-apiserver", count()).unwrap();
+        }
+    }
+}

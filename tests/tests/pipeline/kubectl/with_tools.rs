@@ -1,0 +1,645 @@
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
+
+use std::{fs, path::Path};
+
+use anyhow::{Result, ensure};
+use pipeline_tests::{
+    control_plane::{ControlPlane, Options, Server},
+    crds,
+    kubectl::Kubectl,
+};
+use serde_json::Value;
+use tokio::io::{AsyncBufReadExt, BufReader};
+
+/// An embedded Karmada API and kubectl for it.
+struct Served {
+    kubectl: Kubectl,
+    _karmada: ControlPlane,
+}
+
+impl Served {
+    async fn start() -> Result<Self> {
+        let options = Options::named("karmada").on(Server::Embedded);
+        let karmada = ControlPlane::start(options).await?;
+        karmada.install_crds(&crds::karmada()).await?;
+        Ok(Self {
+            kubectl: Kubectl::new(karmada.kubeconfig_path().to_owned())?,
+            _karmada: karmada,
+        })
+    }
+
+    async fn run(&self, line: &str) -> String {
+        self.kubectl.run(line).await.unwrap()
+    }
+
+    async fn feed(&self, line: &str, input: &str) -> String {
+        self.kubectl.feed(line, input).await.unwrap()
+    }
+
+    async fn fail(&self, line: &str) -> String {
+        self.kubectl.fail(line, "").await.unwrap()
+    }
+
+    /// Creates a Remedy with labels and actions.
+    async fn remedy(&self, name: &str, labels: &str) {
+        let manifest = format!(
+            "apiVersion: remedy.karmada.io/v1alpha1\nkind: Remedy\nmetadata:\n  name: {name}\n  \
+             labels: {{{labels}}}\nspec:\n  actions: [TrafficControl]\n"
+        );
+        let created = self.feed("create -f -", &manifest).await;
+        assert_eq!(
+            created,
+            format!("remedy.remedy.karmada.io/{name} created\n")
+        );
+    }
+}
+
+fn samples() -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../manifests/samples");
+    path.display().to_string()
+}
+
+/// Returns the words of the first line, and of the line with a name.
+fn row<'a>(table: &'a str, name: &str) -> (Vec<&'a str>, Vec<&'a str>) {
+    let words = |line: &'a str| line.split_whitespace().collect::<Vec<_>>();
+    let first = words(table.lines().next().unwrap_or_default());
+    let row = table
+        .lines()
+        .find(|line| line.split_whitespace().any(|word| word == name));
+    (
+        first,
+        words(row.unwrap_or_else(|| panic!("no {name} in {table}"))),
+    )
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn objects_are_shown_as_a_real_server_shows_them() {
+    let api = Served::start().await.unwrap();
+    api.remedy("dns", "team: a").await;
+    api.remedy("maintenance", "team: b").await;
+    let table = api.run("get remedies").await;
+    let (titles, cells) = row(&table, "dns");
+    assert_eq!(titles, ["NAME", "ACTIONS", "ACTIVE", "AGE"]);
+    assert_eq!(cells[..2], ["dns", r#"["TrafficControl"]"#]);
+    assert!(cells[2].ends_with('s'), "{table}");
+    assert_eq!(table.lines().count(), 3);
+
+    let selected = api.run("get remedies -l team=b -o name").await;
+    assert_eq!(selected, "remedy.remedy.karmada.io/maintenance\n");
+    let selected = api
+        .run("get remedies --field-selector metadata.name=dns -o name")
+        .await;
+    assert_eq!(selected, "remedy.remedy.karmada.io/dns\n");
+    let labels = api.run("get remedies --show-labels").await;
+    assert!(labels.contains("team=a"), "{labels}");
+    let yaml = api.run("get remedy dns -o yaml").await;
+    assert!(
+        yaml.contains("\n  actions:\n  - TrafficControl\n"),
+        "{yaml}"
+    );
+    let path = api
+        .run("get remedy dns -o jsonpath={.spec.actions[0]}")
+        .await;
+    assert_eq!(path, "TrafficControl");
+    let sorted = api
+        .run("get remedies --sort-by=.metadata.name -o name")
+        .await;
+    assert_eq!(sorted.lines().count(), 2);
+    let chunked = api.run("get remedies --chunk-size=1 -o name").await;
+    assert_eq!(chunked, sorted);
+
+    api.run("create service clusterip web --tcp=80").await;
+    let wide = api.run("get services -A -o wide").await;
+    let (titles, cells) = row(&wide, "web");
+    assert_eq!(titles.last(), Some(&"SELECTOR"));
+    assert_eq!(cells[..3], ["default", "web", "ClusterIP"]);
+    assert_eq!(cells.last(), Some(&"app=web"));
+    let missing = api.fail("get remedy none").await;
+    assert_eq!(
+        missing,
+        "Error from server (NotFound): remedies.remedy.karmada.io \"none\" not found\n"
+    );
+    let unknown = api.fail("get nonsense").await;
+    assert!(
+        unknown.contains("the server doesn't have a resource type \"nonsense\""),
+        "{unknown}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn kinds_short_names_and_categories_can_be_combined() {
+    let api = Served::start().await.unwrap();
+    api.run("create namespace shop").await;
+    api.run(&format!("apply -f {}", samples())).await;
+    let all = api.run("get clusters,remedies,mci -A").await;
+    for name in [
+        "remedy.remedy.karmada.io/dns",
+        "multiclusteringress.networking.karmada.io/shop",
+    ] {
+        assert!(all.contains(name), "{all}");
+    }
+    let category = api.run("get karmada-io -A").await;
+    for name in [
+        "remedy.remedy.karmada.io/maintenance-member1",
+        "multiclusteringress.networking.karmada.io/shop",
+    ] {
+        assert!(category.contains(name), "{category}");
+    }
+    let (titles, cells) = row(&category, "multiclusteringress.networking.karmada.io/shop");
+    assert_eq!(titles[..2], ["NAMESPACE", "NAME"]);
+    assert_eq!(
+        cells[..4],
+        [
+            "shop",
+            "multiclusteringress.networking.karmada.io/shop",
+            "karmada-rs",
+            "shop.example.com"
+        ]
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn resources_are_listed() {
+    let api = Served::start().await.unwrap();
+    let resources = api.run("api-resources -o wide").await;
+    let (_, remedies) = row(&resources, "remedies");
+    assert_eq!(
+        remedies[..4],
+        ["remedies", "remedy.karmada.io/v1alpha1", "false", "Remedy"]
+    );
+    assert!(
+        remedies.last().unwrap().contains("karmada-io"),
+        "{remedies:?}"
+    );
+    let (_, ingresses) = row(&resources, "multiclusteringresses");
+    assert_eq!(ingresses[1], "mci");
+    let versions = api.run("api-versions").await;
+    for version in ["v1", "remedy.karmada.io/v1alpha1", "coordination.k8s.io/v1"] {
+        assert!(versions.lines().any(|line| line == version), "{versions}");
+    }
+    let version = api.run("version").await;
+    assert!(version.contains("Server Version: v1.36"), "{version}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn fields_are_explained() {
+    let api = Served::start().await.unwrap();
+    let remedy = api.run("explain remedy.spec").await;
+    for part in [
+        "GROUP:      remedy.karmada.io",
+        "KIND:       Remedy",
+        "FIELD: spec <Object>",
+        "What must be done to which clusters",
+        "  decisionMatches\t<[]Object>",
+        "  actions\t<[]string>",
+    ] {
+        assert!(remedy.contains(part), "{part:?} is not in {remedy}");
+    }
+    let rules = api.run("explain mci.spec.rules").await;
+    assert!(rules.contains("FIELD: rules <[]Object>"), "{rules}");
+    assert!(rules.contains("  host\t<string>"), "{rules}");
+    let ports = api.run("explain service.spec.ports").await;
+    assert!(ports.contains("  targetPort\t<IntOrString>"), "{ports}");
+    assert!(ports.contains("  port\t<integer> -required-"), "{ports}");
+    let metadata = api.run("explain remedy.metadata.labels").await;
+    assert!(metadata.contains("<map[string]string>"), "{metadata}");
+    let all = api.run("explain remedy --recursive").await;
+    assert!(all.contains("clusterNames\t<[]string>"), "{all}");
+    let missing = api.fail("explain remedy.spec.nothing").await;
+    assert!(
+        missing.contains("field \"nothing\" does not exist"),
+        "{missing}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn manifests_are_applied() {
+    let api = Served::start().await.unwrap();
+    api.run("create namespace shop").await;
+    let line = format!("apply -f {}", samples());
+    let first = api.run(&line).await;
+    assert_eq!(
+        first
+            .lines()
+            .filter(|line| line.ends_with(" created"))
+            .count(),
+        3,
+        "{first}"
+    );
+    let again = api.run(&line).await;
+    assert_eq!(
+        again
+            .lines()
+            .filter(|line| line.ends_with(" unchanged"))
+            .count(),
+        3,
+        "{again}"
+    );
+    let service = "apiVersion: v1\nkind: Service\nmetadata: {name: web, namespace: shop}\nspec:\n  ports:\n  - {name: a, port: 80}\n  - {name: b, port: 81}\n";
+    assert_eq!(
+        api.feed("apply -f -", service).await,
+        "service/web created\n"
+    );
+    let fewer = service.replace("  - {name: b, port: 81}\n", "");
+    assert_eq!(
+        api.feed("apply -f -", &fewer).await,
+        "service/web configured\n"
+    );
+    let ports = api
+        .run("get service web -n shop -o jsonpath={.spec.ports[*].port}")
+        .await;
+    assert_eq!(ports, "80");
+    let wrong = service.replace("spec:", "spec:\n  nonsense: 1");
+    let refused = api.kubectl.fail("apply -f -", &wrong).await.unwrap();
+    assert!(
+        refused.contains("unknown field \"spec.nonsense\""),
+        "{refused}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_apply_by_the_server_respects_owners() {
+    let api = Served::start().await.unwrap();
+    let map = |value: &str| {
+        format!(
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: one}}\ndata: {{a: '{value}'}}\n"
+        )
+    };
+    let applied = api
+        .feed("apply --server-side -f - --field-manager=me", &map("1"))
+        .await;
+    assert_eq!(applied, "configmap/one serverside-applied\n");
+    let refused = api
+        .kubectl
+        .fail("apply --server-side -f - --field-manager=you", &map("2"))
+        .await
+        .unwrap();
+    assert!(
+        refused.contains("Apply failed with 1 conflict: conflict with \"me\": .data.a"),
+        "{refused}"
+    );
+    api.feed(
+        "apply --server-side --force-conflicts -f - --field-manager=you",
+        &map("2"),
+    )
+    .await;
+    assert_eq!(
+        api.run("get configmap one -o jsonpath={.data.a}").await,
+        "2"
+    );
+    let managers = api.run("get configmap one --show-managed-fields -o jsonpath={.metadata.managedFields[*].manager}").await;
+    assert_eq!(managers, "you");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn objects_are_patched_labelled_and_annotated() {
+    let api = Served::start().await.unwrap();
+    api.remedy("dns", "").await;
+    let merge = [
+        "patch",
+        "remedy",
+        "dns",
+        "--type=merge",
+        "-p",
+        r#"{"spec":{"actions":["A"]}}"#,
+    ];
+    api.kubectl.run_args(&merge).await.unwrap();
+    let json = [
+        "patch",
+        "remedy",
+        "dns",
+        "--type=json",
+        "-p",
+        r#"[{"op":"add","path":"/spec/actions/-","value":"B"}]"#,
+    ];
+    api.kubectl.run_args(&json).await.unwrap();
+    assert_eq!(
+        api.run("get remedy dns -o jsonpath={.spec.actions}").await,
+        r#"["A","B"]"#
+    );
+    let status = [
+        "patch",
+        "remedy",
+        "dns",
+        "--subresource=status",
+        "--type=merge",
+        "-p",
+        r#"{"status":{"activeClusters":7}}"#,
+    ];
+    api.kubectl.run_args(&status).await.unwrap();
+    assert_eq!(
+        api.run("get remedy dns -o jsonpath={.status.activeClusters}")
+            .await,
+        "7"
+    );
+    let strategic = api.fail(r#"patch remedy dns -p {"spec":{}}"#).await;
+    assert!(
+        strategic.contains("strategic-merge-patch+json is not supported"),
+        "{strategic}"
+    );
+
+    api.run("create configmap one --from-literal=a=1").await;
+    let strategic = ["patch", "configmap", "one", "-p", r#"{"data":{"b":"2"}}"#];
+    api.kubectl.run_args(&strategic).await.unwrap();
+    api.run("label configmap one team=a").await;
+    let refused = api.fail("label configmap one team=b").await;
+    assert!(
+        refused.contains("'team' already has a value (a)"),
+        "{refused}"
+    );
+    api.run("label configmap one team=b --overwrite").await;
+    api.run("annotate configmap one note=hello").await;
+    api.run("label configmap one team-").await;
+    let one: Value = serde_json::from_str(&api.run("get configmap one -o json").await).unwrap();
+    assert_eq!(one["data"], serde_json::json!({ "a": "1", "b": "2" }));
+    assert_eq!(one["metadata"]["annotations"]["note"], "hello");
+    assert_eq!(one["metadata"].get("labels"), None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_object_is_edited() {
+    let api = Served::start().await.unwrap();
+    api.remedy("dns", "").await;
+    for editor in ["sed -i s/TrafficControl/Drain/", "true"] {
+        let mut command = api.kubectl.command(&["edit", "remedy", "dns"]).unwrap();
+        let output = command.env("KUBE_EDITOR", editor).output().await.unwrap();
+        let said = String::from_utf8_lossy(&output.stdout).into_owned()
+            + &String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{said}");
+        let expected = if editor == "true" {
+            "Edit cancelled, no changes made"
+        } else {
+            "remedy.remedy.karmada.io/dns edited"
+        };
+        assert!(said.contains(expected), "{said}");
+    }
+    assert_eq!(
+        api.run("get remedy dns -o jsonpath={.spec.actions[0]}")
+            .await,
+        "Drain"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn objects_are_deleted_in_each_way() {
+    let api = Served::start().await.unwrap();
+    api.remedy("dns", "").await;
+    let hold = [
+        "patch",
+        "remedy",
+        "dns",
+        "--type=merge",
+        "-p",
+        r#"{"metadata":{"finalizers":["example.com/hold"]}}"#,
+    ];
+    api.kubectl.run_args(&hold).await.unwrap();
+    api.run("delete remedy dns --wait=false").await;
+    let deleting = api
+        .run("get remedy dns -o jsonpath={.metadata.deletionTimestamp}")
+        .await;
+    assert!(deleting.ends_with('Z'), "{deleting}");
+    let mut waiting = api
+        .kubectl
+        .command(&["wait", "remedy/dns", "--for=delete", "--timeout=60s"])
+        .unwrap()
+        .spawn()
+        .unwrap();
+    let release = [
+        "patch",
+        "remedy",
+        "dns",
+        "--type=merge",
+        "-p",
+        r#"{"metadata":{"finalizers":null}}"#,
+    ];
+    api.kubectl.run_args(&release).await.unwrap();
+    assert!(waiting.wait().await.unwrap().success());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_owned_is_deleted_or_orphaned() {
+    let api = Served::start().await.unwrap();
+    for (cascade, is_kept) in [
+        ("orphan", true),
+        ("foreground", false),
+        ("background", false),
+    ] {
+        api.run("create configmap owner").await;
+        let uid = api
+            .run("get configmap owner -o jsonpath={.metadata.uid}")
+            .await;
+        let owned = format!(
+            "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: owned\n  ownerReferences:\n  \
+             - {{apiVersion: v1, kind: ConfigMap, name: owner, uid: {uid}, blockOwnerDeletion: true}}\n"
+        );
+        api.feed("create -f -", &owned).await;
+        api.run(&format!("delete configmap owner --cascade={cascade}"))
+            .await;
+        if is_kept {
+            let owners = api
+                .run("get configmap owned -o jsonpath={.metadata.ownerReferences}")
+                .await;
+            assert_eq!(owners, "", "{cascade}");
+            api.run("delete configmap owned").await;
+        } else {
+            api.run("wait configmap/owned --for=delete --timeout=60s")
+                .await;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_namespace_takes_its_contents_with_it() {
+    let api = Served::start().await.unwrap();
+    api.run("create namespace shop").await;
+    api.run("create configmap one -n shop").await;
+    api.run("delete namespace shop").await;
+    let gone = api.fail("get configmap one -n shop").await;
+    assert!(gone.contains("NotFound"), "{gone}");
+    api.run("create configmap one").await;
+    api.run("delete configmaps --all").await;
+    assert_eq!(api.run("get configmaps -o name").await, "");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn kubectl_waits_for_what_comes() {
+    let api = Served::start().await.unwrap();
+    api.remedy("dns", "").await;
+    for (condition, patch) in [
+        (
+            "--for=condition=Active",
+            r#"{"status":{"conditions":[{"type":"Active","status":"True","reason":"R","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}"#,
+        ),
+        (
+            "--for=jsonpath={.status.activeClusters}=3",
+            r#"{"status":{"activeClusters":3}}"#,
+        ),
+    ] {
+        let arguments = ["wait", "remedy/dns", condition, "--timeout=60s"];
+        let waiting = api.kubectl.command(&arguments).unwrap().spawn().unwrap();
+        let patch = [
+            "patch",
+            "remedy",
+            "dns",
+            "--subresource=status",
+            "--type=merge",
+            "-p",
+            patch,
+        ];
+        api.kubectl.run_args(&patch).await.unwrap();
+        let output = waiting.wait_with_output().await.unwrap();
+        assert!(output.status.success(), "{output:?}");
+        assert_eq!(
+            String::from_utf8_lossy(&output.stdout),
+            "remedy.remedy.karmada.io/dns condition met\n"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn changes_are_watched() {
+    let api = Served::start().await.unwrap();
+    api.remedy("dns", "").await;
+    let mut watch = api
+        .kubectl
+        .command(&["get", "remedies", "--watch", "--output-watch-events"])
+        .unwrap()
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(watch.stdout.take().unwrap()).lines();
+    let mut next = async || -> Result<Vec<String>> {
+        let line = lines.next_line().await?.unwrap_or_default();
+        Ok(line
+            .split_whitespace()
+            .take(2)
+            .map(ToOwned::to_owned)
+            .collect())
+    };
+    assert_eq!(next().await.unwrap(), ["EVENT", "NAME"]);
+    assert_eq!(next().await.unwrap(), ["ADDED", "dns"]);
+    api.run("label remedy dns team=a").await;
+    assert_eq!(next().await.unwrap(), ["MODIFIED", "dns"]);
+    api.remedy("other", "").await;
+    assert_eq!(next().await.unwrap(), ["ADDED", "other"]);
+    api.run("delete remedy dns").await;
+    assert_eq!(next().await.unwrap(), ["DELETED", "dns"]);
+    watch.kill().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dry_run_and_a_diff_change_nothing() {
+    let api = Served::start().await.unwrap();
+    let manifest = fs::read_to_string(format!("{}/remedy-dns.yaml", samples())).unwrap();
+    let tried = api.feed("apply --dry-run=server -f -", &manifest).await;
+    assert_eq!(
+        tried,
+        "remedy.remedy.karmada.io/dns created (server dry run)\n"
+    );
+    assert!(api.fail("get remedy dns").await.contains("NotFound"));
+    api.feed("apply -f -", &manifest).await;
+    let changed = manifest.replace("TrafficControl", "Drain");
+    let difference = api.kubectl.fail("diff -f -", &changed).await.unwrap();
+    assert!(
+        difference.contains("-  - TrafficControl") && difference.contains("+  - Drain"),
+        "{difference}"
+    );
+    assert_eq!(api.feed("diff -f -", &manifest).await, "");
+    assert_eq!(
+        api.run("get remedy dns -o jsonpath={.spec.actions[0]}")
+            .await,
+        "TrafficControl"
+    );
+    let invalid = manifest.replace("operator: Equal", "operator: Similar");
+    let refused = api
+        .kubectl
+        .fail("apply --dry-run=server -f -", &invalid)
+        .await
+        .unwrap();
+    assert!(
+        refused
+            .contains("Unsupported value: \"Similar\": supported values: \"Equal\", \"NotEqual\""),
+        "{refused}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn objects_are_described_with_their_events() {
+    let api = Served::start().await.unwrap();
+    api.remedy("dns", "team: a").await;
+    let uid = api.run("get remedy dns -o jsonpath={.metadata.uid}").await;
+    let event = format!(
+        "apiVersion: v1\nkind: Event\nmetadata: {{name: e1, namespace: default}}\ntype: Normal\nreason: Acted\n\
+         message: took traffic away\ncount: 1\nfirstTimestamp: 2026-01-01T00:00:00Z\nlastTimestamp: 2026-01-01T00:00:00Z\n\
+         involvedObject: {{apiVersion: remedy.karmada.io/v1alpha1, kind: Remedy, name: dns, uid: {uid}}}\n"
+    );
+    api.feed("create -f -", &event).await;
+    let described = api.run("describe remedy dns").await;
+    for part in [
+        "Name:         dns",
+        "Labels:       team=a",
+        "Traffic",
+        "Acted",
+        "took traffic away",
+    ] {
+        assert!(described.contains(part), "{part:?} is not in {described}");
+    }
+    let events = api.run("get events").await;
+    let (titles, cells) = row(&events, "Acted");
+    assert_eq!(titles[..2], ["LAST", "SEEN"]);
+    assert_eq!(cells[3], "remedy/dns");
+    api.run("create service clusterip web --tcp=80:8080").await;
+    for (kind, part) in [("service/web", "8080/TCP"), ("namespace/default", "Active")] {
+        let described = api.run(&format!("describe {kind}")).await;
+        assert!(described.contains(part), "{described}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn objects_are_created_from_arguments() -> Result<()> {
+    let api = Served::start().await?;
+    for (line, printed) in [
+        ("create namespace shop", "namespace/shop created"),
+        (
+            "create configmap one --from-literal=a=1",
+            "configmap/one created",
+        ),
+        (
+            "create secret generic one --from-literal=a=1",
+            "secret/one created",
+        ),
+        (
+            "create service clusterip one --tcp=80",
+            "service/one created",
+        ),
+        ("create serviceaccount one", "serviceaccount/one created"),
+        (
+            "create ingress one --class=c --rule=a.com/*=web:80",
+            "ingress.networking.k8s.io/one created",
+        ),
+        (
+            "create role one --verb=get --resource=configmaps",
+            "role.rbac.authorization.k8s.io/one created",
+        ),
+        (
+            "create clusterrolebinding one --clusterrole=c --user=u",
+            "clusterrolebinding.rbac.authorization.k8s.io/one created",
+        ),
+    ] {
+        assert_eq!(api.run(line).await.trim_end(), printed);
+    }
+    let twice = api.fail("create namespace shop").await;
+    ensure!(
+        twice.contains("(AlreadyExists): namespaces \"shop\" already exists"),
+        "{twice}"
+    );
+    let replaced = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: one}\ndata: {b: '2'}\n";
+    assert_eq!(
+        api.feed("replace -f -", replaced).await,
+        "configmap/one replaced\n"
+    );
+    assert_eq!(
+        api.run("get configmap one -o jsonpath={.data}").await,
+        r#"{"b":"2"}"#
+    );
+    Ok(())
+}

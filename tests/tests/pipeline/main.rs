@@ -1,0 +1,21 @@
+//! The pipeline's tests. All of them are one binary, so that libtest runs tests of every module
+//! side by side.
+
+mod api;
+mod conformance;
+mod control_plane;
+mod ingresses;
+mod karmada_address;
+mod kubectl;
+mod leadership;
+mod namespaces;
+mod node_cache;
+mod outage;
+mod page;
+mod quorum;
+mod real_parts;
+mod remedies;
+mod rights;
+mod sandbox;
+mod sequences;
+mod writes;

@@ -1,0 +1,190 @@
+//! Several agents of one cluster agree on a verdict.
+#![expect(clippy::unwrap_used, reason = "a test fails so")]
+
+use anyhow::Result;
+use karmada_api::condition::{DNS_READY, REPORTER_READY};
+use kube::ResourceExt;
+use pipeline_tests::{
+    agents::{self, Agents, MEMBER, Others, PREFIX, has_condition},
+    control_plane::Server,
+    fleet::{Fleet, Member},
+    manifests, on_both,
+    programs::Profile,
+};
+
+/// Starts a fleet with one cluster that has no verdict yet.
+async fn fleet(server: Server) -> Result<Fleet> {
+    Fleet::lay_network(&[])?;
+    let fleet = Fleet::start(server, Profile::Debug).await?;
+    fleet.join(MEMBER).await?;
+    Ok(fleet)
+}
+
+async fn one_nodes_broken_dns_is_named_while_the_verdict_stays(server: Server) -> Result<()> {
+    let fleet = fleet(server).await?;
+    let agents = Agents::start(&fleet, 5, Others::Named).await?;
+    let leader = agents.leader().await?;
+    has_condition(&fleet, DNS_READY, "True", "0 of 5 nodes fail").await?;
+    has_condition(&fleet, REPORTER_READY, "True", "5 of 5 nodes vote").await?;
+
+    let broken = (leader + 1) % 5;
+    agents.dns_works_on((0..5).filter(|node| *node != broken));
+    agents.votes(leader, "unhealthy", 1).await?;
+    let named = format!("{PREFIX}failing_node{{node=\"{}\"}}", agents::name(broken));
+    let named = agents.on(leader)?.metric(&named).await?;
+    assert!((named - 1.0).abs() < 0.5, "{named}");
+    let verdict = format!("{PREFIX}verdict{{verdict=\"healthy\"}}");
+    let healthy = agents.on(leader)?.metric(&verdict).await?;
+    assert!((healthy - 1.0).abs() < 0.5, "{healthy}");
+    // The message alone is rewritten once a minute.
+    let named = "1 of 5 nodes fail: refused from 127.0.0.1:";
+    has_condition(&fleet, DNS_READY, "True", named).await?;
+    has_condition(
+        &fleet,
+        DNS_READY,
+        "True",
+        &format!("; {}", agents::name(broken)),
+    )
+    .await?;
+
+    // Four of five are enough, three stay under the verdict, two are half at most.
+    agents.dns_works_on([leader]);
+    has_condition(&fleet, DNS_READY, "False", "4 of 5 nodes fail").await?;
+    agents.dns_works_on([leader, broken]);
+    agents.votes(leader, "unhealthy", 3).await?;
+    has_condition(&fleet, DNS_READY, "False", "").await?;
+    agents.dns_works_on([leader, broken, (leader + 2) % 5]);
+    has_condition(&fleet, DNS_READY, "True", "").await?;
+    agents.stop_all().await
+}
+
+async fn one_silent_node_in_five_changes_nothing_and_three_make_the_verdict_stale(
+    server: Server,
+) -> Result<()> {
+    let fleet = fleet(server).await?;
+    let mut agents = Agents::start(&fleet, 5, Others::Named).await?;
+    let leader = agents.leader().await?;
+    let other = |number: u8| (leader + number) % 5;
+    has_condition(&fleet, DNS_READY, "True", "0 of 5 nodes fail").await?;
+
+    agents.kill(other(1)).await?;
+    agents.votes(leader, "silent", 1).await?;
+    agents.dns_works_on([]);
+    has_condition(&fleet, DNS_READY, "False", "4 of 5 nodes fail").await?;
+    agents.dns_works_on(0..5);
+    has_condition(&fleet, DNS_READY, "True", "").await?;
+
+    agents.kill(other(2)).await?;
+    agents.kill(other(3)).await?;
+    agents.votes(leader, "silent", 3).await?;
+    agents.dns_works_on([]);
+    agents.votes(leader, "unhealthy", 2).await?;
+    has_condition(&fleet, REPORTER_READY, "False", "2 of 5 nodes vote").await?;
+    has_condition(&fleet, DNS_READY, "True", "").await?;
+
+    // One comes back: three of five vote, and all of them fail.
+    agents.restart(other(1)).await?;
+    has_condition(&fleet, DNS_READY, "False", "3 of 5 nodes fail").await?;
+    has_condition(&fleet, REPORTER_READY, "True", "").await?;
+    agents.stop_all().await
+}
+
+async fn a_new_leaders_first_seconds_change_nothing(server: Server) -> Result<()> {
+    let fleet = fleet(server).await?;
+    let mut agents = Agents::start(&fleet, 3, Others::Named).await?;
+    let mut leader = agents.leader().await?;
+    has_condition(&fleet, DNS_READY, "True", "0 of 3 nodes fail").await?;
+    agents.dns_works_on([]);
+    has_condition(&fleet, DNS_READY, "False", "3 of 3 nodes fail").await?;
+    has_condition(&fleet, REPORTER_READY, "True", "3 of 3 nodes vote").await?;
+    let before = fleet.clusters().get(&MEMBER.name()).await?;
+
+    for _ in 0..2 {
+        let last = leader;
+        agents.stop(last).await?;
+        leader = agents.leader().await?;
+        agents.restart(last).await?;
+        // It has no vote yet: its first threshold has not passed.
+        agents.votes(leader, "silent", 0).await?;
+    }
+    let after = fleet.clusters().get(&MEMBER.name()).await?;
+    assert_eq!(after.resource_version(), before.resource_version());
+    agents.stop_all().await
+}
+
+async fn agents_that_lost_the_members_api_go_on_with_those_they_know(server: Server) -> Result<()> {
+    let mut fleet = fleet(server).await?;
+    let member = &fleet.gateway;
+    member.namespace(agents::SERVICE.0).await?;
+    manifests::apply_edited(
+        &member.client(),
+        "member/cluster-health-agent.yaml",
+        |text| {
+            let own = "metadata:\n  name: cluster-health-agent";
+            text.replace(own, &format!("{own}\n  namespace: {}", agents::SERVICE.0))
+        },
+    )
+    .await?;
+    let account = format!(
+        "system:serviceaccount:{}:{}",
+        agents::SERVICE.0,
+        agents::SERVICE.1
+    );
+    let kubeconfig = member.kubeconfig_for(&account, None)?;
+    let mut agents = Agents::start(&fleet, 3, Others::Listed(kubeconfig)).await?;
+    agents
+        .on(0)?
+        .until_output("lists an agent, waiting")
+        .await?;
+    let waiting = agents.on(0)?.readiness().await.unwrap_err().to_string();
+    assert!(waiting.contains("peers"), "{waiting}");
+
+    let writes = fleet.gateway.successful_writes().await?;
+    agents::list(fleet.gateway.client(), 3).await?;
+    agents.leader().await?;
+    has_condition(&fleet, DNS_READY, "True", "0 of 3 nodes fail").await?;
+    let written = fleet.gateway.successful_writes().await?.since(&writes);
+    assert_eq!(
+        written.to_string(),
+        "1 POST endpointslices.discovery.k8s.io"
+    );
+
+    fleet.gateway.stop_api().await?;
+    agents.dns_works_on([]);
+    has_condition(&fleet, DNS_READY, "False", "3 of 3 nodes fail").await?;
+    let leader = agents.leader().await?;
+    agents.stop(leader).await?;
+    agents.leader().await?;
+    agents.dns_works_on(0..3);
+    has_condition(&fleet, DNS_READY, "True", "").await?;
+    agents.stop_all().await
+}
+
+async fn an_agent_of_another_cluster_is_silent_and_logged_once(server: Server) -> Result<()> {
+    let fleet = fleet(server).await?;
+    let mut agents = Agents::start(&fleet, 3, Others::Named).await?;
+    let leader = agents.leader().await?;
+    agents.votes(leader, "healthy", 3).await?;
+    let lost = (leader + 1) % 3;
+    agents.kill(lost).await?;
+    agents.restart_in(lost, Member(2)).await?;
+    agents
+        .on(leader)?
+        .until_output("belongs to another cluster")
+        .await?;
+    agents.votes(leader, "silent", 1).await?;
+
+    agents.dns_works_on([]);
+    has_condition(&fleet, DNS_READY, "False", "2 of 3 nodes fail").await?;
+    let output = agents.on(leader)?.output()?;
+    assert_eq!(output.matches("belongs to another cluster").count(), 1);
+    agents.stop_all().await
+}
+
+on_both!(
+    one_nodes_broken_dns_is_named_while_the_verdict_stays,
+    one_silent_node_in_five_changes_nothing_and_three_make_the_verdict_stale,
+    a_new_leaders_first_seconds_change_nothing,
+    agents_that_lost_the_members_api_go_on_with_those_they_know,
+    an_agent_of_another_cluster_is_silent_and_logged_once,
+);

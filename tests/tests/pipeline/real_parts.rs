@@ -1,0 +1,208 @@
+//! The real parts themselves: they start, do what other tests rely on, and end.
+#![expect(clippy::unwrap_used, reason = "a test fails so")]
+
+use std::{
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+    time::Instant,
+};
+
+use anyhow::{Context, Result};
+use hickory_proto::op::ResponseCode;
+use k8s_openapi::{
+    api::{
+        core::v1::Service,
+        discovery::v1::EndpointSlice,
+        networking::v1::{Ingress, IngressClass},
+    },
+    serde::{Serialize, de::DeserializeOwned},
+};
+use kube::{
+    Api, Resource,
+    api::{DeleteParams, PostParams},
+};
+use pipeline_tests::{
+    backend::Backend,
+    control_plane::{ControlPlane, Options, Server},
+    coredns::{CoreDns, Silence, query},
+    netns::add_address,
+    traefik::Traefik,
+    traffic::Traffic,
+};
+use serde_json::{Value, json};
+
+const NAME: &str = "kubernetes.default.svc.cluster.local.";
+
+async fn coredns_answers_from_the_api_and_can_refuse_or_drop_queries(server: Server) -> Result<()> {
+    let ip = IpAddr::from([10, 244, 1, 53]);
+    let address = SocketAddr::new(ip, 53);
+    add_address(ip)?;
+    let api = ControlPlane::start(Options::named("member1").on(server)).await?;
+    let mut coredns = CoreDns::start(address, api.kubeconfig_path()).await?;
+    let response = query(address, NAME).await?;
+    assert_eq!(response.code, ResponseCode::NoError);
+    assert_eq!(response.addresses, [Ipv4Addr::new(10, 96, 0, 1)]);
+    let response = query(address, "absent.default.svc.cluster.local.").await?;
+    assert_eq!(response.code, ResponseCode::NXDomain);
+
+    coredns.stop().await?;
+    let refused = query(address, NAME).await.unwrap_err();
+    assert!(format!("{refused:#}").contains("refused"), "{refused:#}");
+
+    let silence = Silence::on(address)?;
+    let dropped = query(address, NAME).await.unwrap_err();
+    assert_eq!(dropped.to_string(), "10.244.1.53:53 does not respond");
+
+    drop(silence);
+    coredns.restart().await?;
+    assert_eq!(query(address, NAME).await?.code, ResponseCode::NoError);
+    Ok(())
+}
+
+async fn traefik_routes_by_endpoint_slices_and_a_deleted_one_gets_no_request(
+    server: Server,
+) -> Result<()> {
+    let api = ControlPlane::start(Options::named("gateway").on(server)).await?;
+    api.namespace("shop").await?;
+    let mut backends = Vec::new();
+    for (number, cluster) in [(1, "member1"), (2, "member2")] {
+        let ip = IpAddr::from([10, 244, number, 1]);
+        add_address(ip)?;
+        backends.push(Backend::start(SocketAddr::new(ip, 8080), cluster).await?);
+        create_slice(&api, ip, cluster).await?;
+    }
+    create_route(&api).await?;
+    let gateway = IpAddr::from([10, 0, 0, 80]);
+    add_address(gateway)?;
+    let traefik = Traefik::start(
+        SocketAddr::new(gateway, 80),
+        api.kubeconfig_path(),
+        Some("gateway"),
+    )
+    .await?;
+
+    let started = Instant::now();
+    let traffic = Traffic::start(traefik.address(), "shop.example");
+    traffic.first_to("member1", started).await?;
+    traffic.first_to("member2", started).await?;
+
+    let both = Instant::now();
+    let slices: Api<EndpointSlice> = Api::namespaced(api.client(), "shop");
+    slices
+        .delete("web-member1", &DeleteParams::default())
+        .await?;
+    traffic.left("member1", 200, both).await?;
+    let gone = Instant::now();
+    let after = traffic.next(200, gone).await?;
+    assert_eq!((after.to("member1"), after.failed()), (0, 0), "{after}");
+    assert!(after.to("member2") >= 200, "{after}");
+
+    create_slice(&api, IpAddr::from([10, 244, 1, 1]), "member1").await?;
+    traffic.first_to("member1", gone).await?;
+    let all = traffic.counts_since(both);
+    assert_eq!(all.failed(), 0, "{all}");
+    assert!(traffic.last_to("member1") > Some(gone));
+    Ok(())
+}
+
+async fn create<K>(api: &Api<K>, object: Value) -> Result<K>
+where
+    K: Resource<DynamicType = ()> + Clone + std::fmt::Debug + Serialize + DeserializeOwned,
+{
+    let mut object = object;
+    object["apiVersion"] = json!(K::api_version(&()));
+    object["kind"] = json!(K::kind(&()));
+    let object = serde_json::from_value(object)?;
+    api.create(&PostParams::default(), &object)
+        .await
+        .with_context(|| format!("cannot create a {}", K::kind(&())))
+}
+
+async fn create_slice(api: &ControlPlane, ip: IpAddr, cluster: &str) -> Result<()> {
+    let _: EndpointSlice = create(
+        &Api::namespaced(api.client(), "shop"),
+        json!({
+            "metadata": {
+                "name": format!("web-{cluster}"),
+                "labels": {"kubernetes.io/service-name": "web"},
+            },
+            "addressType": "IPv4",
+            "ports": [{"name": "http", "port": 8080, "protocol": "TCP"}],
+            "endpoints": [{"addresses": [ip], "conditions": {"ready": true}}],
+        }),
+    )
+    .await?;
+    Ok(())
+}
+
+async fn create_route(api: &ControlPlane) -> Result<()> {
+    let _: IngressClass = create(
+        &Api::all(api.client()),
+        json!({
+            "metadata": {"name": "gateway"},
+            "spec": {"controller": "traefik.io/ingress-controller"},
+        }),
+    )
+    .await?;
+    let _: Service = create(
+        &Api::namespaced(api.client(), "shop"),
+        json!({"metadata": {"name": "web"}, "spec": {"ports": [
+            {"name": "http", "port": 80, "targetPort": 8080}]}}),
+    )
+    .await?;
+    let _: Ingress = create(
+        &Api::namespaced(api.client(), "shop"),
+        json!({"metadata": {"name": "web"}, "spec": {
+            "ingressClassName": "gateway",
+            "rules": [{"host": "shop.example", "http": {"paths": [{
+                "path": "/",
+                "pathType": "Prefix",
+                "backend": {"service": {"name": "web", "port": {"number": 80}}},
+            }]}}],
+        }}),
+    )
+    .await?;
+    Ok(())
+}
+
+mod with_tools {
+    use pipeline_tests::on_both;
+
+    use super::{
+        coredns_answers_from_the_api_and_can_refuse_or_drop_queries,
+        traefik_routes_by_endpoint_slices_and_a_deleted_one_gets_no_request,
+    };
+
+    on_both!(
+        coredns_answers_from_the_api_and_can_refuse_or_drop_queries,
+        traefik_routes_by_endpoint_slices_and_a_deleted_one_gets_no_request,
+    );
+}
+
+mod real {
+    use futures::{StreamExt, TryStreamExt};
+    use k8s_openapi::api::coordination::v1::Lease;
+    use kube::{
+        Api, ResourceExt,
+        runtime::{WatchStreamExt, watcher},
+    };
+    use pipeline_tests::{
+        control_plane::{ControlPlane, Options},
+        netns::isolated,
+        test_name,
+    };
+
+    #[test]
+    fn an_idle_api_server_counts_no_write_when_it_renews_its_lease() {
+        isolated(test_name!(), async || {
+            let api = ControlPlane::start(Options::named("karmada")).await?;
+            let before = api.successful_writes().await?;
+            let leases: Api<Lease> = Api::namespaced(api.client(), "kube-system");
+            let renewals = watcher(leases, watcher::Config::default()).applied_objects();
+            let renewals: Vec<_> = renewals.take(2).try_collect().await?;
+            assert_eq!(renewals[0].name_any(), renewals[1].name_any());
+            let written = api.successful_writes().await?.since(&before);
+            assert_eq!(written.to_string(), "no writes");
+            Ok(())
+        });
+    }
+}

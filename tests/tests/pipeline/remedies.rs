@@ -1,0 +1,174 @@
+//! The effect of Remedies on clusters, in whatever order both come and go.
+#![expect(clippy::unwrap_used, reason = "a test fails so")]
+
+use anyhow::Result;
+use karmada_api::{TRAFFIC_CONTROL, condition::DNS_READY};
+use kube::api::{DeleteParams, Patch, PatchParams};
+use pipeline_tests::{
+    control_plane::{ControlPlane, Options, Server},
+    crds,
+    fleet::{Fleet, Member, maintenance, on_dns},
+    on_both,
+    programs::{Profile, Program, Running},
+};
+use serde_json::json;
+
+/// Writes a verdict in place of an agent.
+async fn set_dns(fleet: &Fleet, member: Member, status: &str) -> Result<()> {
+    let clusters = fleet.clusters();
+    let cluster = clusters.get(&member.name()).await?;
+    let mut conditions = serde_json::to_value(cluster.conditions())?;
+    if let Some(conditions) = conditions.as_array_mut() {
+        conditions.retain(|condition| condition["type"] != DNS_READY);
+        conditions.push(
+            json!({ "type": DNS_READY, "status": status, "reason": "Test",
+            "message": "", "lastTransitionTime": "2026-11-20T08:00:00Z" }),
+        );
+    }
+    let patch = json!({ "status": { "conditions": conditions } });
+    clusters
+        .patch_status(
+            &member.name(),
+            &PatchParams::default(),
+            &Patch::Merge(patch),
+        )
+        .await?;
+    Ok(())
+}
+
+/// Starts a fleet with one cluster that a Remedy blocks, and the controller that applied it.
+async fn under_maintenance(server: Server) -> Result<(Fleet, Running)> {
+    let fleet = Fleet::start(server, Profile::Debug).await?;
+    fleet.join(Member(1)).await?;
+    let controller = fleet.remedy_controller().await?;
+    fleet
+        .create_remedy("maintenance", maintenance(Member(1)))
+        .await?;
+    fleet.has_actions(Member(1), &[TRAFFIC_CONTROL]).await?;
+    Ok((fleet, controller))
+}
+
+async fn a_remedy_without_matches_blocks_at_once_and_its_deletion_restores(
+    server: Server,
+) -> Result<()> {
+    let fleet = Fleet::with_members(server, Profile::Debug, &[Member(1), Member(2)]).await?;
+    let remedies = fleet.remedy_controller().await?;
+    let ingresses = fleet.ingress_controller().await?;
+    fleet.serves(&[Member(1), Member(2)]).await?;
+
+    fleet
+        .create_remedy("maintenance", maintenance(Member(1)))
+        .await?;
+    fleet.has_actions(Member(1), &[TRAFFIC_CONTROL]).await?;
+    fleet.has_blocked(&[Member(1)]).await?;
+    fleet.serves(&[Member(2)]).await?;
+
+    fleet.delete_remedy("maintenance").await?;
+    fleet.has_actions(Member(1), &[]).await?;
+    fleet.has_blocked(&[]).await?;
+    fleet.serves(&[Member(1), Member(2)]).await?;
+    remedies.stop().await?;
+    ingresses.stop().await
+}
+
+async fn a_remedy_deleted_while_the_controller_is_down_is_undone_when_it_returns(
+    server: Server,
+) -> Result<()> {
+    let (fleet, controller) = under_maintenance(server).await?;
+    controller.stop().await?;
+    fleet.delete_remedy("maintenance").await?;
+    let _returned = fleet.remedy_controller().await?;
+    fleet.has_actions(Member(1), &[]).await?;
+    let cluster = fleet.clusters().get("member1").await?;
+    assert_eq!(
+        cluster.status.unwrap().remedy_actions,
+        None,
+        "absent rather than empty"
+    );
+    Ok(())
+}
+
+async fn a_killed_controller_is_replaced_once_its_lease_has_run_out(server: Server) -> Result<()> {
+    let (fleet, leader) = under_maintenance(server).await?;
+    let other = fleet.remedy_controller().await?;
+    leader.kill().await?;
+    fleet.delete_remedy("maintenance").await?;
+    fleet.has_actions(Member(1), &[]).await?;
+    other.stop().await
+}
+
+async fn a_cluster_created_after_the_remedy_is_acted_on(server: Server) -> Result<()> {
+    let fleet = Fleet::start(server, Profile::Debug).await?;
+    let controller = fleet.remedy_controller().await?;
+    fleet
+        .create_remedy("maintenance", maintenance(Member(1)))
+        .await?;
+    fleet.create_remedy("dns", on_dns()).await?;
+    fleet.join(Member(1)).await?;
+    fleet.has_actions(Member(1), &[TRAFFIC_CONTROL]).await?;
+    fleet.join(Member(2)).await?;
+    set_dns(&fleet, Member(2), "False").await?;
+    fleet.has_actions(Member(2), &[TRAFFIC_CONTROL]).await?;
+    controller.stop().await
+}
+
+async fn a_cluster_deleted_while_blocked_is_neither_blocked_nor_served_any_more(
+    server: Server,
+) -> Result<()> {
+    let members = [Member(1), Member(2)];
+    let fleet = Fleet::with_members(server, Profile::Debug, &members).await?;
+    let _controllers = (
+        fleet.remedy_controller().await?,
+        fleet.ingress_controller().await?,
+    );
+    fleet.serves(&members).await?;
+    fleet
+        .create_remedy("maintenance", maintenance(Member(1)))
+        .await?;
+    fleet.has_blocked(&[Member(1)]).await?;
+
+    fleet
+        .clusters()
+        .delete("member1", &DeleteParams::default())
+        .await?;
+    fleet.has_blocked(&[]).await?;
+    fleet.serves(&[Member(2)]).await?;
+    let cause = "TrafficControl set by Remedy maintenance: it names no condition";
+    fleet.has_event("Cluster", "member1", cause).await?;
+    Ok(())
+}
+
+async fn a_controller_outlives_an_outage_of_the_api(server: Server) -> Result<()> {
+    let (mut fleet, controller) = under_maintenance(server).await?;
+    fleet.karmada.stop_api().await?;
+    controller.until_output("Watch failed").await?;
+    fleet.karmada.start_api().await?;
+    fleet.delete_remedy("maintenance").await?;
+    fleet.has_actions(Member(1), &[]).await?;
+    controller.stop().await
+}
+
+async fn a_missing_lease_namespace_is_named_once_and_waited_for(server: Server) -> Result<()> {
+    let karmada = ControlPlane::start(Options::named("karmada").on(server)).await?;
+    karmada.install_crds(&crds::karmada()).await?;
+    let kubeconfig = format!("--kubeconfig={}", karmada.kubeconfig_path().display());
+    let controller =
+        Running::start(Program::RemedyController, Profile::Debug, [kubeconfig]).await?;
+    let warning = "namespace karmada-system does not exist; waiting for it";
+    controller.until_output(warning).await?;
+    karmada.namespace("karmada-system").await?;
+    let holder = "karmada_remedy_controller_lease_holder";
+    controller.until_metric(holder, |held| held > 0.0).await?;
+    assert_eq!(controller.output()?.matches(warning).count(), 1);
+    controller.stop().await
+}
+
+on_both!(
+    a_remedy_without_matches_blocks_at_once_and_its_deletion_restores,
+    a_remedy_deleted_while_the_controller_is_down_is_undone_when_it_returns,
+    a_killed_controller_is_replaced_once_its_lease_has_run_out,
+    a_cluster_created_after_the_remedy_is_acted_on,
+    a_cluster_deleted_while_blocked_is_neither_blocked_nor_served_any_more,
+    a_controller_outlives_an_outage_of_the_api,
+    a_missing_lease_namespace_is_named_once_and_waited_for,
+);

@@ -1,0 +1,82 @@
+//! Authorization, on a real API only: the embedded one has none.
+
+mod real {
+    use k8s_openapi::api::{
+        core::v1::ConfigMap,
+        rbac::v1::{ClusterRole, ClusterRoleBinding},
+    };
+    use kube::{
+        Api, Client, Config,
+        api::{DeleteParams, ListParams, PostParams},
+        config::{KubeConfigOptions, Kubeconfig},
+    };
+    use pipeline_tests::{
+        control_plane::{ControlPlane, Options},
+        crds,
+        fleet::isolated,
+        programs::{Profile, Program, Running},
+        test_name,
+    };
+    use serde_json::json;
+
+    #[test]
+    fn a_user_has_only_the_rights_that_rbac_gives() {
+        isolated(test_name!(), async || {
+            let api = ControlPlane::start(Options::named("karmada")).await?;
+            let kubeconfig = api.kubeconfig_for("system:serviceaccount:shop:reader", None)?;
+            let kubeconfig = Kubeconfig::read_from(kubeconfig)?;
+            let options = KubeConfigOptions::default();
+            let config = Config::from_custom_kubeconfig(kubeconfig, &options).await?;
+            let user = Client::try_from(config)?;
+            let maps: Api<ConfigMap> = Api::namespaced(user, "default");
+            let refused = maps.list(&ListParams::default()).await.unwrap_err();
+            assert!(
+                refused
+                    .to_string()
+                    .contains(r#"User "system:serviceaccount:shop:reader" cannot list"#),
+                "{refused}"
+            );
+
+            let role = json!({"metadata": {"name": "reader"}, "rules": [
+                {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["list"]}]});
+            let binding = json!({"metadata": {"name": "reader"},
+                "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "reader"},
+                "subjects": [{"kind": "ServiceAccount", "namespace": "shop", "name": "reader"}]});
+            let roles: Api<ClusterRole> = Api::all(api.client());
+            let bindings: Api<ClusterRoleBinding> = Api::all(api.client());
+            let create = PostParams::default();
+            roles
+                .create(&create, &serde_json::from_value(role)?)
+                .await?;
+            bindings
+                .create(&create, &serde_json::from_value(binding)?)
+                .await?;
+            // The authorizer has a watch of its own: repeat until it has seen the binding.
+            while maps.list(&ListParams::default()).await.is_err() {}
+            let refused = maps.delete("any", &DeleteParams::default()).await;
+            assert!(refused.unwrap_err().to_string().contains("cannot delete"));
+            Ok(())
+        });
+    }
+
+    #[test]
+    fn a_controller_without_rights_logs_which_it_needs_and_is_not_ready() {
+        isolated(test_name!(), async || {
+            let karmada = ControlPlane::start(Options::named("karmada")).await?;
+            karmada.install_crds(&crds::karmada()).await?;
+            let kubeconfig = karmada.kubeconfig_for("nobody", None)?;
+            let flag = format!("--kubeconfig={}", kubeconfig.display());
+            let controller =
+                Running::start_unready(Program::RemedyController, Profile::Debug, [flag]).await?;
+            controller
+                .until_output(r#"User \"nobody\" cannot list resource \"clusters\""#)
+                .await?;
+            let unready = controller.readiness().await.unwrap_err().to_string();
+            assert!(
+                unready.contains("waiting for: clusters, remedies"),
+                "{unready}"
+            );
+            controller.stop().await
+        });
+    }
+}

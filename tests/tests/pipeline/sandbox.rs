@@ -1,0 +1,72 @@
+//! The sandbox with the real kubectl and the kubeconfig that it prints.
+
+use std::path::Path;
+
+use anyhow::{Result, ensure};
+use pipeline_tests::{kubectl::Kubectl, programs::build_for_tests, sandbox::Sandbox};
+
+/// Checks that the output has each of these.
+fn shows(printed: &str, parts: &[&str]) -> Result<()> {
+    for part in parts {
+        ensure!(printed.contains(part), "{part:?} is not in {printed}");
+    }
+    Ok(())
+}
+
+mod with_tools {
+    use super::*;
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn kubectl_works_with_the_kubeconfig_that_is_printed() -> Result<()> {
+        build_for_tests()?;
+        let sandbox = Sandbox::start(&[]).await?;
+        let kubectl = Kubectl::new(sandbox.kubeconfig.clone())?;
+
+        for member in ["member1", "member2", "member3"] {
+            let ready = "--for=condition=ServiceDomainNameResolutionReady=True";
+            let line = format!("wait {ready} cluster/{member} --timeout=60s");
+            shows(&kubectl.run(&line).await?, &["condition met"])?;
+        }
+        let all = kubectl.run("get clusters,remedies,mci -A").await?;
+        let objects = [
+            "cluster.cluster.karmada.io/member1",
+            "cluster.cluster.karmada.io/member3",
+            "remedy.remedy.karmada.io/dns",
+            "multiclusteringress.networking.karmada.io/shop",
+        ];
+        shows(&all, &objects)?;
+        let explained = kubectl.run("explain remedy.spec").await?;
+        shows(
+            &explained,
+            &["FIELD: spec <", "clusterAffinity", "decisionMatches"],
+        )?;
+        let described = kubectl.run("describe cluster member1").await?;
+        shows(
+            &described,
+            &["ServiceDomainNameResolutionReady", "0 of 3 nodes fail"],
+        )?;
+
+        let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../manifests/samples/");
+        let applied = kubectl
+            .run(&format!("apply -f {}", samples.display()))
+            .await?;
+        let changes = [
+            "multiclusteringress.networking.karmada.io/shop ",
+            "remedy.remedy.karmada.io/dns ",
+            "remedy.remedy.karmada.io/maintenance-member1 created",
+        ];
+        shows(&applied, &changes)?;
+        // The controllers act on what kubectl applied.
+        let blocked = "--for=jsonpath={.status.trafficBlockClusters[0]}=member1";
+        let line = format!("wait {blocked} mci/shop -n shop --timeout=60s");
+        shows(&kubectl.run(&line).await?, &["condition met"])?;
+        let described = kubectl.run("describe cluster member1").await?;
+        shows(&described, &["TrafficControl"])?;
+        let gateway = "--context gateway -n shop get services,endpointslices,ingresses -o name";
+        shows(
+            &kubectl.run(gateway).await?,
+            &["service/", "endpointslice.", "ingress."],
+        )?;
+        sandbox.stop().await
+    }
+}

@@ -1,0 +1,65 @@
+//! A few of the simulation's sequences on real API servers, in real time.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use pipeline_tests::{
+    control_plane::{ControlPlane, Options},
+    crds, netns, test_name,
+};
+use simulation::convergence::{FIRST_SEED, OnRealApis, Remote, sequence_of};
+
+/// Sequences to play.
+const SEQUENCES: u64 = 10;
+/// The time in which no write may follow. A failed reconcile is requeued sooner unless it has failed
+/// often.
+const QUIET: Duration = Duration::from_secs(6);
+
+fn remote(plane: &ControlPlane) -> Remote {
+    Remote {
+        client: plane.client(),
+        kubeconfig: plane.kubeconfig_path().to_owned(),
+    }
+}
+
+async fn converges(karmada: &ControlPlane, gateway: &ControlPlane, seed: u64) -> Result<usize> {
+    let steps = sequence_of(seed);
+    let fleet = OnRealApis::play(remote(karmada), remote(gateway), &steps).await?;
+    fleet.settled().await?;
+    let before = [
+        karmada.successful_writes().await?,
+        gateway.successful_writes().await?,
+    ];
+    tokio::time::sleep(QUIET).await;
+    for (plane, before) in [karmada, gateway].into_iter().zip(before) {
+        let written = plane.successful_writes().await?.since(&before);
+        assert_eq!(written.to_string(), "no writes", "seed {seed}");
+    }
+    fleet.settled().await?;
+    fleet.end().await?;
+    Ok(steps.len())
+}
+
+mod real {
+    use super::*;
+
+    #[test]
+    fn random_sequences_converge() {
+        netns::isolated(test_name!(), async || {
+            let (karmada, gateway) = tokio::try_join!(
+                ControlPlane::start(Options::named("karmada")),
+                ControlPlane::start(Options::named("gateway")),
+            )?;
+            karmada.install_crds(&crds::karmada()).await?;
+            let mut steps = 0;
+            for seed in FIRST_SEED..FIRST_SEED + SEQUENCES {
+                let played = converges(&karmada, &gateway, seed).await;
+                steps += played.with_context(|| {
+                    format!("seed {seed}: cargo xtask simulate convergence --seed {seed} --sequences 1 shows the steps")
+                })?;
+            }
+            println!("converged on real API servers: {SEQUENCES} sequences, {steps} steps");
+            Ok(())
+        });
+    }
+}

@@ -1,0 +1,74 @@
+//! Licences, sources and duplicate versions of dependencies, as `deny.toml` allows them.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use pipeline_tests::tools;
+
+use crate::cargo;
+
+/// The version of cargo-deny.
+const VERSION: &str = "0.20.2";
+
+/// What cargo-deny found.
+#[derive(Debug)]
+pub(super) enum Dependencies {
+    Allowed,
+    /// Its output.
+    Denied(String),
+    /// It could not run.
+    Unchecked(anyhow::Error),
+}
+
+/// Checks the dependencies, with cargo-deny built before.
+pub(super) fn check() -> Dependencies {
+    match run() {
+        Ok(None) => Dependencies::Allowed,
+        Ok(Some(output)) => Dependencies::Denied(output),
+        Err(why) => Dependencies::Unchecked(why),
+    }
+}
+
+fn run() -> Result<Option<String>> {
+    let program = install().context("cannot install cargo-deny")?;
+    // It wants the sources of dependencies on every platform, and cargo has those of one.
+    let fetched = cargo::command(&["fetch", "--locked", "--quiet"]).output()?;
+    ensure!(
+        fetched.status.success(),
+        "cannot fetch all dependencies: {}",
+        tools::last_lines(&String::from_utf8_lossy(&fetched.stderr), 3)
+    );
+    let arguments = ["--offline", "--locked", "check", "--deny=warnings"];
+    let output = Command::new(program)
+        .args(arguments)
+        .args(["bans", "licenses", "sources"])
+        .current_dir(crate::root())
+        .output()?;
+    let found = String::from_utf8_lossy(&output.stderr).into_owned();
+    Ok((!output.status.success()).then_some(found))
+}
+
+/// Builds cargo-deny, once per user and version, beside the tools.
+fn install() -> Result<PathBuf> {
+    let folder = tools::cache()?.join(format!("cargo-deny-{VERSION}"));
+    let program = folder.join("bin/cargo-deny");
+    if program.is_file() {
+        return Ok(program);
+    }
+    fs::create_dir_all(&folder)?;
+    eprintln!("building cargo-deny {VERSION} (about 4 min once)");
+    let output = cargo::command(&["install", "cargo-deny", "--locked", "--debug", "--quiet"])
+        .args(["--version", VERSION, "--root"])
+        .arg(&folder)
+        // In a folder of its own, where no other build holds the lock.
+        .env_remove("CARGO_TARGET_DIR")
+        .output()?;
+    ensure!(
+        output.status.success(),
+        "{}",
+        tools::last_lines(&String::from_utf8_lossy(&output.stderr), 3)
+    );
+    Ok(program)
+}

@@ -1,0 +1,157 @@
+//! `cargo xtask test`: everything that must hold before a change lands.
+
+mod deny;
+mod executable;
+mod missing;
+mod report;
+
+use std::env;
+use std::thread;
+use std::time::Instant;
+
+use anyhow::{Result, anyhow, bail, ensure};
+use pipeline_tests::programs;
+
+use self::deny::Dependencies;
+use self::executable::Executable;
+use self::missing::Missing;
+use self::report::Report;
+use crate::{cargo, generate};
+
+/// The package whose tests need namespaces.
+const IN_NAMESPACES: &str = "pipeline-tests";
+/// The test binary whose tests mostly wait.
+const WAITING: &str = "pipeline";
+/// Tests of that binary at once. On two cores, more of them make each other late.
+const WAITING_THREADS: usize = 6;
+/// The package whose tests print what they found.
+const SIMULATION: &str = "simulation";
+/// How many of the slowest tests to print.
+const SLOWEST: usize = 10;
+
+/// Runs every check and every test. Where namespaces, the tools for real parts or a browser are
+/// missing, the tests that need them are counted as skipped; with `CI` set that is a failure.
+pub(crate) fn run() -> Result<()> {
+    let begun = Instant::now();
+    missing::install_packages();
+    thread::scope(|scope| {
+        // Go and cargo leave each other's locks alone.
+        let missing = scope.spawn(Missing::look);
+        let dependencies = scope.spawn(deny::check);
+        check()?;
+        phase("checks", begun);
+        let executables = executable::build()?;
+        phase("builds of tests", begun);
+        let missing = missing.join().map_err(|_| anyhow!("no tools were built"))?;
+        if let Some(why) = missing.why.first()
+            && env::var_os("CI").is_some()
+        {
+            bail!("{why:#}");
+        }
+        phase("tools", begun);
+        let report = test(&executables, &missing)?;
+        phase("tests", begun);
+        let dependencies = dependencies
+            .join()
+            .map_err(|_| anyhow!("no dependencies were checked"))?;
+        summarise(&report, &missing, &executables, dependencies)
+    })
+}
+
+/// Prints the time at which a phase ended.
+fn phase(name: &str, begun: Instant) {
+    eprintln!("{name} done after {:.0} s", begun.elapsed().as_secs_f64());
+}
+
+/// Checks generated files, formatting and lints.
+fn check() -> Result<()> {
+    generate::run(true)?;
+    cargo::run(&["fmt", "--all", "--check"], &[])?;
+    let lint = [
+        "clippy",
+        "--workspace",
+        "--all-targets",
+        "--locked",
+        "--",
+        "--deny=warnings",
+    ];
+    cargo::run(&lint, &[])
+}
+
+/// Builds the documentation, whose links must not be broken.
+fn document() -> Result<()> {
+    let docs = [
+        "doc",
+        "--workspace",
+        "--no-deps",
+        "--document-private-items",
+        "--locked",
+    ];
+    cargo::run(&docs, &[("RUSTDOCFLAGS", "--deny=warnings")])
+}
+
+/// Runs the tests that wait beside everything that computes.
+fn test(executables: &[Executable], missing: &Missing) -> Result<Report> {
+    let (waiting, computing): (Vec<_>, Vec<_>) = executables
+        .iter()
+        .filter(|executable| !missing.excludes(executable))
+        .partition(|executable| executable.name == WAITING);
+    // The programs are built, and a test that ran cargo would wait for `cargo doc`.
+    let variables = [(programs::BUILT, "1")];
+    let skipped = missing.skips();
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| {
+            let mut report = Report::default();
+            let threads = format!("--test-threads={WAITING_THREADS}");
+            let arguments = [&[threads.as_str()], skipped.as_slice()].concat();
+            for executable in waiting {
+                report += executable.run(&arguments, &variables, WAITING_THREADS)?;
+            }
+            anyhow::Ok(report)
+        });
+        let mut report = Report::default();
+        let cores = thread::available_parallelism()?.get();
+        let threads = format!("--test-threads={cores}");
+        for executable in computing {
+            let mut arguments = [&[threads.as_str()], skipped.as_slice()].concat();
+            if executable.package == SIMULATION {
+                arguments.push("--nocapture");
+            }
+            report += executable.run(&arguments, &variables, cores)?;
+        }
+        document()?;
+        report += executable::documentation()?;
+        report += waiting
+            .join()
+            .map_err(|_| anyhow!("the tests that wait did not end"))??;
+        Ok(report)
+    })
+}
+
+/// Prints what came out, and fails if anything did.
+fn summarise(
+    report: &Report,
+    missing: &Missing,
+    executables: &[Executable],
+    dependencies: Dependencies,
+) -> Result<()> {
+    println!("the {SLOWEST} slowest tests:");
+    for (time, name) in report.slowest(SLOWEST) {
+        println!("{:>7.1} s  {name}", time.as_secs_f64());
+    }
+    for why in &missing.why {
+        println!("{why:#}");
+    }
+    if let Dependencies::Unchecked(why) = &dependencies {
+        println!("dependencies are not checked: {why:#}");
+    }
+    let skipped = missing.skipped(executables)?;
+    let (passed, failed) = (report.passed, report.failed);
+    println!("{passed} passed, {failed} failed, {skipped} skipped");
+    ensure!(passed > 0, "no test ran");
+    ensure!(failed == 0, "{failed} tests failed");
+    match dependencies {
+        Dependencies::Denied(output) => bail!("`cargo deny` rejects dependencies:\n{output}"),
+        Dependencies::Unchecked(_) | Dependencies::Allowed => Ok(()),
+    }
+}

@@ -1,0 +1,197 @@
+//! What test executables print, added up.
+
+use std::ops::AddAssign;
+use std::time::{Duration, Instant};
+
+/// How tests ended, and how long each of them took.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Report {
+    pub(super) passed: usize,
+    pub(super) failed: usize,
+    times: Vec<(Duration, String)>,
+}
+
+impl Report {
+    /// Returns the slowest tests, the slowest first.
+    pub(super) fn slowest(&self, count: usize) -> Vec<&(Duration, String)> {
+        let mut times: Vec<_> = self.times.iter().collect();
+        times.sort_by_key(|(time, _)| std::cmp::Reverse(*time));
+        times.truncate(count);
+        times
+    }
+}
+
+impl AddAssign for Report {
+    fn add_assign(&mut self, other: Self) {
+        self.passed += other.passed;
+        self.failed += other.failed;
+        self.times.extend(other.times);
+    }
+}
+
+/// Reads what libtest prints in one run of an executable.
+///
+/// libtest on a stable toolchain does not print times, only that a test has ended. It starts tests
+/// in the order of their names, the next one whenever one ends: so the moment at which each started
+/// follows from those at which others ended.
+#[derive(Debug)]
+pub(super) struct Lines {
+    threads: usize,
+    begun: Option<Instant>,
+    ended: Vec<(Instant, String, Outcome)>,
+    /// True once the output of failed tests follows, in which anything may be printed.
+    over: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outcome {
+    Passed,
+    Failed,
+    /// Counted nowhere, but it had its place in the order.
+    Ignored,
+}
+
+impl Lines {
+    /// Begins to read the output of a run with so many threads.
+    pub(super) fn new(threads: usize) -> Self {
+        Self {
+            threads,
+            begun: None,
+            ended: Vec::new(),
+            over: false,
+        }
+    }
+
+    /// Reads a line that came at this moment.
+    pub(super) fn read(&mut self, line: &str, at: Instant) {
+        if self.over {
+            return;
+        }
+        if self.begun.is_none() {
+            let running = line.starts_with("running ") && line.contains(" test");
+            self.begun = running.then_some(at);
+            return;
+        }
+        if line == "failures:" {
+            self.over = true;
+            return;
+        }
+        let Some((name, outcome)) = line
+            .strip_prefix("test ")
+            .and_then(|line| line.rsplit_once(" ... "))
+        else {
+            return;
+        };
+        let name = name.strip_suffix(" - should panic").unwrap_or(name);
+        let outcome = match outcome.split(',').next() {
+            Some("ok") => Outcome::Passed,
+            Some("FAILED") => Outcome::Failed,
+            Some("ignored") => Outcome::Ignored,
+            _ => return,
+        };
+        self.ended.push((at, name.to_owned(), outcome));
+    }
+
+    /// Adds up what was read, without times.
+    pub(super) fn untimed(self) -> Report {
+        Report {
+            times: Vec::new(),
+            ..self.report("")
+        }
+    }
+
+    /// Adds up what was read.
+    pub(super) fn report(self, executable: &str) -> Report {
+        let mut names: Vec<&String> = self.ended.iter().map(|(_, name, _)| name).collect();
+        names.sort();
+        let started = |name: &String| {
+            let nth = names.binary_search(&name).ok()?;
+            match nth.checked_sub(self.threads) {
+                Some(earlier) => self.ended.get(earlier).map(|(at, ..)| *at),
+                None => self.begun,
+            }
+        };
+        let time = |(at, name, _): &(Instant, String, Outcome)| {
+            let time = at.saturating_duration_since(started(name)?);
+            Some((time, format!("{executable}: {name}")))
+        };
+        let count = |outcome| self.ended.iter().filter(|ended| ended.2 == outcome).count();
+        Report {
+            passed: count(Outcome::Passed),
+            failed: count(Outcome::Failed),
+            times: self.ended.iter().filter_map(time).collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(threads: usize, lines: &[(u64, &str)]) -> Report {
+        let begun = Instant::now();
+        let mut reading = Lines::new(threads);
+        for (second, line) in lines {
+            reading.read(line, begun + Duration::from_secs(*second));
+        }
+        reading.report("lib")
+    }
+
+    fn seconds(report: &Report) -> Vec<(u64, &str)> {
+        let slowest = report.slowest(10).into_iter();
+        slowest
+            .map(|(time, name)| (time.as_secs(), &**name))
+            .collect()
+    }
+
+    #[test]
+    fn a_test_takes_from_the_end_of_an_earlier_one_to_its_own() {
+        let report = read(
+            2,
+            &[
+                (0, "running 4 tests"),
+                (1, "test b ... ok"),
+                (4, "test c - should panic ... ok"),
+                (6, "test d ... FAILED"),
+                (9, "test a ... ok"),
+            ],
+        );
+        assert_eq!((report.passed, report.failed), (3, 1));
+        // `a` and `b` started at once, `c` when `b` ended, `d` when `c` did.
+        let expected = [(9, "lib: a"), (3, "lib: c"), (2, "lib: d"), (1, "lib: b")];
+        assert_eq!(seconds(&report), expected);
+    }
+
+    #[test]
+    fn what_a_failed_test_printed_is_not_counted() {
+        let report = read(
+            1,
+            &[
+                (0, "running 1 test"),
+                (2, "test outer ... FAILED"),
+                (2, "failures:"),
+                (2, "running 1 test"),
+                (2, "test outer ... FAILED"),
+                (2, "test result: FAILED. 0 passed; 1 failed"),
+                (2, "test result: FAILED. 0 passed; 1 failed"),
+            ],
+        );
+        assert_eq!((report.passed, report.failed), (0, 1));
+    }
+
+    #[test]
+    fn ignored_tests_and_other_lines_are_passed_over() {
+        let report = read(
+            1,
+            &[
+                (0, "test early ... ok"),
+                (0, "running 2 tests"),
+                (1, "test a ... ignored, needs a network"),
+                (1, "converged: 10 sequences"),
+                (3, "test b ... ok"),
+            ],
+        );
+        assert_eq!((report.passed, report.failed), (1, 0));
+        assert_eq!(report.slowest(1)[0].0, Duration::from_secs(2));
+    }
+}
