@@ -80,13 +80,11 @@ impl TestApi {
                     state.requests.push((call.clone(), body));
                     state.rejection.take_if(|rejection| rejection.call == call)
                 };
-                match rejection {
-                    Some(rejection) => Ok(rejection.response()),
-                    None => {
-                        let request = Request::from_parts(head, Body::from(bytes));
-                        server.oneshot(request).await
-                    }
+                if let Some(rejection) = rejection {
+                    return Ok(rejection.response());
                 }
+                let request = Request::from_parts(head, Body::from(bytes));
+                server.oneshot(request).await
             }
         });
         Client::new(service, "default")

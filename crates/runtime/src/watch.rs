@@ -233,10 +233,6 @@ mod tests {
     }
 
     /// A Remedy whose actions are `actions`: valid if they are a list.
-    #[expect(
-        clippy::needless_pass_by_value,
-        reason = "callers write the actions in place"
-    )]
     async fn create(server: &ApiServer, name: &str, actions: Value) {
         let remedy = json!({ "apiVersion": "remedy.karmada.io/v1alpha1", "kind": "Remedy",
             "metadata": { "name": name }, "spec": { "actions": actions } });

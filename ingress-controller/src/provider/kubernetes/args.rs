@@ -19,12 +19,11 @@ pub(crate) struct KubernetesArgs {
 impl KubernetesArgs {
     /// Returns the first flag that is set.
     pub(crate) fn first_set(&self) -> Option<&'static str> {
-        let kubeconfig = self
-            .gateway_kubeconfig
-            .as_ref()
-            .map(|_| "--gateway-kubeconfig");
+        if self.gateway_kubeconfig.is_some() {
+            return Some("--gateway-kubeconfig");
+        }
         let ingress_class = self.gateway_ingress_class.as_ref();
-        kubeconfig.or(ingress_class.map(|_| "--gateway-ingress-class"))
+        ingress_class.map(|_| "--gateway-ingress-class")
     }
 
     pub(super) fn kubeconfig(&self) -> Result<&Path, StartError> {
