@@ -2,7 +2,7 @@
 
 use karmada_rules::health::campaign::{Candidacy, ElectionView, LeaderContact, spread};
 use karmada_runtime::error::BoxError;
-use karmada_runtime::lease::{DURATION, Seeking};
+use karmada_runtime::lease::{CampaignMode, DURATION};
 use karmada_runtime::program::Program;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
@@ -14,8 +14,8 @@ pub(crate) fn start(
     program: &mut Program,
     contacts: watch::Receiver<Option<LeaderContact>>,
     known: watch::Receiver<Option<usize>>,
-) -> watch::Receiver<Seeking> {
-    let (decided, seeking) = watch::channel(Seeking::No);
+) -> watch::Receiver<CampaignMode> {
+    let (decided, seeking) = watch::channel(CampaignMode::Off);
     let task = run(contacts, known, decided, program.stopping.clone());
     program.tasks.spawn("campaign", task);
     seeking
@@ -25,7 +25,7 @@ pub(crate) fn start(
 async fn run(
     mut contacts: watch::Receiver<Option<LeaderContact>>,
     mut known: watch::Receiver<Option<usize>>,
-    seeking: watch::Sender<Seeking>,
+    seeking: watch::Sender<CampaignMode>,
     stopping: CancellationToken,
 ) -> Result<(), BoxError> {
     let started = Instant::now().into_std();
@@ -37,12 +37,12 @@ async fn run(
             contact: *contacts.borrow_and_update(),
             known: *known.borrow_and_update(),
         };
-        let turn = Seeking::Spread(spread(view.known.unwrap_or_default()));
+        let turn = CampaignMode::Spread(spread(view.known.unwrap_or_default()));
         let (now, later) = match view.candidacy(DURATION, share) {
-            Candidacy::Never => (Seeking::No, None),
-            Candidacy::StandBy => (Seeking::Eagerly, None),
+            Candidacy::Never => (CampaignMode::Off, None),
+            Candidacy::StandBy => (CampaignMode::Eager, None),
             Candidacy::From(at) if at <= Instant::now().into_std() => (turn, None),
-            Candidacy::From(at) => (Seeking::No, Some(Instant::from_std(at))),
+            Candidacy::From(at) => (CampaignMode::Off, Some(Instant::from_std(at))),
         };
         seeking.send_if_modified(|before| std::mem::replace(before, now) != now);
         tokio::select! {

@@ -12,7 +12,7 @@ mod report;
 mod vote;
 
 use karmada_runtime::client;
-use karmada_runtime::lease::{self, Candidate, Leadership};
+use karmada_runtime::lease::{self, Leadership, LeaseConfig};
 use karmada_runtime::metrics::WriteMetrics;
 use karmada_runtime::program::{Program, StartError};
 use karmada_runtime::write::Writer;
@@ -85,11 +85,11 @@ fn run(
     } = peers::start(program, own, source, config.pace.period, votes.clone())?;
     let leadership = if config.leader_elect {
         let seeking = campaign::start(program, contacts, known);
-        let own = Candidate {
+        let own = LeaseConfig {
             namespace: karmada_api::execution_namespace(&config.cluster),
             name: NAME,
             host: config.node.clone(),
-            seeking,
+            mode: seeking,
         };
         lease::campaign(program, client.clone(), own)
     } else {

@@ -75,11 +75,11 @@ impl Location {
             flag,
         ];
         let config = Config::new(Uri::from_static("http://karmada"));
-        let client = client::over(karmada.service(), config, NAME).unwrap();
+        let client = client::with_service(karmada.service(), config, NAME).unwrap();
         let mut program = Program::new(NAME, (Ipv4Addr::LOCALHOST, 0).into());
         assemble(Args::parse_from(flags), client, None, &mut program).unwrap();
         program.serve().await.unwrap();
-        tokio::spawn(program.live(async || std::future::pending().await));
+        tokio::spawn(program.run_until(async || std::future::pending().await));
         Self {
             karmada,
             clusters,

@@ -21,14 +21,14 @@ const ALMOST: Duration = Duration::from_millis(14_999);
 struct Running {
     contacted: watch::Sender<Option<LeaderContact>>,
     known: watch::Sender<Option<usize>>,
-    seeking: watch::Receiver<Seeking>,
+    seeking: watch::Receiver<CampaignMode>,
 }
 
 impl Running {
     fn start(known: Option<usize>) -> Self {
         let (contacted, contacts) = watch::channel(None);
         let (known, count) = watch::channel(known);
-        let (decided, seeking) = watch::channel(Seeking::No);
+        let (decided, seeking) = watch::channel(CampaignMode::Off);
         tokio::spawn(run(contacts, count, decided, CancellationToken::new()));
         Self {
             contacted,
@@ -41,7 +41,7 @@ impl Running {
         self.contacted.send_replace(Some(contact(standby)));
     }
 
-    async fn after(&self, time: Duration) -> Seeking {
+    async fn after(&self, time: Duration) -> CampaignMode {
         tokio::time::sleep(time).await;
         *self.seeking.borrow()
     }
@@ -57,32 +57,32 @@ fn contact(standby: bool) -> LeaderContact {
 async fn an_agent_campaigns_once_the_list_is_known_and_its_turn_has_come() {
     let running = Running::start(None);
     let hour = Duration::from_hours(1);
-    assert_eq!(running.after(hour).await, Seeking::No);
+    assert_eq!(running.after(hour).await, CampaignMode::Off);
     running.known.send_replace(Some(30));
     let spread = Duration::from_secs(20);
-    assert_eq!(running.after(spread).await, Seeking::Spread(spread));
+    assert_eq!(running.after(spread).await, CampaignMode::Spread(spread));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_leaders_request_ends_the_campaign_and_its_silence_restarts_it() {
     let running = Running::start(Some(1));
     let turn = Duration::from_secs(1);
-    assert!(matches!(running.after(turn).await, Seeking::Spread(_)));
+    assert!(matches!(running.after(turn).await, CampaignMode::Spread(_)));
     running.contact(false);
-    assert_eq!(running.after(ALMOST).await, Seeking::No);
+    assert_eq!(running.after(ALMOST).await, CampaignMode::Off);
     running.contact(false);
-    assert_eq!(running.after(ALMOST).await, Seeking::No);
-    assert!(matches!(running.after(turn).await, Seeking::Spread(_)));
+    assert_eq!(running.after(ALMOST).await, CampaignMode::Off);
+    assert!(matches!(running.after(turn).await, CampaignMode::Spread(_)));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_standby_seeks_the_lease_until_it_is_relieved() {
     let running = Running::start(Some(1_000));
     running.contact(true);
-    assert_eq!(running.after(ALMOST).await, Seeking::Eagerly);
-    assert_eq!(running.after(ALMOST).await, Seeking::Eagerly);
+    assert_eq!(running.after(ALMOST).await, CampaignMode::Eager);
+    assert_eq!(running.after(ALMOST).await, CampaignMode::Eager);
     running.contact(false);
-    assert_eq!(running.after(ALMOST).await, Seeking::No);
+    assert_eq!(running.after(ALMOST).await, CampaignMode::Off);
 }
 
 /// The agents of one cluster, started at the same moment, and the times of their requests to Karmada
@@ -126,8 +126,8 @@ impl Crowd {
             let mut program = Program::new(crate::NAME, ([127, 0, 0, 1], 0).into());
             let (contacted, contacts) = watch::channel(None);
             let (known, count) = watch::channel(Some(agents));
-            let own = lease::Candidate {
-                seeking: start(&mut program, contacts, count),
+            let own = lease::LeaseConfig {
+                mode: start(&mut program, contacts, count),
                 namespace: own.clone(),
                 name: crate::NAME,
                 host: format!("n{number}"),

@@ -12,7 +12,7 @@ use karmada_rules::health::campaign::LeaderContact;
 use karmada_runtime::error::BoxError;
 use karmada_runtime::lease;
 use karmada_runtime::readiness::Gate;
-use karmada_runtime::watch::{Guarded, events};
+use karmada_runtime::watch::{Decoded, events};
 use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client};
 use tokio::sync::watch;
@@ -161,7 +161,7 @@ impl Discovery {
             .as_deref()
             .unwrap_or_else(own_namespace)
             .to_owned();
-        let api: Api<Guarded<EndpointSlice>> = Api::namespaced(self.client.clone(), &namespace);
+        let api: Api<Decoded<EndpointSlice>> = Api::namespaced(self.client.clone(), &namespace);
         let selected = Config::default().labels(&format!("kubernetes.io/service-name={name}"));
         let mut events = pin!(events(api, selected));
         let (mut listed, mut warned_empty) = (false, false);
@@ -228,7 +228,7 @@ impl Slices {
 
     /// Applies an event and returns `true` if the list may have changed. An unreadable slice keeps its
     /// last good version.
-    fn observe(&mut self, event: Event<Guarded<EndpointSlice>>) -> bool {
+    fn observe(&mut self, event: Event<Decoded<EndpointSlice>>) -> bool {
         match event {
             Event::Init => {
                 self.listing.clear();
@@ -257,13 +257,13 @@ impl Slices {
         }
     }
 
-    fn read(&self, slice: Guarded<EndpointSlice>) -> Option<(String, Vec<AgentEndpoint>)> {
+    fn read(&self, slice: Decoded<EndpointSlice>) -> Option<(String, Vec<AgentEndpoint>)> {
         match slice {
-            Guarded::Good(slice) => {
+            Decoded::Valid(slice) => {
                 let name = slice.metadata.name.clone()?;
                 Some((name, endpoints(slice, self.own_port)))
             }
-            Guarded::Bad { metadata, error } => {
+            Decoded::Invalid { metadata, error } => {
                 let name = metadata.name?;
                 tracing::warn!(
                     slice = name,

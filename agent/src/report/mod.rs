@@ -12,7 +12,7 @@ use karmada_rules::health::quorum::{Quorum, Tally};
 use karmada_rules::health::report::{Pace, ReportPlan, Reporter};
 use karmada_runtime::error::{BoxError, Chain};
 use karmada_runtime::lease::Leadership;
-use karmada_runtime::watch::{Guarded, events};
+use karmada_runtime::watch::{Decoded, events};
 use karmada_runtime::write::{WriteError, WriteErrorKind, Writer};
 use kube::api::PatchParams;
 use kube::runtime::watcher::{Config, Event};
@@ -115,7 +115,7 @@ impl<'a> Leader<'a> {
     async fn lead(mut self) {
         // Watching the one object costs the API server nothing while other clusters change.
         let own = Config::default().fields(&format!("metadata.name={}", self.report.cluster));
-        let watched: Api<Guarded<RawCluster>> = Api::all(self.report.client.clone());
+        let watched: Api<Decoded<RawCluster>> = Api::all(self.report.client.clone());
         let mut events = pin!(events(watched, own));
         loop {
             let wake = self.act().await;
@@ -129,14 +129,14 @@ impl<'a> Leader<'a> {
         }
     }
 
-    fn observe(&mut self, event: Event<Guarded<RawCluster>>) {
+    fn observe(&mut self, event: Event<Decoded<RawCluster>>) {
         match event {
             Event::Init => self.listed = false,
             Event::InitApply(object) | Event::Apply(object) => {
                 self.listed = true;
                 match object {
-                    Guarded::Good(cluster) => self.set_cluster(Some(cluster)),
-                    Guarded::Bad { error, .. } => {
+                    Decoded::Valid(cluster) => self.set_cluster(Some(cluster)),
+                    Decoded::Invalid { error, .. } => {
                         tracing::warn!(
                             error,
                             "Unreadable Cluster object, keeping its last good version"

@@ -10,7 +10,7 @@ use karmada_api::condition::{
 use karmada_rules::health::failure::FailureClass;
 use karmada_rules::health::observation::Failure;
 use karmada_rules::health::threshold::Vote;
-use karmada_runtime::lease::{self, Candidate};
+use karmada_runtime::lease::{self, LeaseConfig};
 use karmada_runtime::metrics::WriteMetrics;
 use karmada_runtime::program::Program;
 use kube::api::Patch;
@@ -92,7 +92,7 @@ impl Running {
         Self::of(node, karmada, vote, |program, client| {
             program.clock = clock;
             let own = karmada_api::execution_namespace("member1");
-            let campaign = Candidate::always(own, crate::NAME, node.to_owned());
+            let campaign = LeaseConfig::eager(own, crate::NAME, node.to_owned());
             lease::campaign(program, client, campaign)
         })
     }
@@ -369,5 +369,5 @@ async fn reporting_ends_when_the_program_stops() {
             std::future::pending::<()>().await;
         }
     };
-    assert!(running.program.live(stop_once).await);
+    assert!(running.program.run_until(stop_once).await);
 }

@@ -232,7 +232,9 @@ async fn controller(
 /// Runs a program until it ends.
 async fn live(program: Program) {
     let name = program.name;
-    let clean = program.live(async || std::future::pending().await).await;
+    let clean = program
+        .run_until(async || std::future::pending().await)
+        .await;
     tracing::error!(name, clean, "A program ended unexpectedly");
 }
 

@@ -9,14 +9,14 @@ use tower::ServiceExt;
 
 use super::*;
 
-fn slice(name: &str, endpoints: &Value) -> Guarded<EndpointSlice> {
+fn slice(name: &str, endpoints: &Value) -> Decoded<EndpointSlice> {
     let slice = json!({
         "metadata": { "name": name },
         "addressType": "IPv4",
         "ports": [{ "name": "other", "port": 1 }, { "name": "admin", "port": 9090 }],
         "endpoints": endpoints,
     });
-    Guarded::Good(serde_json::from_value(slice).unwrap())
+    Decoded::Valid(serde_json::from_value(slice).unwrap())
 }
 
 fn endpoint(node: &str, address: &str) -> Value {
@@ -107,7 +107,7 @@ fn a_complete_list_replaces_what_was_known_and_a_broken_slice_keeps_its_last_ver
         &json!([endpoint("n2", "10.0.0.2")]),
     )));
     assert!(!slices.observe(Event::Init));
-    let broken = Guarded::Bad {
+    let broken = Decoded::Invalid {
         metadata: Box::new(ObjectMeta {
             name: Some("a".to_owned()),
             ..ObjectMeta::default()

@@ -11,7 +11,7 @@ use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
 use karmada_runtime::cache::Cache;
 use karmada_runtime::error::BoxError;
 use karmada_runtime::program::{Program, StartError};
-use karmada_runtime::watch::{Guarded, events};
+use karmada_runtime::watch::{Decoded, events};
 use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
@@ -154,16 +154,16 @@ async fn discover(
 
 /// An event of either watch.
 enum Change {
-    Service(Box<Event<Guarded<Service>>>),
-    Slice(Box<Event<Guarded<EndpointSlice>>>),
+    Service(Box<Event<Decoded<Service>>>),
+    Slice(Box<Event<Decoded<EndpointSlice>>>),
 }
 
 /// Watches objects that are to be discovered. The stream of any others is empty and never ends.
 fn watched<K>(
     source: &AddressSource,
-    api: Api<Guarded<K>>,
+    api: Api<Decoded<K>>,
     config: Config,
-) -> impl Stream<Item = Event<Guarded<K>>> + Send
+) -> impl Stream<Item = Event<Decoded<K>>> + Send
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static,
 {

@@ -406,5 +406,5 @@ async fn rounds_are_scheduled_a_period_apart_whatever_a_round_takes() {
             std::future::pending::<()>().await;
         }
     };
-    assert!(program.live(stop_once).await);
+    assert!(program.run_until(stop_once).await);
 }

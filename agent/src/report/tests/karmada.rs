@@ -163,7 +163,7 @@ impl Connection {
         let connection = self.clone();
         let service = tower::service_fn(move |request| connection.clone().send(request));
         let config = Config::new(Uri::from_static("http://karmada"));
-        client::over(service, config, crate::NAME).unwrap()
+        client::with_service(service, config, crate::NAME).unwrap()
     }
 
     /// Edits the object's status, as another client, just before each patch from now on.

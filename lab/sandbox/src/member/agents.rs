@@ -141,7 +141,11 @@ impl Agents {
                 program.serve().await
             };
             match started.await {
-                Ok(_) => drop(program.live(async || std::future::pending().await).await),
+                Ok(_) => drop(
+                    program
+                        .run_until(async || std::future::pending().await)
+                        .await,
+                ),
                 Err(error) => tracing::error!(%error, "The agent cannot start"),
             }
         };

@@ -215,7 +215,7 @@ impl Apis {
                     delays: self.delays(side, process.program),
                 };
                 let config = Config::new(http::Uri::from_static("http://api"));
-                client::over(service, config, name)?
+                client::with_service(service, config, name)?
             }
             Server::Real(remote) => {
                 let kubeconfig = Some(remote.kubeconfig.clone());

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use clap::Parser;
+use ingress_controller::provider::Kubernetes;
 use karmada_rules::ingress::kubernetes::Gateway;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
@@ -89,7 +90,7 @@ impl Replicas {
         let assembled = assemble(apis, &record, process).await?;
         let stop = Arc::new(Notify::new());
         let stopped = Arc::clone(&stop);
-        let task = tokio::spawn(assembled.live(async move || stopped.notified().await));
+        let task = tokio::spawn(assembled.run_until(async move || stopped.notified().await));
         slot.running = Some(Running {
             task,
             stop,
@@ -183,15 +184,11 @@ async fn assemble(
             remedy_controller::assemble(&args, karmada, &mut program);
         }
         Role::Ingress => {
-            let args = ingress_controller::Args::try_parse_from([
-                name,
-                "--provider=kubernetes",
-                "--gateway-kubeconfig=none",
-            ])?;
+            let args = ingress_controller::Args::try_parse_from([name])?;
             let gateway = Gateway::new(&CONTROLLER.parse().map_err(anyhow::Error::msg)?, None);
             let client = apis.client(Side::Gateway, process, record).await?;
-            let gateway = (client, gateway);
-            ingress_controller::assemble(args, karmada, Some(gateway), &mut program);
+            let balancer = Arc::new(Kubernetes::new(client, gateway));
+            ingress_controller::assemble(args, karmada, balancer, &mut program);
         }
     }
     Ok(program)
