@@ -55,7 +55,7 @@ const RENEWAL: Duration = Duration::from_secs(5);
 /// is 30 s.
 const QUIET: Duration = Duration::from_secs(40);
 
-/// RunOptions of a run.
+/// Options of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct RunOptions {
     /// The seed of the jitter in the programs' backoff.
