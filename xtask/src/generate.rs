@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::{Context, bail};
 use serde_json::Value;
 
-const HEADER: &str = "# Made by `cargo xtask generate` from the types in api/. Do not edit.\n";
+const HEADER: &str = "# Made by `cargo xtask generate` from the types in crates/api. Do not edit.\n";
 
 /// Writes every generated file; with `check`, writes nothing and fails when one differs.
 pub(crate) fn run(check: bool) -> anyhow::Result<()> {

@@ -107,10 +107,8 @@ fn until_interrupted(work: impl Future<Output = anyhow::Result<()>>) -> anyhow::
     })
 }
 
-/// The root of the workspace.
+/// Returns the root of the workspace.
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("..")
-        .components()
-        .collect()
+    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    package.parent().unwrap_or(package).to_owned()
 }
