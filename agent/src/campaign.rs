@@ -1,59 +1,54 @@
-//! Tells the lease's driver when to seek the lease, as the leader's questions have it.
+//! Decides from the leader's requests when this agent campaigns for the lease.
 
-use karmada_rules::health::campaign::{Candidacy, LeaderContact, Situation, spread};
+use karmada_rules::health::campaign::{Candidacy, ElectionView, LeaderContact, spread};
 use karmada_runtime::error::BoxError;
-use karmada_runtime::lease::{DURATION, Seeking};
+use karmada_runtime::lease::{CampaignMode, DURATION};
 use karmada_runtime::program::Program;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use crate::peers;
-
-/// Decides, in a task of `program`, when the lease is to be sought.
+/// Spawns the decision as a task of `program`. `contacts` has the leader's last request, `known` the
+/// number of agents.
 pub(crate) fn start(
     program: &mut Program,
-    asked: watch::Receiver<Option<peers::Asked>>,
+    contacts: watch::Receiver<Option<LeaderContact>>,
     known: watch::Receiver<Option<usize>>,
-) -> watch::Receiver<Seeking> {
-    let (sought, seeking) = watch::channel(Seeking::No);
-    let task = run(asked, known, sought, program.stopping.clone());
+) -> watch::Receiver<CampaignMode> {
+    let (decided, seeking) = watch::channel(CampaignMode::Off);
+    let task = run(contacts, known, decided, program.stopping.clone());
     program.tasks.spawn("campaign", task);
     seeking
 }
 
-/// Keeps `seeking` at what follows from when a leader `asked` and how many agents are `known`, until
-/// the program stops.
+/// Keeps `seeking` up to date until the program stops.
 async fn run(
-    mut asked: watch::Receiver<Option<peers::Asked>>,
+    mut contacts: watch::Receiver<Option<LeaderContact>>,
     mut known: watch::Receiver<Option<usize>>,
-    seeking: watch::Sender<Seeking>,
+    seeking: watch::Sender<CampaignMode>,
     stopping: CancellationToken,
 ) -> Result<(), BoxError> {
     let started = Instant::now().into_std();
+    // Drawn once, so that each agent keeps its turn while the number of agents changes.
     let share = fastrand::f64();
     loop {
-        let situation = Situation {
+        let view = ElectionView {
             started,
-            contact: asked.borrow_and_update().map(|asked| LeaderContact {
-                at: asked.at.into_std(),
-                standby: asked.standby,
-            }),
+            contact: *contacts.borrow_and_update(),
             known: *known.borrow_and_update(),
         };
-        let campaign = situation.candidacy(DURATION, share);
-        let turn = Seeking::Spread(spread(situation.known.unwrap_or_default()));
-        let (now, later) = match campaign {
-            Candidacy::Never => (Seeking::No, None),
-            Candidacy::StandBy => (Seeking::Eagerly, None),
+        let turn = CampaignMode::Spread(spread(view.known.unwrap_or_default()));
+        let (now, later) = match view.candidacy(DURATION, share) {
+            Candidacy::Never => (CampaignMode::Off, None),
+            Candidacy::StandBy => (CampaignMode::Eager, None),
             Candidacy::From(at) if at <= Instant::now().into_std() => (turn, None),
-            Candidacy::From(at) => (Seeking::No, Some(Instant::from_std(at))),
+            Candidacy::From(at) => (CampaignMode::Off, Some(Instant::from_std(at))),
         };
         seeking.send_if_modified(|before| std::mem::replace(before, now) != now);
         tokio::select! {
             biased;
             () = stopping.cancelled() => return Ok(()),
-            Ok(()) = asked.changed() => {}
+            Ok(()) = contacts.changed() => {}
             Ok(()) = known.changed() => {}
             () = sleep_until(later.unwrap_or_else(Instant::now)), if later.is_some() => {}
         }

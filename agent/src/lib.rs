@@ -1,7 +1,8 @@
-//! `cluster-health-agent`: asks the cluster's DNS real questions, and reports to the Karmada control
-//! plane whether they are answered. Data flows one way: probe → vote → report.
+//! `cluster-health-agent`: probes the cluster's DNS and reports its health to the Karmada control
+//! plane. Data flows one way: probe → vote → report.
 
 mod args;
+mod backoff;
 mod campaign;
 mod metrics;
 mod node_condition;
@@ -10,45 +11,42 @@ mod probe;
 mod report;
 mod vote;
 
-use karmada_rules::health::threshold::{Threshold, Thresholds, Vote};
 use karmada_runtime::client;
-use karmada_runtime::lease::{self, Candidate, Leadership};
+use karmada_runtime::lease::{self, Leadership, LeaseConfig};
 use karmada_runtime::metrics::WriteMetrics;
 use karmada_runtime::program::{Program, StartError};
 use karmada_runtime::write::Writer;
 use kube::Client;
-use tokio::sync::{mpsc, watch};
 
 pub use crate::args::Args;
 use crate::args::Config;
-use crate::metrics::{ProbeMetrics, VerdictMetrics, VoteMetrics};
+use crate::metrics::VerdictMetrics;
 use crate::node_condition::NodeConditions;
-use crate::peers::Own;
-use crate::probe::{Past, Probe};
+use crate::peers::Identity;
 use crate::report::Report;
 
-/// The program's name: its user agent, its lease, and the prefix of its metrics.
+/// The program's name: its user agent, the name of its lease, and the prefix of its metrics.
 pub const NAME: &str = "cluster-health-agent";
 
-/// Connects, and gives `program` its tasks.
+/// Connects to the APIs that the flags name and spawns the tasks of `program`.
 ///
 /// # Errors
-/// When the flags do not fit together, or a file they name cannot be used.
+/// Returns an error if the flags contradict each other or a file they name cannot be used.
 pub async fn start(args: Args, program: &mut Program) -> Result<(), StartError> {
     let config = Config::try_from(args)?;
     let client = client::connect(&config.source, NAME).await?;
     let member = match &config.member {
-        Some(member) if config.asks_member() => Some(member.connect().await?),
+        Some(member) if config.needs_member() => Some(member.connect().await?),
         _ => None,
     };
     run(config, client, member, program)
 }
 
-/// Gives `program` its tasks, with connections to the Karmada API and to that of the member cluster in
-/// place of those that the flags name.
+/// Spawns the tasks of `program` with the given clients of the Karmada API and of the member
+/// cluster's API instead of those that the flags name.
 ///
 /// # Errors
-/// When the flags do not fit together.
+/// Returns an error if the flags contradict each other.
 pub fn assemble(
     args: Args,
     client: Client,
@@ -72,26 +70,26 @@ fn run(
     }
     program.listen_address = config.listen_address;
 
-    let dns = (config.probe, config.past, member.clone());
-    let votes = start_vote(program, dns, config.thresholds)?;
-    let own = Own {
+    let rounds = config.probes.start(program, member.clone())?;
+    let votes = vote::start(program, config.thresholds, rounds);
+    let own = Identity {
         cluster: config.cluster.clone(),
         node: config.node.clone(),
         port: config.listen_address.port(),
     };
-    let others = (config.others, member.clone());
+    let source = (config.peers, member.clone());
     let peers::Started {
         peers,
-        asked,
+        contacts,
         known,
-    } = peers::start(program, own, others, config.pace.period, votes.clone())?;
+    } = peers::start(program, own, source, config.pace.period, votes.clone())?;
     let leadership = if config.leader_elect {
-        let seeking = campaign::start(program, asked, known);
-        let own = Candidate {
+        let seeking = campaign::start(program, contacts, known);
+        let own = LeaseConfig {
             namespace: karmada_api::execution_namespace(&config.cluster),
             name: NAME,
             host: config.node.clone(),
-            seeking,
+            mode: seeking,
         };
         lease::campaign(program, client.clone(), own)
     } else {
@@ -105,6 +103,7 @@ fn run(
             client,
             node: config.node,
             votes,
+            // Each agent writes its own Node only, so no lease is needed.
             writer: Writer::new(Leadership::always(), writes.clone()),
         };
         let task = conditions.run(program.stopping.clone());
@@ -125,33 +124,4 @@ fn run(
         .tasks
         .spawn("report", report.run(program.stopping.clone()));
     Ok(())
-}
-
-/// Asks DNS, and makes this node's vote of the answers.
-fn start_vote(
-    program: &mut Program,
-    (probe, past, member): (Probe, Past, Option<Client>),
-    thresholds: Thresholds,
-) -> Result<watch::Receiver<Option<Vote>>, StartError> {
-    let (finished, rounds) = mpsc::channel(1);
-    let (changed, votes) = watch::channel(None);
-    let first_round = program.readiness.gate("probe");
-    let behind = probe::behind(program, past, member)?;
-    let probe = probe.run(
-        behind,
-        finished,
-        ProbeMetrics::register(&mut program.registry),
-        move || first_round.open(),
-        program.stopping.clone(),
-    );
-    let vote = vote::run(
-        Threshold::new(thresholds),
-        rounds,
-        changed,
-        VoteMetrics::register(&mut program.registry),
-        program.stopping.clone(),
-    );
-    program.tasks.spawn("probe", probe);
-    program.tasks.spawn("vote", vote);
-    Ok(votes)
 }

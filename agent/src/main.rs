@@ -1,4 +1,4 @@
-//! The program `cluster-health-agent`; what it is made of is in its library.
+//! The program `cluster-health-agent`; the library has all its parts.
 
 use std::process::ExitCode;
 

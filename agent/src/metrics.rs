@@ -1,7 +1,5 @@
-//! What the agent counts. Labels are closed sets: servers only those asked now, and no names but those
-//! of the few failing nodes that the condition's message names.
-
-mod probe;
+//! The agent's metrics, but for those of each probe. Labels are closed sets; the only names are those of
+//! the few failing nodes that the condition's message names.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::AtomicU64;
@@ -17,9 +15,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
 
-pub(crate) use self::probe::{Answered, ProbeMetrics};
-
-/// What this node votes.
+/// Shows this node's vote.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct VoteMetrics {
     vote: Family<VoteLabels, Gauge>,
@@ -36,12 +32,12 @@ impl VoteMetrics {
         let metrics = Self::default();
         registry.register(
             "vote",
-            "1 for what this node says of the cluster's DNS now; no 1 while it has no vote",
+            "1 for this node's current vote on the cluster's DNS; 0 for all others, and for all while it has no vote",
             metrics.vote.clone(),
         );
         registry.register_with_unit(
             "recovery_hold",
-            "How long DNS must work on this node before it votes healthy; longer after failures that follow each other",
+            "Duration for which DNS must work on this node before it votes healthy; longer after repeated failures",
             Unit::Seconds,
             metrics.hold.clone(),
         );
@@ -55,23 +51,24 @@ impl VoteMetrics {
             Vote::Healthy => "healthy",
             Vote::Unhealthy(_) => "unhealthy",
         });
+        // Every value of the label, so that the one shown before goes back to 0.
         for vote in ["first_success", "healthy", "unhealthy"] {
             let gauge = self.vote.get_or_create(&VoteLabels { vote });
             gauge.set(i64::from(current == Some(vote)));
         }
     }
 
-    /// How long successes must last for a healthy vote now.
-    pub(crate) fn hold(&self, hold: Duration) {
+    /// Shows how long successes must last for a healthy vote.
+    pub(crate) fn set_hold(&self, hold: Duration) {
         self.hold.set(hold.as_secs_f64());
     }
 }
 
-/// What a leader hears from the other agents.
+/// Shows the votes that a leader counts, and its requests for them.
 #[derive(Clone, Debug)]
 pub(crate) struct PeerMetrics {
     known: Gauge,
-    nodes: Family<AnswerLabels, Gauge>,
+    nodes: Family<BallotLabels, Gauge>,
     failing: Family<NodeLabels, Gauge>,
     /// The nodes that `failing` has series of.
     named: Arc<Mutex<BTreeSet<String>>>,
@@ -80,7 +77,7 @@ pub(crate) struct PeerMetrics {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct AnswerLabels {
+struct BallotLabels {
     answer: &'static str,
 }
 
@@ -106,12 +103,12 @@ impl PeerMetrics {
         };
         registry.register(
             "known_agents",
-            "Agents of this cluster that are known, this one included; 0 until the list is known",
+            "Known agents of this cluster, this one included; 0 until the list is known",
             metrics.known.clone(),
         );
         registry.register(
             "nodes",
-            "Nodes by what they answered last: healthy, unhealthy, no_vote, silent; all 0 while this agent does not lead",
+            "Nodes by their last ballot: healthy, unhealthy, no_vote or silent; all 0 while this agent does not lead",
             metrics.nodes.clone(),
         );
         registry.register(
@@ -121,15 +118,16 @@ impl PeerMetrics {
         );
         registry.register(
             "peer_requests",
-            "Questions to other agents, by outcome: answered, timed_out, failed, unusable, other_cluster",
+            "Requests to other agents, by outcome: answered, timed_out, failed, unusable, other_cluster",
             metrics.requests.clone(),
         );
         registry.register_with_unit(
             "peer_request_duration",
-            "Time a question to another agent took",
+            "Duration of a request to another agent",
             Unit::Seconds,
             metrics.duration.clone(),
         );
+        // Series that start at 0 let `rate()` see their first increase.
         for outcome in [
             "answered",
             "timed_out",
@@ -140,26 +138,25 @@ impl PeerMetrics {
             let labels = RequestLabels { outcome };
             metrics.requests.get_or_create(&labels).inc_by(0);
         }
-        metrics.counted(None);
+        metrics.set_tally(None);
         metrics
     }
 
-    /// So many agents are known.
-    pub(crate) fn known(&self, agents: usize) {
+    pub(crate) fn set_known(&self, agents: usize) {
         self.known.set(whole(agents));
     }
 
-    /// An agent was asked; `problem` is why it gave no answer.
-    pub(crate) fn asked(&self, took: Duration, problem: Option<&'static str>) {
-        let outcome = problem.unwrap_or("answered");
+    /// Counts a request; `error` is the reason why it returned no vote.
+    pub(crate) fn record_request(&self, took: Duration, error: Option<&'static str>) {
+        let outcome = error.unwrap_or("answered");
         self.requests
             .get_or_create(&RequestLabels { outcome })
             .inc();
         self.duration.observe(took.as_secs_f64());
     }
 
-    /// This is what the nodes say now; nothing, when nobody asks them.
-    pub(crate) fn counted(&self, tally: Option<&Tally>) {
+    /// Shows a tally; `None` while this agent does not lead.
+    pub(crate) fn set_tally(&self, tally: Option<&Tally>) {
         let of = |count: fn(&Tally) -> usize| tally.map_or(0, count);
         let counts = [
             ("healthy", of(|tally| tally.healthy + tally.first_success)),
@@ -168,19 +165,20 @@ impl PeerMetrics {
             ("silent", of(|tally| tally.silent)),
         ];
         for (answer, count) in counts {
-            let gauge = self.nodes.get_or_create(&AnswerLabels { answer });
+            let gauge = self.nodes.get_or_create(&BallotLabels { answer });
             gauge.set(whole(count));
         }
         let failing = tally.into_iter().flat_map(Tally::named);
-        self.failing(failing.map(ToOwned::to_owned).collect());
+        self.set_failing(failing.map(ToOwned::to_owned).collect());
     }
 
-    /// These nodes are failing; the series of all others end.
-    fn failing(&self, now: BTreeSet<String>) {
+    /// Replaces the failing nodes that have series.
+    fn set_failing(&self, now: BTreeSet<String>) {
         let mut named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
         let labels = |node: &String| NodeLabels { node: node.clone() };
-        for well in named.difference(&now) {
-            self.failing.remove(&labels(well));
+        // Removed rather than set to 0: there may be as many series as nodes otherwise.
+        for recovered in named.difference(&now) {
+            self.failing.remove(&labels(recovered));
         }
         for node in &now {
             self.failing.get_or_create(&labels(node)).set(1);
@@ -189,7 +187,7 @@ impl PeerMetrics {
     }
 }
 
-/// What the leader makes of the votes.
+/// Shows the leader's verdict.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct VerdictMetrics {
     verdict: Family<VerdictLabels, Gauge>,
@@ -205,14 +203,14 @@ impl VerdictMetrics {
         let metrics = Self::default();
         registry.register(
             "verdict",
-            "1 for the cluster's verdict by the votes: healthy or unhealthy; no 1 without one, or while this agent does not lead",
+            "1 for the cluster's verdict by the votes: healthy or unhealthy; 0 for both without one, or while this agent does not lead",
             metrics.verdict.clone(),
         );
         metrics.set(None);
         metrics
     }
 
-    /// Whether DNS works in the cluster.
+    /// Shows a verdict; `true` stands for healthy.
     pub(crate) fn set(&self, healthy: Option<bool>) {
         for (verdict, is) in [("healthy", true), ("unhealthy", false)] {
             let gauge = self.verdict.get_or_create(&VerdictLabels { verdict });
@@ -234,7 +232,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_the_failing_nodes_only_those_that_the_message_names_have_series() {
+    fn only_failing_nodes_that_the_message_names_have_series() {
         let mut registry = Registry::default();
         let metrics = PeerMetrics::register(&mut registry);
         let failure = Failure::new(FailureClass::Timeout, ([10, 96, 0, 10], 53).into());
@@ -243,7 +241,7 @@ mod tests {
             for node in failing {
                 tally.count(node, Ballot::Vote(Vote::Unhealthy(failure)));
             }
-            metrics.counted(Some(&tally));
+            metrics.set_tally(Some(&tally));
             let mut text = String::new();
             prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
             let lines = text

@@ -1,5 +1,5 @@
-//! Writes this node's vote as a condition of its Node object, for those who look at nodes. It is
-//! written only when it turns: a thousand nodes at rest write nothing.
+//! Writes this node's vote to a condition of its Node object. It is written only when the vote changes,
+//! so a thousand nodes at rest write nothing.
 
 use std::time::Duration;
 
@@ -17,17 +17,18 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
-/// How often the Node is read when nothing turns: it may be another one under the same name.
-const LOOK_EVERY: Duration = Duration::from_mins(10);
+use crate::backoff::Backoff;
+
+/// The interval of reads while the vote stays the same: the Node may have been recreated, without the
+/// condition.
+const READ_EVERY: Duration = Duration::from_mins(10);
 const READ_LIMIT: Duration = Duration::from_secs(10);
-/// Before a failed call is made again: doubled for each failure in a row.
-const FIRST_RETRY: Duration = Duration::from_secs(1);
 const LONGEST_RETRY: Duration = Duration::from_mins(1);
 
 const UNKNOWN: &str = "Unknown";
 const NO_OBSERVATION_REASON: &str = "NoObservation";
 
-/// The condition of one node.
+/// The condition of this node's Node object.
 pub(crate) struct NodeConditions {
     pub(crate) client: Client,
     pub(crate) node: String,
@@ -35,56 +36,56 @@ pub(crate) struct NodeConditions {
     pub(crate) writer: Writer,
 }
 
-/// What the condition should say.
+/// The condition as it should be.
 #[derive(Debug)]
-struct Wanted {
+struct DesiredCondition {
     status: &'static str,
     reason: &'static str,
     message: String,
 }
 
 impl NodeConditions {
-    /// Keeps the condition at what this node votes, until the program stops.
+    /// Keeps the condition at this node's vote until the program stops.
     pub(crate) async fn run(mut self, stopping: CancellationToken) -> Result<(), BoxError> {
-        // Read as it comes: code for all that a Node has is a tenth of a megabyte in each agent.
+        // Untyped: code to decode all fields of a Node adds a tenth of a megabyte to each agent.
         let nodes: Api<DynamicObject> =
             Api::all_with(self.client.clone(), &ApiResource::erase::<Node>(&()));
-        let mut wanted = None;
-        let mut told = None;
-        let mut failures = 0;
+        let mut desired = None;
+        let mut logged = None;
+        let mut backoff = Backoff::default();
         let mut at = None;
         loop {
             tokio::select! {
                 biased;
                 () = stopping.cancelled() => return Ok(()),
                 Ok(()) = self.votes.changed() => {
-                    let Some(turned) = turned(*self.votes.borrow_and_update(), wanted.as_ref()) else {
+                    let Some(changed) = changed(*self.votes.borrow_and_update(), desired.as_ref()) else {
                         continue;
                     };
-                    wanted = Some(turned);
-                    // What waits for a retry goes on waiting.
-                    if failures == 0 {
+                    desired = Some(changed);
+                    // A vote that flaps must not bypass the backoff.
+                    if !backoff.is_failing() {
                         at = Some(Instant::now());
                     }
                 }
                 () = sleep_until(at.unwrap_or_else(Instant::now)), if at.is_some() => {
-                    let Some(wanted) = &wanted else {
+                    let Some(desired) = &desired else {
                         continue;
                     };
-                    let delay = match self.put(&nodes, wanted).await {
+                    let delay = match self.put(&nodes, desired).await {
                         Ok(()) => {
-                            (failures, told) = (0, None);
-                            LOOK_EVERY
+                            backoff.reset();
+                            logged = None;
+                            READ_EVERY
                         }
                         Err(error) => {
+                            // Once for each error: an API that is away for hours must not fill the log.
                             let error = Chain(&error).to_string();
-                            if told.as_ref() != Some(&error) {
+                            if logged.as_ref() != Some(&error) {
                                 tracing::warn!(node = self.node, error, "Could not write the condition of this node, will retry");
-                                told = Some(error);
+                                logged = Some(error);
                             }
-                            let delay = FIRST_RETRY * 2_u32.saturating_pow(failures);
-                            failures = (failures + 1).min(16);
-                            delay.min(LONGEST_RETRY)
+                            backoff.next(LONGEST_RETRY)
                         }
                     };
                     at = Some(Instant::now() + delay);
@@ -93,29 +94,33 @@ impl NodeConditions {
         }
     }
 
-    /// Reads the Node and writes the condition if it says something else.
-    async fn put(&self, nodes: &Api<DynamicObject>, wanted: &Wanted) -> Result<(), WriteError> {
+    /// Reads the Node and writes the condition if it differs.
+    async fn put(
+        &self,
+        nodes: &Api<DynamicObject>,
+        desired: &DesiredCondition,
+    ) -> Result<(), WriteError> {
         let read = timeout(READ_LIMIT, nodes.get(&self.node)).await;
         let node = read.map_err(|_| WriteError::TimedOut(READ_LIMIT))??;
         let conditions = node.data["status"]["conditions"].as_array();
         let ours = |condition: &&Value| condition["type"] == DNS_READY;
         let current = conditions.into_iter().flatten().find(ours);
-        let says = |condition: &Value| {
-            condition["status"] == wanted.status && condition["reason"] == wanted.reason
+        let is_desired = |condition: &Value| {
+            condition["status"] == desired.status && condition["reason"] == desired.reason
         };
-        if current.is_some_and(says) {
+        if current.is_some_and(is_desired) {
             return Ok(());
         }
-        // Merged by its type: the kubelet's own conditions stay as they are.
-        let patch = Patch::Strategic(json!({ "status": { "conditions": [condition(wanted)] } }));
+        // A strategic merge patch merges conditions by type and leaves the kubelet's own alone.
+        let patch = Patch::Strategic(json!({ "status": { "conditions": [condition(desired)] } }));
         let parameters = PatchParams::default();
         let call = nodes.patch_status(&self.node, &parameters, &patch);
         self.writer.write("node_condition", call).await?;
-        let Wanted {
+        let DesiredCondition {
             status,
             reason,
             message,
-        } = wanted;
+        } = desired;
         tracing::info!(
             node = self.node,
             status,
@@ -127,38 +132,38 @@ impl NodeConditions {
     }
 }
 
-/// What the condition should say instead of `before`; none while the vote has not turned. A first
-/// success is no verdict on a node.
-fn turned(vote: Option<Vote>, before: Option<&Wanted>) -> Option<Wanted> {
+/// Returns the condition for `vote`, or `None` if its status is that of `before`. A first success does
+/// not count, since it may be the only good round of a node whose DNS fails.
+fn changed(vote: Option<Vote>, before: Option<&DesiredCondition>) -> Option<DesiredCondition> {
     let (status, reason, message) = match vote {
         Some(Vote::FirstSuccess) => return None,
         Some(Vote::Healthy) => (TRUE, DNS_READY_REASON, "names resolve".to_owned()),
         Some(Vote::Unhealthy(failure)) => (FALSE, DNS_FAILED_REASON, failure.to_string()),
-        // Before the first vote there is nothing to take back.
+        // Before the first vote there is no condition of this process to retract.
         None if before.is_none() => return None,
         None => (
             UNKNOWN,
             NO_OBSERVATION_REASON,
-            "DNS could not be asked".to_owned(),
+            "no DNS query could be sent".to_owned(),
         ),
     };
     if before.is_some_and(|before| before.status == status) {
         return None;
     }
-    Some(Wanted {
+    Some(DesiredCondition {
         status,
         reason,
         message,
     })
 }
 
-fn condition(wanted: &Wanted) -> Value {
+fn condition(desired: &DesiredCondition) -> Value {
     let now = Time(Timestamp::now());
     json!({
         "type": DNS_READY,
-        "status": wanted.status,
-        "reason": wanted.reason,
-        "message": wanted.message,
+        "status": desired.status,
+        "reason": desired.reason,
+        "message": desired.message,
         "lastHeartbeatTime": now,
         "lastTransitionTime": now,
     })

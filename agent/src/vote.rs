@@ -1,17 +1,36 @@
-//! Makes this node's vote from the probe's rounds, in the moment it changes.
+//! Keeps this node's vote from the probe's rounds and publishes each change at once.
 
 use std::mem::{Discriminant, discriminant};
 
-use karmada_rules::health::threshold::{Round, Threshold, Vote};
+use karmada_rules::health::threshold::{Round, Threshold, Thresholds, Vote};
 use karmada_runtime::error::BoxError;
+use karmada_runtime::program::Program;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use crate::metrics::VoteMetrics;
 
-/// Keeps `votes` at what `threshold` makes of `rounds`, until the program stops.
-pub(crate) async fn run(
+/// Spawns the vote as a task of `program`, and returns it for others to watch.
+pub(crate) fn start(
+    program: &mut Program,
+    thresholds: Thresholds,
+    rounds: mpsc::Receiver<Round>,
+) -> watch::Receiver<Option<Vote>> {
+    let (changed, votes) = watch::channel(None);
+    let task = run(
+        Threshold::new(thresholds),
+        rounds,
+        changed,
+        VoteMetrics::register(&mut program.registry),
+        program.stopping.clone(),
+    );
+    program.tasks.spawn("vote", task);
+    votes
+}
+
+/// Feeds `rounds` to `threshold` and publishes its vote to `votes`, until the program stops.
+async fn run(
     mut threshold: Threshold,
     mut rounds: mpsc::Receiver<Round>,
     votes: watch::Sender<Option<Vote>>,
@@ -21,6 +40,8 @@ pub(crate) async fn run(
     loop {
         let change = threshold.next_change().map(Instant::from_std);
         tokio::select! {
+            // Rounds before the timer: a success that has arrived must end a streak of failures that
+            // is about to become a vote.
             biased;
             () = stopping.cancelled() => return Ok(()),
             Some(round) = rounds.recv() => threshold.observe(&round),
@@ -28,13 +49,14 @@ pub(crate) async fn run(
                 threshold.advance(Instant::now().into_std());
             }
         }
-        metrics.hold(threshold.hold());
+        metrics.set_hold(threshold.hold());
         let vote = threshold.vote();
-        let turned = kind(vote) != kind(*votes.borrow());
+        // Another failure is published, for its class and server, but the vote has not changed.
+        let changed = kind(vote) != kind(*votes.borrow());
         if votes.send_if_modified(|before| std::mem::replace(before, vote) != vote) {
             metrics.set(vote);
         }
-        if turned {
+        if changed {
             match vote {
                 None => tracing::warn!("This node has no vote"),
                 Some(Vote::FirstSuccess) => tracing::info!("This node's first answer is good"),
@@ -47,8 +69,8 @@ pub(crate) async fn run(
     }
 }
 
-/// What a vote is, whatever the failure.
-fn kind(vote: Option<Vote>) -> Option<Discriminant<Vote>> {
+/// Returns the kind of a vote, without its failure.
+pub(crate) fn kind(vote: Option<Vote>) -> Option<Discriminant<Vote>> {
     vote.as_ref().map(discriminant)
 }
 
@@ -58,7 +80,6 @@ mod tests {
 
     use karmada_rules::health::failure::FailureClass;
     use karmada_rules::health::observation::{Failure, Observation};
-    use karmada_rules::health::threshold::Thresholds;
     use prometheus_client::registry::Registry;
 
     use super::*;
@@ -66,14 +87,14 @@ mod tests {
     const PERIOD: Duration = Duration::from_secs(5);
     const THRESHOLD: Duration = Duration::from_secs(12);
 
-    /// A vote that is being kept.
-    struct Kept {
+    /// A running vote task.
+    struct Voting {
         rounds: mpsc::Sender<Round>,
         votes: watch::Receiver<Option<Vote>>,
         metrics: Registry,
     }
 
-    impl Kept {
+    impl Voting {
         fn start() -> Self {
             let (rounds, finished) = mpsc::channel(1);
             let (changed, votes) = watch::channel(None);
@@ -104,7 +125,7 @@ mod tests {
             self.rounds.send(round).await.unwrap();
         }
 
-        /// Sees this each period until the vote is so.
+        /// Sends a round with this observation each period until the vote `is` so.
         async fn until(&mut self, observation: Observation, is: impl Fn(&Option<Vote>) -> bool) {
             while !is(&self.votes.borrow()) {
                 self.round(observation).await;
@@ -126,49 +147,49 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_vote_turns_by_the_clock_and_not_by_the_next_round() {
+    async fn a_vote_changes_by_the_clock_and_not_by_the_next_round() {
         let failure = Failure::new(FailureClass::Refused, "10.96.0.10:53".parse().unwrap());
-        let mut kept = Kept::start();
+        let mut voting = Voting::start();
         let begun = Instant::now();
         for _ in 0..3 {
-            kept.round(Observation::Failed(failure)).await;
+            voting.round(Observation::Failed(failure)).await;
             tokio::time::sleep(PERIOD).await;
         }
         // The third round began after 10 s; the fourth would after 15 s.
         assert!(begun.elapsed() > THRESHOLD);
-        assert_eq!(kept.next().await, Some(Vote::Unhealthy(failure)));
-        assert!(kept.shows("vote{vote=\"unhealthy\"} 1"));
-        assert!(kept.shows("vote{vote=\"healthy\"} 0"));
+        assert_eq!(voting.next().await, Some(Vote::Unhealthy(failure)));
+        assert!(voting.shows("vote{vote=\"unhealthy\"} 1"));
+        assert!(voting.shows("vote{vote=\"healthy\"} 0"));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_first_success_is_told_at_once_then_the_settled_vote_then_silence() {
-        let mut kept = Kept::start();
+    async fn a_first_success_is_published_at_once_then_the_settled_vote_then_none() {
+        let mut voting = Voting::start();
         let begun = Instant::now();
-        kept.round(Observation::Resolved).await;
-        assert_eq!(kept.next().await, Some(Vote::FirstSuccess));
+        voting.round(Observation::Resolved).await;
+        assert_eq!(voting.next().await, Some(Vote::FirstSuccess));
         assert_eq!(begun.elapsed(), Duration::ZERO);
-        assert_eq!(kept.next().await, Some(Vote::Healthy));
+        assert_eq!(voting.next().await, Some(Vote::Healthy));
         assert_eq!(begun.elapsed(), THRESHOLD);
-        assert_eq!(kept.next().await, None);
+        assert_eq!(voting.next().await, None);
         assert_eq!(begun.elapsed(), 2 * THRESHOLD);
     }
 
     #[tokio::test(start_paused = true)]
     async fn the_metrics_show_how_long_recovery_takes_now() {
         let failure = Failure::new(FailureClass::Refused, "10.96.0.10:53".parse().unwrap());
-        let mut kept = Kept::start();
-        for (fall, hold) in [(0, 12), (1, 12), (2, 24), (3, 36), (4, 36)] {
-            if fall > 0 {
+        let mut voting = Voting::start();
+        for (failures, hold) in [(0, 12), (1, 12), (2, 24), (3, 36), (4, 36)] {
+            if failures > 0 {
                 let fails = |vote: &Option<Vote>| matches!(vote, Some(Vote::Unhealthy(_)));
-                kept.until(Observation::Failed(failure), fails).await;
+                voting.until(Observation::Failed(failure), fails).await;
             }
             let works = |vote: &Option<Vote>| *vote == Some(Vote::Healthy);
-            let healed = Instant::now();
-            kept.until(Observation::Resolved, works).await;
-            assert_eq!(healed.elapsed(), Duration::from_secs(hold), "{fall}");
+            let recovered = Instant::now();
+            voting.until(Observation::Resolved, works).await;
+            assert_eq!(recovered.elapsed(), Duration::from_secs(hold), "{failures}");
             let line = format!("recovery_hold_seconds {hold}.0");
-            assert!(kept.shows(&line), "{fall}");
+            assert!(voting.shows(&line), "{failures}");
         }
     }
 }

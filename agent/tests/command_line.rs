@@ -1,4 +1,4 @@
-//! The built program, started as users start it: with good flags and with bad ones.
+//! The built program, started with good and with bad flags.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,7 +21,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::process::{Child, ChildStderr, Command};
 use tokio::time::timeout;
 
-/// Ample for what a program does at once, on a busy machine.
+/// A limit for anything that a program does at once, on a busy machine.
 const AMPLE: Duration = Duration::from_mins(1);
 
 struct Location {
@@ -41,8 +41,8 @@ impl Location {
         self.folder.path().join(name)
     }
 
-    /// The program with these flags, `{}` standing for the folder of this place. It is told to ask
-    /// a port on which nobody listens.
+    /// Returns the command with these flags, in which `{}` stands for the folder of this location. Its DNS
+    /// server is a port on which nothing listens.
     fn command(&self, flags: &[&str]) -> Command {
         let folder = self.folder.path().to_str().unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_cluster-health-agent"));
@@ -134,7 +134,7 @@ async fn a_kubeconfig_that_cannot_be_used_is_named() {
 }
 
 #[tokio::test]
-async fn what_is_required_is_named() {
+async fn a_missing_required_flag_is_named() {
     let place = Location::new();
     assert_refused(&place.output(&[CLUSTER_FLAG]).await, "--karmada-kubeconfig");
     assert_refused(&place.output(&[KUBECONFIG_FLAG]).await, "--cluster-name");
@@ -161,7 +161,7 @@ async fn an_address_that_is_taken_is_named() {
     let taken = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = taken.local_addr().unwrap();
     let flag = format!("--listen-address={address}");
-    // Log lines may come before it: the program has started by then.
+    // The program has started by then, so log lines may come before it.
     let output = place.output(&[KUBECONFIG_FLAG, CLUSTER_FLAG, &flag]).await;
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{stderr}");
@@ -203,10 +203,10 @@ impl Running {
         let mut stream = TcpStream::connect(self.address).await.unwrap();
         let request = format!("GET {path} HTTP/1.1\r\nHost: agent\r\nConnection: close\r\n\r\n");
         stream.write_all(request.as_bytes()).await.unwrap();
-        let mut answer = String::new();
-        let read = stream.read_to_string(&mut answer);
+        let mut response = String::new();
+        let read = stream.read_to_string(&mut response);
         timeout(AMPLE, read).await.unwrap().unwrap();
-        answer
+        response
     }
 
     async fn signal(mut self, signal: Signal) -> Option<i32> {
@@ -262,8 +262,8 @@ async fn karmadas_argument_list_starts_the_program_and_sigterm_ends_it() {
     for path in ["/healthz", "/livez"] {
         assert!(running.get(path).await.starts_with("HTTP/1.1 200 "));
     }
-    let told = next_line(&mut running.log, "Names do not resolve").await;
-    let failure = told["fields"]["failure"].as_str().unwrap();
+    let line = next_line(&mut running.log, "Names do not resolve").await;
+    let failure = line["fields"]["failure"].as_str().unwrap();
     assert_eq!(failure, "unreachable from 127.0.0.1:1");
     assert_eq!(running.signal(Signal::TERM).await, Some(0));
 }
@@ -400,7 +400,7 @@ async fn every_metric_of_a_fresh_agent_is_documented_with_its_labels_and_every_d
     };
     timeout(AMPLE, counted).await.unwrap();
     let mut documented = documented();
-    // Only a leader knows of any.
+    // Only a leader shows any.
     documented.remove("failing_node");
     assert_eq!(shown(&running.get("/metrics").await), documented);
     assert_eq!(running.signal(Signal::TERM).await, Some(0));
@@ -409,22 +409,22 @@ async fn every_metric_of_a_fresh_agent_is_documented_with_its_labels_and_every_d
 const WAITING: &str = "The Cluster object does not exist or is being deleted, waiting for it";
 const THERE: &str = "The Cluster object is there now";
 
-/// How often the log says so before it says that.
+/// Returns the number of lines with `message` before the line with `before`.
 async fn times(log: &mut Lines<BufReader<ChildStderr>>, message: &str, before: &str) -> usize {
     let mut times = 0;
     loop {
         let line = timeout(AMPLE, log.next_line()).await;
         let line: Value = serde_json::from_str(&line.unwrap().unwrap().unwrap()).unwrap();
-        let said = &line["fields"]["message"];
-        times += usize::from(said == message);
-        if said == before {
+        let logged = &line["fields"]["message"];
+        times += usize::from(logged == message);
+        if logged == before {
             return times;
         }
     }
 }
 
 #[tokio::test]
-async fn a_cluster_that_is_not_there_or_goes_is_told_of_once() {
+async fn a_missing_or_deleted_cluster_is_logged_once() {
     let karmada = ApiServer::new();
     for definition in karmada_api::crd::stand_ins().unwrap() {
         karmada.install(&definition).unwrap();
@@ -447,7 +447,7 @@ async fn a_cluster_that_is_not_there_or_goes_is_told_of_once() {
     let mut running = Running::start(place.command(&flags)).await;
     let log = &mut running.log;
     next_line(log, WAITING).await;
-    // The watch is lost, and everything listed anew.
+    // After the loss of a watch everything is listed again.
     let lost = karmada.faults().inject(Fault::Disconnect);
     assert_eq!(times(log, WAITING, "Watch failed, will retry").await, 0);
     karmada.faults().remove(lost);
@@ -463,7 +463,7 @@ async fn a_cluster_that_is_not_there_or_goes_is_told_of_once() {
     create().await;
     assert_eq!(times(log, WAITING, THERE).await, 0);
 
-    // Karmada holds it for as long as it cleans up behind it.
+    // Karmada's finalizer holds it while Karmada cleans up.
     let deletion = DeleteParams::default();
     clusters.delete("member1", &deletion).await.unwrap();
     next_line(log, WAITING).await;
@@ -479,7 +479,7 @@ const ALONE: &str =
     "Neither --peer nor a member API: this agent's vote alone is the cluster's verdict";
 
 #[tokio::test]
-async fn an_agent_without_others_says_once_that_it_is_alone() {
+async fn an_agent_without_peers_logs_once_that_it_is_alone() {
     let place = Location::new();
     let alone = [
         KUBECONFIG_FLAG,
@@ -487,8 +487,8 @@ async fn an_agent_without_others_says_once_that_it_is_alone() {
         "--listen-address=127.0.0.1:0",
         "--log-format=json",
     ];
-    let told = [&alone[..], &["--peer=127.0.0.1:1"]].concat();
-    for (flags, expected) in [(alone.to_vec(), 1), (told, 0)] {
+    let with_peer = [&alone[..], &["--peer=127.0.0.1:1"]].concat();
+    for (flags, expected) in [(alone.to_vec(), 1), (with_peer, 0)] {
         let mut child = place.command(&flags).spawn().unwrap();
         let mut log = BufReader::new(child.stderr.take().unwrap()).lines();
         assert_eq!(times(&mut log, ALONE, "Started").await, expected);

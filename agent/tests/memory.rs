@@ -1,4 +1,4 @@
-//! What an agent holds in memory does not grow for as long as Karmada is away. Alone in its process:
+//! An agent's memory does not grow while Karmada is away. This test needs a process of its own, since
 //! every byte counts.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -26,18 +26,18 @@ use tokio::time::{Instant, sleep, timeout};
 #[global_allocator]
 static ALLOCATED: PeakAlloc = PeakAlloc;
 
-/// Of the test's own, paused time.
+/// In the test's own, paused time.
 const LONGEST_WAIT: Duration = Duration::from_mins(10);
-/// In this time DNS breaks and heals once.
+/// The time in which DNS breaks and recovers once.
 const CYCLE: Duration = Duration::from_mins(5);
 const HALF: Duration = Duration::from_mins(30);
-/// In half an hour there are 360 rounds: fewer bytes than what each could leave behind.
+/// Half an hour has 360 rounds, so even a leak of two bytes in each exceeds this.
 const SLACK: usize = 360;
 
 const WORKS: Response = Response::Ipv4(KUBERNETES_IP);
 const FAILS: Response = Response::Code(ResponseCode::Refused);
 
-/// An agent, the DNS it asks and the Karmada it reports to.
+/// An agent with its DNS server and its Karmada API.
 struct Location {
     karmada: ApiServer,
     clusters: Api<Cluster>,
@@ -75,11 +75,11 @@ impl Location {
             flag,
         ];
         let config = Config::new(Uri::from_static("http://karmada"));
-        let client = client::over(karmada.service(), config, NAME).unwrap();
+        let client = client::with_service(karmada.service(), config, NAME).unwrap();
         let mut program = Program::new(NAME, (Ipv4Addr::LOCALHOST, 0).into());
         assemble(Args::parse_from(flags), client, None, &mut program).unwrap();
         program.serve().await.unwrap();
-        tokio::spawn(program.live(async || std::future::pending().await));
+        tokio::spawn(program.run_until(async || std::future::pending().await));
         Self {
             karmada,
             clusters,
@@ -88,15 +88,15 @@ impl Location {
     }
 
     async fn until(&self, status: &str) {
-        let says = |cluster: Option<&Cluster>| {
+        let has_status = |cluster: Option<&Cluster>| {
             let condition = cluster.and_then(|cluster| cluster.condition(DNS_READY));
             condition.is_some_and(|condition| condition.status == status)
         };
-        let reached = await_condition(self.clusters.clone(), "member1", says);
+        let reached = await_condition(self.clusters.clone(), "member1", has_status);
         timeout(LONGEST_WAIT, reached).await.unwrap().unwrap();
     }
 
-    /// DNS breaks, and then heals.
+    /// Breaks DNS, and then repairs it.
     async fn cycle(&self) {
         for response in [FAILS, WORKS] {
             self.dns.set(response);
@@ -105,7 +105,7 @@ impl Location {
     }
 }
 
-/// The most bytes that were held in the first and in the second half of an hour without Karmada.
+/// Returns the most bytes held in the first and in the second half of an hour without Karmada.
 async fn held(fault: Fault, flag: &str) -> [usize; 2] {
     let place = Location::new(flag).await;
     place.until(TRUE).await;

@@ -4,7 +4,7 @@ use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::networking::v1::IngressClass;
 use karmada_api::{Cluster, Key, MultiClusterIngress, ResourceBinding, execution_namespace};
-use karmada_runtime::watch::Guarded;
+use karmada_runtime::watch::Decoded;
 use kube::Resource;
 use kube::runtime::watcher::Event;
 use serde::de::DeserializeOwned;
@@ -13,14 +13,14 @@ use serde_json::{Value, json};
 pub(crate) const CONTROLLER: &str = "karmada-rs.io/ingress-controller";
 
 pub(crate) fn object<K: DeserializeOwned>(value: Value) -> K {
-    serde_json::from_value(value).expect("a readable object")
+    serde_json::from_value(value).expect("a valid object")
 }
 
 pub(crate) fn key(name: &str) -> Key {
     Key::new("ns", name)
 }
 
-/// An ingress of class `ours` with one path for each of `services`.
+/// Returns an ingress of class `ours` with one path for each of `services`.
 pub(crate) fn ingress(name: &str, services: &[&str]) -> MultiClusterIngress {
     let path = |service: &&str| {
         let backend = json!({ "service": { "name": service, "port": { "number": 80 } } });
@@ -77,17 +77,17 @@ pub(crate) fn slice(service: &str, cluster: &str, address: &str) -> EndpointSlic
     }))
 }
 
-pub(crate) fn applied<K>(object: K) -> Event<Guarded<K>> {
-    Event::Apply(Guarded::Good(object))
+pub(crate) fn applied<K>(object: K) -> Event<Decoded<K>> {
+    Event::Apply(Decoded::Valid(object))
 }
 
-pub(crate) fn deleted<K>(object: K) -> Event<Guarded<K>> {
-    Event::Delete(Guarded::Good(object))
+pub(crate) fn deleted<K>(object: K) -> Event<Decoded<K>> {
+    Event::Delete(Decoded::Valid(object))
 }
 
-/// The event of an object with the metadata of `object` that cannot be read.
-pub(crate) fn unreadable<K: Resource>(object: &K) -> Event<Guarded<K>> {
-    Event::Apply(Guarded::Bad {
+/// Returns the event of an object with the metadata of `object` that does not decode.
+pub(crate) fn invalid<K: Resource>(object: &K) -> Event<Decoded<K>> {
+    Event::Apply(Decoded::Invalid {
         metadata: Box::new(object.meta().clone()),
         error: "it is of another shape".to_owned(),
     })

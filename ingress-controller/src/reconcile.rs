@@ -1,5 +1,4 @@
-//! Brings one `MultiClusterIngress` to where it should be: its status, its finalizers and the load
-//! balancer.
+//! Brings one `MultiClusterIngress` to its desired state: status, finalizers and load balancer.
 
 use std::sync::Arc;
 
@@ -15,30 +14,26 @@ use kube::core::PartialObjectMeta;
 use kube::{Api, Client};
 use serde_json::{Value, json};
 
-use crate::notices::{Notices, Wrong};
-use crate::provider::{Ensured, LoadBalancer, Obstacle};
-use crate::watch::Index;
+use crate::events::{IngressEvents, obstacle};
+use crate::provider::{Ensured, LoadBalancer};
+use crate::watch::SharedIndex;
 
 /// Reconciles ingresses.
-pub(crate) struct Reconciler<L> {
-    pub(crate) index: Arc<Index>,
+pub(crate) struct Reconciler {
+    pub(crate) index: Arc<SharedIndex>,
     pub(crate) controller: ControllerName,
-    pub(crate) balancer: L,
+    pub(crate) balancer: Arc<dyn LoadBalancer>,
     pub(crate) client: Client,
     pub(crate) writer: Writer,
-    pub(crate) notices: Notices,
+    pub(crate) events: IngressEvents,
 }
 
-/// Why an ingress is not served as it says; looked at again later.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-struct InTheWay(Obstacle);
-
-impl<L: LoadBalancer> Controller for Reconciler<L> {
+impl Controller for Reconciler {
     type Key = Key;
 
     fn keys(&self) -> Vec<Key> {
-        let mut keys = self.index.ingresses();
+        let mut keys = self.index.keys();
+        // Ingresses deleted while nobody led exist only there.
         keys.extend(self.balancer.keys());
         keys
     }
@@ -54,22 +49,24 @@ impl<L: LoadBalancer> Controller for Reconciler<L> {
     }
 }
 
-impl<L: LoadBalancer> Reconciler<L> {
-    /// The status and the load balancer do not wait for each other, so that neither API's trouble
-    /// keeps a cluster in that is blocked.
+impl Reconciler {
     async fn serve(&self, ingress: &MultiClusterIngress, serve: &Serve) -> Result<(), BoxError> {
+        // The finalizer comes first: without it the ingress could be deleted between its creation in
+        // the load balancer and the next reconcile.
         if let FieldPlan::Write(finalizers) = &serve.finalizers {
             let version = ingress.metadata.resource_version.as_deref();
-            if self.write_finalizers(ingress, version, finalizers).await? == Stored::Gone {
+            if self.write_finalizers(ingress, version, finalizers).await? == WriteOutcome::Gone {
                 return Ok(());
             }
         }
+        // Concurrently, so that trouble with either API does not delay the blocking of a cluster in
+        // the other.
         let (status, ensured) = futures::join!(
             self.write_locations(ingress, serve),
-            self.balancer.ensure(&serve.desired)
+            self.balancer.ensure(&self.writer, &serve.desired)
         );
         let ensured = ensured?;
-        self.tell_of_wrongs(ingress, serve, &ensured);
+        self.record_obstacles(ingress, serve, &ensured);
         status?;
         if let Some(reported) = ensured.load_balancer
             && let FieldPlan::Write(wanted) = load_balancer(ingress.status.as_ref(), reported)
@@ -77,8 +74,9 @@ impl<L: LoadBalancer> Reconciler<L> {
             self.write_status(ingress, "load_balancer", json!({ "loadBalancer": wanted }))
                 .await?;
         }
+        // No event shows that an obstacle is gone, so it is an error that is retried.
         match ensured.obstacles.into_iter().next() {
-            Some(obstacle) => Err(InTheWay(obstacle).into()),
+            Some(obstacle) => Err(obstacle.into()),
             None => Ok(()),
         }
     }
@@ -89,8 +87,8 @@ impl<L: LoadBalancer> Reconciler<L> {
         ingress: Option<&MultiClusterIngress>,
         release: &Release,
     ) -> Result<(), BoxError> {
-        let ensured = self.balancer.delete(key).await?;
-        self.notices.forget(key);
+        let ensured = self.balancer.delete(&self.writer, key).await?;
+        self.events.forget(key);
         let Some(ingress) = ingress else {
             return Ok(());
         };
@@ -100,10 +98,11 @@ impl<L: LoadBalancer> Reconciler<L> {
                 .write_status(ingress, "status", cleared(&ensured)?)
                 .await?
             {
-                Stored::As(stored) => version = stored,
-                Stored::Gone => return Ok(()),
+                WriteOutcome::Stored { version: stored } => version = stored,
+                WriteOutcome::Gone => return Ok(()),
             }
         }
+        // The finalizer goes last: the API server may delete the ingress in the same moment.
         if let FieldPlan::Write(finalizers) = &release.finalizers {
             self.write_finalizers(ingress, version.as_deref(), finalizers)
                 .await?;
@@ -119,46 +118,52 @@ impl<L: LoadBalancer> Reconciler<L> {
     ) -> Result<(), BoxError> {
         if let FieldPlan::Write(patch) = &serve.status {
             let patch = serde_json::to_value(patch)?;
-            if self.write_status(ingress, "status", patch).await? != Stored::Gone {
-                self.notices.changed(ingress, &serve.change);
+            if self.write_status(ingress, "status", patch).await? != WriteOutcome::Gone {
+                self.events.traffic_changed(ingress, &serve.change);
             }
         }
         Ok(())
     }
 
-    fn tell_of_wrongs(&self, ingress: &MultiClusterIngress, serve: &Serve, ensured: &Ensured) {
-        let problems = serve.desired.problems().into_iter().map(Wrong::Problem);
-        let obstacles = ensured.obstacles.iter().cloned().map(Wrong::Obstacle);
-        let wrong = problems.chain(obstacles).collect();
-        self.notices.wrong(ingress, &wrong);
+    /// Records the obstacles in the ingress's own routes and in the load balancer.
+    fn record_obstacles(&self, ingress: &MultiClusterIngress, serve: &Serve, ensured: &Ensured) {
+        let key = &serve.desired.key;
+        let problems = serve.desired.problems();
+        let problems = problems
+            .iter()
+            .map(|problem| obstacle(problem, &key.namespace));
+        let all = problems.chain(ensured.obstacles.iter().cloned()).collect();
+        self.events.obstacles(ingress, &all);
     }
 
-    /// What we write of the status is ours alone, so a merge patch of it loses nobody's write. It
-    /// carries no resourceVersion: a decision made on an older view is made again when the watch
-    /// shows what it wrote.
+    /// Merges `status` into the status of `ingress`. No other writer has these fields, so a merge
+    /// patch overwrites nobody's change. It carries no resourceVersion: a decision on an older version
+    /// is made again when the watch shows this write.
     async fn write_status(
         &self,
         ingress: &MultiClusterIngress,
         target: &'static str,
         status: Value,
-    ) -> Result<Stored, WriteError> {
+    ) -> Result<WriteOutcome, WriteError> {
         let key = Key::of(ingress);
         let api = self.api(&key);
         let patch = Patch::Merge(json!({ "status": status }));
         let parameters = PatchParams::default();
         let call = api.patch_status(&key.name, &parameters, &patch);
-        Stored::from(self.writer.write(target, call).await)
+        WriteOutcome::of(self.writer.write(target, call).await)
     }
 
-    /// Finalizers are everybody's, so they are written only if nothing was since `version`.
+    /// Replaces the finalizers of `ingress`, provided that its resource version is still `version`.
     async fn write_finalizers(
         &self,
         ingress: &MultiClusterIngress,
         version: Option<&str>,
         finalizers: &[String],
-    ) -> Result<Stored, BoxError> {
+    ) -> Result<WriteOutcome, BoxError> {
         let key = Key::of(ingress);
         let api = self.api(&key);
+        // The list is shared with other controllers, and a patch replaces it as a whole. Replacing the
+        // resource version too makes the API server compare it: 409 if anything changed.
         let steps = json!([
             { "op": "replace", "path": "/metadata/resourceVersion", "value": version },
             { "op": "add", "path": "/metadata/finalizers", "value": finalizers },
@@ -166,7 +171,9 @@ impl<L: LoadBalancer> Reconciler<L> {
         let patch: Patch<()> = Patch::Json(serde_json::from_value(steps)?);
         let parameters = PatchParams::default();
         let call = api.patch(&key.name, &parameters, &patch);
-        Ok(Stored::from(self.writer.write("finalizers", call).await)?)
+        Ok(WriteOutcome::of(
+            self.writer.write("finalizers", call).await,
+        )?)
     }
 
     fn api(&self, key: &Key) -> Api<PartialObjectMeta<MultiClusterIngress>> {
@@ -174,28 +181,31 @@ impl<L: LoadBalancer> Reconciler<L> {
     }
 }
 
-/// What became of an ingress that was written.
+/// The outcome of a write to an ingress.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Stored {
-    /// It is stored with this resource version.
-    As(Option<String>),
-    /// It does not exist any more.
+enum WriteOutcome {
+    /// The ingress is stored with this resource version.
+    Stored { version: Option<String> },
+    /// The ingress no longer exists.
     Gone,
 }
 
-impl Stored {
-    fn from(
-        written: Result<PartialObjectMeta<MultiClusterIngress>, WriteError>,
+impl WriteOutcome {
+    fn of(
+        result: Result<PartialObjectMeta<MultiClusterIngress>, WriteError>,
     ) -> Result<Self, WriteError> {
-        match written {
-            Ok(stored) => Ok(Self::As(stored.metadata.resource_version)),
+        match result {
+            Ok(stored) => Ok(Self::Stored {
+                version: stored.metadata.resource_version,
+            }),
             Err(error) if error.kind() == WriteErrorKind::Missing => Ok(Self::Gone),
             Err(error) => Err(error),
         }
     }
 }
 
-/// The merge patch that clears our part of a status.
+/// Returns the merge patch that clears our part of a status. The addresses are ours only if the load
+/// balancer is.
 fn cleared(ensured: &Ensured) -> serde_json::Result<Value> {
     let mut status = serde_json::to_value(StatusPatch::default())?;
     if ensured.load_balancer.is_some() {

@@ -1,4 +1,4 @@
-//! Which change in the Karmada API wakes which ingress.
+//! The changes in the Karmada API that wake an ingress.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -12,53 +12,88 @@ use karmada_rules::ingress::{
     slice_cluster, slice_service,
 };
 use karmada_runtime::cache::Transition;
-use karmada_runtime::metrics::register_unread;
 use karmada_runtime::program::Program;
 use karmada_runtime::queue::Queue;
-use karmada_runtime::watch::Guarded;
+use karmada_runtime::watch::Decoded;
 use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client, Resource};
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 
-use crate::known::{Backends, Known};
+use crate::index::{Backends, Index};
 
-/// Finds the `EndpointSlice`s that Karmada collected from member clusters.
+/// Selects the `EndpointSlice`s that Karmada collected from member clusters, and no others of the
+/// control plane.
 const COLLECTED: &str =
     "endpointslice.kubernetes.io/managed-by=endpointslice-controller.karmada.io";
 
-/// What is known of the Karmada API, and the queue of the ingresses it wakes.
+/// The index behind a lock, and the queue of the ingresses that its changes wake.
 #[derive(Debug)]
-pub(crate) struct Index {
-    known: Mutex<Known>,
+pub(crate) struct SharedIndex {
+    index: Mutex<Index>,
     queue: Queue<Key>,
 }
 
-/// Watches everything that decides about ingresses: Services and `EndpointSlice`s only for a load
-/// balancer that needs them.
-pub(crate) fn watch_all(program: &mut Program, client: &Client, index: &Arc<Index>) {
-    let all = Config::default;
-    let mut to = Watching {
-        program,
-        client,
-        index,
-    };
-    to.start("ingresses", all(), Known::observe_ingress);
-    to.start("classes", all(), Known::observe_class);
-    to.start("clusters", all(), Known::observe_cluster);
-    to.start("bindings", all(), Known::observe_binding);
-    if index.known.lock().backends.is_some() {
-        to.start("services", all(), Known::observe_template);
-        to.start("slices", all().labels(COLLECTED), Known::observe_slice);
+impl SharedIndex {
+    /// Creates an empty index. Without `backends`, Services and `EndpointSlice`s are not watched.
+    pub(crate) fn new(queue: Queue<Key>, backends: Option<Backends>) -> Self {
+        Self {
+            index: Mutex::new(Index::new(backends)),
+            queue,
+        }
     }
-    let index = Arc::clone(index);
-    register_unread(&mut program.registry, move || index.known.lock().unread());
+
+    /// Watches every kind that decides about ingresses.
+    pub(crate) fn watch(self: &Arc<Self>, program: &mut Program, client: &Client) {
+        let all = Config::default;
+        let mut to = Watching {
+            program,
+            client,
+            index: self,
+        };
+        to.start("ingresses", all(), Index::observe_ingress);
+        to.start("classes", all(), Index::observe_class);
+        to.start("clusters", all(), Index::observe_cluster);
+        to.start("bindings", all(), Index::observe_binding);
+        if self.index.lock().backends.is_some() {
+            to.start("services", all(), Index::observe_template);
+            to.start("slices", all().labels(COLLECTED), Index::observe_slice);
+        }
+        let shared = Arc::clone(self);
+        program.report_unread(move || shared.index.lock().unread());
+    }
+
+    /// Returns the keys of all ingresses.
+    pub(crate) fn keys(&self) -> Vec<Key> {
+        self.index.lock().keys().cloned().collect()
+    }
+
+    /// Returns the ingress `key`, if it decodes, and the decision about it.
+    pub(crate) fn decide(
+        &self,
+        key: &Key,
+        controller: &ControllerName,
+    ) -> (Option<Arc<MultiClusterIngress>>, Decision) {
+        let index = self.index.lock();
+        let seen = index.ingress(key);
+        let decision = decide(key, seen.map(AsRef::as_ref), &*index, controller);
+        match seen {
+            Cached::Present(ingress) => (Some(Arc::clone(ingress)), decision),
+            Cached::Absent | Cached::Unread => (None, decision),
+        }
+    }
+
+    /// Applies an event with `observe` and wakes the ingresses it returns.
+    pub(crate) fn observe(&self, observe: impl FnOnce(&mut Index) -> Vec<Key>) {
+        let woken = self.index.lock().apply(observe);
+        self.queue.add_all(woken);
+    }
 }
 
 struct Watching<'a> {
     program: &'a mut Program,
     client: &'a Client,
-    index: &'a Arc<Index>,
+    index: &'a Arc<SharedIndex>,
 }
 
 impl Watching<'_> {
@@ -66,62 +101,26 @@ impl Watching<'_> {
         &mut self,
         name: &'static str,
         config: Config,
-        observe: fn(&mut Known, Event<Guarded<K>>) -> Vec<Key>,
+        observe: fn(&mut Index, Event<Decoded<K>>) -> Vec<Key>,
     ) where
         K: Resource<DynamicType: Default> + Clone + DeserializeOwned + Debug + Send + 'static,
     {
-        let index = Arc::clone(self.index);
+        let shared = Arc::clone(self.index);
         let api = Api::all(self.client.clone());
         self.program.watch(name, api, config, move |event| {
-            index.observe(|known| observe(known, event));
+            shared.observe(|index| observe(index, event));
         });
     }
 }
 
 impl Index {
-    /// Knows nothing yet. Without `backends`, Services and `EndpointSlice`s are not watched.
-    pub(crate) fn new(queue: Queue<Key>, backends: Option<Backends>) -> Self {
-        Self {
-            known: Mutex::new(Known::new(backends)),
-            queue,
-        }
-    }
-
-    /// Every ingress.
-    pub(crate) fn ingresses(&self) -> Vec<Key> {
-        self.known.lock().all().cloned().collect()
-    }
-
-    /// The ingress `key`, if it can be read, and what to do about it.
-    pub(crate) fn decide(
-        &self,
-        key: &Key,
-        controller: &ControllerName,
-    ) -> (Option<Arc<MultiClusterIngress>>, Decision) {
-        let known = self.known.lock();
-        let seen = known.ingress(key);
-        let decision = decide(key, seen.map(AsRef::as_ref), &*known, controller);
-        match seen {
-            Cached::Present(ingress) => (Some(Arc::clone(ingress)), decision),
-            Cached::Absent | Cached::Unread => (None, decision),
-        }
-    }
-
-    /// Takes an event in and wakes the ingresses it concerns.
-    pub(crate) fn observe(&self, observe: impl FnOnce(&mut Known) -> Vec<Key>) {
-        let woken = self.known.lock().take_in(observe);
-        self.queue.add_all(woken);
-    }
-}
-
-impl Known {
-    /// Takes an event in with `observe` and says which ingresses it concerns. Anything may depend on
-    /// an object that could never be read, when it comes and when it goes.
-    fn take_in(&mut self, observe: impl FnOnce(&mut Self) -> Vec<Key>) -> Vec<Key> {
+    /// Applies an event with `observe` and returns the ingresses it concerns.
+    fn apply(&mut self, observe: impl FnOnce(&mut Self) -> Vec<Key>) -> Vec<Key> {
         let unread = self.count_unread();
         let mut woken = observe(self);
+        // Any ingress may depend on an object that does not decode: its content is unknown.
         if self.count_unread() != unread {
-            let all: Vec<Key> = self.all().cloned().collect();
+            let all: Vec<Key> = self.keys().cloned().collect();
             for ingress in &all {
                 self.index_ingress(ingress);
             }
@@ -130,11 +129,11 @@ impl Known {
         woken
     }
 
-    /// An ingress changed: it is woken. The echo of our own write is such a change too, so that what
-    /// was decided on an older view is decided again.
+    /// Applies an event of an ingress and wakes it. The echo of our own write is such a change too, so
+    /// that a decision on an older version is made again.
     pub(crate) fn observe_ingress(
         &mut self,
-        event: Event<Guarded<MultiClusterIngress>>,
+        event: Event<Decoded<MultiClusterIngress>>,
     ) -> Vec<Key> {
         let unread = self.ingresses.unread().clone();
         let mut woken = Vec::new();
@@ -142,12 +141,13 @@ impl Known {
             self.index_ingress(&key);
             woken.push(key);
         }
+        // No transition shows an unread ingress that is gone, but it may be in the load balancer.
         woken.extend(unread.difference(self.ingresses.unread()).cloned());
         woken
     }
 
-    /// A class changed: the ingresses it may decide about are woken.
-    pub(crate) fn observe_class(&mut self, event: Event<Guarded<IngressClass>>) -> Vec<Key> {
+    /// Applies an event of a class and wakes the ingresses it may decide about.
+    pub(crate) fn observe_class(&mut self, event: Event<Decoded<IngressClass>>) -> Vec<Key> {
         let mut woken = Vec::new();
         for Transition { key, .. } in self.classes.observe(event) {
             woken.extend(self.of_class(&key.name));
@@ -155,8 +155,9 @@ impl Known {
         woken
     }
 
-    /// A cluster's admission changed: the ingresses located there are woken, and no other.
-    pub(crate) fn observe_cluster(&mut self, event: Event<Guarded<Cluster>>) -> Vec<Key> {
+    /// Applies an event of a cluster. If its admission changed, the ingresses located there are woken,
+    /// and no others.
+    pub(crate) fn observe_cluster(&mut self, event: Event<Decoded<Cluster>>) -> Vec<Key> {
         let admission = |cluster: Option<Arc<Cluster>>| {
             cluster.map_or(Admission::ClusterMissing, |cluster| Admission::of(&cluster))
         };
@@ -169,14 +170,15 @@ impl Known {
         woken
     }
 
-    /// A Service was placed elsewhere: the ingresses that name it are woken. Bindings of anything
-    /// else are not kept.
-    pub(crate) fn observe_binding(&mut self, event: Event<Guarded<ResourceBinding>>) -> Vec<Key> {
+    /// Applies an event of a binding. If its Service is placed elsewhere, the ingresses that name the
+    /// Service are woken.
+    pub(crate) fn observe_binding(&mut self, event: Event<Decoded<ResourceBinding>>) -> Vec<Key> {
+        // Bindings of other kinds are most of them, and would only take memory.
         let event = match event {
-            Event::Apply(Guarded::Good(binding)) | Event::InitApply(Guarded::Good(binding))
+            Event::Apply(Decoded::Valid(binding)) | Event::InitApply(Decoded::Valid(binding))
                 if bound_service(&binding).is_none() =>
             {
-                Event::Delete(Guarded::Good(binding))
+                Event::Delete(Decoded::Valid(binding))
             }
             event => event,
         };
@@ -198,8 +200,9 @@ impl Known {
         woken
     }
 
-    /// A Service has other ports: the ingresses that name it are woken.
-    pub(crate) fn observe_template(&mut self, event: Event<Guarded<Service>>) -> Vec<Key> {
+    /// Applies an event of a Service template. If its ports changed, the ingresses that name it are
+    /// woken.
+    pub(crate) fn observe_template(&mut self, event: Event<Decoded<Service>>) -> Vec<Key> {
         let Some(backends) = &mut self.backends else {
             return Vec::new();
         };
@@ -212,8 +215,9 @@ impl Known {
         woken
     }
 
-    /// Endpoints of a Service changed: the ingresses that name it are woken.
-    pub(crate) fn observe_slice(&mut self, event: Event<Guarded<EndpointSlice>>) -> Vec<Key> {
+    /// Applies an event of a slice. If its endpoints changed, the ingresses that name its Service are
+    /// woken.
+    pub(crate) fn observe_slice(&mut self, event: Event<Decoded<EndpointSlice>>) -> Vec<Key> {
         let Some(backends) = &mut self.backends else {
             return Vec::new();
         };

@@ -1,4 +1,4 @@
-//! The program's answers to bad flags.
+//! The program's output for invalid flags.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -13,23 +13,23 @@ fn run(flags: &[&str]) -> Output {
     command.args(flags).output().unwrap()
 }
 
-/// The program ends with code 2 and says only `line`, on standard error.
+/// Asserts that the program exits with code 2 and prints only `line`, on standard error.
 #[track_caller]
-fn assert_refused(flags: &[&str], line: &str) {
+fn assert_rejected(flags: &[&str], line: &str) {
     let output = run(flags);
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(said, format!("{line}\n"));
+    let printed = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(printed, format!("{line}\n"));
     assert_eq!(output.status.code(), Some(2));
     assert_eq!(output.stdout, b"");
 }
 
 #[test]
 fn a_gateway_has_no_use_without_the_kubernetes_provider() {
-    assert_refused(
+    assert_rejected(
         &["--gateway-kubeconfig=/k"],
         "error: --gateway-kubeconfig has no use with --provider none; add --provider kubernetes or leave it out",
     );
-    assert_refused(
+    assert_rejected(
         &["--provider=none", "--gateway-ingress-class=web"],
         "error: --gateway-ingress-class has no use with --provider none; add --provider kubernetes or leave it out",
     );
@@ -37,23 +37,23 @@ fn a_gateway_has_no_use_without_the_kubernetes_provider() {
 
 #[test]
 fn the_kubernetes_provider_needs_a_gateway() {
-    assert_refused(
+    assert_rejected(
         &["--provider=kubernetes"],
         "error: --provider kubernetes needs --gateway-kubeconfig: name the kubeconfig of the cluster whose ingress controller serves the traffic",
     );
 }
 
 #[test]
-fn an_unknown_provider_is_refused_with_those_there_are() {
-    assert_refused(
+fn an_unknown_provider_is_rejected_with_the_possible_ones() {
+    assert_rejected(
         &["--provider=haproxy"],
         "error: invalid value 'haproxy' for '--provider <PROVIDER>' [possible values: none, kubernetes]",
     );
 }
 
 #[test]
-fn a_controller_name_without_a_domain_is_refused() {
-    assert_refused(
+fn a_controller_name_without_a_domain_is_rejected() {
+    assert_rejected(
         &["--ingress-class-controller=ours"],
         "error: invalid value 'ours' for '--ingress-class-controller <NAME>': must be a qualified name such as example.com/ingress-controller: a DNS name, a slash, and at most 63 letters, digits, '-', '_' or '.'",
     );
@@ -65,11 +65,14 @@ fn a_kubeconfig_that_cannot_be_read_is_named() {
     let missing = folder.path().join("missing").display().to_string();
     let karmada = format!("--kubeconfig={missing}");
     let output = run(&[&karmada]);
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.starts_with("error: cannot read kubeconfig "), "{said}");
+    let printed = String::from_utf8(output.stderr).unwrap();
     assert!(
-        said.contains(&missing) && said.lines().count() == 1,
-        "{said}"
+        printed.starts_with("error: cannot read kubeconfig "),
+        "{printed}"
+    );
+    assert!(
+        printed.contains(&missing) && printed.lines().count() == 1,
+        "{printed}"
     );
     assert_eq!(output.status.code(), Some(2));
 }

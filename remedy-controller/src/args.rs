@@ -1,8 +1,8 @@
-//! The program's flags.
+//! The flags.
 
 use karmada_runtime::args::{ClientArgs, CommonArgs, LeaderElectionArgs};
 
-/// Compares every cluster's conditions with the Remedy objects and writes what must be done to Cluster.status.remedyActions.
+/// Compares the conditions of every cluster with the Remedy objects and writes the required actions to Cluster.status.remedyActions.
 #[derive(clap::Parser, Debug)]
 #[command(name = crate::NAME, version)]
 pub struct Args {

@@ -1,4 +1,4 @@
-//! The program's answers to bad flags.
+//! The program's output for invalid flags.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -7,16 +7,16 @@ use std::process::Command;
 use lab_parts::kubeconfig::{self, Access};
 use lab_parts::port::CLOSED;
 
-/// The program ends with code 2 and one line on standard error, which is returned.
+/// Asserts that the program exits with code 2 and one line on standard error, and returns that line.
 #[track_caller]
-fn refusal(flags: &[&str]) -> String {
+fn rejected(flags: &[&str]) -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_remedy-controller"));
     let output = command.env_clear().args(flags).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     assert_eq!(output.stdout, b"");
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(said.lines().count(), 1, "{said}");
-    said
+    let line = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(line.lines().count(), 1, "{line}");
+    line
 }
 
 /// A kubeconfig with one context, `here`.
@@ -27,24 +27,24 @@ fn kubeconfig(folder: &tempfile::TempDir) -> String {
 }
 
 #[test]
-fn a_kubeconfig_that_is_not_there_is_named() {
-    let said = refusal(&["--kubeconfig=/no/such/file"]);
+fn a_missing_kubeconfig_is_named() {
+    let line = rejected(&["--kubeconfig=/no/such/file"]);
     assert!(
-        said.starts_with("error: cannot read kubeconfig /no/such/file: "),
-        "{said}"
+        line.starts_with("error: cannot read kubeconfig /no/such/file: "),
+        "{line}"
     );
 }
 
 #[test]
-fn a_context_that_is_not_there_is_named() {
+fn a_missing_context_is_named() {
     let folder = tempfile::tempdir().unwrap();
-    let said = refusal(&[&kubeconfig(&folder), "--context=elsewhere"]);
-    assert!(said.contains("elsewhere"), "{said}");
+    let line = rejected(&[&kubeconfig(&folder), "--context=elsewhere"]);
+    assert!(line.contains("elsewhere"), "{line}");
 }
 
 #[test]
-fn without_any_kubeconfig_it_says_how_to_name_one() {
-    assert!(refusal(&[]).starts_with("error: no kubeconfig: name one with --kubeconfig"));
+fn without_any_kubeconfig_the_error_names_the_flag() {
+    assert!(rejected(&[]).starts_with("error: no kubeconfig: name one with --kubeconfig"));
 }
 
 #[test]
@@ -53,9 +53,9 @@ fn an_address_in_use_is_named() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap();
     let flag = format!("--listen-address={address}");
-    let said = refusal(&[&kubeconfig(&folder), &flag]);
+    let line = rejected(&[&kubeconfig(&folder), &flag]);
     assert!(
-        said.starts_with(&format!("error: cannot listen on {address}: ")),
-        "{said}"
+        line.starts_with(&format!("error: cannot listen on {address}: ")),
+        "{line}"
     );
 }

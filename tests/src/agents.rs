@@ -16,7 +16,7 @@ use karmada_api::{Cluster, execution_namespace};
 use kube::{Api, Client, api::PostParams};
 use lab_parts::{
     dns::{DnsServer, KUBERNETES_IP, Response},
-    thresholds::Thresholds,
+    thresholds::ProbeTiming,
 };
 use serde_json::json;
 use tokio::time::{sleep, timeout};
@@ -24,7 +24,7 @@ use tokio::time::{sleep, timeout};
 use crate::{
     fleet::{Fleet, Member},
     netns,
-    programs::{Profile, Program, Running},
+    programs::{Binary, Profile, Running},
     wait::until,
 };
 
@@ -129,7 +129,7 @@ impl Agents {
         ]
         .map(OsString::from)
         .into();
-        flags.extend(Thresholds::SHORT.flags().map(OsString::from));
+        flags.extend(ProbeTiming::SHORT.flags().map(OsString::from));
         match &self.others {
             Others::Named => {
                 let others = (0..count).filter(|other| *other != node);
@@ -141,7 +141,7 @@ impl Agents {
                 flags.push(format!("--member-kubeconfig={}", kubeconfig.display()).into());
             }
         }
-        let running = Running::start_at(Program::Agent, Profile::Debug, address(node), flags);
+        let running = Running::start_at(Binary::Agent, Profile::Debug, address(node), flags);
         at.running = Some(running.await?);
         Ok(())
     }

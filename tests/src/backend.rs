@@ -8,11 +8,11 @@ use tokio::{net::TcpListener, sync::oneshot};
 
 /// A running backend. Dropping it closes its port and its idle connections.
 #[derive(Debug)]
-pub struct Backend {
+pub struct HttpBackend {
     _running: oneshot::Sender<()>,
 }
 
-impl Backend {
+impl HttpBackend {
     /// Serves `address`. The response to every request is 200 with the cluster's name.
     pub async fn start(address: SocketAddr, cluster: &str) -> Result<Self> {
         let listener = TcpListener::bind(address)

@@ -1,6 +1,6 @@
 //! The pipeline's tests, each on both APIs: the embedded one and the real one.
 //!
-//! A test is one function that takes the [`Server`] of its APIs, and [`on_both!`] makes two tests of
+//! A test is one function that takes the [`ApiKind`] of its APIs, and [`on_both!`] makes two tests of
 //! it: `embedded::…` needs only namespaces, `real::…` needs [tools](crate::tools) too. Tests that
 //! need tools on either API are in a module `with_tools`.
 //!
@@ -20,9 +20,9 @@
 
 use anyhow::Result;
 
-use crate::{control_plane::Server, fleet};
+use crate::{control_plane::ApiKind, fleet};
 
-/// Makes two tests of each of these functions, `async fn name(server: Server) -> Result<()>`:
+/// Makes two tests of each of these functions, `async fn name(server: ApiKind) -> Result<()>`:
 /// `embedded::name` and `real::name`. A module can use it once.
 #[macro_export]
 macro_rules! on_both {
@@ -30,7 +30,7 @@ macro_rules! on_both {
         mod embedded {
             $(#[test]
             fn $name() {
-                let server = $crate::control_plane::Server::Embedded;
+                let server = $crate::control_plane::ApiKind::Embedded;
                 $crate::both::run($crate::test_name!(), server, super::$name);
             })+
         }
@@ -38,7 +38,7 @@ macro_rules! on_both {
         mod real {
             $(#[test]
             fn $name() {
-                let server = $crate::control_plane::Server::Real;
+                let server = $crate::control_plane::ApiKind::Real;
                 $crate::both::run($crate::test_name!(), server, super::$name);
             })+
         }
@@ -49,6 +49,6 @@ macro_rules! on_both {
 ///
 /// # Panics
 /// See [`fleet::isolated`].
-pub fn run(name: &str, server: Server, body: impl AsyncFnOnce(Server) -> Result<()>) {
+pub fn run(name: &str, server: ApiKind, body: impl AsyncFnOnce(ApiKind) -> Result<()>) {
     fleet::isolated(name, async || body(server).await);
 }

@@ -131,7 +131,7 @@ impl Silence {
 
 /// The response of a DNS server about a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Response {
+pub struct DnsResponse {
     /// The response code.
     pub code: ResponseCode,
     /// The IPv4 addresses of the name.
@@ -142,7 +142,7 @@ pub struct Response {
 ///
 /// # Errors
 /// The server refuses the query or does not respond within a second.
-pub async fn query(server: SocketAddr, name: &str) -> Result<Response> {
+pub async fn query(server: SocketAddr, name: &str) -> Result<DnsResponse> {
     let any: IpAddr = match server {
         SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         SocketAddr::V6(_) => std::net::Ipv6Addr::UNSPECIFIED.into(),
@@ -160,7 +160,7 @@ pub async fn query(server: SocketAddr, name: &str) -> Result<Response> {
     if response.metadata.id != message.metadata.id {
         bail!("the response of {server} is to another query");
     }
-    Ok(Response {
+    Ok(DnsResponse {
         code: response.metadata.response_code,
         addresses: response
             .answers

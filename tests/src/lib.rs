@@ -5,12 +5,12 @@
 //! ```no_run
 //! use anyhow::Result;
 //! use pipeline_tests::{
-//!     control_plane::{ControlPlane, Options, Server},
+//!     control_plane::{ControlPlane, ControlPlaneOptions, ApiKind},
 //!     on_both,
 //! };
 //!
-//! async fn the_api_answers(server: Server) -> Result<()> {
-//!     let karmada = ControlPlane::start(Options::named("karmada").on(server)).await?;
+//! async fn the_api_answers(server: ApiKind) -> Result<()> {
+//!     let karmada = ControlPlane::start(ControlPlaneOptions::named("karmada").on(server)).await?;
 //!     karmada.namespace("shop").await
 //! }
 //!

@@ -5,12 +5,12 @@ use std::fmt;
 
 use anyhow::{Result, ensure};
 use karmada_api::{TRAFFIC_CONTROL, condition::DNS_READY};
-use lab_parts::thresholds::Thresholds;
+use lab_parts::thresholds::ProbeTiming;
 use tokio::time::Instant;
 
 use crate::{
-    backend::Backend,
-    control_plane::Server,
+    backend::HttpBackend,
+    control_plane::ApiKind,
     coredns::{CoreDns, Silence},
     fleet::{Fleet, GATEWAY_CLASS, HOST, Member, PROXY, on_dns},
     programs::{Profile, Running},
@@ -23,7 +23,7 @@ const LEFT_AFTER: usize = 200;
 
 /// The fault of DNS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum DnsOutage {
     /// CoreDNS is gone: queries are refused.
     Refused,
     /// CoreDNS is gone and queries are lost.
@@ -33,8 +33,8 @@ pub enum Fault {
 /// The events of a scenario and their times.
 #[derive(Clone, Debug)]
 pub struct Timeline {
-    fault: Fault,
-    thresholds: Thresholds,
+    fault: DnsOutage,
+    thresholds: ProbeTiming,
     steps: Vec<(&'static str, Instant)>,
     /// All requests.
     pub counts: Counts,
@@ -46,10 +46,10 @@ pub struct Timeline {
 
 /// Plays the scenario in the network namespace of this process.
 pub async fn play(
-    server: Server,
+    server: ApiKind,
     profile: Profile,
-    fault: Fault,
-    thresholds: Thresholds,
+    fault: DnsOutage,
+    thresholds: ProbeTiming,
 ) -> Result<Timeline> {
     progress("starting two Kubernetes APIs, CoreDNS, Traefik and our programs");
     let mut stage = Stage::start(server, profile, thresholds).await?;
@@ -59,8 +59,8 @@ pub async fn play(
     let stopped = Instant::now();
     stage.dns[0].stop().await?;
     let silence = match fault {
-        Fault::Refused => None,
-        Fault::Dropped => Some(Silence::on(Member(1).dns())?),
+        DnsOutage::Refused => None,
+        DnsOutage::Dropped => Some(Silence::on(Member(1).dns())?),
     };
     steps.push(("DNS of member1 stopped", stopped));
     steps.extend(stage.verdict(true).await?);
@@ -107,13 +107,13 @@ struct Stage {
     dns: Vec<CoreDns>,
     programs: Vec<(String, Running)>,
     traffic: Traffic,
-    _backends: Vec<Backend>,
+    _backends: Vec<HttpBackend>,
     _proxy: Traefik,
 }
 
 impl Stage {
     /// Starts two healthy members that both get requests.
-    async fn start(server: Server, profile: Profile, thresholds: Thresholds) -> Result<Self> {
+    async fn start(server: ApiKind, profile: Profile, thresholds: ProbeTiming) -> Result<Self> {
         let members = [Member(1), Member(2)];
         Fleet::lay_network(&members)?;
         let fleet = Fleet::with_members(server, profile, &members).await?;
@@ -130,7 +130,7 @@ impl Stage {
         ));
         for member in members {
             dns.push(CoreDns::start(member.dns(), fleet.gateway.kubeconfig_path()).await?);
-            backends.push(Backend::start(member.backend(), &member.name()).await?);
+            backends.push(HttpBackend::start(member.backend(), &member.name()).await?);
             let agent = fleet.agent(member, &thresholds.flags()).await?;
             programs.push((format!("cluster-health-agent of {}", member.name()), agent));
         }
@@ -230,7 +230,7 @@ impl fmt::Display for Timeline {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             fault,
-            thresholds: Thresholds { period, threshold },
+            thresholds: ProbeTiming { period, threshold },
             steps,
             counts,
             during,

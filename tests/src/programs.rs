@@ -33,7 +33,7 @@ const STOPPED_WITHIN: Duration = Duration::from_secs(25);
 
 /// One of our programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Program {
+pub enum Binary {
     /// `cluster-health-agent`
     Agent,
     /// `remedy-controller`
@@ -44,7 +44,7 @@ pub enum Program {
     Sandbox,
 }
 
-impl Program {
+impl Binary {
     /// All programs.
     pub const ALL: [Self; 4] = [
         Self::Agent,
@@ -76,10 +76,10 @@ pub enum Profile {
 
 impl Profile {
     /// Returns the cargo profile of a program, and the folder that it is built into.
-    fn of(self, program: Program) -> (&'static str, &'static str) {
+    fn of(self, program: Binary) -> (&'static str, &'static str) {
         match (self, program) {
             (Self::Debug, _) => ("dev", "debug"),
-            (Self::Dist, Program::Agent) => (DIST_AGENT, DIST_AGENT),
+            (Self::Dist, Binary::Agent) => (DIST_AGENT, DIST_AGENT),
             (Self::Dist, _) => ("dist", "dist"),
         }
     }
@@ -108,19 +108,19 @@ pub fn build_for_tests() -> Result<()> {
 /// Builds all programs; if they are up to date, that takes a fraction of a second.
 pub fn build(profile: Profile) -> Result<()> {
     if profile == Profile::Dist {
-        build_alone(&[Program::Agent.name()], DIST_AGENT)?;
-        let controllers = [Program::RemedyController, Program::IngressController];
-        return build_alone(&controllers.map(Program::name), "dist");
+        build_alone(&[Binary::Agent.name()], DIST_AGENT)?;
+        let controllers = [Binary::RemedyController, Binary::IngressController];
+        return build_alone(&controllers.map(Binary::name), "dist");
     }
     // With the whole workspace, dependencies have the same features as in a build of all tests, and
     // are not built twice.
-    let programs = Program::ALL.map(|program| ["--bin", program.name()]);
+    let programs = Binary::ALL.map(|program| ["--bin", program.name()]);
     cargo_build("dev", ["--workspace"].into_iter().chain(programs.concat()))
 }
 
 /// Builds the agent, and what else is given, as clusters run it.
 pub fn build_agent(others: &[&str]) -> Result<()> {
-    build_alone(&[&[Program::Agent.name()], others].concat(), DIST_AGENT)
+    build_alone(&[&[Binary::Agent.name()], others].concat(), DIST_AGENT)
 }
 
 /// Builds these packages without the rest of the workspace, with no features but those they need.
@@ -141,7 +141,7 @@ fn cargo_build<'a>(profile: &str, what: impl IntoIterator<Item = &'a str>) -> Re
 }
 
 /// Returns the built binary of a program, in the target folder of this executable.
-pub fn path(program: Program, profile: Profile) -> Result<PathBuf> {
+pub fn path(program: Binary, profile: Profile) -> Result<PathBuf> {
     let own = env::current_exe()?;
     let folder = own
         .ancestors()
@@ -167,7 +167,7 @@ pub struct Running {
 impl Running {
     /// Starts a program with these flags and waits until it is ready.
     pub async fn start(
-        program: Program,
+        program: Binary,
         profile: Profile,
         arguments: impl IntoIterator<Item = impl Into<OsString>>,
     ) -> Result<Self> {
@@ -180,7 +180,7 @@ impl Running {
 
     /// Starts a program with these flags; it need not become ready.
     pub async fn start_unready(
-        program: Program,
+        program: Binary,
         profile: Profile,
         arguments: impl IntoIterator<Item = impl Into<OsString>>,
     ) -> Result<Self> {
@@ -191,7 +191,7 @@ impl Running {
     /// Starts a program with these flags and its admin server at this address, and waits until it has
     /// logged its start: from then on it handles signals.
     pub async fn start_at(
-        program: Program,
+        program: Binary,
         profile: Profile,
         admin: SocketAddr,
         arguments: impl IntoIterator<Item = impl Into<OsString>>,

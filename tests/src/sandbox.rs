@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use crate::{
     process::Process,
-    programs::{Profile, Program, path},
+    programs::{Binary, Profile, path},
     scratch,
 };
 
@@ -33,9 +33,9 @@ impl Sandbox {
     /// Starts the sandbox with these flags and waits until it serves its page.
     pub async fn start(flags: &[&str]) -> Result<Self> {
         let folder = scratch::folder("sandbox")?;
-        let mut command = tokio::process::Command::new(path(Program::Sandbox, Profile::Debug)?);
+        let mut command = tokio::process::Command::new(path(Binary::Sandbox, Profile::Debug)?);
         command.args(flags);
-        let mut process = Process::start(Program::Sandbox.name(), command, folder.path())?;
+        let mut process = Process::start(Binary::Sandbox.name(), command, folder.path())?;
         let printed = process.until_written(READY_WITHIN, |output| {
             Some((value(output, "page: ")?, value(output, "kubeconfig: ")?))
         });

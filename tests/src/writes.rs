@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt};
 
 /// A kind of write, as the API server's metric names it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Write {
+pub struct WriteKind {
     /// `POST`, `PUT`, `PATCH`, `APPLY` or `DELETE`.
     pub verb: String,
     /// The API group; empty for the core group.
@@ -20,7 +20,7 @@ pub struct Write {
 /// Dry runs and leases (leadership and heartbeats) are left out, and so are the API server's own
 /// writes while it runs: the state of CRDs, aggregated APIs, address ranges and flow control.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Writes(pub BTreeMap<Write, u64>);
+pub struct Writes(pub BTreeMap<WriteKind, u64>);
 
 /// Verbs of `apiserver_request_total` that write.
 const VERBS: [&str; 5] = ["POST", "PUT", "PATCH", "APPLY", "DELETE"];
@@ -51,7 +51,7 @@ impl Writes {
                 && label("dry_run").is_empty()
                 && !OWN.contains(&(label("group"), label("resource")));
             if written {
-                let write = Write {
+                let write = WriteKind {
                     verb: label("verb").to_owned(),
                     group: label("group").to_owned(),
                     resource: label("resource").to_owned(),
@@ -90,7 +90,7 @@ impl fmt::Display for Writes {
             return formatter.write_str("no writes");
         }
         for (position, (write, count)) in self.0.iter().enumerate() {
-            let Write {
+            let WriteKind {
                 verb,
                 group,
                 resource,

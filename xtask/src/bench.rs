@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use pipeline_tests::bench::{agent, ingresses, remedies};
 use pipeline_tests::netns::{inside, isolated_command};
-use pipeline_tests::programs::{self, Profile, Program, build_agent, path};
+use pipeline_tests::programs::{self, Binary, Profile, build_agent, path};
 use pipeline_tests::tools::{self, Tool};
 
 /// What can be measured.
@@ -84,7 +84,7 @@ fn measure_agent(arguments: &Agent) -> anyhow::Result<()> {
 fn build() -> anyhow::Result<(PathBuf, PathBuf)> {
     println!("building the agent and its baseline as clusters run them: this takes minutes");
     build_agent(&[BASELINE])?;
-    let agent = path(Program::Agent, Profile::Dist)?;
+    let agent = path(Binary::Agent, Profile::Dist)?;
     let limit = agent.with_file_name(BASELINE);
     Ok((agent, limit))
 }

@@ -1,11 +1,11 @@
 //! `cargo xtask scenario …`: plays a story on real parts and prints its timeline.
 
 use clap::{Args, Subcommand, ValueEnum};
-use lab_parts::thresholds::Thresholds;
+use lab_parts::thresholds::ProbeTiming;
 use pipeline_tests::{
-    control_plane::Server,
+    control_plane::ApiKind,
     netns::{inside, isolated_command},
-    outage::{self, Fault},
+    outage::{self, DnsOutage},
     programs::{self, Profile},
     tools::{self, Tool},
 };
@@ -56,19 +56,19 @@ pub(crate) fn run(scenario: &Scenario) -> anyhow::Result<()> {
     }) = scenario;
     let profile = if *dist { Profile::Dist } else { Profile::Debug };
     let fault = match queries {
-        Queries::Refused => Fault::Refused,
-        Queries::Dropped => Fault::Dropped,
+        Queries::Refused => DnsOutage::Refused,
+        Queries::Dropped => DnsOutage::Dropped,
     };
     let thresholds = match thresholds {
-        Timing::Short => Thresholds::SHORT,
-        Timing::Default => Thresholds::DEFAULT,
+        Timing::Short => ProbeTiming::SHORT,
+        Timing::Default => ProbeTiming::DEFAULT,
     };
     if !inside() {
         tools::build(&Tool::ALL)?;
         programs::build(profile)?;
     }
     isolated_command(async || {
-        let timeline = outage::play(Server::Real, profile, fault, thresholds).await?;
+        let timeline = outage::play(ApiKind::Real, profile, fault, thresholds).await?;
         println!("{timeline}");
         timeline.check()
     })

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use pipeline_tests::programs::{Profile, Program, build_agent, path};
+use pipeline_tests::programs::{Binary, Profile, build_agent, path};
 use simulation::{agents, convergence};
 
 /// What can be simulated.
@@ -72,7 +72,7 @@ fn show_sequence(seed: u64) {
     for step in &steps {
         println!("{step:?}");
     }
-    let run = convergence::run(&steps, &convergence::Options::seeded(seed));
+    let run = convergence::run(&steps, &convergence::RunOptions::seeded(seed));
     println!("{}", run.log());
 }
 
@@ -94,5 +94,5 @@ fn run_agents(agents: &Agents) -> anyhow::Result<()> {
 fn build() -> anyhow::Result<PathBuf> {
     println!("building the agent as clusters run it");
     build_agent(&[])?;
-    path(Program::Agent, Profile::Dist)
+    path(Binary::Agent, Profile::Dist)
 }

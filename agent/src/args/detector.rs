@@ -1,20 +1,21 @@
-//! What Karmada's own detector accepts.
+//! The flags of Karmada's own detector.
 
 use std::net::IpAddr;
 
 use clap::ArgAction;
 
-/// Karmada's name for what this program is.
+/// The name of the DNS detector in Karmada's `--detectors`.
 pub(super) const DETECTOR: &str = "coredns-detector";
 
-/// What else Karmada's own detector accepts, so that its manifests work with this program.
+/// Further flags of Karmada's own detector, accepted so that its manifests work with this program.
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = "Options of Karmada's own detector")]
 pub(super) struct DetectorArgs {
-    /// Report only while holding the lease of this cluster's agents.
+    /// Write conditions only while holding the lease of this cluster's agents.
+    // As Go's flag package parses booleans: alone it means true, and a value needs `=`.
     #[arg(long, env = "KARMADA_LEADER_ELECT", default_value_t = true, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
     pub(super) leader_elect: bool,
-    /// Address in place of that of --listen-address.
+    /// Overrides the address in --listen-address.
     #[arg(
         long,
         env = "KARMADA_BIND_ADDRESS",
@@ -22,7 +23,7 @@ pub(super) struct DetectorArgs {
         conflicts_with = "listen_address"
     )]
     pub(super) bind_address: Option<IpAddr>,
-    /// Port in place of that of --listen-address.
+    /// Overrides the port in --listen-address.
     #[arg(
         long,
         env = "KARMADA_HEALTHZ_PORT",
@@ -30,7 +31,8 @@ pub(super) struct DetectorArgs {
         conflicts_with = "listen_address"
     )]
     pub(super) healthz_port: Option<u16>,
-    /// What to detect: there is coredns-detector only.
+    /// Detectors to run; coredns-detector is the only one.
+    // An entry such as `-coredns-detector` disables a detector, hence the hyphens.
     #[arg(
         long,
         env = "KARMADA_DETECTORS",
@@ -64,13 +66,13 @@ pub(super) struct DetectorArgs {
         value_name = "DURATION"
     )]
     leader_elect_retry_period: Option<String>,
-    /// Ignored: it is a Lease.
+    /// Ignored: the lock is always a Lease.
     #[arg(long, env = "KARMADA_LEADER_ELECT_RESOURCE_LOCK", value_name = "KIND")]
     leader_elect_resource_lock: Option<String>,
-    /// Ignored: the lease is cluster-health-agent.
+    /// Ignored: the Lease is named cluster-health-agent.
     #[arg(long, env = "KARMADA_LEADER_ELECT_RESOURCE_NAME", value_name = "NAME")]
     leader_elect_resource_name: Option<String>,
-    /// Ignored: the lease is in the execution namespace of the cluster.
+    /// Ignored: the Lease is in the cluster's execution namespace.
     #[arg(
         long,
         env = "KARMADA_LEADER_ELECT_RESOURCE_NAMESPACE",
@@ -80,7 +82,8 @@ pub(super) struct DetectorArgs {
 }
 
 impl DetectorArgs {
-    /// As Karmada reads the list: the first entry that names the detector counts, then `*`.
+    /// Returns `true` if the DNS detector is to run. As in Karmada, the first entry that names it
+    /// decides, then `*`.
     pub(super) fn enabled(&self) -> bool {
         let names_it = |entry: &&String| entry.strip_prefix('-').unwrap_or(entry) == DETECTOR;
         let named = self.detectors.iter().find(names_it);
@@ -90,6 +93,7 @@ impl DetectorArgs {
         )
     }
 
+    /// Returns the flags that were given and have no effect.
     pub(super) fn ignored(&self) -> Vec<&'static str> {
         let flags = [
             ("--coredns-stale-threshold", &self.coredns_stale_threshold),

@@ -1,33 +1,32 @@
-//! Access to the API of the member cluster, and what is written there.
+//! The flags for the API of the member cluster.
 
 use std::path::PathBuf;
 
 use karmada_runtime::client::{self, Source};
 
-/// Access to the API of the member cluster.
+/// The flags for the API of the member cluster.
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = "Member cluster")]
 pub(super) struct MemberArgs {
-    /// Kubeconfig of the member cluster; without it the pod's own service account, if this is a pod.
+    /// Kubeconfig of the member cluster [default: in a pod, its service account; otherwise none].
     #[arg(long, env = "KARMADA_MEMBER_KUBECONFIG", value_name = "PATH")]
     member_kubeconfig: Option<PathBuf>,
-    /// Write this node's vote as a condition of its Node object, whenever the vote changes.
+    /// Write this node's vote to a condition of its Node object whenever the vote changes.
     #[arg(long, env = "KARMADA_NODE_CONDITION")]
     pub(super) node_condition: bool,
 }
 
-/// How to reach the API of the member cluster.
+/// The credentials for the API of the member cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Member {
-    /// As this kubeconfig says.
+    /// A kubeconfig.
     Kubeconfig(PathBuf),
-    /// With the pod's service account.
+    /// The pod's service account.
     Pod,
 }
 
 impl MemberArgs {
-    /// The API of the member cluster, if there is a way to it. `in_pod`: whether this process runs in a
-    /// pod.
+    /// Returns the credentials for the member cluster, if there are any.
     pub(super) fn api(&self, in_pod: bool) -> Option<Member> {
         match &self.member_kubeconfig {
             Some(path) => Some(Member::Kubeconfig(path.clone())),
@@ -37,7 +36,7 @@ impl MemberArgs {
 }
 
 impl Member {
-    /// A client of it; nothing is sent yet.
+    /// Creates a client. It sends nothing yet.
     pub(crate) async fn connect(&self) -> Result<kube::Client, client::Error> {
         match self {
             Self::Kubeconfig(path) => {

@@ -1,9 +1,8 @@
-//! The program's flags, and what they come to.
+//! The program's flags, and the configuration made of them.
 
 mod detector;
 mod member;
 mod peers;
-mod probe;
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -20,16 +19,15 @@ use self::detector::{DETECTOR, DetectorArgs};
 pub(crate) use self::member::Member;
 use self::member::MemberArgs;
 use self::peers::PeersArgs;
-use self::probe::ProbeArgs;
-use crate::peers::Others;
-use crate::probe::{Past, Probe};
+use crate::peers::PeerSource;
+use crate::probe::{ProbeArgs, Probes};
 
-/// Karmada accepts no longer name of a cluster.
+/// Karmada rejects longer names: with its prefix the execution namespace must stay a label.
 const LONGEST_CLUSTER_NAME: usize = 48;
 const LONGEST_HOST_NAME: usize = 253;
 const LONGEST: Duration = Duration::from_hours(24);
 
-/// Asks the DNS of a member cluster from this node, and reports to the Karmada control plane whether it works.
+/// Probes the DNS of a member cluster from this node and reports its health to the Karmada control plane.
 #[derive(clap::Parser, Debug)]
 #[command(name = crate::NAME, version)]
 pub struct Args {
@@ -41,7 +39,7 @@ pub struct Args {
         alias = "host-kubeconfig"
     )]
     karmada_kubeconfig: PathBuf,
-    /// Context in the kubeconfig; without it the current one.
+    /// Context in the kubeconfig [default: the current context].
     #[arg(
         long,
         env = "KARMADA_CONTEXT",
@@ -49,7 +47,7 @@ pub struct Args {
         alias = "host-context"
     )]
     karmada_context: Option<String>,
-    /// Address of the Karmada API server, in place of what DNS says of the host name in the kubeconfig. May be repeated.
+    /// Address of the Karmada API server, used instead of looking up the host name in the kubeconfig. May be repeated.
     #[arg(
         long = "karmada-address",
         env = "KARMADA_ADDRESS",
@@ -57,14 +55,14 @@ pub struct Args {
         value_delimiter = ','
     )]
     karmada_addresses: Vec<IpAddr>,
-    /// Name of the Cluster object of this member cluster.
+    /// Name of this member cluster's Cluster object.
     #[arg(long, env = "KARMADA_CLUSTER_NAME", value_name = "NAME", value_parser = cluster_name)]
     cluster_name: String,
-    /// Name of the node this agent runs on; without it the host name.
+    /// Name of the node this agent runs on [default: the host name].
     #[arg(long, env = "KARMADA_HOST_NAME", value_name = "NAME", value_parser = host_name)]
     host_name: Option<String>,
 
-    /// How long DNS must fail until this node votes unhealthy.
+    /// Duration for which DNS must fail before this node votes unhealthy.
     #[arg(
         long,
         env = "KARMADA_DETECT_FAILURE_THRESHOLD",
@@ -74,7 +72,7 @@ pub struct Args {
         alias = "coredns-failure-threshold"
     )]
     detect_failure_threshold: Duration,
-    /// How long DNS must work again until this node votes healthy.
+    /// Duration for which DNS must work before this node votes healthy again.
     #[arg(
         long,
         env = "KARMADA_DETECT_SUCCESS_THRESHOLD",
@@ -84,7 +82,7 @@ pub struct Args {
         alias = "coredns-success-threshold"
     )]
     detect_success_threshold: Duration,
-    /// The longest that DNS must work again on a node where it failed again and again: each failure within 10 minutes of the last doubles the success threshold, up to this. One below the threshold damps nothing.
+    /// Upper limit of the success threshold on a node where DNS keeps failing: each failure within 10 minutes of the last doubles the threshold, up to this limit. A limit below the threshold has no effect.
     #[arg(
         long,
         env = "KARMADA_MAX_RECOVERY_HOLD",
@@ -105,7 +103,7 @@ pub struct Args {
     common: CommonArgs,
 }
 
-/// What the flags come to.
+/// The checked flags.
 #[derive(Debug)]
 pub(crate) struct Config {
     pub(crate) source: Source,
@@ -113,22 +111,23 @@ pub(crate) struct Config {
     pub(crate) node: String,
     pub(crate) listen_address: SocketAddr,
     pub(crate) leader_elect: bool,
-    pub(crate) probe: Probe,
-    pub(crate) past: Past,
+    pub(crate) probes: Probes,
     pub(crate) thresholds: Thresholds,
     pub(crate) pace: Pace,
     pub(crate) quorum: Quorum,
-    pub(crate) others: Others,
+    pub(crate) peers: PeerSource,
     pub(crate) member: Option<Member>,
     pub(crate) node_condition: bool,
-    /// Flags that were given and mean nothing here.
+    /// Flags that were given and have no effect.
     pub(crate) ignored: Vec<&'static str>,
 }
 
 impl Config {
-    /// Whether anything here needs the API of the member cluster.
-    pub(crate) fn asks_member(&self) -> bool {
-        self.node_condition || matches!(self.others, Others::Listed(_)) || self.past.asks_member()
+    /// Returns `true` if a part of the program uses the API of the member cluster.
+    pub(crate) fn needs_member(&self) -> bool {
+        self.node_condition
+            || matches!(self.peers, PeerSource::Service(_))
+            || self.probes.needs_member()
     }
 }
 
@@ -143,7 +142,8 @@ impl TryFrom<Args> for Config {
 
     fn try_from(args: Args) -> Result<Self, StartError> {
         args.check().map_err(StartError::Config)?;
-        let period = args.probe.detect_period;
+        let probes = args.probe.probes();
+        let period = probes.period;
         let (failure, success) = (args.detect_failure_threshold, args.detect_success_threshold);
         let ignored = args.detector.ignored();
         let mut listen_address = args.common.listen_address;
@@ -153,6 +153,7 @@ impl TryFrom<Args> for Config {
         if let Some(port) = args.detector.healthz_port {
             listen_address.set_port(port);
         }
+        // The kubelet sets this variable in every container.
         let in_pod = std::env::var_os("KUBERNETES_SERVICE_HOST").is_some();
         let member = args.member.api(in_pod);
         if args.member.node_condition && member.is_none() {
@@ -174,23 +175,22 @@ impl TryFrom<Args> for Config {
                 .unwrap_or_else(host),
             listen_address,
             leader_elect: args.detector.leader_elect,
-            probe: args.probe.probe(),
-            past: args.probe.past(),
+            probes,
             thresholds: Thresholds {
                 failure,
                 success,
-                // Two rounds always come within two periods, however short the threshold.
+                // Within two periods a round always ends, however short the threshold is.
                 silence: failure.max(2 * period),
                 max_hold: args.max_recovery_hold,
             },
             pace: Pace {
                 period,
-                // A node that starts anew votes after the longer threshold; its first round and our
-                // asking for the vote take up to a period each.
+                // A restarted agent votes after the longer threshold; its first round and the
+                // leader's next request take up to a period each.
                 patience: failure.max(success) + 2 * period,
             },
             quorum: args.peers.quorum(),
-            others: args.peers.others(listen_address.port(), member.is_some()),
+            peers: args.peers.source(listen_address.port(), member.is_some()),
             member,
             ignored,
         })
@@ -205,18 +205,25 @@ impl Args {
         within_a_day("--max-recovery-hold", self.max_recovery_hold)?;
         if !self.detector.enabled() {
             return Err(format!(
-                "--detectors switches {DETECTOR} off, and there is no other: leave the flag out, or do not run the agent"
+                "--detectors disables {DETECTOR}, the only detector of this program: leave the flag out, or do not run the agent"
             ));
         }
         Ok(())
     }
 }
 
-fn within_a_day(flag: &str, duration: Duration) -> Result<(), String> {
+pub(crate) fn within_a_day(flag: &str, duration: Duration) -> Result<(), String> {
     if duration > LONGEST {
         return Err(format!("{flag} is longer than a day: make it shorter"));
     }
     Ok(())
+}
+
+/// Returns `true` if `text` may be part of the name of a Service. The API server has the last word:
+/// hyphens at either end are not checked here.
+pub(crate) fn is_label(text: &str) -> bool {
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    (1..=63).contains(&text.len()) && text.chars().all(plain)
 }
 
 fn cluster_name(text: &str) -> Result<String, String> {
@@ -228,18 +235,18 @@ fn cluster_name(text: &str) -> Result<String, String> {
         Ok(text.to_owned())
     } else {
         Err(format!(
-            "a cluster's name is at most {LONGEST_CLUSTER_NAME} of a-z, 0-9 and -, with - not first or last"
+            "a cluster's name has at most {LONGEST_CLUSTER_NAME} characters of a-z, 0-9 and -, and does not begin or end with -"
         ))
     }
 }
 
-/// Empty, as an unset variable in a manifest leaves it, is as good as left out.
+/// Parses a host name. An empty one, as an unset variable in a manifest leaves it, counts as absent.
 fn host_name(text: &str) -> Result<String, String> {
     if text.len() > LONGEST_HOST_NAME
         || text.contains(|c: char| c.is_control() || c.is_whitespace())
     {
         Err(format!(
-            "a host's name has at most {LONGEST_HOST_NAME} characters, none of them a space"
+            "a host's name has at most {LONGEST_HOST_NAME} characters and no white space"
         ))
     } else {
         Ok(text.to_owned())

@@ -1,19 +1,20 @@
-//! Who the other agents of this cluster are, and how many of them it takes.
+//! The flags for the other agents of this cluster and the quorum.
 
 use std::net::{IpAddr, SocketAddr};
 
 use http::Uri;
 use karmada_rules::health::quorum::Quorum;
 
-use crate::peers::{List, Others, Peer, Service};
+use super::is_label;
+use crate::peers::{Peer, PeerList, PeerSource, Service};
 
-/// The agents' Service in `manifests/member`.
+/// The name of the agents' Service in `manifests/member`.
 const SERVICE: &str = crate::NAME;
 
-/// Where the other agents of this cluster are, and how many of them must agree.
+/// The flags for the other agents of this cluster and the quorum.
 #[derive(clap::Args, Debug)]
 pub(super) struct PeersArgs {
-    /// Address of another agent. May be repeated: name all others.
+    /// Address of another agent. Repeat the flag for every other agent.
     #[arg(
         long = "peer",
         env = "KARMADA_PEER",
@@ -23,7 +24,7 @@ pub(super) struct PeersArgs {
         conflicts_with = "peer_service"
     )]
     peers: Vec<Address>,
-    /// Headless Service of the agents, whose EndpointSlices name the others; with a member API and no --peer, cluster-health-agent.
+    /// Headless Service of the agents, whose EndpointSlices list the other agents [default: cluster-health-agent, if there is a member API and no --peer].
     #[arg(
         long,
         env = "KARMADA_PEER_SERVICE",
@@ -31,7 +32,7 @@ pub(super) struct PeersArgs {
         value_parser = service
     )]
     peer_service: Option<Service>,
-    /// How many percent of the known agents must vote for a verdict.
+    /// Percentage of the known agents that must vote for a verdict.
     #[arg(
         long,
         env = "KARMADA_MIN_ANSWERING",
@@ -40,18 +41,19 @@ pub(super) struct PeersArgs {
         value_parser = |text: &str| percent(text, 1)
     )]
     min_answering: u8,
-    /// How many percent of the votes must be unhealthy to make the verdict so; it is healthy again when at most half are.
+    /// Percentage of the votes that must be unhealthy for an unhealthy verdict; it becomes healthy again when at most half are.
     #[arg(
         long,
         env = "KARMADA_FAILURE_QUORUM",
         default_value = "80%",
         value_name = "PERCENT",
+        // With half of the votes or less, both verdicts could have their quorum at once.
         value_parser = |text: &str| percent(text, 51)
     )]
     failure_quorum: u8,
 }
 
-/// Where one agent is; without a port, at that of our own.
+/// An agent's address. Without a port, the agent listens on the same port as this one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Address {
     host: String,
@@ -66,8 +68,8 @@ impl PeersArgs {
         }
     }
 
-    /// The others, for an agent that listens on `port` and may have the API of its cluster.
-    pub(super) fn others(self, port: u16, has_member_api: bool) -> Others {
+    /// Returns the source of the other agents. `port` is the port this agent listens on.
+    pub(super) fn source(self, port: u16, has_member_api: bool) -> PeerSource {
         let own_service = || Service {
             namespace: None,
             name: SERVICE.to_owned(),
@@ -81,12 +83,12 @@ impl PeersArgs {
                 };
                 (address, peer)
             });
-            return Others::Fixed(peers.collect::<List>());
+            return PeerSource::Fixed(peers.collect::<PeerList>());
         }
         match self.peer_service {
-            Some(service) => Others::Listed(service),
-            None if has_member_api => Others::Listed(own_service()),
-            None => Others::Alone,
+            Some(service) => PeerSource::Service(service),
+            None if has_member_api => PeerSource::Service(own_service()),
+            None => PeerSource::Alone,
         }
     }
 }
@@ -100,6 +102,7 @@ fn address(text: &str) -> Result<Address, String> {
             port: Some(address.port()),
         });
     }
+    // An IPv6 address may have brackets even without a port.
     let bare = text.trim_start_matches('[').trim_end_matches(']');
     if let Ok(ip) = bare.parse::<IpAddr>() {
         return Ok(Address {
@@ -108,6 +111,7 @@ fn address(text: &str) -> Result<Address, String> {
         });
     }
     let uri: Uri = text.parse().map_err(|_| HELP.to_owned())?;
+    // Agents serve plain HTTP at a fixed path, so anything else in a URL is a mistake.
     let plain = uri.scheme_str() == Some("http") && matches!(uri.path(), "" | "/");
     match uri.host().filter(|host| !host.is_empty()) {
         Some(host) if plain && uri.query().is_none() => Ok(Address {
@@ -118,7 +122,7 @@ fn address(text: &str) -> Result<Address, String> {
     }
 }
 
-/// An address as it stands before a port.
+/// Formats an address for use before a port.
 fn host(ip: IpAddr) -> String {
     match ip {
         IpAddr::V4(ip) => ip.to_string(),
@@ -131,11 +135,7 @@ fn service(text: &str) -> Result<Service, String> {
         Some((namespace, name)) => (Some(namespace), name),
         None => (None, text),
     };
-    let label = |text: &str| {
-        let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-        (1..=63).contains(&text.len()) && text.chars().all(plain)
-    };
-    if label(name) && namespace.is_none_or(label) {
+    if is_label(name) && namespace.is_none_or(is_label) {
         Ok(Service {
             namespace: namespace.map(ToOwned::to_owned),
             name: name.to_owned(),
@@ -184,7 +184,7 @@ mod tests {
             ("--peer=http://10.0.0.7/", "10.0.0.7:80"),
         ];
         for (flag, expected) in cases {
-            let Others::Fixed(list) = parse(&[flag]).unwrap().others(8080, true) else {
+            let PeerSource::Fixed(list) = parse(&[flag]).unwrap().source(8080, true) else {
                 panic!("{flag}: not a list");
             };
             let addresses: Vec<_> = list.into_values().flat_map(|peer| peer.addresses).collect();
@@ -210,12 +210,12 @@ mod tests {
             namespace: Some("ns".to_owned()),
             name: "agents".to_owned(),
         };
-        let others = |flags: &[&str], api| parse(flags).unwrap().others(8080, api);
-        assert_eq!(others(&[], true), Others::Listed(own));
-        assert_eq!(others(&[], false), Others::Alone);
+        let source = |flags: &[&str], api| parse(flags).unwrap().source(8080, api);
+        assert_eq!(source(&[], true), PeerSource::Service(own));
+        assert_eq!(source(&[], false), PeerSource::Alone);
         assert_eq!(
-            others(&["--peer-service=ns/agents"], true),
-            Others::Listed(other)
+            source(&["--peer-service=ns/agents"], true),
+            PeerSource::Service(other)
         );
         parse(&["--peer-service=ns/agents", "--peer=10.0.0.7"]).unwrap_err();
         parse(&["--peer-service=/agents"]).unwrap_err();

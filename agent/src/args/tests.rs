@@ -32,13 +32,13 @@ fn every_flag_can_come_from_the_environment() {
 }
 
 #[test]
-fn without_flags_the_times_are_those_of_karmada() {
+fn the_default_durations_are_those_of_karmada() {
     let config = config(&[]).unwrap();
     let seconds = Duration::from_secs;
-    assert_eq!(config.probe.period, seconds(5));
-    assert_eq!(config.probe.timeout, seconds(2));
+    assert_eq!(config.probes.period, seconds(5));
+    assert_eq!(config.probes.dns.timeout, seconds(2));
     assert_eq!(
-        config.probe.names,
+        config.probes.dns.names,
         [Name::from_ascii("kubernetes.default").unwrap()]
     );
     assert_eq!(config.thresholds.failure, seconds(30));
@@ -53,7 +53,7 @@ fn without_flags_the_times_are_those_of_karmada() {
 #[test]
 fn a_round_takes_at_most_0_4_of_a_short_period() {
     let config = config(&["--detect-period=2s"]).unwrap();
-    assert_eq!(config.probe.timeout, Duration::from_millis(800));
+    assert_eq!(config.probes.dns.timeout, Duration::from_millis(800));
 }
 
 #[test]
@@ -71,10 +71,11 @@ fn names_and_servers_may_be_repeated_and_listed() {
         "--nameserver=[fd00::a]:5353",
     ])
     .unwrap();
-    let names: Vec<_> = config.probe.names.iter().map(ToString::to_string).collect();
+    let names = config.probes.dns.names.iter();
+    let names: Vec<_> = names.map(ToString::to_string).collect();
     assert_eq!(names, ["a.b", "c.", "d"]);
     let servers = ["10.96.0.10:53", "[fd00::a]:5353"].map(|server| server.parse().unwrap());
-    assert_eq!(config.probe.nameservers, servers);
+    assert_eq!(config.probes.dns.nameservers, servers);
 }
 
 #[test]
@@ -94,7 +95,7 @@ fn karmadas_argument_list_works() {
     ])
     .unwrap();
     assert_eq!(config.listen_address, "127.0.0.1:8081".parse().unwrap());
-    assert_eq!(config.probe.period, Duration::from_secs(10));
+    assert_eq!(config.probes.period, Duration::from_secs(10));
     assert_eq!(config.thresholds.success, Duration::from_mins(1));
     assert_eq!(config.thresholds.failure, Duration::from_secs(20));
     assert!(!config.leader_elect);
@@ -108,7 +109,7 @@ fn karmadas_argument_list_works() {
 }
 
 #[test]
-fn detectors_are_switched_as_karmada_does() {
+fn detectors_are_enabled_and_disabled_as_in_karmada() {
     let on = [
         "*",
         "coredns-detector",
@@ -129,7 +130,7 @@ fn detectors_are_switched_as_karmada_does() {
 }
 
 #[test]
-fn what_cannot_be_is_refused() {
+fn values_that_make_no_sense_are_refused() {
     let cases: [(&[&str], &str); 14] = [
         (&["--detect-period=0s"], "--detect-period"),
         (&["--detect-period=10ms"], "at least 100ms"),
@@ -170,40 +171,5 @@ fn a_clusters_name_is_a_label_of_at_most_48_characters() {
     let too_long = "a".repeat(49);
     for bad in ["", "-a", "a-", "Member", "a.b", "a/b", "ä", &too_long] {
         assert!(cluster_name(bad).is_err(), "{bad}");
-    }
-}
-
-#[test]
-fn what_is_asked_besides_is_given_or_found() {
-    use crate::probe::Origin;
-    let server = |text: &str| text.parse().unwrap();
-    let cases: [(&[&str], Origin, Origin); 4] = [
-        (&[], Origin::Nowhere, Origin::Nowhere),
-        (
-            &["--probe-kube-dns", "--probe-endpoints"],
-            Origin::Found,
-            Origin::Found,
-        ),
-        (
-            &["--probe-kube-dns=auto", "--probe-endpoints=auto"],
-            Origin::Found,
-            Origin::Found,
-        ),
-        (
-            &[
-                "--probe-kube-dns=10.96.0.10",
-                "--probe-endpoints=10.244.0.2,[fd00::2]:5353",
-            ],
-            Origin::Given(vec![server("10.96.0.10:53")]),
-            Origin::Given(vec![server("10.244.0.2:53"), server("[fd00::2]:5353")]),
-        ),
-    ];
-    for (flags, service, pods) in cases {
-        let past = config(flags).unwrap().past;
-        assert_eq!((past.service, past.pods), (service, pods), "{flags:?}");
-        assert_eq!(
-            past.dns_service,
-            ("kube-system".to_owned(), "kube-dns".to_owned())
-        );
     }
 }

@@ -17,79 +17,84 @@ const SECOND: Duration = Duration::from_secs(1);
 const PERIOD: Duration = Duration::from_secs(5);
 const ALMOST: Duration = Duration::from_millis(14_999);
 
-/// A campaign that is being run.
+/// A running campaign task.
 struct Running {
-    asking: watch::Sender<Option<peers::Asked>>,
-    knowing: watch::Sender<Option<usize>>,
-    seeking: watch::Receiver<Seeking>,
+    contacted: watch::Sender<Option<LeaderContact>>,
+    known: watch::Sender<Option<usize>>,
+    seeking: watch::Receiver<CampaignMode>,
 }
 
 impl Running {
     fn start(known: Option<usize>) -> Self {
-        let (asking, asked) = watch::channel(None);
-        let (knowing, known) = watch::channel(known);
-        let (sought, seeking) = watch::channel(Seeking::No);
-        tokio::spawn(run(asked, known, sought, CancellationToken::new()));
+        let (contacted, contacts) = watch::channel(None);
+        let (known, count) = watch::channel(known);
+        let (decided, seeking) = watch::channel(CampaignMode::Off);
+        tokio::spawn(run(contacts, count, decided, CancellationToken::new()));
         Self {
-            asking,
-            knowing,
+            contacted,
+            known,
             seeking,
         }
     }
 
-    fn ask(&self, standby: bool) {
-        let at = Instant::now();
-        self.asking.send_replace(Some(peers::Asked { at, standby }));
+    fn contact(&self, standby: bool) {
+        self.contacted.send_replace(Some(contact(standby)));
     }
 
-    async fn after(&self, time: Duration) -> Seeking {
+    async fn after(&self, time: Duration) -> CampaignMode {
         tokio::time::sleep(time).await;
         *self.seeking.borrow()
     }
 }
 
+/// A leader's request at this moment.
+fn contact(standby: bool) -> LeaderContact {
+    let at = Instant::now().into_std();
+    LeaderContact { at, standby }
+}
+
 #[tokio::test(start_paused = true)]
-async fn the_lease_is_sought_once_the_list_is_known_and_the_turn_has_come() {
+async fn an_agent_campaigns_once_the_list_is_known_and_its_turn_has_come() {
     let running = Running::start(None);
     let hour = Duration::from_hours(1);
-    assert_eq!(running.after(hour).await, Seeking::No);
-    running.knowing.send_replace(Some(30));
+    assert_eq!(running.after(hour).await, CampaignMode::Off);
+    running.known.send_replace(Some(30));
     let spread = Duration::from_secs(20);
-    assert_eq!(running.after(spread).await, Seeking::Spread(spread));
+    assert_eq!(running.after(spread).await, CampaignMode::Spread(spread));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_leaders_question_ends_the_campaign_and_its_silence_brings_it_back() {
+async fn a_leaders_request_ends_the_campaign_and_its_silence_restarts_it() {
     let running = Running::start(Some(1));
     let turn = Duration::from_secs(1);
-    assert!(matches!(running.after(turn).await, Seeking::Spread(_)));
-    running.ask(false);
-    assert_eq!(running.after(ALMOST).await, Seeking::No);
-    running.ask(false);
-    assert_eq!(running.after(ALMOST).await, Seeking::No);
-    assert!(matches!(running.after(turn).await, Seeking::Spread(_)));
+    assert!(matches!(running.after(turn).await, CampaignMode::Spread(_)));
+    running.contact(false);
+    assert_eq!(running.after(ALMOST).await, CampaignMode::Off);
+    running.contact(false);
+    assert_eq!(running.after(ALMOST).await, CampaignMode::Off);
+    assert!(matches!(running.after(turn).await, CampaignMode::Spread(_)));
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_told_to_stand_by_seeks_the_lease_until_it_is_told_otherwise() {
+async fn a_standby_seeks_the_lease_until_it_is_relieved() {
     let running = Running::start(Some(1_000));
-    running.ask(true);
-    assert_eq!(running.after(ALMOST).await, Seeking::Eagerly);
-    assert_eq!(running.after(ALMOST).await, Seeking::Eagerly);
-    running.ask(false);
-    assert_eq!(running.after(ALMOST).await, Seeking::No);
+    running.contact(true);
+    assert_eq!(running.after(ALMOST).await, CampaignMode::Eager);
+    assert_eq!(running.after(ALMOST).await, CampaignMode::Eager);
+    running.contact(false);
+    assert_eq!(running.after(ALMOST).await, CampaignMode::Off);
 }
 
-/// The agents of one cluster, from the same moment on, and when they asked Karmada for something
-/// other than to renew the lease. Whoever leads asks the others, at once and then once a period.
+/// The agents of one cluster, started at the same moment, and the times of their requests to Karmada
+/// other than renewals. The leader polls the others at once and then once a period.
 struct Crowd {
     karmada: ApiServer,
     agents: Vec<Agent>,
-    asked: Arc<Mutex<Vec<Instant>>>,
+    requests: Arc<Mutex<Vec<Instant>>>,
 }
 
 struct Agent {
-    asking: watch::Sender<Option<peers::Asked>>,
+    contacted: watch::Sender<Option<LeaderContact>>,
     _known: watch::Sender<Option<usize>>,
     leadership: Leadership,
     _program: Program,
@@ -106,29 +111,29 @@ impl Crowd {
         let parameters = PostParams::default();
         namespaces.create(&parameters, &namespace).await.unwrap();
 
-        let asked = Arc::<Mutex<Vec<Instant>>>::default();
-        let count = Arc::clone(&asked);
+        let requests = Arc::<Mutex<Vec<Instant>>>::default();
+        let log = Arc::clone(&requests);
         let counting = karmada
             .service()
             .map_request(move |request: Request<Body>| {
                 if request.method() != Method::PATCH {
-                    count.lock().unwrap().push(Instant::now());
+                    log.lock().unwrap().push(Instant::now());
                 }
                 request
             });
         let client = Client::new(counting, "default");
         let agent = |number| {
             let mut program = Program::new(crate::NAME, ([127, 0, 0, 1], 0).into());
-            let (asking, asked) = watch::channel(None);
+            let (contacted, contacts) = watch::channel(None);
             let (known, count) = watch::channel(Some(agents));
-            let own = lease::Candidate {
-                seeking: start(&mut program, asked, count),
+            let own = lease::LeaseConfig {
+                mode: start(&mut program, contacts, count),
                 namespace: own.clone(),
                 name: crate::NAME,
                 host: format!("n{number}"),
             };
             Agent {
-                asking,
+                contacted,
                 _known: known,
                 leadership: lease::campaign(&mut program, client.clone(), own),
                 _program: program,
@@ -137,42 +142,40 @@ impl Crowd {
         Self {
             karmada,
             agents: (0..agents).map(agent).collect(),
-            asked,
+            requests,
         }
     }
 
-    /// Lets `time` pass; says how often Karmada was asked, and how often in the busiest second.
+    /// Lets `time` pass, and returns the number of requests in it and in its busiest second.
     async fn live(&self, time: Duration) -> (usize, usize) {
         let ends = Instant::now() + time;
-        let (mut before, mut asks_at) = (None, Instant::now());
+        let (mut before, mut poll_at) = (None, Instant::now());
         while Instant::now() < ends {
             let leader = self.leader();
-            if leader != before || asks_at <= Instant::now() {
-                self.ask(leader);
-                (before, asks_at) = (leader, Instant::now() + PERIOD);
+            if leader != before || poll_at <= Instant::now() {
+                self.poll(leader);
+                (before, poll_at) = (leader, Instant::now() + PERIOD);
             }
             tokio::time::sleep(SECOND / 10).await;
         }
-        let asked = std::mem::take(&mut *self.asked.lock().unwrap());
+        let requests = std::mem::take(&mut *self.requests.lock().unwrap());
         let within = |first: &Instant| {
             let second = *first..*first + SECOND;
-            asked.iter().filter(|at| second.contains(at)).count()
+            requests.iter().filter(|at| second.contains(at)).count()
         };
-        (asked.len(), asked.iter().map(within).max().unwrap_or(0))
+        let busiest = requests.iter().map(within).max().unwrap_or(0);
+        (requests.len(), busiest)
     }
 
-    /// The leader asks all others, and tells two of them to stand by.
-    fn ask(&self, leader: Option<usize>) {
+    /// Polls all others for the leader, and has two of them stand by.
+    fn poll(&self, leader: Option<usize>) {
         let all = self.agents.len();
         for (number, agent) in (0..).zip(&self.agents) {
             let Some(distance) = leader.map(|leader| (number + all - leader) % all) else {
                 return;
             };
             if distance > 0 {
-                let (at, standby) = (Instant::now(), distance <= 2);
-                agent
-                    .asking
-                    .send_replace(Some(peers::Asked { at, standby }));
+                agent.contacted.send_replace(Some(contact(distance <= 2)));
             }
         }
     }
@@ -184,12 +187,12 @@ impl Crowd {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_thousand_agents_that_start_at_once_ask_karmada_for_little() {
+async fn a_thousand_agents_that_start_at_once_send_few_requests_to_karmada() {
     let crowd = Crowd::of(1_000).await;
-    let (asked, busiest) = crowd.live(Duration::from_mins(10)).await;
+    let (requests, busiest) = crowd.live(Duration::from_mins(10)).await;
     assert!(crowd.leader().is_some());
     // The leader and its two standbys read the lease and watch it, and a watch lasts five minutes.
-    assert!(asked <= 30, "{asked}");
+    assert!(requests <= 30, "{requests}");
     assert!(busiest <= 15, "{busiest}");
 }
 
@@ -198,15 +201,15 @@ async fn a_thousand_agents_that_wait_for_karmada_storm_it_neither_before_nor_aft
     let crowd = Crowd::of(1_000).await;
     let away = crowd.karmada.faults().inject(Fault::Unavailable);
     let outage = Duration::from_mins(20);
-    let (asked, busiest) = crowd.live(outage).await;
+    let (requests, busiest) = crowd.live(outage).await;
 
-    assert!(asked <= 4 * 20 * 60, "{asked}");
+    assert!(requests <= 4 * 20 * 60, "{requests}");
     assert!(busiest <= 15, "{busiest}");
     crowd.karmada.faults().remove(away);
-    let (asked, busiest) = crowd.live(Duration::from_mins(1)).await;
+    let (requests, busiest) = crowd.live(Duration::from_mins(1)).await;
     assert!(crowd.leader().is_some());
 
-    assert!(asked <= 50, "{asked}");
+    assert!(requests <= 50, "{requests}");
     assert!(busiest <= 15, "{busiest}");
 }
 

@@ -21,7 +21,7 @@ const HOUR: Duration = Duration::from_hours(1);
 struct Member {
     server: ApiServer,
     nodes: Api<Node>,
-    /// How often the agent asked for something.
+    /// The number of requests of the agent.
     requests: Arc<AtomicUsize>,
     votes: watch::Sender<Option<Vote>>,
 }
@@ -64,7 +64,7 @@ impl Member {
         patched.unwrap();
     }
 
-    /// The status of each condition, with its type.
+    /// Returns each condition's type and status.
     async fn shown(&self) -> Vec<String> {
         let status = self.nodes.get("n1").await.unwrap().status.unwrap();
         let conditions = status.conditions.into_iter().flatten();
@@ -91,7 +91,7 @@ fn ours(status: &str) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_condition_is_written_when_the_vote_turns_and_at_no_other_time() {
+async fn the_condition_is_written_when_the_vote_changes_and_at_no_other_time() {
     let member = Member::new(&[json!({ "type": "Ready", "status": "True" })]).await;
     sleep(HOUR).await;
     assert_eq!(member.requests(), 0);
@@ -119,7 +119,7 @@ async fn the_condition_is_written_when_the_vote_turns_and_at_no_other_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_program_that_starts_anew_leaves_a_right_condition_alone() {
+async fn a_restarted_program_leaves_an_up_to_date_condition_alone() {
     let right = json!({ "type": DNS_READY, "status": "True", "reason": DNS_READY_REASON });
     let member = Member::new(&[right]).await;
     let before = member.version().await;
@@ -130,7 +130,7 @@ async fn a_program_that_starts_anew_leaves_a_right_condition_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_node_that_was_made_anew_gets_its_condition_again() {
+async fn a_recreated_node_gets_its_condition_again() {
     let member = Member::new(&[]).await;
     member.votes.send_replace(Some(Vote::Healthy));
     sleep(HOUR).await;
@@ -144,7 +144,7 @@ async fn a_node_that_was_made_anew_gets_its_condition_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_api_that_is_away_is_asked_once_a_minute_and_told_the_newest_vote_when_it_is_back() {
+async fn an_api_that_is_away_gets_one_request_a_minute_and_the_newest_vote_when_it_is_back() {
     let member = Member::new(&[]).await;
     let away = member.server.faults().inject(Fault::Unavailable);
     member.votes.send_replace(Some(Vote::Healthy));

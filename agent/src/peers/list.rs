@@ -1,4 +1,4 @@
-//! Who the other agents are: as the flags say, or as the EndpointSlices of the agents' Service do.
+//! The list of other agents, from flags or from the EndpointSlices of the agents' Service.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -8,44 +8,45 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
+use karmada_rules::health::campaign::LeaderContact;
 use karmada_runtime::error::BoxError;
 use karmada_runtime::lease;
 use karmada_runtime::readiness::Gate;
-use karmada_runtime::watch::{Guarded, events};
+use karmada_runtime::watch::{Decoded, events};
 use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use super::{Asked, Own};
+use super::Identity;
 use crate::metrics::PeerMetrics;
 
-/// The name of the port that serves observations, in the agents' Service.
+/// The name of the port that serves vote documents, in the agents' Service.
 const PORT: &str = "admin";
 
-/// How often an agent that is led looks who the others are; a quarter more or less.
-const LOOK_EVERY: Duration = Duration::from_mins(10);
+/// The interval at which an agent that does not watch lists the slices, give or take a quarter.
+const LIST_EVERY: Duration = Duration::from_mins(10);
 
-/// More addresses than that no agent has.
+/// Bounds the memory that a list with endless addresses of one node may take.
 const MOST_ADDRESSES: usize = 8;
 
 /// Another agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Peer {
-    /// Its node, when the member's API tells.
+    /// Its node, if the member's API names it.
     pub(crate) node: Option<String>,
-    /// Where it may answer, as `host:port`, the likeliest first.
+    /// Its addresses as `host:port`, the one most likely to respond first.
     pub(crate) addresses: Vec<String>,
 }
 
-/// The other agents, each once.
-pub(crate) type List = BTreeMap<String, Peer>;
+/// The other agents by a key that is unique to each.
+pub(crate) type PeerList = BTreeMap<String, Peer>;
 
-/// The list as it is known now; none until it is.
+/// The newest list, for those who watch it; `None` until there is one.
 #[derive(Debug)]
-pub(super) struct Listing {
-    others: watch::Sender<Option<Arc<List>>>,
+pub(super) struct Directory {
+    list: watch::Sender<Option<Arc<PeerList>>>,
     known: watch::Sender<Option<usize>>,
     metrics: PeerMetrics,
 }
@@ -53,57 +54,56 @@ pub(super) struct Listing {
 /// The agents' Service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Service {
-    /// Without it, the namespace that this agent runs in.
+    /// `None` stands for the namespace that this agent runs in.
     pub(crate) namespace: Option<String>,
     pub(crate) name: String,
 }
 
-/// What the slices of a Service have told so far. A list without any agent is none, for at least this
-/// one should be in it.
+/// The endpoints in the slices of a Service.
 #[derive(Debug)]
 struct Slices {
     own_node: String,
     own_port: u16,
-    known: BTreeMap<String, Vec<Found>>,
-    /// The slices that a list under way has shown.
-    listing: BTreeMap<String, Vec<Found>>,
+    known: BTreeMap<String, Vec<AgentEndpoint>>,
+    /// The slices of a list under way.
+    listing: BTreeMap<String, Vec<AgentEndpoint>>,
 }
 
 /// One endpoint of a slice.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Found {
-    /// What it is one endpoint of: a node or, when it names none, a pod or an address.
+struct AgentEndpoint {
+    /// The agent it belongs to: its node or, if it names none, its pod or address.
     key: String,
     node: Option<String>,
     terminating: bool,
     addresses: Vec<String>,
 }
 
-impl Listing {
-    /// Nothing is known yet.
+impl Directory {
     pub(super) fn new(metrics: PeerMetrics) -> Self {
         Self {
-            others: watch::Sender::new(None),
+            list: watch::Sender::new(None),
             known: watch::Sender::new(None),
             metrics,
         }
     }
 
-    /// The other agents.
-    pub(super) fn list(&self) -> watch::Receiver<Option<Arc<List>>> {
-        self.others.subscribe()
+    /// Watches the list of other agents.
+    pub(super) fn list(&self) -> watch::Receiver<Option<Arc<PeerList>>> {
+        self.list.subscribe()
     }
 
-    /// How many agents there are, this one included.
+    /// Watches the number of agents, this one included.
     pub(super) fn known(&self) -> watch::Receiver<Option<usize>> {
         self.known.subscribe()
     }
 
-    /// From now on, these are the other agents.
-    pub(super) fn set(&self, list: List) {
+    /// Replaces the list.
+    pub(super) fn set(&self, list: PeerList) {
+        // Plus this agent, which is not in the list.
         let known = list.len() + 1;
-        self.metrics.known(known);
-        self.others.send_if_modified(|before| {
+        self.metrics.set_known(known);
+        self.list.send_if_modified(|before| {
             let changed = before.as_deref() != Some(&list);
             if changed {
                 *before = Some(Arc::new(list));
@@ -115,42 +115,45 @@ impl Listing {
     }
 }
 
-/// Learns the list from the EndpointSlices of a Service.
-pub(super) struct Follow {
+/// Discovers the other agents in the EndpointSlices of a Service.
+pub(super) struct Discovery {
     pub(super) client: Client,
     pub(super) service: Service,
-    pub(super) own: Arc<Own>,
-    pub(super) listing: Arc<Listing>,
+    pub(super) own: Arc<Identity>,
+    pub(super) directory: Arc<Directory>,
     /// Opens once there is a list.
     pub(super) gate: Gate,
-    pub(super) asked: watch::Receiver<Option<Asked>>,
+    pub(super) contacts: watch::Receiver<Option<LeaderContact>>,
 }
 
-impl Follow {
-    /// Keeps the list at what the slices tell, until the program stops. Every change of a slice goes to
-    /// everyone who watches it, so only those watch who lead or may soon: an agent that a leader asks,
-    /// and that does not stand by, looks at the list from time to time.
+impl Discovery {
+    /// Keeps the list up to date until the program stops.
+    ///
+    /// The API server sends each change of a slice to every watch of it, and a rollout changes the
+    /// slices once per node. So only agents that lead, or may soon, watch them; all others list them
+    /// from time to time.
     pub(super) async fn run(mut self, stopping: CancellationToken) -> Result<(), BoxError> {
-        let following = async {
+        let discovery = async {
             let mut slices = Slices::new(&self.own);
             loop {
                 self.watch(&mut slices).await;
-                let look = LOOK_EVERY.mul_f64(0.75 + fastrand::f64() / 2.0);
+                // Spread, so that agents started together do not list together for ever.
+                let rest = LIST_EVERY.mul_f64(0.75 + fastrand::f64() / 2.0);
                 tokio::select! {
                     biased;
-                    () = until(&mut self.asked, |led| !led) => {}
-                    () = sleep(look) => {}
+                    () = until(&mut self.contacts, |led| !led) => {}
+                    () = sleep(rest) => {}
                 }
             }
         };
         tokio::select! {
             biased;
             () = stopping.cancelled() => Ok(()),
-            () = following => Ok(()),
+            () = discovery => Ok(()),
         }
     }
 
-    /// Lists, and then watches until another agent leads.
+    /// Lists the slices, and then watches them until another agent leads.
     async fn watch(&mut self, slices: &mut Slices) {
         let Service { namespace, name } = &self.service;
         let own_namespace = || self.client.default_namespace();
@@ -158,14 +161,15 @@ impl Follow {
             .as_deref()
             .unwrap_or_else(own_namespace)
             .to_owned();
-        let api: Api<Guarded<EndpointSlice>> = Api::namespaced(self.client.clone(), &namespace);
+        let api: Api<Decoded<EndpointSlice>> = Api::namespaced(self.client.clone(), &namespace);
         let selected = Config::default().labels(&format!("kubernetes.io/service-name={name}"));
         let mut events = pin!(events(api, selected));
-        let (mut listed, mut told_empty) = (false, false);
+        let (mut listed, mut warned_empty) = (false, false);
         loop {
             let event = tokio::select! {
                 biased;
-                () = until(&mut self.asked, |led| led), if listed => return,
+                // Not before the list is complete, which is all that an agent that is led needs.
+                () = until(&mut self.contacts, |led| led), if listed => return,
                 Some(event) = events.next() => event,
             };
             listed |= matches!(event, Event::InitDone);
@@ -173,10 +177,10 @@ impl Follow {
                 continue;
             }
             if let Some(list) = slices.list() {
-                self.listing.set(list);
+                self.directory.set(list);
                 self.gate.open();
-                told_empty = false;
-            } else if !std::mem::replace(&mut told_empty, true) {
+                warned_empty = false;
+            } else if !std::mem::replace(&mut warned_empty, true) {
                 let service = &self.service.name;
                 tracing::warn!(
                     service,
@@ -188,20 +192,24 @@ impl Follow {
     }
 }
 
-/// Waits until it `is` so that another agent leads and this one does not stand by.
-async fn until(asked: &mut watch::Receiver<Option<Asked>>, is: impl Fn(bool) -> bool) {
+/// Waits until `condition` holds for being led: another agent leads, and this one does not stand by.
+async fn until(
+    contacts: &mut watch::Receiver<Option<LeaderContact>>,
+    condition: impl Fn(bool) -> bool,
+) {
     loop {
-        let until = asked
+        // A leader that has made no request for as long as its lease lasts no longer leads.
+        let until = contacts
             .borrow_and_update()
-            .filter(|asked| !asked.standby)
-            .map(|asked| asked.at + lease::DURATION)
+            .filter(|contact| !contact.standby)
+            .map(|contact| Instant::from_std(contact.at) + lease::DURATION)
             .filter(|until| *until > Instant::now());
-        if is(until.is_some()) {
+        if condition(until.is_some()) {
             return;
         }
         tokio::select! {
             biased;
-            Ok(()) = asked.changed() => {}
+            Ok(()) = contacts.changed() => {}
             () = sleep_until(until.unwrap_or_else(Instant::now)), if until.is_some() => {}
             else => std::future::pending().await,
         }
@@ -209,7 +217,7 @@ async fn until(asked: &mut watch::Receiver<Option<Asked>>, is: impl Fn(bool) -> 
 }
 
 impl Slices {
-    fn new(own: &Own) -> Self {
+    fn new(own: &Identity) -> Self {
         Self {
             own_node: own.node.clone(),
             own_port: own.port,
@@ -218,20 +226,21 @@ impl Slices {
         }
     }
 
-    /// Takes an event in; says whether the list may have changed. A slice that cannot be read keeps
-    /// its last good version.
-    fn observe(&mut self, event: Event<Guarded<EndpointSlice>>) -> bool {
+    /// Applies an event and returns `true` if the list may have changed. An unreadable slice keeps its
+    /// last good version.
+    fn observe(&mut self, event: Event<Decoded<EndpointSlice>>) -> bool {
         match event {
             Event::Init => {
                 self.listing.clear();
                 false
             }
             Event::InitApply(slice) => {
-                if let Some((name, found)) = self.read(slice) {
-                    self.listing.insert(name, found);
+                if let Some((name, endpoints)) = self.read(slice) {
+                    self.listing.insert(name, endpoints);
                 }
                 false
             }
+            // Only a complete list replaces the known slices: one that is cut off removes nobody.
             Event::InitDone => {
                 self.known = std::mem::take(&mut self.listing);
                 true
@@ -248,42 +257,45 @@ impl Slices {
         }
     }
 
-    fn read(&self, slice: Guarded<EndpointSlice>) -> Option<(String, Vec<Found>)> {
+    fn read(&self, slice: Decoded<EndpointSlice>) -> Option<(String, Vec<AgentEndpoint>)> {
         match slice {
-            Guarded::Good(slice) => {
+            Decoded::Valid(slice) => {
                 let name = slice.metadata.name.clone()?;
-                Some((name, found(slice, self.own_port)))
+                Some((name, endpoints(slice, self.own_port)))
             }
-            Guarded::Bad { metadata, error } => {
+            Decoded::Invalid { metadata, error } => {
                 let name = metadata.name?;
                 tracing::warn!(
                     slice = name,
                     error,
                     "Unreadable EndpointSlice, keeping its last good version"
                 );
-                let found = self.known.get(&name)?.clone();
-                Some((name, found))
+                let endpoints = self.known.get(&name)?.clone();
+                Some((name, endpoints))
             }
         }
     }
 
-    /// The other agents. An agent with addresses of several families is listed in several slices, and
-    /// one that is being replaced has two pods on its node: each node counts once.
-    fn list(&self) -> Option<List> {
-        let mut all: Vec<&Found> = self.known.values().flatten().collect();
-        // A pod that ends is asked last.
-        all.sort_by_key(|found| found.terminating);
+    /// Returns the other agents, each node once: an agent with addresses of both families is in two
+    /// slices, and one that is being replaced has two pods on its node.
+    ///
+    /// Returns `None` for slices without any endpoint. They are incomplete, since at least this agent
+    /// belongs there.
+    fn list(&self) -> Option<PeerList> {
+        let mut all: Vec<&AgentEndpoint> = self.known.values().flatten().collect();
+        // The addresses of a terminating pod come last: its successor has the fresher vote.
+        all.sort_by_key(|endpoint| endpoint.terminating);
         if all.is_empty() {
             return None;
         }
-        let mut list = List::new();
-        for found in all {
-            if found.node.as_deref() == Some(&self.own_node) {
+        let mut list = PeerList::new();
+        for endpoint in all {
+            if endpoint.node.as_deref() == Some(&self.own_node) {
                 continue;
             }
-            let peer = list.entry(found.key.clone()).or_default();
-            peer.node.clone_from(&found.node);
-            for address in &found.addresses {
+            let peer = list.entry(endpoint.key.clone()).or_default();
+            peer.node.clone_from(&endpoint.node);
+            for address in &endpoint.addresses {
                 if peer.addresses.len() < MOST_ADDRESSES && !peer.addresses.contains(address) {
                     peer.addresses.push(address.clone());
                 }
@@ -293,9 +305,9 @@ impl Slices {
     }
 }
 
-/// The endpoints of a slice that have an address. Whether they are ready does not matter: an agent
-/// that is not has no vote, and says so.
-fn found(slice: EndpointSlice, own_port: u16) -> Vec<Found> {
+/// Returns the endpoints of a slice that have an address, ready or not: an agent that is not ready
+/// responds that it has no vote.
+fn endpoints(slice: EndpointSlice, own_port: u16) -> Vec<AgentEndpoint> {
     let ports = slice.ports.unwrap_or_default();
     let named = |name| ports.iter().find(|port| port.name.as_deref() == Some(name));
     let port = named(PORT)
@@ -309,17 +321,18 @@ fn found(slice: EndpointSlice, own_port: u16) -> Vec<Found> {
         .collect()
 }
 
-fn read(endpoint: Endpoint, port: u16) -> Option<Found> {
+fn read(endpoint: Endpoint, port: u16) -> Option<AgentEndpoint> {
     let addresses: Vec<String> = endpoint
         .addresses
         .iter()
+        // An endpoint's address may be a host name, which the agent does not resolve.
         .filter_map(|address| address.parse().ok())
         .map(|ip: IpAddr| SocketAddr::new(ip, port).to_string())
         .collect();
     let pod = endpoint.target_ref.and_then(|pod| pod.uid);
     let first = addresses.first()?.clone();
     let node = endpoint.node_name;
-    Some(Found {
+    Some(AgentEndpoint {
         key: node.clone().or(pod).unwrap_or(first),
         node,
         terminating: endpoint

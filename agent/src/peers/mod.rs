@@ -1,161 +1,153 @@
-//! The other agents of this cluster: says what this node's vote is when asked, and asks them for
-//! theirs while leading.
+//! The other agents of this cluster: serves this node's vote to them and, while leading, requests
+//! theirs.
 //!
-//! Nothing is decided here: what the agents say is counted, and `karmada_rules::health::quorum` judges.
+//! Nothing is decided here: votes are counted, and `karmada_rules::health::quorum` judges the tally.
 
-mod ask;
+mod client;
 mod list;
-mod observation;
 mod poll;
 mod roster;
 mod serve;
+mod vote_document;
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use karmada_rules::health::campaign::LeaderContact;
 use karmada_rules::health::threshold::Vote;
 use karmada_runtime::program::{Program, StartError};
 use kube::Client;
 use tokio::sync::watch;
-use tokio::time::Instant;
 
-use self::list::{Follow, Listing};
-pub(crate) use self::list::{List, Peer, Service};
+use self::list::{Directory, Discovery};
+pub(crate) use self::list::{Peer, PeerList, Service};
 use crate::metrics::PeerMetrics;
 
-/// Where an agent says what its node's vote is.
+/// The path of the vote document.
 const PATH: &str = "/v1/observation";
 
-/// Where the other agents are.
+/// The source of the list of other agents.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Others {
-    /// There are none.
+pub(crate) enum PeerSource {
+    /// There are no other agents.
     Alone,
-    /// There are these.
-    Fixed(List),
-    /// The member's API knows.
-    Listed(Service),
+    /// Flags.
+    Fixed(PeerList),
+    /// The EndpointSlices of a Service in the member cluster.
+    Service(Service),
 }
 
-/// Whom this agent speaks for.
+/// This agent among the agents of the fleet.
 #[derive(Clone, Debug)]
-pub(crate) struct Own {
+pub(crate) struct Identity {
     pub(crate) cluster: String,
     pub(crate) node: String,
-    /// The port it listens on; another agent's, when nothing else is said.
+    /// The port it listens on, and the default for those of other agents.
     pub(crate) port: u16,
 }
 
-/// That a leader has asked this agent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Asked {
-    /// When.
-    pub(crate) at: Instant,
-    /// Whether this agent is to take over when that leader is gone.
-    pub(crate) standby: bool,
-}
-
-/// What a leader needs to ask the others.
+/// The other agents, for a leader to poll.
 #[derive(Debug)]
 pub(crate) struct Peers {
-    own: Arc<Own>,
-    /// Once in so long every agent is asked.
+    own: Arc<Identity>,
+    /// From the start of one round of requests to the start of the next.
     period: Duration,
     votes: watch::Receiver<Option<Vote>>,
-    listing: Arc<Listing>,
+    directory: Arc<Directory>,
     metrics: PeerMetrics,
 }
 
-/// The peers, and what is to be known of them outside.
+/// The running parts of this module.
 #[derive(Debug)]
 pub(crate) struct Started {
     pub(crate) peers: Peers,
-    /// When a leader on another node last asked this agent.
-    pub(crate) asked: watch::Receiver<Option<Asked>>,
-    /// How many agents the cluster has, this one included; none until that is known.
+    /// The last request of a leader on another node.
+    pub(crate) contacts: watch::Receiver<Option<LeaderContact>>,
+    /// The number of agents in the cluster, this one included; `None` until it is known.
     pub(crate) known: watch::Receiver<Option<usize>>,
 }
 
-/// Serves this node's vote, and learns who the other agents are.
+/// Serves this node's vote and spawns the discovery of the other agents.
 ///
 /// # Errors
-/// When they are to be learned from the member's API and there is none.
+/// Returns an error if they must be discovered and `member` is `None`.
 pub(crate) fn start(
     program: &mut Program,
-    own: Own,
-    (others, member): (Others, Option<Client>),
+    own: Identity,
+    (source, member): (PeerSource, Option<Client>),
     period: Duration,
     votes: watch::Receiver<Option<Vote>>,
 ) -> Result<Started, StartError> {
     let own = Arc::new(own);
-    let (asking, asked) = watch::channel(None);
-    let (saying, said) = serve::nothing_said();
-    let routes = serve::routes(Arc::clone(&own), said, asking);
+    let (contacted, contacts) = watch::channel(None);
+    let (dating, dated) = serve::no_vote();
+    let routes = serve::routes(Arc::clone(&own), dated, contacted);
     program.routes = std::mem::take(&mut program.routes).merge(routes);
-    let note = serve::note(votes.clone(), saying, program.stopping.clone());
-    program.tasks.spawn("observation", note);
+    let task = serve::date_votes(votes.clone(), dating, program.stopping.clone());
+    program.tasks.spawn("observation", task);
 
     let metrics = PeerMetrics::register(&mut program.registry);
-    let listing = Arc::new(Listing::new(metrics.clone()));
-    match others {
-        Others::Alone => {
+    let directory = Arc::new(Directory::new(metrics.clone()));
+    match source {
+        PeerSource::Alone => {
             tracing::warn!(
                 "Neither --peer nor a member API: this agent's vote alone is the cluster's verdict"
             );
-            listing.set(List::new());
+            directory.set(PeerList::new());
         }
-        Others::Fixed(list) => listing.set(list),
-        Others::Listed(service) => {
+        PeerSource::Fixed(list) => directory.set(list),
+        PeerSource::Service(service) => {
             let member = member.ok_or_else(|| {
                 let problem = "--peer-service needs the API of the member cluster: run in it, or name --member-kubeconfig";
                 StartError::Config(problem.to_owned())
             })?;
+            // Until there is a list, a quorum cannot be told from a lone agent.
             let gate = program.readiness.gate("peers");
-            let follow = Follow {
+            let discovery = Discovery {
                 client: member,
                 service,
                 own: Arc::clone(&own),
-                listing: Arc::clone(&listing),
+                directory: Arc::clone(&directory),
                 gate,
-                asked: asked.clone(),
+                contacts: contacts.clone(),
             };
-            let follow = follow.run(program.stopping.clone());
-            program.tasks.spawn("peers", follow);
+            let discovery = discovery.run(program.stopping.clone());
+            program.tasks.spawn("peers", discovery);
         }
     }
     Ok(Started {
-        known: listing.known(),
+        known: directory.known(),
         peers: Peers {
             own,
             period,
             votes,
-            listing,
+            directory,
             metrics,
         },
-        asked,
+        contacts,
     })
 }
 
 #[cfg(test)]
 impl Peers {
-    /// Of the only agent of its cluster.
+    /// Creates the peers of the only agent of its cluster.
     pub(crate) fn alone(
         node: &str,
         period: Duration,
         votes: watch::Receiver<Option<Vote>>,
     ) -> Self {
         let metrics = PeerMetrics::register(&mut prometheus_client::registry::Registry::default());
-        let listing = Arc::new(Listing::new(metrics.clone()));
-        listing.set(List::new());
+        let directory = Arc::new(Directory::new(metrics.clone()));
+        directory.set(PeerList::new());
         Self {
-            own: Arc::new(Own {
+            own: Arc::new(Identity {
                 cluster: "member1".to_owned(),
                 node: node.to_owned(),
                 port: 8080,
             }),
             period,
             votes,
-            listing,
+            directory,
             metrics,
         }
     }

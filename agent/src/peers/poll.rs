@@ -1,4 +1,4 @@
-//! The leader's rounds: asks every agent, once a period, and counts what they say.
+//! The leader's rounds of requests: fetches the vote of every agent once a period and counts them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,50 +10,51 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
 use super::Peers;
-use super::ask::{Asker, Unanswered};
-use super::list::List;
-use super::observation::Observation;
-use super::roster::{Ask, Roster};
+use super::client::{PeerClient, PeerError};
+use super::list::PeerList;
+use super::roster::{PeerRequest, Roster};
+use super::vote_document::VoteDocument;
 
-/// So many agents are asked at once. A round in which that many more are silent takes a second longer.
+/// The most requests under way at once. For each time that many silent agents, a round takes a second
+/// longer.
 const AT_ONCE: usize = 256;
-/// Between two rounds while the nodes are turning.
+/// The interval between two rounds while votes are changing.
 const HURRY: Duration = Duration::from_secs(1);
-/// For so many periods after the nodes' opinions have changed it is looked again so soon: nodes that see
-/// the same turn within one period.
+/// The number of periods after a change of the minority in which rounds are that frequent. Nodes that
+/// see the same outage vote within one period of each other.
 const HURRIED_PERIODS: u32 = 2;
-/// How many silent nodes a log line names.
+/// The number of silent nodes that a log line names.
 const NAMED: usize = 3;
 
 /// One leader's rounds.
 struct Poll<'a> {
     peers: &'a Peers,
     votes: watch::Receiver<Option<Vote>>,
-    asker: Asker,
+    client: PeerClient,
     roster: Roster,
     tallies: watch::Sender<Option<Tally>>,
-    /// Whether every agent has been asked.
+    /// Set once every agent has been requested.
     complete: bool,
-    /// How many nodes are in the minority, and since when.
+    /// The number of nodes in the minority, and when it last changed.
     split: (usize, Instant),
-    /// Whether we have said that an agent belongs to another cluster.
-    told_other_cluster: bool,
+    /// Set while an agent of another cluster is listed and a warning has been logged.
+    warned_other_cluster: bool,
 }
 
 impl Peers {
-    /// Keeps `tallies` at what all agents say, from the end of the first round on; never ends.
+    /// Keeps `tallies` at the votes of all agents, from the end of the first round on. Never returns.
     pub(crate) async fn poll(&self, tallies: watch::Sender<Option<Tally>>) {
         let mut poll = Poll {
             peers: self,
             votes: self.votes.clone(),
-            asker: Asker::new(&self.own),
+            client: PeerClient::new(&self.own),
             roster: Roster::new(self.own.node.clone()),
             tallies,
             complete: false,
             split: (0, Instant::now()),
-            told_other_cluster: false,
+            warned_other_cluster: false,
         };
-        let mut lists = self.listing.list();
+        let mut lists = self.directory.list();
         loop {
             let list = current(&mut lists).await;
             let started = Instant::now();
@@ -64,8 +65,8 @@ impl Peers {
     }
 }
 
-/// The list; waits until there is one.
-async fn current(lists: &mut watch::Receiver<Option<Arc<List>>>) -> Arc<List> {
+/// Returns the list, and waits until there is one.
+async fn current(lists: &mut watch::Receiver<Option<Arc<PeerList>>>) -> Arc<PeerList> {
     if let Ok(list) = lists.wait_for(Option::is_some).await
         && let Some(list) = list.as_ref()
     {
@@ -75,41 +76,45 @@ async fn current(lists: &mut watch::Receiver<Option<Arc<List>>>) -> Arc<List> {
 }
 
 impl Poll<'_> {
-    /// Asks every agent once.
+    /// Sends one request to every agent.
     async fn round(&mut self) {
-        let asker = &self.asker.clone();
+        let client = &self.client.clone();
         let metrics = &self.peers.metrics;
-        let mut answers = stream::iter(self.roster.asks())
-            .map(|ask| async move {
+        let mut responses = stream::iter(self.roster.requests())
+            .map(|request| async move {
                 let started = Instant::now();
-                let result = asker.ask(&ask).await;
-                metrics.asked(
+                let result = client.fetch(&request).await;
+                metrics.record_request(
                     started.elapsed(),
-                    result.as_ref().err().map(Unanswered::as_str),
+                    result.as_ref().err().map(PeerError::as_str),
                 );
-                (ask, result)
+                (request, result)
             })
+            // Unordered: one slow agent must not hold up the results of the others.
             .buffer_unordered(AT_ONCE);
         let mut other_cluster = false;
         loop {
             tokio::select! {
+                // Responses first: they are the reason for the round. This node's own vote is counted at
+                // its end in any case.
                 biased;
-                answer = answers.next() => match answer {
-                    Some((ask, result)) => {
-                        other_cluster |= matches!(result, Err(Unanswered::OtherCluster(_)));
-                        self.take(&ask, result);
+                response = responses.next() => match response {
+                    Some((request, result)) => {
+                        other_cluster |= matches!(result, Err(PeerError::OtherCluster(_)));
+                        self.record(&request, result);
                     }
                     None => break,
                 },
                 Ok(()) = self.votes.changed() => self.publish(),
             }
         }
-        self.told_other_cluster &= other_cluster;
+        // Warn again should such an agent come back after a round without one.
+        self.warned_other_cluster &= other_cluster;
         self.complete = true;
         self.publish();
     }
 
-    /// Lets time pass until the next round; what this node says counts at once.
+    /// Waits until the next round. This node's own vote counts at once meanwhile.
     async fn rest(&mut self, started: Instant) {
         loop {
             let next = started + self.interval();
@@ -121,7 +126,7 @@ impl Poll<'_> {
         }
     }
 
-    /// From the start of a round to the start of the next.
+    /// Returns the time from the start of a round to the start of the next.
     fn interval(&self) -> Duration {
         let period = self.peers.period;
         let (minority, since) = self.split;
@@ -132,20 +137,18 @@ impl Poll<'_> {
         }
     }
 
-    fn take(&mut self, ask: &Ask, result: Result<Observation, Unanswered>) {
-        let Ask { peer, address, .. } = ask;
-        let result = result.and_then(|said| match said.answer() {
-            Some(answer) => Ok((said.node, answer)),
-            None => Err(Unanswered::Unusable(
-                "it says what no agent says".to_owned(),
-            )),
+    fn record(&mut self, request: &PeerRequest, result: Result<VoteDocument, PeerError>) {
+        let PeerRequest { peer, address, .. } = request;
+        let result = result.and_then(|document| match document.ballot() {
+            Some(ballot) => Ok((document.node, ballot)),
+            None => Err(PeerError::Unusable("it has no known vote".to_owned())),
         });
         match result {
-            Ok((node, answer)) => self.roster.answered(peer, node, answer),
-            Err(why) => {
-                tracing::debug!(peer, address, ?why, "An agent gave no answer");
-                if let Unanswered::OtherCluster(cluster) = why
-                    && !std::mem::replace(&mut self.told_other_cluster, true)
+            Ok((node, ballot)) => self.roster.record(peer, node, ballot),
+            Err(error) => {
+                tracing::debug!(peer, address, ?error, "An agent returned no vote");
+                if let PeerError::OtherCluster(cluster) = error
+                    && !std::mem::replace(&mut self.warned_other_cluster, true)
                 {
                     let own = &self.peers.own.cluster;
                     tracing::warn!(
@@ -155,13 +158,14 @@ impl Poll<'_> {
                         "An agent listed as ours, {own}, belongs to another cluster and counts as silent: correct its --cluster-name, or our --peer or --peer-service"
                     );
                 }
-                self.roster.silent(peer);
+                self.roster.record_silence(peer);
             }
         }
     }
 
-    /// Tells what all say now; nothing before the first round has ended.
+    /// Publishes the tally. Before the end of the first round it would miss votes.
     fn publish(&mut self) {
+        // Marks the vote as seen even if nothing is published, or `changed` would return at once again.
         let own = *self.votes.borrow_and_update();
         if !self.complete {
             return;
@@ -174,17 +178,17 @@ impl Poll<'_> {
         let changed = self.tallies.send_if_modified(|before| {
             let changed = before.as_ref() != Some(&tally);
             if changed {
-                self.peers.metrics.counted(Some(&tally));
+                self.peers.metrics.set_tally(Some(&tally));
                 *before = Some(tally);
             }
             changed
         });
         if changed {
-            self.tell();
+            self.log();
         }
     }
 
-    fn tell(&self) {
+    fn log(&self) {
         let tally = self.tallies.borrow();
         let Some(tally) = tally.as_ref() else {
             return;
@@ -205,8 +209,9 @@ impl Poll<'_> {
 }
 
 impl Drop for Poll<'_> {
+    /// Runs at the end of a term of leadership, when its future is dropped.
     fn drop(&mut self) {
-        self.peers.metrics.counted(None);
+        self.peers.metrics.set_tally(None);
     }
 }
 

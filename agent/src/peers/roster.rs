@@ -1,37 +1,38 @@
-//! What a leader knows of the other agents: who they are, what each said last, who stands by.
+//! The leader's roster of the other agents: who they are, their last ballots, and who stands by.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use karmada_rules::health::quorum::{Ballot, Tally};
 use karmada_rules::health::threshold::Vote;
 
-use super::list::{List, Peer};
+use super::list::{Peer, PeerList};
 
-/// How many agents a leader names to take over when it is gone.
+/// The number of agents that a leader has stand by for it. With two, the lease passes on within its
+/// duration even if one of them dies with the leader.
 const STANDBYS: usize = 2;
 
-/// The other agents as their leader, on `own_node`, knows them.
+/// The other agents of the leader on `own_node`.
 #[derive(Debug)]
 pub(super) struct Roster {
     own_node: String,
-    peers: BTreeMap<String, Known>,
+    peers: BTreeMap<String, PeerState>,
     standbys: BTreeSet<String>,
 }
 
 #[derive(Debug)]
-struct Known {
+struct PeerState {
     peer: Peer,
-    /// The node it said it is on, the last time it answered.
+    /// The node in its last vote document.
     claimed: Option<String>,
-    /// None before it was asked for the first time.
-    answer: Option<Ballot>,
-    /// Which of its addresses is asked next.
+    /// `None` before the first request.
+    ballot: Option<Ballot>,
+    /// The index of the address for the next request, modulo their number.
     address: usize,
 }
 
-/// A question to one agent.
+/// A request to one agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Ask {
+pub(super) struct PeerRequest {
     pub(super) peer: String,
     pub(super) address: String,
     pub(super) standby: bool,
@@ -46,16 +47,17 @@ impl Roster {
         }
     }
 
-    /// Takes a new list in. Who is still in it keeps the last answer.
-    pub(super) fn update(&mut self, list: &List) {
+    /// Replaces the list. An agent that is still in it keeps its last ballot.
+    pub(super) fn update(&mut self, list: &PeerList) {
         self.peers.retain(|key, _| list.contains_key(key));
         for (key, peer) in list {
+            // New addresses, for example of a restarted pod, start again with the first one.
             if self.peers.get(key).is_none_or(|known| known.peer != *peer) {
                 let before = self.peers.remove(key);
-                let known = Known {
+                let known = PeerState {
                     peer: peer.clone(),
                     claimed: before.as_ref().and_then(|known| known.claimed.clone()),
-                    answer: before.and_then(|known| known.answer),
+                    ballot: before.and_then(|known| known.ballot),
                     address: 0,
                 };
                 self.peers.insert(key.clone(), known);
@@ -63,12 +65,13 @@ impl Roster {
         }
     }
 
-    /// A question to every agent. Two that answer, or have not been asked yet, are told to stand by;
-    /// who stands by already goes on while it answers.
-    pub(super) fn asks(&mut self) -> Vec<Ask> {
+    /// Returns a request to every agent. Two that responded last time, or are new, are to stand by;
+    /// a standby remains one while it responds.
+    pub(super) fn requests(&mut self) -> Vec<PeerRequest> {
         let own_node = &self.own_node;
-        let fit = |known: &Known| {
-            known.answer != Some(Ballot::Silent) && known.claimed.as_ref() != Some(own_node)
+        // An agent that claims our node is ourselves: standing by for itself would be no help.
+        let fit = |known: &PeerState| {
+            known.ballot != Some(Ballot::Silent) && known.claimed.as_ref() != Some(own_node)
         };
         let peers = &self.peers;
         self.standbys.retain(|key| peers.get(key).is_some_and(fit));
@@ -79,9 +82,9 @@ impl Roster {
             }
             self.standbys.insert(key.clone());
         }
-        let asks = self.peers.iter().filter_map(|(key, known)| {
+        let requests = self.peers.iter().filter_map(|(key, known)| {
             let addresses = &known.peer.addresses;
-            Some(Ask {
+            Some(PeerRequest {
                 peer: key.clone(),
                 address: addresses
                     .get(known.address % addresses.len().max(1))?
@@ -89,28 +92,29 @@ impl Roster {
                 standby: self.standbys.contains(key),
             })
         });
-        asks.collect()
+        requests.collect()
     }
 
-    /// Takes in what an agent answered, with the node it says it is on.
-    pub(super) fn answered(&mut self, peer: &str, node: String, answer: Ballot) {
+    /// Records an agent's ballot and the node in its vote document.
+    pub(super) fn record(&mut self, peer: &str, node: String, ballot: Ballot) {
         if let Some(known) = self.peers.get_mut(peer) {
             known.claimed = Some(node);
-            known.answer = Some(answer);
+            known.ballot = Some(ballot);
         }
     }
 
-    /// Takes note that an agent gave no answer; another address of it is asked next time.
-    pub(super) fn silent(&mut self, peer: &str) {
+    /// Records that an agent returned no vote. The next request goes to another address of it.
+    pub(super) fn record_silence(&mut self, peer: &str) {
         if let Some(known) = self.peers.get_mut(peer) {
-            known.answer = Some(Ballot::Silent);
+            known.ballot = Some(Ballot::Silent);
+            // Taken modulo the number of addresses, which may change meanwhile.
             known.address = known.address.wrapping_add(1);
         }
     }
 
-    /// What all agents say, this one included. A node counts once, however many addresses claim to be
-    /// on it, and what claims to be on our own node is ourselves. What the member's API says of an
-    /// agent's node counts more than what the agent itself says.
+    /// Counts the ballots of all agents, `own` included. A node counts once, however many addresses
+    /// claim it; an agent that claims this node is this agent itself, reached by another address. The
+    /// node in the member's API takes precedence over the one that an agent claims.
     pub(super) fn tally(&self, own: Option<Vote>) -> Tally {
         let mut nodes: BTreeMap<&str, Ballot> = BTreeMap::new();
         for (key, known) in &self.peers {
@@ -118,25 +122,27 @@ impl Roster {
                 continue;
             }
             let node = known.peer.node.as_ref().or(known.claimed.as_ref());
-            let answer = known.answer.unwrap_or(Ballot::Silent);
-            let counted = nodes.entry(node.unwrap_or(key)).or_insert(answer);
+            let ballot = known.ballot.unwrap_or(Ballot::Silent);
+            let counted = nodes.entry(node.unwrap_or(key)).or_insert(ballot);
+            // Of several addresses of a node, one that responds is enough.
             if matches!(counted, Ballot::Silent) {
-                *counted = answer;
+                *counted = ballot;
             }
         }
+        // Last, so that nothing a peer claims replaces this node's own vote.
         nodes.insert(&self.own_node, own.map_or(Ballot::NoVote, Ballot::Vote));
         let mut tally = Tally::default();
-        for (node, answer) in nodes {
-            tally.count(node, answer);
+        for (node, ballot) in nodes {
+            tally.count(node, ballot);
         }
         tally
     }
 
-    /// The agents that gave no answer when they were last asked.
+    /// Returns the agents that returned no vote to the last request.
     pub(super) fn silent_nodes(&self) -> impl Iterator<Item = &str> {
         self.peers.iter().filter_map(|(key, known)| {
             let node = known.peer.node.as_ref().or(known.claimed.as_ref());
-            (known.answer == Some(Ballot::Silent)).then(|| node.unwrap_or(key).as_str())
+            (known.ballot == Some(Ballot::Silent)).then(|| node.unwrap_or(key).as_str())
         })
     }
 }

@@ -1,4 +1,4 @@
-//! `GET /v1/observation`: what this agent says of its node, and who has asked.
+//! `GET /v1/observation`: serves this node's vote and records the requests of leaders.
 
 use std::sync::Arc;
 
@@ -7,31 +7,33 @@ use axum::extract::{RawQuery, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use karmada_rules::health::campaign::LeaderContact;
 use karmada_rules::health::threshold::Vote;
 use karmada_runtime::error::BoxError;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::{Asked, Own, PATH};
-use crate::peers::observation::Observation;
+use super::{Identity, PATH};
+use crate::peers::vote_document::VoteDocument;
+use crate::vote::kind;
 
-/// What the route needs to know.
+/// The state of the route.
 #[derive(Clone)]
-pub(super) struct Served {
-    own: Arc<Own>,
-    said: watch::Receiver<Said>,
-    asked: watch::Sender<Option<Asked>>,
+pub(super) struct RouteState {
+    own: Arc<Identity>,
+    vote: watch::Receiver<DatedVote>,
+    contacts: watch::Sender<Option<LeaderContact>>,
 }
 
-/// A vote, and since when it is so.
+/// A vote with the moment of its last change.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Said {
+pub(super) struct DatedVote {
     vote: Option<Vote>,
     since: Instant,
 }
 
-impl Said {
+impl DatedVote {
     fn new(vote: Option<Vote>) -> Self {
         Self {
             vote,
@@ -40,25 +42,25 @@ impl Said {
     }
 }
 
-/// Notes since when the vote is what it is, until the program stops. Another failure is the same vote.
-pub(super) async fn note(
+/// Keeps `dated` at the newest of `votes` until the program stops. Another failure does not change the
+/// date: the vote is still unhealthy.
+pub(super) async fn date_votes(
     mut votes: watch::Receiver<Option<Vote>>,
-    said: watch::Sender<Said>,
+    dated: watch::Sender<DatedVote>,
     stopping: CancellationToken,
 ) -> Result<(), BoxError> {
-    let kind = |vote: Option<Vote>| vote.map(|vote| std::mem::discriminant(&vote));
-    let noting = async {
+    let dating = async {
         loop {
             let vote = *votes.borrow_and_update();
-            said.send_modify(|said| {
-                if kind(said.vote) == kind(vote) {
-                    said.vote = vote;
+            dated.send_modify(|dated| {
+                if kind(dated.vote) == kind(vote) {
+                    dated.vote = vote;
                 } else {
-                    *said = Said::new(vote);
+                    *dated = DatedVote::new(vote);
                 }
             });
             if votes.changed().await.is_err() {
-                // The program is ending.
+                // The vote's task has ended, so the program is stopping too.
                 std::future::pending::<()>().await;
             }
         }
@@ -66,44 +68,54 @@ pub(super) async fn note(
     tokio::select! {
         biased;
         () = stopping.cancelled() => Ok(()),
-        () = noting => Ok(()),
+        () = dating => Ok(()),
     }
 }
 
-/// The vote of an agent that has seen nothing yet.
-pub(super) fn nothing_said() -> (watch::Sender<Said>, watch::Receiver<Said>) {
-    watch::channel(Said::new(None))
+/// Returns the channel of an agent that has no vote yet.
+pub(super) fn no_vote() -> (watch::Sender<DatedVote>, watch::Receiver<DatedVote>) {
+    watch::channel(DatedVote::new(None))
 }
 
-/// The route; an agent that says it leads is noted in `asked`.
+/// Returns the route. Requests of leaders go to `contacts`.
 pub(super) fn routes(
-    own: Arc<Own>,
-    said: watch::Receiver<Said>,
-    asked: watch::Sender<Option<Asked>>,
+    own: Arc<Identity>,
+    vote: watch::Receiver<DatedVote>,
+    contacts: watch::Sender<Option<LeaderContact>>,
 ) -> Router {
+    let state = RouteState {
+        own,
+        vote,
+        contacts,
+    };
     Router::new()
-        .route(PATH, get(observation))
-        .with_state(Served { own, said, asked })
+        .route(PATH, get(vote_document))
+        .with_state(state)
 }
 
-async fn observation(State(served): State<Served>, RawQuery(query): RawQuery) -> Response {
-    let Served { own, said, asked } = served;
-    if let Some(standby) = asked_by_another(query.as_deref().unwrap_or_default(), &own) {
-        asked.send_replace(Some(Asked {
-            at: Instant::now(),
+async fn vote_document(State(state): State<RouteState>, RawQuery(query): RawQuery) -> Response {
+    let RouteState {
+        own,
+        vote,
+        contacts,
+    } = state;
+    if let Some(standby) = standby(query.as_deref().unwrap_or_default(), &own) {
+        contacts.send_replace(Some(LeaderContact {
+            at: Instant::now().into_std(),
             standby,
         }));
     }
-    let Said { vote, since } = *said.borrow();
-    let observation = Observation::new(&own.cluster, &own.node, vote, since.elapsed());
-    match serde_json::to_string(&observation) {
+    let DatedVote { vote, since } = *vote.borrow();
+    let document = VoteDocument::new(&own.cluster, &own.node, vote, since.elapsed());
+    match serde_json::to_string(&document) {
         Ok(text) => ([(header::CONTENT_TYPE, "application/json")], text).into_response(),
         Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
     }
 }
 
-/// Whether we are a standby, when the leader of our cluster asks from another node.
-fn asked_by_another(query: &str, own: &Own) -> Option<bool> {
+/// Returns the value of `standby` if the request comes from a leader of this cluster on another node.
+/// Any other reader (a person, a scraper, this agent itself) must not keep it from campaigning.
+fn standby(query: &str, own: &Identity) -> Option<bool> {
     let parameter = |wanted: &str| {
         form_urlencoded::parse(query.as_bytes())
             .find_map(|(name, value)| (name == wanted).then_some(value))
@@ -118,8 +130,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_leader_of_our_cluster_on_another_node_counts_as_having_asked() {
-        let own = Own {
+    fn only_a_leader_of_this_cluster_on_another_node_is_a_contact() {
+        let own = Identity {
             cluster: "member1".to_owned(),
             node: "n1".to_owned(),
             port: 8080,
@@ -137,7 +149,7 @@ mod tests {
             ("cluster=member1&leader=n%2631", Some(false)),
         ];
         for (query, expected) in cases {
-            assert_eq!(asked_by_another(query, &own), expected, "{query}");
+            assert_eq!(standby(query, &own), expected, "{query}");
         }
     }
 }

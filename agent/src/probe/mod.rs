@@ -1,115 +1,88 @@
-//! Asks the cluster's DNS, as a pod would, once a period.
+//! The probes of this node. Each has a folder of its own with its flags, its rounds and its metrics;
+//! only this file lists them.
 
-mod behind;
-mod exchange;
-mod lookup;
-mod resolv_conf;
-mod round;
+mod dns;
+mod schedule;
 
-use std::future::Future;
-use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
 use std::time::Duration;
 
-use fastrand::Rng;
-use hickory_proto::op::Query;
-use hickory_proto::rr::Name;
-use karmada_rules::health::diagnosis::Transport;
 use karmada_rules::health::threshold::Round;
-use karmada_runtime::error::BoxError;
-use tokio::sync::{mpsc, watch};
-use tokio::time::{Instant, MissedTickBehavior, interval};
-use tokio_util::sync::CancellationToken;
+use karmada_runtime::args::duration;
+use karmada_runtime::program::{Program, StartError};
+use kube::Client;
+use tokio::sync::mpsc;
 
-pub(crate) use self::behind::{Behind, Origin, Past, start as behind};
-use self::exchange::Unanswered;
-use self::lookup::Ask;
-pub(crate) use self::resolv_conf::nameserver;
-use self::round::Rounds;
-use crate::metrics::ProbeMetrics;
+use self::schedule::Schedule;
+use crate::args::within_a_day;
 
-/// What is asked, of whom, and how often.
-#[derive(Clone, Debug)]
-pub(crate) struct Probe {
-    /// Names that must have an address, as a pod would write them.
-    pub(crate) names: Vec<Name>,
-    /// The addresses that are right; without any, every one is.
-    pub(crate) expected: Vec<IpAddr>,
-    /// Whether to ask also for a name that no cache can know.
-    pub(crate) uncached: bool,
-    /// The servers; without any, those of `resolv_conf`.
-    pub(crate) nameservers: Vec<SocketAddr>,
+const SHORTEST_PERIOD: Duration = Duration::from_millis(100);
+
+/// The flags of every probe.
+#[derive(clap::Args, Debug)]
+pub(crate) struct ProbeArgs {
+    /// Time from the start of one probe round to the start of the next.
+    #[arg(
+        long,
+        env = "KARMADA_DETECT_PERIOD",
+        default_value = "5s",
+        value_name = "DURATION",
+        value_parser = duration,
+        alias = "coredns-detect-period"
+    )]
+    detect_period: Duration,
+    #[command(flatten)]
+    dns: dns::DnsArgs,
+}
+
+/// The checked flags of every probe.
+#[derive(Debug)]
+pub(crate) struct Probes {
     /// From the start of a round to the start of the next.
     pub(crate) period: Duration,
-    /// The longest a round takes.
-    pub(crate) timeout: Duration,
-    /// Where the search list and the servers come from; read anew for every round.
-    pub(crate) resolv_conf: PathBuf,
+    pub(crate) dns: dns::DnsProbe,
 }
 
-/// Real questions to real servers.
-#[derive(Debug)]
-struct Wire;
+impl ProbeArgs {
+    /// # Errors
+    /// Returns a message for the user if the flags contradict each other.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let period = self.detect_period;
+        within_a_day("--detect-period", period)?;
+        if period < SHORTEST_PERIOD {
+            return Err(format!(
+                "--detect-period {period:?} is too short: make it at least {SHORTEST_PERIOD:?}"
+            ));
+        }
+        self.dns.check(period)
+    }
 
-impl Ask for Wire {
-    fn ask(
-        &self,
-        server: SocketAddr,
-        transport: Transport,
-        question: Query,
-        deadline: Instant,
-    ) -> impl Future<Output = Result<Vec<IpAddr>, Unanswered>> + Send {
-        exchange::ask(server, transport, question, deadline)
+    pub(crate) fn probes(self) -> Probes {
+        Probes {
+            period: self.detect_period,
+            dns: self.dns.probe(self.detect_period),
+        }
     }
 }
 
-impl Probe {
-    /// Sends a [`Round`] each period until the program stops; calls `asked` after each.
-    pub(crate) async fn run(
+impl Probes {
+    /// Returns `true` if a probe reads the API of the member cluster.
+    pub(crate) fn needs_member(&self) -> bool {
+        self.dns.direct.needs_member()
+    }
+
+    /// Spawns the probes as tasks of `program` and returns their finished rounds.
+    ///
+    /// # Errors
+    /// Returns an error if a probe needs the API of the member cluster and `member` is `None`.
+    pub(crate) fn start(
         self,
-        behind: watch::Receiver<Behind>,
-        rounds: mpsc::Sender<Round>,
-        metrics: ProbeMetrics,
-        asked: impl Fn() + Send,
-        stopping: CancellationToken,
-    ) -> Result<(), BoxError> {
-        let all = Rounds::new(self, Wire, behind, metrics, Rng::new()).all(rounds, asked);
-        tokio::select! {
-            biased;
-            () = stopping.cancelled() => Ok(()),
-            () = all => Ok(()),
-        }
+        program: &mut Program,
+        member: Option<Client>,
+    ) -> Result<mpsc::Receiver<Round>, StartError> {
+        // One slot: a probe that is ahead of the vote waits instead of queueing stale rounds.
+        let (finished, rounds) = mpsc::channel(1);
+        let schedule = Schedule::new(self.period, finished, program.readiness.gate("probe"));
+        self.dns.start(program, schedule, member)?;
+        Ok(rounds)
     }
 }
-
-impl<A: Ask> Rounds<A> {
-    /// One round after the other, as long as somebody takes them.
-    async fn all(mut self, rounds: mpsc::Sender<Round>, asked: impl Fn() + Send) {
-        let mut ticks = interval(self.probe.period);
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
-        let mut before = None;
-        loop {
-            let scheduled = ticks.tick().await;
-            let started = Instant::now();
-            let seen = self.round().await;
-            let observation = seen.observation();
-            self.metrics.observe(observation, started.elapsed());
-            let now = (observation.as_str(), seen.fault);
-            if before.replace(now) != Some(now) {
-                seen.tell();
-            }
-            asked();
-            let round = Round {
-                scheduled: scheduled.into_std(),
-                finished: Instant::now().into_std(),
-                observation,
-            };
-            if rounds.send(round).await.is_err() {
-                return;
-            }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests;

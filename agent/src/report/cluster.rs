@@ -1,4 +1,4 @@
-//! This agent's `Cluster` object, with its conditions as the server has them.
+//! This agent's `Cluster` object, with its conditions as the server stores them.
 
 use std::borrow::Cow;
 
@@ -13,8 +13,8 @@ use kube::api::Patch;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// A `Cluster`, of which nothing is read but the conditions. These stay raw: a patch tests that one
-/// of them is unchanged, to the fraction of a second that a typed one would lose.
+/// A `Cluster` of which only the conditions are read. They stay raw: the patch tests that one of them is
+/// unchanged, down to fractions of a second, which a typed condition loses.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct RawCluster {
     #[serde(default)]
@@ -33,12 +33,13 @@ struct RawStatus {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Change {
     patch: ConditionPatch,
-    /// The version that the whole list, if it is sent, was read at.
+    /// The version at which the list was read, if the patch sends the whole list.
     resource_version: Option<String>,
 }
 
 impl RawCluster {
-    /// Our conditions. One that cannot be read is as good as none: it will be overwritten.
+    /// Returns the conditions that this agent owns. An unreadable one counts as absent and is
+    /// overwritten.
     pub(super) fn ours(&self) -> Vec<Condition> {
         let ours = OWNED.into_iter().filter_map(|kind| {
             let element = self
@@ -50,17 +51,18 @@ impl RawCluster {
         ours.collect()
     }
 
-    /// Whether the object is being deleted.
-    pub(super) fn is_going(&self) -> bool {
+    pub(super) fn is_deleting(&self) -> bool {
         self.metadata.deletion_timestamp.is_some()
     }
 
-    /// What brings `condition` into the list.
+    /// Returns the change that brings `condition` into the list.
     pub(super) fn change_to(&self, condition: &Condition) -> serde_json::Result<Change> {
         let patch =
             karmada_rules::condition::upsert(self.elements(), serde_json::to_value(condition)?);
         let resource_version = match patch {
+            // The `test` guards the one element; a change of any other must not fail the patch.
             ConditionPatch::Replace { .. } => None,
+            // The whole list is sent, so it must be the one that was read.
             ConditionPatch::Insert { .. } => self.metadata.resource_version.clone(),
         };
         Ok(Change {
@@ -79,8 +81,11 @@ impl RawCluster {
 }
 
 impl Change {
-    /// The change as the API server takes it. It is refused, as invalid or for a conflict, when the
-    /// list is no longer as it was read in what matters here.
+    /// Converts the change to a patch that fails if its base has changed since it was read: a failed
+    /// `test` is 422 Invalid, a stale resourceVersion 409 Conflict.
+    ///
+    /// The list is atomic for the API server, so a patch without such a guard would erase the
+    /// conditions that others have written meanwhile.
     pub(super) fn to_patch(&self) -> Patch<Value> {
         match self.patch.clone() {
             ConditionPatch::Replace { index, old, new } => {
@@ -103,6 +108,7 @@ impl Change {
     }
 }
 
+// The same kind as `Cluster`, so that both are at the same URL.
 impl Resource for RawCluster {
     type DynamicType = ();
     type Scope = <Cluster as Resource>::Scope;

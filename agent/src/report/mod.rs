@@ -1,4 +1,4 @@
-//! The leader's part: writes to the `Cluster` object what the votes come to.
+//! The leader's report: writes the verdict to the conditions of the `Cluster` object.
 
 mod cluster;
 
@@ -12,7 +12,7 @@ use karmada_rules::health::quorum::{Quorum, Tally};
 use karmada_rules::health::report::{Pace, ReportPlan, Reporter};
 use karmada_runtime::error::{BoxError, Chain};
 use karmada_runtime::lease::Leadership;
-use karmada_runtime::watch::{Guarded, events};
+use karmada_runtime::watch::{Decoded, events};
 use karmada_runtime::write::{WriteError, WriteErrorKind, Writer};
 use kube::api::PatchParams;
 use kube::runtime::watcher::{Config, Event};
@@ -22,18 +22,18 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
 use self::cluster::{Change, RawCluster};
+use crate::backoff::Backoff;
 use crate::metrics::VerdictMetrics;
 use crate::peers::Peers;
 
-/// The longest a read may take.
+/// The deadline of a read.
 const READ_LIMIT: Duration = Duration::from_secs(10);
-/// Before a failed write is tried again: doubled for each failure in a row.
-const FIRST_RETRY: Duration = Duration::from_secs(1);
 const LONGEST_RETRY: Duration = Duration::from_secs(30);
-/// So often in a row another writer may be faster before we put our write off.
+/// The number of conflicts in a row after which a write backs off. Each means that another writer has
+/// succeeded, so an immediate retry is right until something is clearly wrong.
 const MOST_CONFLICTS: u32 = 100;
 
-/// What is reported, where, and by whom.
+/// The report of one agent, written while it leads.
 pub(crate) struct Report {
     pub(crate) client: Client,
     /// The name of the `Cluster` object.
@@ -44,12 +44,12 @@ pub(crate) struct Report {
     pub(crate) metrics: VerdictMetrics,
     pub(crate) leadership: Leadership,
     pub(crate) writer: Writer,
-    /// For the times that conditions show.
+    /// The clock of the conditions' transition times.
     pub(crate) clock: fn() -> Timestamp,
 }
 
 impl Report {
-    /// Reports while leading, until the program stops.
+    /// Writes conditions while this agent leads, until the program stops.
     pub(crate) async fn run(self, stopping: CancellationToken) -> Result<(), BoxError> {
         loop {
             tokio::select! {
@@ -58,6 +58,7 @@ impl Report {
                 () = self.leadership.acquired() => {}
             }
             tokio::select! {
+                // The end of a term before its next write: another agent may lead already.
                 biased;
                 () = stopping.cancelled() => return Ok(()),
                 () = self.leadership.lost() => {}
@@ -66,31 +67,31 @@ impl Report {
         }
     }
 
-    /// One leadership: asks the agents, and writes what they say; never ends.
+    /// Polls the agents and writes their verdict. Never returns.
     async fn term(&self) {
-        let (told, tallies) = watch::channel(None);
+        let (counted, tallies) = watch::channel(None);
         let leader = Leader::new(self, tallies);
-        tokio::join!(self.peers.poll(told), leader.lead());
+        tokio::join!(self.peers.poll(counted), leader.lead());
     }
 }
 
-/// What one leader knows.
+/// The state of one term of leadership.
 struct Leader<'a> {
     report: &'a Report,
     clusters: Api<RawCluster>,
-    /// None until every agent has been asked.
+    /// `None` until every agent has had a request.
     tallies: watch::Receiver<Option<Tally>>,
     reporter: Reporter,
-    /// The object, if it is known to exist and to stay.
+    /// The object, unless it is absent or being deleted.
     cluster: Option<RawCluster>,
-    /// Whether the list under way has shown it.
+    /// Set once the list under way has returned the object.
     listed: bool,
-    /// Whether we have said that it is not there.
-    told_absent: bool,
-    /// Refused writes in a row for which something had stood in the way.
+    /// Set while the log's last word is that the object is absent.
+    logged_absent: bool,
+    /// Writes in a row that failed because the object had changed.
     conflicts: u32,
-    /// Other failed writes in a row.
-    failures: u32,
+    /// For all other failures.
+    backoff: Backoff,
     retry: Option<Instant>,
 }
 
@@ -103,21 +104,23 @@ impl<'a> Leader<'a> {
             reporter: Reporter::new(report.pace, report.quorum, Instant::now().into_std()),
             cluster: None,
             listed: false,
-            told_absent: false,
+            logged_absent: false,
             conflicts: 0,
-            failures: 0,
+            backoff: Backoff::default(),
             retry: None,
         }
     }
 
-    /// Watches, decides and writes; never ends.
+    /// Watches, decides and writes. Never returns.
     async fn lead(mut self) {
+        // Watching the one object costs the API server nothing while other clusters change.
         let own = Config::default().fields(&format!("metadata.name={}", self.report.cluster));
-        let watched: Api<Guarded<RawCluster>> = Api::all(self.report.client.clone());
+        let watched: Api<Decoded<RawCluster>> = Api::all(self.report.client.clone());
         let mut events = pin!(events(watched, own));
         loop {
             let wake = self.act().await;
             tokio::select! {
+                // The newest state of the object before anything is decided on it.
                 biased;
                 Some(event) = events.next() => self.observe(event),
                 Ok(()) = self.tallies.changed() => {}
@@ -126,14 +129,14 @@ impl<'a> Leader<'a> {
         }
     }
 
-    fn observe(&mut self, event: Event<Guarded<RawCluster>>) {
+    fn observe(&mut self, event: Event<Decoded<RawCluster>>) {
         match event {
             Event::Init => self.listed = false,
             Event::InitApply(object) | Event::Apply(object) => {
                 self.listed = true;
                 match object {
-                    Guarded::Good(cluster) => self.see(Some(cluster)),
-                    Guarded::Bad { error, .. } => {
+                    Decoded::Valid(cluster) => self.set_cluster(Some(cluster)),
+                    Decoded::Invalid { error, .. } => {
                         tracing::warn!(
                             error,
                             "Unreadable Cluster object, keeping its last good version"
@@ -141,15 +144,16 @@ impl<'a> Leader<'a> {
                     }
                 }
             }
+            // A list without the object: it was deleted while the watch was interrupted.
             Event::InitDone if self.listed => {}
-            Event::InitDone | Event::Delete(_) => self.see(None),
+            Event::InitDone | Event::Delete(_) => self.set_cluster(None),
         }
     }
 
-    fn see(&mut self, cluster: Option<RawCluster>) {
-        self.cluster = cluster.filter(|cluster| !cluster.is_going());
+    fn set_cluster(&mut self, cluster: Option<RawCluster>) {
+        self.cluster = cluster.filter(|cluster| !cluster.is_deleting());
         let absent = self.cluster.is_none();
-        if absent != std::mem::replace(&mut self.told_absent, absent) {
+        if absent != std::mem::replace(&mut self.logged_absent, absent) {
             let cluster = &self.report.cluster;
             if absent {
                 tracing::warn!(
@@ -162,9 +166,10 @@ impl<'a> Leader<'a> {
         }
     }
 
-    /// Does what is to do now; returns when to look again if nothing happens before that.
+    /// Writes what is due and returns the moment of the next plan, should nothing happen before.
     async fn act(&mut self) -> Option<Instant> {
         loop {
+            // Neither votes nor events shorten a backoff.
             if let Some(retry) = self.retry.filter(|retry| Instant::now() < *retry) {
                 return Some(retry);
             }
@@ -174,21 +179,24 @@ impl<'a> Leader<'a> {
                 let tally = self.tallies.borrow_and_update();
                 self.reporter.plan(tally.as_ref()?, &conditions, now, time)
             };
-            self.report.metrics.set(self.reporter.standing());
+            self.report.metrics.set(self.reporter.verdict());
             let writes = match plan {
                 ReportPlan::Unchanged => return None,
                 ReportPlan::Wait(until) => return Some(Instant::from_std(until)),
                 ReportPlan::Write(writes) => writes,
             };
             match self.write_all(&writes).await {
-                Ok(()) => (self.failures, self.retry) = (0, None),
-                Err(error) => self.put_off(&error),
+                Ok(()) => {
+                    self.backoff.reset();
+                    self.retry = None;
+                }
+                Err(error) => self.schedule_retry(&error),
             }
         }
     }
 
-    /// Writes `conditions` one after the other. Stops without error when the object turns out to be
-    /// another one than was thought, for then the decision must be made anew.
+    /// Writes `conditions` one after the other. Stops without an error if the object has changed
+    /// meanwhile, so that the next plan is made from its new state.
     async fn write_all(&mut self, conditions: &[Condition]) -> Result<(), WriteError> {
         for condition in conditions {
             let Some(cluster) = &self.cluster else {
@@ -202,13 +210,14 @@ impl<'a> Leader<'a> {
             match self.report.writer.write("conditions", call).await {
                 Ok(cluster) => {
                     self.conflicts = 0;
-                    tell(condition);
+                    log_written(condition);
                     self.reporter
                         .wrote(&condition.type_, Instant::now().into_std());
-                    self.see(Some(cluster));
+                    // The next patch must build on this response: the watch event comes later.
+                    self.set_cluster(Some(cluster));
                 }
                 Err(error) => {
-                    self.read_again(error, condition, &change).await?;
+                    self.check_conflict(error, condition, &change).await?;
                     return Ok(());
                 }
             }
@@ -216,14 +225,15 @@ impl<'a> Leader<'a> {
         Ok(())
     }
 
-    /// Reads the object again after a refused write. When nothing stood in the way of the `refused`
-    /// change, the error is the API server's last word on it.
-    async fn read_again(
+    /// Reads the object again after a rejected write. Returns `error` if the `rejected` change would be
+    /// the same for the newest object: then the API server rejects the change itself.
+    async fn check_conflict(
         &mut self,
         error: WriteError,
         condition: &Condition,
-        refused: &Change,
+        rejected: &Change,
     ) -> Result<(), WriteError> {
+        // A server that is away would not answer a read either.
         if error.kind() == WriteErrorKind::Transient {
             return Err(error);
         }
@@ -231,30 +241,30 @@ impl<'a> Leader<'a> {
         let Ok(Ok(cluster)) = read else {
             return Err(error);
         };
-        self.see(cluster);
-        let in_the_way = match &self.cluster {
-            Some(cluster) => change(cluster, condition)? != *refused,
+        self.set_cluster(cluster);
+        let conflict = match &self.cluster {
+            Some(cluster) => change(cluster, condition)? != *rejected,
             None => true,
         };
         self.conflicts += 1;
-        if in_the_way && self.conflicts < MOST_CONFLICTS {
+        if conflict && self.conflicts < MOST_CONFLICTS {
             return Ok(());
         }
         self.conflicts = 0;
         Err(error)
     }
 
-    fn put_off(&mut self, error: &WriteError) {
-        // An API server that was away hears the verdict within a period of its return.
+    fn schedule_retry(&mut self, error: &WriteError) {
+        // An API server that was away gets the verdict within a period of its return.
         let longest = match error.kind() {
             WriteErrorKind::Transient => LONGEST_RETRY.min(self.report.pace.period),
             _ => LONGEST_RETRY,
         };
-        let delay = (FIRST_RETRY * 2_u32.saturating_pow(self.failures)).min(longest);
-        self.failures = self.failures.saturating_add(1).min(16);
+        let delay = self.backoff.next(longest);
         self.retry = Some(Instant::now() + delay);
         let shown = Chain(error);
         match (error, error.kind()) {
+            // Expected at the end of a term, and the next leader writes the verdict.
             (WriteError::NotLeading, _) => tracing::debug!("No longer leading, nothing written"),
             (_, WriteErrorKind::Invalid) => {
                 tracing::error!(error = %shown, ?delay, "The API server refuses a condition");
@@ -265,6 +275,7 @@ impl<'a> Leader<'a> {
 }
 
 impl Drop for Leader<'_> {
+    /// Runs at the end of a term, when its future is dropped.
     fn drop(&mut self) {
         self.report.metrics.set(None);
     }
@@ -275,7 +286,7 @@ fn change(cluster: &RawCluster, condition: &Condition) -> Result<Change, WriteEr
     change.map_err(|error| kube::Error::SerdeError(error).into())
 }
 
-fn tell(condition: &Condition) {
+fn log_written(condition: &Condition) {
     let Condition { type_, status, .. } = condition;
     let (reason, note) = (&condition.reason, &condition.message);
     tracing::info!(condition = type_, status, reason, note, "Condition written");

@@ -10,14 +10,14 @@ use karmada_api::condition::{
 use karmada_rules::health::failure::FailureClass;
 use karmada_rules::health::observation::Failure;
 use karmada_rules::health::threshold::Vote;
-use karmada_runtime::lease::{self, Candidate};
+use karmada_runtime::lease::{self, LeaseConfig};
 use karmada_runtime::metrics::WriteMetrics;
 use karmada_runtime::program::Program;
 use kube::api::Patch;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use self::karmada::{Karmada, Line};
+use self::karmada::{Connection, Karmada};
 use super::*;
 
 const PERIOD: Duration = Duration::from_secs(5);
@@ -25,9 +25,9 @@ const THRESHOLD: Duration = Duration::from_secs(30);
 const LONG: Duration = Duration::from_hours(1);
 const MERGE: &str = "application/merge-patch+json";
 const JSON_PATCH: &str = "application/json-patch+json";
-/// What the only node's vote comes to when it is [`unhealthy`].
+/// The message of a verdict whose only vote is [`unhealthy`].
 const FAILS: &str = "1 of 1 nodes fail: timeout from 10.96.0.10 (1); n1";
-/// As another writer may leave it: a fraction of a second that a typed time loses.
+/// A time with a fraction of a second, which a typed time loses.
 const FRACTION: &str = "2026-11-20T08:00:00.123456Z";
 
 fn cluster(conditions: &[Value]) -> Value {
@@ -69,20 +69,20 @@ fn unhealthy() -> Vote {
     ))
 }
 
-/// A report that runs; it ends when dropped.
+/// A running report; it ends when dropped.
 struct Running {
-    line: Line,
+    connection: Connection,
     votes: watch::Sender<Option<Vote>>,
     program: Program,
 }
 
 impl Running {
-    /// A report that leads for ever.
+    /// Starts a report that leads for ever.
     fn start(karmada: &Karmada, vote: Option<Vote>) -> Self {
         Self::of("n1", karmada, vote, |_, _| Leadership::always())
     }
 
-    /// The report of the agent on `node`, which seeks the lease.
+    /// Starts the report of the agent on `node`, which campaigns for the lease.
     fn elected(
         karmada: &Karmada,
         node: &str,
@@ -92,7 +92,7 @@ impl Running {
         Self::of(node, karmada, vote, |program, client| {
             program.clock = clock;
             let own = karmada_api::execution_namespace("member1");
-            let campaign = Candidate::always(own, crate::NAME, node.to_owned());
+            let campaign = LeaseConfig::eager(own, crate::NAME, node.to_owned());
             lease::campaign(program, client, campaign)
         })
     }
@@ -103,12 +103,12 @@ impl Running {
         vote: Option<Vote>,
         leadership: impl FnOnce(&mut Program, Client) -> Leadership,
     ) -> Self {
-        let line = karmada.line();
+        let connection = karmada.connect();
         let mut program = Program::new(crate::NAME, ([127, 0, 0, 1], 0).into());
-        let leadership = leadership(&mut program, line.client());
-        let (votes, told) = watch::channel(vote);
+        let leadership = leadership(&mut program, connection.client());
+        let (votes, own) = watch::channel(vote);
         let report = Report {
-            client: line.client(),
+            client: connection.client(),
             cluster: "member1".to_owned(),
             pace: Pace {
                 period: PERIOD,
@@ -118,7 +118,7 @@ impl Running {
                 min_answering: 50,
                 failure: 80,
             },
-            peers: Peers::alone(node, PERIOD, told),
+            peers: Peers::alone(node, PERIOD, own),
             metrics: VerdictMetrics::register(&mut program.registry),
             leadership: leadership.clone(),
             writer: Writer::new(leadership, WriteMetrics::register(&mut program.registry)),
@@ -127,7 +127,7 @@ impl Running {
         let task = report.run(program.stopping.clone());
         program.tasks.spawn("report", task);
         Self {
-            line,
+            connection,
             votes,
             program,
         }
@@ -140,8 +140,8 @@ async fn a_first_verdict_is_merged_into_the_list_with_the_version_it_was_read_at
     let read_at = karmada.cluster().await.metadata.resource_version.unwrap();
     let running = Running::start(&karmada, Some(Vote::FirstSuccess));
     karmada.until(REPORTER_READY, TRUE).await;
-    let patches = running.line.patches();
-    assert_eq!(running.line.codes(), [200, 200]);
+    let patches = running.connection.patches();
+    assert_eq!(running.connection.codes(), [200, 200]);
     for patch in &patches {
         assert_eq!(
             patch.path,
@@ -174,7 +174,7 @@ async fn a_changed_verdict_replaces_its_element_tested_whole_as_the_server_has_i
     let karmada = Karmada::new(Some(before)).await;
     let running = Running::start(&karmada, Some(unhealthy()));
     karmada.until(DNS_READY, FALSE).await;
-    let patches = running.line.patches();
+    let patches = running.connection.patches();
     assert_eq!(patches.len(), 1);
     assert_eq!(patches[0].content_type, JSON_PATCH);
     let path = "/status/conditions/1";
@@ -194,12 +194,12 @@ async fn nothing_is_written_or_read_while_nothing_changes() {
     let karmada = Karmada::new(Some(before)).await;
     let running = Running::start(&karmada, Some(Vote::Healthy));
     sleep(LONG).await;
-    assert_eq!(running.line.codes(), [0_u16; 0]);
-    assert_eq!(running.line.reads(), 0);
+    assert_eq!(running.connection.codes(), [0_u16; 0]);
+    assert_eq!(running.connection.reads(), 0);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_condition_that_someone_overwrote_is_put_right_at_most_once_a_period() {
+async fn a_condition_that_another_client_overwrote_is_restored_at_most_once_a_period() {
     let before = cluster(&[ready(), dns_true(), reporting()]);
     let karmada = Karmada::new(Some(before)).await;
     let running = Running::start(&karmada, Some(unhealthy()));
@@ -209,7 +209,7 @@ async fn a_condition_that_someone_overwrote_is_put_right_at_most_once_a_period()
     karmada.edit(overwrite).await;
     karmada.until(DNS_READY, FALSE).await;
     assert!(first.elapsed() >= PERIOD && first.elapsed() < 2 * PERIOD);
-    assert_eq!(running.line.codes(), [200, 200]);
+    assert_eq!(running.connection.codes(), [200, 200]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -218,9 +218,9 @@ async fn an_element_that_moved_or_changed_is_read_again_and_the_others_survive()
     let karmada = Karmada::new(Some(before)).await;
     let running = Running::start(&karmada, Some(Vote::Healthy));
     sleep(PERIOD).await;
-    karmada.hush();
+    karmada.delay_watches();
     let mut others = 0;
-    running.line.before_each_patch(move |status| {
+    running.connection.before_each_patch(move |status| {
         // For a while, another writer is always just ahead.
         if others < 5 {
             others += 1;
@@ -230,8 +230,8 @@ async fn an_element_that_moved_or_changed_is_read_again_and_the_others_survive()
     });
     running.votes.send_replace(Some(unhealthy()));
     karmada.until(DNS_READY, FALSE).await;
-    assert_eq!(running.line.codes(), [422, 422, 422, 422, 422, 200]);
-    assert_eq!(running.line.reads(), 5);
+    assert_eq!(running.connection.codes(), [422, 422, 422, 422, 422, 200]);
+    assert_eq!(running.connection.reads(), 5);
     for other in 1..=5 {
         let other = karmada.condition(&format!("Other{other}")).await;
         assert_eq!(other["status"], "True");
@@ -243,9 +243,9 @@ async fn a_list_that_changed_before_an_element_was_added_is_read_again() {
     let karmada = Karmada::new(Some(cluster(&[ready()]))).await;
     let running = Running::start(&karmada, None);
     sleep(PERIOD).await;
-    karmada.hush();
+    karmada.delay_watches();
     let mut writes = 0;
-    running.line.before_each_patch(move |status| {
+    running.connection.before_each_patch(move |status| {
         if writes < 3 {
             writes += 1;
             status["conditions"][0]["message"] = json!(format!("written {writes}"));
@@ -253,7 +253,7 @@ async fn a_list_that_changed_before_an_element_was_added_is_read_again() {
     });
     running.votes.send_replace(Some(Vote::Healthy));
     karmada.until(REPORTER_READY, TRUE).await;
-    assert_eq!(running.line.codes(), [409, 409, 409, 200, 200]);
+    assert_eq!(running.connection.codes(), [409, 409, 409, 200, 200]);
     assert_eq!(karmada.condition("Ready").await["message"], "written 3");
 }
 
@@ -263,68 +263,68 @@ async fn a_verdict_that_another_writer_has_written_meanwhile_is_not_written_agai
     let karmada = Karmada::new(Some(before)).await;
     let running = Running::start(&karmada, Some(Vote::Healthy));
     sleep(PERIOD).await;
-    karmada.hush();
-    running.line.before_each_patch(move |status| {
+    karmada.delay_watches();
+    running.connection.before_each_patch(move |status| {
         status["conditions"][0] = element(DNS_READY, FALSE, DNS_FAILED_REASON, FAILS);
     });
     running.votes.send_replace(Some(unhealthy()));
     sleep(LONG).await;
-    assert_eq!(running.line.codes(), [422]);
-    assert_eq!(running.line.reads(), 1);
+    assert_eq!(running.connection.codes(), [422]);
+    assert_eq!(running.connection.reads(), 1);
 }
 
 /// After 1, 2, 4, 8, 16 and 30 seconds.
 const TRIES_IN_A_MINUTE: usize = 6;
 
 #[tokio::test(start_paused = true)]
-async fn a_patch_that_is_refused_although_nothing_stood_in_the_way_is_put_off() {
+async fn a_patch_that_is_rejected_without_a_conflict_backs_off() {
     let before = cluster(&[dns_true(), reporting()]);
     let karmada = Karmada::new(Some(before.clone())).await;
     karmada.server.faults().inject(Fault::Conflict);
     let running = Running::start(&karmada, Some(unhealthy()));
     sleep(Duration::from_mins(1)).await;
-    assert_eq!(running.line.codes(), [409; TRIES_IN_A_MINUTE]);
+    assert_eq!(running.connection.codes(), [409; TRIES_IN_A_MINUTE]);
 
     let karmada = Karmada::new(Some(before)).await;
     karmada.accept_only_short_messages();
     let running = Running::start(&karmada, Some(unhealthy()));
     sleep(Duration::from_mins(1)).await;
-    assert_eq!(running.line.codes(), [422; TRIES_IN_A_MINUTE]);
+    assert_eq!(running.connection.codes(), [422; TRIES_IN_A_MINUTE]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_write_that_fails_is_tried_again_until_the_server_is_back() {
+async fn a_failed_write_is_retried_until_the_server_is_back() {
     let before = cluster(&[dns_true(), reporting()]);
     let karmada = Karmada::new(Some(before)).await;
     let refusal = Fault::Unavailable.verbs([Verb::Patch]);
     let refusal = karmada.server.faults().inject(refusal);
     let running = Running::start(&karmada, Some(unhealthy()));
-    running.line.answered(3).await;
-    assert_eq!(running.line.codes(), [503; 3]);
-    assert_eq!(running.line.reads(), 0);
+    running.connection.patched(3).await;
+    assert_eq!(running.connection.codes(), [503; 3]);
+    assert_eq!(running.connection.reads(), 0);
     karmada.server.faults().remove(refusal);
     karmada.until(DNS_READY, FALSE).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_missing_cluster_is_waited_for() {
+async fn the_report_waits_for_a_missing_cluster() {
     let karmada = Karmada::new(None).await;
     let running = Running::start(&karmada, Some(Vote::Healthy));
     sleep(LONG).await;
-    assert_eq!(running.line.codes(), [0_u16; 0]);
+    assert_eq!(running.connection.codes(), [0_u16; 0]);
     karmada.put(cluster(&[ready()])).await;
     karmada.until(REPORTER_READY, TRUE).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_cluster_that_is_being_deleted_is_left_alone() {
-    let mut going = cluster(&[dns_true(), reporting()]);
-    going["metadata"]["finalizers"] = json!(["karmada.io/cluster-controller"]);
-    let karmada = Karmada::new(Some(going)).await;
+    let mut deleting = cluster(&[dns_true(), reporting()]);
+    deleting["metadata"]["finalizers"] = json!(["karmada.io/cluster-controller"]);
+    let karmada = Karmada::new(Some(deleting)).await;
     karmada.delete().await;
     let running = Running::start(&karmada, Some(unhealthy()));
     sleep(LONG).await;
-    assert_eq!(running.line.codes(), [0_u16; 0]);
+    assert_eq!(running.connection.codes(), [0_u16; 0]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -363,11 +363,11 @@ fn a_condition_of_ours_that_cannot_be_read_is_overwritten() {
 async fn reporting_ends_when_the_program_stops() {
     let karmada = Karmada::new(Some(cluster(&[]))).await;
     let running = Running::start(&karmada, None);
-    let mut told = false;
-    let told_once = async || {
-        if std::mem::replace(&mut told, true) {
+    let mut stopped = false;
+    let stop_once = async || {
+        if std::mem::replace(&mut stopped, true) {
             std::future::pending::<()>().await;
         }
     };
-    assert!(running.program.live(told_once).await);
+    assert!(running.program.run_until(stop_once).await);
 }

@@ -3,7 +3,7 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What is wanted of a member cluster. We use none of it.
+/// The spec of a member cluster. karmada-rs uses none of its fields.
 #[derive(
     CustomResource, Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema,
 )]
@@ -21,21 +21,21 @@ use serde::{Deserialize, Serialize};
 #[schemars(extend("x-kubernetes-preserve-unknown-fields" = true))]
 pub struct ClusterSpec {}
 
-/// What is known of a member cluster.
+/// The status of a member cluster.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-preserve-unknown-fields" = true))]
 pub struct ClusterStatus {
-    /// Conditions of several writers, one of each type. The list is atomic: a writer replaces its own element only.
+    /// Conditions of several clients, one of each type. The list is atomic: each client must patch its own element only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conditions: Option<Vec<Condition>>,
-    /// What the remedies that match this cluster ask for, sorted and unique; absent rather than empty.
+    /// The actions that the matching remedies require, sorted and unique; absent rather than empty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remedy_actions: Option<Vec<String>>,
 }
 
 impl Cluster {
-    /// All conditions, of every writer.
+    /// Returns all conditions, of every client.
     pub fn conditions(&self) -> &[Condition] {
         self.status
             .as_ref()
@@ -43,12 +43,12 @@ impl Cluster {
             .unwrap_or_default()
     }
 
-    /// The condition of type `kind`.
+    /// Returns the condition of type `kind`.
     pub fn condition(&self, kind: &str) -> Option<&Condition> {
         self.conditions().iter().find(|c| c.type_ == kind)
     }
 
-    /// The actions that remedies ask for on this cluster.
+    /// Returns the actions that remedies require on this cluster.
     pub fn remedy_actions(&self) -> &[String] {
         self.status
             .as_ref()

@@ -1,4 +1,4 @@
-//! The definitions of these kinds, made from the types.
+//! The `CustomResourceDefinition`s of these kinds, generated from the types.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::CustomResourceExt;
@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use crate::{Cluster, MultiClusterIngress, Remedy, ResourceBinding};
 
-/// The kinds that are installed on a Karmada control plane.
+/// Returns the definitions to install on a Karmada control plane.
 ///
 /// # Errors
-/// When a definition does not serialize, which a test rules out.
+/// Returns an error if a definition does not serialize, which a test rules out.
 pub fn installed() -> serde_json::Result<Vec<Value>> {
     [Remedy::crd(), MultiClusterIngress::crd()]
         .into_iter()
@@ -17,10 +17,11 @@ pub fn installed() -> serde_json::Result<Vec<Value>> {
         .collect()
 }
 
-/// The kinds that a Karmada serves itself, for a plain API server to stand in for it in tests.
+/// Returns the definitions of kinds that Karmada serves itself, for a plain API server that stands in for
+/// it in tests.
 ///
 /// # Errors
-/// When a definition does not serialize, which a test rules out.
+/// Returns an error if a definition does not serialize, which a test rules out.
 pub fn stand_ins() -> serde_json::Result<Vec<Value>> {
     [Cluster::crd(), ResourceBinding::crd()]
         .into_iter()
@@ -34,9 +35,9 @@ fn definition(crd: CustomResourceDefinition) -> serde_json::Result<Value> {
     Ok(value)
 }
 
-/// Removes what Rust's types say and an API server has no use for: `nullable`, with which a null is
-/// stored or, for an enum, refused, where without it a null is pruned; and unsigned formats, which
-/// it does not know.
+/// Removes the parts of a generated schema that an API server must not get: `nullable`, with which it
+/// stores a null, or rejects it for an enum, instead of pruning it; and unsigned formats, which it does
+/// not know.
 fn make_structural(value: &mut Value) {
     match value {
         Value::Object(map) => {

@@ -3,10 +3,10 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The finalizer that Karmada's own ingress controllers put on a `MultiClusterIngress`.
+/// The finalizer of Karmada's own ingress controllers on a `MultiClusterIngress`.
 pub const KARMADA_INGRESS_FINALIZER: &str = "karmada.io/multi-cluster-ingress-controller";
 
-/// How traffic from outside reaches Services that run in several clusters: the spec of a
+/// The routes of external traffic to Services that run in several clusters: the spec of a
 /// networking.k8s.io/v1 Ingress.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[kube(
@@ -33,17 +33,17 @@ pub struct MultiClusterIngressSpec {
     pub ingress: IngressSpec,
 }
 
-/// Where the backends are, which clusters are blocked, and where the load balancer listens.
+/// The locations of the backends, the blocked clusters, and the addresses of the load balancer.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MultiClusterIngressStatus {
     /// The addresses at which the load balancer serves this ingress.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load_balancer: Option<IngressLoadBalancerStatus>,
-    /// The clusters among the service locations whose traffic a Remedy takes away, sorted and unique; absent rather than empty.
+    /// The clusters among the service locations whose traffic a Remedy blocks, sorted and unique; absent rather than empty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traffic_block_clusters: Option<Vec<String>>,
-    /// Where each Service that the spec names runs, sorted by name.
+    /// The clusters of each Service that the spec names, sorted by the Services' names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service_locations: Option<Vec<ServiceLocation>>,
 }

@@ -2,17 +2,17 @@ use std::fmt;
 
 use kube::Resource;
 
-/// Which object of a kind: its namespace, empty for a cluster-scoped kind, and its name.
+/// The namespace and name of an object, which identify it among those of its kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
-    /// The namespace, or the empty string.
+    /// The namespace; empty for a cluster-scoped kind.
     pub namespace: String,
     /// The name.
     pub name: String,
 }
 
 impl Key {
-    /// The object `name` in `namespace`.
+    /// Creates the key of the object `name` in `namespace`.
     pub fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {
         Self {
             namespace: namespace.into(),
@@ -20,12 +20,12 @@ impl Key {
         }
     }
 
-    /// The cluster-scoped object `name`.
+    /// Creates the key of the cluster-scoped object `name`.
     pub fn cluster_scoped(name: impl Into<String>) -> Self {
         Self::new("", name)
     }
 
-    /// The key of `object`.
+    /// Returns the key of `object`.
     pub fn of(object: &impl Resource) -> Self {
         let meta = object.meta();
         Self::new(

@@ -1,7 +1,8 @@
-//! The Karmada API as Rust types: the kinds karmada-rs reads and writes, with the names they go by on the wire.
+//! The Karmada API as Rust types: the kinds that karmada-rs reads and writes, with their names on the wire.
 //!
-//! A type holds the fields we use and no other, so none of them may ever be written back whole
-//! (`PUT`): every write is a patch of the part we own. There is no client and no clock here.
+//! A type has only the fields that karmada-rs uses. So objects must never be written back whole (`PUT`),
+//! which would erase all others: every write is a patch of fields that we own. This crate has no client
+//! and no clock.
 
 mod cluster;
 pub mod condition;
@@ -26,13 +27,13 @@ pub use work::{
     ResourceBindingStatus, TargetCluster,
 };
 
-/// The namespace of the Karmada control plane in which member cluster `cluster` keeps what is its
-/// own: its agents' lease, and the `EndpointSlice`s collected from it.
+/// Returns the namespace in the Karmada control plane that belongs to the member cluster `cluster`: it
+/// holds its agents' lease and the `EndpointSlice`s collected from it.
 pub fn execution_namespace(cluster: &str) -> String {
     format!("{EXECUTION_NAMESPACE_PREFIX}{cluster}")
 }
 
-/// The member cluster whose execution namespace is `namespace`, if it is one.
+/// Returns the member cluster whose execution namespace is `namespace`, if it is one.
 pub fn cluster_of_execution_namespace(namespace: &str) -> Option<&str> {
     namespace
         .strip_prefix(EXECUTION_NAMESPACE_PREFIX)

@@ -3,10 +3,10 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The action that takes a cluster's traffic away at the load balancer.
+/// The action that blocks a cluster's traffic at the load balancer.
 pub const TRAFFIC_CONTROL: &str = "TrafficControl";
 
-/// What must be done to which clusters when one of their conditions says so.
+/// The clusters, the conditions that must match, and the actions that follow.
 #[derive(
     CustomResource, Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema,
 )]
@@ -26,18 +26,18 @@ pub const TRAFFIC_CONTROL: &str = "TrafficControl";
 )]
 #[serde(rename_all = "camelCase")]
 pub struct RemedySpec {
-    /// The clusters this remedy looks at. Absent or empty: every cluster.
+    /// The clusters that this remedy covers. Absent or empty: every cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster_affinity: Option<ClusterAffinity>,
     /// The actions are performed on a cluster as soon as any one of these matches it. Absent or empty: at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decision_matches: Option<Vec<DecisionMatch>>,
-    /// What to do to the cluster; the known action is `TrafficControl`. Absent or empty: nothing.
+    /// The actions to perform on the cluster; the only known one is `TrafficControl`. Absent or empty: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub actions: Option<Vec<String>>,
 }
 
-/// A choice of clusters.
+/// A selection of clusters.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterAffinity {
@@ -46,51 +46,51 @@ pub struct ClusterAffinity {
     pub cluster_names: Option<Vec<String>>,
 }
 
-/// One reason to act.
+/// A reason to act.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DecisionMatch {
-    /// What a condition of the cluster must be. Absent: this matches nothing.
+    /// The condition that the cluster must have. Absent: this matches nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster_condition_match: Option<ClusterConditionRequirement>,
 }
 
-/// What a condition of a cluster must be. A cluster without the condition never matches.
+/// A requirement on a condition of a cluster. A cluster without the condition never matches.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterConditionRequirement {
     /// The condition's type, such as `ServiceDomainNameResolutionReady`.
     pub condition_type: String,
-    /// How the condition's status relates to conditionStatus.
+    /// The relation between the condition's status and conditionStatus.
     pub operator: Operator,
     /// The status to compare with: True, False or Unknown.
     pub condition_status: String,
 }
 
-/// How a condition's status relates to the required one.
+/// The relation between a condition's status and the required one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 pub enum Operator {
-    /// It is the required one.
+    /// The status is the required one.
     Equal,
-    /// It is another one.
+    /// The status is any other.
     NotEqual,
 }
 
-/// What the remedy is doing now.
+/// The current effect of the remedy.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RemedyStatus {
-    /// The generation of the spec that this status speaks of.
+    /// The generation of the spec that this status is based on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// Accepted: whether the spec can be carried out. Active: whether any cluster is acted on now.
+    /// Accepted: True if the spec can be carried out. Active: True while the remedy acts on any cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Option<Vec<Condition>>,
-    /// How many clusters are acted on now.
+    /// The number of clusters that the remedy acts on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub active_clusters: Option<i64>,
-    /// Names of the clusters acted on now, sorted; the first 100.
+    /// The names of the clusters that the remedy acts on, sorted; the first 100.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub active_cluster_names: Option<Vec<String>>,
 }

@@ -2,7 +2,7 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Which clusters a resource template was scheduled to.
+/// The clusters to which a resource template was scheduled.
 #[derive(
     CustomResource, Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema,
 )]
@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 pub struct ResourceBindingSpec {
     /// The resource that is bound.
     pub resource: ObjectReference,
-    /// The clusters it was scheduled to.
+    /// The clusters to which it was scheduled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clusters: Option<Vec<TargetCluster>>,
     /// The bindings of other resources that depend on it, with their clusters.
@@ -32,23 +32,23 @@ pub struct ResourceBindingSpec {
     pub required_by: Option<Vec<BindingSnapshot>>,
 }
 
-/// The resource that a binding speaks of.
+/// The resource that a binding refers to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-preserve-unknown-fields" = true))]
 pub struct ObjectReference {
-    /// Its group and version.
+    /// Its API group and version.
     pub api_version: String,
     /// Its kind.
     pub kind: String,
-    /// Its namespace; empty for a cluster-scoped one.
+    /// Its namespace; absent for a cluster-scoped kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
     /// Its name.
     pub name: String,
 }
 
-/// A cluster that a resource was scheduled to.
+/// A cluster to which a resource was scheduled.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[schemars(extend("x-kubernetes-preserve-unknown-fields" = true))]
 pub struct TargetCluster {
@@ -56,7 +56,7 @@ pub struct TargetCluster {
     pub name: String,
 }
 
-/// The clusters of a binding that depends on this one.
+/// The clusters of another binding that depends on this one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[schemars(extend("x-kubernetes-preserve-unknown-fields" = true))]
 pub struct BindingSnapshot {
@@ -65,24 +65,24 @@ pub struct BindingSnapshot {
     pub clusters: Option<Vec<TargetCluster>>,
 }
 
-/// What became of the binding in each cluster.
+/// The state of the binding in each cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-preserve-unknown-fields" = true))]
 pub struct ResourceBindingStatus {
-    /// One element for each cluster that the resource is in, or is leaving.
+    /// One element for each cluster that has the resource, or from which it is being removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub aggregated_status: Option<Vec<AggregatedStatusItem>>,
 }
 
-/// What became of the binding in one cluster.
+/// The state of the binding in one cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-preserve-unknown-fields" = true))]
 pub struct AggregatedStatusItem {
     /// The cluster's name.
     pub cluster_name: String,
-    /// Whether the resource was written to the cluster.
+    /// True if the resource was written to the cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub applied: Option<bool>,
 }

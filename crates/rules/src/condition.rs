@@ -1,34 +1,34 @@
-//! Writing one element of a list of conditions that others write too.
+//! Patches of one element in a list of conditions that several clients write.
 //!
-//! The list is atomic on the API server, so a plain write of it loses what others wrote since it
-//! was read. A replacement therefore tests that its element is still what it was, and touches no
-//! other; an insertion, which must send the whole list, carries the resourceVersion it was read at.
+//! The list is atomic for the API server: a plain write of it erases what others have written since it
+//! was read. A replacement therefore tests that its element is unchanged and touches no other; an
+//! insertion, which must send the whole list, carries the resourceVersion at which it was read.
 
 use serde_json::Value;
 
-/// How one condition gets into a list.
+/// A patch that brings one condition into a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ConditionPatch {
-    /// For a JSON patch (RFC 6902): `test` that the element at `index` is `old`, then `replace` it.
+    /// A JSON patch (RFC 6902): `test` that the element at `index` is `old`, then `replace` it.
     Replace {
-        /// The place in the list.
+        /// The element's index in the list.
         index: usize,
-        /// The whole element, as the server has it.
+        /// The whole element as the server stores it.
         old: Value,
-        /// What takes its place.
+        /// The new element.
         new: Value,
     },
-    /// For a merge patch (RFC 7396) with the resourceVersion that the list was read at.
+    /// A merge patch (RFC 7396) with the resourceVersion at which the list was read.
     Insert {
         /// The whole list, with the new element last.
         list: Vec<Value>,
     },
 }
 
-/// How `new` gets into `list`: in the place of the first element of its type, or at the end.
+/// Returns the patch that puts `new` in place of the first element of its type, or at the end.
 ///
-/// The elements are raw, for the test of an old one must compare with what the server has, to the
-/// fraction of a second.
+/// The elements are raw JSON: the `test` compares with what the server stores, down to fractions of a
+/// second, which a typed condition loses.
 pub fn upsert(list: &[Value], new: Value) -> ConditionPatch {
     let same_type = |element: &&Value| element.get("type") == new.get("type");
     match list.iter().zip(0..).find(|(element, _)| same_type(element)) {
@@ -105,7 +105,7 @@ mod tests {
         }
     }
 
-    /// What an API server makes of a patch.
+    /// Applies a patch as an API server does.
     fn apply(list: &[Value], patch: &ConditionPatch) -> Vec<Value> {
         let mut object = json!({ "status": { "conditions": list } });
         match patch {

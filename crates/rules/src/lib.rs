@@ -1,5 +1,5 @@
-//! Every decision of karmada-rs, pure: no client, no async runtime, no clock (`now` is a parameter),
-//! no logging. A program fetches, calls one function here, and applies what it returns.
+//! The decisions of karmada-rs as pure functions: no client, no async runtime, no clock (`now` is a
+//! parameter), no logging. A program fetches objects, calls one function here, and applies the result.
 
 pub mod condition;
 pub mod health;

@@ -1,9 +1,9 @@
-//! Which objects name which others, looked up from either side.
+//! An index of references between objects, by the object referred to.
 
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What each source names, and by whom each target is named.
+/// The targets that each source refers to, and the sources of each target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReverseIndex<S, T> {
     targets: BTreeMap<S, BTreeSet<T>>,
@@ -20,11 +20,12 @@ impl<S, T> Default for ReverseIndex<S, T> {
 }
 
 impl<S: Clone + Ord, T: Clone + Ord> ReverseIndex<S, T> {
-    /// From now on `source` names `targets` and nothing else; with no targets it is forgotten.
+    /// Replaces the targets of `source`. A source without targets is removed.
     pub fn replace(&mut self, source: &S, targets: BTreeSet<T>) {
         for target in self.targets.remove(source).unwrap_or_default() {
             if let Some(sources) = self.sources.get_mut(&target) {
                 sources.remove(source);
+                // An index over the life of a program must not grow with names that are gone.
                 if sources.is_empty() {
                     self.sources.remove(&target);
                 }
@@ -41,7 +42,7 @@ impl<S: Clone + Ord, T: Clone + Ord> ReverseIndex<S, T> {
         }
     }
 
-    /// Who names `target`, in order.
+    /// Returns the sources of `target`, in order.
     pub fn sources<Q: Ord + ?Sized>(
         &self,
         target: &Q,

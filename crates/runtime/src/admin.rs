@@ -1,4 +1,4 @@
-//! The admin server: `/livez` (and `/healthz`, its older name), `/readyz`, `/metrics`.
+//! The admin server: `/livez` (and its older name `/healthz`), `/readyz`, `/metrics`.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use crate::error::BoxError;
 use crate::readiness::Readiness;
 
-/// The routes every program has.
+/// Returns the routes common to all programs.
 pub(crate) fn routes(readiness: Readiness, registry: Registry) -> Router {
     Router::new()
         .route("/livez", get(|| async { "ok\n" }))
@@ -23,7 +23,7 @@ pub(crate) fn routes(readiness: Readiness, registry: Registry) -> Router {
         .route("/metrics", get(metrics).with_state(Arc::new(registry)))
 }
 
-/// Serves `routes` until `drained`.
+/// Serves `routes` until `drained` is cancelled.
 pub(crate) async fn serve(
     listener: TcpListener,
     routes: Router,

@@ -1,4 +1,4 @@
-//! Flags that more than one program has.
+//! Flags shared by several programs.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -9,10 +9,10 @@ use tracing_subscriber::filter::{LevelFilter, Targets};
 
 use crate::client::Source;
 
-/// What every program can be told about itself.
+/// The flags of every program.
 #[derive(Args, Clone, Debug)]
 pub struct CommonArgs {
-    /// Address that serves /livez, /readyz, /metrics and what else the program tells.
+    /// Address that serves /livez, /readyz, /metrics and further endpoints of the program.
     #[arg(
         long,
         env = "KARMADA_LISTEN_ADDRESS",
@@ -20,7 +20,7 @@ pub struct CommonArgs {
         value_name = "IP:PORT"
     )]
     pub listen_address: SocketAddr,
-    /// Least severe log level shown, alone or for each module: `info`, `info,kube=debug`.
+    /// Minimum log level, globally or per module: `info`, `info,kube=debug`.
     #[arg(
         long,
         env = "KARMADA_LOG_LEVEL",
@@ -29,33 +29,33 @@ pub struct CommonArgs {
         value_parser = log_levels
     )]
     pub log_level: Targets,
-    /// How a log line is written.
+    /// Format of log lines.
     #[arg(long, env = "KARMADA_LOG_FORMAT", value_enum, default_value_t = LogFormat::Text)]
     pub log_format: LogFormat,
 }
 
-/// How a log line is written.
+/// The format of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum LogFormat {
-    /// For people.
+    /// Human-readable text.
     Text,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Json,
 }
 
-/// How to reach the Karmada control plane.
+/// The flags of the connection to the Karmada control plane.
 #[derive(Args, Clone, Debug)]
 pub struct ClientArgs {
-    /// Kubeconfig of the Karmada control plane; without it $KUBECONFIG, ~/.kube/config, or the pod's own service account.
+    /// Kubeconfig of the Karmada control plane; defaults to $KUBECONFIG, ~/.kube/config, or the pod's service account.
     #[arg(long, env = "KARMADA_KUBECONFIG", value_name = "PATH")]
     pub kubeconfig: Option<PathBuf>,
-    /// Context in the kubeconfig; without it the current one.
+    /// Context of the kubeconfig; defaults to the current one.
     #[arg(long, env = "KARMADA_CONTEXT", value_name = "NAME")]
     pub context: Option<String>,
 }
 
 impl ClientArgs {
-    /// Where the client comes from.
+    /// Returns the source of the client.
     pub fn source(&self) -> Source {
         Source {
             kubeconfig: self.kubeconfig.clone(),
@@ -65,18 +65,18 @@ impl ClientArgs {
     }
 }
 
-/// Whether several replicas agree on one that acts.
+/// The flags of leader election.
 #[derive(Args, Clone, Debug)]
 pub struct LeaderElectionArgs {
-    /// Act only while holding the lease of this program in namespace karmada-system.
+    /// Act only while holding the lease of this program in the namespace karmada-system.
     #[arg(long, env = "KARMADA_LEADER_ELECT", default_value_t = true, action = ArgAction::Set, num_args = 0..=1, default_missing_value = "true", value_name = "BOOL")]
     pub leader_elect: bool,
 }
 
-/// Reads a length of time such as `5s`, `1m30s` or `500ms`; it must be more than zero.
+/// Parses a duration such as `5s`, `1m30s` or `500ms`, which must be longer than zero.
 ///
 /// # Errors
-/// One line that says what is wrong, for clap to show.
+/// Returns one line for clap to print.
 pub fn duration(text: &str) -> Result<Duration, String> {
     match humantime::parse_duration(text) {
         Ok(duration) if duration.is_zero() => Err("must be longer than 0s".to_owned()),
@@ -87,12 +87,12 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// Reads log levels such as `info` or `info,kube=debug`. A word alone must be a level: as the name of
-/// a module it would silence all others.
+/// Parses log levels such as `info` or `info,kube=debug`.
 ///
 /// # Errors
-/// One line that says what is wrong, for clap to show.
+/// Returns one line for clap to print.
 pub fn log_levels(text: &str) -> Result<Targets, String> {
+    // `Targets` reads a single word that is no level as a module to log, which silences all others.
     let mut alone = text.split(',').filter(|part| !part.contains('='));
     match alone.find(|part| part.parse::<LevelFilter>().is_err()) {
         Some(part) => Err(format!(

@@ -1,4 +1,4 @@
-//! What a watch has told so far of one kind, and what each event changed.
+//! A cache of the objects of one kind, fed by a watch.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -7,25 +7,26 @@ use karmada_api::Key;
 use kube::Resource;
 use kube::runtime::watcher::Event;
 
-use crate::watch::Guarded;
+use crate::watch::Decoded;
 
-/// The last good version of every object of one kind.
+/// The last valid version of every object of one kind.
 #[derive(Debug)]
 pub struct Cache<K> {
     objects: BTreeMap<Key, Arc<K>>,
+    /// Objects that exist but never had a valid version.
     unread: BTreeSet<Key>,
-    /// While a list is under way, the keys it has not shown yet.
+    /// During a list, the known keys it has not returned yet.
     unlisted: BTreeSet<Key>,
 }
 
-/// What an event changed.
+/// A change of one object.
 #[derive(Debug)]
 pub struct Transition<K> {
-    /// The object.
+    /// The object's key.
     pub key: Key,
-    /// What it was; none when it is new.
+    /// The version before; `None` if the object is new.
     pub old: Option<Arc<K>>,
-    /// What it is; none when it is gone.
+    /// The version after; `None` if the object is gone.
     pub new: Option<Arc<K>>,
 }
 
@@ -40,11 +41,13 @@ impl<K> Default for Cache<K> {
 }
 
 impl<K: Resource> Cache<K> {
-    /// Takes an event in. An object that cannot be read keeps its last good version; a version
-    /// already known changes nothing; what a complete list does not show is gone.
-    pub fn observe(&mut self, event: Event<Guarded<K>>) -> Vec<Transition<K>> {
+    /// Applies an event of the watch and returns the changes. An invalid object keeps its last valid
+    /// version, a known resource version is no change, and an object missing from a complete list is
+    /// gone.
+    pub fn observe(&mut self, event: Event<Decoded<K>>) -> Vec<Transition<K>> {
         match event {
             Event::Init => {
+                // A list may follow a gap in the watch: deletions within it show only as absence.
                 self.unlisted = self.objects.keys().chain(&self.unread).cloned().collect();
                 Vec::new()
             }
@@ -62,26 +65,26 @@ impl<K: Resource> Cache<K> {
         }
     }
 
-    /// The last good version of an object.
+    /// Returns the last valid version of an object.
     pub fn get(&self, key: &Key) -> Option<&Arc<K>> {
         self.objects.get(key)
     }
 
-    /// Every object with its key, in the order of keys.
+    /// Iterates over the objects in the order of their keys.
     pub fn iter(&self) -> impl Iterator<Item = (&Key, &Arc<K>)> {
         self.objects.iter()
     }
 
-    /// The objects that exist but never had a version we could read. What they ask for is unknown.
+    /// Returns the keys of objects that exist but never decoded: their content is unknown.
     pub fn unread(&self) -> &BTreeSet<Key> {
         &self.unread
     }
 
-    fn apply(&mut self, object: Guarded<K>) -> Option<Transition<K>> {
+    fn apply(&mut self, object: Decoded<K>) -> Option<Transition<K>> {
         let key = key_of(&object);
         self.unlisted.remove(&key);
         match object {
-            Guarded::Good(object) => {
+            Decoded::Valid(object) => {
                 self.unread.remove(&key);
                 let known = self.objects.get(&key);
                 if known.is_some_and(|known| same_version(&**known, &object)) {
@@ -95,7 +98,7 @@ impl<K: Resource> Cache<K> {
                     new: Some(new),
                 })
             }
-            Guarded::Bad { error, .. } => {
+            Decoded::Invalid { error, .. } => {
                 tracing::warn!(object = %key, error, "Unreadable object, keeping its last good version");
                 if !self.objects.contains_key(&key) {
                     self.unread.insert(key);
@@ -117,10 +120,11 @@ impl<K: Resource> Cache<K> {
     }
 }
 
-fn key_of<K: Resource>(object: &Guarded<K>) -> Key {
+fn key_of<K: Resource>(object: &Decoded<K>) -> Key {
     Key::of(object)
 }
 
+/// Compares the uid too: an object created again may have any resource version.
 fn same_version(known: &impl Resource, object: &impl Resource) -> bool {
     let (known, object) = (known.meta(), object.meta());
     known.resource_version.is_some()
@@ -144,16 +148,16 @@ mod tests {
         }
     }
 
-    fn good(name: u8, version: u32) -> Guarded<ConfigMap> {
-        Guarded::Good(ConfigMap {
+    fn valid(name: u8, version: u32) -> Decoded<ConfigMap> {
+        Decoded::Valid(ConfigMap {
             metadata: metadata(name, version),
             ..ConfigMap::default()
         })
     }
 
-    fn bad(name: u8, version: u32) -> Guarded<ConfigMap> {
+    fn invalid(name: u8, version: u32) -> Decoded<ConfigMap> {
         let error = "no such field".to_owned();
-        Guarded::Bad {
+        Decoded::Invalid {
             metadata: Box::new(metadata(name, version)),
             error,
         }
@@ -172,10 +176,10 @@ mod tests {
     }
 
     #[test]
-    fn an_object_that_becomes_unreadable_keeps_its_last_good_version() {
+    fn an_object_that_becomes_invalid_keeps_its_last_valid_version() {
         let mut cache = Cache::default();
-        cache.observe(Event::Apply(good(1, 1)));
-        assert!(cache.observe(Event::Apply(bad(1, 2))).is_empty());
+        cache.observe(Event::Apply(valid(1, 1)));
+        assert!(cache.observe(Event::Apply(invalid(1, 2))).is_empty());
         assert_eq!(
             cache
                 .get(&key(1))
@@ -189,21 +193,21 @@ mod tests {
     }
 
     #[test]
-    fn an_object_that_was_never_readable_is_unread_until_it_is_readable_or_gone() {
+    fn an_object_that_was_never_valid_is_unread_until_it_is_valid_or_gone() {
         let mut cache = Cache::default();
-        cache.observe(Event::InitApply(bad(1, 1)));
-        cache.observe(Event::InitApply(bad(2, 2)));
+        cache.observe(Event::InitApply(invalid(1, 1)));
+        cache.observe(Event::InitApply(invalid(2, 2)));
         assert_eq!(cache.unread().len(), 2);
-        assert_eq!(cache.observe(Event::Apply(good(1, 3))).len(), 1);
-        assert!(cache.observe(Event::Delete(bad(2, 4))).is_empty());
+        assert_eq!(cache.observe(Event::Apply(valid(1, 3))).len(), 1);
+        assert!(cache.observe(Event::Delete(invalid(2, 4))).is_empty());
         assert!(cache.unread().is_empty());
     }
 
     #[test]
-    fn a_list_that_shows_the_same_versions_changes_nothing() {
+    fn a_list_of_known_versions_changes_nothing() {
         let mut cache = Cache::default();
-        cache.observe(Event::Apply(good(1, 1)));
-        for event in [Event::Init, Event::InitApply(good(1, 1)), Event::InitDone] {
+        cache.observe(Event::Apply(valid(1, 1)));
+        for event in [Event::Init, Event::InitApply(valid(1, 1)), Event::InitDone] {
             assert!(cache.observe(event).is_empty());
         }
     }
@@ -219,10 +223,10 @@ mod tests {
             for (version, (name, exists)) in (1..).zip(changes) {
                 let event = if exists {
                     existing.insert(name, version);
-                    Event::Apply(good(name, version))
+                    Event::Apply(valid(name, version))
                 } else {
                     existing.remove(&name);
-                    Event::Delete(good(name, version))
+                    Event::Delete(valid(name, version))
                 };
                 replayed.observe(event.clone());
                 if version <= missed_after {
@@ -231,7 +235,7 @@ mod tests {
             }
             listed.observe(Event::Init);
             for (name, version) in existing {
-                listed.observe(Event::InitApply(good(name, version)));
+                listed.observe(Event::InitApply(valid(name, version)));
             }
             listed.observe(Event::InitDone);
             prop_assert_eq!(versions(&listed), versions(&replayed));

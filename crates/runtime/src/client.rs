@@ -1,13 +1,16 @@
 //! The connection to an API server.
 //!
-//! Our own stack in place of kube's: HTTP/2 with pings, so that a silent connection is noticed in
-//! 15 s; a limit on the wait for every answer; a pause after a watch that ends at once; no retries
-//! hidden from the caller; the server's last good addresses, for when DNS is dead; and a token's file
-//! read again in time, whatever the system's clock says.
+//! A stack that replaces kube's default client:
+//! - HTTP/2 with pings, which detect a silent connection within 15 s,
+//! - a timeout of every response,
+//! - backoff after a watch that ends at once,
+//! - no retries hidden from the caller,
+//! - the server's last known addresses while DNS fails,
+//! - a token file that is reread by monotonic time.
 
 mod addresses;
+mod short_watches;
 mod token;
-mod watches;
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -28,82 +31,84 @@ use tower::timeout::TimeoutLayer;
 use tower::util::{MapRequestLayer, option_layer};
 
 use self::addresses::Addresses;
+use self::short_watches::FailShortWatches;
 use self::token::TokenFile;
-use self::watches::Watches;
 use crate::error::BoxError;
 
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 const PING_INTERVAL: Duration = Duration::from_secs(10);
 const PING_LIMIT: Duration = Duration::from_secs(5);
-/// Until the head of an answer; a watch sends its head at once and may then be quiet for minutes.
-const ANSWER_LIMIT: Duration = Duration::from_secs(30);
+/// The timeout of a response's head. A watch sends its head at once and may then be silent for
+/// minutes, so its body has no timeout.
+const RESPONSE_LIMIT: Duration = Duration::from_secs(30);
 
-/// Where the address and the credentials come from.
+/// The source of the server's address and the credentials.
 #[derive(Clone, Debug, Default)]
 pub struct Source {
-    /// A kubeconfig file. Without it `$KUBECONFIG`, `~/.kube/config`, or the pod's service account.
+    /// A kubeconfig file; defaults to `$KUBECONFIG`, `~/.kube/config`, or the pod's service account.
     pub kubeconfig: Option<PathBuf>,
-    /// A context in it. Without it the current one.
+    /// A context of the kubeconfig; defaults to the current one.
     pub context: Option<String>,
-    /// Where the server is, in place of what DNS says. Its certificate must name what the kubeconfig does.
+    /// The server's addresses, which replace a DNS lookup. The certificate must still match the host
+    /// name of the kubeconfig.
     pub addresses: Vec<IpAddr>,
 }
 
-/// Why there is no client. Every case is for the user to mend.
+/// Errors of creating a client, all for the user to correct.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The file named cannot be read, or is no kubeconfig.
+    /// The file cannot be read or is no kubeconfig.
     #[error("cannot read kubeconfig {}", path.display())]
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What was wrong.
+        /// The cause.
         source: kube::config::KubeconfigError,
     },
-    /// The kubeconfig does not say how to reach a cluster: an unknown context, a missing file.
+    /// The kubeconfig does not lead to a cluster: an unknown context, a missing file.
     #[error("cannot use kubeconfig {origin}")]
     Unusable {
-        /// The file, or where it was looked for.
+        /// The file, or the places searched.
         origin: String,
-        /// What was wrong.
+        /// The cause.
         source: kube::config::KubeconfigError,
     },
-    /// No file was named and none was found.
+    /// No file was given and none was found.
     #[error("no kubeconfig: name one with --kubeconfig")]
     Missing(#[source] kube::config::InferConfigError),
-    /// The file asks for a proxy.
+    /// The file requires a proxy.
     #[error(
         "the kubeconfig's proxy-url is not supported: remove it, or name a server that is reached directly"
     )]
     Proxy,
-    /// Addresses are given for a server that the file names by its address.
+    /// Addresses are given for a server whose URL in the file contains an address.
     #[error(
         "the kubeconfig names the server by its address {0}: leave out the other addresses, or have it name the server by its host name"
     )]
     NoHostName(String),
-    /// There is no service account to use, or it cannot be read.
+    /// The pod's service account is missing or cannot be read.
     #[error("cannot use the pod's service account")]
     ServiceAccount(#[source] kube::config::InClusterError),
-    /// Certificates or credentials in the file cannot be used.
+    /// Certificates or credentials in the file are invalid.
     #[error("cannot use the credentials of the kubeconfig")]
     Credentials(#[source] kube::Error),
-    /// The file that the token is in cannot be read.
+    /// The token file cannot be read.
     #[error("cannot read the token file {}", path.display())]
     TokenFile {
         /// The file.
         path: PathBuf,
-        /// What was wrong.
+        /// The cause.
         source: std::io::Error,
     },
-    /// The server name to verify is no DNS name or address.
+    /// `tls-server-name` is neither a DNS name nor an address.
     #[error("cannot use tls-server-name {0:?} of the kubeconfig: it is no DNS name or address")]
     ServerName(String),
-    /// The name the client goes by cannot be sent.
+    /// The user agent is no valid header value.
     #[error("cannot use {0:?} as user agent")]
     UserAgent(String),
 }
 
-/// Makes a client; nothing is sent yet, but an `exec` plugin of the kubeconfig is run.
+/// Creates a client. No request is sent, but an `exec` plugin of the kubeconfig runs.
 pub async fn connect(source: &Source, user_agent: &str) -> Result<Client, Error> {
     let config = load(source).await?;
     if config.proxy_url.is_some() {
@@ -112,7 +117,7 @@ pub async fn connect(source: &Source, user_agent: &str) -> Result<Client, Error>
     reach(config, &source.addresses, user_agent)
 }
 
-/// Makes a client of the API of the cluster that this process is a pod of.
+/// Creates a client of the API server of the cluster in which this process is a pod.
 pub fn connect_as_pod(user_agent: &str) -> Result<Client, Error> {
     let config = Config::incluster().map_err(Error::ServiceAccount)?;
     reach(config, &[], user_agent)
@@ -122,18 +127,19 @@ fn reach(config: Config, addresses: &[IpAddr], user_agent: &str) -> Result<Clien
     let http: HttpClient<_, Body> = HttpClient::builder(TokioExecutor::new())
         .timer(TokioTimer::new())
         .pool_timer(TokioTimer::new())
+        // A watch without events is idle: without pings a dead connection would look like silence.
         .http2_keep_alive_interval(PING_INTERVAL)
         .http2_keep_alive_timeout(PING_LIMIT)
         .http2_keep_alive_while_idle(true)
         .build(connector(&config, addresses)?);
-    over(http, config, user_agent)
+    with_service(http, config, user_agent)
 }
 
-/// Makes a client whose requests `service` answers, as those of [`connect`] go to a socket.
+/// Creates a client like that of [`connect`] on top of `service` in place of a socket.
 ///
 /// # Errors
-/// When the credentials of `config` cannot be used.
-pub fn over<S, B>(service: S, mut config: Config, user_agent: &str) -> Result<Client, Error>
+/// Fails if the credentials of `config` are invalid.
+pub fn with_service<S, B>(service: S, mut config: Config, user_agent: &str) -> Result<Client, Error>
 where
     S: Service<Request<Body>, Response = Response<B>> + Clone + Send + 'static,
     S::Future: Send,
@@ -154,10 +160,10 @@ where
             config.auth_layer().map_err(Error::Credentials)?,
         ))
         .layer(config.extra_headers_layer().map_err(Error::Credentials)?)
-        .layer(TimeoutLayer::new(ANSWER_LIMIT))
+        .layer(TimeoutLayer::new(RESPONSE_LIMIT))
         .map_err(BoxError::from)
         .service(service);
-    Ok(ClientBuilder::new(Watches::of(stack), config.default_namespace).build())
+    Ok(ClientBuilder::new(FailShortWatches::new(stack), config.default_namespace).build())
 }
 
 async fn load(source: &Source) -> Result<Config, Error> {
@@ -202,6 +208,7 @@ fn connector(
         Addresses::fixed(addresses)
     };
     let mut http = HttpConnector::new_with_resolver(addresses);
+    // The HTTPS connector wraps this one, which must accept its scheme.
     http.enforce_http(false);
     http.set_nodelay(true);
     http.set_connect_timeout(Some(CONNECT_LIMIT));

@@ -1,4 +1,4 @@
-//! The loop of a controller: takes keys from the queue and reconciles them, while leading.
+//! The reconcile loop of a controller: takes keys from its queue and reconciles them while leading.
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
@@ -8,30 +8,35 @@ use tokio_util::sync::CancellationToken;
 
 use crate::error::{BoxError, Chain};
 use crate::lease::Leadership;
-use crate::metrics::ControllerMetrics;
+use crate::metrics::LoopMetrics;
 use crate::program::Program;
 use crate::queue::{Queue, QueueKey};
 use crate::readiness::Readiness;
 
-/// How many keys are reconciled at once. The API server's throughput grows no further with more.
+/// The number of keys reconciled concurrently. More of them do not raise the API server's throughput.
 const CONCURRENCY: usize = 8;
 
-/// What brings one object of the primary kind to where it should be.
+/// Brings objects of one kind to their desired state, one key at a time.
 pub trait Controller: Send + Sync + 'static {
-    /// Which object.
+    /// The key of an object.
     type Key: QueueKey;
 
-    /// Every object there is, to be reconciled when leadership begins.
+    /// Returns every known object; called each time leadership begins, to reconcile them all.
     fn keys(&self) -> Vec<Self::Key>;
 
-    /// Fetches from the caches, decides, applies. Called again after a delay when it fails.
+    /// Reads the object from the caches, decides, and applies the decision. A failed key is requeued
+    /// with backoff.
     fn reconcile(&self, key: &Self::Key) -> impl Future<Output = Result<(), BoxError>> + Send;
 }
 
-/// Runs `controller` on the keys of `queue` as a task of `program`: not before every gate is open,
-/// and only while it leads. The same key is never reconciled twice at once.
+/// Spawns the reconcile loop of `controller` on `queue` as the task `name` of `program`.
+///
+/// It starts once every readiness gate is open and reconciles only while leading, never the same key
+/// twice at once. The metrics of the loop carry the label `controller=name`; by the convention of
+/// controller-runtime that is the lower-case kind of the objects it reconciles.
 pub fn spawn<C: Controller>(
     program: &mut Program,
+    name: &'static str,
     controller: C,
     queue: Queue<C::Key>,
     leadership: Leadership,
@@ -40,22 +45,20 @@ pub fn spawn<C: Controller>(
         readiness: program.readiness.clone(),
         leadership,
         stopping: program.stopping.clone(),
-        metrics: ControllerMetrics::register(&mut program.registry, queue.clone()),
+        metrics: program.loop_metrics(name, queue.clone()),
         queue,
     };
-    program
-        .tasks
-        .spawn("reconcile", run(controller, environment));
+    program.tasks.spawn(name, run(controller, environment));
 }
 
-/// What the loop needs besides the controller.
+/// The loop's surroundings.
 struct Environment<K> {
     queue: Queue<K>,
     readiness: Readiness,
     leadership: Leadership,
-    /// Ends the loop; reconciles under way are finished.
+    /// Ends the loop after the reconciles in progress.
     stopping: CancellationToken,
-    metrics: ControllerMetrics,
+    metrics: LoopMetrics,
 }
 
 async fn run<C: Controller>(
@@ -74,6 +77,8 @@ async fn run<C: Controller>(
             () = stopping.cancelled() => return Ok(()),
             () = environment.leadership.acquired() => {}
         }
+        // Another leader may have undone or made anything meanwhile: keys and backoff from an earlier
+        // term mean nothing, and every object is due.
         environment.queue.clear();
         environment.queue.add_all(controller.keys());
         lead(&controller, &environment).await;
@@ -93,6 +98,9 @@ async fn lead<C: Controller>(controller: &C, environment: &Environment<C::Key>) 
     let mut lost = std::pin::pin!(leadership.lost());
     loop {
         tokio::select! {
+            // Losing the lease comes first: it drops the reconciles in progress at their next await,
+            // so that none writes beside the next leader. A shutdown lets them finish, because the
+            // lease is released only after this task.
             biased;
             () = &mut lost => return,
             () = stopping.cancelled() => break,
@@ -108,7 +116,7 @@ async fn lead<C: Controller>(controller: &C, environment: &Environment<C::Key>) 
 async fn reconcile_one<C: Controller>(
     controller: &C,
     queue: &Queue<C::Key>,
-    metrics: &ControllerMetrics,
+    metrics: &LoopMetrics,
     key: C::Key,
 ) {
     let started = Instant::now();
@@ -117,7 +125,7 @@ async fn reconcile_one<C: Controller>(
     match result {
         Ok(()) => queue.done(&key),
         Err(error) => {
-            let delay = queue.failed(&key);
+            let delay = queue.retry(&key);
             tracing::warn!(?key, error = %Chain(&*error), ?delay, "Reconcile failed, will retry");
         }
     }
@@ -125,6 +133,7 @@ async fn reconcile_one<C: Controller>(
 
 #[cfg(test)]
 mod tests {
+    use std::net::{Ipv4Addr, SocketAddr};
     use std::sync::Arc;
     use std::time::Duration;
 
@@ -133,11 +142,12 @@ mod tests {
     use tokio::sync::watch;
 
     use super::*;
+    use crate::metrics::SharedMetrics;
 
-    /// Fails each key once, and records what it is given.
+    /// A controller that fails each key once and records the keys it receives.
     struct Recorder {
         seen: Mutex<Vec<u8>>,
-        told: watch::Sender<usize>,
+        calls: watch::Sender<usize>,
     }
 
     impl Controller for Arc<Recorder> {
@@ -154,7 +164,7 @@ mod tests {
                 seen.push(*key);
                 first
             };
-            self.told.send_modify(|told| *told += 1);
+            self.calls.send_modify(|calls| *calls += 1);
             if first { Err("once".into()) } else { Ok(()) }
         }
     }
@@ -166,27 +176,81 @@ mod tests {
         let (queue, stopping) = (Queue::default(), CancellationToken::new());
         let recorder = Arc::new(Recorder {
             seen: Mutex::default(),
-            told: watch::Sender::new(0),
+            calls: watch::Sender::new(0),
         });
         let environment = Environment {
             queue: queue.clone(),
             readiness,
             leadership,
             stopping: stopping.clone(),
-            metrics: ControllerMetrics::register(&mut Registry::default(), queue.clone()),
+            metrics: SharedMetrics::default().controller(
+                &mut Registry::default(),
+                "test",
+                queue.clone(),
+            ),
         };
         tokio::spawn(run(Arc::clone(&recorder), environment));
         (recorder, queue, stopping)
     }
 
+    /// Succeeds with every key.
+    struct Idle(&'static [u8]);
+
+    impl Controller for Idle {
+        type Key = u8;
+
+        fn keys(&self) -> Vec<u8> {
+            self.0.to_vec()
+        }
+
+        async fn reconcile(&self, _: &u8) -> Result<(), BoxError> {
+            Ok(())
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn two_controllers_of_one_program_have_figures_of_their_own() {
+        let mut program = Program::new("test", SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
+        let queues = [Queue::default(), Queue::default()];
+        for (name, keys, queue) in [
+            ("cluster", &[1_u8][..], &queues[0]),
+            ("remedy", &[1, 2, 3][..], &queues[1]),
+        ] {
+            let leadership = Leadership::always();
+            spawn(&mut program, name, Idle(keys), queue.clone(), leadership);
+        }
+        // Virtual time advances only once every task is idle.
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        // The program's tasks do not run before the next await: this key stays in the queue.
+        queues[1].add(9);
+        let mut text = String::new();
+        prometheus_client::encoding::text::encode(&mut text, &program.registry).unwrap();
+        for line in [
+            r#"karmada_test_reconciles_total{controller="cluster",result="success"} 1"#,
+            r#"karmada_test_reconciles_total{controller="remedy",result="success"} 3"#,
+            r#"karmada_test_reconcile_duration_seconds_count{controller="cluster"} 1"#,
+            r#"karmada_test_reconcile_duration_seconds_count{controller="remedy"} 3"#,
+            r#"karmada_test_queue_length{controller="cluster"} 0"#,
+            r#"karmada_test_queue_length{controller="remedy"} 1"#,
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line}\n{text}");
+        }
+        for family in ["reconciles", "reconcile_duration_seconds", "queue_length"] {
+            let description = format!("# TYPE karmada_test_{family} ");
+            assert_eq!(text.matches(&description).count(), 1, "{text}");
+        }
+        program.stopping.cancel();
+        assert!(program.tasks.drain(Duration::from_secs(1)).await);
+    }
+
     #[tokio::test(start_paused = true)]
     async fn every_key_is_reconciled_when_leadership_begins_and_again_after_a_failure() {
         let (recorder, queue, stopping) = start(Leadership::always(), Readiness::new());
-        let mut told = recorder.told.subscribe();
-        told.wait_for(|told| *told == 4).await.unwrap();
+        let mut calls = recorder.calls.subscribe();
+        calls.wait_for(|calls| *calls == 4).await.unwrap();
         assert_eq!(*recorder.seen.lock(), [1, 2, 1, 2]);
         queue.add(7);
-        told.wait_for(|told| *told == 6).await.unwrap();
+        calls.wait_for(|calls| *calls == 6).await.unwrap();
         assert_eq!(recorder.seen.lock()[4..], [7, 7]);
         stopping.cancel();
     }
@@ -201,15 +265,15 @@ mod tests {
         assert!(recorder.seen.lock().is_empty());
         second.open();
         recorder
-            .told
+            .calls
             .subscribe()
-            .wait_for(|told| *told == 4)
+            .wait_for(|calls| *calls == 4)
             .await
             .unwrap();
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_was_woken_without_leadership_is_not_worked_on() {
+    async fn a_key_added_without_leadership_is_not_reconciled() {
         let (leadership, held_until) = Leadership::for_tests();
         let (recorder, queue, _) = start(leadership, Readiness::new());
         queue.add(7);
@@ -217,9 +281,9 @@ mod tests {
         assert!(recorder.seen.lock().is_empty());
         held_until.send_replace(Some(Instant::now() + Duration::from_mins(1)));
         recorder
-            .told
+            .calls
             .subscribe()
-            .wait_for(|told| *told == 4)
+            .wait_for(|calls| *calls == 4)
             .await
             .unwrap();
         assert_eq!(*recorder.seen.lock(), [1, 2, 1, 2]);

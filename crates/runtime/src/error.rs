@@ -1,13 +1,13 @@
-//! How errors are shown: once, at the edge, with their sources and without repeats.
+//! The form of errors in logs and messages: on one line, with their sources, without repetition.
 
 use std::error::Error;
 use std::fmt;
 
-/// Any error of a task.
+/// An error of any type.
 pub type BoxError = Box<dyn Error + Send + Sync>;
 
-/// Shows an error and its sources on one line, `what: why: why`. What a library repeats of a source in
-/// its own text is left out, and an API error is what the API server said.
+/// Displays an error and its sources on one line, `outer: inner: innermost`. Omits the text of a
+/// source where an outer error repeats it, and shows an API error by its status alone.
 pub struct Chain<'a>(pub &'a (dyn Error + 'static));
 
 impl fmt::Display for Chain<'_> {
@@ -15,6 +15,7 @@ impl fmt::Display for Chain<'_> {
         let mut parts = Vec::new();
         let mut next = Some(self.0);
         while let Some(error) = next {
+            // Its sources repeat the status in other words.
             if let Some(kube::Error::Api(status)) = error.downcast_ref() {
                 let (code, reason, message) = (status.code, &status.reason, &status.message);
                 parts.push(format!(
@@ -35,8 +36,29 @@ impl fmt::Display for Chain<'_> {
                 parts.push(own);
             }
         }
+        // Some libraries break lines within a message; a log event is one line.
         let line = parts.join(": ");
         f.write_str(&line.split_whitespace().collect::<Vec<_>>().join(" "))
+    }
+}
+
+/// The last error of an operation that is retried, so that one that persists is a warning only once.
+#[derive(Debug, Default)]
+pub(crate) struct LastError(Option<String>);
+
+impl LastError {
+    /// Remembers `error` and returns `true` if it differs from the one before.
+    pub(crate) fn replace(&mut self, error: &str) -> bool {
+        let is_new = self.0.as_deref() != Some(error);
+        if is_new {
+            self.0 = Some(error.to_owned());
+        }
+        is_new
+    }
+
+    /// Forgets the error after a success.
+    pub(crate) fn clear(&mut self) {
+        self.0 = None;
     }
 }
 
@@ -53,7 +75,7 @@ mod tests {
     struct Separate(#[source] Embeds);
 
     #[test]
-    fn an_api_error_is_what_the_server_said() {
+    fn an_api_error_is_shown_by_its_status() {
         let status = kube::core::Status::failure("no such right", "Forbidden").with_code(403);
         let error =
             kube::runtime::watcher::Error::InitialListFailed(kube::Error::Api(status.boxed()));
@@ -70,5 +92,13 @@ mod tests {
             Chain(&error).to_string(),
             "starting: reading the file: no such file"
         );
+    }
+
+    #[test]
+    fn an_error_is_new_until_it_repeats_and_again_after_a_success() {
+        let mut last = LastError::default();
+        assert!(last.replace("a") && !last.replace("a") && last.replace("b"));
+        last.clear();
+        assert!(last.replace("b"));
     }
 }

@@ -1,5 +1,4 @@
-//! Kubernetes Events: told to a queue, written behind the reconciles' back, so that they cost the
-//! reconciles no time.
+//! Kubernetes Events, written by a task of their own so that reconciles do not wait for them.
 
 use std::time::Duration;
 
@@ -13,71 +12,73 @@ use tokio_util::sync::CancellationToken;
 use crate::error::{BoxError, Chain};
 use crate::program::Program;
 
-/// Events that may wait; more than that are dropped, and counted.
-const WAITING: usize = 4096;
-/// The API refuses longer notes, in bytes.
-const LONGEST_NOTE: usize = 1024;
+/// The number of Events that may wait; any more are dropped and counted.
+const CAPACITY: usize = 4096;
+/// The longest note the API accepts, in bytes (`events.k8s.io/v1`).
+const MAX_NOTE: usize = 1024;
 const WRITE_LIMIT: Duration = Duration::from_secs(10);
 
-/// Where a controller tells its Events.
+/// Records the Events of a program; clones share its queue.
 #[derive(Clone, Debug)]
-pub struct Events {
-    waiting: mpsc::Sender<(ObjectReference, Event)>,
+pub struct EventRecorder {
+    queue: mpsc::Sender<(ObjectReference, Event)>,
     dropped: Counter,
 }
 
-impl Events {
-    /// Starts the task that writes the Events of `program` to the API of `client`. Those about an
-    /// object without a namespace go to `default`, where alone the API accepts them.
-    pub fn new(program: &mut Program, client: Client) -> Self {
+impl EventRecorder {
+    /// Spawns the task that writes the Events of `program` through `client`. Events about
+    /// cluster-scoped objects go to the namespace `default`, the only one the API accepts for them.
+    pub fn spawn(program: &mut Program, client: Client) -> Self {
         let dropped = Counter::default();
         program.registry.register(
             "events_dropped",
-            "Events that were not written, for too many were waiting or the API refused them",
+            "Events that were not written, because too many were queued or the API rejected them",
             dropped.clone(),
         );
-        let (waiting, told) = mpsc::channel(WAITING);
+        let (queue, queued) = mpsc::channel(CAPACITY);
         let reporter = Reporter {
             controller: program.name.to_owned(),
             instance: None,
         };
         let failed = dropped.clone();
         program.tasks.spawn_last("events", |drained| {
-            write(client, reporter, told, failed, drained)
+            write(client, reporter, queued, failed, drained)
         });
-        Self { waiting, dropped }
+        Self { queue, dropped }
     }
 
-    /// Tells of `event`; `regarding` is the object it is about. A note that is too long is cut.
-    pub fn tell(&self, regarding: ObjectReference, mut event: Event) {
+    /// Queues `event` about the object `regarding`. A note that is too long is truncated.
+    pub fn record(&self, regarding: ObjectReference, mut event: Event) {
         if let Some(note) = &mut event.note {
-            note.truncate(note.floor_char_boundary(LONGEST_NOTE));
+            note.truncate(note.floor_char_boundary(MAX_NOTE));
         }
-        if self.waiting.try_send((regarding, event)).is_err() {
+        // An Event informs; it must not slow down or fail the reconcile that records it.
+        if self.queue.try_send((regarding, event)).is_err() {
             self.dropped.inc();
         }
     }
 }
 
-/// A recorder of its own for each: one that is kept joins Events of the same reason within minutes
-/// into one, and keeps only the first one's note.
 async fn write(
     client: Client,
     reporter: Reporter,
-    mut told: mpsc::Receiver<(ObjectReference, Event)>,
+    mut queued: mpsc::Receiver<(ObjectReference, Event)>,
     failed: Counter,
     drained: CancellationToken,
 ) -> Result<(), BoxError> {
     loop {
         let next = tokio::select! {
+            // Queued Events come first, so that a shutdown writes those of the last reconciles.
             biased;
-            next = told.recv() => next,
+            next = queued.recv() => next,
             () = drained.cancelled() => return Ok(()),
         };
         let Some((regarding, event)) = next else {
             drained.cancelled().await;
             return Ok(());
         };
+        // A recorder that is kept merges Events of one reason within some minutes into a series that
+        // has only the first note; a new one for each Event keeps every note.
         let recorder = Recorder::new(client.clone(), reporter.clone());
         match tokio::time::timeout(WRITE_LIMIT, recorder.publish(&event, &regarding)).await {
             Ok(Ok(())) => {}
@@ -99,7 +100,7 @@ mod tests {
 
     use super::*;
 
-    fn told(note: &str) -> Event {
+    fn event(note: &str) -> Event {
         Event {
             type_: EventType::Normal,
             reason: "Test".to_owned(),
@@ -110,32 +111,32 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_long_note_is_cut_between_characters_to_what_an_event_may_hold() {
-        let (waiting, mut told_of) = mpsc::channel(1);
+    async fn a_long_note_is_truncated_between_characters_to_what_an_event_may_hold() {
+        let (queue, mut queued) = mpsc::channel(1);
         let dropped = Counter::default();
-        let events = Events { waiting, dropped };
-        let note = format!("a{}", "ü".repeat(LONGEST_NOTE));
-        events.tell(ObjectReference::default(), told(&note));
-        let cut = told_of
+        let events = EventRecorder { queue, dropped };
+        let note = format!("a{}", "ü".repeat(MAX_NOTE));
+        events.record(ObjectReference::default(), event(&note));
+        let note = queued
             .recv()
             .await
             .and_then(|(_, event)| event.note)
             .unwrap();
-        assert_eq!(cut.len(), LONGEST_NOTE - 1);
-        assert!(cut.ends_with('ü'));
+        assert_eq!(note.len(), MAX_NOTE - 1);
+        assert!(note.ends_with('ü'));
     }
 
     #[tokio::test]
-    async fn an_event_too_many_is_dropped_and_counted() {
-        let (waiting, _told_of) = mpsc::channel(1);
+    async fn an_event_beyond_the_capacity_is_dropped_and_counted() {
+        let (queue, _queued) = mpsc::channel(1);
         let dropped = Counter::default();
-        let events = Events {
-            waiting,
+        let events = EventRecorder {
+            queue,
             dropped: dropped.clone(),
         };
-        events.tell(ObjectReference::default(), told("first"));
+        events.record(ObjectReference::default(), event("first"));
         assert_eq!(dropped.get(), 0);
-        events.tell(ObjectReference::default(), told("second"));
+        events.record(ObjectReference::default(), event("second"));
         assert_eq!(dropped.get(), 1);
     }
 }

@@ -1,8 +1,8 @@
-//! What every karmada-rs program needs and none decides: flags, client, leadership, watches, the
-//! work queue, the admin server, telemetry, shutdown.
+//! Everything a karmada-rs program needs besides its decisions: flags, clients, leadership, watches,
+//! the work queue, the admin server, telemetry and shutdown.
 //!
-//! A program's `start` connects, spawns named tasks on a [`program::Program`] and returns; the rest
-//! of its life is here. Decisions are not: they are pure functions of the `rules` crate.
+//! A program's `start` connects, spawns named tasks on a [`program::Program`] and returns; this crate
+//! runs them until shutdown. Decisions are pure functions of the `rules` crate.
 
 pub mod admin;
 pub mod args;

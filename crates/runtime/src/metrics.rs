@@ -1,8 +1,11 @@
-//! Metrics that every controller has. Labels are closed sets: no names, no error texts.
+//! Metrics common to the programs. Label values are closed sets: no object names, no error texts.
 
+use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
 use prometheus_client::metrics::MetricType;
@@ -15,15 +18,15 @@ use prometheus_client::registry::{Registry, Unit};
 
 use crate::queue::{Queue, QueueKey};
 
-/// A registry whose metrics begin with `karmada_<name>_`, with the build's version in it.
+/// Creates a registry with the prefix `karmada_<name>_` that holds the build's version.
 pub(crate) fn registry(name: &str) -> Registry {
     let mut registry = Registry::with_prefix(format!("karmada_{}", name.replace('-', "_")));
     let version = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
-    registry.register("build", "The version that runs", version);
+    registry.register("build", "The running version", version);
     registry
 }
 
-/// What comes of a write, as the metrics have it.
+/// The values of the label `outcome`.
 pub(crate) const OUTCOMES: [&str; 7] = [
     APPLIED,
     "not_leading",
@@ -35,7 +38,7 @@ pub(crate) const OUTCOMES: [&str; 7] = [
 ];
 pub(crate) const APPLIED: &str = "applied";
 
-/// Counts writes by what they wrote and what came of it.
+/// Counters of writes by target and outcome.
 #[derive(Clone, Debug, Default)]
 pub struct WriteMetrics {
     writes: Family<WriteLabels, Counter>,
@@ -59,7 +62,8 @@ impl WriteMetrics {
         metrics
     }
 
-    /// Shows the writes to `target` before the first of them, so that an alert has something to start from.
+    /// Creates the series of `target` with the value 0. Without them `rate` and `increase` miss the
+    /// first write, since a series that appears with the value 1 never increased.
     pub fn announce(&self, target: &'static str) {
         for outcome in OUTCOMES {
             let labels = WriteLabels { target, outcome };
@@ -73,90 +77,176 @@ impl WriteMetrics {
     }
 }
 
-/// Counts and times the reconciles of a controller.
+/// The metric families that all controllers of one program share. Each is registered by the first
+/// controller that needs it, because a second registration would emit its description twice, which
+/// Prometheus rejects.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SharedMetrics {
+    controllers: Option<ControllerMetrics>,
+    unread: Option<ScrapedGauge>,
+}
+
+impl SharedMetrics {
+    /// Returns the metrics of the controller `name`, whose queue is `queue`.
+    pub(crate) fn controller<K: QueueKey>(
+        &mut self,
+        registry: &mut Registry,
+        name: &'static str,
+        queue: Queue<K>,
+    ) -> LoopMetrics {
+        let families = self
+            .controllers
+            .get_or_insert_with(|| ControllerMetrics::register(registry));
+        families.queue_length.add(move || vec![(name, queue.len())]);
+        let labels = ControllerLabels { controller: name };
+        LoopMetrics {
+            name,
+            reconciles: families.reconciles.clone(),
+            duration: families.duration.get_or_create(&labels).clone(),
+        }
+    }
+
+    /// Adds what `count` returns at each scrape to `unread_objects{kind}`.
+    pub(crate) fn unread(
+        &mut self,
+        registry: &mut Registry,
+        count: impl Fn() -> Vec<(&'static str, usize)> + Send + Sync + 'static,
+    ) {
+        let gauge = self.unread.get_or_insert_with(|| {
+            ScrapedGauge::register(
+                registry,
+                "unread_objects",
+                "Objects that never decoded; while there are any, nothing is removed on their account",
+                "kind",
+            )
+        });
+        gauge.add(count);
+    }
+}
+
+/// The families of the reconcile loops.
 #[derive(Clone, Debug)]
-pub(crate) struct ControllerMetrics {
+struct ControllerMetrics {
     reconciles: Family<ReconcileLabels, Counter>,
-    duration: Histogram,
+    duration: Family<ControllerLabels, Histogram, fn() -> Histogram>,
+    queue_length: ScrapedGauge,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ReconcileLabels {
+    controller: &'static str,
     result: &'static str,
 }
 
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ControllerLabels {
+    controller: &'static str,
+}
+
 impl ControllerMetrics {
-    /// Registers `reconciles_total{result}`, `reconcile_duration_seconds` and `queue_length`.
-    pub(crate) fn register<K: QueueKey>(registry: &mut Registry, queue: Queue<K>) -> Self {
-        let metrics = Self {
-            reconciles: Family::default(),
-            duration: Histogram::new(exponential_buckets(0.001, 2.0, 14)),
-        };
+    fn register(registry: &mut Registry) -> Self {
+        let reconciles = Family::default();
+        let duration: Family<_, _, fn() -> Histogram> =
+            // 1 ms to 8 s: a reconcile takes at most a few bounded writes.
+            Family::new_with_constructor(|| Histogram::new(exponential_buckets(0.001, 2.0, 14)));
         registry.register(
             "reconciles",
-            "Reconciles, by result",
-            metrics.reconciles.clone(),
+            "Reconciles, by controller and result",
+            reconciles.clone(),
         );
         registry.register_with_unit(
             "reconcile_duration",
             "Time from taking a key to its last write",
             Unit::Seconds,
-            metrics.duration.clone(),
+            duration.clone(),
         );
-        registry.register_collector(Box::new(QueueLength(queue)));
-        metrics
+        let queue_length = ScrapedGauge::register(
+            registry,
+            "queue_length",
+            "Keys that are queued, being reconciled, or waiting for a retry",
+            "controller",
+        );
+        Self {
+            reconciles,
+            duration,
+            queue_length,
+        }
     }
+}
 
+/// The metrics of one reconcile loop.
+#[derive(Clone, Debug)]
+pub(crate) struct LoopMetrics {
+    name: &'static str,
+    reconciles: Family<ReconcileLabels, Counter>,
+    duration: Histogram,
+}
+
+impl LoopMetrics {
     pub(crate) fn reconciled(&self, took: Duration, succeeded: bool) {
-        let result = if succeeded { "success" } else { "error" };
-        self.reconciles
-            .get_or_create(&ReconcileLabels { result })
-            .inc();
+        let labels = ReconcileLabels {
+            controller: self.name,
+            result: if succeeded { "success" } else { "error" },
+        };
+        self.reconciles.get_or_create(&labels).inc();
         self.duration.observe(took.as_secs_f64());
     }
 }
 
-/// Reads the queue when it is asked for.
-#[derive(Debug)]
-struct QueueLength<K>(Queue<K>);
+/// A gauge with one label whose values are read at each scrape; values of the same label add up.
+#[derive(Clone)]
+struct ScrapedGauge {
+    name: &'static str,
+    help: &'static str,
+    label: &'static str,
+    readers: Arc<Mutex<Vec<Box<Reader>>>>,
+}
 
-impl<K: QueueKey> Collector for QueueLength<K> {
-    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
-        let help = "Keys that wait, are worked on, or come back later after a failure";
-        let length = ConstGauge::new(i64::try_from(self.0.len()).unwrap_or(i64::MAX));
-        let metric = encoder.encode_descriptor("queue_length", help, None, MetricType::Gauge)?;
-        length.encode(metric)
+type Reader = dyn Fn() -> Vec<(&'static str, usize)> + Send + Sync;
+
+impl ScrapedGauge {
+    fn register(
+        registry: &mut Registry,
+        name: &'static str,
+        help: &'static str,
+        label: &'static str,
+    ) -> Self {
+        let gauge = Self {
+            name,
+            help,
+            label,
+            readers: Arc::default(),
+        };
+        registry.register_collector(Box::new(gauge.clone()));
+        gauge
+    }
+
+    fn add(&self, reader: impl Fn() -> Vec<(&'static str, usize)> + Send + Sync + 'static) {
+        self.readers.lock().push(Box::new(reader));
     }
 }
 
-/// Registers `unread_objects{kind}`: `count` says, when it is asked, how many objects of each kind
-/// could never be read.
-pub fn register_unread<C>(registry: &mut Registry, count: C)
-where
-    C: Fn() -> Vec<(&'static str, usize)> + Send + Sync + 'static,
-{
-    registry.register_collector(Box::new(Unread(count)));
-}
-
-struct Unread<C>(C);
-
-impl<C> fmt::Debug for Unread<C> {
+impl fmt::Debug for ScrapedGauge {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Unread")
+        f.debug_struct("ScrapedGauge")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
     }
 }
 
-impl<C> Collector for Unread<C>
-where
-    C: Fn() -> Vec<(&'static str, usize)> + Send + Sync + 'static,
-{
+impl Collector for ScrapedGauge {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
-        let help = "Objects that could never be read; nothing is taken away on their account";
+        let mut totals = BTreeMap::new();
+        for reader in &*self.readers.lock() {
+            for (value, count) in reader() {
+                *totals.entry(value).or_insert(0_usize) += count;
+            }
+        }
         let mut metric =
-            encoder.encode_descriptor("unread_objects", help, None, MetricType::Gauge)?;
-        for (kind, count) in (self.0)() {
-            let count = ConstGauge::new(i64::try_from(count).unwrap_or(i64::MAX));
-            count.encode(metric.encode_family(&[("kind", kind)])?)?;
+            encoder.encode_descriptor(self.name, self.help, None, MetricType::Gauge)?;
+        for (value, total) in totals {
+            let total = ConstGauge::new(i64::try_from(total).unwrap_or(i64::MAX));
+            total.encode(metric.encode_family(&[(self.label, value)])?)?;
         }
         Ok(())
     }

@@ -20,35 +20,39 @@ pub use crate::args::CommonArgs;
 pub use crate::tasks::Tasks;
 
 use crate::error::{BoxError, Chain};
+use crate::metrics::{LoopMetrics, SharedMetrics};
+use crate::queue::{Queue, QueueKey};
 use crate::readiness::Readiness;
-use crate::watch::Guarded;
+use crate::watch::Decoded;
 use crate::{admin, client, metrics, telemetry, watch};
 
-/// How long tasks may take to end once told to, and then again the last ones.
+/// The longest that ordinary tasks, and then the last ones, may take to end.
 const DRAIN_LIMIT: Duration = Duration::from_secs(10);
 
-/// What a program is made of while it starts.
+/// A program that starts or runs.
 pub struct Program {
-    /// The program's name: its user agent, and the prefix of its metrics.
+    /// The name: also the user agent and the prefix of the metrics.
     pub name: &'static str,
-    /// Where metrics are registered, already under the program's prefix.
+    /// The metrics, under the program's prefix.
     pub registry: Registry,
-    /// What must have happened before the program may act.
+    /// The gates that must open before the program acts.
     pub readiness: Readiness,
-    /// Its tasks.
+    /// The running tasks.
     pub tasks: Tasks,
-    /// Cancelled when the program shall stop.
+    /// Cancelled at shutdown.
     pub stopping: CancellationToken,
-    /// Routes the admin server has beside its own.
+    /// Routes that the admin server has in addition to its own.
     pub routes: Router,
-    /// Where the admin server listens.
+    /// The address of the admin server.
     pub listen_address: SocketAddr,
-    /// The system's clock, which may jump at any time: for what people read. Nothing is decided by it.
+    /// The system clock, which may jump at any time: only for timestamps shown to users, never for
+    /// decisions.
     pub clock: fn() -> Timestamp,
+    shared_metrics: SharedMetrics,
 }
 
 impl Program {
-    /// A program without tasks yet.
+    /// Creates a program without tasks.
     pub fn new(name: &'static str, listen_address: SocketAddr) -> Self {
         Self {
             name,
@@ -59,13 +63,15 @@ impl Program {
             routes: Router::new(),
             listen_address,
             clock: Timestamp::now,
+            shared_metrics: SharedMetrics::default(),
         }
     }
 
-    /// Serves the admin routes, and the program's own, until its other tasks have ended.
+    /// Serves the admin routes and the program's own until its other tasks have ended, and returns
+    /// the bound address.
     ///
     /// # Errors
-    /// When nothing can listen on the program's address.
+    /// Fails if the listen address cannot be bound.
     pub async fn serve(&mut self) -> Result<SocketAddr, StartError> {
         let address = self.listen_address;
         let listener = TcpListener::bind(address).await.map_err(|error| {
@@ -84,50 +90,68 @@ impl Program {
         Ok(address)
     }
 
-    /// Lives until it is `told` to stop or a task ends early, then waits for all tasks to end, unless
-    /// it is `told` again. Says whether they all ended as they should. Dropped, it takes its tasks
-    /// with it.
-    pub async fn live(mut self, mut told: impl AsyncFnMut()) -> bool {
+    /// Runs until `stop` returns or a task ends early, then drains the tasks unless `stop` returns
+    /// again. Returns `true` for a clean shutdown. Dropping the future aborts the tasks.
+    pub async fn run_until(mut self, mut stop: impl AsyncFnMut()) -> bool {
         let failed = tokio::select! {
+            // A task that failed decides the exit code even when a signal arrives with it.
             biased;
             () = self.tasks.ended_early() => true,
-            () = told() => false,
+            () = stop() => false,
         };
         tracing::info!("Stopping");
         self.stopping.cancel();
         let drained = tokio::select! {
             biased;
             drained = self.tasks.drain(DRAIN_LIMIT) => drained,
-            () = told() => false,
+            () = stop() => false,
         };
         drained && !failed
     }
 
-    /// Watches objects of one kind, as a task and behind a gate of that name: `observe` is given
-    /// every event, and the program may act once it was given a complete list.
+    /// Watches the objects that `api` and `selected` cover, in a task called `name`, and passes every
+    /// event to `observe`. A readiness gate of the same name opens after the first complete list.
     pub fn watch<K>(
         &mut self,
         name: &'static str,
-        api: Api<Guarded<K>>,
+        api: Api<Decoded<K>>,
         selected: Config,
-        observe: impl FnMut(Event<Guarded<K>>) + Send + 'static,
+        observe: impl FnMut(Event<Decoded<K>>) + Send + 'static,
     ) where
         K: Resource<DynamicType: Default> + Clone + DeserializeOwned + Debug + Send + 'static,
     {
         let gate = self.readiness.gate(name);
         let events = watch::events(api, selected);
-        let task = watch::feed(events, gate, self.stopping.clone(), observe);
+        let task = watch::deliver(events, gate, self.stopping.clone(), observe);
         self.tasks.spawn(name, task);
+    }
+
+    /// Exposes `unread_objects{kind}`: `count` returns the number of objects of each kind that never
+    /// decoded, and is called at each scrape.
+    pub fn report_unread(
+        &mut self,
+        count: impl Fn() -> Vec<(&'static str, usize)> + Send + Sync + 'static,
+    ) {
+        self.shared_metrics.unread(&mut self.registry, count);
+    }
+
+    pub(crate) fn loop_metrics<K: QueueKey>(
+        &mut self,
+        controller: &'static str,
+        queue: Queue<K>,
+    ) -> LoopMetrics {
+        self.shared_metrics
+            .controller(&mut self.registry, controller, queue)
     }
 }
 
-/// Why a program did not start.
+/// Errors that keep a program from starting.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The user must change a flag or a file; exit code 2.
     #[error("{0}")]
     Config(String),
-    /// Anything else; exit code 1.
+    /// Any other error; exit code 1.
     #[error(transparent)]
     Failed(#[from] BoxError),
 }
@@ -138,11 +162,11 @@ impl From<client::Error> for StartError {
     }
 }
 
-/// Runs a program from its flags to its exit code: 0 after a signal, 1 after a failure, 2 for bad
+/// Runs a program from its flags to its exit code: 0 after a signal, 1 after a failure, 2 for invalid
 /// flags or files.
 ///
-/// `start` validates, connects, spawns tasks and returns. The first SIGTERM or SIGINT stops the
-/// tasks and waits for them; the second ends the process at once.
+/// `start` validates, connects, spawns tasks and returns. The first SIGTERM or SIGINT drains the
+/// tasks, a second one ends the process at once.
 pub fn run<A, S>(name: &'static str, start: S) -> ExitCode
 where
     A: Parser + AsRef<CommonArgs>,
@@ -150,10 +174,11 @@ where
 {
     let args = match A::try_parse() {
         Ok(args) => args,
-        Err(answer) => return tell(&answer),
+        Err(output) => return print_clap_output(&output),
     };
     let common = args.as_ref().clone();
     telemetry::init(&common);
+    // One thread is enough for programs that mostly wait, and saves memory on every node.
     let runtime = match tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -161,32 +186,31 @@ where
         Ok(runtime) => runtime,
         Err(error) => return fail(&StartError::Failed(error.into())),
     };
-    let lived = runtime.block_on(live(name, &common, async |program| {
+    let exit_code = runtime.block_on(supervise(name, &common, async |program| {
         start(args, program).await
     }));
-    // A lookup of a name may hang for long, in a thread that nobody can end.
+    // A name lookup may block its thread for long; dropping the runtime would wait for it.
     runtime.shutdown_background();
-    lived.unwrap_or_else(|error| fail(&error))
+    exit_code.unwrap_or_else(|error| fail(&error))
 }
 
-/// Shows what clap answers in place of flags: the help, the version, or one line that says what is
-/// wrong with them.
+/// Prints the help, the version, or one line about invalid flags.
 #[expect(
     clippy::print_stderr,
-    reason = "the user's answer to a bad flag or file is one plain line, not a log event"
+    reason = "the response to an invalid flag or file is one plain line, not a log event"
 )]
-fn tell(answer: &clap::Error) -> ExitCode {
-    if answer.use_stderr() {
-        eprintln!("{}", first_paragraph(&answer.render().to_string()));
+fn print_clap_output(output: &clap::Error) -> ExitCode {
+    if output.use_stderr() {
+        eprintln!("{}", first_paragraph(&output.render().to_string()));
         return ExitCode::from(2);
     }
-    match answer.print() {
+    match output.print() {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
     }
 }
 
-/// What clap says before it goes on to usage and hints, on one line.
+/// Returns clap's error message on one line, without the usage and hints that follow it.
 fn first_paragraph(text: &str) -> String {
     let lines = text.lines().take_while(|line| !line.is_empty());
     lines.map(str::trim).collect::<Vec<_>>().join(" ")
@@ -194,7 +218,7 @@ fn first_paragraph(text: &str) -> String {
 
 #[expect(
     clippy::print_stderr,
-    reason = "the user's answer to a bad flag or file is one plain line, not a log event"
+    reason = "the response to an invalid flag or file is one plain line, not a log event"
 )]
 fn fail(error: &StartError) -> ExitCode {
     eprintln!("error: {}", Chain(error));
@@ -204,23 +228,24 @@ fn fail(error: &StartError) -> ExitCode {
     }
 }
 
-async fn live(
+async fn supervise(
     name: &'static str,
     common: &CommonArgs,
     start: impl AsyncFnOnce(&mut Program) -> Result<(), StartError>,
 ) -> Result<ExitCode, StartError> {
-    // An error only says that a provider is installed already.
+    // The only error is that a provider is already installed.
     drop(rustls::crypto::ring::default_provider().install_default());
     let mut signals = Signals::new().map_err(|error| StartError::Failed(error.into()))?;
     let mut program = Program::new(name, common.listen_address);
     tokio::select! {
+        // `start` may wait for long, for example on an `exec` plugin: a signal must not.
         biased;
         () = signals.received() => return Ok(ExitCode::SUCCESS),
         started = start(&mut program) => started?,
     }
     let address = program.serve().await?;
     tracing::info!(%address, version = env!("CARGO_PKG_VERSION"), "Started");
-    let clean = program.live(async || signals.received().await).await;
+    let clean = program.run_until(async || signals.received().await).await;
     Ok(if clean {
         ExitCode::SUCCESS
     } else {
@@ -265,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_flags_is_one_line() {
+    fn an_error_about_flags_is_one_line() {
         let cases: [(&[&str], &str); 3] = [
             (
                 &[],
@@ -281,8 +306,8 @@ mod tests {
             ),
         ];
         for (flags, line) in cases {
-            let answer = Flags::try_parse_from([&["program"], flags].concat()).unwrap_err();
-            assert_eq!(first_paragraph(&answer.render().to_string()), line);
+            let output = Flags::try_parse_from([&["program"], flags].concat()).unwrap_err();
+            assert_eq!(first_paragraph(&output.render().to_string()), line);
         }
     }
 }

@@ -1,8 +1,9 @@
-//! The work queue: which keys wait to be reconciled.
+//! The work queue of a controller.
 //!
-//! A key waits at most once, is never worked on twice at the same time, and comes back when it was
-//! added while being worked on. A failed key comes back after a growing delay, and none is worked on
-//! without end and without a pause, as when another writer undoes each write of ours.
+//! Its guarantees are those of client-go's workqueue: a key is queued at most once, is never processed
+//! twice at the same time, and is requeued when it was added while being processed. A failed key
+//! returns with exponential backoff. In addition each key has a rate limit, because another writer
+//! that undoes each of our writes would otherwise keep us busy without a pause.
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::fmt::Debug;
@@ -14,13 +15,13 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-const FIRST_DELAY: Duration = Duration::from_millis(100);
-const LONGEST_DELAY: Duration = Duration::from_secs(30);
-/// How often a key may be taken within a window; after that it waits for the window's end.
+const MIN_BACKOFF: Duration = Duration::from_millis(100);
+const MAX_BACKOFF: Duration = Duration::from_secs(30);
+/// The number of times a key may be taken within a window; then it waits for the window's end.
 const BURST: u32 = 20;
 const WINDOW: Duration = Duration::from_secs(1);
 
-/// A work queue; clones share it.
+/// A work queue shared by its clones.
 #[derive(Debug)]
 pub struct Queue<K> {
     shared: Arc<Shared<K>>,
@@ -34,17 +35,17 @@ struct Shared<K> {
 
 #[derive(Debug)]
 struct State<K> {
-    waiting: VecDeque<K>,
-    /// The keys in `waiting`, and those busy that were added again.
-    wanted: HashSet<K>,
-    busy: HashSet<K>,
+    queue: VecDeque<K>,
+    /// The keys in `queue`, and those added again while being processed.
+    dirty: HashSet<K>,
+    processing: HashSet<K>,
     delayed: BTreeSet<(Instant, K)>,
     failures: HashMap<K, u32>,
-    /// When the newest window of each key began, and how often the key was taken since.
-    taken: HashMap<K, (Instant, u32)>,
+    /// The start of each key's current window and the number of times the key was taken since.
+    windows: HashMap<K, (Instant, u32)>,
 }
 
-/// Every bound a key needs.
+/// The bounds of a key.
 pub trait QueueKey: Clone + Eq + Ord + Hash + Debug + Send + Sync + 'static {}
 impl<K: Clone + Eq + Ord + Hash + Debug + Send + Sync + 'static> QueueKey for K {}
 
@@ -59,12 +60,12 @@ impl<K> Clone for Queue<K> {
 impl<K: QueueKey> Default for Queue<K> {
     fn default() -> Self {
         let state = State {
-            waiting: VecDeque::new(),
-            wanted: HashSet::new(),
-            busy: HashSet::new(),
+            queue: VecDeque::new(),
+            dirty: HashSet::new(),
+            processing: HashSet::new(),
             delayed: BTreeSet::new(),
             failures: HashMap::new(),
-            taken: HashMap::new(),
+            windows: HashMap::new(),
         };
         Self {
             shared: Arc::new(Shared {
@@ -91,25 +92,27 @@ impl<K: QueueKey> Queue<K> {
         self.shared.changed.notify_one();
     }
 
-    /// How many keys wait, are worked on, or come back later after a failure.
+    /// Returns the number of keys that are queued, being processed, or waiting for a retry.
     pub fn len(&self) -> usize {
         let state = self.shared.state.lock();
-        state.waiting.len() + state.busy.len() + state.delayed.len()
+        state.queue.len() + state.processing.len() + state.delayed.len()
     }
 
-    /// Whether there is no work, now or later.
+    /// Returns `true` if no key is queued, being processed, or waiting for a retry.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Takes the next key, which then is busy until [`Self::done`] or [`Self::failed`].
+    /// Waits for the next key and marks it as processing until [`Self::done`] or [`Self::retry`].
     pub(crate) async fn next(&self) -> K {
         loop {
+            // `notify_one` stores a permit when nobody waits, so an addition between the check below
+            // and the await is not missed.
             let changed = self.shared.changed.notified();
             let due = {
                 let mut state = self.shared.state.lock();
                 let now = Instant::now();
-                state.wake(now);
+                state.enqueue_due(now);
                 if let Some(key) = state.take(now) {
                     return key;
                 }
@@ -126,7 +129,7 @@ impl<K: QueueKey> Queue<K> {
         }
     }
 
-    /// The key's work succeeded.
+    /// Releases a key after success and resets its backoff.
     pub(crate) fn done(&self, key: &K) {
         let mut state = self.shared.state.lock();
         state.failures.remove(key);
@@ -135,13 +138,15 @@ impl<K: QueueKey> Queue<K> {
         self.shared.changed.notify_one();
     }
 
-    /// The key's work failed: it comes back after the delay returned, or sooner when added.
-    pub(crate) fn failed(&self, key: &K) -> Duration {
+    /// Releases a key after a failure and requeues it after the returned delay. Adding it requeues it
+    /// sooner.
+    pub(crate) fn retry(&self, key: &K) -> Duration {
         let mut state = self.shared.state.lock();
         let failures = state.failures.entry(key.clone()).or_default();
-        let delay = FIRST_DELAY
+        let delay = MIN_BACKOFF
+            // The shift is bounded so that it cannot overflow; 2^16 is far beyond the maximum anyway.
             .saturating_mul(1 << (*failures).min(16))
-            .min(LONGEST_DELAY);
+            .min(MAX_BACKOFF);
         *failures = failures.saturating_add(1);
         state.delayed.insert((Instant::now() + delay, key.clone()));
         state.release(key);
@@ -150,26 +155,27 @@ impl<K: QueueKey> Queue<K> {
         delay
     }
 
-    /// Forgets everything.
+    /// Drops every key with its backoff and rate limit.
     pub(crate) fn clear(&self) {
         let mut state = self.shared.state.lock();
-        state.waiting.clear();
-        state.wanted.clear();
-        state.busy.clear();
+        state.queue.clear();
+        state.dirty.clear();
+        state.processing.clear();
         state.delayed.clear();
         state.failures.clear();
-        state.taken.clear();
+        state.windows.clear();
     }
 }
 
 impl<K: QueueKey> State<K> {
     fn add(&mut self, key: K) {
-        if self.wanted.insert(key.clone()) && !self.busy.contains(&key) {
-            self.waiting.push_back(key);
+        // A key in processing only becomes dirty; `release` queues it.
+        if self.dirty.insert(key.clone()) && !self.processing.contains(&key) {
+            self.queue.push_back(key);
         }
     }
 
-    fn wake(&mut self, now: Instant) {
+    fn enqueue_due(&mut self, now: Instant) {
         while self.delayed.first().is_some_and(|(due, _)| *due <= now) {
             if let Some((_, key)) = self.delayed.pop_first() {
                 self.add(key);
@@ -179,24 +185,26 @@ impl<K: QueueKey> State<K> {
 
     fn take(&mut self, now: Instant) -> Option<K> {
         loop {
-            let Some(key) = self.waiting.pop_front() else {
-                self.taken.retain(|_, (began, _)| now < *began + WINDOW);
+            let Some(key) = self.queue.pop_front() else {
+                // An idle queue is the moment to forget windows that have passed.
+                self.windows.retain(|_, (began, _)| now < *began + WINDOW);
                 return None;
             };
-            self.wanted.remove(&key);
+            self.dirty.remove(&key);
+            // This attempt stands in for the retry that was pending.
             self.delayed.retain(|(_, delayed)| *delayed != key);
-            if let Some(until) = self.count(&key, now) {
+            if let Some(until) = self.throttled_until(&key, now) {
                 self.delayed.insert((until, key));
                 continue;
             }
-            self.busy.insert(key.clone());
+            self.processing.insert(key.clone());
             return Some(key);
         }
     }
 
-    /// Counts that a key is taken; or says until when it must wait.
-    fn count(&mut self, key: &K, now: Instant) -> Option<Instant> {
-        let (began, times) = self.taken.entry(key.clone()).or_insert((now, 0));
+    /// Counts an attempt at `key` and returns the end of the window if it exceeds the limit.
+    fn throttled_until(&mut self, key: &K, now: Instant) -> Option<Instant> {
+        let (began, times) = self.windows.entry(key.clone()).or_insert((now, 0));
         if now >= *began + WINDOW {
             (*began, *times) = (now, 0);
         }
@@ -205,9 +213,9 @@ impl<K: QueueKey> State<K> {
     }
 
     fn release(&mut self, key: &K) {
-        self.busy.remove(key);
-        if self.wanted.contains(key) {
-            self.waiting.push_back(key.clone());
+        self.processing.remove(key);
+        if self.dirty.contains(key) {
+            self.queue.push_back(key.clone());
         }
     }
 }
@@ -227,7 +235,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_busy_key_comes_back_only_when_it_is_done() {
+    async fn a_key_in_processing_is_requeued_only_when_it_is_done() {
         let queue = Queue::default();
         queue.add("a");
         assert_eq!(queue.next().await, "a");
@@ -240,25 +248,25 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_failed_key_comes_back_later_each_time_up_to_a_limit() {
+    async fn a_failed_key_is_requeued_with_backoff_up_to_a_limit() {
         let queue = Queue::default();
         queue.add("a");
         let mut delays = Vec::new();
         for _ in 0..12 {
             let key = queue.next().await;
-            delays.push(queue.failed(&key));
+            delays.push(queue.retry(&key));
         }
         assert_eq!(delays[..3], [100, 200, 400].map(Duration::from_millis));
-        assert_eq!(delays[11], LONGEST_DELAY);
+        assert_eq!(delays[11], MAX_BACKOFF);
         let key = queue.next().await;
         queue.done(&key);
         queue.add("a");
         let key = queue.next().await;
-        assert_eq!(queue.failed(&key), FIRST_DELAY);
+        assert_eq!(queue.retry(&key), MIN_BACKOFF);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_key_that_is_added_again_and_again_is_taken_only_so_often() {
+    async fn a_key_that_is_added_without_pause_is_rate_limited() {
         let queue = Queue::default();
         let mut taken = 0;
         let again = async {
@@ -279,7 +287,7 @@ mod tests {
         let queue = Queue::default();
         queue.add("a");
         let key = queue.next().await;
-        queue.failed(&key);
+        queue.retry(&key);
         queue.add("a");
         assert_eq!(queue.next().now_or_never(), Some("a"));
         queue.done(&"a");

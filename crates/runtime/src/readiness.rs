@@ -1,17 +1,17 @@
-//! What must have happened before a program may act: a set of named gates that open once.
+//! The conditions on which a program begins to act: named gates that each open once.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use tokio::sync::watch;
 
-/// The gates of a program. `/readyz` names the closed ones.
+/// The gates of a program. `/readyz` lists the closed ones.
 #[derive(Clone, Debug)]
 pub struct Readiness {
     closed: Arc<watch::Sender<BTreeSet<&'static str>>>,
 }
 
-/// One thing that must have happened.
+/// A gate, closed until [`Gate::open`].
 #[derive(Debug)]
 pub struct Gate {
     name: &'static str,
@@ -25,7 +25,7 @@ impl Readiness {
         }
     }
 
-    /// Adds a closed gate. Names are unique within a program.
+    /// Adds a closed gate. Its name must be unique within the program.
     #[must_use = "a gate that is dropped never opens"]
     pub fn gate(&self, name: &'static str) -> Gate {
         self.closed.send_modify(|closed| {
@@ -43,14 +43,14 @@ impl Readiness {
         drop(self.closed.subscribe().wait_for(BTreeSet::is_empty).await);
     }
 
-    /// The names of the gates still closed.
+    /// Returns the names of the closed gates.
     pub fn closed(&self) -> Vec<&'static str> {
         self.closed.borrow().iter().copied().collect()
     }
 }
 
 impl Gate {
-    /// Opens the gate, for good.
+    /// Opens the gate for the rest of the program's life.
     pub fn open(&self) {
         self.closed
             .send_if_modified(|closed| closed.remove(self.name));

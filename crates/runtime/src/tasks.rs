@@ -1,4 +1,4 @@
-//! Every task has a name, is joined, and ends the process when it ends before it was told to.
+//! Named tasks. Every task is joined, and one that ends before shutdown ends the process.
 
 use std::future::Future;
 use std::time::Duration;
@@ -30,8 +30,8 @@ impl Tasks {
         }
     }
 
-    /// Runs a task that ends once the program is stopping. Ending before that, with an error or
-    /// without, stops the program with a non-zero exit code.
+    /// Spawns a task that ends once the program is stopping. If it ends earlier, with or without an
+    /// error, the program stops with a non-zero exit code.
     pub fn spawn(
         &mut self,
         name: &'static str,
@@ -40,8 +40,8 @@ impl Tasks {
         self.ordinary.spawn(named(name, task).in_current_span());
     }
 
-    /// Runs a task that outlives all ordinary ones: it ends once the token given to it is cancelled,
-    /// which happens after the last of them has ended.
+    /// Spawns a task that outlives all ordinary ones: its token is cancelled after the last of them
+    /// has ended.
     pub fn spawn_last<T>(&mut self, name: &'static str, task: impl FnOnce(CancellationToken) -> T)
     where
         T: Future<Output = Result<(), BoxError>> + Send + 'static,
@@ -50,7 +50,7 @@ impl Tasks {
         self.last.spawn(task.in_current_span());
     }
 
-    /// Waits for a task to end that was not told to, and logs which.
+    /// Waits for the first task that ends before shutdown, and logs its name.
     pub(crate) async fn ended_early(&mut self) {
         let ended = tokio::select! {
             biased;
@@ -73,8 +73,8 @@ impl Tasks {
         }
     }
 
-    /// Waits for the ordinary tasks, then for the last ones, each for at most `limit`. Says whether
-    /// all of them ended.
+    /// Waits for the ordinary tasks and then for the last ones, each group for at most `limit`.
+    /// Returns `true` if all of them ended without an error.
     pub(crate) async fn drain(&mut self, limit: Duration) -> bool {
         let ordinary = drain_set(&mut self.ordinary, limit).await;
         self.drained.cancel();
@@ -134,15 +134,15 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn last_tasks_end_after_all_others() {
         let mut tasks = Tasks::new();
-        let (told, mut order) = tokio::sync::mpsc::unbounded_channel();
-        let tell = told.clone();
+        let (ended, mut order) = tokio::sync::mpsc::unbounded_channel();
+        let last = ended.clone();
         tasks.spawn_last("last", |drained| async move {
             drained.cancelled().await;
-            tell.send("last").map_err(Into::into)
+            last.send("last").map_err(Into::into)
         });
         tasks.spawn("slow", async move {
             tokio::time::sleep(Duration::from_secs(5)).await;
-            told.send("slow").map_err(Into::into)
+            ended.send("slow").map_err(Into::into)
         });
         assert!(tasks.drain(LIMIT).await);
         assert_eq!(

@@ -1,4 +1,4 @@
-//! Logs: one line an event, on standard error.
+//! Logs on standard error, one line for each event.
 
 use std::io::IsTerminal;
 
@@ -7,7 +7,8 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::args::{CommonArgs, LogFormat};
 
-/// Whether logs are coloured: on a terminal, unless the user asks for none (<https://no-color.org>).
+/// Returns `true` if logs are coloured: on a terminal, unless `NO_COLOR` is set
+/// (<https://no-color.org>).
 pub fn is_coloured() -> bool {
     let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     std::io::stderr().is_terminal() && !no_colour

@@ -1,5 +1,5 @@
-//! Watches that go on whatever the API server sends: an object that cannot be read is told of and
-//! skipped, an expired version is listed anew, a lost connection is made again.
+//! Watches that survive whatever the API server sends: an object that does not decode is logged and
+//! kept apart, an expired resource version leads to a new list, a lost connection to a new one.
 
 use std::time::Duration;
 use std::{borrow::Cow, fmt::Debug};
@@ -16,78 +16,77 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
-use crate::error::{BoxError, Chain};
+use crate::error::{BoxError, Chain, LastError};
 use crate::readiness::Gate;
 
-const FIRST_RETRY: Duration = Duration::from_millis(500);
-/// The random part of a delay makes it up to twice as long.
-const LONGEST_RETRY: Duration = Duration::from_millis(2_500);
-/// A page is held as bytes and again as objects while it is read: a small one keeps memory low.
+const MIN_RETRY: Duration = Duration::from_millis(500);
+/// Before jitter, which at most doubles a delay.
+const MAX_RETRY: Duration = Duration::from_millis(2_500);
+/// A page is held as bytes and as objects while it is decoded: a small one keeps memory low.
 const PAGE: u32 = 100;
 
-/// An object as the API server sent it, readable or not; without its `managedFields`, which nobody
-/// here needs and which are most of an object's memory.
+/// An object from the API server, decoded as far as possible.
+///
+/// Like kube's `DeserializeGuard` it keeps one unexpected object from ending a whole watch. It drops
+/// `managedFields`, which no program here reads and which are most of an object's memory.
 #[derive(Clone, Debug)]
-pub enum Guarded<K> {
+pub enum Decoded<K> {
     /// The object.
-    Good(K),
-    /// An object that is not of the shape our type says.
-    Bad {
-        /// Its metadata.
+    Valid(K),
+    /// An object whose shape differs from the type `K`.
+    Invalid {
+        /// The object's metadata.
         metadata: Box<ObjectMeta>,
-        /// What is wrong with it.
+        /// The error of the decoder.
         error: String,
     },
 }
 
-/// The events of all objects that `api` and `config` select, for ever. Errors are logged and
-/// retried after at most 5 s.
+/// Returns the endless stream of events of all objects that `api` and `config` cover. Errors are
+/// logged and retried after at most 5 s.
 pub fn events<K>(
-    api: Api<Guarded<K>>,
+    api: Api<Decoded<K>>,
     config: Config,
-) -> impl Stream<Item = Event<Guarded<K>>> + Send
+) -> impl Stream<Item = Event<Decoded<K>>> + Send
 where
     K: Resource<DynamicType: Default> + Clone + DeserializeOwned + Debug + Send + 'static,
 {
     let retries = ExponentialBuilder::new()
-        .with_min_delay(FIRST_RETRY)
-        // The jitter at most doubles it.
-        .with_max_delay(LONGEST_RETRY / 2)
+        .with_min_delay(MIN_RETRY)
+        .with_max_delay(MAX_RETRY)
         .with_jitter()
         .without_max_times();
-    let mut failures = Failures {
+    let mut log = WatchLog {
         kind: K::kind(&K::DynamicType::default()).into_owned(),
-        told: None,
+        last_error: LastError::default(),
     };
     watcher::watcher(api, config.page_size(PAGE))
         .backoff(ExponentialBackoff::from(retries))
-        .filter_map(move |result| ready(failures.pass(result)))
+        .filter_map(move |result| ready(log.filter(result)))
 }
 
-/// Logs what goes wrong with a watch. A failure that only repeats the last is not worth a second
-/// warning.
-struct Failures {
+/// Logs the errors of one watch.
+struct WatchLog {
     kind: String,
-    told: Option<String>,
+    last_error: LastError,
 }
 
-impl Failures {
-    fn pass<K>(&mut self, result: watcher::Result<Event<K>>) -> Option<Event<K>> {
+impl WatchLog {
+    fn filter<K>(&mut self, result: watcher::Result<Event<K>>) -> Option<Event<K>> {
         let kind = &self.kind;
         match result {
-            // A list begins with this whether it succeeds or not.
+            // kube emits this before the first page arrives: it proves no recovery.
             Ok(Event::Init) => Some(Event::Init),
             Ok(event) => {
-                self.told = None;
+                self.last_error.clear();
                 Some(event)
             }
             Err(error) => {
                 let error = Chain(&error).to_string();
-                if self.told.as_ref() == Some(&error) {
-                    tracing::debug!(kind, error, "Watch still fails, will retry");
-                } else {
+                if self.last_error.replace(&error) {
                     tracing::warn!(kind, error, "Watch failed, will retry");
-                    self.told = Some(error);
+                } else {
+                    tracing::debug!(kind, error, "Watch still fails, will retry");
                 }
                 None
             }
@@ -95,17 +94,18 @@ impl Failures {
     }
 }
 
-/// Gives each event to `observe` until the program stops. The gate opens after the first complete
+/// Passes each event to `observe` until the program stops, and opens `gate` after the first complete
 /// list.
-pub(crate) async fn feed<K>(
-    events: impl Stream<Item = Event<Guarded<K>>>,
+pub(crate) async fn deliver<K>(
+    events: impl Stream<Item = Event<Decoded<K>>>,
     gate: Gate,
     stopping: CancellationToken,
-    mut observe: impl FnMut(Event<Guarded<K>>),
+    mut observe: impl FnMut(Event<Decoded<K>>),
 ) -> Result<(), BoxError> {
     let mut events = std::pin::pin!(events.take_until(stopping.cancelled_owned()));
     while let Some(event) = events.next().await {
         let listed = matches!(event, Event::InitDone);
+        // The observer goes first: whoever passes the gate must find the whole list.
         observe(event);
         if listed {
             gate.open();
@@ -114,41 +114,43 @@ pub(crate) async fn feed<K>(
     Ok(())
 }
 
-impl<K: Resource> Guarded<K> {
-    /// The object's metadata, readable or not.
+impl<K: Resource> Decoded<K> {
+    /// Returns the object's metadata, which decode even if the rest does not.
     pub fn metadata(&self) -> &ObjectMeta {
         match self {
-            Self::Good(object) => object.meta(),
-            Self::Bad { metadata, .. } => metadata,
+            Self::Valid(object) => object.meta(),
+            Self::Invalid { metadata, .. } => metadata,
         }
     }
 }
 
-impl<'de, K: Resource + DeserializeOwned> Deserialize<'de> for Guarded<K> {
+impl<'de, K: Resource + DeserializeOwned> Deserialize<'de> for Decoded<K> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
         struct OnlyMetadata {
             #[serde(default)]
             metadata: ObjectMeta,
         }
+        // The raw text, because a failed attempt consumes the deserializer.
         let raw = <&RawValue>::deserialize(deserializer)?;
-        let mut guarded = match serde_json::from_str::<K>(raw.get()) {
-            Ok(object) => Self::Good(object),
+        let mut decoded = match serde_json::from_str::<K>(raw.get()) {
+            Ok(object) => Self::Valid(object),
             Err(error) => {
+                // Without metadata the object has no key: only then the whole response is an error.
                 let OnlyMetadata { metadata } =
                     serde_json::from_str(raw.get()).map_err(D::Error::custom)?;
-                Self::Bad {
+                Self::Invalid {
                     metadata: Box::new(metadata),
                     error: error.to_string(),
                 }
             }
         };
-        guarded.meta_mut().managed_fields = None;
-        Ok(guarded)
+        decoded.meta_mut().managed_fields = None;
+        Ok(decoded)
     }
 }
 
-impl<K: Resource> Resource for Guarded<K> {
+impl<K: Resource> Resource for Decoded<K> {
     type DynamicType = K::DynamicType;
     type Scope = K::Scope;
 
@@ -174,115 +176,134 @@ impl<K: Resource> Resource for Guarded<K> {
 
     fn meta_mut(&mut self) -> &mut ObjectMeta {
         match self {
-            Self::Good(object) => object.meta_mut(),
-            Self::Bad { metadata, .. } => metadata,
+            Self::Valid(object) => object.meta_mut(),
+            Self::Invalid { metadata, .. } => metadata,
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::convert::Infallible;
-    use std::sync::Arc;
+    use std::time::Duration;
 
-    use http::{Request, Response};
+    use apiserver::{ApiServer, Fault};
     use k8s_openapi::api::core::v1::ConfigMap;
+    use karmada_api::Remedy;
     use kube::Client;
-    use kube::client::Body;
-    use parking_lot::Mutex;
     use serde_json::{Value, json};
+    use tokio::time::timeout;
 
     use super::*;
 
-    #[expect(
-        clippy::needless_pass_by_value,
-        reason = "callers write the data in place"
-    )]
-    fn map(name: &str, data: Value) -> Value {
-        json!({ "apiVersion": "v1", "kind": "ConfigMap",
-            "metadata": { "name": name, "resourceVersion": "1" }, "data": data })
-    }
+    const REMEDIES: &str = "/apis/remedy.karmada.io/v1alpha1/remedies";
 
-    fn list(maps: &[Value]) -> String {
-        json!({ "apiVersion": "v1", "kind": "ConfigMapList",
-            "metadata": { "resourceVersion": "1" }, "items": maps })
-        .to_string()
-    }
-
-    /// A line of a watch. As from an API server, `type` comes before `object`.
-    fn event(kind: &str, object: &Value) -> String {
-        format!("{{\"type\":\"{kind}\",\"object\":{object}}}\n")
-    }
-
-    /// An API that gives these answers, in this order, and none after them.
-    fn api(answers: Vec<String>) -> Api<Guarded<ConfigMap>> {
-        let answers = Arc::new(Mutex::new(answers.into_iter()));
-        let service = tower::service_fn(move |_: Request<Body>| {
-            let answer = answers.lock().next();
-            async move {
-                match answer {
-                    Some(answer) => {
-                        Ok::<_, Infallible>(Response::new(Body::from(answer.into_bytes())))
-                    }
-                    None => std::future::pending().await,
-                }
-            }
+    /// An API whose CRD of `Remedy` accepts more than the type, as a later version of it may.
+    fn api_of_a_later_version() -> ApiServer {
+        let server = ApiServer::new();
+        let names = json!({ "plural": "remedies", "singular": "remedy", "kind": "Remedy" });
+        let schema = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
+        let version = json!({ "name": "v1alpha1", "served": true, "storage": true,
+            "schema": { "openAPIV3Schema": schema } });
+        let crd = json!({
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": { "name": "remedies.remedy.karmada.io" },
+            "spec": { "group": "remedy.karmada.io", "scope": "Cluster", "names": names,
+                "versions": [version] },
         });
-        Api::all(Client::new(service, "default"))
+        server.install(&crd).unwrap();
+        server
     }
 
-    fn shown(event: &Event<Guarded<ConfigMap>>) -> String {
-        let named = |guarded: &Guarded<ConfigMap>| {
-            let name = guarded.metadata().name.clone().unwrap_or_default();
-            let good = matches!(guarded, Guarded::Good(_));
-            format!("{name} {}", if good { "good" } else { "bad" })
+    async fn send(server: &ApiServer, method: &str, path: &str, body: &Value) {
+        let request = http::Request::builder()
+            .method(method)
+            .uri(path)
+            .header(
+                "content-type",
+                match method {
+                    "PATCH" => "application/merge-patch+json",
+                    _ => "application/json",
+                },
+            )
+            .body(body.to_string().into_bytes())
+            .unwrap();
+        let client = Client::new(server.service(), "default");
+        client.request_text(request).await.unwrap();
+    }
+
+    /// A Remedy whose actions are `actions`: valid if they are a list.
+    async fn create(server: &ApiServer, name: &str, actions: Value) {
+        let remedy = json!({ "apiVersion": "remedy.karmada.io/v1alpha1", "kind": "Remedy",
+            "metadata": { "name": name }, "spec": { "actions": actions } });
+        send(server, "POST", REMEDIES, &remedy).await;
+    }
+
+    fn shown(event: &Event<Decoded<Remedy>>) -> String {
+        let named = |decoded: &Decoded<Remedy>| {
+            let name = decoded.metadata().name.clone().unwrap_or_default();
+            let valid = matches!(decoded, Decoded::Valid(_));
+            format!("{name} {}", if valid { "valid" } else { "invalid" })
         };
         match event {
             Event::Init => "init".to_owned(),
             Event::InitDone => "done".to_owned(),
-            Event::InitApply(map) => format!("listed {}", named(map)),
-            Event::Apply(map) => format!("applied {}", named(map)),
-            Event::Delete(map) => format!("deleted {}", named(map)),
+            Event::InitApply(remedy) => format!("listed {}", named(remedy)),
+            Event::Apply(remedy) => format!("applied {}", named(remedy)),
+            Event::Delete(remedy) => format!("deleted {}", named(remedy)),
         }
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_expired_version_is_listed_anew_and_a_bad_object_is_passed_over() {
-        let expired = json!({ "apiVersion": "v1", "kind": "Status",
-            "status": "Failure", "reason": "Expired", "message": "too old", "code": 410 });
-        let api = api(vec![
-            list(&[map("a", json!({})), map("b", json!(7))]),
-            event("MODIFIED", &map("c", json!(7))) + &event("ERROR", &expired),
-            list(&[map("a", json!({}))]),
-        ]);
-        let events = events(api, Config::default());
-        let events: Vec<String> = events.map(|event| shown(&event)).take(7).collect().await;
-        let first = [
-            "init",
-            "listed a good",
-            "listed b bad",
+    async fn an_expired_version_is_listed_anew_and_an_invalid_object_is_passed_over() {
+        let server = api_of_a_later_version();
+        create(&server, "a", json!([])).await;
+        create(&server, "b", json!(7)).await;
+        let client = Client::new(server.service(), "default");
+        let mut events = std::pin::pin!(events(Api::all(client), Config::default()));
+        let mut next = async || {
+            let event = timeout(Duration::from_mins(1), events.next()).await;
+            shown(&event.unwrap().unwrap())
+        };
+        for expected in ["init", "listed a valid", "listed b invalid", "done"] {
+            assert_eq!(next().await, expected);
+        }
+        // The watch opens only when it is polled, and a version that is older than it is no event.
+        let (applied, ()) = futures::join!(next(), create(&server, "c", json!(7)));
+        assert_eq!(applied, "applied c invalid");
+        // 410 in place of this event: only a new list shows it.
+        server.faults().inject(Fault::ExpireWatch.times(1));
+        let change = json!({ "spec": { "actions": [] } });
+        let path = format!("{REMEDIES}/c");
+        let (listed, ()) = futures::join!(next(), send(&server, "PATCH", &path, &change));
+        assert_eq!(listed, "init");
+        for expected in [
+            "listed a valid",
+            "listed b invalid",
+            "listed c valid",
             "done",
-            "applied c bad",
-        ];
-        assert_eq!(events[..5], first);
-        assert_eq!(events[5..], ["init", "listed a good"]);
+        ] {
+            assert_eq!(next().await, expected);
+        }
     }
 
     #[test]
-    fn an_unreadable_object_keeps_its_metadata() {
+    fn an_invalid_object_keeps_its_metadata() {
         let text = json!({"metadata": {"name": "a", "managedFields": [{}]}, "data": 7}).to_string();
-        let guarded: Guarded<ConfigMap> = serde_json::from_str(&text).unwrap();
-        assert!(matches!(&guarded, Guarded::Bad { error, .. } if error.contains("invalid type")));
-        assert_eq!(guarded.metadata().name.as_deref(), Some("a"));
-        assert_eq!(guarded.metadata().managed_fields, None);
+        let decoded: Decoded<ConfigMap> = serde_json::from_str(&text).unwrap();
+        assert!(
+            matches!(&decoded, Decoded::Invalid { error, .. } if error.contains("invalid type"))
+        );
+        assert_eq!(decoded.metadata().name.as_deref(), Some("a"));
+        assert_eq!(decoded.metadata().managed_fields, None);
     }
 
     #[test]
-    fn a_readable_object_loses_only_its_managed_fields() {
+    fn a_valid_object_loses_only_its_managed_fields() {
         let text = json!({"metadata": {"name": "a", "managedFields": [{}]}, "data": {"k": "v"}})
             .to_string();
-        let Guarded::Good(map) = serde_json::from_str::<Guarded<ConfigMap>>(&text).unwrap() else {
-            panic!("unreadable");
+        let Decoded::Valid(map) = serde_json::from_str::<Decoded<ConfigMap>>(&text).unwrap() else {
+            panic!("invalid");
         };
         assert_eq!(map.metadata.managed_fields, None);
         assert_eq!(map.data.unwrap()["k"], "v");

@@ -1,4 +1,4 @@
-//! Writes to an API: only while leading, and never longer than leadership is sure.
+//! Writes to an API, which begin only while leading and end before leadership may be lost.
 
 use std::future::Future;
 use std::time::Duration;
@@ -9,45 +9,46 @@ use crate::error::Chain;
 use crate::lease::Leadership;
 use crate::metrics::{APPLIED, WriteMetrics};
 
-/// The longest a write may take.
+/// The longest duration of a write.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// Makes the writes of one program, and counts them.
+/// Performs and counts the writes of a program.
 #[derive(Clone, Debug)]
 pub struct Writer {
     leadership: Leadership,
     metrics: WriteMetrics,
 }
 
-/// Why a write was not made, or not known to be made.
+/// Errors of a write. The write may have been stored in the cases `TimedOut` and `Api`.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
     /// Another replica leads now.
     #[error("not leading")]
     NotLeading,
-    /// No answer in time; the write may or may not have been made.
+    /// No response in time.
     #[error("no answer within {0:?}")]
     TimedOut(Duration),
-    /// The API server refused it, or was not reached.
+    /// The API server rejected the write or was not reached.
     #[error("{}", Chain(.0))]
     Api(#[from] kube::Error),
 }
 
-/// What a caller can do about a failed write.
+/// Classes of write errors by the reaction they require.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteErrorKind {
-    /// The object is another one than was thought: read it again.
+    /// The object differs from the version that was assumed: read it again (409).
     Conflict,
-    /// The object, or what it must be in, is not there.
+    /// The object or its namespace does not exist (404).
     Missing,
-    /// The API server will not have it, now or later. A failed `test` of a JSON patch is one too.
+    /// The API server rejects the content: a retry fails as well. A JSON patch whose `test` fails is
+    /// in this class too, because the API server reports it as 422.
     Invalid,
-    /// It may go through later.
+    /// A retry may succeed: 429, 5xx, timeouts, lost connections.
     Transient,
 }
 
 impl WriteError {
-    /// What can be done about it.
+    /// Returns the class of the error.
     pub fn kind(&self) -> WriteErrorKind {
         match self {
             Self::Api(kube::Error::Api(status)) => match status.code {
@@ -73,7 +74,7 @@ impl WriteError {
 }
 
 impl Writer {
-    /// A writer for as long as `leadership` holds.
+    /// Creates a writer that writes while `leadership` holds.
     pub fn new(leadership: Leadership, metrics: WriteMetrics) -> Self {
         Self {
             leadership,
@@ -81,8 +82,8 @@ impl Writer {
         }
     }
 
-    /// Makes the write `call` to `target` (a kind or part, for the metrics), within 10 s and before
-    /// leadership can be lost.
+    /// Performs the request `call` within 10 s and before leadership may be lost. `target` names the
+    /// written kind or field in the metrics.
     pub async fn write<T>(
         &self,
         target: &'static str,
@@ -101,7 +102,8 @@ impl Writer {
         let now = Instant::now();
         let until = self.leadership.held_until().ok_or(WriteError::NotLeading)?;
         let limit = until.saturating_duration_since(now).min(LIMIT);
-        // The clock first: a process that was stopped for a while must not go on with an old call.
+        // The clock comes first: a process that was suspended past its lease must not continue a
+        // request, even one that is ready to be sent.
         tokio::select! {
             biased;
             () = tokio::time::sleep(limit) => Err(if limit < LIMIT {
@@ -146,7 +148,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_write_without_an_answer_ends_after_ten_seconds() {
+    async fn a_write_without_a_response_ends_after_ten_seconds() {
         let started = Instant::now();
         let result: Result<(), _> = writer(Leadership::always())
             .write("test", std::future::pending())
@@ -169,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_of_the_api_says_what_can_be_done() {
+    fn a_status_code_determines_the_class() {
         let kind = |code| {
             let status = Status::failure("no", "Reason").with_code(code).boxed();
             WriteError::Api(kube::Error::Api(status)).kind()

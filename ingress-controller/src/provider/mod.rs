@@ -1,140 +1,146 @@
-//! Load balancers: what carries out what `rules` desires.
+//! Load balancers, which serve the traffic of `MultiClusterIngress`es as `rules` desires.
+//!
+//! A provider owns a folder with its flags, errors and Event reasons. Adding one takes that folder and,
+//! in this file, a variant of `ProviderName`, its flags in `ProviderArgs`, and an arm of `connect`.
 
 mod kubernetes;
 mod none;
 
 use std::collections::BTreeSet;
-use std::fmt;
-use std::future::Future;
 use std::sync::Arc;
 
+use clap::ValueEnum;
+use futures::future::BoxFuture;
 use k8s_openapi::api::networking::v1::IngressLoadBalancerStatus;
 use karmada_api::Key;
-use karmada_rules::ingress::Desired;
-use karmada_rules::ingress::kubernetes::Clash;
-use karmada_runtime::write::WriteError;
+use karmada_rules::ingress::{ControllerName, Desired};
+use karmada_runtime::error::BoxError;
+use karmada_runtime::program::{Program, StartError};
+use karmada_runtime::queue::Queue;
+use karmada_runtime::write::Writer;
 
-pub(crate) use kubernetes::Kubernetes;
-pub(crate) use none::NoLoadBalancer;
+pub use self::kubernetes::Kubernetes;
+use self::kubernetes::KubernetesArgs;
+use self::none::NoLoadBalancer;
 
-/// What serves the traffic of `MultiClusterIngress`es.
-pub(crate) trait LoadBalancer: Send + Sync + 'static {
-    /// Brings the load balancer to `desired`; does nothing where it is there already. Blocked
-    /// clusters are taken out first, whatever becomes of the rest.
-    fn ensure(
-        &self,
-        desired: &Desired,
-    ) -> impl Future<Output = Result<Ensured, ProviderError>> + Send;
+/// A load balancer for `MultiClusterIngress`es.
+///
+/// All its writes go through the [`Writer`] passed in, which performs them only while leading.
+pub trait LoadBalancer: Send + Sync + 'static {
+    /// Returns `true` if [`Desired`] must hold Services and endpoints: only then they are watched.
+    fn needs_backends(&self) -> bool;
 
-    /// Removes everything there is of the ingress `key`; does nothing where there is nothing.
-    fn delete(&self, key: &Key) -> impl Future<Output = Result<Ensured, ProviderError>> + Send;
+    /// Adds the provider's own watches to `program`. They wake an ingress through `queue` when its
+    /// part of the load balancer changes.
+    fn watch(self: Arc<Self>, program: &mut Program, queue: &Queue<Key>);
 
-    /// The ingresses that the load balancer has something of.
+    /// Brings the load balancer to `desired` with as few writes as necessary. Removes the endpoints of
+    /// blocked clusters first, even if the rest fails.
+    fn ensure<'a>(
+        &'a self,
+        writer: &'a Writer,
+        desired: &'a Desired,
+    ) -> BoxFuture<'a, Result<Ensured, BoxError>>;
+
+    /// Removes everything that belongs to the ingress `key`. Fails while anything of it is left.
+    fn delete<'a>(
+        &'a self,
+        writer: &'a Writer,
+        key: &'a Key,
+    ) -> BoxFuture<'a, Result<Ensured, BoxError>>;
+
+    /// Returns the ingresses that the load balancer holds something of.
     fn keys(&self) -> Vec<Key>;
 }
 
-/// The load balancer that `--provider` names.
-pub(crate) enum Balancer {
-    /// `none`.
-    None(NoLoadBalancer),
-    /// `kubernetes`.
-    Kubernetes(Arc<Kubernetes>),
-}
-
-impl LoadBalancer for Balancer {
-    async fn ensure(&self, desired: &Desired) -> Result<Ensured, ProviderError> {
-        match self {
-            Self::None(balancer) => balancer.ensure(desired).await,
-            Self::Kubernetes(balancer) => balancer.ensure(desired).await,
-        }
-    }
-
-    async fn delete(&self, key: &Key) -> Result<Ensured, ProviderError> {
-        match self {
-            Self::None(balancer) => balancer.delete(key).await,
-            Self::Kubernetes(balancer) => balancer.delete(key).await,
-        }
-    }
-
-    fn keys(&self) -> Vec<Key> {
-        match self {
-            Self::None(balancer) => balancer.keys(),
-            Self::Kubernetes(balancer) => balancer.keys(),
-        }
-    }
-}
-
-/// What came of bringing the load balancer to where it should be.
+/// The outcome of [`LoadBalancer::ensure`] and [`LoadBalancer::delete`].
 #[derive(Debug, Default, PartialEq)]
-pub(crate) struct Ensured {
-    /// Where it listens; none: it does not say.
-    pub(crate) load_balancer: Option<IngressLoadBalancerStatus>,
-    /// What must be out of the way before the rest can be done.
-    pub(crate) obstacles: BTreeSet<Obstacle>,
+pub struct Ensured {
+    /// The addresses of the load balancer; `None` if the provider does not know them.
+    pub load_balancer: Option<IngressLoadBalancerStatus>,
+    /// The obstacles met. Everything that does not depend on them is done.
+    pub obstacles: BTreeSet<Obstacle>,
 }
 
-/// What is in the way, for a person to remove.
+/// A reason why an ingress is not served according to its spec, which a user must remove.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
+#[error("{message}")]
+pub struct Obstacle {
+    /// The reason of the Event about it.
+    pub reason: &'static str,
+    /// The object that causes it.
+    pub object: RelatedObject,
+    /// The description for the user.
+    pub message: String,
+}
+
+/// The object that an Event refers to besides its ingress.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Obstacle {
-    /// An object that is not ours has the name of one of ours.
-    Clash(Clash),
-    /// The gateway cluster will not have an object.
-    Refused {
-        /// Its kind.
-        kind: &'static str,
-        /// Which.
-        key: Key,
-        /// What the gateway cluster says.
-        message: String,
-    },
+pub struct RelatedObject {
+    /// The API version; `None` for objects of another cluster.
+    pub api_version: Option<&'static str>,
+    /// The kind.
+    pub kind: &'static str,
+    /// The key.
+    pub key: Key,
 }
 
-impl fmt::Display for Obstacle {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Clash(clash) => clash.fmt(f),
-            Self::Refused { kind, key, message } => {
-                write!(f, "the gateway cluster refuses {kind} {key}: {message}")
+/// The flags of the providers.
+#[derive(clap::Args, Debug)]
+pub(crate) struct ProviderArgs {
+    /// Load balancer that serves the traffic.
+    #[arg(long, env = "KARMADA_PROVIDER", value_enum, default_value_t = ProviderName::None)]
+    pub(crate) provider: ProviderName,
+    #[command(flatten)]
+    pub(crate) kubernetes: KubernetesArgs,
+}
+
+/// The values of `--provider`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ProviderName {
+    /// None of ours: another program reads the status.
+    None,
+    /// The ingress controller of a gateway cluster, through Services, EndpointSlices and Ingresses.
+    Kubernetes,
+}
+
+/// Connects to the load balancer that the flags select.
+///
+/// # Errors
+/// Fails if a flag of another provider is set, or if the provider's flags are incomplete or name a file
+/// that cannot be used.
+pub(crate) async fn connect(
+    args: &ProviderArgs,
+    controller: &ControllerName,
+) -> Result<Arc<dyn LoadBalancer>, StartError> {
+    args.reject_unused()?;
+    Ok(match args.provider {
+        ProviderName::None => Arc::new(NoLoadBalancer),
+        ProviderName::Kubernetes => {
+            Arc::new(Kubernetes::connect(&args.kubernetes, controller).await?)
+        }
+    })
+}
+
+impl ProviderArgs {
+    fn reject_unused(&self) -> Result<(), StartError> {
+        let flags = [(ProviderName::Kubernetes, self.kubernetes.first_set())];
+        for (owner, flag) in flags {
+            if let Some(flag) = flag
+                && owner != self.provider
+            {
+                let [selected, owner] = [self.provider, owner].map(shown);
+                return Err(StartError::Config(format!(
+                    "{flag} has no use with --provider {selected}; add --provider {owner} or leave it out"
+                )));
             }
         }
+        Ok(())
     }
 }
 
-/// Why the load balancer is not where it should be.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum ProviderError {
-    /// A write failed.
-    #[error("could not write {kind} {key} to the gateway cluster")]
-    Write {
-        /// The kind of the object.
-        kind: &'static str,
-        /// Which.
-        key: Key,
-        /// Why.
-        source: Box<WriteError>,
-    },
-    /// A read failed.
-    #[error("could not read {kind} {key} from the gateway cluster")]
-    Read {
-        /// The kind of the object.
-        kind: &'static str,
-        /// Which.
-        key: Key,
-        /// Why.
-        source: Box<kube::Error>,
-    },
-    /// An object changed since it was last seen.
-    #[error("{kind} {key} in the gateway cluster is not as it was last seen")]
-    Stale {
-        /// The kind of the object.
-        kind: &'static str,
-        /// Which.
-        key: Key,
-    },
-    /// A person must remove something before the ingress can be let go.
-    #[error("{0}")]
-    Obstructed(Obstacle),
-    /// An object does not serialize.
-    #[error("could not write down what to change")]
-    Edit(#[from] serde_json::Error),
+/// Returns the value of `--provider` as the user writes it.
+fn shown(name: ProviderName) -> String {
+    let value = name.to_possible_value();
+    value.map_or_else(String::new, |value| value.get_name().to_owned())
 }

@@ -1,19 +1,38 @@
+use std::future::ready;
+use std::sync::Arc;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use karmada_api::Key;
 use karmada_rules::ingress::Desired;
+use karmada_runtime::error::BoxError;
+use karmada_runtime::program::Program;
+use karmada_runtime::queue::Queue;
+use karmada_runtime::write::Writer;
 
-use super::{Ensured, LoadBalancer, ProviderError};
+use super::{Ensured, LoadBalancer};
 
-/// Nothing: something else reads the status and serves the traffic.
+/// The provider `none`: another program reads the status and serves the traffic.
 #[derive(Debug)]
 pub(crate) struct NoLoadBalancer;
 
 impl LoadBalancer for NoLoadBalancer {
-    async fn ensure(&self, _: &Desired) -> Result<Ensured, ProviderError> {
-        Ok(Ensured::default())
+    fn needs_backends(&self) -> bool {
+        false
     }
 
-    async fn delete(&self, _: &Key) -> Result<Ensured, ProviderError> {
-        Ok(Ensured::default())
+    fn watch(self: Arc<Self>, _: &mut Program, _: &Queue<Key>) {}
+
+    fn ensure<'a>(
+        &'a self,
+        _: &'a Writer,
+        _: &'a Desired,
+    ) -> BoxFuture<'a, Result<Ensured, BoxError>> {
+        ready(Ok(Ensured::default())).boxed()
+    }
+
+    fn delete<'a>(&'a self, _: &'a Writer, _: &'a Key) -> BoxFuture<'a, Result<Ensured, BoxError>> {
+        ready(Ok(Ensured::default())).boxed()
     }
 
     fn keys(&self) -> Vec<Key> {

@@ -6,21 +6,21 @@ use serde_json::json;
 
 use super::*;
 use crate::fixtures::{
-    applied, binding, class, cluster, deleted, ingress, key, object, slice, template, unreadable,
+    applied, binding, class, cluster, deleted, ingress, invalid, key, object, slice, template,
 };
 
 /// `a` names Service s in m1 and m2; `b` names t in m2; `c` names neither.
-fn known() -> Known {
-    let mut known = Known::new(Some(Backends::default()));
-    known.observe_ingress(applied(ingress("a", &["s"])));
-    known.observe_ingress(applied(ingress("b", &["t"])));
-    known.observe_ingress(applied(ingress("c", &["u"])));
-    known.observe_binding(applied(binding("s", &["m1", "m2"])));
-    known.observe_binding(applied(binding("t", &["m2"])));
+fn index() -> Index {
+    let mut index = Index::new(Some(Backends::default()));
+    index.observe_ingress(applied(ingress("a", &["s"])));
+    index.observe_ingress(applied(ingress("b", &["t"])));
+    index.observe_ingress(applied(ingress("c", &["u"])));
+    index.observe_binding(applied(binding("s", &["m1", "m2"])));
+    index.observe_binding(applied(binding("t", &["m2"])));
     for name in ["m1", "m2", "m3"] {
-        known.observe_cluster(applied(cluster(name, &[])));
+        index.observe_cluster(applied(cluster(name, &[])));
     }
-    known
+    index
 }
 
 #[track_caller]
@@ -31,159 +31,159 @@ fn assert_woken(woken: Vec<Key>, expected: &[&str]) {
 
 #[test]
 fn a_cluster_that_flips_wakes_the_ingresses_located_there_and_no_other() {
-    let mut known = known();
+    let mut index = index();
     let blocked = |name| applied(cluster(name, &["TrafficControl"]));
-    assert_woken(known.observe_cluster(blocked("m1")), &["a"]);
-    assert_woken(known.observe_cluster(blocked("m2")), &["a", "b"]);
-    assert_woken(known.observe_cluster(blocked("m3")), &[]);
+    assert_woken(index.observe_cluster(blocked("m1")), &["a"]);
+    assert_woken(index.observe_cluster(blocked("m2")), &["a", "b"]);
+    assert_woken(index.observe_cluster(blocked("m3")), &[]);
     assert_woken(
-        known.observe_cluster(deleted(cluster("m2", &[]))),
+        index.observe_cluster(deleted(cluster("m2", &[]))),
         &["a", "b"],
     );
 }
 
 #[test]
-fn a_cluster_that_changes_otherwise_wakes_nobody() {
-    let mut known = known();
+fn a_cluster_that_changes_otherwise_wakes_nothing() {
+    let mut index = index();
     let mut beat = cluster("m1", &["Cordon"]);
     beat.metadata.resource_version = Some("9".to_owned());
-    assert_woken(known.observe_cluster(applied(beat)), &[]);
+    assert_woken(index.observe_cluster(applied(beat)), &[]);
 }
 
 #[test]
 fn a_cluster_is_looked_up_by_where_services_are_now() {
-    let mut known = known();
+    let mut index = index();
     assert_woken(
-        known.observe_binding(applied(binding("s", &["m3"]))),
+        index.observe_binding(applied(binding("s", &["m3"]))),
         &["a"],
     );
     let blocked = |name| applied(cluster(name, &["TrafficControl"]));
-    assert_woken(known.observe_cluster(blocked("m1")), &[]);
-    assert_woken(known.observe_cluster(blocked("m3")), &["a"]);
+    assert_woken(index.observe_cluster(blocked("m1")), &[]);
+    assert_woken(index.observe_cluster(blocked("m3")), &["a"]);
     let mut other_service = ingress("a", &["t"]);
     other_service.metadata.resource_version = Some("6".to_owned());
-    assert_woken(known.observe_ingress(applied(other_service)), &["a"]);
-    assert_woken(known.observe_cluster(blocked("m2")), &["a", "b"]);
-    assert_woken(known.observe_ingress(deleted(ingress("b", &["t"]))), &["b"]);
-    assert_woken(known.observe_cluster(deleted(cluster("m2", &[]))), &["a"]);
+    assert_woken(index.observe_ingress(applied(other_service)), &["a"]);
+    assert_woken(index.observe_cluster(blocked("m2")), &["a", "b"]);
+    assert_woken(index.observe_ingress(deleted(ingress("b", &["t"]))), &["b"]);
+    assert_woken(index.observe_cluster(deleted(cluster("m2", &[]))), &["a"]);
 }
 
 #[test]
 fn a_binding_wakes_only_when_its_service_is_placed_elsewhere() {
-    let mut known = known();
+    let mut index = index();
     let mut status_only = binding("t", &["m2"]);
     status_only.metadata.resource_version = Some("9".to_owned());
-    assert_woken(known.observe_binding(applied(status_only)), &[]);
+    assert_woken(index.observe_binding(applied(status_only)), &[]);
     let mut other_group = binding("t", &["m2"]);
     other_group.spec.resource.api_version = "serving.knative.dev/v1".to_owned();
-    assert_woken(known.observe_binding(applied(other_group)), &["b"]);
-    assert_eq!(known.bindings.iter().count(), 1, "it is not kept");
-    assert_woken(known.observe_binding(deleted(binding("s", &[]))), &["a"]);
+    assert_woken(index.observe_binding(applied(other_group)), &["b"]);
+    assert_eq!(index.bindings.iter().count(), 1, "it is not cached");
+    assert_woken(index.observe_binding(deleted(binding("s", &[]))), &["a"]);
 }
 
 #[test]
 fn a_class_wakes_those_that_name_it_and_those_that_name_none() {
-    let mut known = known();
+    let mut index = index();
     let mut classless = ingress("d", &[]);
     classless.spec.ingress.ingress_class_name = None;
-    known.observe_ingress(applied(classless));
-    assert_woken(known.observe_class(applied(class("other", "x/y"))), &["d"]);
+    index.observe_ingress(applied(classless));
+    assert_woken(index.observe_class(applied(class("other", "x/y"))), &["d"]);
     let ours = applied(class("ours", "x/y"));
-    assert_woken(known.observe_class(ours), &["a", "b", "c", "d"]);
+    assert_woken(index.observe_class(ours), &["a", "b", "c", "d"]);
 }
 
 #[test]
 fn a_template_wakes_only_when_its_ports_change() {
-    let mut known = known();
-    assert_woken(known.observe_template(applied(template("s", 80))), &["a"]);
+    let mut index = index();
+    assert_woken(index.observe_template(applied(template("s", 80))), &["a"]);
     let mut labelled = template("s", 80);
     labelled.metadata.labels = Some([("a".to_owned(), "b".to_owned())].into());
-    assert_woken(known.observe_template(applied(labelled)), &[]);
-    assert_woken(known.observe_template(applied(template("s", 81))), &["a"]);
-    assert_woken(known.observe_template(deleted(template("s", 81))), &["a"]);
-    assert_woken(known.observe_template(applied(template("x", 80))), &[]);
+    assert_woken(index.observe_template(applied(labelled)), &[]);
+    assert_woken(index.observe_template(applied(template("s", 81))), &["a"]);
+    assert_woken(index.observe_template(deleted(template("s", 81))), &["a"]);
+    assert_woken(index.observe_template(applied(template("x", 80))), &[]);
 }
 
 #[test]
 fn endpoints_wake_the_ingresses_of_their_service_when_they_change() {
-    let mut known = known();
+    let mut index = index();
     assert_woken(
-        known.observe_slice(applied(slice("s", "m1", "10.0.0.1"))),
+        index.observe_slice(applied(slice("s", "m1", "10.0.0.1"))),
         &["a"],
     );
     let mut same = slice("s", "m1", "10.0.0.1");
     same.metadata.resource_version = Some("9".to_owned());
-    assert_woken(known.observe_slice(applied(same)), &[]);
+    assert_woken(index.observe_slice(applied(same)), &[]);
     let mut moved = slice("t", "m1", "10.0.0.1");
     moved.metadata.name = Some("m1-s".to_owned());
-    assert_woken(known.observe_slice(applied(moved.clone())), &["a", "b"]);
-    assert_eq!(known.slices("ns", "t").len(), 1);
-    assert_eq!(known.slices("ns", "s").len(), 0);
-    assert_woken(known.observe_slice(deleted(moved)), &["b"]);
-    assert_eq!(known.slices("ns", "t").len(), 0);
+    assert_woken(index.observe_slice(applied(moved.clone())), &["a", "b"]);
+    assert_eq!(index.slices("ns", "t").len(), 1);
+    assert_eq!(index.slices("ns", "s").len(), 0);
+    assert_woken(index.observe_slice(deleted(moved)), &["b"]);
+    assert_eq!(index.slices("ns", "t").len(), 0);
 }
 
 #[test]
 fn without_a_load_balancer_templates_are_unknown_and_there_are_no_endpoints() {
-    let mut known = Known::new(None);
-    known.observe_ingress(applied(ingress("a", &["s"])));
-    assert_woken(known.observe_template(applied(template("s", 80))), &[]);
+    let mut index = Index::new(None);
+    index.observe_ingress(applied(ingress("a", &["s"])));
+    assert_woken(index.observe_template(applied(template("s", 80))), &[]);
     assert_woken(
-        known.observe_slice(applied(slice("s", "m1", "10.0.0.1"))),
+        index.observe_slice(applied(slice("s", "m1", "10.0.0.1"))),
         &[],
     );
-    assert_eq!(known.template("ns", "s"), Cached::Unread);
-    assert_eq!(known.slices("ns", "s").len(), 0);
+    assert_eq!(index.template("ns", "s"), Cached::Unread);
+    assert_eq!(index.slices("ns", "s").len(), 0);
 }
 
 #[test]
-fn an_object_that_could_never_be_read_is_unread_until_it_can_be_or_is_gone() {
-    let mut known = known();
+fn an_object_that_never_decoded_is_unread_until_it_does_or_is_gone() {
+    let mut index = index();
     let new = cluster("m9", &[]);
-    let woken = known.take_in(|known| known.observe_cluster(unreadable(&new)));
+    let woken = index.apply(|index| index.observe_cluster(invalid(&new)));
     assert_woken(woken, &["a", "b", "c"]);
-    assert_eq!(known.cluster("m9"), Cached::Unread);
-    let woken = known.take_in(|known| known.observe_cluster(deleted(new)));
+    assert_eq!(index.cluster("m9"), Cached::Unread);
+    let woken = index.apply(|index| index.observe_cluster(deleted(new)));
     assert_woken(woken, &["a", "b", "c"]);
-    assert_eq!(known.cluster("m9"), Cached::Absent);
+    assert_eq!(index.cluster("m9"), Cached::Absent);
 }
 
 #[test]
-fn an_object_that_can_no_longer_be_read_keeps_its_last_good_version() {
-    let mut known = known();
-    known.observe_cluster(applied(cluster("m1", &["TrafficControl"])));
-    known.observe_cluster(unreadable(&cluster("m1", &[])));
-    let Cached::Present(last) = known.cluster("m1") else {
+fn an_object_that_becomes_invalid_keeps_its_last_valid_version() {
+    let mut index = index();
+    index.observe_cluster(applied(cluster("m1", &["TrafficControl"])));
+    index.observe_cluster(invalid(&cluster("m1", &[])));
+    let Cached::Present(last) = index.cluster("m1") else {
         panic!("not there");
     };
     assert_eq!(Admission::of(last), Admission::Blocked);
 }
 
 #[test]
-fn an_ingress_that_was_never_read_is_woken_when_it_is_gone() {
-    let mut known = known();
+fn an_unread_ingress_is_woken_when_it_is_gone() {
+    let mut index = index();
     let bad: MultiClusterIngress = object(json!({
         "metadata": { "name": "bad", "namespace": "ns" },
         "spec": {},
     }));
-    assert_woken(known.observe_ingress(unreadable(&bad)), &[]);
-    assert!(matches!(known.ingress(&key("bad")), Cached::Unread));
-    assert!(known.all().any(|found| *found == key("bad")));
-    assert_woken(known.observe_ingress(deleted(bad)), &["bad"]);
-    assert!(matches!(known.ingress(&key("bad")), Cached::Absent));
+    assert_woken(index.observe_ingress(invalid(&bad)), &[]);
+    assert!(matches!(index.ingress(&key("bad")), Cached::Unread));
+    assert!(index.keys().any(|found| *found == key("bad")));
+    assert_woken(index.observe_ingress(deleted(bad)), &["bad"]);
+    assert!(matches!(index.ingress(&key("bad")), Cached::Absent));
 }
 
 #[test]
-fn a_service_whose_binding_cannot_be_read_stays_located_where_the_status_says() {
-    let mut known = known();
+fn a_service_whose_binding_is_invalid_stays_located_according_to_the_status() {
+    let mut index = index();
     let mut located = ingress("d", &["v"]);
     located.status = Some(object(json!({
         "serviceLocations": [{ "name": "v", "clusters": ["m3"] }],
     })));
-    known.observe_ingress(applied(located));
-    known.take_in(|known| known.observe_binding(unreadable(&binding("v", &[]))));
+    index.observe_ingress(applied(located));
+    index.apply(|index| index.observe_binding(invalid(&binding("v", &[]))));
     let blocked = applied(cluster("m3", &["TrafficControl"]));
-    assert_woken(known.observe_cluster(blocked), &["d"]);
+    assert_woken(index.observe_cluster(blocked), &["d"]);
 }
 
 #[derive(Clone, Debug)]
@@ -209,7 +209,7 @@ fn names(list: &[String]) -> Vec<&str> {
     list.iter().map(String::as_str).collect()
 }
 
-impl Known {
+impl Index {
     fn change(&mut self, change: &Change, version: usize) {
         let version = Some(version.to_string());
         match change {
@@ -252,14 +252,14 @@ proptest! {
     fn whatever_came_before_a_cluster_wakes_exactly_the_ingresses_located_there(
         changes in proptest::collection::vec(change(), 0..24)
     ) {
-        let mut known = Known::new(None);
+        let mut index = Index::new(None);
         for (version, change) in changes.iter().enumerate() {
-            known.change(change, version);
+            index.change(change, version);
         }
         for name in ["m1", "m2", "m3"] {
-            let woken = known.observe_cluster(applied(cluster(name, &["TrafficControl"])));
+            let woken = index.observe_cluster(applied(cluster(name, &["TrafficControl"])));
             let woken: BTreeSet<Key> = woken.into_iter().collect();
-            prop_assert_eq!(woken, known.searched(name));
+            prop_assert_eq!(woken, index.searched(name));
         }
     }
 }

@@ -4,14 +4,14 @@ use std::time::Duration;
 
 /// The timing of an agent's probe and of its votes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Thresholds {
+pub struct ProbeTiming {
     /// The time from the start of a round to the start of the next.
     pub period: Duration,
     /// The time for which DNS must fail, or resolve again, until a node changes its vote.
     pub threshold: Duration,
 }
 
-impl Thresholds {
+impl ProbeTiming {
     /// The defaults of the agent's flags.
     pub const DEFAULT: Self = Self {
         period: Duration::from_secs(5),
@@ -48,6 +48,6 @@ mod tests {
             "--detect-failure-threshold=3000ms",
             "--detect-success-threshold=3000ms",
         ];
-        assert_eq!(Thresholds::SHORT.flags(), expected);
+        assert_eq!(ProbeTiming::SHORT.flags(), expected);
     }
 }

@@ -156,7 +156,7 @@ async fn serve(server: &ApiServer, serving: &mut JoinSet<()>) -> Result<SocketAd
 
 fn own_client(server: &ApiServer) -> Result<Client> {
     let config = Config::new(http::Uri::from_static("http://sandbox"));
-    Ok(client::over(server.service(), config, "sandbox")?)
+    Ok(client::with_service(server.service(), config, "sandbox")?)
 }
 
 /// Checks again and again whether the API responds to its clients, and never returns.

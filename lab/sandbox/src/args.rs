@@ -2,7 +2,7 @@
 
 use clap::ValueEnum;
 use karmada_runtime::args::log_levels;
-use lab_parts::thresholds::Thresholds;
+use lab_parts::thresholds::ProbeTiming;
 use tracing_subscriber::filter::Targets;
 
 use crate::scenario::Scenario;
@@ -36,10 +36,10 @@ pub(crate) enum Timing {
 
 impl Timing {
     /// Returns the agents' thresholds.
-    pub(crate) fn thresholds(self) -> Thresholds {
+    pub(crate) fn thresholds(self) -> ProbeTiming {
         match self {
-            Self::Short => Thresholds::SHORT,
-            Self::Default => Thresholds::DEFAULT,
+            Self::Short => ProbeTiming::SHORT,
+            Self::Default => ProbeTiming::DEFAULT,
         }
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use clap::Parser;
 use karmada_runtime::program::{Program, StartError};
-use lab_parts::thresholds::Thresholds;
+use lab_parts::thresholds::ProbeTiming;
 use serde::Deserialize;
 use tokio::sync::Mutex;
 use tokio::task::JoinSet;
@@ -60,7 +60,7 @@ pub(crate) struct Sandbox {
 
 impl Sandbox {
     /// Starts everything, with the Remedy `dns` in place.
-    pub(crate) async fn start(thresholds: Thresholds) -> Result<Self> {
+    pub(crate) async fn start(thresholds: ProbeTiming) -> Result<Self> {
         let names: Vec<String> = (1..=MEMBERS).map(|nth| format!("member{nth}")).collect();
         let (updates, received) = update::channel();
         let apis = Apis::start(updates.clone()).await?;
@@ -232,7 +232,9 @@ async fn controller(
 /// Runs a program until it ends.
 async fn live(program: Program) {
     let name = program.name;
-    let clean = program.live(async || std::future::pending().await).await;
+    let clean = program
+        .run_until(async || std::future::pending().await)
+        .await;
     tracing::error!(name, clean, "A program ended unexpectedly");
 }
 

@@ -4,15 +4,15 @@ use std::thread::available_parallelism;
 use std::time::Duration;
 
 use simulation::convergence::{
-    About, ApiFault, FIRST_SEED, Options, Program, RemedySpec, Step, Verdict, failed_once, run,
-    search, sequence_of,
+    About, ApiFault, ConditionState, FIRST_SEED, RemedyShape, Role, RunOptions, Step, failed_once,
+    run, search, sequence_of,
 };
 
 /// Random sequences of one run.
 const SEQUENCES: u64 = 10_000;
 
 /// A Remedy that blocks every cluster at once.
-const AT_ONCE: RemedySpec = RemedySpec {
+const AT_ONCE: RemedyShape = RemedyShape {
     clusters: None,
     matches: None,
     actions: 1,
@@ -36,7 +36,7 @@ fn seconds(seconds: u32) -> Step {
 
 /// Runs the steps, checks every property, and returns the log.
 fn converges(steps: &[Step]) -> String {
-    let run = run(steps, &Options::seeded(0));
+    let run = run(steps, &RunOptions::seeded(0));
     assert_eq!(run.outcome, Ok(()));
     run.log()
 }
@@ -68,7 +68,7 @@ fn random_sequences_converge() {
 fn a_seed_makes_the_same_run_again_request_by_request() {
     for seed in 0..20 {
         let steps = sequence_of(seed);
-        let [one, other] = [0, 1].map(|_| run(&steps, &Options::seeded(seed)).log());
+        let [one, other] = [0, 1].map(|_| run(&steps, &RunOptions::seeded(seed)).log());
         let mut lines = one.lines().zip(other.lines());
         assert_eq!(lines.find(|(one, other)| one != other), None, "seed {seed}");
         assert_eq!(one.len(), other.len(), "seed {seed}");
@@ -77,16 +77,16 @@ fn a_seed_makes_the_same_run_again_request_by_request() {
 
 #[test]
 fn a_converged_fleet_sees_no_write_for_hours() {
-    let options = Options {
+    let options = RunOptions {
         quiet: Duration::from_hours(3),
-        ..Options::seeded(0)
+        ..RunOptions::seeded(0)
     };
     assert_eq!(run(&[put_remedy()], &options).outcome, Ok(()));
 }
 
 #[test]
 fn a_remedy_deleted_while_the_controller_is_down_is_undone_when_it_is_back() {
-    let program = Program::Remedy;
+    let program = Role::Remedy;
     let log = converges(&[
         put_remedy(),
         seconds(5),
@@ -116,7 +116,7 @@ fn a_write_skipped_because_the_cache_already_looked_right_is_made_later() {
         seconds(5),
         Step::Fault {
             gateway: false,
-            program: Some(Program::Remedy),
+            program: Some(Role::Remedy),
             about: Some(About::Clusters),
             fault: delayed,
             seconds: 30,
@@ -162,8 +162,8 @@ fn two_leaders_by_a_deleted_lease_do_not_fight_without_a_pause() {
         seconds,
     };
     for (program, change) in [
-        (Program::Remedy, put_remedy()),
-        (Program::Ingress, Step::DeleteIngress { ingress: 0 }),
+        (Role::Remedy, put_remedy()),
+        (Role::Ingress, Step::DeleteIngress { ingress: 0 }),
     ] {
         for millis in [1, 700, 1_666] {
             converges(&[
@@ -180,7 +180,7 @@ fn two_leaders_by_a_deleted_lease_do_not_fight_without_a_pause() {
 /// The leader's write is under way while another takes over and finds nothing to do.
 #[test]
 fn a_write_of_a_former_leader_that_comes_late_is_put_right() {
-    let program = Program::Remedy;
+    let program = Role::Remedy;
     let log = converges(&[
         seconds(5),
         Step::Fault {
@@ -204,7 +204,7 @@ fn a_write_of_a_former_leader_that_comes_late_is_put_right() {
 
 #[test]
 fn two_controllers_during_a_leader_change_agree() {
-    let program = Program::Remedy;
+    let program = Role::Remedy;
     let log = converges(&[
         put_remedy(),
         seconds(5),
@@ -215,7 +215,7 @@ fn two_controllers_during_a_leader_change_agree() {
         Step::Condition {
             cluster: 0,
             reporter: false,
-            status: Some(Verdict::Unhealthy),
+            status: Some(ConditionState::Unhealthy),
         },
         Step::DeleteRemedy { remedy: 0 },
         seconds(60),
@@ -245,7 +245,7 @@ fn an_ingress_let_go_on_an_old_view_keeps_nothing_of_ours() {
         Step::Wait { millis: 1 },
     ];
     for seed in 0..20 {
-        let run = run(&steps, &Options::seeded(seed));
+        let run = run(&steps, &RunOptions::seeded(seed));
         assert_eq!(run.outcome, Ok(()), "seed {seed}");
     }
 }

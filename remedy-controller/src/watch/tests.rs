@@ -3,7 +3,7 @@ use serde_json::{Value, from_value, json};
 
 use super::*;
 
-fn cluster(name: &str, version: u32, dns: Option<&str>, actions: &[&str]) -> Guarded<Cluster> {
+fn cluster(name: &str, version: u32, dns: Option<&str>, actions: &[&str]) -> Decoded<Cluster> {
     let conditions: Vec<Value> = dns
         .iter()
         .map(|status| {
@@ -18,23 +18,23 @@ fn cluster(name: &str, version: u32, dns: Option<&str>, actions: &[&str]) -> Gua
         "spec": {},
         "status": { "conditions": conditions, "remedyActions": actions },
     }));
-    Guarded::Good(cluster.unwrap())
+    Decoded::Valid(cluster.unwrap())
 }
 
-fn remedy(name: &str, version: u32, clusters: &[&str]) -> Guarded<Remedy> {
+fn remedy(name: &str, version: u32, clusters: &[&str]) -> Decoded<Remedy> {
     let remedy = from_value(json!({
         "apiVersion": "remedy.karmada.io/v1alpha1",
         "kind": "Remedy",
         "metadata": { "name": name, "resourceVersion": version.to_string() },
         "spec": { "clusterAffinity": { "clusterNames": clusters }, "actions": ["A"] },
     }));
-    Guarded::Good(remedy.unwrap())
+    Decoded::Valid(remedy.unwrap())
 }
 
-fn unreadable<K: kube::Resource>(object: &Guarded<K>) -> Guarded<K> {
+fn invalid<K: kube::Resource>(object: &Decoded<K>) -> Decoded<K> {
     let metadata = Box::new(object.metadata().clone());
     let error = "unknown operator".to_owned();
-    Guarded::Bad { metadata, error }
+    Decoded::Invalid { metadata, error }
 }
 
 fn keys(names: &[&str]) -> Vec<Key> {
@@ -45,153 +45,157 @@ fn keys(names: &[&str]) -> Vec<Key> {
 }
 
 /// Three clusters without conditions.
-fn known() -> Known {
-    let mut known = Known::default();
+fn index() -> Index {
+    let mut index = Index::default();
     for name in ["m1", "m2", "m3"] {
-        let woken = known.observe_cluster(Event::Apply(cluster(name, 1, None, &[])));
+        let woken = index.observe_cluster(Event::Apply(cluster(name, 1, None, &[])));
         assert_eq!(woken, keys(&[name]), "a new cluster is woken");
     }
-    known
+    index
 }
 
 #[test]
-fn a_change_that_decides_nothing_wakes_nobody() {
-    let mut known = known();
+fn a_change_without_influence_on_the_decision_wakes_nothing() {
+    let mut index = index();
     assert_eq!(
-        known.observe_cluster(Event::Apply(cluster("m1", 2, None, &[]))),
+        index.observe_cluster(Event::Apply(cluster("m1", 2, None, &[]))),
         keys(&[])
     );
     let gone = Event::Delete(cluster("m1", 3, None, &[]));
-    assert_eq!(known.observe_cluster(gone), keys(&[]));
+    assert_eq!(index.observe_cluster(gone), keys(&[]));
 }
 
 #[test]
 fn a_condition_and_the_echo_of_our_own_write_wake_the_cluster() {
-    let mut known = known();
+    let mut index = index();
     let failed = Event::Apply(cluster("m1", 2, Some("False"), &[]));
-    assert_eq!(known.observe_cluster(failed), keys(&["m1"]));
+    assert_eq!(index.observe_cluster(failed), keys(&["m1"]));
     // karmada#7776: what was decided before this showed must be decided again.
     let echo = Event::Apply(cluster("m1", 3, Some("False"), &["A"]));
-    assert_eq!(known.observe_cluster(echo), keys(&["m1"]));
+    assert_eq!(index.observe_cluster(echo), keys(&["m1"]));
 }
 
-/// A watch that lists anew may show neither our write nor that another writer undid it.
+/// A new list may show neither our write nor that another writer undid it.
 #[test]
-fn a_cluster_that_was_to_be_written_is_woken_by_whatever_is_told_of_it() {
-    let index = Index::new(Queue::default());
-    *index.known.lock() = known();
+fn a_cluster_whose_decision_was_a_write_is_woken_by_every_event() {
+    let shared = SharedIndex::new(Queue::default());
+    *shared.index.lock() = index();
     let key = Key::cluster_scoped("m1");
-    let told = |version| {
+    let woken = |version| {
         let event = Event::Apply(cluster("m1", version, None, &[]));
-        index.known.lock().observe_cluster(event)
+        shared.index.lock().observe_cluster(event)
     };
-    index.decided(&key, true);
-    assert_eq!(told(2), keys(&["m1"]));
-    assert_eq!(told(3), keys(&["m1"]));
-    index.decided(&key, false);
-    assert_eq!(told(4), keys(&[]));
+    shared.set_unsettled(&key, true);
+    assert_eq!(woken(2), keys(&["m1"]));
+    assert_eq!(woken(3), keys(&["m1"]));
+    shared.set_unsettled(&key, false);
+    assert_eq!(woken(4), keys(&[]));
 }
 
 #[test]
 fn a_remedy_wakes_the_clusters_of_its_old_scope_and_of_its_new_one() {
-    let mut known = known();
+    let mut index = index();
     assert_eq!(
-        known.observe_remedy(Event::Apply(remedy("r", 1, &["m1"]))),
+        index.observe_remedy(Event::Apply(remedy("r", 1, &["m1"]))),
         keys(&["m1"])
     );
     assert_eq!(
-        known.observe_remedy(Event::Apply(remedy("r", 2, &["m2"]))),
+        index.observe_remedy(Event::Apply(remedy("r", 2, &["m2"]))),
         keys(&["m1", "m2"])
     );
     assert_eq!(
-        known.observe_remedy(Event::Delete(remedy("r", 3, &["m2"]))),
+        index.observe_remedy(Event::Delete(remedy("r", 3, &["m2"]))),
         keys(&["m2"])
     );
 }
 
 #[test]
 fn a_remedy_for_every_cluster_wakes_every_cluster() {
-    let mut known = known();
+    let mut index = index();
     let all = keys(&["m1", "m2", "m3"]);
-    assert_eq!(known.observe_remedy(Event::Apply(remedy("r", 1, &[]))), all);
+    assert_eq!(index.observe_remedy(Event::Apply(remedy("r", 1, &[]))), all);
     assert_eq!(
-        known.observe_remedy(Event::Apply(remedy("r", 2, &["m1"]))),
+        index.observe_remedy(Event::Apply(remedy("r", 2, &["m1"]))),
         all
     );
 }
 
 #[test]
-fn a_remedy_with_the_same_spec_wakes_nobody() {
-    let mut known = known();
-    known.observe_remedy(Event::Apply(remedy("r", 1, &["m1"])));
+fn a_remedy_with_the_same_spec_wakes_nothing() {
+    let mut index = index();
+    index.observe_remedy(Event::Apply(remedy("r", 1, &["m1"])));
     assert_eq!(
-        known.observe_remedy(Event::Apply(remedy("r", 2, &["m1"]))),
+        index.observe_remedy(Event::Apply(remedy("r", 2, &["m1"]))),
         keys(&[])
     );
 }
 
 #[test]
-fn every_cluster_is_woken_when_a_remedy_that_could_never_be_read_can_be_or_is_gone() {
+fn every_cluster_is_woken_when_an_unread_remedy_decodes_or_is_gone() {
     let all = keys(&["m1", "m2", "m3"]);
-    let mut known = known();
-    let unread = unreadable(&remedy("r", 1, &["m1"]));
+    let mut index = index();
+    let unread = invalid(&remedy("r", 1, &["m1"]));
     assert_eq!(
-        known.observe_remedy(Event::Apply(unread.clone())),
+        index.observe_remedy(Event::Apply(unread.clone())),
         keys(&[])
     );
-    assert!(!known.view(&all[0]).unwrap().complete);
+    assert!(!index.snapshot(&all[0]).unwrap().complete);
     assert_eq!(
-        known.observe_remedy(Event::Apply(remedy("r", 2, &["m1"]))),
+        index.observe_remedy(Event::Apply(remedy("r", 2, &["m1"]))),
         all
     );
-    assert!(known.view(&all[0]).unwrap().complete);
-    known.observe_remedy(Event::Delete(remedy("r", 3, &["m1"])));
-    known.observe_remedy(Event::Apply(unread.clone()));
-    assert_eq!(known.observe_remedy(Event::Delete(unread)), all);
+    assert!(index.snapshot(&all[0]).unwrap().complete);
+    index.observe_remedy(Event::Delete(remedy("r", 3, &["m1"])));
+    index.observe_remedy(Event::Apply(unread.clone()));
+    assert_eq!(index.observe_remedy(Event::Delete(unread)), all);
 }
 
 #[test]
-fn a_view_has_the_remedies_that_cover_the_cluster() {
-    let mut known = known();
-    known.observe_remedy(Event::Apply(remedy("all", 1, &[])));
-    known.observe_remedy(Event::Apply(remedy("one", 1, &["m1"])));
-    let names = |known: &mut Known, cluster: &str| -> Vec<_> {
-        let view = known.view(&Key::cluster_scoped(cluster)).unwrap();
-        view.remedies
+fn a_snapshot_has_the_remedies_that_cover_the_cluster() {
+    let mut index = index();
+    index.observe_remedy(Event::Apply(remedy("all", 1, &[])));
+    index.observe_remedy(Event::Apply(remedy("one", 1, &["m1"])));
+    let names = |index: &mut Index, cluster: &str| -> Vec<_> {
+        let snapshot = index.snapshot(&Key::cluster_scoped(cluster)).unwrap();
+        snapshot
+            .remedies
             .iter()
             .map(|remedy| remedy.metadata.name.clone().unwrap())
             .collect()
     };
-    assert_eq!(names(&mut known, "m1"), ["all", "one"]);
-    assert_eq!(names(&mut known, "m2"), ["all"]);
-    assert!(known.view(&Key::cluster_scoped("m9")).is_none());
+    assert_eq!(names(&mut index, "m1"), ["all", "one"]);
+    assert_eq!(names(&mut index, "m2"), ["all"]);
+    assert!(index.snapshot(&Key::cluster_scoped("m9")).is_none());
 }
 
 #[test]
-fn a_changed_condition_of_ours_is_told_of_once() {
-    let mut known = known();
+fn a_changed_condition_of_ours_is_reported_once() {
+    let mut index = index();
     let key = Key::cluster_scoped("m1");
     for (version, status) in [(2, "True"), (3, "True"), (4, "False")] {
-        known.observe_cluster(Event::Apply(cluster("m1", version, Some(status), &[])));
+        index.observe_cluster(Event::Apply(cluster("m1", version, Some(status), &[])));
     }
-    let told = known.view(&key).unwrap().changed;
+    let changed = index.snapshot(&key).unwrap().changed;
     assert_eq!(
-        told.iter().map(|c| c.status.as_str()).collect::<Vec<_>>(),
+        changed
+            .iter()
+            .map(|c| c.status.as_str())
+            .collect::<Vec<_>>(),
         ["False"]
     );
-    assert!(known.view(&key).unwrap().changed.is_empty());
+    assert!(index.snapshot(&key).unwrap().changed.is_empty());
 }
 
 #[test]
-fn what_changed_under_another_leader_is_not_told_of() {
-    let index = Index::new(Queue::default());
-    index.observe(|known| known.observe_cluster(Event::Apply(cluster("m1", 1, None, &[]))));
+fn a_change_under_another_leader_is_not_reported() {
+    let shared = SharedIndex::new(Queue::default());
+    shared.observe(|index| index.observe_cluster(Event::Apply(cluster("m1", 1, None, &[]))));
     let failed = Event::Apply(cluster("m1", 2, Some("False"), &[]));
-    index.observe(|known| known.observe_cluster(failed));
-    assert_eq!(index.begin(), keys(&["m1"]));
+    shared.observe(|index| index.observe_cluster(failed));
+    assert_eq!(shared.begin_term(), keys(&["m1"]));
     assert!(
-        index
-            .view(&Key::cluster_scoped("m1"))
+        shared
+            .snapshot(&Key::cluster_scoped("m1"))
             .unwrap()
             .changed
             .is_empty()

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use super::{AT_ONCE, Seen, all, leads, memory};
 use crate::{
-    control_plane::Server,
+    control_plane::ApiKind,
     fleet::{Fleet, Member, NAMESPACE},
     programs::Profile,
 };
@@ -22,7 +22,7 @@ use crate::{
 /// A part does not start, or a change is not seen within five minutes.
 pub async fn bench(ingresses: u16, print: impl Fn(String)) -> Result<()> {
     let members = [Member(1), Member(2)];
-    let fleet = Fleet::start(Server::Real, Profile::Dist).await?;
+    let fleet = Fleet::start(ApiKind::Real, Profile::Dist).await?;
     for member in members {
         fleet.join(member).await?;
     }

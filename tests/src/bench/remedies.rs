@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::{AT_ONCE, Seen, all, leads, memory};
 use crate::{
-    control_plane::Server,
+    control_plane::ApiKind,
     fleet::{Fleet, on_dns},
     programs::Profile,
 };
@@ -23,7 +23,7 @@ const TIMES: usize = 101;
 /// # Errors
 /// A part does not start, or a change is not seen within five minutes.
 pub async fn bench(clusters: u16, print: impl Fn(String)) -> Result<()> {
-    let fleet = Fleet::start(Server::Real, Profile::Dist).await?;
+    let fleet = Fleet::start(ApiKind::Real, Profile::Dist).await?;
     let names: Vec<String> = (1..=clusters).map(|nth| format!("member{nth}")).collect();
     let count = names.len();
     print(format!("creating {count} clusters"));

@@ -24,7 +24,7 @@ use crate::{certs::Authority, crds, kubeconfig::Access, scratch, writes::Writes}
 
 /// The implementation of an API.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Server {
+pub enum ApiKind {
     /// The crate `apiserver` in the process of the test: in memory, without authentication, and with
     /// every right for everyone.
     Embedded,
@@ -36,25 +36,25 @@ pub enum Server {
 
 /// Options of a [`ControlPlane`].
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct ControlPlaneOptions {
     /// Its name in logs and kubeconfigs.
     pub name: String,
     /// Its implementation.
-    pub server: Server,
+    pub server: ApiKind,
 }
 
-impl Options {
+impl ControlPlaneOptions {
     /// Returns the options of a real control plane of this name.
     pub fn named(name: &str) -> Self {
         Self {
             name: name.to_owned(),
-            server: Server::default(),
+            server: ApiKind::default(),
         }
     }
 
     /// Changes the implementation.
     #[must_use]
-    pub fn on(self, server: Server) -> Self {
+    pub fn on(self, server: ApiKind) -> Self {
         Self { server, ..self }
     }
 }
@@ -75,16 +75,16 @@ enum Backing {
 
 impl ControlPlane {
     /// Starts the API and waits until it is ready.
-    pub async fn start(options: Options) -> Result<Self> {
-        let Options { name, server } = options;
+    pub async fn start(options: ControlPlaneOptions) -> Result<Self> {
+        let ControlPlaneOptions { name, server } = options;
         let folder = scratch::folder(&name)?;
         let (backing, address, authority) = match server {
-            Server::Embedded => {
+            ApiKind::Embedded => {
                 let embedded = Embedded::start()?;
                 let address = embedded.address();
                 (Backing::Embedded(embedded), address, None)
             }
-            Server::Real => {
+            ApiKind::Real => {
                 let authority = Authority::new(&format!("{name} authority"))?;
                 let real = Real::new(folder.path(), &authority).await?;
                 let address = real.address();
@@ -126,7 +126,7 @@ impl ControlPlane {
     }
 
     /// Creates a kubeconfig for a user with the rights that RBAC grants to this name or group; on
-    /// [`Server::Embedded`], every right. `system:serviceaccount:<namespace>:<name>` has those of the
+    /// [`ApiKind::Embedded`], every right. `system:serviceaccount:<namespace>:<name>` has those of the
     /// service account.
     pub fn kubeconfig_for(&self, user: &str, group: Option<&str>) -> Result<PathBuf> {
         self.access.grant(self.folder.path(), user, group)

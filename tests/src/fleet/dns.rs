@@ -6,7 +6,7 @@ use anyhow::{Context, Result, ensure};
 use lab_parts::dns::{DnsServer, KUBERNETES_IP, Response};
 
 use super::{Fleet, Member};
-use crate::{control_plane::Server, coredns::CoreDns};
+use crate::{control_plane::ApiKind, coredns::CoreDns};
 
 /// The DNS server of a member: a real CoreDNS beside a real API, otherwise one in this process.
 /// Dropping it ends it.
@@ -29,11 +29,11 @@ impl Fleet {
     pub async fn dns(&self, member: Member) -> Result<MemberDns> {
         let address = member.dns();
         match self.server {
-            Server::Embedded => {
+            ApiKind::Embedded => {
                 let server = in_process(address).await?;
                 Ok(MemberDns::InProcess(address, Some(server)))
             }
-            Server::Real => {
+            ApiKind::Real => {
                 let server = CoreDns::start(address, self.gateway.kubeconfig_path()).await?;
                 Ok(MemberDns::CoreDns(Box::new(server)))
             }

@@ -13,7 +13,7 @@ use karmada_api::{Cluster, MultiClusterIngress, Remedy};
 use kube::Api;
 
 use crate::{
-    control_plane::{ControlPlane, Options, Server},
+    control_plane::{ApiKind, ControlPlane, ControlPlaneOptions},
     crds, manifests, netns,
     programs::{Profile, build_for_tests},
     served::Served,
@@ -80,16 +80,16 @@ pub struct Fleet {
     pub gateway: ControlPlane,
     /// The addresses that the gateway serves.
     pub served: Served,
-    server: Server,
+    server: ApiKind,
     profile: Profile,
 }
 
 impl Fleet {
     /// Starts both APIs and installs the manifests that a user installs. No cluster has joined.
-    pub async fn start(server: Server, profile: Profile) -> Result<Self> {
+    pub async fn start(server: ApiKind, profile: Profile) -> Result<Self> {
         let (karmada, gateway) = tokio::try_join!(
-            ControlPlane::start(Options::named("karmada").on(server)),
-            ControlPlane::start(Options::named("gateway").on(server)),
+            ControlPlane::start(ControlPlaneOptions::named("karmada").on(server)),
+            ControlPlane::start(ControlPlaneOptions::named("gateway").on(server)),
         )?;
         karmada.install_crds(&crds::karmada()).await?;
         for file in [
@@ -113,7 +113,7 @@ impl Fleet {
 
     /// Starts both APIs with these clusters, the Service in all of them, and the ingress.
     pub async fn with_members(
-        server: Server,
+        server: ApiKind,
         profile: Profile,
         members: &[Member],
     ) -> Result<Self> {

@@ -11,18 +11,15 @@ use serde_json::json;
 use super::{Fleet, GATEWAY_CLASS, Member, objects::apply};
 use crate::{
     control_plane::ControlPlane,
-    programs::{Program, Running},
+    programs::{Binary, Running},
 };
 
 impl Fleet {
     /// Starts the remedy controller.
     pub async fn remedy_controller(&self) -> Result<Running> {
         let kubeconfig = account(&self.karmada, "karmada-system", "remedy-controller")?;
-        self.run(
-            Program::RemedyController,
-            [flag("--kubeconfig", kubeconfig)],
-        )
-        .await
+        self.run(Binary::RemedyController, [flag("--kubeconfig", kubeconfig)])
+            .await
     }
 
     /// Starts the ingress controller with the `kubernetes` provider.
@@ -35,14 +32,14 @@ impl Fleet {
             flag("--gateway-kubeconfig", gateway),
             flag("--gateway-ingress-class", GATEWAY_CLASS),
         ];
-        self.run(Program::IngressController, flags).await
+        self.run(Binary::IngressController, flags).await
     }
 
     /// Starts the ingress controller without a provider: it writes statuses only.
     pub async fn ingress_controller_alone(&self) -> Result<Running> {
         let karmada = account(&self.karmada, "karmada-system", "ingress-controller")?;
         let flags = [flag("--kubeconfig", karmada), "--provider=none".into()];
-        self.run(Program::IngressController, flags).await
+        self.run(Binary::IngressController, flags).await
     }
 
     /// Starts the agent of a member with these flags, and those that identify it.
@@ -57,7 +54,7 @@ impl Fleet {
             flag("--nameserver", member.dns().to_string()),
         ];
         self.run(
-            Program::Agent,
+            Binary::Agent,
             own.into_iter().chain(flags.iter().map(Into::into)),
         )
         .await
@@ -73,7 +70,7 @@ impl Fleet {
 
     async fn run(
         &self,
-        program: Program,
+        program: Binary,
         flags: impl IntoIterator<Item = OsString>,
     ) -> Result<Running> {
         let started = Running::start(program, self.profile, flags).await;

@@ -10,13 +10,13 @@ use kube::{
     api::{ApiResource, DynamicObject, Patch, PatchParams, PostParams},
 };
 use pipeline_tests::{
-    control_plane::{ControlPlane, Options, Server},
+    control_plane::{ApiKind, ControlPlane, ControlPlaneOptions},
     crds, on_both,
 };
 use serde_json::{Value, json};
 
-async fn karmada(server: Server) -> Result<ControlPlane> {
-    let karmada = ControlPlane::start(Options::named("karmada").on(server)).await?;
+async fn karmada(server: ApiKind) -> Result<ControlPlane> {
+    let karmada = ControlPlane::start(ControlPlaneOptions::named("karmada").on(server)).await?;
     karmada.install_crds(&crds::karmada()).await?;
     karmada.namespace("bench").await?;
     Ok(karmada)
@@ -81,7 +81,7 @@ async fn lost_on_the_way(
     Ok(lost(&sent, &kept, ""))
 }
 
-async fn objects_of_a_real_karmada_lose_no_field(server: Server) -> Result<()> {
+async fn objects_of_a_real_karmada_lose_no_field(server: ApiKind) -> Result<()> {
     let karmada = karmada(server).await?;
     for (name, resource) in [
         ("cluster", ApiResource::erase::<Cluster>(&())),
@@ -114,7 +114,7 @@ async fn refusal(karmada: &ControlPlane, spec: Value) -> String {
 }
 
 async fn a_remedy_with_an_unknown_operator_or_without_a_required_field_is_refused(
-    server: Server,
+    server: ApiKind,
 ) -> Result<()> {
     let karmada = karmada(server).await?;
     let matching = |requirement: Value| json!({ "decisionMatches": [{ "clusterConditionMatch": requirement }] });
@@ -134,7 +134,7 @@ async fn a_remedy_with_an_unknown_operator_or_without_a_required_field_is_refuse
     Ok(())
 }
 
-async fn an_action_unknown_to_us_is_kept(server: Server) -> Result<()> {
+async fn an_action_unknown_to_us_is_kept(server: ApiKind) -> Result<()> {
     let karmada = karmada(server).await?;
     let remedies: Api<Remedy> = Api::all(karmada.client());
     let remedy: Remedy = serde_json::from_value(json!({
@@ -164,7 +164,7 @@ async fn table(karmada: &ControlPlane, path: &str) -> Result<(Vec<String>, Vec<V
     ))
 }
 
-async fn kubectl_shows_the_columns_that_matter(server: Server) -> Result<()> {
+async fn kubectl_shows_the_columns_that_matter(server: ApiKind) -> Result<()> {
     let karmada = karmada(server).await?;
     for (kind, resource) in [
         ("remedy", ApiResource::erase::<Remedy>(&())),
@@ -196,7 +196,7 @@ async fn kubectl_shows_the_columns_that_matter(server: Server) -> Result<()> {
     Ok(())
 }
 
-async fn short_names_and_categories_are_served(server: Server) -> Result<()> {
+async fn short_names_and_categories_are_served(server: ApiKind) -> Result<()> {
     let karmada = karmada(server).await?;
     let mut categories = BTreeSet::new();
     for version in [

@@ -6,7 +6,7 @@ mod real {
     use anyhow::ensure;
     use api_conformance::{count, run};
     use pipeline_tests::{
-        control_plane::{ControlPlane, Options},
+        control_plane::{ControlPlane, ControlPlaneOptions},
         netns::{inside, isolated},
         test_name,
     };
@@ -14,7 +14,7 @@ mod real {
     #[test]
     fn a_real_server_conforms() {
         isolated(test_name!(), async || {
-            let api = ControlPlane::start(Options::named("api")).await?;
+            let api = ControlPlane::start(ControlPlaneOptions::named("api")).await?;
             let ran = run(api.client(), "").await?;
             ensure!(ran == count(), "only {ran} cases ran");
             Ok(())

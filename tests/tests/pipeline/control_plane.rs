@@ -8,13 +8,13 @@ use kube::{
     api::{Patch, PatchParams},
 };
 use pipeline_tests::{
-    control_plane::{ControlPlane, Options, Server},
+    control_plane::{ApiKind, ControlPlane, ControlPlaneOptions},
     on_both,
 };
 use serde_json::json;
 
-async fn the_api_server_counts_what_others_have_written(server: Server) -> Result<()> {
-    let api = ControlPlane::start(Options::named("karmada").on(server)).await?;
+async fn the_api_server_counts_what_others_have_written(server: ApiKind) -> Result<()> {
+    let api = ControlPlane::start(ControlPlaneOptions::named("karmada").on(server)).await?;
     let before = api.successful_writes().await?;
     api.namespace("shop").await?;
     let maps: Api<ConfigMap> = Api::namespaced(api.client(), "shop");
@@ -31,8 +31,8 @@ async fn the_api_server_counts_what_others_have_written(server: Server) -> Resul
     Ok(())
 }
 
-async fn an_api_outage_keeps_address_and_data(server: Server) -> Result<()> {
-    let mut api = ControlPlane::start(Options::named("karmada").on(server)).await?;
+async fn an_api_outage_keeps_address_and_data(server: ApiKind) -> Result<()> {
+    let mut api = ControlPlane::start(ControlPlaneOptions::named("karmada").on(server)).await?;
     let address = api.address();
     api.namespace("shop").await?;
     api.stop_api().await?;
@@ -45,8 +45,8 @@ async fn an_api_outage_keeps_address_and_data(server: Server) -> Result<()> {
     Ok(())
 }
 
-async fn installed_crds_are_served_and_a_file_that_is_none_is_named(server: Server) -> Result<()> {
-    let api = ControlPlane::start(Options::named("karmada").on(server)).await?;
+async fn installed_crds_are_served_and_a_file_that_is_none_is_named(server: ApiKind) -> Result<()> {
+    let api = ControlPlane::start(ControlPlaneOptions::named("karmada").on(server)).await?;
     let folder = tempfile::tempdir()?;
     let install = async || api.install_crds(&[folder.path()]).await;
     let error = install().await.unwrap_err();

@@ -7,7 +7,7 @@ use kube::{
     api::{DeleteParams, Patch, PatchParams},
 };
 use pipeline_tests::{
-    control_plane::Server,
+    control_plane::ApiKind,
     fleet::{Fleet, INGRESS, Member, maintenance},
     on_both,
     programs::Profile,
@@ -33,7 +33,7 @@ fn carries_finalizer(ingress: Option<&MultiClusterIngress>) -> bool {
 }
 
 async fn an_ingress_moved_to_another_class_is_cleaned_and_comes_back_with_its_class(
-    server: Server,
+    server: ApiKind,
 ) -> Result<()> {
     let fleet = Fleet::with_members(server, Profile::Debug, &MEMBERS).await?;
     let controller = fleet.ingress_controller().await?;
@@ -68,7 +68,7 @@ async fn an_ingress_moved_to_another_class_is_cleaned_and_comes_back_with_its_cl
     controller.stop().await
 }
 
-async fn a_deleted_ingress_leaves_nothing_behind(server: Server) -> Result<()> {
+async fn a_deleted_ingress_leaves_nothing_behind(server: ApiKind) -> Result<()> {
     let fleet = Fleet::with_members(server, Profile::Debug, &MEMBERS).await?;
     let controller = fleet.ingress_controller().await?;
     fleet.serves(&MEMBERS).await?;
@@ -86,7 +86,7 @@ async fn a_deleted_ingress_leaves_nothing_behind(server: Server) -> Result<()> {
 }
 
 async fn an_ingress_deleted_while_the_controller_is_down_is_cleaned_when_it_returns(
-    server: Server,
+    server: ApiKind,
 ) -> Result<()> {
     let fleet = Fleet::with_members(server, Profile::Debug, &MEMBERS).await?;
     let controller = fleet.ingress_controller().await?;
@@ -107,7 +107,7 @@ async fn an_ingress_deleted_while_the_controller_is_down_is_cleaned_when_it_retu
 }
 
 async fn a_service_newly_placed_on_a_blocked_cluster_gets_no_traffic_there(
-    server: Server,
+    server: ApiKind,
 ) -> Result<()> {
     let fleet = Fleet::start(server, Profile::Debug).await?;
     for member in MEMBERS {
@@ -131,7 +131,7 @@ async fn a_service_newly_placed_on_a_blocked_cluster_gets_no_traffic_there(
     fleet.served.never(Member(1).backend(), released)
 }
 
-async fn an_object_of_somebody_else_in_the_gateway_is_never_touched(server: Server) -> Result<()> {
+async fn an_object_of_somebody_else_in_the_gateway_is_never_touched(server: ApiKind) -> Result<()> {
     let fleet = Fleet::with_members(server, Profile::Debug, &MEMBERS).await?;
     let foreign = fleet.create_foreign_ingress(INGRESS).await?;
     let controller = fleet.ingress_controller().await?;

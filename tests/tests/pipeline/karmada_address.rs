@@ -11,14 +11,14 @@ use anyhow::{Context, Result, bail};
 use karmada_api::{condition::DNS_READY, execution_namespace};
 use lab_parts::{
     dns::{Behaviour, DnsServer, KUBERNETES_IP, Received, Response},
-    thresholds::Thresholds,
+    thresholds::ProbeTiming,
 };
 use pipeline_tests::{
     agents::{MEMBER, has_condition},
-    control_plane::Server,
+    control_plane::ApiKind,
     fleet::Fleet,
     netns, on_both,
-    programs::{Profile, Program, Running},
+    programs::{Binary, Profile, Running},
 };
 use serde_json::{Value, json};
 
@@ -67,13 +67,13 @@ async fn agent(fleet: &Fleet, flags: &[String]) -> Result<Running> {
         format!("--cluster-name={}", MEMBER.name()).into(),
         "--host-name=n1".into(),
     ];
-    arguments.extend(Thresholds::SHORT.flags().map(OsString::from));
+    arguments.extend(ProbeTiming::SHORT.flags().map(OsString::from));
     arguments.extend(flags.iter().map(Into::into));
-    Running::start_unready(Program::Agent, Profile::Debug, arguments).await
+    Running::start_unready(Binary::Agent, Profile::Debug, arguments).await
 }
 
 async fn an_agent_that_knew_where_karmada_is_reports_through_dead_dns(
-    server: Server,
+    server: ApiKind,
 ) -> Result<()> {
     Fleet::lay_network(&[])?;
     let mut fleet = Fleet::start(server, Profile::Debug).await?;
@@ -96,7 +96,7 @@ async fn an_agent_that_knew_where_karmada_is_reports_through_dead_dns(
         .context("a lookup that hangs holds it up")
 }
 
-async fn an_agent_with_the_address_of_karmada_needs_no_dns(server: Server) -> Result<()> {
+async fn an_agent_with_the_address_of_karmada_needs_no_dns(server: ApiKind) -> Result<()> {
     Fleet::lay_network(&[])?;
     let fleet = Fleet::start(server, Profile::Debug).await?;
     fleet.join(MEMBER).await?;

@@ -19,7 +19,7 @@ use kube::{
 };
 use pipeline_tests::{
     agents::{self, Agents, MEMBER, Others, PREFIX, has_condition},
-    control_plane::Server,
+    control_plane::ApiKind,
     fleet::Fleet,
     on_both,
     programs::Profile,
@@ -34,7 +34,7 @@ const AT_ONCE: Duration = Duration::from_secs(8);
 const HANGS: Duration = Duration::from_mins(1);
 
 /// Starts a fleet with one cluster that has no verdict yet.
-async fn fleet(server: Server) -> Result<Fleet> {
+async fn fleet(server: ApiKind) -> Result<Fleet> {
     Fleet::lay_network(&[])?;
     let fleet = Fleet::start(server, Profile::Debug).await?;
     fleet.join(MEMBER).await?;
@@ -76,7 +76,7 @@ async fn until(
         .context("the lease never came to be so")?
 }
 
-async fn a_leader_that_is_stopped_hands_over_at_once(server: Server) -> Result<()> {
+async fn a_leader_that_is_stopped_hands_over_at_once(server: ApiKind) -> Result<()> {
     let fleet = fleet(server).await?;
     let mut agents = Agents::start(&fleet, 5, Others::Named).await?;
     let mut lease = pin!(lease(&fleet));
@@ -99,7 +99,7 @@ async fn a_leader_that_is_stopped_hands_over_at_once(server: Server) -> Result<(
 }
 
 async fn a_dead_leaders_lease_is_taken_when_it_has_run_out_and_not_before(
-    server: Server,
+    server: ApiKind,
 ) -> Result<()> {
     let fleet = fleet(server).await?;
     let mut agents = Agents::start(&fleet, 5, Others::Named).await?;
@@ -125,7 +125,7 @@ async fn a_dead_leaders_lease_is_taken_when_it_has_run_out_and_not_before(
     agents.stop_all().await
 }
 
-async fn a_leader_that_was_stopped_and_goes_on_later_writes_nothing(server: Server) -> Result<()> {
+async fn a_leader_that_was_stopped_and_goes_on_later_writes_nothing(server: ApiKind) -> Result<()> {
     let fleet = fleet(server).await?;
     let agents = Agents::start(&fleet, 3, Others::Named).await?;
     has_condition(&fleet, DNS_READY, "True", "0 of 3 nodes fail").await?;
@@ -159,7 +159,7 @@ async fn a_leader_that_was_stopped_and_goes_on_later_writes_nothing(server: Serv
     agents.stop_all().await
 }
 
-async fn the_one_agent_that_reaches_karmada_reports(server: Server) -> Result<()> {
+async fn the_one_agent_that_reaches_karmada_reports(server: ApiKind) -> Result<()> {
     let fleet = fleet(server).await?;
     let cut_off = vec![0, 1, 3, 4];
     let agents = Agents::start_cut_off(&fleet, 5, Others::Named, cut_off).await?;
@@ -170,7 +170,7 @@ async fn the_one_agent_that_reaches_karmada_reports(server: Server) -> Result<()
     agents.stop_all().await
 }
 
-async fn when_all_agents_are_dead_the_lease_shows_it(server: Server) -> Result<()> {
+async fn when_all_agents_are_dead_the_lease_shows_it(server: ApiKind) -> Result<()> {
     let fleet = fleet(server).await?;
     let mut agents = Agents::start(&fleet, 3, Others::Named).await?;
     has_condition(&fleet, REPORTER_READY, "True", "3 of 3 nodes vote").await?;

@@ -4,9 +4,9 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use anyhow::{Context, Result, ensure};
 use karmada_api::condition::DNS_READY;
-use lab_parts::thresholds::Thresholds;
+use lab_parts::thresholds::ProbeTiming;
 use pipeline_tests::{
-    control_plane::Server,
+    control_plane::ApiKind,
     coredns::CoreDns,
     fleet::{Fleet, Member},
     netns::add_address,
@@ -19,7 +19,7 @@ const POD: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 244, 0, 53));
 const ROUNDS: &str = "karmada_cluster_health_agent_probe_rounds_total";
 
 async fn a_server_that_dies_behind_a_cache_is_found_by_queries_that_no_cache_can_serve(
-    server: Server,
+    server: ApiKind,
 ) -> Result<()> {
     let members @ [uncached, cached] = [Member(1), Member(2)];
     Fleet::lay_network(&members)?;
@@ -32,7 +32,7 @@ async fn a_server_that_dies_behind_a_cache_is_found_by_queries_that_no_cache_can
         fleet.join(member).await?;
         caches.push(CoreDns::cache(member.dns(), pod).await?);
     }
-    let mut flags = Thresholds::SHORT.flags().to_vec();
+    let mut flags = ProbeTiming::SHORT.flags().to_vec();
     let cached_agent = fleet.agent(cached, &flags).await?;
     flags.extend([
         "--probe-uncached".to_owned(),

@@ -6,21 +6,21 @@ use karmada_api::condition::{DNS_READY, REPORTER_READY};
 use kube::ResourceExt;
 use pipeline_tests::{
     agents::{self, Agents, MEMBER, Others, PREFIX, has_condition},
-    control_plane::Server,
+    control_plane::ApiKind,
     fleet::{Fleet, Member},
     manifests, on_both,
     programs::Profile,
 };
 
 /// Starts a fleet with one cluster that has no verdict yet.
-async fn fleet(server: Server) -> Result<Fleet> {
+async fn fleet(server: ApiKind) -> Result<Fleet> {
     Fleet::lay_network(&[])?;
     let fleet = Fleet::start(server, Profile::Debug).await?;
     fleet.join(MEMBER).await?;
     Ok(fleet)
 }
 
-async fn one_nodes_broken_dns_is_named_while_the_verdict_stays(server: Server) -> Result<()> {
+async fn one_nodes_broken_dns_is_named_while_the_verdict_stays(server: ApiKind) -> Result<()> {
     let fleet = fleet(server).await?;
     let agents = Agents::start(&fleet, 5, Others::Named).await?;
     let leader = agents.leader().await?;
@@ -59,7 +59,7 @@ async fn one_nodes_broken_dns_is_named_while_the_verdict_stays(server: Server) -
 }
 
 async fn one_silent_node_in_five_changes_nothing_and_three_make_the_verdict_stale(
-    server: Server,
+    server: ApiKind,
 ) -> Result<()> {
     let fleet = fleet(server).await?;
     let mut agents = Agents::start(&fleet, 5, Others::Named).await?;
@@ -89,7 +89,7 @@ async fn one_silent_node_in_five_changes_nothing_and_three_make_the_verdict_stal
     agents.stop_all().await
 }
 
-async fn a_new_leaders_first_seconds_change_nothing(server: Server) -> Result<()> {
+async fn a_new_leaders_first_seconds_change_nothing(server: ApiKind) -> Result<()> {
     let fleet = fleet(server).await?;
     let mut agents = Agents::start(&fleet, 3, Others::Named).await?;
     let mut leader = agents.leader().await?;
@@ -112,7 +112,9 @@ async fn a_new_leaders_first_seconds_change_nothing(server: Server) -> Result<()
     agents.stop_all().await
 }
 
-async fn agents_that_lost_the_members_api_go_on_with_those_they_know(server: Server) -> Result<()> {
+async fn agents_that_lost_the_members_api_go_on_with_those_they_know(
+    server: ApiKind,
+) -> Result<()> {
     let mut fleet = fleet(server).await?;
     let member = &fleet.gateway;
     member.namespace(agents::SERVICE.0).await?;
@@ -160,7 +162,7 @@ async fn agents_that_lost_the_members_api_go_on_with_those_they_know(server: Ser
     agents.stop_all().await
 }
 
-async fn an_agent_of_another_cluster_is_silent_and_logged_once(server: Server) -> Result<()> {
+async fn an_agent_of_another_cluster_is_silent_and_logged_once(server: ApiKind) -> Result<()> {
     let fleet = fleet(server).await?;
     let mut agents = Agents::start(&fleet, 3, Others::Named).await?;
     let leader = agents.leader().await?;

@@ -21,8 +21,8 @@ use kube::{
     api::{DeleteParams, PostParams},
 };
 use pipeline_tests::{
-    backend::Backend,
-    control_plane::{ControlPlane, Options, Server},
+    backend::HttpBackend,
+    control_plane::{ApiKind, ControlPlane, ControlPlaneOptions},
     coredns::{CoreDns, Silence, query},
     netns::add_address,
     traefik::Traefik,
@@ -32,11 +32,13 @@ use serde_json::{Value, json};
 
 const NAME: &str = "kubernetes.default.svc.cluster.local.";
 
-async fn coredns_answers_from_the_api_and_can_refuse_or_drop_queries(server: Server) -> Result<()> {
+async fn coredns_answers_from_the_api_and_can_refuse_or_drop_queries(
+    server: ApiKind,
+) -> Result<()> {
     let ip = IpAddr::from([10, 244, 1, 53]);
     let address = SocketAddr::new(ip, 53);
     add_address(ip)?;
-    let api = ControlPlane::start(Options::named("member1").on(server)).await?;
+    let api = ControlPlane::start(ControlPlaneOptions::named("member1").on(server)).await?;
     let mut coredns = CoreDns::start(address, api.kubeconfig_path()).await?;
     let response = query(address, NAME).await?;
     assert_eq!(response.code, ResponseCode::NoError);
@@ -59,15 +61,15 @@ async fn coredns_answers_from_the_api_and_can_refuse_or_drop_queries(server: Ser
 }
 
 async fn traefik_routes_by_endpoint_slices_and_a_deleted_one_gets_no_request(
-    server: Server,
+    server: ApiKind,
 ) -> Result<()> {
-    let api = ControlPlane::start(Options::named("gateway").on(server)).await?;
+    let api = ControlPlane::start(ControlPlaneOptions::named("gateway").on(server)).await?;
     api.namespace("shop").await?;
     let mut backends = Vec::new();
     for (number, cluster) in [(1, "member1"), (2, "member2")] {
         let ip = IpAddr::from([10, 244, number, 1]);
         add_address(ip)?;
-        backends.push(Backend::start(SocketAddr::new(ip, 8080), cluster).await?);
+        backends.push(HttpBackend::start(SocketAddr::new(ip, 8080), cluster).await?);
         create_slice(&api, ip, cluster).await?;
     }
     create_route(&api).await?;
@@ -186,7 +188,7 @@ mod real {
         runtime::{WatchStreamExt, watcher},
     };
     use pipeline_tests::{
-        control_plane::{ControlPlane, Options},
+        control_plane::{ControlPlane, ControlPlaneOptions},
         netns::isolated,
         test_name,
     };
@@ -194,7 +196,7 @@ mod real {
     #[test]
     fn an_idle_api_server_counts_no_write_when_it_renews_its_lease() {
         isolated(test_name!(), async || {
-            let api = ControlPlane::start(Options::named("karmada")).await?;
+            let api = ControlPlane::start(ControlPlaneOptions::named("karmada")).await?;
             let before = api.successful_writes().await?;
             let leases: Api<Lease> = Api::namespaced(api.client(), "kube-system");
             let renewals = watcher(leases, watcher::Config::default()).applied_objects();

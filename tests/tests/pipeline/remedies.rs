@@ -5,11 +5,11 @@ use anyhow::Result;
 use karmada_api::{TRAFFIC_CONTROL, condition::DNS_READY};
 use kube::api::{DeleteParams, Patch, PatchParams};
 use pipeline_tests::{
-    control_plane::{ControlPlane, Options, Server},
+    control_plane::{ApiKind, ControlPlane, ControlPlaneOptions},
     crds,
     fleet::{Fleet, Member, maintenance, on_dns},
     on_both,
-    programs::{Profile, Program, Running},
+    programs::{Binary, Profile, Running},
 };
 use serde_json::json;
 
@@ -37,7 +37,7 @@ async fn set_dns(fleet: &Fleet, member: Member, status: &str) -> Result<()> {
 }
 
 /// Starts a fleet with one cluster that a Remedy blocks, and the controller that applied it.
-async fn under_maintenance(server: Server) -> Result<(Fleet, Running)> {
+async fn under_maintenance(server: ApiKind) -> Result<(Fleet, Running)> {
     let fleet = Fleet::start(server, Profile::Debug).await?;
     fleet.join(Member(1)).await?;
     let controller = fleet.remedy_controller().await?;
@@ -49,7 +49,7 @@ async fn under_maintenance(server: Server) -> Result<(Fleet, Running)> {
 }
 
 async fn a_remedy_without_matches_blocks_at_once_and_its_deletion_restores(
-    server: Server,
+    server: ApiKind,
 ) -> Result<()> {
     let fleet = Fleet::with_members(server, Profile::Debug, &[Member(1), Member(2)]).await?;
     let remedies = fleet.remedy_controller().await?;
@@ -72,7 +72,7 @@ async fn a_remedy_without_matches_blocks_at_once_and_its_deletion_restores(
 }
 
 async fn a_remedy_deleted_while_the_controller_is_down_is_undone_when_it_returns(
-    server: Server,
+    server: ApiKind,
 ) -> Result<()> {
     let (fleet, controller) = under_maintenance(server).await?;
     controller.stop().await?;
@@ -88,7 +88,7 @@ async fn a_remedy_deleted_while_the_controller_is_down_is_undone_when_it_returns
     Ok(())
 }
 
-async fn a_killed_controller_is_replaced_once_its_lease_has_run_out(server: Server) -> Result<()> {
+async fn a_killed_controller_is_replaced_once_its_lease_has_run_out(server: ApiKind) -> Result<()> {
     let (fleet, leader) = under_maintenance(server).await?;
     let other = fleet.remedy_controller().await?;
     leader.kill().await?;
@@ -97,7 +97,7 @@ async fn a_killed_controller_is_replaced_once_its_lease_has_run_out(server: Serv
     other.stop().await
 }
 
-async fn a_cluster_created_after_the_remedy_is_acted_on(server: Server) -> Result<()> {
+async fn a_cluster_created_after_the_remedy_is_acted_on(server: ApiKind) -> Result<()> {
     let fleet = Fleet::start(server, Profile::Debug).await?;
     let controller = fleet.remedy_controller().await?;
     fleet
@@ -113,7 +113,7 @@ async fn a_cluster_created_after_the_remedy_is_acted_on(server: Server) -> Resul
 }
 
 async fn a_cluster_deleted_while_blocked_is_neither_blocked_nor_served_any_more(
-    server: Server,
+    server: ApiKind,
 ) -> Result<()> {
     let members = [Member(1), Member(2)];
     let fleet = Fleet::with_members(server, Profile::Debug, &members).await?;
@@ -138,7 +138,7 @@ async fn a_cluster_deleted_while_blocked_is_neither_blocked_nor_served_any_more(
     Ok(())
 }
 
-async fn a_controller_outlives_an_outage_of_the_api(server: Server) -> Result<()> {
+async fn a_controller_outlives_an_outage_of_the_api(server: ApiKind) -> Result<()> {
     let (mut fleet, controller) = under_maintenance(server).await?;
     fleet.karmada.stop_api().await?;
     controller.until_output("Watch failed").await?;
@@ -148,12 +148,11 @@ async fn a_controller_outlives_an_outage_of_the_api(server: Server) -> Result<()
     controller.stop().await
 }
 
-async fn a_missing_lease_namespace_is_named_once_and_waited_for(server: Server) -> Result<()> {
-    let karmada = ControlPlane::start(Options::named("karmada").on(server)).await?;
+async fn a_missing_lease_namespace_is_named_once_and_waited_for(server: ApiKind) -> Result<()> {
+    let karmada = ControlPlane::start(ControlPlaneOptions::named("karmada").on(server)).await?;
     karmada.install_crds(&crds::karmada()).await?;
     let kubeconfig = format!("--kubeconfig={}", karmada.kubeconfig_path().display());
-    let controller =
-        Running::start(Program::RemedyController, Profile::Debug, [kubeconfig]).await?;
+    let controller = Running::start(Binary::RemedyController, Profile::Debug, [kubeconfig]).await?;
     let warning = "namespace karmada-system does not exist; waiting for it";
     controller.until_output(warning).await?;
     karmada.namespace("karmada-system").await?;

@@ -11,10 +11,10 @@ mod real {
         config::{KubeConfigOptions, Kubeconfig},
     };
     use pipeline_tests::{
-        control_plane::{ControlPlane, Options},
+        control_plane::{ControlPlane, ControlPlaneOptions},
         crds,
         fleet::isolated,
-        programs::{Profile, Program, Running},
+        programs::{Binary, Profile, Running},
         test_name,
     };
     use serde_json::json;
@@ -22,7 +22,7 @@ mod real {
     #[test]
     fn a_user_has_only_the_rights_that_rbac_gives() {
         isolated(test_name!(), async || {
-            let api = ControlPlane::start(Options::named("karmada")).await?;
+            let api = ControlPlane::start(ControlPlaneOptions::named("karmada")).await?;
             let kubeconfig = api.kubeconfig_for("system:serviceaccount:shop:reader", None)?;
             let kubeconfig = Kubeconfig::read_from(kubeconfig)?;
             let options = KubeConfigOptions::default();
@@ -62,12 +62,12 @@ mod real {
     #[test]
     fn a_controller_without_rights_logs_which_it_needs_and_is_not_ready() {
         isolated(test_name!(), async || {
-            let karmada = ControlPlane::start(Options::named("karmada")).await?;
+            let karmada = ControlPlane::start(ControlPlaneOptions::named("karmada")).await?;
             karmada.install_crds(&crds::karmada()).await?;
             let kubeconfig = karmada.kubeconfig_for("nobody", None)?;
             let flag = format!("--kubeconfig={}", kubeconfig.display());
             let controller =
-                Running::start_unready(Program::RemedyController, Profile::Debug, [flag]).await?;
+                Running::start_unready(Binary::RemedyController, Profile::Debug, [flag]).await?;
             controller
                 .until_output(r#"User \"nobody\" cannot list resource \"clusters\""#)
                 .await?;

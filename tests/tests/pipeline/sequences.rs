@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use pipeline_tests::{
-    control_plane::{ControlPlane, Options},
+    control_plane::{ControlPlane, ControlPlaneOptions},
     crds, netns, test_name,
 };
 use simulation::convergence::{FIRST_SEED, OnRealApis, Remote, sequence_of};
@@ -44,8 +44,8 @@ async fn converges(karmada: &ControlPlane, gateway: &ControlPlane, seed: u64) ->
 #[expect(clippy::print_stdout, reason = "libtest captures it")]
 async fn converge_from(first: u64) -> Result<()> {
     let (karmada, gateway) = tokio::try_join!(
-        ControlPlane::start(Options::named("karmada")),
-        ControlPlane::start(Options::named("gateway")),
+        ControlPlane::start(ControlPlaneOptions::named("karmada")),
+        ControlPlane::start(ControlPlaneOptions::named("gateway")),
     )?;
     karmada.install_crds(&crds::karmada()).await?;
     let mut steps = 0;

@@ -11,9 +11,9 @@ use kube::{
     Api,
     api::{Patch, PatchParams},
 };
-use lab_parts::thresholds::Thresholds;
+use lab_parts::thresholds::ProbeTiming;
 use pipeline_tests::{
-    control_plane::Server,
+    control_plane::ApiKind,
     coredns::Silence,
     fleet::{Fleet, Member, maintenance, on_dns},
     on_both,
@@ -24,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 
 /// Starts every program, waits until all are idle, and stops them.
 async fn run_until_settled(fleet: &Fleet) -> Result<()> {
-    let agent = fleet.agent(Member(1), &Thresholds::SHORT.flags()).await?;
+    let agent = fleet.agent(Member(1), &ProbeTiming::SHORT.flags()).await?;
     let remedies = fleet.remedy_controller().await?;
     let ingresses = fleet.ingress_controller().await?;
     fleet.has_condition(Member(1), DNS_READY, "True").await?;
@@ -53,7 +53,7 @@ async fn run_until_settled(fleet: &Fleet) -> Result<()> {
     Ok(())
 }
 
-async fn a_second_run_of_every_program_writes_nothing_but_its_lease(server: Server) -> Result<()> {
+async fn a_second_run_of_every_program_writes_nothing_but_its_lease(server: ApiKind) -> Result<()> {
     let members = [Member(1), Member(2)];
     Fleet::lay_network(&members)?;
     let fleet = Fleet::with_members(server, Profile::Debug, &members).await?;
@@ -104,14 +104,14 @@ async fn write_busily(clusters: Api<Cluster>, done: CancellationToken) -> Result
 }
 
 async fn conditions_of_another_writer_survive_ours_with_both_at_full_speed(
-    server: Server,
+    server: ApiKind,
 ) -> Result<()> {
     Fleet::lay_network(&[Member(1)])?;
     let fleet = Arc::new(Fleet::start(server, Profile::Debug).await?);
     fleet.join(Member(1)).await?;
     let before = fleet.clusters().get("member1").await?;
     let mut dns = fleet.dns(Member(1)).await?;
-    let agent = fleet.agent(Member(1), &Thresholds::SHORT.flags()).await?;
+    let agent = fleet.agent(Member(1), &ProbeTiming::SHORT.flags()).await?;
     let controller = fleet.remedy_controller().await?;
     fleet.create_remedy("dns", on_dns()).await?;
 

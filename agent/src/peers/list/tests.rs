@@ -9,14 +9,14 @@ use tower::ServiceExt;
 
 use super::*;
 
-fn slice(name: &str, endpoints: &Value) -> Guarded<EndpointSlice> {
+fn slice(name: &str, endpoints: &Value) -> Decoded<EndpointSlice> {
     let slice = json!({
         "metadata": { "name": name },
         "addressType": "IPv4",
         "ports": [{ "name": "other", "port": 1 }, { "name": "admin", "port": 9090 }],
         "endpoints": endpoints,
     });
-    Guarded::Good(serde_json::from_value(slice).unwrap())
+    Decoded::Valid(serde_json::from_value(slice).unwrap())
 }
 
 fn endpoint(node: &str, address: &str) -> Value {
@@ -24,8 +24,8 @@ fn endpoint(node: &str, address: &str) -> Value {
     json!({ "addresses": [address], "nodeName": node, "targetRef": pod, "conditions": { "ready": false } })
 }
 
-fn own() -> Own {
-    Own {
+fn own() -> Identity {
+    Identity {
         cluster: "member1".to_owned(),
         node: "n0".to_owned(),
         port: 8080,
@@ -43,7 +43,7 @@ fn shown(slices: &Slices) -> Vec<String> {
 }
 
 #[test]
-fn the_others_are_all_endpoints_but_ours_ready_or_not() {
+fn the_other_agents_are_all_endpoints_but_our_own_ready_or_not() {
     let mut slices = slices();
     let endpoints = json!([endpoint("n0", "10.0.0.1"), endpoint("n1", "10.0.0.2")]);
     slices.observe(Event::Apply(slice("a", &endpoints)));
@@ -88,7 +88,7 @@ fn without_a_node_the_pod_counts_and_without_that_the_address() {
 }
 
 #[test]
-fn a_name_or_nothing_in_place_of_an_address_is_passed_over() {
+fn an_endpoint_with_a_host_name_or_without_an_address_is_skipped() {
     let mut slices = slices();
     let endpoints = json!([{ "addresses": ["agent.example"] }, { "addresses": [] }, endpoint("n1", "10.0.0.2")]);
     slices.observe(Event::Apply(slice("a", &endpoints)));
@@ -107,7 +107,7 @@ fn a_complete_list_replaces_what_was_known_and_a_broken_slice_keeps_its_last_ver
         &json!([endpoint("n2", "10.0.0.2")]),
     )));
     assert!(!slices.observe(Event::Init));
-    let broken = Guarded::Bad {
+    let broken = Decoded::Invalid {
         metadata: Box::new(ObjectMeta {
             name: Some("a".to_owned()),
             ..ObjectMeta::default()
@@ -121,7 +121,7 @@ fn a_complete_list_replaces_what_was_known_and_a_broken_slice_keeps_its_last_ver
 }
 
 #[test]
-fn slices_without_any_agent_are_no_list_and_with_ours_alone_are_one() {
+fn slices_without_any_agent_are_no_list_and_with_our_own_alone_are_one() {
     let mut slices = slices();
     slices.observe(Event::InitDone);
     assert_eq!(slices.list(), None);
@@ -129,18 +129,18 @@ fn slices_without_any_agent_are_no_list_and_with_ours_alone_are_one() {
         "a",
         &json!([endpoint("n0", "10.0.0.1")]),
     )));
-    assert_eq!(slices.list(), Some(List::new()));
+    assert_eq!(slices.list(), Some(PeerList::new()));
 }
 
-/// An API that holds the slices of three nodes, and a follower of them.
-struct Followed {
+/// The discovery of agents on three nodes.
+struct Discovered {
     lists: watch::Receiver<u32>,
     watches: watch::Receiver<u32>,
     known: watch::Receiver<Option<usize>>,
-    asking: watch::Sender<Option<Asked>>,
+    contacted: watch::Sender<Option<LeaderContact>>,
 }
 
-impl Followed {
+impl Discovered {
     async fn start() -> Self {
         let server = ApiServer::new();
         let endpoints = ["n0", "n1", "n2"].map(|node| endpoint(node, "10.0.0.1"));
@@ -168,71 +168,76 @@ impl Followed {
         });
         let program = Program::new(crate::NAME, ([127, 0, 0, 1], 0).into());
         let metrics = PeerMetrics::register(&mut prometheus_client::registry::Registry::default());
-        let listing = Arc::new(Listing::new(metrics));
-        let (asking, asked) = watch::channel(None);
-        let follow = Follow {
+        let directory = Arc::new(Directory::new(metrics));
+        let (contacted, contacts) = watch::channel(None);
+        let discovery = Discovery {
             client: Client::new(counting, "default"),
             service: Service {
                 namespace: None,
                 name: "agents".to_owned(),
             },
             own: Arc::new(own()),
-            listing: Arc::clone(&listing),
+            directory: Arc::clone(&directory),
             gate: program.readiness.gate("peers"),
-            asked,
+            contacts,
         };
-        tokio::spawn(follow.run(CancellationToken::new()));
+        tokio::spawn(discovery.run(CancellationToken::new()));
         Self {
             lists,
             watches,
-            known: listing.known(),
-            asking,
+            known: directory.known(),
+            contacted,
         }
     }
 
-    fn ask(&self, standby: bool) {
-        let at = Instant::now();
-        self.asking.send_replace(Some(Asked { at, standby }));
+    fn contact(&self, standby: bool) {
+        let at = Instant::now().into_std();
+        let contact = LeaderContact { at, standby };
+        self.contacted.send_replace(Some(contact));
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_who_leads_or_may_soon_watches_the_others_look_from_time_to_time() {
-    let mut followed = Followed::start().await;
-    followed
+async fn only_an_agent_that_leads_or_may_soon_watches_the_others_list_from_time_to_time() {
+    let mut discovered = Discovered::start().await;
+    discovered
         .known
         .wait_for(|known| *known == Some(3))
         .await
         .unwrap();
-    followed
+    discovered
         .watches
         .wait_for(|count| *count == 1)
         .await
         .unwrap();
 
     // Led: the watch ends, and one list follows after some ten minutes.
-    let led = async |followed: &Followed, time| {
+    let led = async |discovered: &Discovered, time| {
         let until = Instant::now() + time;
         while Instant::now() < until {
-            followed.ask(false);
+            discovered.contact(false);
             sleep(Duration::from_secs(5)).await;
         }
     };
-    led(&followed, Duration::from_mins(7)).await;
-    assert_eq!(*followed.lists.borrow(), 1);
-    led(&followed, Duration::from_mins(7)).await;
-    assert_eq!(*followed.lists.borrow(), 2);
+    led(&discovered, Duration::from_mins(7)).await;
+    assert_eq!(*discovered.lists.borrow(), 1);
+    led(&discovered, Duration::from_mins(7)).await;
+    assert_eq!(*discovered.lists.borrow(), 2);
 
-    // Nobody asks any more, or it is to stand by: it watches again.
-    let before = *followed.watches.borrow();
+    // It watches again once no leader contacts it, or one has it stand by.
+    let before = *discovered.watches.borrow();
     sleep(lease::DURATION).await;
-    followed
+    discovered
         .watches
         .wait_for(|count| *count > before)
         .await
         .unwrap();
-    assert_eq!(*followed.lists.borrow(), 3);
-    led(&followed, Duration::from_mins(1)).await;
-    followed.ask(true);
-    followed.lists.wait_for(|count| *count == 4).await.unwrap();
+    assert_eq!(*discovered.lists.borrow(), 3);
+    led(&discovered, Duration::from_mins(1)).await;
+    discovered.contact(true);
+    discovered
+        .lists
+        .wait_for(|count| *count == 4)
+        .await
+        .unwrap();
 }

@@ -9,16 +9,16 @@ use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
 
-use super::super::list::{Listing, Peer};
-use super::super::{Own, PATH};
+use super::super::list::{Directory, Peer};
+use super::super::{Identity, PATH};
 use super::*;
 use crate::metrics::PeerMetrics;
 
-/// Longer than any test waits for one round.
+/// A period longer than any test.
 const PERIOD: Duration = Duration::from_mins(10);
 const HANG: Duration = Duration::from_secs(20);
 
-/// Serves this on a port of its own, at the path of observations.
+/// Serves `router` on a port of its own and returns the address.
 async fn serve(router: Router) -> String {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -26,13 +26,13 @@ async fn serve(router: Router) -> String {
     address.to_string()
 }
 
-/// An agent that always says this.
-async fn says(text: String) -> String {
+/// Starts an agent that always responds with `text`.
+async fn agent(text: String) -> String {
     serve(Router::new().route(PATH, get(move || std::future::ready(text.clone())))).await
 }
 
-fn said(cluster: &str, node: &str, vote: Option<Vote>) -> String {
-    serde_json::to_string(&Observation::new(cluster, node, vote, Duration::ZERO)).unwrap()
+fn document(cluster: &str, node: &str, vote: Option<Vote>) -> String {
+    serde_json::to_string(&VoteDocument::new(cluster, node, vote, Duration::ZERO)).unwrap()
 }
 
 fn failure() -> Failure {
@@ -42,38 +42,38 @@ fn failure() -> Failure {
     )
 }
 
-/// A leader on node `n0` that asks.
-struct Asking {
+/// A leader on node `n0` that polls.
+struct Polling {
     tallies: watch::Receiver<Option<Tally>>,
     votes: watch::Sender<Option<Vote>>,
-    listing: Arc<Listing>,
+    directory: Arc<Directory>,
     metrics: Registry,
 }
 
-impl Asking {
+impl Polling {
     fn start(addresses: Vec<String>, period: Duration) -> Self {
         let mut metrics = Registry::default();
         let peer_metrics = PeerMetrics::register(&mut metrics);
-        let listing = Arc::new(Listing::new(peer_metrics.clone()));
-        listing.set(list(addresses));
+        let directory = Arc::new(Directory::new(peer_metrics.clone()));
+        directory.set(list(addresses));
         let (votes, own) = watch::channel(Some(Vote::Healthy));
         let peers = Peers {
-            own: Arc::new(Own {
+            own: Arc::new(Identity {
                 cluster: "member1".to_owned(),
                 node: "n0".to_owned(),
                 port: 1,
             }),
             period,
             votes: own,
-            listing: Arc::clone(&listing),
+            directory: Arc::clone(&directory),
             metrics: peer_metrics,
         };
-        let (told, tallies) = watch::channel(None);
-        tokio::spawn(async move { peers.poll(told).await });
+        let (counted, tallies) = watch::channel(None);
+        tokio::spawn(async move { peers.poll(counted).await });
         Self {
             tallies,
             votes,
-            listing,
+            directory,
             metrics,
         }
     }
@@ -93,7 +93,7 @@ impl Asking {
     }
 }
 
-fn list(addresses: Vec<String>) -> List {
+fn list(addresses: Vec<String>) -> PeerList {
     let peer = |address: String| {
         let peer = Peer {
             node: None,
@@ -105,31 +105,31 @@ fn list(addresses: Vec<String>) -> List {
 }
 
 #[tokio::test]
-async fn votes_are_counted_and_what_is_no_answer_of_ours_is_silence() {
+async fn votes_are_counted_and_any_other_response_is_silence() {
     let silent = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let nobody = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let gone = nobody.local_addr().unwrap().to_string();
     drop(nobody);
     let endless = "x".repeat(10_000_000);
     let agents = vec![
-        says(said("member1", "n1", Some(Vote::Healthy))).await,
-        says(said("member1", "n2", Some(Vote::Unhealthy(failure())))).await,
-        says(said("member1", "n3", None)).await,
-        says(said("member1", "n4", Some(Vote::FirstSuccess))).await,
+        agent(document("member1", "n1", Some(Vote::Healthy))).await,
+        agent(document("member1", "n2", Some(Vote::Unhealthy(failure())))).await,
+        agent(document("member1", "n3", None)).await,
+        agent(document("member1", "n4", Some(Vote::FirstSuccess))).await,
         // Two addresses of one node, and ourselves.
-        says(said("member1", "n1", Some(Vote::Healthy))).await,
-        says(said("member1", "n0", Some(Vote::Unhealthy(failure())))).await,
-        // Silent: another cluster, garbage, another program, too much, no answer, nobody.
-        says(said("member2", "n5", Some(Vote::Healthy))).await,
-        says("{".to_owned()).await,
-        says(said("member1", "two words", Some(Vote::Healthy))).await,
+        agent(document("member1", "n1", Some(Vote::Healthy))).await,
+        agent(document("member1", "n0", Some(Vote::Unhealthy(failure())))).await,
+        // Silent: another cluster, garbage, a bad name, another program, too much, no response, nobody.
+        agent(document("member2", "n5", Some(Vote::Healthy))).await,
+        agent("{".to_owned()).await,
+        agent(document("member1", "two words", Some(Vote::Healthy))).await,
         serve(Router::new()).await,
-        says(endless).await,
+        agent(endless).await,
         silent.local_addr().unwrap().to_string(),
         gone,
     ];
-    let mut asking = Asking::start(agents, PERIOD);
-    let tally = asking.until(|_| true).await;
+    let mut polling = Polling::start(agents, PERIOD);
+    let tally = polling.until(|_| true).await;
     assert_eq!(tally.healthy, 2, "n0 and n1");
     assert_eq!(
         tally.failing.into_iter().collect::<Vec<_>>(),
@@ -152,30 +152,30 @@ async fn votes_are_counted_and_what_is_no_answer_of_ours_is_silence() {
         "peer_requests_total{outcome=\"failed\"} 1",
         "known_agents 14",
     ] {
-        assert!(asking.shows(line), "{line}");
+        assert!(polling.shows(line), "{line}");
     }
 }
 
 #[tokio::test]
-async fn nothing_is_told_before_every_agent_has_been_asked() {
-    let (asked, answer) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
-    let (was_asked, may_answer) = (Arc::clone(&asked), Arc::clone(&answer));
+async fn nothing_is_published_before_every_agent_has_had_a_request() {
+    let (arrived, response) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let (has_arrived, may_respond) = (Arc::clone(&arrived), Arc::clone(&response));
     let slow = get(move || async move {
-        was_asked.notify_one();
-        may_answer.notified().await;
-        said("member1", "n2", Some(Vote::Healthy))
+        has_arrived.notify_one();
+        may_respond.notified().await;
+        document("member1", "n2", Some(Vote::Healthy))
     });
     let agents = vec![
-        says(said("member1", "n1", Some(Vote::Healthy))).await,
+        agent(document("member1", "n1", Some(Vote::Healthy))).await,
         serve(Router::new().route(PATH, slow)).await,
     ];
-    let mut asking = Asking::start(agents, PERIOD);
-    asked.notified().await;
-    asking.votes.send_replace(Some(Vote::Unhealthy(failure())));
+    let mut polling = Polling::start(agents, PERIOD);
+    arrived.notified().await;
+    polling.votes.send_replace(Some(Vote::Unhealthy(failure())));
     tokio::task::yield_now().await;
-    assert_eq!(*asking.tallies.borrow(), None);
-    answer.notify_one();
-    let tally = asking.until(|_| true).await;
+    assert_eq!(*polling.tallies.borrow(), None);
+    response.notify_one();
+    let tally = polling.until(|_| true).await;
     assert_eq!(
         (tally.healthy, tally.failing.len(), tally.silent),
         (2, 1, 0)
@@ -184,17 +184,17 @@ async fn nothing_is_told_before_every_agent_has_been_asked() {
 
 #[tokio::test]
 async fn our_own_vote_counts_at_once() {
-    let agents = vec![says(said("member1", "n1", Some(Vote::Healthy))).await];
-    let mut asking = Asking::start(agents, PERIOD);
-    assert_eq!(asking.until(|_| true).await.healthy, 2);
-    asking.votes.send_replace(None);
-    assert_eq!(asking.until(|tally| tally.healthy == 1).await.no_vote, 1);
+    let agents = vec![agent(document("member1", "n1", Some(Vote::Healthy))).await];
+    let mut polling = Polling::start(agents, PERIOD);
+    assert_eq!(polling.until(|_| true).await.healthy, 2);
+    polling.votes.send_replace(None);
+    assert_eq!(polling.until(|tally| tally.healthy == 1).await.no_vote, 1);
 }
 
-/// An agent that counts how often it is asked, over how many connections.
+/// Starts an agent that counts requests and connections.
 async fn counting() -> (String, Arc<AtomicUsize>, Arc<AtomicUsize>) {
-    let (asked, connections) = (Arc::<AtomicUsize>::default(), Arc::<AtomicUsize>::default());
-    let (count, accepted) = (Arc::clone(&asked), Arc::clone(&connections));
+    let (requests, connections) = (Arc::<AtomicUsize>::default(), Arc::<AtomicUsize>::default());
+    let (count, accepted) = (Arc::clone(&requests), Arc::clone(&connections));
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
     let listener = axum::serve::ListenerExt::tap_io(listener, move |_| {
@@ -204,29 +204,29 @@ async fn counting() -> (String, Arc<AtomicUsize>, Arc<AtomicUsize>) {
         PATH,
         get(move || async move {
             count.fetch_add(1, Ordering::Relaxed);
-            said("member1", "n1", Some(Vote::Healthy))
+            document("member1", "n1", Some(Vote::Healthy))
         }),
     );
     tokio::spawn(async move { axum::serve(listener, router).await });
-    (address, asked, connections)
+    (address, requests, connections)
 }
 
 #[tokio::test]
-async fn an_agent_is_asked_every_period_over_one_connection() {
-    let (address, asked, connections) = counting().await;
-    let asking = Asking::start(vec![address], Duration::from_millis(20));
+async fn an_agent_gets_a_request_every_period_over_one_connection() {
+    let (address, requests, connections) = counting().await;
+    let polling = Polling::start(vec![address], Duration::from_millis(20));
     let enough = async {
-        while asked.load(Ordering::Relaxed) < 5 {
+        while requests.load(Ordering::Relaxed) < 5 {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
     tokio::time::timeout(HANG, enough).await.unwrap();
     assert_eq!(connections.load(Ordering::Relaxed), 1);
-    drop(asking);
+    drop(polling);
 }
 
 #[tokio::test]
-async fn of_many_agents_only_so_many_are_asked_at_once() {
+async fn only_so_many_requests_are_under_way_at_once() {
     const MANY: usize = 2 * AT_ONCE + 10;
     let (under_way, most) = (Arc::<AtomicUsize>::default(), Arc::<AtomicUsize>::default());
     let (now, top) = (Arc::clone(&under_way), Arc::clone(&most));
@@ -235,10 +235,10 @@ async fn of_many_agents_only_so_many_are_asked_at_once() {
         top.fetch_max(with_this, Ordering::Relaxed);
         tokio::time::sleep(Duration::from_millis(20)).await;
         now.fetch_sub(1, Ordering::Relaxed);
-        said("member1", "n1", Some(Vote::Healthy))
+        document("member1", "n1", Some(Vote::Healthy))
     });
     let address = serve(Router::new().route(PATH, slow)).await;
-    let mut asking = Asking::start(Vec::new(), PERIOD);
+    let mut polling = Polling::start(Vec::new(), PERIOD);
     let agents = (0..MANY).map(|number| {
         let peer = Peer {
             node: Some(format!("n{}", number + 1)),
@@ -246,21 +246,21 @@ async fn of_many_agents_only_so_many_are_asked_at_once() {
         };
         (format!("a{number}"), peer)
     });
-    asking.listing.set(agents.collect());
-    asking.until(|tally| tally.known() == MANY + 1).await;
+    polling.directory.set(agents.collect());
+    polling.until(|tally| tally.known() == MANY + 1).await;
     let most = most.load(Ordering::Relaxed);
     assert!((2..=AT_ONCE).contains(&most), "{most}");
 }
 
 #[tokio::test]
-async fn while_nodes_turn_they_are_asked_again_after_a_second() {
-    let (address, asked, _) = counting().await;
-    let mut asking = Asking::start(vec![address], PERIOD);
-    asking.until(|_| true).await;
-    let before = asked.load(Ordering::Relaxed);
-    asking.votes.send_replace(Some(Vote::Unhealthy(failure())));
+async fn while_votes_change_the_next_round_follows_after_a_second() {
+    let (address, requests, _) = counting().await;
+    let mut polling = Polling::start(vec![address], PERIOD);
+    polling.until(|_| true).await;
+    let before = requests.load(Ordering::Relaxed);
+    polling.votes.send_replace(Some(Vote::Unhealthy(failure())));
     let again = async {
-        while asked.load(Ordering::Relaxed) == before {
+        while requests.load(Ordering::Relaxed) == before {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
@@ -268,11 +268,11 @@ async fn while_nodes_turn_they_are_asked_again_after_a_second() {
 }
 
 #[tokio::test]
-async fn an_agent_that_joins_is_asked_in_the_next_round() {
-    let first = says(said("member1", "n1", Some(Vote::Healthy))).await;
-    let second = says(said("member1", "n2", Some(Vote::Healthy))).await;
-    let mut asking = Asking::start(vec![first.clone()], Duration::from_millis(20));
-    assert_eq!(asking.until(|_| true).await.known(), 2);
-    asking.listing.set(list(vec![first, second]));
-    asking.until(|tally| tally.healthy == 3).await;
+async fn an_agent_that_joins_gets_a_request_in_the_next_round() {
+    let first = agent(document("member1", "n1", Some(Vote::Healthy))).await;
+    let second = agent(document("member1", "n2", Some(Vote::Healthy))).await;
+    let mut polling = Polling::start(vec![first.clone()], Duration::from_millis(20));
+    assert_eq!(polling.until(|_| true).await.known(), 2);
+    polling.directory.set(list(vec![first, second]));
+    polling.until(|tally| tally.healthy == 3).await;
 }

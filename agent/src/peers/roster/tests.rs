@@ -10,8 +10,8 @@ fn unhealthy() -> Ballot {
     Ballot::Vote(Vote::Unhealthy(Failure::new(FailureClass::Timeout, server)))
 }
 
-/// Peers by key, with the node that the member's API tells and their addresses.
-fn list(peers: &[(&str, Option<&str>, &[&str])]) -> List {
+/// Returns peers by key, with the node that the member's API names and their addresses.
+fn list(peers: &[(&str, Option<&str>, &[&str])]) -> PeerList {
     let peer = |(key, node, addresses): &(&str, Option<&str>, &[&str])| {
         let peer = Peer {
             node: node.map(ToOwned::to_owned),
@@ -28,7 +28,7 @@ fn roster(peers: &[(&str, Option<&str>, &[&str])]) -> Roster {
     roster
 }
 
-/// Peers of which only the address is known.
+/// Returns a roster of peers of which only the address is known.
 fn addressed(addresses: &[&str]) -> Roster {
     let peer = |address: &&str| {
         let peer = Peer {
@@ -43,17 +43,18 @@ fn addressed(addresses: &[&str]) -> Roster {
 }
 
 fn standbys(roster: &mut Roster) -> Vec<String> {
-    let asks = roster.asks().into_iter();
-    asks.filter(|ask| ask.standby).map(|ask| ask.peer).collect()
+    let requests = roster.requests().into_iter();
+    let standbys = requests.filter(|request| request.standby);
+    standbys.map(|request| request.peer).collect()
 }
 
 #[test]
 fn every_node_counts_once_and_our_own_with_our_vote() {
     let mut roster = addressed(&["a", "b", "c", "d"]);
-    roster.answered("a", "n1".to_owned(), unhealthy());
-    roster.answered("b", "n1".to_owned(), HEALTHY);
-    roster.answered("c", "n0".to_owned(), unhealthy());
-    roster.silent("d");
+    roster.record("a", "n1".to_owned(), unhealthy());
+    roster.record("b", "n1".to_owned(), HEALTHY);
+    roster.record("c", "n0".to_owned(), unhealthy());
+    roster.record_silence("d");
     let tally = roster.tally(Some(Vote::Healthy));
     assert_eq!(
         (tally.healthy, tally.failing.len(), tally.silent),
@@ -63,10 +64,10 @@ fn every_node_counts_once_and_our_own_with_our_vote() {
 }
 
 #[test]
-fn what_the_api_says_of_an_agents_node_counts_more_than_its_own_word() {
+fn the_node_in_the_api_takes_precedence_over_the_one_an_agent_claims() {
     let mut roster = roster(&[("n1", Some("n1"), &["a"]), ("n2", Some("n2"), &["b"])]);
-    roster.answered("n1", "n2".to_owned(), unhealthy());
-    roster.answered("n2", "n2".to_owned(), HEALTHY);
+    roster.record("n1", "n2".to_owned(), unhealthy());
+    roster.record("n2", "n2".to_owned(), HEALTHY);
     let tally = roster.tally(None);
     assert_eq!((tally.healthy, tally.no_vote), (1, 1));
     assert_eq!(tally.failing.keys().collect::<Vec<_>>(), ["n1"]);
@@ -75,30 +76,30 @@ fn what_the_api_says_of_an_agents_node_counts_more_than_its_own_word() {
 #[test]
 fn an_agent_that_falls_silent_is_still_known_to_be_ourselves_or_another() {
     let mut roster = addressed(&["a", "b"]);
-    roster.answered("a", "n0".to_owned(), HEALTHY);
-    roster.answered("b", "n1".to_owned(), HEALTHY);
+    roster.record("a", "n0".to_owned(), HEALTHY);
+    roster.record("b", "n1".to_owned(), HEALTHY);
     assert_eq!(roster.tally(None).known(), 2);
-    roster.silent("a");
-    roster.silent("b");
+    roster.record_silence("a");
+    roster.record_silence("b");
     let tally = roster.tally(None);
     assert_eq!((tally.known(), tally.silent), (2, 1));
 }
 
 #[test]
-fn one_of_two_addresses_of_a_node_that_answers_is_enough() {
+fn one_address_of_a_node_that_responds_is_enough() {
     let mut roster = addressed(&["a", "b"]);
     for address in ["a", "b"] {
-        roster.answered(address, "n1".to_owned(), HEALTHY);
+        roster.record(address, "n1".to_owned(), HEALTHY);
     }
-    roster.silent("a");
+    roster.record_silence("a");
     let tally = roster.tally(None);
     assert_eq!((tally.healthy, tally.silent), (1, 0));
 }
 
 #[test]
-fn an_agent_not_asked_yet_is_silent() {
+fn an_agent_without_a_request_yet_is_silent() {
     let mut roster = addressed(&["a"]);
-    roster.answered("a", "n1".to_owned(), HEALTHY);
+    roster.record("a", "n1".to_owned(), HEALTHY);
     let both = list(&[("a", None, &["a"]), ("b", None, &["b"])]);
     roster.update(&both);
     let tally = roster.tally(None);
@@ -107,42 +108,42 @@ fn an_agent_not_asked_yet_is_silent() {
 }
 
 #[test]
-fn who_leaves_the_list_is_no_longer_counted_and_who_moves_keeps_its_answer() {
+fn an_agent_that_leaves_the_list_is_not_counted_and_one_that_moves_keeps_its_ballot() {
     let mut roster = roster(&[("n1", Some("n1"), &["a"]), ("n2", Some("n2"), &["b"])]);
-    roster.answered("n1", "n1".to_owned(), unhealthy());
-    roster.answered("n2", "n2".to_owned(), HEALTHY);
+    roster.record("n1", "n1".to_owned(), unhealthy());
+    roster.record("n2", "n2".to_owned(), HEALTHY);
     roster.update(&list(&[("n1", Some("n1"), &["c"])]));
     let tally = roster.tally(None);
     assert_eq!((tally.known(), tally.failing.len()), (2, 1));
-    assert_eq!(roster.asks()[0].address, "c");
+    assert_eq!(roster.requests()[0].address, "c");
 }
 
 #[test]
-fn another_address_of_an_agent_is_asked_after_silence() {
+fn the_request_after_silence_goes_to_another_address() {
     let mut roster = roster(&[("n1", Some("n1"), &["a", "b"])]);
-    let mut asked = Vec::new();
+    let mut addresses = Vec::new();
     for _ in 0..3 {
-        asked.extend(roster.asks().into_iter().map(|ask| ask.address));
-        roster.silent("n1");
+        addresses.extend(roster.requests().into_iter().map(|request| request.address));
+        roster.record_silence("n1");
     }
-    roster.answered("n1", "n1".to_owned(), HEALTHY);
-    asked.extend(roster.asks().into_iter().map(|ask| ask.address));
-    assert_eq!(asked, ["a", "b", "a", "b"]);
+    roster.record("n1", "n1".to_owned(), HEALTHY);
+    addresses.extend(roster.requests().into_iter().map(|request| request.address));
+    assert_eq!(addresses, ["a", "b", "a", "b"]);
 }
 
 #[test]
-fn two_agents_stand_by_for_as_long_as_they_answer() {
+fn two_agents_stand_by_for_as_long_as_they_respond() {
     let mut roster = addressed(&["a", "b", "c", "d"]);
     assert_eq!(standbys(&mut roster), ["a", "b"]);
     for (peer, node) in [("b", "n2"), ("c", "n3"), ("d", "n4")] {
-        roster.answered(peer, node.to_owned(), HEALTHY);
+        roster.record(peer, node.to_owned(), HEALTHY);
     }
-    roster.silent("a");
+    roster.record_silence("a");
     assert_eq!(standbys(&mut roster), ["b", "c"]);
-    roster.answered("a", "n1".to_owned(), HEALTHY);
+    roster.record("a", "n1".to_owned(), HEALTHY);
     assert_eq!(standbys(&mut roster), ["b", "c"]);
     for peer in ["b", "c", "d"] {
-        roster.silent(peer);
+        roster.record_silence(peer);
     }
     assert_eq!(standbys(&mut roster), ["a"]);
 }
@@ -150,6 +151,6 @@ fn two_agents_stand_by_for_as_long_as_they_answer() {
 #[test]
 fn nobody_stands_by_for_itself() {
     let mut roster = addressed(&["a"]);
-    roster.answered("a", "n0".to_owned(), HEALTHY);
+    roster.record("a", "n0".to_owned(), HEALTHY);
     assert_eq!(standbys(&mut roster), [""; 0]);
 }

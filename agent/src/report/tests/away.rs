@@ -1,9 +1,9 @@
-//! The Karmada API is away for long.
+//! Long outages of the Karmada API.
 
 use super::*;
 
-/// A Karmada API, and a report that has told it that all is well.
-async fn well() -> (Karmada, Running) {
+/// Starts a Karmada API and a report that has written a healthy verdict.
+async fn healthy() -> (Karmada, Running) {
     let karmada = Karmada::new(Some(cluster(&[]))).await;
     let running = Running::elected(&karmada, "n1", Some(Vote::Healthy), Timestamp::now);
     karmada.until(REPORTER_READY, TRUE).await;
@@ -11,9 +11,9 @@ async fn well() -> (Karmada, Running) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_api_that_was_away_for_an_hour_hears_the_verdict_within_a_period_of_its_return() {
+async fn an_api_that_was_away_for_an_hour_gets_the_verdict_within_a_period_of_its_return() {
     for fault in [Fault::Disconnect, Fault::Unavailable, Fault::Silence] {
-        let (karmada, running) = well().await;
+        let (karmada, running) = healthy().await;
         let outage = karmada.server.faults().inject(fault.clone());
         sleep(LONG / 2).await;
         running.votes.send_replace(Some(unhealthy()));
@@ -26,8 +26,8 @@ async fn an_api_that_was_away_for_an_hour_hears_the_verdict_within_a_period_of_i
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_write_that_fails_for_long_is_tried_again_every_period() {
-    let (karmada, running) = well().await;
+async fn a_write_that_fails_for_long_is_retried_every_period() {
+    let (karmada, running) = healthy().await;
     let fault = Fault::Unavailable.kind("clusters").verbs([Verb::Patch]);
     let fault = karmada.server.faults().inject(fault);
     running.votes.send_replace(Some(unhealthy()));

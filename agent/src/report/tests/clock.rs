@@ -1,4 +1,4 @@
-//! The system's clock jumps, forwards and backwards.
+//! Jumps of the system clock, forwards and backwards.
 
 use std::cell::Cell;
 
@@ -10,7 +10,7 @@ thread_local! {
     static CLOCK: Cell<Timestamp> = const { Cell::new(Timestamp::UNIX_EPOCH) };
 }
 
-/// Goes on a little each time that somebody looks.
+/// Returns a time that advances a little with each call.
 fn clock() -> Timestamp {
     CLOCK.set(CLOCK.get() + 1.millisecond());
     CLOCK.get()
@@ -24,21 +24,21 @@ fn jump(hours: i64) {
     CLOCK.set(began + hours.hours());
 }
 
-/// Whether the condition's status turned at what the clock says, to the second.
-async fn turned_now(karmada: &Karmada, kind: &str) -> bool {
-    let turned = &karmada.condition(kind).await["lastTransitionTime"];
-    let turned: Timestamp = turned.as_str().unwrap().parse().unwrap();
-    turned.as_second() == CLOCK.get().as_second()
+/// Returns `true` if the condition's transition time is the clock's, to the second.
+async fn changed_now(karmada: &Karmada, kind: &str) -> bool {
+    let changed = &karmada.condition(kind).await["lastTransitionTime"];
+    let changed: Timestamp = changed.as_str().unwrap().parse().unwrap();
+    changed.as_second() == CLOCK.get().as_second()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_clock_that_jumps_turns_no_verdict_and_costs_no_lease() {
+async fn a_clock_that_jumps_changes_no_verdict_and_loses_no_lease() {
     jump(0);
     let karmada = Karmada::new(Some(cluster(&[]))).await;
     let running = Running::elected(&karmada, "n1", Some(Vote::Healthy), clock);
     let standby = Running::elected(&karmada, "n2", Some(Vote::Healthy), clock);
     karmada.until(REPORTER_READY, TRUE).await;
-    assert!(turned_now(&karmada, DNS_READY).await);
+    assert!(changed_now(&karmada, DNS_READY).await);
     let before = karmada.cluster().await;
     for hours in JUMPS {
         jump(hours);
@@ -47,12 +47,12 @@ async fn a_clock_that_jumps_turns_no_verdict_and_costs_no_lease() {
         let versions = [&after, &before].map(|c| &c.metadata.resource_version);
         assert_eq!(versions[0], versions[1], "after {hours} hours");
     }
-    assert_eq!(running.line.codes(), [200, 200]);
-    assert_eq!(standby.line.codes(), [0_u16; 0]);
+    assert_eq!(running.connection.codes(), [200, 200]);
+    assert_eq!(standby.connection.codes(), [0_u16; 0]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_verdict_turns_in_time_and_says_when_by_the_clock_as_it_is_then() {
+async fn a_verdict_changes_in_time_and_is_dated_by_the_clock_as_it_is_then() {
     jump(0);
     let karmada = Karmada::new(Some(cluster(&[]))).await;
     let running = Running::elected(&karmada, "n1", Some(Vote::Healthy), clock);
@@ -66,10 +66,13 @@ async fn a_verdict_turns_in_time_and_says_when_by_the_clock_as_it_is_then() {
             _ => (Vote::Healthy, TRUE),
         };
         running.votes.send_replace(Some(vote));
-        let told = Instant::now();
+        let voted = Instant::now();
         karmada.until(DNS_READY, status).await;
-        assert_eq!(told.elapsed(), Duration::ZERO, "after {hours} hours");
-        assert!(turned_now(&karmada, DNS_READY).await, "after {hours} hours");
+        assert_eq!(voted.elapsed(), Duration::ZERO, "after {hours} hours");
+        assert!(
+            changed_now(&karmada, DNS_READY).await,
+            "after {hours} hours"
+        );
     }
     assert_eq!(karmada.condition(REPORTER_READY).await, reporting);
 }

@@ -1,11 +1,11 @@
-//! A Karmada API in this process that holds the `Cluster` object, and what reports ask of it.
+//! A Karmada API in this process with the `Cluster` object, and a log of the requests of reports.
 
 use std::io;
 use std::sync::{Arc, Mutex};
 
 use apiserver::{ApiServer, ApiService, Fault};
 use axum::body::Body;
-use axum::http::{Method, Request, Response, StatusCode, Uri, header};
+use axum::http::{self, Method, Response, StatusCode, Uri, header};
 use http_body_util::BodyExt;
 use k8s_openapi::api::core::v1::Namespace;
 use karmada_api::Cluster;
@@ -19,41 +19,41 @@ use tower::ServiceExt;
 
 use super::*;
 
-/// Of the test's own, paused time.
+/// In the test's own, paused time.
 const LONGEST_WAIT: Duration = Duration::from_hours(2);
 
-/// The API.
 pub(super) struct Karmada {
     pub(super) server: ApiServer,
-    /// As it is, with fields that our types do not have.
+    /// With all fields, also those that our types lack.
     raw: Api<DynamicObject>,
     clusters: Api<Cluster>,
 }
 
-/// The way of one report to the API. Its clones are one.
+/// One report's connection to the API: logs, delays and precedes its requests. Its clones share
+/// their state.
 #[derive(Clone)]
-pub(super) struct Line {
+pub(super) struct Connection {
     server: ApiService,
     raw: Api<DynamicObject>,
-    log: watch::Sender<Vec<Asked>>,
+    log: watch::Sender<Vec<Request>>,
     before_patch: Arc<Mutex<Option<Edit>>>,
     delay: Arc<Mutex<Duration>>,
 }
 
 type Edit = Box<dyn FnMut(&mut Value) + Send>;
 
-/// A read of the one object, or a patch, as it came; lists and watches are not kept.
+/// A read or a patch of the one object. Lists and watches are not logged.
 #[derive(Clone, Debug)]
-pub(super) struct Asked {
+pub(super) struct Request {
     pub(super) path: String,
-    /// Null of a read.
+    /// Null for a read.
     pub(super) body: Value,
     pub(super) content_type: String,
-    pub(super) answer: StatusCode,
+    pub(super) status: StatusCode,
 }
 
 impl Karmada {
-    /// An API without the object, or with this one.
+    /// Starts an API with `cluster`, if any.
     pub(super) async fn new(cluster: Option<Value>) -> Self {
         let server = ApiServer::new();
         for definition in karmada_api::crd::stand_ins().unwrap() {
@@ -77,9 +77,9 @@ impl Karmada {
         karmada
     }
 
-    /// A way to it for a report.
-    pub(super) fn line(&self) -> Line {
-        Line {
+    /// Opens a connection for a report.
+    pub(super) fn connect(&self) -> Connection {
+        Connection {
             server: self.server.service(),
             raw: self.raw.clone(),
             log: watch::Sender::new(Vec::new()),
@@ -88,7 +88,7 @@ impl Karmada {
         }
     }
 
-    /// Somebody makes the object.
+    /// Creates the object, as another client.
     pub(super) async fn put(&self, cluster: Value) {
         let status = json!({ "status": cluster["status"] });
         let cluster = serde_json::from_value(cluster).unwrap();
@@ -99,12 +99,12 @@ impl Karmada {
         }
     }
 
-    /// Somebody edits the object's status.
+    /// Edits the object's status, as another client.
     pub(super) async fn edit(&self, edit: impl FnOnce(&mut Value)) {
         edit_status(&self.raw, edit).await;
     }
 
-    /// Somebody deletes it, and something holds it.
+    /// Deletes it, as another client; a finalizer may hold it.
     pub(super) async fn delete(&self) {
         let parameters = DeleteParams::default();
         self.raw.delete("member1", &parameters).await.unwrap();
@@ -114,7 +114,7 @@ impl Karmada {
         self.raw.get("member1").await.unwrap()
     }
 
-    /// The element of type `kind`, or null.
+    /// Returns the element of type `kind`, or null.
     pub(super) async fn condition(&self, kind: &str) -> Value {
         let cluster = self.cluster().await;
         let elements = cluster.data["status"]["conditions"].as_array();
@@ -125,16 +125,18 @@ impl Karmada {
 
     /// Waits until the condition of type `kind` has this status.
     pub(super) async fn until(&self, kind: &str, status: &str) {
-        let says = |cluster: Option<&Cluster>| {
+        let has_status = |cluster: Option<&Cluster>| {
             let condition = cluster.and_then(|cluster| cluster.condition(kind));
             condition.is_some_and(|condition| condition.status == status)
         };
-        let reached = await_condition(self.clusters.clone(), "member1", says);
+        let reached = await_condition(self.clusters.clone(), "member1", has_status);
         let reached = timeout(LONGEST_WAIT, reached).await;
-        reached.expect("it never comes to that").unwrap();
+        reached
+            .expect("the condition never gets that status")
+            .unwrap();
     }
 
-    /// From now on it refuses a condition with a longer message than any that says that all is well.
+    /// Rejects from now on a condition whose message is longer than that of a healthy verdict.
     pub(super) fn accept_only_short_messages(&self) {
         for mut definition in karmada_api::crd::stand_ins().unwrap() {
             let version = &mut definition["spec"]["versions"][0];
@@ -147,8 +149,8 @@ impl Karmada {
         }
     }
 
-    /// From now on the agents' watches tell nothing.
-    pub(super) fn hush(&self) {
+    /// Delays all events of the agents' watches from now on beyond the end of the test.
+    pub(super) fn delay_watches(&self) {
         let by = 2 * LONGEST_WAIT;
         let coalesce = false;
         let fault = Fault::DelayEvents { by, coalesce }.client(crate::NAME);
@@ -156,52 +158,53 @@ impl Karmada {
     }
 }
 
-impl Line {
+impl Connection {
     pub(super) fn client(&self) -> Client {
-        let line = self.clone();
-        let service = tower::service_fn(move |request| line.clone().ask(request));
+        let connection = self.clone();
+        let service = tower::service_fn(move |request| connection.clone().send(request));
         let config = Config::new(Uri::from_static("http://karmada"));
-        client::over(service, config, crate::NAME).unwrap()
+        client::with_service(service, config, crate::NAME).unwrap()
     }
 
-    /// From now on, somebody else edits the object's status just before each patch.
+    /// Edits the object's status, as another client, just before each patch from now on.
     pub(super) fn before_each_patch(&self, edit: impl FnMut(&mut Value) + Send + 'static) {
         *self.before_patch.lock().unwrap() = Some(Box::new(edit));
     }
 
-    /// From now on, what is asked arrives so much later, also when nobody waits for an answer any more.
+    /// Delays requests from now on. They arrive even if nobody waits for their response any more.
     pub(super) fn delay(&self, by: Duration) {
         *self.delay.lock().unwrap() = by;
     }
 
-    /// The patches of the object, in the order in which they were answered.
-    pub(super) fn patches(&self) -> Vec<Asked> {
-        let mut asked = self.log.borrow().clone();
-        asked.retain(|asked| !asked.body.is_null());
-        asked
+    /// Returns the patches of the object, in the order of their responses.
+    pub(super) fn patches(&self) -> Vec<Request> {
+        let mut requests = self.log.borrow().clone();
+        requests.retain(|request| !request.body.is_null());
+        requests
     }
 
-    /// What became of the patches.
+    /// Returns the status codes of the patches.
     pub(super) fn codes(&self) -> Vec<u16> {
         let patches = self.patches().into_iter();
-        patches.map(|patch| patch.answer.as_u16()).collect()
+        patches.map(|patch| patch.status.as_u16()).collect()
     }
 
-    /// How often the one object was read.
+    /// Returns the number of reads of the one object.
     pub(super) fn reads(&self) -> usize {
-        let asked = self.log.borrow();
-        asked.iter().filter(|asked| asked.body.is_null()).count()
+        let log = self.log.borrow();
+        log.iter().filter(|request| request.body.is_null()).count()
     }
 
-    /// Waits until so many patches have been answered.
-    pub(super) async fn answered(&self, patches: usize) {
+    /// Waits until so many patches have a response.
+    pub(super) async fn patched(&self, patches: usize) {
         let mut log = self.log.subscribe();
-        let enough = |log: &Vec<Asked>| log.iter().filter(|a| !a.body.is_null()).count() >= patches;
+        let enough =
+            |log: &Vec<Request>| log.iter().filter(|a| !a.body.is_null()).count() >= patches;
         let enough = timeout(LONGEST_WAIT, log.wait_for(enough)).await;
-        enough.expect("so many never come").unwrap();
+        enough.expect("too few patches").unwrap();
     }
 
-    async fn ask(self, request: Request<kube::client::Body>) -> io::Result<Response<Body>> {
+    async fn send(self, request: http::Request<kube::client::Body>) -> io::Result<Response<Body>> {
         let delay = *self.delay.lock().unwrap();
         if delay.is_zero() {
             return self.arrive(request).await;
@@ -213,7 +216,10 @@ impl Line {
         tokio::spawn(late).await.unwrap()
     }
 
-    async fn arrive(self, request: Request<kube::client::Body>) -> io::Result<Response<Body>> {
+    async fn arrive(
+        self,
+        request: http::Request<kube::client::Body>,
+    ) -> io::Result<Response<Body>> {
         let (parts, body) = request.into_parts();
         let body = body.collect().await.unwrap().to_bytes();
         let path = parts.uri.path().to_owned();
@@ -227,19 +233,19 @@ impl Line {
                 *self.before_patch.lock().unwrap() = Some(edit);
             }
         }
-        let asked = serde_json::from_slice(&body).unwrap_or_default();
-        let request = Request::from_parts(parts, Body::from(body));
-        let answer = self.server.oneshot(request).await?;
+        let json = serde_json::from_slice(&body).unwrap_or_default();
+        let request = http::Request::from_parts(parts, Body::from(body));
+        let response = self.server.oneshot(request).await?;
         if about_ours {
-            let asked = Asked {
+            let request = Request {
                 path,
-                body: asked,
+                body: json,
                 content_type: content_type.unwrap_or_default(),
-                answer: answer.status(),
+                status: response.status(),
             };
-            self.log.send_modify(|log| log.push(asked));
+            self.log.send_modify(|log| log.push(request));
         }
-        Ok(answer)
+        Ok(response)
     }
 }
 

@@ -1,8 +1,8 @@
-//! What a leader that was cut off has sent arrives when another one leads.
+//! A write of a leader that was cut off arrives when another one leads.
 
 use super::*;
 
-/// Long after another may lead.
+/// Longer than it takes another to lead.
 const LATE: Duration = Duration::from_mins(1);
 
 fn servfail() -> Vote {
@@ -21,7 +21,7 @@ async fn a_late_write_of_a_leader_that_was_cut_off_fails() {
         let new = Running::elected(&karmada, "n2", None, Timestamp::now);
         sleep(PERIOD).await;
 
-        old.line.delay(LATE);
+        old.connection.delay(LATE);
         old.votes.send_replace(Some(unhealthy()));
         new.votes.send_replace(Some(servfail()));
         karmada.until(DNS_READY, FALSE).await;
@@ -31,9 +31,9 @@ async fn a_late_write_of_a_leader_that_was_cut_off_fails() {
             "1 of 1 nodes fail: servfail from 10.96.0.10 (1); n2"
         );
 
-        old.line.answered(1).await;
+        old.connection.patched(1).await;
         sleep(LATE).await;
-        let codes = old.line.codes();
+        let codes = old.connection.codes();
         assert!(codes.iter().all(|code| *code == refused), "{codes:?}");
         assert_eq!(karmada.condition(DNS_READY).await, written);
         assert_eq!(karmada.condition("Ready").await, ready());

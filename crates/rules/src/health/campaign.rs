@@ -1,56 +1,56 @@
-//! Whether an agent seeks the lease of its cluster's agents.
+//! The decision of an agent to campaign for the lease of its cluster's agents.
 //!
-//! A leader asks every agent once a period, so one that was asked lately knows that there is a leader
-//! and leaves the lease alone: a thousand agents do not watch it. Two of them, which the leader names,
-//! stand by to take over. Those whom no leader asks seek the lease themselves, one after the other.
+//! A leader sends a request to every agent once a period. An agent that had one lately knows that there
+//! is a leader and leaves the lease alone, so a thousand agents do not watch it. Two of them, chosen by
+//! the leader, stand by to take over. Agents without a request campaign one after the other.
 
 use std::time::{Duration, Instant};
 
-/// How many agents begin to seek the lease in each [`TURN`].
+/// The number of agents that start to campaign in each [`TURN`].
 const AT_ONCE: u32 = 3;
 const TURN: Duration = Duration::from_secs(2);
 
-/// That a leader has asked this agent.
+/// A leader's request to this agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeaderContact {
-    /// When.
+    /// The moment of the request.
     pub at: Instant,
-    /// Whether this agent is to take over when that leader is gone.
+    /// Set if this agent is to take over when that leader is gone.
     pub standby: bool,
 }
 
-/// What one agent knows of the others.
+/// The facts on which an agent decides whether to campaign.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Situation {
-    /// When it began.
+pub struct ElectionView {
+    /// The start of this agent.
     pub started: Instant,
-    /// When a leader last asked it.
+    /// The last request of a leader.
     pub contact: Option<LeaderContact>,
-    /// How many agents there are, with this one; none until that is known.
+    /// The number of agents, this one included; `None` until it is known.
     pub known: Option<usize>,
 }
 
-/// From when on an agent seeks the lease.
+/// An agent's claim to campaign.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Candidacy {
-    /// Never, as things are.
+    /// It does not campaign, as things are.
     Never,
-    /// From this moment on.
+    /// It campaigns from this moment on.
     From(Instant),
-    /// It stands by: it seeks the lease already, and does not wait its turn.
+    /// It campaigns now and does not wait for its turn.
     StandBy,
 }
 
-impl Situation {
-    /// Whether to seek a lease that lasts for `lease` after its last renewal. `share`, a random number
-    /// from 0 to 1, is this agent's place among those that seek it.
+impl ElectionView {
+    /// Decides when to campaign for a lease that lasts for `lease` after its last renewal. `share`, a
+    /// random number from 0 to 1, is this agent's turn among all.
     pub fn candidacy(&self, lease: Duration, share: f64) -> Candidacy {
         let Some(known) = self.known else {
             return Candidacy::Never;
         };
         let turn = spread(known).mul_f64(share.clamp(0.0, 1.0));
         let from = match self.contact {
-            // Also when that leader asks no more: then its lease is about to run out.
+            // Even if that leader has fallen silent: then its lease is about to run out.
             Some(contact) if contact.standby => return Candidacy::StandBy,
             Some(contact) => contact.at.checked_add(lease + turn),
             None => self.started.checked_add(turn),
@@ -59,7 +59,7 @@ impl Situation {
     }
 }
 
-/// Over how long `known` agents spread what none of them must do at the same time as all others.
+/// Returns the time over which `known` agents spread an action that they must not take all at once.
 pub fn spread(known: usize) -> Duration {
     let known = u32::try_from(known).unwrap_or(u32::MAX);
     TURN.saturating_mul(known) / AT_ONCE

@@ -1,7 +1,7 @@
-//! Where a cluster's DNS is broken, from what answers when it is asked past the way a pod goes.
+//! The location of a fault in a cluster's DNS, from direct checks of its parts.
 //!
-//! A pod asks the server of its `resolv.conf`: a cache on its node, or the address of the DNS Service.
-//! The Service leads to the DNS pods. Asking the Service and each pod directly tells which of them
+//! A pod queries the server of its `resolv.conf`: a cache on its node, or the address of the DNS
+//! Service, which routes to the DNS pods. Direct checks of the Service and of each pod show which of them
 //! fails, and whether over UDP or TCP only.
 
 use std::fmt;
@@ -10,20 +10,20 @@ use std::str::FromStr;
 
 use super::failure::{FailureClass, Server};
 
-/// How a server is asked.
+/// The transport of a DNS query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Transport {
-    /// By datagrams.
+    /// Datagrams.
     Udp,
-    /// Over a connection.
+    /// A connection.
     Tcp,
 }
 
 impl Transport {
-    /// Both, as a server is asked directly.
+    /// Both transports.
     pub const ALL: [Self; 2] = [Self::Udp, Self::Tcp];
 
-    /// In lower case, as messages and metrics name it.
+    /// Returns the name in lower case, as messages and metrics use it.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Udp => "udp",
@@ -32,16 +32,16 @@ impl Transport {
     }
 }
 
-/// What is broken.
+/// The broken part of a cluster's DNS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Location {
-    /// The server that pods of this node ask: what is behind it answers.
+    /// The server that pods of this node query. The servers behind it work.
     NodeCache,
-    /// The way from this node through the Service: the pods answer.
+    /// The path from this node through the Service. The pods work.
     ServicePath,
-    /// The Service's address, or what is behind it: the pods were not asked.
+    /// The Service's address, or the pods behind it, which were not checked.
     Service,
-    /// The way to the pods, which answer; the Service was not asked.
+    /// The path to the pods, which work. The Service was not checked.
     PathToPods,
     /// One pod of several.
     Pod(SocketAddr),
@@ -52,7 +52,7 @@ pub enum Location {
 }
 
 impl Location {
-    /// Every kind of location in a word, as metrics name it.
+    /// Every kind of location, as metrics name it.
     pub const KINDS: [&'static str; 7] = [
         "node_cache",
         "service_path",
@@ -63,7 +63,7 @@ impl Location {
         "every_pod",
     ];
 
-    /// Which of [`Self::KINDS`] it is.
+    /// Returns which of [`Self::KINDS`] it is.
     pub fn kind(self) -> &'static str {
         match self {
             Self::NodeCache => "node_cache",
@@ -77,17 +77,17 @@ impl Location {
     }
 }
 
-/// What is broken, and how much of it.
+/// A located fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Diagnosis {
-    /// What is broken.
+    /// The broken part.
     pub location: Location,
-    /// The only transport that fails; none when both do.
+    /// The only transport that fails; `None` if both do.
     pub only: Option<Transport>,
 }
 
 impl fmt::Display for Diagnosis {
-    /// `node cache`, `pod 10.244.0.7, tcp only`.
+    /// Writes `node cache`, or `pod 10.244.0.7, tcp only`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.location {
             Location::NodeCache => f.write_str("node cache"),
@@ -105,14 +105,14 @@ impl fmt::Display for Diagnosis {
     }
 }
 
-/// The text is no fault that this version knows.
+/// The error for a text that is no fault known to this version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnknownDiagnosis;
 
 impl FromStr for Diagnosis {
     type Err = UnknownDiagnosis;
 
-    /// Reads what [`fmt::Display`] writes.
+    /// Parses the output of [`fmt::Display`].
     fn from_str(text: &str) -> Result<Self, UnknownDiagnosis> {
         let only = Transport::ALL.into_iter().find_map(|transport| {
             let location = text
@@ -139,19 +139,19 @@ impl FromStr for Diagnosis {
     }
 }
 
-/// What came of asking one server directly.
+/// The result of querying one server directly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DirectCheck {
     /// The server.
     pub server: SocketAddr,
-    /// By datagrams.
+    /// The result over UDP.
     pub udp: Result<(), FailureClass>,
-    /// Over a connection.
+    /// The result over TCP.
     pub tcp: Result<(), FailureClass>,
 }
 
 impl DirectCheck {
-    /// What came of asking it over `transport`.
+    /// Returns the result over `transport`.
     pub fn over(&self, transport: Transport) -> Result<(), FailureClass> {
         match transport {
             Transport::Udp => self.udp,
@@ -163,7 +163,7 @@ impl DirectCheck {
         self.over(transport).is_err()
     }
 
-    /// The transports over which it fails, if it does.
+    /// Returns the transports over which it fails, or `None` if it works.
     fn failing(&self) -> Option<Vec<Transport>> {
         let mut failing = Transport::ALL.to_vec();
         failing.retain(|&transport| self.fails_over(transport));
@@ -171,32 +171,32 @@ impl DirectCheck {
     }
 }
 
-/// What was asked directly in a round.
+/// The direct checks of a round.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DirectChecks {
-    /// The address of the DNS Service; none when it was not asked.
+    /// The check of the DNS Service; `None` if it was not checked.
     pub service: Option<DirectCheck>,
-    /// Each DNS pod.
+    /// The checks of the DNS pods.
     pub pods: Vec<DirectCheck>,
 }
 
 impl DirectChecks {
     /// Locates the fault behind `round`: the class and the server of a round that failed over
-    /// `transport`, or `None` after one that succeeded, when whatever fails here is a fault that
-    /// something still masks.
+    /// `transport`, or `None` for a round that succeeded. In the latter case any failed check is a fault
+    /// that a cache or another pod still masks.
     pub fn diagnose(
         &self,
         round: Option<(FailureClass, SocketAddr)>,
         transport: Transport,
     ) -> Option<Diagnosis> {
-        // A server that does not speak TCP explains a failure only if TCP was needed.
+        // A server that fails over TCP only explains the failure of a round only if that needed TCP.
         let needed = round.map(|(class, _)| match class {
             FailureClass::Truncated => Transport::Tcp,
             _ => transport,
         });
-        let fails = |direct: &&DirectCheck| match needed {
-            Some(needed) => direct.fails_over(needed),
-            None => direct.failing().is_some(),
+        let fails = |check: &&DirectCheck| match needed {
+            Some(needed) => check.fails_over(needed),
+            None => check.failing().is_some(),
         };
         let pods: Vec<_> = self.pods.iter().filter(fails).collect();
         let service = self.service.as_ref().filter(fails);
@@ -206,14 +206,15 @@ impl DirectChecks {
             ([_, ..], _) => Location::SomePods,
             ([], Some(_)) if self.pods.is_empty() => Location::Service,
             ([], Some(_)) => Location::ServicePath,
-            ([], None) => return self.before(round?.1),
+            ([], None) => return self.in_front(round?.1),
         };
         let broken = if pods.is_empty() {
             service.into_iter().collect()
         } else {
             pods
         };
-        let mut only = broken.iter().map(|direct| direct.failing());
+        // One transport is to blame only if all broken servers agree on it.
+        let mut only = broken.iter().map(|check| check.failing());
         let first = only.next().flatten();
         let same = only.all(|failing| failing == first);
         Some(Diagnosis {
@@ -225,10 +226,12 @@ impl DirectChecks {
         })
     }
 
-    /// The fault when only `server` fails: what is asked before all that answers.
-    fn before(&self, server: SocketAddr) -> Option<Diagnosis> {
-        let mut answers = self.service.iter().chain(&self.pods);
-        if answers.any(|direct| direct.server == server) {
+    /// Returns the fault if `server` fails and every check succeeds: the part in front of all checked
+    /// servers.
+    fn in_front(&self, server: SocketAddr) -> Option<Diagnosis> {
+        // If pods query a checked server itself, nothing is in front of it.
+        let mut checked = self.service.iter().chain(&self.pods);
+        if checked.any(|check| check.server == server) {
             return None;
         }
         let location = match self {

@@ -1,35 +1,36 @@
-//! Failures of DNS queries, and the servers that they came from.
+//! Failure classes of DNS queries, and the servers that failed.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 
-/// The port of DNS (RFC 1035, section 4.2); left out where a server is shown.
+/// The port of DNS (RFC 1035, section 4.2), omitted from displayed servers.
 const DNS_PORT: u16 = 53;
 
-/// How a DNS question failed, ordered from the mildest to the worst.
+/// The class of a failed DNS query. Classes are ordered from the mildest to the worst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FailureClass {
-    /// The name exists, but has no address.
+    // The derived order is that of the variants; `Failure::or_worse` depends on it.
+    /// The name exists but has no address.
     NoData,
     /// The name does not exist.
     NxDomain,
-    /// What came back belongs to another question, or is no DNS message.
+    /// The response belongs to another query, holds the wrong address, or is no DNS message.
     Mismatch,
-    /// The answer does not fit a datagram, and none came over TCP.
+    /// The response does not fit into a datagram, and none came over TCP.
     Truncated,
-    /// The server will not answer: REFUSED, NOTIMP, FORMERR and their like.
+    /// The server rejects the query: REFUSED, NOTIMP, FORMERR or any other code not listed here.
     Refused,
-    /// The server cannot answer: SERVFAIL.
+    /// The server failed to resolve the name: SERVFAIL.
     ServFail,
-    /// Nothing listens there, or there is no way to it.
+    /// Nothing listens at the address, or there is no route to it.
     Unreachable,
-    /// No answer in time.
+    /// No response came in time.
     Timeout,
 }
 
 impl FailureClass {
-    /// Every class, the mildest first.
+    /// Every class, mildest first.
     pub const ALL: [Self; 8] = [
         Self::NoData,
         Self::NxDomain,
@@ -41,7 +42,7 @@ impl FailureClass {
         Self::Timeout,
     ];
 
-    /// The class in one lower-case word, as messages and metrics name it.
+    /// Returns the name in lower case, as messages and metrics use it.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::NoData => "nodata",
@@ -65,24 +66,24 @@ impl fmt::Display for FailureClass {
 impl FromStr for FailureClass {
     type Err = UnknownClass;
 
-    /// Reads what [`Self::as_str`] gives.
+    /// Parses the output of [`Self::as_str`].
     fn from_str(text: &str) -> Result<Self, UnknownClass> {
         let mut all = Self::ALL.into_iter();
         all.find(|class| class.as_str() == text).ok_or(UnknownClass)
     }
 }
 
-/// The text names no class that this version knows.
+/// The error for a text that names no class known to this version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnknownClass;
 
-/// A server as it is shown: with its port unless that is the usual one.
+/// A displayed server: its address, with the port unless it is 53.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Server(pub SocketAddr);
 
 impl fmt::Display for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // An address with a scope (`fe80::1%2`) is shown whole: the scope would be lost.
+        // The IP address alone would lose the scope of a link-local server (`fe80::1%2`).
         match self.0 {
             SocketAddr::V6(server) if server.scope_id() != 0 => server.fmt(f),
             server if server.port() == DNS_PORT => server.ip().fmt(f),
@@ -94,7 +95,7 @@ impl fmt::Display for Server {
 impl FromStr for Server {
     type Err = std::net::AddrParseError;
 
-    /// Reads what [`fmt::Display`] writes.
+    /// Parses the output of [`fmt::Display`].
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         match text.parse::<IpAddr>() {
             Ok(ip) => Ok(Self(SocketAddr::new(ip, DNS_PORT))),

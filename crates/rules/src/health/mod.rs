@@ -1,4 +1,4 @@
-//! The verdict on a cluster's DNS: from what one probe round observed to the conditions of the
+//! The verdict on a cluster's DNS: from the observation of one probe round to the conditions of the
 //! `Cluster`.
 //!
 //! An [`observation`] moves a node's vote across its [`threshold`]; the votes of all nodes are judged

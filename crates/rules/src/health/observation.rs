@@ -1,4 +1,4 @@
-//! Observations: what one probe round saw of the cluster's DNS.
+//! Observations of single probe rounds.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -6,19 +6,19 @@ use std::net::SocketAddr;
 use super::diagnosis::Diagnosis;
 use super::failure::{FailureClass, Server};
 
-/// A failure, with the server that it came from.
+/// A failure of one server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Failure {
-    /// How the question failed.
+    /// The class of the failure.
     pub class: FailureClass,
-    /// The server that was asked.
+    /// The server that failed.
     pub server: SocketAddr,
-    /// Where the fault is, if anything tells.
+    /// The location of the fault, if direct checks found it.
     pub diagnosis: Option<Diagnosis>,
 }
 
 impl Failure {
-    /// A failure of which nothing tells where the fault is.
+    /// Creates a failure without a diagnosis.
     pub fn new(class: FailureClass, server: SocketAddr) -> Self {
         Self {
             class,
@@ -27,7 +27,7 @@ impl Failure {
         }
     }
 
-    /// The worse of two failures; `self` when they are equally bad.
+    /// Returns the worse of two failures, or `self` if they are equally bad.
     #[must_use]
     pub fn or_worse(self, other: Self) -> Self {
         if other.class > self.class {
@@ -39,7 +39,7 @@ impl Failure {
 }
 
 impl fmt::Display for Failure {
-    /// `timeout from 169.254.20.10 (node cache)`.
+    /// Writes `timeout from 169.254.20.10 (node cache)`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} from {}", self.class, Server(self.server))?;
         match self.diagnosis {
@@ -49,19 +49,19 @@ impl fmt::Display for Failure {
     }
 }
 
-/// What one probe round saw.
+/// The observation of one probe round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Observation {
-    /// Every name got an address from at least one server.
+    /// Every name has an address, by at least one server.
     Resolved,
-    /// Some name got none; this is the worst failure on the way.
+    /// A name has none; this is the worst failure of the round.
     Failed(Failure),
-    /// The round could not even ask: no observation at all.
+    /// No query could be sent, so nothing was observed.
     Internal,
 }
 
 impl Observation {
-    /// The observation in one lower-case word, as metrics name it.
+    /// Returns the observation in one word in lower case, as metrics use it.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Resolved => "resolved",
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_says_where_the_fault_is_when_something_tells() {
+    fn a_failure_shows_its_diagnosis() {
         let diagnosis = Some(Diagnosis {
             location: Location::NodeCache,
             only: None,

@@ -1,51 +1,51 @@
-//! The cluster's verdict, from what each of its nodes says.
+//! The cluster's verdict, from the votes of its nodes.
 //!
-//! A node without a vote neither votes nor vetoes. As long as enough of the known nodes vote, a large
-//! majority makes the verdict unhealthy, half of the votes make it healthy again, and in between the
-//! standing verdict stays, so that a cluster on the edge does not flap. All thresholds of time have been
-//! served by the nodes, so there is no further wait here.
+//! A node without a vote neither votes nor vetoes. While enough of the known nodes vote, a large majority
+//! of unhealthy votes makes the verdict unhealthy, half of the votes make it healthy again, and anything
+//! in between keeps the current verdict: a cluster on the edge does not flap. The nodes' thresholds have
+//! already waited, so the verdict follows the votes at once.
 //!
-//! Karmada's detector is `min_answering` 100 and `failure` 100: every node must answer, and one that is
-//! silent silences all.
+//! Karmada's detector corresponds to `min_answering` 100 and `failure` 100: every node must respond, and
+//! a single silent one blocks any change of the verdict.
 
 use std::collections::BTreeMap;
 
 use super::observation::Failure;
 use super::threshold::Vote;
 
-/// How many nodes, and how many kinds of failure, a message names.
+/// The number of nodes, and of kinds of failure, that a message names.
 const NAMED: usize = 3;
 
-/// What is known of one node.
+/// A node's part in a tally.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ballot {
     /// It has a vote.
     Vote(Vote),
-    /// It answers, but has no vote.
+    /// It responds, but has no vote.
     NoVote,
-    /// It does not answer.
+    /// It does not respond.
     Silent,
 }
 
-/// What the known nodes say, each counted once.
+/// The ballots of the known nodes, each node counted once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Nodes that vote healthy.
     pub healthy: usize,
-    /// Nodes whose first answers are good: healthy only for a cluster that has no verdict yet.
+    /// Nodes whose first rounds succeeded. They count as healthy only while the cluster has no verdict.
     pub first_success: usize,
     /// Nodes that vote unhealthy, with their failures.
     pub failing: BTreeMap<String, Failure>,
-    /// Nodes that answer without a vote.
+    /// Nodes that respond without a vote.
     pub no_vote: usize,
-    /// Nodes that do not answer.
+    /// Nodes that do not respond.
     pub silent: usize,
 }
 
 impl Tally {
-    /// Counts one more node, of a name that was not counted before.
-    pub fn count(&mut self, node: &str, answer: Ballot) {
-        match answer {
+    /// Adds a node. The caller must not add the same name twice.
+    pub fn count(&mut self, node: &str, ballot: Ballot) {
+        match ballot {
             Ballot::Vote(Vote::Healthy) => self.healthy += 1,
             Ballot::Vote(Vote::FirstSuccess) => self.first_success += 1,
             Ballot::Vote(Vote::Unhealthy(failure)) => {
@@ -56,21 +56,22 @@ impl Tally {
         }
     }
 
-    /// How many nodes there are.
+    /// Returns the number of nodes.
     pub fn known(&self) -> usize {
         self.healthy + self.first_success + self.failing.len() + self.no_vote + self.silent
     }
 
-    /// How many of the votes the fewer are: 0 while all agree.
+    /// Returns the number of votes in the minority: 0 while all agree.
     pub fn minority(&self) -> usize {
         (self.healthy + self.first_success).min(self.failing.len())
     }
 
-    /// The failing nodes that a message names: the first few.
+    /// Returns the failing nodes that a message names, the first few by name.
     pub fn named(&self) -> impl Iterator<Item = &str> {
         self.failing.keys().take(NAMED).map(String::as_str)
     }
 
+    /// Returns a message such as
     /// `8 of 10 nodes fail: timeout from 10.96.0.10 (6), servfail from 10.96.0.10 (2); n1, n4, n7, …`
     fn message(&self) -> String {
         let count = format!("{} of {} nodes fail", self.failing.len(), self.known());
@@ -82,6 +83,7 @@ impl Tally {
             *kinds.entry(failure.to_string()).or_default() += 1;
         }
         let mut kinds: Vec<_> = kinds.into_iter().collect();
+        // Stable: kinds with the same count stay sorted by name, so the message does not flicker.
         kinds.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
         let kinds = kinds
             .iter()
@@ -91,43 +93,46 @@ impl Tally {
     }
 }
 
-/// How many nodes it takes, in percent.
+/// The shares of nodes that a verdict takes, in percent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quorum {
-    /// Of the known nodes, so many must vote for a verdict; 1 to 100.
+    /// The share of the known nodes that must vote for a verdict; 1 to 100.
     pub min_answering: u8,
-    /// Of the votes, so many must be unhealthy for an unhealthy verdict; 51 to 100.
+    /// The share of the votes that must be unhealthy for an unhealthy verdict; 51 to 100.
     pub failure: u8,
 }
 
-/// What the nodes say of their cluster.
+/// The verdict of the nodes on their cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
-    /// Whether DNS works in the cluster.
+    /// True if DNS works in the cluster.
     pub healthy: bool,
-    /// How many nodes fail, how, and which.
+    /// The number of failing nodes, their failures, and the first few names.
     pub message: String,
 }
 
-/// What a tally comes to.
+/// The result of judging a tally.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Judgement {
-    /// The verdict. None: too few nodes vote, or neither side has enough votes and no verdict stands.
+    /// The verdict. `None` if too few nodes vote, or if neither side has enough votes and there is no
+    /// current verdict.
     pub verdict: Option<Verdict>,
-    /// Whether enough nodes vote.
+    /// True if enough nodes vote.
     pub sufficient: bool,
-    /// How many nodes vote, of how many.
+    /// The number of votes and of known nodes.
     pub message: String,
 }
 
 impl Quorum {
-    /// Judges, with `standing` the cluster's verdict so far: whether DNS works in it.
-    pub fn judge(&self, tally: &Tally, standing: Option<bool>) -> Judgement {
-        let first_success = standing.map_or(tally.first_success, |_| 0);
+    /// Judges a tally. `current` is the verdict so far: `Some(true)` if DNS works in the cluster.
+    pub fn judge(&self, tally: &Tally, current: Option<bool>) -> Judgement {
+        // A node that has just restarted must not outvote those that have served their threshold.
+        let first_success = current.map_or(tally.first_success, |_| 0);
         let unhealthy = tally.failing.len();
         let votes = tally.healthy + first_success + unhealthy;
         let known = tally.known();
         let sufficient = votes > 0 && reaches(votes, self.min_answering, known);
+        // The two majorities exclude each other, since the failure quorum is above half of the votes.
         let healthy = if !sufficient {
             None
         } else if reaches(unhealthy, self.failure, votes) {
@@ -135,7 +140,7 @@ impl Quorum {
         } else if reaches(votes - unhealthy, 50, votes) {
             Some(true)
         } else {
-            standing
+            current
         };
         Judgement {
             verdict: healthy.map(|healthy| Verdict {
@@ -148,8 +153,9 @@ impl Quorum {
     }
 }
 
-/// Whether `part` is at least so many percent of `whole`.
+/// Returns `true` if `part` is at least `percent` of `whole`.
 fn reaches(part: usize, percent: u8, whole: usize) -> bool {
+    // In integers: a quotient would have to be rounded, and 80% of 5 nodes is exactly 4.
     part.saturating_mul(100) >= whole.saturating_mul(percent.into())
 }
 

@@ -1,7 +1,7 @@
-//! What the leader writes of its cluster: the verdict, and whether the verdict is fresh.
+//! The conditions that a leader writes: the verdict, and its freshness.
 //!
-//! [`Reporter`] compares what the nodes' answers come to with the conditions the `Cluster` has, and says
-//! which to write now, which later, and which not at all.
+//! [`Reporter`] compares the judgement of the nodes' votes with the conditions of the `Cluster` and plans
+//! which to write now and which later.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -15,79 +15,79 @@ use karmada_api::condition::{
 
 use super::quorum::{Judgement, Quorum, Tally, Verdict};
 
-/// How often a condition may be written only because its message changed.
+/// The shortest interval between two writes of a condition of which only the message changes.
 const MESSAGE_INTERVAL: Duration = Duration::from_mins(1);
 
-/// How fast conditions are written.
+/// The pace of writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pace {
-    /// A condition's status is written at most once in this time. A message written meanwhile does
-    /// not hold it up.
+    /// The shortest interval between two changes of a condition's status. A write of its message does not
+    /// delay the next change.
     pub period: Duration,
-    /// For how long too few nodes may vote before the published verdict is called stale.
+    /// The time for which too few nodes may vote before the published verdict is marked stale.
     pub patience: Duration,
 }
 
-/// What to do about the conditions now.
+/// The writes that are due.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ReportPlan {
-    /// Nothing: they say what they should.
+    /// No condition must change.
     Unchanged,
-    /// Nothing before this moment; then plan again.
+    /// Nothing is due before this moment. Plan again then.
     Wait(Instant),
-    /// Write these, in this order.
+    /// Write these conditions, in this order.
     Write(Vec<Condition>),
 }
 
-/// What one leader remembers between plans.
+/// The state of one leader between plans.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reporter {
     pace: Pace,
     quorum: Quorum,
-    began: Instant,
-    /// What the answers last came to.
-    standing: Option<bool>,
-    /// Since when too few nodes have voted.
+    started: Instant,
+    /// The last verdict: true if DNS works.
+    verdict: Option<bool>,
+    /// The moment since when too few nodes vote.
     insufficient: Option<Instant>,
-    /// When each condition was last written.
+    /// The last write of each condition.
     written: BTreeMap<&'static str, Instant>,
-    /// When the status or reason of each was last written.
-    turned: BTreeMap<&'static str, Instant>,
-    /// Those whose status or reason the newest plan writes.
-    turning: BTreeSet<&'static str>,
+    /// The last write of each condition that changed its status or reason.
+    changed: BTreeMap<&'static str, Instant>,
+    /// The conditions whose status or reason the newest plan changes.
+    changing: BTreeSet<&'static str>,
 }
 
-/// What a condition should say.
-struct Wanted {
+/// A condition as it should be.
+struct DesiredCondition {
     kind: &'static str,
     status: &'static str,
     reason: &'static str,
     message: String,
 }
 
-impl Wanted {
+impl DesiredCondition {
+    /// Compares all but the message.
     fn is_status_of(&self, condition: &Condition) -> bool {
         condition.status == self.status && condition.reason == self.reason
     }
 }
 
 impl Reporter {
-    /// A leader whose leadership begins now.
+    /// Creates the state of a leader whose term begins at `now`.
     pub fn new(pace: Pace, quorum: Quorum, now: Instant) -> Self {
         Self {
             pace,
             quorum,
-            began: now,
-            standing: None,
+            started: now,
+            verdict: None,
             insufficient: None,
             written: BTreeMap::new(),
-            turned: BTreeMap::new(),
-            turning: BTreeSet::new(),
+            changed: BTreeMap::new(),
+            changing: BTreeSet::new(),
         }
     }
 
-    /// Decides what to do about the Cluster's `conditions`: to be asked whenever these or the answers
-    /// change. While a verdict is published, the one that the answers came to last stands.
+    /// Plans the writes for the Cluster's `conditions`. Must be called whenever these or the tally change.
     /// `time` becomes the transition time of a condition whose status changes.
     pub fn plan(
         &mut self,
@@ -96,33 +96,36 @@ impl Reporter {
         now: Instant,
         time: Timestamp,
     ) -> ReportPlan {
-        let standing = published(conditions).map(|published| self.standing.unwrap_or(published));
-        let judgement = self.quorum.judge(tally, standing);
-        let (wanted, not_before) = if judgement.sufficient {
+        // This leader's own last verdict takes precedence over the published one, which another client
+        // may have overwritten. Without a published one, first successes count as for a new cluster.
+        let current = published(conditions).map(|published| self.verdict.unwrap_or(published));
+        let judgement = self.quorum.judge(tally, current);
+        let (desired, not_before) = if judgement.sufficient {
             self.insufficient = None;
             let verdict = judgement.verdict.as_ref();
-            self.standing = verdict.map(|verdict| verdict.healthy);
-            let mut wanted: Vec<_> = verdict.map(dns_ready).into_iter().collect();
-            wanted.push(reporting(&judgement));
-            (wanted, Some(now))
+            self.verdict = verdict.map(|verdict| verdict.healthy);
+            let mut desired: Vec<_> = verdict.map(dns_ready).into_iter().collect();
+            desired.push(reporting(&judgement));
+            (desired, Some(now))
         } else {
             let since = *self.insufficient.get_or_insert(now);
             let stale = vec![insufficient(&judgement)];
             (stale, since.checked_add(self.pace.patience))
         };
+        // DNS_READY comes first: a verdict must not wait for a write of the other condition.
         let mut writes = Vec::new();
         let mut wake: Option<Instant> = None;
-        self.turning.clear();
-        for wanted in wanted {
-            let current = find(conditions, wanted.kind);
-            let due = self.due(current, &wanted, now).zip(not_before);
+        self.changing.clear();
+        for desired in desired {
+            let current = find(conditions, desired.kind);
+            let due = self.due(current, &desired, now).zip(not_before);
             match due.map(|(due, not_before)| due.max(not_before)) {
                 None => {}
                 Some(at) if at <= now => {
-                    if !current.is_some_and(|current| wanted.is_status_of(current)) {
-                        self.turning.insert(wanted.kind);
+                    if !current.is_some_and(|current| desired.is_status_of(current)) {
+                        self.changing.insert(desired.kind);
                     }
-                    writes.push(condition(current, wanted, time));
+                    writes.push(condition(current, desired, time));
                 }
                 Some(at) => wake = Some(wake.map_or(at, |wake| wake.min(at))),
             }
@@ -134,39 +137,46 @@ impl Reporter {
         }
     }
 
-    /// Whether DNS works in the cluster, by the last plan with enough votes.
-    pub fn standing(&self) -> Option<bool> {
-        self.standing
+    /// Returns the verdict of the last plan with enough votes: `Some(true)` if DNS works in the cluster.
+    pub fn verdict(&self) -> Option<bool> {
+        self.verdict
     }
 
-    /// Takes note that the condition of type `kind` was written.
+    /// Records a successful write of the condition of type `kind`.
     pub fn wrote(&mut self, kind: &str, now: Instant) {
+        // Looked up for its `'static` name.
         if let Some(kind) = OWNED.into_iter().find(|owned| *owned == kind) {
             self.written.insert(kind, now);
-            if self.turning.contains(kind) {
-                self.turned.insert(kind, now);
+            if self.changing.contains(kind) {
+                self.changed.insert(kind, now);
             }
         }
     }
 
-    /// When the condition may be written; never while it says what it should.
-    fn due(&self, current: Option<&Condition>, wanted: &Wanted, now: Instant) -> Option<Instant> {
-        match current.filter(|current| wanted.is_status_of(current)) {
+    /// Returns the moment from which the condition may be written, or `None` if it is as it should be.
+    fn due(
+        &self,
+        current: Option<&Condition>,
+        desired: &DesiredCondition,
+        now: Instant,
+    ) -> Option<Instant> {
+        match current.filter(|current| desired.is_status_of(current)) {
             None => {
-                let turned = self.turned.get(wanted.kind);
-                turned.map_or(Some(now), |at| at.checked_add(self.pace.period))
+                let changed = self.changed.get(desired.kind);
+                changed.map_or(Some(now), |at| at.checked_add(self.pace.period))
             }
-            Some(current) if current.message == wanted.message => None,
+            Some(current) if current.message == desired.message => None,
             Some(_) => {
                 let interval = self.pace.period.max(MESSAGE_INTERVAL);
-                let written = self.written.get(wanted.kind).copied();
-                written.unwrap_or(self.began).checked_add(interval)
+                let written = self.written.get(desired.kind).copied();
+                // Leaders that follow each other quickly must not each rewrite the message at once.
+                written.unwrap_or(self.started).checked_add(interval)
             }
         }
     }
 }
 
-/// The verdict that the conditions tell.
+/// Returns the verdict in the conditions.
 fn published(conditions: &[Condition]) -> Option<bool> {
     match find(conditions, DNS_READY)?.status.as_str() {
         TRUE => Some(true),
@@ -179,13 +189,13 @@ fn find<'a>(conditions: &'a [Condition], kind: &str) -> Option<&'a Condition> {
     conditions.iter().find(|c| c.type_ == kind)
 }
 
-fn dns_ready(verdict: &Verdict) -> Wanted {
+fn dns_ready(verdict: &Verdict) -> DesiredCondition {
     let (status, reason) = if verdict.healthy {
         (TRUE, DNS_READY_REASON)
     } else {
         (FALSE, DNS_FAILED_REASON)
     };
-    Wanted {
+    DesiredCondition {
         kind: DNS_READY,
         status,
         reason,
@@ -193,8 +203,8 @@ fn dns_ready(verdict: &Verdict) -> Wanted {
     }
 }
 
-fn reporting(judgement: &Judgement) -> Wanted {
-    Wanted {
+fn reporting(judgement: &Judgement) -> DesiredCondition {
+    DesiredCondition {
         kind: REPORTER_READY,
         status: TRUE,
         reason: REPORTING_REASON,
@@ -202,8 +212,8 @@ fn reporting(judgement: &Judgement) -> Wanted {
     }
 }
 
-fn insufficient(judgement: &Judgement) -> Wanted {
-    Wanted {
+fn insufficient(judgement: &Judgement) -> DesiredCondition {
+    DesiredCondition {
         kind: REPORTER_READY,
         status: FALSE,
         reason: INSUFFICIENT_OBSERVATIONS_REASON,
@@ -211,18 +221,19 @@ fn insufficient(judgement: &Judgement) -> Wanted {
     }
 }
 
-/// Kubernetes keeps whole seconds.
-fn condition(current: Option<&Condition>, wanted: Wanted, time: Timestamp) -> Condition {
+fn condition(current: Option<&Condition>, desired: DesiredCondition, time: Timestamp) -> Condition {
+    // `metav1.Time` has whole seconds.
     let whole = Timestamp::from_second(time.as_second()).unwrap_or(time);
     let last_transition_time = match current {
-        Some(current) if current.status == wanted.status => current.last_transition_time.clone(),
+        // By convention the time changes with the status only, not with reason or message.
+        Some(current) if current.status == desired.status => current.last_transition_time.clone(),
         _ => Time(whole),
     };
     Condition {
-        type_: wanted.kind.to_owned(),
-        status: wanted.status.to_owned(),
-        reason: wanted.reason.to_owned(),
-        message: wanted.message,
+        type_: desired.kind.to_owned(),
+        status: desired.status.to_owned(),
+        reason: desired.reason.to_owned(),
+        message: desired.message,
         last_transition_time,
         observed_generation: None,
     }

@@ -1,55 +1,56 @@
 //! One node's vote on the cluster's DNS, from its stream of probe rounds.
 //!
-//! Answers that agree make a streak, which is as old as the time since its first round was due. A
-//! streak that is as old as its threshold settles the vote, in the moment it becomes so, or, if it is
-//! one of failures, a quarter of a second later: there is no waiting for another round to end, and
-//! [`Threshold::next_change`] tells when to look.
+//! Observations that agree form a streak, which begins when its first round was due. A streak as old as
+//! its threshold settles the vote at that very moment, without waiting for another round; a streak of
+//! failures may take a quarter of a second more. [`Threshold::next_change`] returns that moment.
 //!
-//! A node whose vote fell from healthy to unhealthy, and falls again soon, must succeed for longer
-//! before it is healthy once more: twice as long with each fall. So a cluster that flaps is not
-//! blocked and released all the time.
+//! A node whose vote falls from healthy to unhealthy again and again must succeed for twice as long after
+//! each fall before it is healthy once more. So a cluster that flaps is not blocked and released all the
+//! time.
+//!
+//! All times are monotonic: setting the system clock changes nothing.
 
 use std::time::{Duration, Instant};
 
 use super::observation::{Failure, Observation};
 
-/// How long answers must agree before they count.
+/// The times for which observations must agree before they count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Thresholds {
-    /// How long all rounds must have failed for an unhealthy vote.
+    /// The time for which all rounds must have failed for an unhealthy vote.
     pub failure: Duration,
-    /// How long all rounds must have succeeded for a healthy vote.
+    /// The time for which all rounds must have succeeded for a healthy vote.
     pub success: Duration,
-    /// How long without any observation until there is no vote.
+    /// The time without any observation after which the node loses its vote.
     pub silence: Duration,
-    /// The longest that a node which falls again and again must succeed for a healthy vote; one that is
-    /// shorter than `success` changes nothing.
+    /// The longest time for which a node that falls again and again must succeed for a healthy vote. A
+    /// value below `success` has no effect.
     pub max_hold: Duration,
 }
 
-/// How long a fall from healthy to unhealthy counts against the next ones.
-const MEMORY: Duration = Duration::from_mins(10);
+/// The time for which a fall from healthy to unhealthy is remembered.
+const FALL_MEMORY: Duration = Duration::from_mins(10);
 
-/// How long failures wait for a round that is due in the moment they are old enough: DNS that works
-/// again answers it by then, and an outage shorter than the threshold turns no vote.
-const GLANCE: Duration = Duration::from_millis(250);
+/// The time that a streak of failures waits for a round due at the moment it is old enough. DNS that
+/// works again responds to that round by then, so an outage shorter than the threshold changes no vote.
+const LAST_ROUND_GRACE: Duration = Duration::from_millis(250);
 
 /// A finished probe round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Round {
-    /// When it was due to start.
+    /// The moment at which it was due to start.
     pub scheduled: Instant,
-    /// When it finished.
+    /// The moment at which it finished.
     pub finished: Instant,
-    /// What it saw.
+    /// Its observation.
     pub observation: Observation,
 }
 
 /// A node's vote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Vote {
-    /// The newest answers are good, but not for a whole threshold: healthy only for a cluster that
-    /// has no verdict yet.
+    /// The first rounds succeeded, but not yet for a whole threshold. Counts as healthy only while the
+    /// cluster has no verdict.
     FirstSuccess,
     /// DNS works on this node.
     Healthy,
@@ -57,7 +58,7 @@ pub enum Vote {
     Unhealthy(Failure),
 }
 
-/// The state from which a node's vote follows.
+/// The state machine of a node's vote.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Threshold {
     thresholds: Thresholds,
@@ -66,30 +67,31 @@ pub struct Threshold {
     fall: Option<Fall>,
 }
 
-/// The last turn from healthy to unhealthy, while it is remembered.
+/// The last fall from healthy to unhealthy, while it is remembered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Fall {
     at: Instant,
-    /// How many falls led to it, each remembered when the next one came.
+    /// The number of falls before it, each still remembered at the next one.
     before: u32,
 }
 
 /// Successive observations that agree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Streak {
-    answer: Answer,
+    outcome: Outcome,
     since: Instant,
-    /// When the newest of them was due to start.
+    /// The moment at which the newest of them was due to start.
     due: Instant,
+    /// The moment at which the newest of them finished.
     newest: Instant,
-    /// Whether the newest finished round is one of them; a round that could not ask is not.
+    /// Set if the newest finished round is one of them. An internal error is not.
     newest_agrees: bool,
 }
 
-type Answer = Result<(), Failure>;
+type Outcome = Result<(), Failure>;
 
 impl Threshold {
-    /// A node that has seen nothing yet.
+    /// Creates the state of a node without any observation.
     pub fn new(thresholds: Thresholds) -> Self {
         Self {
             thresholds,
@@ -99,8 +101,9 @@ impl Threshold {
         }
     }
 
-    /// Takes in a finished round. Rounds come in the order in which they finish.
+    /// Processes a finished round. Rounds must come in the order in which they finish.
     pub fn observe(&mut self, round: &Round) {
+        // First with the old streak alone: it may have settled before this round finished.
         self.advance(round.finished);
         match round.observation {
             Observation::Resolved => self.extend(Ok(()), round),
@@ -114,8 +117,9 @@ impl Threshold {
         self.advance(round.finished);
     }
 
-    /// Lets time pass, up to `now`.
+    /// Lets time pass up to `now`.
     pub fn advance(&mut self, now: Instant) {
+        // Both may have passed since the last call; the earlier one happened first.
         let silent = self.silent_at().filter(|at| *at <= now);
         let settles = self.settles_at().filter(|at| *at <= now);
         if let Some(at) = settles.filter(|at| silent.is_none_or(|silent| *at < silent)) {
@@ -129,24 +133,25 @@ impl Threshold {
         }
     }
 
-    /// The vote as of the last call of [`Self::observe`] or [`Self::advance`].
+    /// Returns the vote as of the last call of [`Self::observe`] or [`Self::advance`].
     pub fn vote(&self) -> Option<Vote> {
         self.settled.or_else(|| {
             let streak = self.streak.as_ref()?;
-            streak.answer.is_ok().then_some(Vote::FirstSuccess)
+            streak.outcome.is_ok().then_some(Vote::FirstSuccess)
         })
     }
 
-    /// How long successes must last for a healthy vote now.
+    /// Returns the time for which rounds must currently succeed for a healthy vote.
     pub fn hold(&self) -> Duration {
         let success = self.thresholds.success;
+        // `checked_shl` guards the shift; the product saturates, and `most` limits both.
         let doublings = self.fall.map_or(0, |fall| fall.before);
         let factor = 1_u32.checked_shl(doublings).unwrap_or(u32::MAX);
         let most = self.thresholds.max_hold.max(success);
         success.saturating_mul(factor).min(most)
     }
 
-    /// When the vote, or the hold, changes by itself if no round finishes before that.
+    /// Returns the moment at which the vote or the hold changes if no round finishes before.
     pub fn next_change(&self) -> Option<Instant> {
         [self.settles_at(), self.silent_at(), self.forgets_at()]
             .into_iter()
@@ -154,57 +159,60 @@ impl Threshold {
             .min()
     }
 
-    fn extend(&mut self, answer: Answer, round: &Round) {
+    fn extend(&mut self, outcome: Outcome, round: &Round) {
         let since = match &self.streak {
-            Some(streak) if streak.answer.is_ok() == answer.is_ok() => streak.since,
+            Some(streak) if streak.outcome.is_ok() == outcome.is_ok() => streak.since,
             _ => round.scheduled,
         };
         self.streak = Some(Streak {
-            answer,
+            outcome,
             since,
             due: round.scheduled,
             newest: round.finished,
             newest_agrees: true,
         });
-        if let (Some(Vote::Unhealthy(shown)), Err(newest)) = (&mut self.settled, answer) {
+        // The vote stays, but its failure is the newest one.
+        if let (Some(Vote::Unhealthy(shown)), Err(newest)) = (&mut self.settled, outcome) {
             *shown = newest;
         }
     }
 
-    /// Turns the vote to what the streak says, as of `at`.
+    /// Settles the vote at the streak's outcome, as of `at`.
     fn settle(&mut self, at: Instant) {
         let before = std::mem::replace(
             &mut self.settled,
-            self.streak.as_ref().map(|streak| vote(streak.answer)),
+            self.streak.as_ref().map(|streak| vote(streak.outcome)),
         );
         if let (Some(Vote::Healthy), Some(Vote::Unhealthy(_))) = (before, self.settled) {
             let remembered = self
                 .fall
-                .filter(|fall| at.saturating_duration_since(fall.at) < MEMORY);
+                .filter(|fall| at.saturating_duration_since(fall.at) < FALL_MEMORY);
             let before = remembered.map_or(0, |fall| fall.before.saturating_add(1));
             self.fall = Some(Fall { at, before });
         }
     }
 
-    /// When the streak overturns the vote. A moment that no clock reaches is none.
+    /// Returns the moment at which the streak changes the vote. `None` also for one that overflows the
+    /// clock.
     fn settles_at(&self) -> Option<Instant> {
         let streak = self.streak.as_ref().filter(|streak| streak.newest_agrees)?;
-        match (streak.answer, self.settled) {
+        match (streak.outcome, self.settled) {
             (Ok(()), Some(Vote::Healthy)) | (Err(_), Some(Vote::Unhealthy(_))) => None,
             (Ok(()), _) => self.recovers_at(streak.since),
             (Err(_), _) => {
                 let old = streak.since.checked_add(self.thresholds.failure)?;
+                // A round due at or after that moment has failed already, so nothing is left to wait for.
                 if streak.due >= old {
                     Some(old)
                 } else {
-                    old.checked_add(GLANCE)
+                    old.checked_add(LAST_ROUND_GRACE)
                 }
             }
         }
     }
 
-    /// When successes since `since` make the vote healthy: after the hold, or, if that is sooner, once
-    /// the falls are forgotten.
+    /// Returns the moment at which successes since `since` make the vote healthy: after the hold or, if
+    /// that is sooner, once the falls are forgotten.
     fn recovers_at(&self, since: Instant) -> Option<Instant> {
         let earliest = since.checked_add(self.thresholds.success)?;
         let forgotten = self.forgets_at().map_or(earliest, |at| at.max(earliest));
@@ -215,7 +223,7 @@ impl Threshold {
     }
 
     fn forgets_at(&self) -> Option<Instant> {
-        self.fall?.at.checked_add(MEMORY)
+        self.fall?.at.checked_add(FALL_MEMORY)
     }
 
     fn silent_at(&self) -> Option<Instant> {
@@ -224,8 +232,8 @@ impl Threshold {
     }
 }
 
-fn vote(answer: Answer) -> Vote {
-    match answer {
+fn vote(outcome: Outcome) -> Vote {
+    match outcome {
         Ok(()) => Vote::Healthy,
         Err(failure) => Vote::Unhealthy(failure),
     }

@@ -7,7 +7,7 @@ use super::facts::{Cached, Facts};
 /// A member cluster's claim to the traffic of one backend Service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
-    /// Requests may go there.
+    /// The load balancer sends requests there.
     Admitted,
     /// A Remedy blocks the cluster's traffic.
     Blocked,
@@ -24,6 +24,7 @@ impl Admission {
     /// located. A block outlasts the start of the cluster's deletion.
     pub fn of(cluster: &Cluster) -> Self {
         let actions = cluster.remedy_actions();
+        // Blocked before deleting: only a block is shown in `trafficBlockClusters`.
         if actions.iter().any(|action| action == TRAFFIC_CONTROL) {
             Self::Blocked
         } else if cluster.metadata.deletion_timestamp.is_some() {
@@ -34,7 +35,7 @@ impl Admission {
     }
 }
 
-/// Returns the admission of the cluster `name`. An unreadable one stays blocked if it is in
+/// Returns the admission of the cluster `name`. An unreadable one remains blocked if it is in
 /// `previous`.
 pub(super) fn admission_of(name: &str, previous: &[String], facts: &impl Facts) -> Admission {
     match facts.cluster(name) {
@@ -79,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cluster_is_admitted_as_its_object_says() {
+    fn the_object_of_a_cluster_determines_its_admission() {
         let mut other_action = cluster("x");
         other_action.status = Some(karmada_api::ClusterStatus {
             remedy_actions: Some(vec!["Cordon".into()]),
@@ -111,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cluster_that_cannot_be_read_stays_as_it_was() {
+    fn an_unreadable_cluster_keeps_its_admission() {
         let fixture = Fixture {
             unread_clusters: ["u1".to_owned(), "u2".to_owned()].into(),
             ..Fixture::default()

@@ -7,12 +7,12 @@ use super::facts::{Cached, Facts};
 
 const DEFAULT_CLASS_ANNOTATION: &str = "ingressclass.kubernetes.io/is-default-class";
 
-/// The name a controller goes by in `IngressClass.spec.controller`, and that of its finalizer: a
-/// qualified name, `<DNS subdomain>/<name>`.
+/// The name of a controller in `IngressClass.spec.controller`, and of its finalizer: a qualified name,
+/// `<DNS subdomain>/<name>`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ControllerName(String);
 
-/// Why a text is no controller name.
+/// The error for a text that is no controller name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InvalidControllerName;
 
@@ -27,7 +27,7 @@ impl fmt::Display for InvalidControllerName {
 impl std::error::Error for InvalidControllerName {}
 
 impl ControllerName {
-    /// The name.
+    /// Returns the name.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -46,7 +46,7 @@ impl FromStr for ControllerName {
     }
 }
 
-/// A DNS-1123 subdomain, as Kubernetes has it.
+/// Returns `true` for a DNS-1123 subdomain, by the rules of Kubernetes.
 fn is_subdomain(text: &str) -> bool {
     let lower = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
     let label = |l: &str| l.starts_with(lower) && l.ends_with(lower);
@@ -55,7 +55,7 @@ fn is_subdomain(text: &str) -> bool {
         && text.split('.').all(label)
 }
 
-/// The part of a qualified name after the slash.
+/// Returns `true` for a valid part of a qualified name after the slash.
 fn is_name(text: &str) -> bool {
     let alphanumeric = |c: char| c.is_ascii_alphanumeric();
     text.len() <= 63
@@ -64,19 +64,19 @@ fn is_name(text: &str) -> bool {
         && text.chars().all(|c| alphanumeric(c) || "-_.".contains(c))
 }
 
-/// Whose an ingress is, by its class.
+/// The owner of an ingress, by its class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ownership {
-    /// The class has our controller.
+    /// The class names our controller.
     Ours,
-    /// It has another one, or there is no such class.
+    /// The class names another controller, or does not exist.
     Foreign,
     /// The class could not be read.
     Unclear,
 }
 
-/// Whose an ingress with `spec` is: that of the controller of the class it names or, when it names
-/// none, of the one default class. Several default classes are none.
+/// Returns the owner of an ingress with `spec`: the controller of the class it names or, if it names none,
+/// of the default class. Several default classes count as none.
 pub fn ownership(spec: &IngressSpec, facts: &impl Facts, controller: &ControllerName) -> Ownership {
     let class = match &spec.ingress_class_name {
         Some(name) => facts.class(name),
@@ -103,6 +103,7 @@ fn default_class(facts: &impl Facts) -> Cached<&IngressClass> {
                 defaults += 1;
             }
             Cached::Present(_) | Cached::Absent => {}
+            // It may be the default class, or a second one.
             Cached::Unread => return Cached::Unread,
         }
     }
@@ -170,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_default_class_says_exactly_true() {
+    fn the_default_class_annotation_is_exactly_true() {
         let mut not_true = default_class("a", ours().as_str());
         let annotations = not_true.metadata.annotations.as_mut().unwrap();
         annotations.insert(DEFAULT_CLASS_ANNOTATION.to_owned(), "True".to_owned());
@@ -178,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_class_that_cannot_be_read_leaves_ownership_open() {
+    fn an_unreadable_class_leaves_ownership_unclear() {
         let fixture = Fixture {
             classes: vec![default_class("a", ours().as_str())],
             unread_classes: ["b".to_owned()].into(),

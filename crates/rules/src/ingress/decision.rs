@@ -7,46 +7,46 @@ use super::facts::{Cached, Facts};
 use super::locations::service_locations;
 use super::plan::{BlockChange, FieldPlan, StatusPatch};
 
-/// What to do about one `MultiClusterIngress`.
+/// The decision on one `MultiClusterIngress`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Decision {
-    /// Nothing: it, or its class, cannot be read.
+    /// Do nothing: it, or its class, cannot be read.
     Leave,
-    /// It is not, or no longer, served by us.
+    /// Clean up: this controller does not, or no longer, serve it.
     Release(Release),
-    /// It is served by us.
+    /// Serve it.
     Serve(Box<Serve>),
 }
 
-/// How an ingress is let go: the load balancer forgets it, then its status is cleared, then its
-/// finalizers go.
+/// The release of an ingress: first the load balancer deletes it, then its status is cleared, then its
+/// finalizers are removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Release {
-    /// Whether our part of its status must be cleared: all of it, whatever the view of it shows, for
-    /// that may be old, and nobody looks at it again.
+    /// Set if our status fields must be cleared. All of them are, even those that the cache shows as
+    /// absent: the cache may be stale, and the ingress is not reconciled again.
     pub clears_status: bool,
     /// Its finalizers.
     pub finalizers: FieldPlan<Vec<String>>,
 }
 
-/// How an ingress is served: first it gets our finalizer, then its status and the load balancer are
-/// brought up to date.
+/// The service of an ingress: first it gets our finalizer, then its status and the load balancer are
+/// updated.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Serve {
     /// Its finalizers.
     pub finalizers: FieldPlan<Vec<String>>,
     /// Our status fields.
     pub status: FieldPlan<StatusPatch>,
-    /// What the status write changes for clusters.
+    /// The clusters that the status write blocks and unblocks.
     pub change: BlockChange,
-    /// What the load balancer shall be.
+    /// The desired state of the load balancer.
     pub desired: Desired,
 }
 
-/// Decides about the ingress `key`, of which `seen` is known.
+/// Decides on the ingress `key`, with `seen` its state in the cache.
 ///
-/// One that carries our finalizer is ours to clean up whatever its class says now, and ours to
-/// serve while its class cannot be read.
+/// An ingress with our finalizer is ours to clean up whatever its class is now, and ours to serve while
+/// its class cannot be read.
 pub fn decide(
     key: &Key,
     seen: Cached<&MultiClusterIngress>,
@@ -98,6 +98,7 @@ fn release(
     let deleting = ingress.metadata.deletion_timestamp.is_some();
     let finalizers = finalizers(ingress).to_vec();
     let ours = |f: &String| f == controller.as_str();
+    // On deletion Karmada's finalizer has no other controller that would remove it.
     let karmadas =
         |f: &String| f == KARMADA_INGRESS_FINALIZER && deleting && owner == Ownership::Ours;
     let mut rest = finalizers.clone();
@@ -222,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ingress_that_is_as_it_should_be_is_left_unchanged() {
+    fn an_up_to_date_ingress_is_unchanged() {
         let mut ingress = of_class("ours", &[OURS]);
         ingress.status = Some(converged());
         let serve = served(&ingress);
@@ -235,10 +236,7 @@ mod tests {
     fn an_ingress_of_another_class_is_released_and_loses_only_what_is_ours() {
         let moved = of_class("other", &["x", OURS, KARMADA_INGRESS_FINALIZER]);
         let release = released(&moved);
-        assert!(
-            release.clears_status,
-            "it may have one that is not seen yet"
-        );
+        assert!(release.clears_status, "the cache may be stale");
         let kept = vec!["x".to_owned(), KARMADA_INGRESS_FINALIZER.to_owned()];
         assert_eq!(release.finalizers, FieldPlan::Write(kept));
     }
@@ -264,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ingress_that_is_gone_is_released_and_one_that_cannot_be_read_is_left() {
+    fn a_deleted_ingress_is_released_and_an_unreadable_one_is_left() {
         let controller = OURS.parse().unwrap();
         let key = Key::new("ns", "i");
         let gone = decide(&key, Cached::Absent, &fixture(), &controller);
@@ -274,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ingress_whose_class_cannot_be_read_is_served_only_if_it_was() {
+    fn an_ingress_with_an_unreadable_class_is_served_only_if_it_was() {
         let new = of_class("unread", &[]);
         assert_eq!(decided(&new, &fixture()), Decision::Leave);
         let served_before = of_class("unread", &[OURS]);

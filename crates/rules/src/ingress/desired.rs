@@ -14,17 +14,16 @@ const SERVICE_LABEL: &str = "kubernetes.io/service-name";
 const DERIVED_PREFIX: &str = "derived-";
 const EXECUTION_NAMESPACE_ANNOTATION: &str = "work.karmada.io/namespace";
 
-/// What the load balancer shall be for one `MultiClusterIngress`.
+/// The desired state of the load balancer for one `MultiClusterIngress`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Desired {
-    /// Which ingress.
+    /// The ingress.
     pub key: Key,
-    /// Its rules, TLS and default backend; without its class, which is ours and not the load
-    /// balancer's.
+    /// Its rules, TLS and default backend, without its class: that is ours, not the load balancer's.
     pub routes: IngressSpec,
     /// The Services that the routes name, sorted by name.
     pub backends: Vec<Backend>,
-    /// Collected `EndpointSlice`s that could never be read: what was made from them stays.
+    /// Collected `EndpointSlice`s that could never be read. Objects made from them remain.
     pub unread_slices: BTreeSet<String>,
 }
 
@@ -35,7 +34,7 @@ pub struct Backend {
     pub service: String,
     /// The ports of its template.
     pub ports: Cached<Vec<ServicePort>>,
-    /// Its endpoints, by cluster, sorted by the clusters' names.
+    /// Its endpoints by cluster, sorted by the clusters' names.
     pub clusters: Vec<ClusterEndpoints>,
 }
 
@@ -44,27 +43,27 @@ pub struct Backend {
 pub struct ClusterEndpoints {
     /// The cluster's name.
     pub cluster: String,
-    /// The cluster's claim to requests.
+    /// The cluster's claim to requests for the Service.
     pub admission: Admission,
-    /// The endpoints as Karmada collected them, sorted by name. Ports go by the names that they
-    /// have in the Service.
+    /// The slices as Karmada collected them, sorted by name. Their ports have the names of the Service's
+    /// ports.
     pub slices: Vec<Arc<EndpointSlice>>,
 }
 
-/// The Service whose endpoints Karmada collected in `slice`.
+/// Returns the Service whose endpoints Karmada collected in `slice`.
 pub fn slice_service(slice: &EndpointSlice) -> Option<&str> {
     let labels = slice.metadata.labels.as_ref()?;
     labels.get(SERVICE_LABEL)?.strip_prefix(DERIVED_PREFIX)
 }
 
-/// The cluster that Karmada collected `slice` from.
+/// Returns the cluster from which Karmada collected `slice`.
 pub fn slice_cluster(slice: &EndpointSlice) -> Option<&str> {
     let annotations = slice.metadata.annotations.as_ref()?;
     cluster_of_execution_namespace(annotations.get(EXECUTION_NAMESPACE_ANNOTATION)?)
 }
 
 impl Desired {
-    /// What is desired for the ingress `key` with `spec`; `status` is what was decided before.
+    /// Returns the desired state for the ingress `key` with `spec`. `status` is the last decision.
     pub(super) fn new(
         key: Key,
         spec: &IngressSpec,
@@ -86,7 +85,7 @@ impl Desired {
         }
     }
 
-    /// The backend for `service`.
+    /// Returns the backend for `service`.
     pub fn backend(&self, service: &str) -> Option<&Backend> {
         self.backends.iter().find(|b| b.service == service)
     }
@@ -101,6 +100,7 @@ impl Backend {
     ) -> Self {
         let blocked = status.traffic_block_clusters.as_deref().unwrap_or_default();
         let located = located(namespace, service, facts);
+        // A block outranks the location, so that a blocked cluster is reported as such everywhere.
         let admission = |cluster: &str| match admission_of(cluster, blocked, facts) {
             Admission::Admitted => match &located {
                 Cached::Present(clusters) if clusters.contains(cluster) => Admission::Admitted,
@@ -113,6 +113,7 @@ impl Backend {
         let known: Vec<&str> = match &located {
             Cached::Present(located) => located.iter().copied().collect(),
             Cached::Absent => Vec::new(),
+            // The last decision stands in for the unread binding.
             Cached::Unread => located_before(service, status),
         };
         clusters.extend(known.into_iter().map(|c| (c.to_owned(), Vec::new())));
@@ -136,7 +137,7 @@ impl Backend {
         }
     }
 
-    /// The cluster `name`, if the Service runs there or has endpoints from it.
+    /// Returns the cluster `name` if the Service runs there or has endpoints from it.
     pub fn cluster(&self, name: &str) -> Option<&ClusterEndpoints> {
         self.clusters.iter().find(|c| c.cluster == name)
     }
@@ -180,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn each_cluster_is_admitted_or_refused_for_one_reason() {
+    fn each_cluster_is_admitted_or_excluded_for_one_reason() {
         let fixture = Fixture::default()
             .with_cluster(cluster("open"))
             .with_cluster(cluster("elsewhere"))
@@ -218,15 +219,15 @@ mod tests {
         let fixture = Fixture::default()
             .with_cluster(cluster("m1"))
             .with_slices(&[slice("s", "m1", "x", &["10.0.0.1"])]);
-        let refused = Admission::NotLocated;
+        let excluded = Admission::NotLocated;
         assert_eq!(
             admissions(&desired(&fixture, &["s"]), "s"),
-            [("m1".to_owned(), refused, 1)]
+            [("m1".to_owned(), excluded, 1)]
         );
     }
 
     #[test]
-    fn a_binding_or_cluster_that_cannot_be_read_refuses_nobody_new() {
+    fn an_unreadable_binding_or_cluster_excludes_no_further_cluster() {
         let fixture = Fixture {
             unread_bindings: ["s".to_owned()].into(),
             unread_clusters: ["m2".to_owned(), "m3".to_owned()].into(),
@@ -244,12 +245,12 @@ mod tests {
             ..MultiClusterIngressStatus::default()
         };
         let desired = Desired::new(Key::new("ns", "i"), &spec, &status, &fixture);
-        let refused = Admission::Blocked;
+        let blocked = Admission::Blocked;
         let expected = [
             ("m1", Admission::Admitted, 1),
             ("m2", Admission::Admitted, 1),
-            ("m3", refused, 1),
-            ("m4", refused, 1),
+            ("m3", blocked, 1),
+            ("m4", blocked, 1),
             ("m5", Admission::Admitted, 0),
         ];
         let expected = expected.map(|(c, a, n)| (c.to_owned(), a, n));

@@ -6,19 +6,19 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::networking::v1::IngressClass;
 use karmada_api::{Cluster, ResourceBinding};
 
-/// What is known of an object.
+/// An object's state in a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cached<T> {
-    /// The object.
+    /// The object exists.
     Present(T),
-    /// There is no such object.
+    /// The object does not exist.
     Absent,
-    /// It may exist, but what it says is not known. Nothing is taken away on its account.
+    /// The object may exist but could never be read. Decisions must not remove anything on its account.
     Unread,
 }
 
 impl<T> Cached<T> {
-    /// The same, of something made from the object.
+    /// Applies `make` to a present object.
     pub fn map<U>(self, make: impl FnOnce(T) -> U) -> Cached<U> {
         match self {
             Self::Present(object) => Cached::Present(make(object)),
@@ -28,20 +28,20 @@ impl<T> Cached<T> {
     }
 }
 
-/// What a `MultiClusterIngress` depends on, asked by name.
+/// The objects that a `MultiClusterIngress` depends on, by name.
 pub trait Facts {
-    /// Every ingress class.
+    /// Returns every ingress class.
     fn classes(&self) -> impl Iterator<Item = Cached<&IngressClass>>;
-    /// The ingress class `name`.
+    /// Returns the ingress class `name`.
     fn class(&self, name: &str) -> Cached<&IngressClass>;
-    /// The member cluster `name`.
+    /// Returns the member cluster `name`.
     fn cluster(&self, name: &str) -> Cached<&Cluster>;
-    /// The object named like the binding of `service` ([`super::binding_name`]).
+    /// Returns the object with the name of the binding of `service` ([`super::binding_name`]).
     fn binding(&self, namespace: &str, service: &str) -> Cached<&ResourceBinding>;
-    /// The template of `service`.
+    /// Returns the template of `service`.
     fn template(&self, namespace: &str, service: &str) -> Cached<&Service>;
-    /// The `EndpointSlice`s that Karmada collected for `service`.
+    /// Returns the `EndpointSlice`s that Karmada collected for `service`.
     fn slices(&self, namespace: &str, service: &str) -> Vec<Arc<EndpointSlice>>;
-    /// The names of the collected `EndpointSlice`s of `namespace` that could never be read.
+    /// Returns the names of the collected `EndpointSlice`s of `namespace` that could never be read.
     fn unread_slices(&self, namespace: &str) -> BTreeSet<String>;
 }

@@ -1,4 +1,4 @@
-//! A small fixture for the tests of this module, and makers of what is in it.
+//! Facts for the tests of this module, and constructors of the objects in them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use karmada_api::{
 use super::desired::slice_service;
 use super::facts::{Cached, Facts};
 
-/// Everything is in the namespace `ns`.
+/// Facts in memory. Every namespaced object is in the namespace `ns`.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Fixture {
     pub(super) classes: Vec<IngressClass>,
@@ -207,7 +207,7 @@ pub(super) fn template(service: &str, ports: &[(&str, i32)]) -> Service {
     }
 }
 
-/// An `EndpointSlice` named `<cluster>-<service>-<name>` that Karmada collected from `cluster`.
+/// Returns an `EndpointSlice` named `<cluster>-<service>-<name>` that Karmada collected from `cluster`.
 pub(super) fn slice(service: &str, cluster: &str, name: &str, ips: &[&str]) -> EndpointSlice {
     let endpoints = ips.iter().map(|&ip| Endpoint {
         addresses: vec![ip.to_owned()],
@@ -237,7 +237,7 @@ pub(super) fn slice(service: &str, cluster: &str, name: &str, ips: &[&str]) -> E
     }
 }
 
-/// An ingress with one path for each of `services`, to port 80.
+/// Returns an ingress with one path for each of `services`, to port 80.
 pub(super) fn ingress(
     name: &str,
     services: &[&str],

@@ -5,14 +5,14 @@ use karmada_api::{ResourceBinding, ServiceLocation};
 
 use super::facts::{Cached, Facts};
 
-/// The names of the Services that an ingress names, in its rules and as default backend.
+/// Returns the names of the Services in the rules and the default backend of an ingress.
 pub fn services(spec: &IngressSpec) -> BTreeSet<&str> {
     backends(spec)
         .filter_map(|backend| Some(backend.service.as_ref()?.name.as_str()))
         .collect()
 }
 
-/// Every backend of an ingress.
+/// Returns every backend of an ingress.
 pub(super) fn backends(spec: &IngressSpec) -> impl Iterator<Item = &IngressBackend> {
     let rules = spec.rules.iter().flatten();
     let paths = rules
@@ -21,20 +21,19 @@ pub(super) fn backends(spec: &IngressSpec) -> impl Iterator<Item = &IngressBacke
     paths.map(|path| &path.backend).chain(&spec.default_backend)
 }
 
-/// The name of the binding that Karmada makes for `service`.
+/// Returns the name of the binding that Karmada creates for `service`.
 pub fn binding_name(service: &str) -> String {
     format!("{service}-service")
 }
 
-/// The Service that `binding` binds, if it binds one: a `Service` of another API group does not
-/// count.
+/// Returns the Service that `binding` binds, if any. A `Service` of another API group does not count.
 pub fn bound_service(binding: &ResourceBinding) -> Option<&str> {
     let resource = &binding.spec.resource;
     (resource.api_version == "v1" && resource.kind == "Service").then_some(resource.name.as_str())
 }
 
-/// The clusters that what is bound was scheduled to, by the binding itself or by one that depends on
-/// it, and those in which it still is: a cluster that is being evicted gracefully still serves.
+/// Returns the clusters to which the resource was scheduled, by the binding itself or by one that depends
+/// on it, and those to which it is still applied: a cluster under graceful eviction still serves.
 pub fn bound_clusters(binding: &ResourceBinding) -> BTreeSet<&str> {
     let scheduled = binding.spec.clusters.iter().flatten();
     let snapshots = binding.spec.required_by.iter().flatten();
@@ -50,8 +49,8 @@ pub fn bound_clusters(binding: &ResourceBinding) -> BTreeSet<&str> {
     targets.chain(applied).map(String::as_str).collect()
 }
 
-/// Where each Service that `spec` names runs, sorted by name; a Service without a binding has no
-/// entry. One whose binding cannot be read keeps its entry of `previous`.
+/// Returns the clusters of each Service that `spec` names, sorted by name. A Service without a binding has
+/// no entry; one with an unreadable binding keeps its entry in `previous`.
 pub fn service_locations(
     namespace: &str,
     spec: &IngressSpec,
@@ -68,7 +67,7 @@ pub fn service_locations(
         .collect()
 }
 
-/// The clusters in which `service` runs, by its binding.
+/// Returns the clusters in which `service` runs, by its binding.
 pub(super) fn located<'a>(
     namespace: &str,
     service: &str,
@@ -78,6 +77,7 @@ pub(super) fn located<'a>(
         Cached::Present(binding) if bound_service(binding) == Some(service) => {
             Cached::Present(bound_clusters(binding))
         }
+        // A CRD of kind `Service` and a name that ends alike may own a binding of that name.
         Cached::Present(_) | Cached::Absent => Cached::Absent,
         Cached::Unread => Cached::Unread,
     }
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_service_whose_binding_cannot_be_read_keeps_its_location() {
+    fn a_service_with_an_unreadable_binding_keeps_its_location() {
         let fixture = Fixture {
             unread_bindings: ["s".to_owned(), "new".to_owned()].into(),
             ..Fixture::default()

@@ -1,7 +1,7 @@
-//! What the ingress controller decides of one `MultiClusterIngress`: whether it is ours, where its
-//! Services run, which of those clusters are blocked, and what the load balancer shall be.
+//! The ingress controller's decisions on one `MultiClusterIngress`: its owner, the clusters where its
+//! Services run, those of them that are blocked, and the desired state of the load balancer.
 //!
-//! [`decide`] puts these together; [`kubernetes`] turns what is desired into the objects of a gateway
+//! [`decide`] combines these; [`kubernetes`] turns the desired state into the objects of a gateway
 //! cluster.
 
 mod admission;

@@ -2,17 +2,17 @@ use k8s_openapi::api::networking::v1::IngressLoadBalancerStatus;
 use karmada_api::{MultiClusterIngressStatus, ServiceLocation};
 use serde::Serialize;
 
-/// What to write of one thing.
+/// The write of one field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FieldPlan<T> {
-    /// Nothing: it is as it should be.
+    /// The field is up to date.
     Unchanged,
-    /// This.
+    /// This value replaces the current one.
     Write(T),
 }
 
 impl<T: PartialEq> FieldPlan<T> {
-    /// Writes `wanted` unless it is there.
+    /// Plans a write of `wanted` unless it is the current value.
     pub(super) fn replace(current: &T, wanted: T) -> Self {
         if *current == wanted {
             Self::Unchanged
@@ -22,8 +22,8 @@ impl<T: PartialEq> FieldPlan<T> {
     }
 }
 
-/// Where the Services run and which clusters are blocked: a merge patch of the status, in which
-/// what is absent is null.
+/// A merge patch of the Services' locations and the blocked clusters. An absent field is sent as null,
+/// which removes it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StatusPatch {
@@ -34,7 +34,7 @@ pub struct StatusPatch {
 }
 
 impl StatusPatch {
-    /// A patch in which an empty list is an absent one.
+    /// Creates a patch in which an empty list is an absent one.
     pub(super) fn new(locations: Vec<ServiceLocation>, blocked: Vec<String>) -> Self {
         Self {
             service_locations: Some(locations).filter(|l| !l.is_empty()),
@@ -42,7 +42,7 @@ impl StatusPatch {
         }
     }
 
-    /// What a status says now.
+    /// Returns the patch that would change nothing.
     pub(super) fn current(status: &MultiClusterIngressStatus) -> Self {
         Self {
             service_locations: status.service_locations.clone(),
@@ -51,7 +51,7 @@ impl StatusPatch {
     }
 }
 
-/// Which clusters are newly blocked, and which no longer, sorted.
+/// The clusters newly blocked, and those no longer blocked, each sorted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BlockChange {
     /// Newly blocked.
@@ -76,8 +76,8 @@ impl BlockChange {
     }
 }
 
-/// What to write of `status.loadBalancer` (none: remove it), now that the load balancer says
-/// `reported`. No addresses are an absent status.
+/// Plans the write of `status.loadBalancer` after the load balancer has returned `reported`. `None` in the
+/// plan removes the field, as does a `reported` without addresses.
 pub fn load_balancer(
     status: Option<&MultiClusterIngressStatus>,
     reported: IngressLoadBalancerStatus,
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_patch_says_null_for_what_shall_be_absent() {
+    fn a_status_patch_has_null_for_absent_fields() {
         let patch = StatusPatch::new(vec![location("s", &["m1"])], Vec::new());
         let expected = json!({
             "serviceLocations": [{"name": "s", "clusters": ["m1"]}],
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_change_names_who_comes_and_who_goes() {
+    fn a_block_change_lists_the_clusters_blocked_and_unblocked() {
         let change = BlockChange::between(&names(&["b", "a"]), &names(&["b", "d", "c"]));
         assert_eq!(change.blocked, ["c", "d"]);
         assert_eq!(change.unblocked, ["a"]);

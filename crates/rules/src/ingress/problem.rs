@@ -8,7 +8,7 @@ use super::desired::Desired;
 use super::facts::Cached;
 use super::locations::backends;
 
-/// Why a route cannot work, for the user to mend.
+/// A reason why a route cannot work, for the user to fix.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Problem {
     /// The Service has no template.
@@ -37,7 +37,7 @@ impl fmt::Display for Problem {
 }
 
 impl Desired {
-    /// What is wrong with the routes.
+    /// Returns the problems of the routes.
     pub fn problems(&self) -> BTreeSet<Problem> {
         backends(&self.routes)
             .filter_map(|backend| backend.service.as_ref())

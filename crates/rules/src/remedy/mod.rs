@@ -1,4 +1,4 @@
-//! What must be done to a cluster: its conditions × the users' remedies → its remedy actions.
+//! The remedy actions of a cluster, from its conditions and the users' remedies.
 
 mod scope;
 
@@ -9,16 +9,16 @@ use karmada_api::{Cluster, ClusterConditionRequirement, Operator, Remedy};
 
 pub use scope::{RemedyIndex, Scope};
 
-/// What to write to a cluster's `status.remedyActions`.
+/// The write of a cluster's `status.remedyActions`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RemedyPlan {
-    /// Nothing: it says already what it should.
+    /// The field is up to date.
     Unchanged,
-    /// These actions, in place of what is there.
+    /// These actions replace the current ones.
     Write {
-        /// Sorted and unique; none: the field goes away.
+        /// Sorted and unique. If empty, the field is removed.
         actions: Vec<String>,
-        /// What changes, for people.
+        /// The changes, for Events and logs.
         changes: Vec<ActionChange>,
     },
 }
@@ -26,28 +26,28 @@ pub enum RemedyPlan {
 /// An action that a write sets or clears.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ActionChange {
-    /// It was not asked for before.
+    /// A remedy requires it, and the cluster does not have it yet.
     Set {
         /// The action.
         action: String,
-        /// The first remedy, by name, that asks for it.
+        /// The first remedy, by name, that requires it.
         remedy: String,
-        /// Why that remedy does.
+        /// The reason why that remedy acts.
         cause: Cause,
     },
-    /// No remedy asks for it any more.
+    /// No remedy requires it any more.
     Cleared {
         /// The action.
         action: String,
     },
 }
 
-/// Why a remedy acts on a cluster.
+/// The reason why a remedy acts on a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// It names no condition: a person's decision.
+    /// The remedy has no matches: someone decided to act at once.
     Unconditional,
-    /// A condition of the cluster is as the remedy says.
+    /// A condition of the cluster matches.
     Condition {
         /// The condition's type.
         kind: String,
@@ -56,14 +56,15 @@ pub enum Cause {
     },
 }
 
-/// Decides the actions of `cluster`. `remedies` are those whose scope covers it; the order does not
-/// matter. While `complete` is false some remedy could never be read: actions are added then, but
-/// none is cleared, since the unread one may ask for it.
+/// Plans the actions of `cluster`. `remedies` are those whose scope covers it, in any order. While
+/// `complete` is false, a remedy could not be read yet: then actions are added but not cleared, since the
+/// unread remedy may require them.
 pub fn plan<'a>(
     cluster: &Cluster,
     remedies: impl IntoIterator<Item = &'a Remedy>,
     complete: bool,
 ) -> RemedyPlan {
+    // A cluster that is leaving keeps its actions: lifting a block would send it traffic again.
     if cluster.metadata.deletion_timestamp.is_some() {
         return RemedyPlan::Unchanged;
     }
@@ -72,6 +73,7 @@ pub fn plan<'a>(
         .into_iter()
         .filter_map(|remedy| Some((remedy, cause(remedy, cluster)?)))
         .collect();
+    // By name, so that the remedy named in a change does not depend on the order of the cache.
     acting.sort_by(|(a, _), (b, _)| a.metadata.name.cmp(&b.metadata.name));
 
     let mut wanted: BTreeSet<&String> = acting
@@ -81,6 +83,7 @@ pub fn plan<'a>(
     if !complete {
         wanted.extend(current);
     }
+    // `remedyActions: []` is not up to date: the field must be absent rather than empty.
     let absent = cluster
         .status
         .as_ref()
@@ -119,7 +122,8 @@ pub fn plan<'a>(
     }
 }
 
-/// Why `remedy` acts on `cluster`; none when it does not. The remedy's scope is looked at too.
+/// Returns the reason why `remedy` acts on `cluster`, or `None` if it does not. Checks the remedy's scope
+/// too.
 pub fn cause(remedy: &Remedy, cluster: &Cluster) -> Option<Cause> {
     let name = cluster.metadata.name.as_deref().unwrap_or_default();
     if remedy.metadata.deletion_timestamp.is_some() || !Scope::of(remedy).covers(name) {
@@ -135,6 +139,8 @@ pub fn cause(remedy: &Remedy, cluster: &Cluster) -> Option<Cause> {
         .find_map(|requirement| met(requirement, cluster))
 }
 
+/// Returns the cause if the requirement is met. A condition that the cluster does not have never
+/// matches, `NotEqual` included.
 fn met(requirement: &ClusterConditionRequirement, cluster: &Cluster) -> Option<Cause> {
     let condition = cluster.condition(&requirement.condition_type)?;
     let equal = condition.status == requirement.condition_status;

@@ -1,4 +1,4 @@
-//! Which clusters a remedy looks at.
+//! The clusters that a remedy covers.
 
 use std::collections::BTreeSet;
 
@@ -6,17 +6,17 @@ use karmada_api::Remedy;
 
 use crate::reverse_index::ReverseIndex;
 
-/// The clusters a remedy looks at.
+/// The clusters that a remedy covers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// All there are and will be.
+    /// Every cluster, present or future.
     Every,
-    /// Those with these names.
+    /// The clusters with these names.
     Named(BTreeSet<String>),
 }
 
 impl Scope {
-    /// The scope of `remedy`: an affinity that is absent or names no cluster covers every one.
+    /// Returns the scope of `remedy`. An affinity that is absent or names no cluster covers every one.
     pub fn of(remedy: &Remedy) -> Self {
         let affinity = remedy.spec.cluster_affinity.as_ref();
         match affinity.and_then(|affinity| affinity.cluster_names.as_ref()) {
@@ -25,7 +25,7 @@ impl Scope {
         }
     }
 
-    /// Whether `cluster` is among them.
+    /// Returns `true` if the scope covers `cluster`.
     pub fn covers(&self, cluster: &str) -> bool {
         match self {
             Self::Every => true,
@@ -33,8 +33,8 @@ impl Scope {
         }
     }
 
-    /// The clusters that at least one of two scopes covers: those a change from one to the other
-    /// concerns.
+    /// Returns the clusters that at least one of two scopes covers, which are those to reconcile after a
+    /// change from one to the other.
     #[must_use]
     pub fn union(self, other: Self) -> Self {
         match (self, other) {
@@ -47,7 +47,7 @@ impl Scope {
     }
 }
 
-/// Which remedies look at a cluster.
+/// An index from clusters to the remedies that cover them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RemedyIndex {
     every: BTreeSet<String>,
@@ -55,7 +55,7 @@ pub struct RemedyIndex {
 }
 
 impl RemedyIndex {
-    /// The remedy `name` now has this scope; none: it is gone.
+    /// Replaces the scope of the remedy `name`. `None` removes it.
     pub fn replace(&mut self, name: &str, scope: Option<Scope>) {
         let name = name.to_owned();
         self.every.remove(&name);
@@ -70,7 +70,7 @@ impl RemedyIndex {
         self.named.replace(&name, clusters);
     }
 
-    /// The names of the remedies that look at `cluster`, each once.
+    /// Returns the names of the remedies that cover `cluster`, each once.
     pub fn covering(&self, cluster: &str) -> impl Iterator<Item = &String> {
         self.every.iter().chain(self.named.sources(cluster))
     }

@@ -110,7 +110,7 @@ fn any_one_match_suffices_and_an_empty_one_matches_nothing() {
 }
 
 #[test]
-fn a_remedy_without_actions_and_one_being_deleted_ask_for_nothing() {
+fn a_remedy_without_actions_and_one_being_deleted_require_nothing() {
     let mut deleting = remedy("r", json!({"actions": [TRAFFIC_CONTROL]}));
     deleting.metadata.deletion_timestamp = Some(from_value(json!("2026-11-20T08:00:00Z")).unwrap());
     let member = cluster("member1", &[], None);
@@ -125,8 +125,8 @@ fn a_remedy_without_actions_and_one_being_deleted_ask_for_nothing() {
 fn a_cluster_being_deleted_is_left_alone() {
     let mut member = cluster("member1", &[], None);
     member.metadata.deletion_timestamp = Some(from_value(json!("2026-11-20T08:00:00Z")).unwrap());
-    let asks = remedy("r", json!({"actions": [TRAFFIC_CONTROL]}));
-    assert_eq!(plan(&member, [&asks], true), RemedyPlan::Unchanged);
+    let acting = remedy("r", json!({"actions": [TRAFFIC_CONTROL]}));
+    assert_eq!(plan(&member, [&acting], true), RemedyPlan::Unchanged);
 }
 
 #[test]
@@ -163,14 +163,14 @@ fn the_last_action_cleared_leaves_no_field_behind() {
 }
 
 #[test]
-fn an_unsorted_or_doubled_list_is_put_right() {
+fn an_unsorted_or_duplicated_list_is_corrected() {
     let both = remedy("r", json!({"actions": ["A", "B"]}));
     let member = cluster("member1", &[], Some(&["B", "A", "A"]));
     assert_eq!(written(plan(&member, [&both], true)), ["A", "B"]);
 }
 
 #[test]
-fn while_a_remedy_could_never_be_read_actions_are_added_but_not_cleared() {
+fn while_a_remedy_is_unread_actions_are_added_but_not_cleared() {
     let alert = remedy("r", json!({"actions": ["Alert"]}));
     let member = cluster("member1", &[], Some(&[TRAFFIC_CONTROL]));
     assert_eq!(
@@ -181,7 +181,7 @@ fn while_a_remedy_could_never_be_read_actions_are_added_but_not_cleared() {
 }
 
 #[test]
-fn a_change_says_which_remedy_and_condition_asked_for_it() {
+fn a_change_names_the_remedy_and_condition_that_caused_it() {
     let dns = remedy(
         "dns",
         json!({"actions": [TRAFFIC_CONTROL], "decisionMatches": [when("Equal", "False")]}),

@@ -1,5 +1,5 @@
-//! Where a server is: what DNS says, or, when it says nothing, what it said last. A program that
-//! reports that DNS is dead must not need it.
+//! The addresses of a server: those of its name in DNS or, while DNS fails, the last ones it returned.
+//! A program that reports a dead DNS must not depend on it.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
@@ -14,47 +14,49 @@ use parking_lot::Mutex;
 use tokio::time::timeout;
 use tower::Service;
 
-/// The longest a new connection waits for DNS. A lookup that takes longer goes on, and the connections
-/// after this one wait for the same.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// The longest a new connection waits for DNS. A slower lookup continues, and later connections wait
+/// for the same one.
+const LOOKUP_LIMIT: Duration = Duration::from_secs(2);
 
-/// The addresses of the one server of a client. Clones are one.
+/// The addresses of the server of one client, shared by its clones.
 #[derive(Clone)]
-pub(super) struct Addresses(Arc<Source>);
+pub(super) struct Addresses(Arc<Origin>);
 
-enum Source {
+enum Origin {
     Fixed(Vec<SocketAddr>),
     LookedUp { lookup: Lookup, state: Mutex<State> },
 }
 
-/// What a lookup finds; the error is shared by those who wait for it.
+/// The result of a lookup; all who wait for it share the error.
 type Found = Result<Vec<SocketAddr>, Arc<io::Error>>;
 
 type Lookup = Box<dyn Fn(Name) -> BoxFuture<'static, io::Result<Vec<SocketAddr>>> + Send + Sync>;
 
 #[derive(Default)]
 struct State {
-    under_way: Option<Shared<BoxFuture<'static, Found>>>,
+    in_flight: Option<Shared<BoxFuture<'static, Found>>>,
     last_good: Vec<SocketAddr>,
-    /// Whether the last lookup failed, and that was told.
+    /// Set if the last lookup failed and a warning was logged.
     failing: bool,
 }
 
 impl Addresses {
-    /// These, whatever DNS says.
+    /// Returns fixed addresses.
     pub(super) fn fixed(addresses: &[IpAddr]) -> Self {
+        // The connector replaces port 0 with the port of the URL.
         let any_port = |ip: &IpAddr| SocketAddr::new(*ip, 0);
-        Self(Arc::new(Source::Fixed(
+        Self(Arc::new(Origin::Fixed(
             addresses.iter().map(any_port).collect(),
         )))
     }
 
-    /// As the system resolves the server's name.
+    /// Returns addresses from the system's resolver.
     pub(super) fn looked_up() -> Self {
         Self::by(Box::new(|name| {
             async move {
-                let ask = move || (name.as_str(), 0).to_socket_addrs().map(Iterator::collect);
-                tokio::task::spawn_blocking(ask).await?
+                // getaddrinfo blocks, possibly for long.
+                let lookup = move || (name.as_str(), 0).to_socket_addrs().map(Iterator::collect);
+                tokio::task::spawn_blocking(lookup).await?
             }
             .boxed()
         }))
@@ -62,20 +64,20 @@ impl Addresses {
 
     fn by(lookup: Lookup) -> Self {
         let state = Mutex::default();
-        Self(Arc::new(Source::LookedUp { lookup, state }))
+        Self(Arc::new(Origin::LookedUp { lookup, state }))
     }
 
     async fn find(self, name: Name) -> io::Result<Vec<SocketAddr>> {
         let (lookup, state) = match &*self.0 {
-            Source::Fixed(addresses) => return Ok(addresses.clone()),
-            Source::LookedUp { lookup, state } => (lookup, state),
+            Origin::Fixed(addresses) => return Ok(addresses.clone()),
+            Origin::LookedUp { lookup, state } => (lookup, state),
         };
-        let under_way = {
+        let in_flight = {
             let mut state = state.lock();
-            match &state.under_way {
-                Some(under_way) => under_way.clone(),
+            match &state.in_flight {
+                Some(in_flight) => in_flight.clone(),
                 None => state
-                    .under_way
+                    .in_flight
                     .insert(
                         lookup(name.clone())
                             .map(|found| found.map_err(Arc::new))
@@ -85,14 +87,14 @@ impl Addresses {
                     .clone(),
             }
         };
-        let found = timeout(PATIENCE, under_way).await;
+        let found = timeout(LOOKUP_LIMIT, in_flight).await;
         let mut state = state.lock();
         if state
-            .under_way
+            .in_flight
             .as_ref()
             .is_some_and(|lookup| lookup.peek().is_some())
         {
-            state.under_way = None;
+            state.in_flight = None;
         }
         let error = match found {
             Ok(Ok(found)) if !found.is_empty() => {
@@ -106,7 +108,7 @@ impl Addresses {
             Ok(Err(error)) => io::Error::new(error.kind(), error.to_string()),
             Err(_) => io::Error::new(
                 io::ErrorKind::TimedOut,
-                format!("no answer from DNS within {PATIENCE:?}"),
+                format!("no answer from DNS within {LOOKUP_LIMIT:?}"),
             ),
         };
         if state.last_good.is_empty() {

@@ -1,6 +1,6 @@
-//! A bearer token in a file that others write anew before it expires, as a pod's service account has
-//! one. kube reads such a file again when a minute has passed by the system's clock: one that is set
-//! back by hours would keep a token that has long expired. So we do it ourselves, by monotonic time.
+//! A bearer token in a file that is rewritten before it expires, like that of a pod's service account.
+//! kube rereads such a file a minute later by the system clock; if that is set back by hours, kube
+//! keeps sending an expired token. This module measures the minute by monotonic time.
 
 use std::io;
 use std::path::PathBuf;
@@ -14,10 +14,10 @@ use tokio::time::Instant;
 
 use super::Error;
 
-/// How old what was read may be (client-go's rule).
-const READ_EVERY: Duration = Duration::from_mins(1);
+/// The longest use of a token before the file is read again (as in client-go).
+const MAX_AGE: Duration = Duration::from_mins(1);
 
-/// The token. Its clones are one.
+/// A token shared by its clones.
 #[derive(Clone, Debug)]
 pub(super) struct TokenFile {
     path: PathBuf,
@@ -31,11 +31,10 @@ struct Token {
 }
 
 impl TokenFile {
-    /// The token of credentials that name a file, and nothing that goes before it; they name it no
-    /// longer.
+    /// Takes the token file out of `credentials`, unless they have something that takes precedence.
     ///
     /// # Errors
-    /// When the file cannot be read, or holds no token.
+    /// Fails if the file cannot be read or holds no token.
     pub(super) fn take(credentials: &mut AuthInfo) -> Result<Option<Self>, Error> {
         let others = credentials.token.is_some()
             || credentials.auth_provider.is_some()
@@ -58,10 +57,12 @@ impl TokenFile {
         }))
     }
 
-    /// Adds the token to a request. While the file cannot be read the last one that could is used.
+    /// Adds the token to a request.
     pub(super) fn authorize<B>(&self, mut request: Request<B>) -> Request<B> {
         let mut token = self.token.lock();
-        if token.read.elapsed() >= READ_EVERY {
+        if token.read.elapsed() >= MAX_AGE {
+            // While the file cannot be read, for example during its replacement, the last token may
+            // still be valid; if not, the API server responds with 401.
             if let Ok(authorization) = read(&self.path) {
                 token.authorization = authorization;
             }
@@ -108,20 +109,20 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_token_that_was_renewed_is_sent_within_a_minute_and_a_lost_one_goes_on() {
+    async fn a_renewed_token_is_sent_within_a_minute_and_a_lost_one_stays_in_use() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("token");
         std::fs::write(&path, "first\n").unwrap();
         let file = TokenFile::take(&mut of(&path)).unwrap().unwrap();
         assert_eq!(sent(&file), "Bearer first");
         std::fs::write(&path, "second\n").unwrap();
-        tokio::time::advance(READ_EVERY).await;
+        tokio::time::advance(MAX_AGE).await;
         assert_eq!(sent(&file.clone()), "Bearer second");
         std::fs::remove_file(&path).unwrap();
-        tokio::time::advance(READ_EVERY).await;
+        tokio::time::advance(MAX_AGE).await;
         assert_eq!(sent(&file), "Bearer second");
         std::fs::write(&path, "third\n").unwrap();
-        tokio::time::advance(READ_EVERY).await;
+        tokio::time::advance(MAX_AGE).await;
         assert_eq!(sent(&file), "Bearer third");
     }
 
@@ -130,7 +131,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("token");
         std::fs::write(&path, "secret").unwrap();
-        let says = |request: Request<Body>| {
+        let echo = |request: Request<Body>| {
             let sent = request.headers().get_all(header::AUTHORIZATION);
             let sent: Vec<_> = sent.iter().map(|sent| sent.to_str().unwrap()).collect();
             let sent = sent.join(", ").into_bytes();
@@ -138,13 +139,13 @@ mod tests {
         };
         let mut config = Config::new(http::Uri::from_static("http://api"));
         config.auth_info = of(&path);
-        let client = super::super::over(tower::service_fn(says), config, "test").unwrap();
+        let client = super::super::with_service(tower::service_fn(echo), config, "test").unwrap();
         let sent = client.request_text(Request::new(Vec::new())).await;
         assert_eq!(sent.unwrap(), "Bearer secret");
     }
 
     #[tokio::test]
-    async fn credentials_that_go_before_a_file_are_left_to_kube() {
+    async fn credentials_that_take_precedence_over_a_file_are_left_to_kube() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("token");
         let mut inline = of(&path);

@@ -1,71 +1,71 @@
-//! Reads and writes the lease as the election asks, and tells the program whether it leads.
+//! The task that campaigns for a lease: performs the actions of the election and publishes whether
+//! this replica leads.
 
 use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use jiff::Timestamp;
-use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
-use kube::api::{Patch, PatchParams, PostParams};
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
-use serde_json::json;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::election::{Action, Election, RETRY_EVERY, Record};
+use super::request::{self, Response};
 use super::{DURATION, Leadership};
 use crate::args::LeaderElectionArgs;
-use crate::error::{BoxError, Chain};
+use crate::error::{BoxError, Chain, LastError};
 use crate::program::Program;
-use crate::watch::{Guarded, events};
+use crate::watch::{Decoded, events};
 
-/// The longest a read or write of the lease may take.
-const CALL_LIMIT: Duration = Duration::from_secs(5);
+/// The longest duration of a read or write of the lease.
+const REQUEST_LIMIT: Duration = Duration::from_secs(5);
 
-/// Which lease, and who we are.
+/// A lease and the replica that campaigns for it.
 #[derive(Clone, Debug)]
-pub struct Candidate {
-    /// The lease's namespace. While it is missing we wait for it.
+pub struct LeaseConfig {
+    /// The lease's namespace; the campaign waits while it is missing.
     pub namespace: String,
     /// The lease's name.
     pub name: &'static str,
-    /// The host we run on; the holder is recorded as `<host>_<uuid>`.
+    /// The name of this host; the holder identity is `<host>_<uuid>`.
     pub host: String,
-    /// Whether to seek the lease.
-    pub seeking: watch::Receiver<Seeking>,
+    /// The mode of the campaign, which may change at any time.
+    pub mode: watch::Receiver<CampaignMode>,
 }
 
-/// Whether a replica seeks the lease.
+/// The eagerness of a campaign.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Seeking {
-    /// No: it sends nothing, and watches nothing, unless it holds the lease.
-    No,
-    /// Yes, as one of many: a call that fails is made again after a random time up to this one.
+pub enum CampaignMode {
+    /// Sends no requests and watches nothing, unless this replica holds the lease.
+    Off,
+    /// Campaigns as one of many: retries a failed request after a random time up to this one.
     Spread(Duration),
-    /// Yes, as one of few: a call that fails is made again soon.
-    Eagerly,
+    /// Campaigns as one of few: retries a failed request soon.
+    Eager,
 }
 
-impl Candidate {
-    /// Seeks the lease for as long as the program runs, as one of few.
-    pub fn always(namespace: String, name: &'static str, host: String) -> Self {
+impl LeaseConfig {
+    /// Creates the configuration of a campaign that is eager while the program runs.
+    pub fn eager(namespace: String, name: &'static str, host: String) -> Self {
         Self {
             namespace,
             name,
             host,
-            seeking: watch::channel(Seeking::Eagerly).1,
+            mode: watch::channel(CampaignMode::Eager).1,
         }
     }
 }
 
-/// Whether this replica leads, and how often that changed.
+/// The metrics of a campaign.
 #[derive(Debug, Default)]
 struct LeaseMetrics {
     holder: Gauge,
@@ -82,38 +82,39 @@ impl LeaseMetrics {
         );
         registry.register(
             "lease_transitions",
-            "How often this replica began or ceased to lead",
+            "Times this replica became or ceased to be the leader",
             metrics.transitions.clone(),
         );
         metrics
     }
 }
 
-/// Leadership of a control-plane program: by the lease of its name in `karmada-system`, or, without
-/// leader election, unconditional.
+/// Returns the leadership of a control-plane program: that of the lease with its name in
+/// `karmada-system`, or an unconditional one without leader election.
 pub fn leadership(program: &mut Program, client: Client, args: &LeaderElectionArgs) -> Leadership {
     if !args.leader_elect {
         return Leadership::always();
     }
     let host = gethostname::gethostname().to_string_lossy().into_owned();
-    let own = Candidate::always("karmada-system".to_owned(), program.name, host);
-    campaign(program, client, own)
+    let config = LeaseConfig::eager("karmada-system".to_owned(), program.name, host);
+    campaign(program, client, config)
 }
 
-/// Campaigns for a lease, in a task of `program`: seeks leadership until the program is stopping,
-/// keeps it until the other tasks have ended, and then gives it back.
-pub fn campaign(program: &mut Program, client: Client, candidate: Candidate) -> Leadership {
+/// Spawns a task of `program` that campaigns for a lease until the program is stopping, holds it until
+/// the other tasks have ended, and then releases it.
+pub fn campaign(program: &mut Program, client: Client, config: LeaseConfig) -> Leadership {
     let (held_until, receiver) = watch::channel(None);
     let driver = Driver {
-        api: Api::namespaced(client.clone(), &candidate.namespace),
-        watched: Api::namespaced(client, &candidate.namespace),
-        election: Election::new(format!("{}_{}", candidate.host, Uuid::new_v4()), DURATION),
-        candidate,
+        api: Api::namespaced(client.clone(), &config.namespace),
+        watched: Api::namespaced(client, &config.namespace),
+        // A host name alone would let a restarted replica take itself for the leader of its last life.
+        election: Election::new(format!("{}_{}", config.host, Uuid::new_v4()), DURATION),
+        config,
         clock: program.clock,
         held_until,
         metrics: LeaseMetrics::register(&mut program.registry),
         reached: false,
-        warned: None,
+        last_error: LastError::default(),
     };
     let stopping = program.stopping.clone();
     program
@@ -126,17 +127,16 @@ pub fn campaign(program: &mut Program, client: Client, candidate: Candidate) -> 
 
 struct Driver {
     api: Api<Lease>,
-    watched: Api<Guarded<Lease>>,
-    candidate: Candidate,
+    watched: Api<Decoded<Lease>>,
+    config: LeaseConfig,
     election: Election,
-    /// For the times that the lease shows.
+    /// The clock of the lease's timestamps.
     clock: fn() -> Timestamp,
     held_until: watch::Sender<Option<Instant>>,
     metrics: LeaseMetrics,
-    /// Whether the API answered the last call.
+    /// Set if the API server responded to the last request.
     reached: bool,
-    /// The last failure warned of, so that a lasting one is told once.
-    warned: Option<String>,
+    last_error: LastError,
 }
 
 impl Driver {
@@ -148,15 +148,16 @@ impl Driver {
         let mut changes = None;
         while !drained.is_cancelled() {
             self.publish();
-            let seeking = if stopping.is_cancelled() {
-                Seeking::No
+            // While stopping, a leader renews until its last writes are done, but nobody campaigns.
+            let mode = if stopping.is_cancelled() {
+                CampaignMode::Off
             } else {
-                *self.candidate.seeking.borrow_and_update()
+                *self.config.mode.borrow_and_update()
             };
-            if seeking == Seeking::Eagerly {
+            if mode == CampaignMode::Eager {
                 self.election.retry_by(Instant::now() + RETRY_EVERY);
             }
-            let active = seeking != Seeking::No || self.leads();
+            let active = mode != CampaignMode::Off || self.leads();
             let action = if active {
                 self.election.next(Instant::now())
             } else {
@@ -167,6 +168,7 @@ impl Driver {
                 self.act(action).await;
                 continue;
             };
+            // A watch has retries of its own, which would double the load on an unreachable server.
             if !active || !self.reached {
                 changes = None;
             } else if changes.is_none() {
@@ -176,10 +178,10 @@ impl Driver {
                 biased;
                 () = drained.cancelled() => {}
                 () = stopping.cancelled(), if !stopping.is_cancelled() => {}
-                Ok(()) = self.candidate.seeking.changed() => {}
-                // Before the time is up: a renewal that is known already keeps us from taking over.
+                Ok(()) = self.config.mode.changed() => {}
+                // Before the deadline: a renewal that has already arrived prevents a takeover.
                 event = next(&mut changes) => self.observe(event),
-                () = wake(until) => {}
+                () = sleep_until(until) => {}
             }
         }
         self.release().await;
@@ -187,15 +189,15 @@ impl Driver {
     }
 
     fn watch(&self) -> Changes {
-        let name = format!("metadata.name={}", self.candidate.name);
+        let name = format!("metadata.name={}", self.config.name);
         let selected = watcher::Config::default().fields(&name);
         events(self.watched.clone(), selected).boxed()
     }
 
-    fn observe(&mut self, event: Event<Guarded<Lease>>) {
+    fn observe(&mut self, event: Event<Decoded<Lease>>) {
         let seen = match event {
-            Event::Apply(Guarded::Good(lease)) | Event::InitApply(Guarded::Good(lease)) => {
-                Some(record(&lease))
+            Event::Apply(Decoded::Valid(lease)) | Event::InitApply(Decoded::Valid(lease)) => {
+                Some(Record::from(&lease))
             }
             Event::Delete(_) => None,
             _ => return,
@@ -206,21 +208,23 @@ impl Driver {
     async fn act(&mut self, action: Action) {
         let started = Instant::now();
         let missing_is_stale = matches!(action, Action::Take(_) | Action::Renew(_));
-        let (name, holder) = (self.candidate.name, self.election.holder());
-        let call = perform(&self.api, name, holder, action, MicroTime((self.clock)()));
-        let result = tokio::time::timeout(CALL_LIMIT, call).await;
+        let (name, holder) = (self.config.name, self.election.holder());
+        let request = request::perform(&self.api, name, holder, action, MicroTime((self.clock)()));
+        let result = tokio::time::timeout(REQUEST_LIMIT, request).await;
         let now = Instant::now();
         self.reached = matches!(result, Ok(Ok(_)));
         match result {
-            Ok(Ok(Done::Read(lease))) => self.election.read(now, lease.as_ref().map(record)),
-            Ok(Ok(Done::Wrote(lease))) => {
-                self.warned = None;
-                self.election.wrote(started, record(&lease));
+            Ok(Ok(Response::Read(lease))) => {
+                self.election.read(now, lease.as_ref().map(Record::from));
+            }
+            Ok(Ok(Response::Written(lease))) => {
+                self.last_error.clear();
+                self.election.wrote(started, Record::from(&lease));
             }
             Ok(Err(error)) => self.failed(now, missing_is_stale, &error),
             Err(_) => {
-                self.warn("no answer in time".to_owned());
-                self.election.unreachable(now, self.retry());
+                self.warn("no answer in time");
+                self.election.unreachable(now, self.retry_delay());
             }
         }
     }
@@ -230,38 +234,39 @@ impl Driver {
             kube::Error::Api(status) => status.code,
             _ => 0,
         };
+        // 409: the lease changed, or exists already. 404 to a patch: it was deleted. Neither is an
+        // error: another replica was faster. A 404 to a creation, however, is a missing namespace.
         if code == 409 || code == 404 && missing_is_stale {
             self.reached = true;
             self.election.stale(now);
             return;
         }
-        self.warn(match code {
+        self.warn(&match code {
             404 => format!(
                 "namespace {} does not exist; waiting for it",
-                self.candidate.namespace
+                self.config.namespace
             ),
             _ => Chain(error).to_string(),
         });
-        self.election.unreachable(now, self.retry());
+        self.election.unreachable(now, self.retry_delay());
     }
 
-    /// How soon to try again what failed. One that leads has no time to lose; the others must not all
-    /// ask a server that has just come back.
-    fn retry(&self) -> Duration {
-        let seeking = *self.candidate.seeking.borrow();
-        match seeking {
-            Seeking::Spread(spread) if !self.leads() => {
+    /// Returns the delay before a failed request is retried. A leader must not lose time; the
+    /// others must not all query a server that has just come back.
+    fn retry_delay(&self) -> Duration {
+        let mode = *self.config.mode.borrow();
+        match mode {
+            CampaignMode::Spread(spread) if !self.leads() => {
                 spread.mul_f64(fastrand::f64()).max(RETRY_EVERY)
             }
             _ => RETRY_EVERY,
         }
     }
 
-    fn warn(&mut self, error: String) {
-        if self.warned.as_ref() != Some(&error) {
-            let lease = format!("{}/{}", self.candidate.namespace, self.candidate.name);
+    fn warn(&mut self, error: &str) {
+        if self.last_error.replace(error) {
+            let lease = format!("{}/{}", self.config.namespace, self.config.name);
             tracing::warn!(lease, error, "Cannot get or keep the lease, will retry");
-            self.warned = Some(error);
         }
     }
 
@@ -278,7 +283,7 @@ impl Driver {
         if leads != led {
             self.metrics.holder.set(i64::from(leads));
             self.metrics.transitions.inc();
-            let lease = format!("{}/{}", self.candidate.namespace, self.candidate.name);
+            let lease = format!("{}/{}", self.config.namespace, self.config.name);
             if leads {
                 tracing::info!(lease, "Leading");
             } else {
@@ -290,18 +295,13 @@ impl Driver {
     }
 
     async fn release(&mut self) {
+        // First stop leading: another replica may lead as soon as the release is stored.
         self.held_until.send_replace(None);
         let Some(record) = self.election.to_release() else {
             return;
         };
-        let patch = json!({
-            "metadata": { "resourceVersion": record.resource_version },
-            "spec": { "holderIdentity": null, "leaseDurationSeconds": 1 },
-        });
-        let parameters = PatchParams::default();
-        let patch = Patch::Merge(patch);
-        let call = self.api.patch(self.candidate.name, &parameters, &patch);
-        match tokio::time::timeout(CALL_LIMIT, call).await {
+        let request = request::release(&self.api, self.config.name, record);
+        match tokio::time::timeout(REQUEST_LIMIT, request).await {
             Ok(Ok(_)) => tracing::info!("Gave the lease back"),
             Ok(Err(error)) => {
                 tracing::warn!(error = %Chain(&error), "Could not give the lease back");
@@ -311,11 +311,11 @@ impl Driver {
     }
 }
 
-/// What the watch of the lease tells.
-type Changes = BoxStream<'static, Event<Guarded<Lease>>>;
+/// The events of the watch of the lease.
+type Changes = BoxStream<'static, Event<Decoded<Lease>>>;
 
-/// The next change; never without a watch.
-async fn next(changes: &mut Option<Changes>) -> Event<Guarded<Lease>> {
+/// Waits for the next event, forever without a watch.
+async fn next(changes: &mut Option<Changes>) -> Event<Decoded<Lease>> {
     if let Some(changes) = changes
         && let Some(event) = changes.next().await
     {
@@ -324,78 +324,10 @@ async fn next(changes: &mut Option<Changes>) -> Event<Guarded<Lease>> {
     std::future::pending().await
 }
 
-async fn wake(until: Option<Instant>) {
+async fn sleep_until(until: Option<Instant>) {
     match until {
         Some(until) => tokio::time::sleep_until(until).await,
         None => std::future::pending().await,
-    }
-}
-
-enum Done {
-    Read(Option<Lease>),
-    Wrote(Lease),
-}
-
-async fn perform(
-    api: &Api<Lease>,
-    name: &str,
-    holder: &str,
-    action: Action,
-    now: MicroTime,
-) -> kube::Result<Done> {
-    let seconds = i32::try_from(DURATION.as_secs()).unwrap_or(i32::MAX);
-    let patch = async |record: &Record, spec: serde_json::Value| {
-        let patch =
-            json!({ "metadata": { "resourceVersion": record.resource_version }, "spec": spec });
-        api.patch(name, &PatchParams::default(), &Patch::Merge(patch))
-            .await
-            .map(Done::Wrote)
-    };
-    match action {
-        Action::Wait(_) | Action::Read => api.get_opt(name).await.map(Done::Read),
-        Action::Create => {
-            let lease = Lease {
-                metadata: ObjectMeta {
-                    name: Some(name.to_owned()),
-                    ..ObjectMeta::default()
-                },
-                spec: Some(LeaseSpec {
-                    holder_identity: Some(holder.to_owned()),
-                    lease_duration_seconds: Some(seconds),
-                    acquire_time: Some(now.clone()),
-                    renew_time: Some(now),
-                    lease_transitions: Some(0),
-                    ..LeaseSpec::default()
-                }),
-            };
-            api.create(&PostParams::default(), &lease)
-                .await
-                .map(Done::Wrote)
-        }
-        Action::Take(record) => {
-            let spec = json!({
-                "holderIdentity": holder,
-                "leaseDurationSeconds": seconds,
-                "acquireTime": now,
-                "renewTime": now,
-                "leaseTransitions": record.transitions.saturating_add(1),
-            });
-            patch(&record, spec).await
-        }
-        Action::Renew(record) => patch(&record, json!({ "renewTime": now })).await,
-    }
-}
-
-fn record(lease: &Lease) -> Record {
-    let spec = lease.spec.clone().unwrap_or_default();
-    let seconds = spec
-        .lease_duration_seconds
-        .and_then(|s| u64::try_from(s).ok());
-    Record {
-        resource_version: lease.metadata.resource_version.clone().unwrap_or_default(),
-        holder: spec.holder_identity.filter(|holder| !holder.is_empty()),
-        duration: seconds.map_or(DURATION, Duration::from_secs),
-        transitions: spec.lease_transitions.unwrap_or_default(),
     }
 }
 

@@ -1,38 +1,40 @@
-//! The election as a state machine: what is known of the lease and the time → what to do next.
+//! The election as a state machine: from the known lease and the time to the next action.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// How often a held lease is renewed.
+/// The renewal interval of a held lease. A third of its duration leaves room for two failed attempts
+/// (client-go renews every 2 s; with an agent in every cluster that is too much traffic).
 pub(super) const RENEW_EVERY: Duration = Duration::from_secs(5);
-/// How soon a call that failed is made again, at the earliest.
+/// The shortest delay before a failed request is retried (client-go's `RetryPeriod`).
 pub(super) const RETRY_EVERY: Duration = Duration::from_secs(2);
-/// Leadership ends this long before others may take the lease.
+/// The time between the end of leadership and the moment others may take the lease. It covers a write
+/// that is on its way; client-go has its `RenewDeadline` for the same purpose.
 const MARGIN: Duration = Duration::from_secs(1);
 
-/// What matters of a `Lease` object.
+/// The relevant part of a `Lease` object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Record {
     pub(super) resource_version: String,
-    /// None: given back.
+    /// `None` if the lease was released.
     pub(super) holder: Option<String>,
     pub(super) duration: Duration,
     pub(super) transitions: i32,
 }
 
-/// What to do next.
+/// The next action of a replica.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Action {
-    /// Nothing, until then or until something is observed.
+    /// Wait until this instant or the next observation.
     Wait(Option<Instant>),
     /// Read the lease.
     Read,
-    /// Create it, held by us.
+    /// Create the lease, held by this replica.
     Create,
-    /// Take it over from nobody or from a holder whose time is up.
+    /// Take the lease, which is free or has expired.
     Take(Record),
-    /// Renew it.
+    /// Renew the lease.
     Renew(Record),
 }
 
@@ -40,17 +42,18 @@ pub(super) enum Action {
 pub(super) struct Election {
     identity: String,
     duration: Duration,
-    lease: Known,
-    /// When we began the last write that made the lease ours; none once it is another's.
+    lease: LeaseState,
+    /// The start of the last write that acquired or renewed the lease; `None` once another holds it.
+    /// Counted from its start, because the API server stored it at some time after that.
     renewed: Option<Instant>,
     not_before: Option<Instant>,
-    /// Whether a write was refused, because the lease was another one, since the last that was not.
-    refused: bool,
+    /// Set if a write met a changed lease since the last successful one.
+    conflicted: bool,
 }
 
 #[derive(Debug)]
-enum Known {
-    Nothing,
+enum LeaseState {
+    Unknown,
     Absent,
     Present { record: Record, changed: Instant },
 }
@@ -60,55 +63,58 @@ impl Election {
         Self {
             identity,
             duration,
-            lease: Known::Nothing,
+            lease: LeaseState::Unknown,
             renewed: None,
             not_before: None,
-            refused: false,
+            conflicted: false,
         }
     }
 
-    /// The name we are recorded under.
+    /// Returns the identity recorded as the holder.
     pub(super) fn holder(&self) -> &str {
         &self.identity
     }
 
-    /// Until when we lead; a time in the past means no longer.
+    /// Returns the end of this replica's leadership, which may be in the past.
     pub(super) fn held_until(&self) -> Option<Instant> {
         Some(self.renewed? + self.duration.saturating_sub(MARGIN))
     }
 
-    /// The lease was seen, or seen to be absent. While we lead, only our own writes and reads count:
-    /// a watch may show what was before them. But one that does not show the lease as ours is reason
-    /// to read it at once: where it was deleted, another leads by now.
+    /// Takes in a state of the lease that a watch showed; `None` if it is absent.
     pub(super) fn watched(&mut self, now: Instant, seen: Option<Record>) {
+        // A watch may lag behind the leader's own writes and reads, so it cannot end leadership. If it
+        // shows another holder or no lease, a read decides: after a deletion another may lead already.
         if !self.leads(now) {
             self.read(now, seen);
         } else if seen.is_none_or(|seen| seen.holder.as_ref() != Some(&self.identity)) {
-            self.lease = Known::Nothing;
+            self.lease = LeaseState::Unknown;
         }
     }
 
-    /// The lease was read, or found absent, just now.
+    /// Takes in a state of the lease that was just read; `None` if it is absent.
     pub(super) fn read(&mut self, now: Instant, seen: Option<Record>) {
-        let unchanged = matches!((&self.lease, &seen), (Known::Present { record, .. }, Some(seen)) if record == seen);
+        let unchanged = matches!((&self.lease, &seen), (LeaseState::Present { record, .. }, Some(seen)) if record == seen);
         if seen
             .as_ref()
             .is_none_or(|seen| seen.holder.as_ref() != Some(&self.identity))
         {
             self.renewed = None;
         }
+        // The expiry counts from the last observed change: showing the same version again must not
+        // extend it.
         if !unchanged {
             self.not_before = None;
             self.lease = match seen {
-                Some(record) => Known::Present {
+                Some(record) => LeaseState::Present {
                     record,
                     changed: now,
                 },
-                None => Known::Absent,
+                None => LeaseState::Absent,
             };
         }
     }
 
+    /// Returns the next action.
     pub(super) fn next(&self, now: Instant) -> Action {
         if let Some(until) = self.not_before
             && now < until
@@ -116,13 +122,14 @@ impl Election {
             return Action::Wait(Some(until));
         }
         let (record, changed) = match &self.lease {
-            Known::Nothing => return Action::Read,
-            Known::Absent => return Action::Create,
-            Known::Present { record, changed } => (record, *changed),
+            LeaseState::Unknown => return Action::Read,
+            LeaseState::Absent => return Action::Create,
+            LeaseState::Present { record, changed } => (record, *changed),
         };
         if let Some(renewed) = self.renewed.filter(|_| self.leads(now)) {
             return due(now, renewed + RENEW_EVERY, Action::Renew(record.clone()));
         }
+        // Our own lease after leadership ended: nobody took it, so it need not expire first.
         let ours = record.holder.as_ref() == Some(&self.identity);
         if ours || record.holder.is_none() {
             return Action::Take(record.clone());
@@ -130,48 +137,51 @@ impl Election {
         due(now, changed + record.duration, Action::Take(record.clone()))
     }
 
-    /// The write begun at `started` made the lease ours, as `record` says.
+    /// Takes in a successful write that began at `started` and made the lease `record`.
     pub(super) fn wrote(&mut self, started: Instant, record: Record) {
         self.renewed = Some(started);
         self.not_before = None;
-        self.refused = false;
-        self.lease = Known::Present {
+        self.conflicted = false;
+        self.lease = LeaseState::Present {
             record,
             changed: started,
         };
     }
 
-    /// A write failed because the lease is not as we thought: it must be read again, at once if this
-    /// is the first such failure in a row.
+    /// Takes in a write that failed because the lease had changed (409, 404). The lease is read again:
+    /// at once after the first such failure, because the reason may be a renewal of ours whose response
+    /// was lost, and with a delay after further ones.
     pub(super) fn stale(&mut self, now: Instant) {
-        self.lease = Known::Nothing;
-        if std::mem::replace(&mut self.refused, true) {
+        self.lease = LeaseState::Unknown;
+        if std::mem::replace(&mut self.conflicted, true) {
             self.not_before = Some(now + RETRY_EVERY);
         }
     }
 
-    /// A call failed otherwise: the next one comes after `retry`.
+    /// Takes in any other failure; the next request follows after `retry`.
     pub(super) fn unreachable(&mut self, now: Instant, retry: Duration) {
         self.not_before = Some(now + retry);
     }
 
-    /// The next call comes no later than `at`.
+    /// Moves the next request forward to `at` if it is later.
     pub(super) fn retry_by(&mut self, at: Instant) {
         self.not_before = self.not_before.map(|not_before| not_before.min(at));
     }
 
-    /// We no longer look: what was known will be out of date.
+    /// Forgets the lease: without observation its state goes stale.
     pub(super) fn forget(&mut self) {
-        self.lease = Known::Nothing;
+        self.lease = LeaseState::Unknown;
         self.renewed = None;
         self.not_before = None;
-        self.refused = false;
+        self.conflicted = false;
     }
 
-    /// What to write to give the lease back, if it may be ours.
+    /// Returns the record to release, if this replica may hold the lease.
     pub(super) fn to_release(&self) -> Option<&Record> {
         match &self.lease {
-            Known::Present { record, .. } if record.holder.as_ref() == Some(&self.identity) => {
+            LeaseState::Present { record, .. }
+                if record.holder.as_ref() == Some(&self.identity) =>
+            {
                 Some(record)
             }
             _ => None,
@@ -244,7 +254,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_lease_given_back_is_taken_at_once() {
+    async fn a_released_lease_is_taken_at_once() {
         let (mut e, t) = election();
         e.read(t, Some(record("1", Some("other"))));
         e.watched(t + seconds(1), Some(record("2", None)));
@@ -276,7 +286,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_renewal_that_was_stored_but_never_answered_is_made_again_at_once() {
+    async fn a_renewal_whose_response_was_lost_is_repeated_at_once() {
         let (mut e, t) = election();
         e.read(t, None);
         e.wrote(t, record("1", Some("me")));
@@ -289,7 +299,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_late_event_does_not_unseat_a_leader() {
+    async fn a_late_event_does_not_end_leadership() {
         let (mut e, t) = election();
         e.read(t, Some(record("1", None)));
         e.wrote(t, record("2", Some("me")));
@@ -302,7 +312,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_leader_whose_lease_was_deleted_and_taken_ends_as_soon_as_it_has_looked() {
+    async fn a_leader_whose_lease_was_deleted_and_taken_stops_as_soon_as_it_has_read_it() {
         let (mut e, t) = election();
         e.read(t, None);
         e.wrote(t, record("1", Some("me")));
@@ -313,7 +323,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_a_lease_of_ours_is_given_back() {
+    async fn only_a_lease_of_our_own_is_released() {
         let (mut e, t) = election();
         e.read(t, Some(record("1", Some("other"))));
         assert_eq!(e.to_release(), None);

@@ -1,32 +1,35 @@
 //! Leadership through a `Lease`: at most one replica at a time believes that it leads.
 //!
-//! `election` decides, without I/O or clock; `driver` reads and writes the lease for it. Time is
-//! our own monotonic clock since a change of the lease was *observed*, never its timestamps, so
-//! clocks need not agree (the rule of client-go's leader election).
+//! `election` decides without I/O or a clock, `request` reads and writes the lease, and `driver`
+//! connects the two. As in client-go's leader election, a lease expires its duration after the last
+//! *observed* change by the local monotonic clock. Its timestamps are never compared, so the clocks of
+//! the replicas need not agree.
 
 mod driver;
 mod election;
+mod request;
 
 use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-pub use driver::{Candidate, Seeking, campaign, leadership};
+pub use driver::{CampaignMode, LeaseConfig, campaign, leadership};
 
-/// How long a lease lasts after it was last renewed.
+/// The validity of a lease after its last renewal (client-go's `LeaseDuration`).
 pub const DURATION: Duration = Duration::from_secs(15);
 
-/// Whether this process leads, and until when that is sure.
+/// The leadership of this process, known to hold until an instant.
 #[derive(Clone, Debug)]
 pub struct Leadership {
-    /// None: it does not lead. A value in the past: neither.
+    /// The instant at which leadership ends unless it is renewed; `None` without the lease.
     held_until: watch::Receiver<Option<Instant>>,
 }
 
 impl Leadership {
-    /// Leadership of a program that runs alone.
+    /// Returns the leadership of a program that runs without leader election.
     pub fn always() -> Self {
+        // As far away as an `Instant` certainly reaches on every platform (as in tokio).
         const AGES: Duration = Duration::from_hours(24 * 365 * 30);
         let (sender, held_until) = watch::channel(Some(Instant::now() + AGES));
         drop(sender);
@@ -39,22 +42,23 @@ impl Leadership {
         (Self { held_until }, sender)
     }
 
-    /// Until when it surely leads; none if it does not.
+    /// Returns the instant until which this process certainly leads; `None` if it does not lead.
     pub fn held_until(&self) -> Option<Instant> {
         let until = *self.held_until.borrow();
         until.filter(|until| Instant::now() < *until)
     }
 
-    /// Waits until it leads.
+    /// Waits until this process leads.
     pub async fn acquired(&self) {
         let mut held = self.held_until.clone();
         let leads = |until: &Option<Instant>| until.is_some_and(|until| Instant::now() < until);
+        // The driver is gone: it will never lead.
         if held.wait_for(leads).await.is_err() {
             std::future::pending::<()>().await;
         }
     }
 
-    /// Waits until it no longer leads.
+    /// Waits until this process no longer leads.
     pub async fn lost(&self) {
         let mut held = self.held_until.clone();
         loop {
@@ -66,6 +70,7 @@ impl Leadership {
             }
             tokio::select! {
                 biased;
+                // A renewal that arrives together with the deadline extends it.
                 Ok(()) = held.changed() => {}
                 () = tokio::time::sleep_until(until) => {}
             }

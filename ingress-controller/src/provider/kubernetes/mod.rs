@@ -1,148 +1,165 @@
-//! The `kubernetes` provider: Services, `EndpointSlice`s and Ingresses in a gateway cluster, where
-//! any ingress controller serves them.
+//! The provider `kubernetes`: Services, `EndpointSlice`s and Ingresses in a gateway cluster, where any
+//! ingress controller serves them.
 //!
-//! Every object carries our label; what does not is never touched. A write goes out only where what
-//! is there differs from what is wanted, and only if what is there is still what we last saw.
+//! Every object carries our label, and objects without it are never touched. A write is sent only where
+//! the gateway cluster differs from the desired state, and only takes effect on the version that was
+//! seen.
 
-mod kept;
-mod view;
+mod args;
+mod error;
+mod index;
+mod objects;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use k8s_openapi::api::core::v1::{Namespace, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::networking::v1::{Ingress, IngressLoadBalancerStatus};
 use karmada_api::Key;
-use karmada_rules::ingress::Desired;
 use karmada_rules::ingress::kubernetes::{Existing, Gateway, KubernetesPlan, Write, removal};
-use karmada_runtime::program::Program;
+use karmada_rules::ingress::{ControllerName, Desired};
+use karmada_runtime::client::{self, Source};
+use karmada_runtime::error::BoxError;
+use karmada_runtime::program::{Program, StartError};
 use karmada_runtime::queue::Queue;
 use karmada_runtime::write::{WriteErrorKind, Writer};
 use kube::api::PostParams;
 use kube::runtime::watcher::Config;
 use kube::{Api, Client, Resource};
 
-use kept::{Creation, Kept, Kind, Written};
+pub(crate) use self::args::KubernetesArgs;
+use self::error::{GatewayError, GatewayObstacle};
+use self::objects::{CreateOutcome, GatewayKind, GatewayObjects, WriteResult};
 
-use super::{Ensured, LoadBalancer, Obstacle, ProviderError};
+use super::{Ensured, LoadBalancer, Obstacle};
 
 /// A gateway cluster.
-pub(crate) struct Kubernetes {
+pub struct Kubernetes {
     gateway: Gateway,
-    services: Kept<Service>,
-    slices: Kept<EndpointSlice>,
-    ingresses: Kept<Ingress>,
+    client: Client,
+    services: GatewayObjects<Service>,
+    slices: GatewayObjects<EndpointSlice>,
+    ingresses: GatewayObjects<Ingress>,
     namespaces: Api<Namespace>,
-    writer: Writer,
 }
 
-impl Kind for Service {
+impl GatewayKind for Service {
     const TARGET: &'static str = "gateway_service";
 }
 
-impl Kind for EndpointSlice {
+impl GatewayKind for EndpointSlice {
     const TARGET: &'static str = "gateway_endpoint_slice";
 }
 
-impl Kind for Ingress {
+impl GatewayKind for Ingress {
     const TARGET: &'static str = "gateway_ingress";
 }
 
 impl Kubernetes {
-    /// The gateway cluster that `client` leads to.
-    pub(crate) fn new(client: Client, gateway: Gateway, writer: Writer) -> Self {
+    /// Creates the provider for the gateway cluster of `client`.
+    pub fn new(client: Client, gateway: Gateway) -> Self {
         Self {
             gateway,
-            services: Kept::new(client.clone(), writer.clone()),
-            slices: Kept::new(client.clone(), writer.clone()),
-            ingresses: Kept::new(client.clone(), writer.clone()),
-            namespaces: Api::all(client),
-            writer,
+            services: GatewayObjects::new(client.clone()),
+            slices: GatewayObjects::new(client.clone()),
+            ingresses: GatewayObjects::new(client.clone()),
+            namespaces: Api::all(client.clone()),
+            client,
         }
     }
 
-    /// Watches our objects in the gateway cluster: drift and addresses wake the ingress that they
-    /// were made for.
-    pub(crate) fn watch_all(
-        self: &Arc<Self>,
-        program: &mut Program,
-        client: &Client,
-        queue: &Queue<Key>,
-    ) {
-        let mut to = Watching {
-            provider: self,
-            program,
-            client,
-            queue,
+    pub(super) async fn connect(
+        args: &KubernetesArgs,
+        controller: &ControllerName,
+    ) -> Result<Self, StartError> {
+        let source = Source {
+            kubeconfig: Some(args.kubeconfig()?.to_owned()),
+            ..Source::default()
         };
-        to.start("gateway_services", |provider| &provider.services);
-        to.start("gateway_slices", |provider| &provider.slices);
-        to.start("gateway_ingresses", |provider| &provider.ingresses);
+        let client = client::connect(&source, crate::NAME).await?;
+        let class = args.ingress_class().map(ToOwned::to_owned);
+        Ok(Self::new(client, Gateway::new(controller, class)))
     }
 
-    /// Makes the writes of `plan` in its order. A write that is refused or comes too late does not
-    /// keep the others from being made, but what the traffic flows through now stays then.
-    async fn carry_out(&self, plan: KubernetesPlan) -> Result<BTreeSet<Obstacle>, ProviderError> {
+    /// Performs the writes of `plan` in its order. A rejected or outdated write does not prevent the
+    /// others, except the removal of what serves the traffic until it succeeds.
+    async fn apply(
+        &self,
+        writer: &Writer,
+        plan: KubernetesPlan,
+    ) -> Result<BTreeSet<GatewayObstacle>, GatewayError> {
         let mut tally = Tally::default();
         for slice in &plan.blocked_slices {
-            tally.add(self.slices.delete(slice).await)?;
+            tally.add(self.slices.delete(writer, slice).await)?;
         }
+        // Backends before the routes to them.
         for service in &plan.services {
-            tally.add(self.write(&self.services, service).await)?;
+            tally.add(self.write(writer, &self.services, service).await)?;
         }
         for slice in &plan.slices {
-            tally.add(self.write(&self.slices, slice).await)?;
+            tally.add(self.write(writer, &self.slices, slice).await)?;
         }
         if let Some(ingress) = &plan.ingress {
-            tally.add(self.write(&self.ingresses, ingress).await)?;
+            tally.add(self.write(writer, &self.ingresses, ingress).await)?;
         }
+        // Routes before their backends, and both only once their successors are in place.
         if tally.in_place {
             for ingress in &plan.stale_ingresses {
-                tally.add(self.ingresses.delete(ingress).await)?;
+                tally.add(self.ingresses.delete(writer, ingress).await)?;
             }
         }
         if tally.in_place {
             for slice in &plan.stale_slices {
-                tally.add(self.slices.delete(slice).await)?;
+                tally.add(self.slices.delete(writer, slice).await)?;
             }
             for service in &plan.stale_services {
-                tally.add(self.services.delete(service).await)?;
+                tally.add(self.services.delete(writer, service).await)?;
             }
         }
-        let clashes = plan.clashes.into_iter().map(Obstacle::Clash);
+        let clashes = plan.clashes.into_iter().map(GatewayObstacle::Clash);
         tally.obstacles.extend(clashes);
         tally.finish()
     }
 
-    async fn write<K: Kind>(&self, kept: &Kept<K>, write: &Write<K>) -> Written {
+    async fn write<K: GatewayKind>(
+        &self,
+        writer: &Writer,
+        objects: &GatewayObjects<K>,
+        write: &Write<K>,
+    ) -> WriteResult {
         let object = match write {
-            Write::Update(update) => return kept.update(update).await,
+            Write::Update(update) => return objects.update(writer, update).await,
             Write::Create(object) => object,
         };
-        if let Creation::Answered(obstacle) = kept.create(&self.gateway, object).await? {
+        let outcome = objects.create(writer, &self.gateway, object).await?;
+        if let CreateOutcome::Done(obstacle) = outcome {
             return Ok(obstacle);
         }
         let key = Key::of(object);
-        self.make_namespace(&key.namespace).await?;
-        match kept.create(&self.gateway, object).await? {
-            Creation::Answered(obstacle) => Ok(obstacle),
-            Creation::NoNamespace => Err(ProviderError::Stale { kind: K::KIND, key }),
+        self.create_namespace(writer, &key.namespace).await?;
+        match objects.create(writer, &self.gateway, object).await? {
+            CreateOutcome::Done(obstacle) => Ok(obstacle),
+            // It was deleted again, or is being deleted.
+            CreateOutcome::NoNamespace => Err(GatewayError::Stale { kind: K::KIND, key }),
         }
     }
 
-    async fn make_namespace(&self, name: &str) -> Result<(), ProviderError> {
+    async fn create_namespace(&self, writer: &Writer, name: &str) -> Result<(), GatewayError> {
         let mut namespace = Namespace::default();
         namespace.meta_mut().name = Some(name.to_owned());
         let parameters = PostParams::default();
         let call = self.namespaces.create(&parameters, &namespace);
-        match self.writer.write("gateway_namespace", call).await {
+        match writer.write("gateway_namespace", call).await {
             Ok(_) => {
                 tracing::info!(namespace = name, "Made a namespace in the gateway cluster");
                 Ok(())
             }
+            // Another reconcile created it meanwhile.
             Err(error) if error.kind() == WriteErrorKind::Conflict => Ok(()),
-            Err(error) => Err(ProviderError::Write {
+            Err(error) => Err(GatewayError::Write {
                 kind: "Namespace",
                 key: Key::cluster_scoped(name),
                 source: Box::new(error),
@@ -150,16 +167,11 @@ impl Kubernetes {
         }
     }
 
-    fn addresses(&self, key: &Key) -> IngressLoadBalancerStatus {
-        let ingress = self.ingresses.get(key);
-        let status = ingress.as_ref().and_then(|ingress| ingress.status.as_ref());
-        let load_balancer = status.and_then(|status| status.load_balancer.clone());
-        load_balancer.unwrap_or_default()
-    }
-}
-
-impl LoadBalancer for Kubernetes {
-    async fn ensure(&self, desired: &Desired) -> Result<Ensured, ProviderError> {
+    async fn ensure_all(
+        &self,
+        writer: &Writer,
+        desired: &Desired,
+    ) -> Result<Ensured, GatewayError> {
         let key = &desired.key;
         let wanted = self.gateway.objects(desired);
         let existing = Existing {
@@ -168,26 +180,80 @@ impl LoadBalancer for Kubernetes {
             ingresses: self.ingresses.existing(key, &wanted.ingress),
         };
         let plan = KubernetesPlan::new(desired, wanted, &existing)?;
-        let obstacles = self.carry_out(plan).await?;
+        let obstacles = self.apply(writer, plan).await?;
         Ok(Ensured {
             load_balancer: Some(self.addresses(key)),
-            obstacles,
+            obstacles: obstacles.into_iter().map(Obstacle::from).collect(),
         })
     }
 
-    async fn delete(&self, key: &Key) -> Result<Ensured, ProviderError> {
+    async fn delete_all(&self, writer: &Writer, key: &Key) -> Result<Ensured, BoxError> {
         let plan = removal(Existing {
             services: self.services.existing(key, None),
             slices: self.slices.existing(key, None),
             ingresses: self.ingresses.existing(key, None),
         });
-        match self.carry_out(plan).await?.pop_first() {
-            Some(obstacle) => Err(ProviderError::Obstructed(obstacle)),
+        match self.apply(writer, plan).await?.pop_first() {
+            // The finalizer must stay while an object is left that only this ingress leads to.
+            Some(obstacle) => Err(Obstacle::from(obstacle).into()),
             None => Ok(Ensured {
                 load_balancer: Some(IngressLoadBalancerStatus::default()),
                 obstacles: BTreeSet::new(),
             }),
         }
+    }
+
+    /// Returns the addresses that the gateway's ingress controller reports for the ingress `key`.
+    fn addresses(&self, key: &Key) -> IngressLoadBalancerStatus {
+        let ingress = self.ingresses.get(key);
+        let status = ingress.as_ref().and_then(|ingress| ingress.status.as_ref());
+        let load_balancer = status.and_then(|status| status.load_balancer.clone());
+        load_balancer.unwrap_or_default()
+    }
+
+    /// Watches our objects of one kind. Drift and changed addresses wake the ingress they belong to.
+    fn watch_kind<K: GatewayKind>(
+        self: &Arc<Self>,
+        program: &mut Program,
+        queue: &Queue<Key>,
+        name: &'static str,
+        objects: fn(&Self) -> &GatewayObjects<K>,
+    ) {
+        let provider = Arc::clone(self);
+        let queue = queue.clone();
+        let ours = Config::default().labels(&self.gateway.selector());
+        let api = Api::all(self.client.clone());
+        program.watch(name, api, ours, move |event| {
+            queue.add_all(objects(&provider).observe(event));
+        });
+    }
+}
+
+impl LoadBalancer for Kubernetes {
+    fn needs_backends(&self) -> bool {
+        true
+    }
+
+    fn watch(self: Arc<Self>, program: &mut Program, queue: &Queue<Key>) {
+        self.watch_kind(program, queue, "gateway_services", |own| &own.services);
+        self.watch_kind(program, queue, "gateway_slices", |own| &own.slices);
+        self.watch_kind(program, queue, "gateway_ingresses", |own| &own.ingresses);
+    }
+
+    fn ensure<'a>(
+        &'a self,
+        writer: &'a Writer,
+        desired: &'a Desired,
+    ) -> BoxFuture<'a, Result<Ensured, BoxError>> {
+        async move { Ok(self.ensure_all(writer, desired).await?) }.boxed()
+    }
+
+    fn delete<'a>(
+        &'a self,
+        writer: &'a Writer,
+        key: &'a Key,
+    ) -> BoxFuture<'a, Result<Ensured, BoxError>> {
+        self.delete_all(writer, key).boxed()
     }
 
     fn keys(&self) -> Vec<Key> {
@@ -199,31 +265,12 @@ impl LoadBalancer for Kubernetes {
     }
 }
 
-struct Watching<'a> {
-    provider: &'a Arc<Kubernetes>,
-    program: &'a mut Program,
-    client: &'a Client,
-    queue: &'a Queue<Key>,
-}
-
-impl Watching<'_> {
-    fn start<K: Kind>(&mut self, name: &'static str, kept: fn(&Kubernetes) -> &Kept<K>) {
-        let provider = Arc::clone(self.provider);
-        let queue = self.queue.clone();
-        let ours = Config::default().labels(&provider.gateway.selector());
-        let api = Api::all(self.client.clone());
-        self.program.watch(name, api, ours, move |event| {
-            queue.add_all(kept(&provider).observe(event));
-        });
-    }
-}
-
-/// What came of the writes of one plan.
+/// The outcome of the writes of one plan.
 struct Tally {
-    obstacles: BTreeSet<Obstacle>,
-    stale: Option<ProviderError>,
-    /// Whether what is to serve the traffic is in place. A clash does not count: what is not ours
-    /// never served.
+    obstacles: BTreeSet<GatewayObstacle>,
+    stale: Option<GatewayError>,
+    /// True while everything that is to serve the traffic is in place. A clash does not count: an
+    /// object of another owner never served this ingress.
     in_place: bool,
 }
 
@@ -238,15 +285,15 @@ impl Default for Tally {
 }
 
 impl Tally {
-    /// Adds a write; an error means that the next would fail as well.
-    fn add(&mut self, written: Written) -> Result<(), ProviderError> {
-        match written {
+    /// Adds the result of a write; returns an error if further writes would fail as well.
+    fn add(&mut self, result: WriteResult) -> Result<(), GatewayError> {
+        match result {
             Ok(None) => {}
             Ok(Some(obstacle)) => {
-                self.in_place &= matches!(obstacle, Obstacle::Clash(_));
+                self.in_place &= matches!(obstacle, GatewayObstacle::Clash(_));
                 self.obstacles.insert(obstacle);
             }
-            Err(stale @ ProviderError::Stale { .. }) => {
+            Err(stale @ GatewayError::Stale { .. }) => {
                 self.in_place = false;
                 self.stale.get_or_insert(stale);
             }
@@ -255,7 +302,7 @@ impl Tally {
         Ok(())
     }
 
-    fn finish(self) -> Result<BTreeSet<Obstacle>, ProviderError> {
+    fn finish(self) -> Result<BTreeSet<GatewayObstacle>, GatewayError> {
         match self.stale {
             Some(stale) => Err(stale),
             None => Ok(self.obstacles),

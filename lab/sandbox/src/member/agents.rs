@@ -11,7 +11,7 @@ use cluster_health_agent::{Args, NAME, start};
 use karmada_runtime::program::Program;
 use lab_parts::dns::KUBERNETES;
 use lab_parts::port::ReservedPort;
-use lab_parts::thresholds::Thresholds;
+use lab_parts::thresholds::ProbeTiming;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
@@ -30,7 +30,7 @@ pub(super) struct Setting {
     pub(super) cluster: String,
     pub(super) kubeconfig: PathBuf,
     pub(super) nameserver: SocketAddr,
-    pub(super) thresholds: Thresholds,
+    pub(super) thresholds: ProbeTiming,
     pub(super) updates: UpdateSender,
 }
 
@@ -141,7 +141,11 @@ impl Agents {
                 program.serve().await
             };
             match started.await {
-                Ok(_) => drop(program.live(async || std::future::pending().await).await),
+                Ok(_) => drop(
+                    program
+                        .run_until(async || std::future::pending().await)
+                        .await,
+                ),
                 Err(error) => tracing::error!(%error, "The agent cannot start"),
             }
         };
@@ -273,7 +277,7 @@ mod tests {
             cluster: "member1".to_owned(),
             kubeconfig,
             nameserver: CLOSED,
-            thresholds: Thresholds::SHORT,
+            thresholds: ProbeTiming::SHORT,
             updates,
         };
         let agents = Agents::start(1, setting).unwrap();

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use lab_parts::dns::DnsServer;
-use lab_parts::thresholds::Thresholds;
+use lab_parts::thresholds::ProbeTiming;
 
 use self::agents::{Agents, Setting};
 use self::backend::Backend;
@@ -39,7 +39,7 @@ impl Member {
     pub(crate) async fn start(
         name: &str,
         kubeconfig: PathBuf,
-        thresholds: Thresholds,
+        thresholds: ProbeTiming,
         updates: UpdateSender,
     ) -> Result<Self> {
         let dns = dns::start()

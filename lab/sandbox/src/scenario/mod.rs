@@ -11,7 +11,7 @@ mod script;
 
 use anyhow::Result;
 use clap::ValueEnum;
-use lab_parts::thresholds::Thresholds;
+use lab_parts::thresholds::ProbeTiming;
 
 use self::script::Script;
 use crate::sandbox::Sandbox;
@@ -37,7 +37,7 @@ impl Scenario {
     ///
     /// # Errors
     /// Fails at the first expectation that is not met, with what was observed instead.
-    pub(crate) async fn play(self, sandbox: &Sandbox, thresholds: Thresholds) -> Result<()> {
+    pub(crate) async fn play(self, sandbox: &Sandbox, thresholds: ProbeTiming) -> Result<()> {
         let script = Script::new(sandbox, thresholds);
         print(&format!(
             "each node probes DNS every {:?} and changes its vote after {:?}; waiting until all is well",

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Result, bail};
-use lab_parts::thresholds::Thresholds;
+use lab_parts::thresholds::ProbeTiming;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::print::stamp;
@@ -22,12 +22,12 @@ const SLACK: Duration = Duration::from_secs(5);
 pub(super) struct Script<'a> {
     sandbox: &'a Sandbox,
     pub(super) record: Record,
-    pub(super) thresholds: Thresholds,
+    pub(super) thresholds: ProbeTiming,
     pub(super) began: Instant,
 }
 
 impl<'a> Script<'a> {
-    pub(super) fn new(sandbox: &'a Sandbox, thresholds: Thresholds) -> Self {
+    pub(super) fn new(sandbox: &'a Sandbox, thresholds: ProbeTiming) -> Self {
         Self {
             sandbox,
             record: sandbox.record(),

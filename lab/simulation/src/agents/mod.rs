@@ -17,7 +17,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use lab_parts::dns::{DnsServer, KUBERNETES, KUBERNETES_IP, Response};
 use lab_parts::port::ReservedPort;
-use lab_parts::thresholds::Thresholds;
+use lab_parts::thresholds::ProbeTiming;
 use tokio::time::{Instant, sleep, timeout};
 
 use self::apis::{Apis, CLUSTER};
@@ -54,7 +54,7 @@ const POLL: Duration = Duration::from_millis(20);
 impl Options {
     /// Returns the flags that all agents share.
     fn flags(&self, dns: SocketAddr) -> Vec<String> {
-        let thresholds = Thresholds {
+        let thresholds = ProbeTiming {
             period: self.period,
             threshold: self.threshold,
         };

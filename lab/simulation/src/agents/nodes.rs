@@ -35,7 +35,7 @@ impl Nodes {
             cluster_health_agent::assemble(args, karmada, Some(member), &mut program)
                 .with_context(|| format!("cannot start the agent of {}", name(node)))?;
             program.serve().await?;
-            agents.spawn(program.live(async || std::future::pending().await));
+            agents.spawn(program.run_until(async || std::future::pending().await));
         }
         Ok(Self { agents })
     }

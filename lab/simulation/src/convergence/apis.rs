@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use tower::Service;
 
 use super::kinds::{Kind, NAMESPACE, Objects, Side};
-use super::program::{Process, Program};
+use super::program::{Process, Role};
 use super::record::{Delays, Record, Recorded};
 
 /// The definitions of Karmada's kinds.
@@ -215,7 +215,7 @@ impl Apis {
                     delays: self.delays(side, process.program),
                 };
                 let config = Config::new(http::Uri::from_static("http://api"));
-                client::over(service, config, name)?
+                client::with_service(service, config, name)?
             }
             Server::Real(remote) => {
                 let kubeconfig = Some(remote.kubeconfig.clone());
@@ -236,7 +236,7 @@ impl Apis {
     }
 
     /// Returns the delays of a program's writes to an API.
-    pub(crate) fn delays(&self, side: Side, program: Program) -> Delays {
+    pub(crate) fn delays(&self, side: Side, program: Role) -> Delays {
         self.delays[side as usize][program as usize].clone()
     }
 

@@ -24,7 +24,7 @@ use tokio::time::Instant;
 use super::kinds::{Kind, is_deleting, text};
 use super::known::Known;
 use super::model;
-use super::program::{Process, Program};
+use super::program::{Process, Role};
 use super::record::{Entry, Message};
 
 /// The duration of a lease.
@@ -82,7 +82,7 @@ impl Explainer {
     }
 
     /// Returns the process that renewed the lease of a program last, and the time of that.
-    pub(crate) fn leader(&self, program: Program) -> Option<(Process, Instant)> {
+    pub(crate) fn leader(&self, program: Role) -> Option<(Process, Instant)> {
         let all = self
             .processes
             .iter()
@@ -206,13 +206,13 @@ fn judge(entry: &Entry, state: &State, method: &Method, path: &str, body: &[u8])
     let process = entry.process;
     let why = (|| {
         let kinds: &[Kind] = match process.program {
-            Program::Remedy => &[Kind::Cluster, Kind::Remedy],
-            Program::Ingress => &Kind::ALL,
+            Role::Remedy => &[Kind::Cluster, Kind::Remedy],
+            Role::Ingress => &Kind::ALL,
         };
         let needed: Vec<Kind> = kinds
             .iter()
             .copied()
-            .filter(|kind| process.program == Program::Remedy || *kind != Kind::Remedy)
+            .filter(|kind| process.program == Role::Remedy || *kind != Kind::Remedy)
             .collect();
         if !state.known.has_listed(&needed) {
             return Some("not everything that decides it was listed".to_owned());

@@ -14,10 +14,10 @@ use super::objects::{
     self, class_name, cluster_name, cluster_names, condition_type, ingress_name, remedy_name,
     service_name,
 };
-use super::program::Program;
+use super::program::Role;
 use super::record::Record;
 use super::replicas::Replicas;
-use super::step::{ApiFault, Backends, CLUSTERS, Class, REPLICAS, SERVICES, Step, Verdict};
+use super::step::{ApiFault, Backends, CLUSTERS, Class, ConditionState, REPLICAS, SERVICES, Step};
 
 /// Karmada's finalizer on clusters.
 const CLUSTER_FINALIZER: &str = "karmada.io/cluster-controller";
@@ -89,7 +89,7 @@ impl Fleet {
 
     /// Starts every replica.
     pub(crate) async fn start_all(&mut self) -> Result<()> {
-        for program in Program::ALL {
+        for program in Role::ALL {
             for replica in 0..REPLICAS {
                 self.replicas.start(&self.apis, program, replica).await?;
             }
@@ -108,7 +108,7 @@ impl Fleet {
                     let metadata = json!({ "finalizers": [CLUSTER_FINALIZER] });
                     let object = json!({ "metadata": metadata, "spec": {} });
                     apis.put(Kind::Cluster, &name, object).await?;
-                    self.condition(*cluster, false, Some(Verdict::Healthy))
+                    self.condition(*cluster, false, Some(ConditionState::Healthy))
                         .await?;
                 }
             }
@@ -250,7 +250,7 @@ impl Fleet {
                     Side::Karmada
                 };
                 // The user agent of the controllers: the steps' own requests must succeed.
-                let client = program.map_or("-controller", Program::name);
+                let client = program.map_or("-controller", Role::name);
                 let lasting = Duration::from_secs((*seconds).into());
                 match injection(*fault) {
                     Ok(injection) => {
@@ -261,8 +261,8 @@ impl Fleet {
                         apis.inject(side, injection);
                     }
                     Err(late) => {
-                        let concerned = |one: &Program| program.is_none_or(|p| p == *one);
-                        for one in Program::ALL.into_iter().filter(concerned) {
+                        let concerned = |one: &Role| program.is_none_or(|p| p == *one);
+                        for one in Role::ALL.into_iter().filter(concerned) {
                             apis.delays(side, one).add(late);
                         }
                     }
@@ -295,7 +295,12 @@ impl Fleet {
         Ok(())
     }
 
-    async fn condition(&self, cluster: u8, reporter: bool, verdict: Option<Verdict>) -> Result<()> {
+    async fn condition(
+        &self,
+        cluster: u8,
+        reporter: bool,
+        verdict: Option<ConditionState>,
+    ) -> Result<()> {
         let name = cluster_name(cluster);
         let Some(found) = self.apis.object(Kind::Cluster, &name).await? else {
             return Ok(());

@@ -30,11 +30,11 @@ use self::fleet::Fleet;
 use self::record::{Entry, Message, Record};
 
 pub use self::apis::Remote;
-pub use self::program::Program;
+pub use self::program::Role;
 pub use self::real::OnRealApis;
 pub use self::search::{FIRST_SEED, Found, Summary, failed_once, random_seed, search, sequence_of};
 pub use self::step::{
-    About, ApiFault, Backends, Class, Match, RemedySpec, Step, Verdict, sequences,
+    About, ApiFault, Backends, Class, ConditionState, Match, RemedyShape, Step, sequences,
 };
 
 /// The limit until everything has settled. The longest chain is: a stolen lease expires after 15 s, a
@@ -57,14 +57,14 @@ const QUIET: Duration = Duration::from_secs(40);
 
 /// Options of a run.
 #[derive(Clone, Copy, Debug)]
-pub struct Options {
+pub struct RunOptions {
     /// The seed of the jitter in the programs' backoff.
     pub seed: u64,
     /// The time at the end in which no write may follow.
     pub quiet: Duration,
 }
 
-impl Options {
+impl RunOptions {
     /// Returns the options that a search uses.
     pub fn seeded(seed: u64) -> Self {
         Self { seed, quiet: QUIET }
@@ -94,7 +94,7 @@ impl Run {
 }
 
 /// Runs a sequence on a small fleet with two replicas of each program.
-pub fn run(steps: &[Step], options: &Options) -> Run {
+pub fn run(steps: &[Step], options: &RunOptions) -> Run {
     let record = Record::default();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
@@ -112,7 +112,7 @@ pub fn run(steps: &[Step], options: &Options) -> Run {
     }
 }
 
-async fn play(steps: &[Step], options: &Options, record: Record) -> Result<()> {
+async fn play(steps: &[Step], options: &RunOptions, record: Record) -> Result<()> {
     let mut fleet = Fleet::new(Apis::embedded()?, record).await?;
     fleet.start_all().await?;
     let mut explainer = Explainer::default();
@@ -180,14 +180,14 @@ async fn settle(fleet: &Fleet, explainer: &mut Explainer) -> Result<()> {
 }
 
 /// Returns a program of which no replica has renewed the lease in time.
-fn leaderless(fleet: &Fleet, explainer: &Explainer) -> Option<Program> {
-    let leads = |program: &Program| {
+fn leaderless(fleet: &Fleet, explainer: &Explainer) -> Option<Role> {
+    let leads = |program: &Role| {
         let leader = explainer.leader(*program);
         leader.is_some_and(|(process, since)| {
             since.elapsed() <= RENEWAL && fleet.replicas.runs(process)
         })
     };
-    Program::ALL.into_iter().find(|program| !leads(program))
+    Role::ALL.into_iter().find(|program| !leads(program))
 }
 
 /// Checks that for so long no program writes and the objects stay as the model demands.

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::kinds::NAMESPACE;
 use super::program::CONTROLLER;
-use super::step::{Backends, CLUSTERS, Class, RemedySpec, Verdict};
+use super::step::{Backends, CLUSTERS, Class, ConditionState, RemedyShape};
 
 /// The names of the classes. The first one is ours in a new fleet.
 const CLASSES: [&str; 2] = ["karmada-rs", "other"];
@@ -46,7 +46,7 @@ pub(crate) fn condition_type(reporter: bool) -> &'static str {
 }
 
 /// Builds a condition of a cluster.
-pub(crate) fn condition(reporter: bool, verdict: Verdict) -> Value {
+pub(crate) fn condition(reporter: bool, verdict: ConditionState) -> Value {
     json!({
         "type": condition_type(reporter), "status": verdict.to_string(), "reason": "Simulated",
         "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z",
@@ -100,7 +100,7 @@ pub(crate) fn endpoint_slice(service: u8, cluster: u8, endpoints: u8) -> Value {
 }
 
 /// Builds a Remedy.
-pub(crate) fn remedy(of: &RemedySpec) -> Value {
+pub(crate) fn remedy(of: &RemedyShape) -> Value {
     let mut spec = json!({});
     if let Some(bits) = of.clusters {
         spec["clusterAffinity"] = json!({ "clusterNames": cluster_names(bits) });

@@ -5,14 +5,14 @@ pub(crate) const CONTROLLER: &str = "karmada-rs.io/ingress-controller";
 
 /// A program under simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Program {
+pub enum Role {
     /// The remedy-controller.
     Remedy,
     /// The ingress-controller.
     Ingress,
 }
 
-impl Program {
+impl Role {
     pub(crate) const ALL: [Self; 2] = [Self::Remedy, Self::Ingress];
 
     /// Returns the name of the program and of its lease.
@@ -27,7 +27,7 @@ impl Program {
 /// One process of one replica of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Process {
-    pub(crate) program: Program,
+    pub(crate) program: Role,
     pub(crate) replica: u8,
     /// Earlier starts of that replica.
     pub(crate) life: u16,

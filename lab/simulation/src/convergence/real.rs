@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep};
 use super::apis::{Apis, LEASES, Remote};
 use super::fleet::Fleet;
 use super::kinds::{Kind, Side};
-use super::program::Program;
+use super::program::Role;
 use super::record::Record;
 use super::settled;
 use super::step::{REPLICAS, Step};
@@ -74,7 +74,7 @@ impl OnRealApis {
     /// # Errors
     /// An object cannot be removed.
     pub async fn end(mut self) -> Result<()> {
-        for program in Program::ALL {
+        for program in Role::ALL {
             for replica in 0..REPLICAS {
                 self.fleet.replicas.kill(program, replica).await;
             }

@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use clap::Parser;
+use ingress_controller::provider::Kubernetes;
 use karmada_rules::ingress::kubernetes::Gateway;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
 use super::apis::Apis;
 use super::kinds::Side;
-use super::program::{CONTROLLER, Process, Program};
+use super::program::{CONTROLLER, Process, Role};
 use super::record::Record;
 use super::step::REPLICAS;
 
@@ -21,7 +22,7 @@ const NOWHERE: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4A
 /// The place of one replica, which runs or not.
 #[derive(Debug)]
 struct Slot {
-    program: Program,
+    program: Role,
     replica: u8,
     lives: u16,
     running: Option<Running>,
@@ -44,7 +45,7 @@ pub(crate) struct Replicas {
 impl Replicas {
     /// Creates the replicas; none runs.
     pub(crate) fn new(record: Record) -> Self {
-        let programs = Program::ALL.into_iter();
+        let programs = Role::ALL.into_iter();
         let slots =
             programs.flat_map(|program| (0..REPLICAS).map(move |replica| (program, replica)));
         Self {
@@ -60,14 +61,14 @@ impl Replicas {
         }
     }
 
-    fn slot(&mut self, program: Program, replica: u8) -> Option<&mut Slot> {
+    fn slot(&mut self, program: Role, replica: u8) -> Option<&mut Slot> {
         self.slots
             .iter_mut()
             .find(|slot| (slot.program, slot.replica) == (program, replica))
     }
 
     /// Starts a replica unless it runs. One that is stopping is killed first.
-    pub(crate) async fn start(&mut self, apis: &Apis, program: Program, replica: u8) -> Result<()> {
+    pub(crate) async fn start(&mut self, apis: &Apis, program: Role, replica: u8) -> Result<()> {
         let record = self.record.clone();
         let Some(slot) = self.slot(program, replica) else {
             return Ok(());
@@ -89,7 +90,7 @@ impl Replicas {
         let assembled = assemble(apis, &record, process).await?;
         let stop = Arc::new(Notify::new());
         let stopped = Arc::clone(&stop);
-        let task = tokio::spawn(assembled.live(async move || stopped.notified().await));
+        let task = tokio::spawn(assembled.run_until(async move || stopped.notified().await));
         slot.running = Some(Running {
             task,
             stop,
@@ -99,14 +100,14 @@ impl Replicas {
     }
 
     /// Kills a replica.
-    pub(crate) async fn kill(&mut self, program: Program, replica: u8) {
+    pub(crate) async fn kill(&mut self, program: Role, replica: u8) {
         if let Some(slot) = self.slot(program, replica) {
             slot.kill().await;
         }
     }
 
     /// Stops a replica as SIGTERM does.
-    pub(crate) fn stop(&mut self, program: Program, replica: u8) {
+    pub(crate) fn stop(&mut self, program: Role, replica: u8) {
         if let Some(running) = self
             .slot(program, replica)
             .and_then(|slot| slot.running.as_mut())
@@ -118,7 +119,7 @@ impl Replicas {
 
     /// Starts one replica of each program that has none.
     pub(crate) async fn start_missing(&mut self, apis: &Apis) -> Result<()> {
-        for program in Program::ALL {
+        for program in Role::ALL {
             let runs = |slot: &Slot| slot.running.as_ref().is_some_and(|r| !r.is_stopping);
             if !self
                 .slots
@@ -178,20 +179,16 @@ async fn assemble(
     let mut program = karmada_runtime::program::Program::new(name, NOWHERE);
     let karmada = apis.client(Side::Karmada, process, record).await?;
     match process.program {
-        Program::Remedy => {
+        Role::Remedy => {
             let args = remedy_controller::Args::try_parse_from([name])?;
             remedy_controller::assemble(&args, karmada, &mut program);
         }
-        Program::Ingress => {
-            let args = ingress_controller::Args::try_parse_from([
-                name,
-                "--provider=kubernetes",
-                "--gateway-kubeconfig=none",
-            ])?;
+        Role::Ingress => {
+            let args = ingress_controller::Args::try_parse_from([name])?;
             let gateway = Gateway::new(&CONTROLLER.parse().map_err(anyhow::Error::msg)?, None);
             let client = apis.client(Side::Gateway, process, record).await?;
-            let gateway = (client, gateway);
-            ingress_controller::assemble(args, karmada, Some(gateway), &mut program);
+            let balancer = Arc::new(Kubernetes::new(client, gateway));
+            ingress_controller::assemble(args, karmada, balancer, &mut program);
         }
     }
     Ok(program)

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
 
-use super::{Options, Step, run, sequences};
+use super::{RunOptions, Step, run, sequences};
 
 /// Attempts to make a failing sequence shorter.
 const SHRINKING: u32 = 500;
@@ -167,7 +167,7 @@ pub fn search(
 
 /// Runs the sequence of one seed.
 fn one(seed: u64) -> Result<Summary, Box<Found>> {
-    let options = Options::seeded(seed);
+    let options = RunOptions::seeded(seed);
     let (mut runner, tree) = sequence(seed);
     let steps = tree.current();
     let first = run(&steps, &options);

@@ -5,7 +5,7 @@ use std::fmt;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use super::program::Program;
+use super::program::Role;
 
 /// A step of a sequence.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,12 +21,12 @@ pub enum Step {
     Condition {
         cluster: u8,
         reporter: bool,
-        status: Option<Verdict>,
+        status: Option<ConditionState>,
     },
     /// Another writer replaces a cluster's status by an earlier one (karmada#5030).
     RewriteStatus { cluster: u8, age: u8 },
     /// A Remedy is created or changed.
-    PutRemedy { remedy: u8, spec: RemedySpec },
+    PutRemedy { remedy: u8, spec: RemedyShape },
     /// A Remedy is deleted.
     DeleteRemedy { remedy: u8 },
     /// A `MultiClusterIngress` is created or changed.
@@ -65,19 +65,19 @@ pub enum Step {
     /// An object of ours in the gateway is deleted.
     Drift { nth: u8 },
     /// A replica is killed.
-    Kill { program: Program, replica: u8 },
+    Kill { program: Role, replica: u8 },
     /// A replica is stopped as by SIGTERM.
-    Stop { program: Program, replica: u8 },
+    Stop { program: Role, replica: u8 },
     /// A replica starts unless it runs.
-    Start { program: Program, replica: u8 },
+    Start { program: Role, replica: u8 },
     /// A stranger takes the lease of a program and never renews it.
-    StealLease { program: Program },
+    StealLease { program: Role },
     /// The lease of a program is deleted.
-    DeleteLease { program: Program },
+    DeleteLease { program: Role },
     /// An API has a fault for some seconds, for one program or both.
     Fault {
         gateway: bool,
-        program: Option<Program>,
+        program: Option<Role>,
         about: Option<About>,
         fault: ApiFault,
         seconds: u8,
@@ -90,7 +90,7 @@ pub enum Step {
 
 /// The status of a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum ConditionState {
     /// `True`.
     Healthy,
     /// `False`.
@@ -101,7 +101,7 @@ pub enum Verdict {
 
 /// The spec of a Remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RemedySpec {
+pub struct RemedyShape {
     /// The clusters in its affinity, as bits; without an affinity, every cluster.
     pub clusters: Option<u8>,
     /// Its matches; without matches, it acts at once.
@@ -118,7 +118,7 @@ pub struct Match {
     /// `Equal` or `NotEqual`.
     pub equal: bool,
     /// The status to compare with.
-    pub status: Verdict,
+    pub status: ConditionState,
 }
 
 /// The class of an ingress.
@@ -216,7 +216,7 @@ pub enum ApiFault {
     },
 }
 
-impl fmt::Display for Verdict {
+impl fmt::Display for ConditionState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Healthy => "True",
@@ -277,11 +277,11 @@ fn about_clusters() -> impl Strategy<Value = Step> {
     ]
 }
 
-fn verdict() -> impl Strategy<Value = Verdict> {
+fn verdict() -> impl Strategy<Value = ConditionState> {
     prop_oneof![
-        3 => Just(Verdict::Healthy),
-        3 => Just(Verdict::Unhealthy),
-        1 => Just(Verdict::Unknown),
+        3 => Just(ConditionState::Healthy),
+        3 => Just(ConditionState::Unhealthy),
+        1 => Just(ConditionState::Unknown),
     ]
 }
 
@@ -293,7 +293,7 @@ fn about_remedies() -> impl Strategy<Value = Step> {
     ]
 }
 
-fn spec() -> impl Strategy<Value = RemedySpec> {
+fn spec() -> impl Strategy<Value = RemedyShape> {
     let one = (prop::bool::weighted(0.2), any::<bool>(), verdict()).prop_map(
         |(reporter, equal, status)| Match {
             reporter,
@@ -304,7 +304,7 @@ fn spec() -> impl Strategy<Value = RemedySpec> {
     let clusters = prop::option::weighted(0.6, 0_u8..(1 << CLUSTERS));
     let actions = prop_oneof![6 => Just(1_u8), 1 => Just(3), 1 => Just(2), 1 => Just(0)];
     let matches = prop::option::weighted(0.7, vec(one, 0..3));
-    (clusters, matches, actions).prop_map(|(clusters, matches, actions)| RemedySpec {
+    (clusters, matches, actions).prop_map(|(clusters, matches, actions)| RemedyShape {
         clusters,
         matches,
         actions,
@@ -352,8 +352,8 @@ fn about_backends() -> impl Strategy<Value = Step> {
     ]
 }
 
-fn program() -> impl Strategy<Value = Program> {
-    prop_oneof![Just(Program::Remedy), Just(Program::Ingress)]
+fn program() -> impl Strategy<Value = Role> {
+    prop_oneof![Just(Role::Remedy), Just(Role::Ingress)]
 }
 
 fn about_programs() -> impl Strategy<Value = Step> {

@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use anyhow::{Result, ensure};
 use pipeline_tests::{
-    control_plane::{ControlPlane, Options, Server},
+    control_plane::{ApiKind, ControlPlane, ControlPlaneOptions},
     crds,
     kubectl::Kubectl,
 };
@@ -19,7 +19,7 @@ struct Served {
 
 impl Served {
     async fn start() -> Result<Self> {
-        let options = Options::named("karmada").on(Server::Embedded);
+        let options = ControlPlaneOptions::named("karmada").on(ApiKind::Embedded);
         let karmada = ControlPlane::start(options).await?;
         karmada.install_crds(&crds::karmada()).await?;
         Ok(Self {

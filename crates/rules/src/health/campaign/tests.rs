@@ -9,9 +9,9 @@ fn seconds(s: u64) -> Duration {
     Duration::from_secs(s)
 }
 
-/// An agent that began at `now` and is one of `known`.
-fn fresh(now: Instant, known: Option<usize>) -> Situation {
-    Situation {
+/// The view of an agent that started at `now` and is one of `known`.
+fn fresh(now: Instant, known: Option<usize>) -> ElectionView {
+    ElectionView {
         started: now,
         contact: None,
         known,
@@ -19,7 +19,7 @@ fn fresh(now: Instant, known: Option<usize>) -> Situation {
 }
 
 #[test]
-fn an_agent_that_was_never_asked_waits_its_turn() {
+fn an_agent_without_a_contact_waits_for_its_turn() {
     let now = Instant::now();
     let cases = [
         (1, 0.0, 0),
@@ -29,7 +29,7 @@ fn an_agent_that_was_never_asked_waits_its_turn() {
     ];
     for (known, share, millis) in cases {
         let Candidacy::From(at) = fresh(now, Some(known)).candidacy(LEASE, share) else {
-            panic!("it never seeks");
+            panic!("it never campaigns");
         };
         let difference = (at - now).abs_diff(Duration::from_millis(millis));
         assert!(difference < Duration::from_millis(1), "{known} {share}");
@@ -37,30 +37,30 @@ fn an_agent_that_was_never_asked_waits_its_turn() {
 }
 
 #[test]
-fn one_of_an_unknown_number_never_seeks() {
+fn an_agent_without_a_list_never_campaigns() {
     let now = Instant::now();
     assert_eq!(fresh(now, None).candidacy(LEASE, 0.0), Candidacy::Never);
 }
 
 #[test]
-fn one_that_was_asked_leaves_the_lease_alone_for_as_long_as_it_lasts() {
+fn an_agent_with_a_contact_leaves_the_lease_alone_for_as_long_as_it_lasts() {
     let now = Instant::now();
-    let asked = Situation {
+    let contacted = ElectionView {
         contact: Some(LeaderContact {
             at: now + seconds(60),
             standby: false,
         }),
         ..fresh(now, Some(3))
     };
-    let from = |share| asked.candidacy(LEASE, share);
+    let from = |share| contacted.candidacy(LEASE, share);
     assert_eq!(from(0.0), Candidacy::From(now + seconds(75)));
     assert_eq!(from(1.0), Candidacy::From(now + seconds(77)));
 }
 
 #[test]
-fn one_that_stands_by_seeks_at_once_and_goes_on_when_it_is_asked_no_more() {
+fn a_standby_campaigns_at_once_even_after_its_leader_has_fallen_silent() {
     let now = Instant::now();
-    let standby = Situation {
+    let standby = ElectionView {
         contact: Some(LeaderContact {
             at: now,
             standby: true,
@@ -70,12 +70,13 @@ fn one_that_stands_by_seeks_at_once_and_goes_on_when_it_is_asked_no_more() {
     assert_eq!(standby.candidacy(LEASE, 1.0), Candidacy::StandBy);
 }
 
-/// What agents cost the API that begin at the same time. An attempt of one that finds a leader is
-/// three requests, see `a_lease_driver` in `karmada_runtime::lease`; the leader's renewals are not counted.
+/// Agents that start at the same time, and the number of their attempts to get the lease. An attempt that
+/// finds a leader is three requests, see `a_lease_driver` in `karmada_runtime::lease`. The leader's
+/// renewals are not counted.
 struct Crowd {
     shares: Vec<f64>,
     contact: Vec<Option<LeaderContact>>,
-    seeking: Vec<bool>,
+    campaigning: Vec<bool>,
     attempts: usize,
     leader: Option<usize>,
 }
@@ -83,7 +84,7 @@ struct Crowd {
 impl Crowd {
     const STEP: Duration = Duration::from_millis(100);
 
-    /// Of agents whose shares come from a fixed sequence of pseudo-random numbers.
+    /// Creates agents whose shares come from a fixed sequence of pseudo-random numbers.
     fn of(agents: usize) -> Self {
         let mut state = 1_u64;
         let mut share = || {
@@ -95,39 +96,39 @@ impl Crowd {
         Self {
             shares: (0..agents).map(|_| share()).collect(),
             contact: vec![None; agents],
-            seeking: vec![false; agents],
+            campaigning: vec![false; agents],
             attempts: 0,
             leader: None,
         }
     }
 
-    /// Lives for `life`. Whoever seeks while there is no leader leads, when `reached` says that the API
-    /// is, and asks all others once a period.
+    /// Lets `life` pass. An agent that campaigns while there is no leader leads if `reached` returns `true`
+    /// for that moment, and polls all others once a period.
     fn live(&mut self, life: Duration, reached: impl Fn(Duration) -> bool) {
         let started = Instant::now();
-        let mut asks_at = Duration::MAX;
+        let mut poll_at = Duration::MAX;
         let mut now = Duration::ZERO;
         while now < life {
             for agent in 0..self.shares.len() {
-                let situation = Situation {
+                let view = ElectionView {
                     started,
                     contact: self.contact[agent],
                     known: Some(self.shares.len()),
                 };
-                let seeks = match situation.candidacy(LEASE, self.shares[agent]) {
+                let campaigns = match view.candidacy(LEASE, self.shares[agent]) {
                     Candidacy::Never => false,
                     Candidacy::From(at) => at <= started + now,
                     Candidacy::StandBy => true,
                 };
-                let begins = seeks && !self.seeking[agent] && self.leader != Some(agent);
-                self.seeking[agent] = seeks;
+                let begins = campaigns && !self.campaigning[agent] && self.leader != Some(agent);
+                self.campaigning[agent] = campaigns;
                 self.attempts += usize::from(begins);
                 if begins && self.leader.is_none() && reached(now) {
-                    (self.leader, asks_at) = (Some(agent), now);
+                    (self.leader, poll_at) = (Some(agent), now);
                 }
             }
             if let Some(leader) = self.leader
-                && asks_at <= now
+                && poll_at <= now
             {
                 for agent in (0..self.contact.len()).filter(|agent| *agent != leader) {
                     let standby = (agent + self.contact.len() - leader) % self.contact.len() <= 2;
@@ -136,7 +137,7 @@ impl Crowd {
                         standby,
                     });
                 }
-                asks_at = now + PERIOD;
+                poll_at = now + PERIOD;
             }
             now += Self::STEP;
         }
@@ -144,17 +145,17 @@ impl Crowd {
 }
 
 #[test]
-fn a_thousand_agents_that_begin_at_once_make_a_handful_of_attempts() {
+fn a_thousand_agents_that_start_at_once_make_a_handful_of_attempts() {
     let mut crowd = Crowd::of(1_000);
     crowd.live(seconds(1_000), |_| true);
     assert!(crowd.leader.is_some());
     assert!(crowd.attempts <= 10, "{}", crowd.attempts);
-    let seeking = crowd.seeking.iter().filter(|seeking| **seeking).count();
-    assert!(seeking <= 3, "{seeking}");
+    let campaigning = crowd.campaigning.iter().filter(|agent| **agent).count();
+    assert!(campaigning <= 3, "{campaigning}");
 }
 
 #[test]
-fn a_thousand_agents_reach_for_an_api_that_is_away_at_no_more_than_two_a_second() {
+fn a_thousand_agents_try_an_api_that_is_away_at_most_twice_a_second() {
     let mut crowd = Crowd::of(1_000);
     crowd.live(seconds(100), |_| false);
     assert!((100..200).contains(&crowd.attempts), "{}", crowd.attempts);
@@ -165,7 +166,7 @@ proptest! {
     fn a_turn_is_never_longer_than_the_spread(known in 0_usize..100_000, share in 0.0..=1.0) {
         let now = Instant::now();
         let Candidacy::From(at) = fresh(now, Some(known)).candidacy(LEASE, share) else {
-            panic!("it never seeks");
+            panic!("it never campaigns");
         };
         prop_assert!(at - now <= spread(known) + Duration::from_nanos(1));
         prop_assert!(at >= now);

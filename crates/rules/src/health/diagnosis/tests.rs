@@ -5,8 +5,8 @@ use super::*;
 const SERVICE: &str = "10.96.0.10:53";
 const PODS: [&str; 3] = ["10.244.0.2:53", "10.244.0.3:53", "10.244.0.4:53"];
 
-/// A server: `.` answers, `x` is silent, `u` is silent over UDP only, `t` over TCP only.
-fn direct(server: &str, sign: char) -> DirectCheck {
+/// Returns the check of a server: `.` works, `x` is silent, `u` is silent over UDP only, `t` over TCP only.
+fn check(server: &str, sign: char) -> DirectCheck {
     let over = |silent: &[char]| {
         if silent.contains(&sign) {
             Err(FailureClass::Timeout)
@@ -21,18 +21,18 @@ fn direct(server: &str, sign: char) -> DirectCheck {
     }
 }
 
-/// The fault when the round fails as `round` says, the Service is `service` and the pods are `pods`.
+/// Returns the diagnosis of `round` with these checks of the Service and the pods.
 fn located(round: Option<(FailureClass, SocketAddr)>, service: &str, pods: &str) -> String {
     let pods = PODS.into_iter().zip(pods.chars());
-    let paths = DirectChecks {
-        service: service.chars().next().map(|sign| direct(SERVICE, sign)),
-        pods: pods.map(|(server, sign)| direct(server, sign)).collect(),
+    let checks = DirectChecks {
+        service: service.chars().next().map(|sign| check(SERVICE, sign)),
+        pods: pods.map(|(server, sign)| check(server, sign)).collect(),
     };
-    let diagnosis = paths.diagnose(round, Transport::Udp);
+    let diagnosis = checks.diagnose(round, Transport::Udp);
     diagnosis.map_or_else(|| "-".to_owned(), |found| found.to_string())
 }
 
-/// What failed, the Service, the pods, and where the fault is. `-`: not asked, or not found.
+/// The failure, the Service, the pods, and the diagnosis. `-`: not checked, or not located.
 const LOCATED: &str = "
     timeout   169.254.20.10:53  .  ..   node cache
     timeout   169.254.20.10:53  .  -    node cache
@@ -54,7 +54,7 @@ const LOCATED: &str = "
 ";
 
 #[test]
-fn a_failed_round_is_located_by_what_answers_behind_it() {
+fn a_failed_round_is_located_by_its_direct_checks() {
     for line in LOCATED.lines().filter(|line| !line.is_empty()) {
         let mut words = line.split_whitespace();
         let mut word = || words.next().unwrap();

@@ -16,24 +16,24 @@ fn unhealthy() -> Ballot {
     Ballot::Vote(Vote::Unhealthy(failure(FailureClass::Timeout)))
 }
 
-fn tally(answers: &[Ballot]) -> Tally {
+fn tally(ballots: &[Ballot]) -> Tally {
     let mut tally = Tally::default();
-    for (number, answer) in answers.iter().enumerate() {
-        tally.count(&format!("n{number:03}"), *answer);
+    for (number, ballot) in ballots.iter().enumerate() {
+        tally.count(&format!("n{number:03}"), *ballot);
     }
     tally
 }
 
-/// So many nodes that vote healthy, vote unhealthy, and are silent.
+/// Returns a tally of so many healthy, unhealthy and silent nodes.
 fn nodes(healthy: usize, failing: usize, silent: usize) -> Tally {
-    let mut answers = vec![Ballot::Vote(Vote::Healthy); healthy];
-    answers.resize(healthy + failing, unhealthy());
-    answers.resize(healthy + failing + silent, Ballot::Silent);
-    tally(&answers)
+    let mut ballots = vec![Ballot::Vote(Vote::Healthy); healthy];
+    ballots.resize(healthy + failing, unhealthy());
+    ballots.resize(healthy + failing + silent, Ballot::Silent);
+    tally(&ballots)
 }
 
-fn verdict(tally: &Tally, standing: Option<bool>) -> Option<bool> {
-    let verdict = QUORUM.judge(tally, standing).verdict;
+fn verdict(tally: &Tally, current: Option<bool>) -> Option<bool> {
+    let verdict = QUORUM.judge(tally, current).verdict;
     verdict.map(|verdict| verdict.healthy)
 }
 
@@ -48,7 +48,7 @@ fn a_large_majority_fails_a_cluster_and_half_of_the_votes_clear_it() {
         ("no failure", nodes(10, 0, 0), down, up),
         ("all fail", nodes(0, 10, 0), None, down),
         (
-            "neither side, and no verdict stands",
+            "neither side, and no verdict yet",
             nodes(4, 6, 0),
             None,
             None,
@@ -61,39 +61,39 @@ fn a_large_majority_fails_a_cluster_and_half_of_the_votes_clear_it() {
         ),
         ("a node alone", nodes(0, 1, 0), up, down),
     ];
-    for (sentence, tally, standing, expected) in cases {
-        assert_eq!(verdict(&tally, standing), expected, "{sentence}");
+    for (sentence, tally, current, expected) in cases {
+        assert_eq!(verdict(&tally, current), expected, "{sentence}");
     }
 }
 
 #[test]
 fn silent_nodes_neither_vote_nor_veto() {
-    // One in five silent: as without them.
+    // One in five is silent: the verdict is as without them.
     assert_eq!(verdict(&nodes(0, 8, 2), Some(true)), Some(false));
     assert_eq!(verdict(&nodes(8, 0, 2), Some(false)), Some(true));
-    // Half of the nodes vote: enough.
+    // Half of the nodes vote, which is enough.
     assert_eq!(verdict(&nodes(0, 5, 5), Some(true)), Some(false));
-    // Three in five silent: no verdict, whatever the others say.
-    for standing in [None, Some(true), Some(false)] {
-        let judgement = QUORUM.judge(&nodes(0, 4, 6), standing);
+    // Three in five are silent: there is no verdict, however the others vote.
+    for current in [None, Some(true), Some(false)] {
+        let judgement = QUORUM.judge(&nodes(0, 4, 6), current);
         assert_eq!((judgement.verdict, judgement.sufficient), (None, false));
     }
     assert_eq!(verdict(&nodes(0, 0, 0), Some(true)), None);
 }
 
 #[test]
-fn a_first_success_counts_only_while_no_verdict_stands() {
+fn a_first_success_counts_only_while_there_is_no_verdict() {
     let first = tally(&[Ballot::Vote(Vote::FirstSuccess); 4]);
     assert_eq!(verdict(&first, None), Some(true));
-    for standing in [true, false] {
-        let judgement = QUORUM.judge(&first, Some(standing));
+    for current in [true, false] {
+        let judgement = QUORUM.judge(&first, Some(current));
         assert_eq!((judgement.verdict, judgement.sufficient), (None, false));
         assert_eq!(judgement.message, "0 of 4 nodes vote");
     }
 }
 
 #[test]
-fn a_judgement_says_how_many_vote_even_when_neither_side_has_enough() {
+fn a_judgement_counts_votes_even_when_neither_side_has_enough() {
     let judgement = QUORUM.judge(&nodes(4, 6, 3), None);
     assert!(judgement.sufficient);
     assert_eq!(judgement.verdict, None);
@@ -137,7 +137,7 @@ fn a_message_counts_nodes_and_kinds_of_failure_and_names_three_of_each() {
     }
 }
 
-fn answers() -> impl Strategy<Value = Vec<Ballot>> {
+fn ballots() -> impl Strategy<Value = Vec<Ballot>> {
     let answer = prop_oneof![
         Just(Ballot::Vote(Vote::Healthy)),
         Just(Ballot::Vote(Vote::FirstSuccess)),
@@ -155,64 +155,64 @@ fn quorums() -> impl Strategy<Value = Quorum> {
     })
 }
 
-fn standing() -> impl Strategy<Value = Option<bool>> {
+fn verdicts() -> impl Strategy<Value = Option<bool>> {
     prop_oneof![Just(None), Just(Some(true)), Just(Some(false))]
 }
 
-/// The verdict after these answers: what stands when there is none.
-fn after(quorum: Quorum, answers: &[Ballot], standing: Option<bool>) -> Option<bool> {
-    let judged = quorum.judge(&tally(answers), standing).verdict;
-    judged.map_or(standing, |verdict| Some(verdict.healthy))
+/// Returns the verdict after these ballots, or the current one if they bring none.
+fn after(quorum: Quorum, ballots: &[Ballot], current: Option<bool>) -> Option<bool> {
+    let judged = quorum.judge(&tally(ballots), current).verdict;
+    judged.map_or(current, |verdict| Some(verdict.healthy))
 }
 
 proptest! {
     #[test]
     fn a_node_that_does_not_vote_can_only_take_the_verdict_away(
-        quorum in quorums(), mut answers in answers(), standing in standing(), silent in any::<bool>(),
+        quorum in quorums(), mut ballots in ballots(), current in verdicts(), silent in any::<bool>(),
     ) {
-        let before = quorum.judge(&tally(&answers), standing).verdict.map(|verdict| verdict.healthy);
-        answers.push(if silent { Ballot::Silent } else { Ballot::NoVote });
-        let with = quorum.judge(&tally(&answers), standing).verdict.map(|verdict| verdict.healthy);
+        let before = quorum.judge(&tally(&ballots), current).verdict.map(|verdict| verdict.healthy);
+        ballots.push(if silent { Ballot::Silent } else { Ballot::NoVote });
+        let with = quorum.judge(&tally(&ballots), current).verdict.map(|verdict| verdict.healthy);
         prop_assert!(with.is_none() || with == before);
     }
 
     #[test]
-    fn a_vote_that_turns_healthy_never_turns_the_verdict_unhealthy(
-        quorum in quorums(), answers in answers(), standing in standing(), turned in any::<prop::sample::Index>(),
+    fn a_vote_that_becomes_healthy_never_makes_the_verdict_unhealthy(
+        quorum in quorums(), ballots in ballots(), current in verdicts(), changed in any::<prop::sample::Index>(),
     ) {
-        let failing: Vec<usize> = (0..answers.len()).filter(|at| answers[*at] == unhealthy()).collect();
+        let failing: Vec<usize> = (0..ballots.len()).filter(|at| ballots[*at] == unhealthy()).collect();
         prop_assume!(!failing.is_empty());
-        let mut better = answers.clone();
-        better[failing[turned.index(failing.len())]] = Ballot::Vote(Vote::Healthy);
-        // None is between the two.
+        let mut better = ballots.clone();
+        better[failing[changed.index(failing.len())]] = Ballot::Vote(Vote::Healthy);
+        // No verdict is between the two.
         let rank = |verdict| match verdict { Some(false) => 0, None => 1, Some(true) => 2 };
-        prop_assert!(rank(after(quorum, &better, standing)) >= rank(after(quorum, &answers, standing)));
+        prop_assert!(rank(after(quorum, &better, current)) >= rank(after(quorum, &ballots, current)));
     }
 
     #[test]
-    fn the_same_answers_again_change_nothing(
-        quorum in quorums(), answers in answers(), standing in standing(),
+    fn the_same_ballots_again_change_nothing(
+        quorum in quorums(), ballots in ballots(), current in verdicts(),
     ) {
-        let settled: Vec<Ballot> = answers.iter().copied()
-            .filter(|answer| *answer != Ballot::Vote(Vote::FirstSuccess)).collect();
-        let once = after(quorum, &settled, standing);
+        let settled: Vec<Ballot> = ballots.iter().copied()
+            .filter(|ballot| *ballot != Ballot::Vote(Vote::FirstSuccess)).collect();
+        let once = after(quorum, &settled, current);
         prop_assert_eq!(after(quorum, &settled, once), once);
     }
 
     #[test]
-    fn no_order_of_the_nodes_matters(quorum in quorums(), answers in answers(), standing in standing()) {
-        let reversed: Vec<Ballot> = answers.iter().rev().copied().collect();
-        prop_assert_eq!(after(quorum, &answers, standing), after(quorum, &reversed, standing));
+    fn no_order_of_the_nodes_matters(quorum in quorums(), ballots in ballots(), current in verdicts()) {
+        let reversed: Vec<Ballot> = ballots.iter().rev().copied().collect();
+        prop_assert_eq!(after(quorum, &ballots, current), after(quorum, &reversed, current));
     }
 
     #[test]
-    fn a_verdict_turns_only_with_the_votes_it_takes(
-        quorum in quorums(), answers in answers(), standing in standing(),
+    fn a_verdict_changes_only_with_the_votes_it_takes(
+        quorum in quorums(), ballots in ballots(), current in verdicts(),
     ) {
-        let tally = tally(&answers);
+        let tally = tally(&ballots);
         let votes = tally.healthy + tally.failing.len();
-        let turned = quorum.judge(&tally, standing).verdict.map(|verdict| verdict.healthy);
-        match (standing, turned) {
+        let after = quorum.judge(&tally, current).verdict.map(|verdict| verdict.healthy);
+        match (current, after) {
             (Some(true), Some(false)) => {
                 prop_assert!(tally.failing.len() * 100 >= votes * usize::from(quorum.failure));
             }

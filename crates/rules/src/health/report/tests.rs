@@ -58,23 +58,23 @@ fn stale(reason: &str) -> Condition {
     element(REPORTER_READY, FALSE, reason, "0 of 1 nodes vote")
 }
 
-/// A leader since `began`, and the clock.
+/// A leader, with the start of its term.
 struct Leader {
     reporter: Reporter,
-    began: Instant,
+    started: Instant,
 }
 
 impl Leader {
     fn new() -> Self {
-        let began = Instant::now();
+        let started = Instant::now();
         Self {
-            reporter: Reporter::new(PACE, QUORUM, began),
-            began,
+            reporter: Reporter::new(PACE, QUORUM, started),
+            started,
         }
     }
 
     fn at(&self, seconds: u64) -> Instant {
-        self.began + Duration::from_secs(seconds)
+        self.started + Duration::from_secs(seconds)
     }
 
     fn plan(&mut self, seconds: u64, vote: Option<Vote>, conditions: &[Condition]) -> ReportPlan {
@@ -88,7 +88,7 @@ impl Leader {
         self.reporter.plan(tally, conditions, now, time(NOW))
     }
 
-    /// Plans, and writes what is planned.
+    /// Plans, and applies the planned writes.
     fn act(
         &mut self,
         seconds: u64,
@@ -113,7 +113,7 @@ fn now_is(mut condition: Condition) -> Condition {
     condition
 }
 
-/// What a leader that has just begun writes.
+/// Returns the writes of a new leader.
 fn written(vote: Option<Vote>, conditions: &[Condition]) -> Vec<Condition> {
     match Leader::new().plan(1, vote, conditions) {
         ReportPlan::Write(writes) => writes,
@@ -140,7 +140,7 @@ fn a_first_success_is_the_verdict_only_of_a_cluster_that_has_none() {
 }
 
 #[test]
-fn a_vote_overturns_the_verdict_and_says_how_and_where_names_fail() {
+fn a_vote_changes_the_verdict_and_its_message_shows_the_failure() {
     let healthy = Some(Vote::Healthy);
     assert_eq!(
         written(healthy, &[dns_false(), fresh()]),
@@ -154,7 +154,7 @@ fn a_vote_overturns_the_verdict_and_says_how_and_where_names_fail() {
 }
 
 #[test]
-fn what_is_there_already_is_not_written_again() {
+fn an_up_to_date_condition_is_not_written_again() {
     assert_eq!(written(Some(Vote::Healthy), &[dns_true(), fresh()]), []);
     assert_eq!(written(Some(unhealthy()), &[fresh(), dns_false()]), []);
 }
@@ -166,7 +166,7 @@ fn a_vote_makes_a_silent_reporters_verdict_fresh() {
 }
 
 #[test]
-fn another_reason_with_the_same_status_is_put_right_and_keeps_its_time() {
+fn another_reason_with_the_same_status_is_corrected_and_keeps_its_time() {
     let overwritten = element(DNS_READY, FALSE, "Other", "other");
     assert_eq!(
         written(Some(unhealthy()), &[overwritten, fresh()]),
@@ -175,7 +175,7 @@ fn another_reason_with_the_same_status_is_put_right_and_keeps_its_time() {
 }
 
 #[test]
-fn a_leader_without_vote_calls_the_verdict_stale_after_its_patience() {
+fn a_leader_without_a_vote_marks_the_verdict_stale_after_its_patience() {
     let mut leader = Leader::new();
     let mut conditions = vec![dns_false(), fresh()];
     let deadline = leader.at(30);
@@ -197,7 +197,7 @@ fn a_leader_without_vote_calls_the_verdict_stale_after_its_patience() {
 }
 
 #[test]
-fn patience_begins_anew_with_every_vote() {
+fn patience_restarts_with_every_vote() {
     let mut leader = Leader::new();
     let conditions = [dns_true(), fresh()];
     let healthy = Some(Vote::Healthy);
@@ -226,7 +226,7 @@ fn a_status_is_written_at_once_but_at_most_once_a_period() {
 }
 
 #[test]
-fn a_message_written_just_before_does_not_hold_up_a_verdict() {
+fn a_message_written_just_before_does_not_delay_a_verdict() {
     let mut leader = Leader::new();
     let mut conditions = vec![dns_true(), fresh()];
     let mut tally = Tally::default();
@@ -235,7 +235,7 @@ fn a_message_written_just_before_does_not_hold_up_a_verdict() {
         tally.count(node, Ballot::Vote(vote));
     }
     let ReportPlan::Write(writes) = leader.plan_of(100, &tally, &conditions) else {
-        panic!("one node fails, and the message does not say so");
+        panic!("one node fails, and the message does not show it");
     };
     assert_eq!(writes[0].status, TRUE);
     for write in &writes {
@@ -243,7 +243,7 @@ fn a_message_written_just_before_does_not_hold_up_a_verdict() {
     }
     conditions = writes;
     let ReportPlan::Write(writes) = leader.plan(101, Some(unhealthy()), &conditions) else {
-        panic!("all nodes fail, and the status does not say so");
+        panic!("all nodes fail, and the status does not show it");
     };
     assert_eq!(writes[0].status, FALSE);
 }
@@ -270,7 +270,7 @@ fn a_message_alone_is_written_at_most_once_a_minute() {
 }
 
 #[test]
-fn a_new_leader_waits_a_minute_before_it_rewords_what_it_found() {
+fn a_new_leader_waits_a_minute_before_it_rewords_a_message() {
     let mut leader = Leader::new();
     let worded = element(DNS_READY, TRUE, DNS_READY_REASON, "all is well");
     let next = leader.at(60);
@@ -283,14 +283,14 @@ fn a_new_leader_waits_a_minute_before_it_rewords_what_it_found() {
     assert_eq!(reworded, ReportPlan::Write(vec![dns_true()]));
 }
 
-/// So many nodes that vote healthy, vote unhealthy, and are silent.
+/// Returns a tally of so many healthy, unhealthy and silent nodes.
 fn nodes(healthy: usize, failing: usize, silent: usize) -> Tally {
     let mut tally = Tally::default();
-    let answers = std::iter::repeat_n(Ballot::Vote(Vote::Healthy), healthy)
+    let ballots = std::iter::repeat_n(Ballot::Vote(Vote::Healthy), healthy)
         .chain(std::iter::repeat_n(Ballot::Vote(unhealthy()), failing))
         .chain(std::iter::repeat_n(Ballot::Silent, silent));
-    for (number, answer) in answers.enumerate() {
-        tally.count(&format!("n{number}"), answer);
+    for (number, ballot) in ballots.enumerate() {
+        tally.count(&format!("n{number}"), ballot);
     }
     tally
 }
@@ -317,7 +317,7 @@ fn one_failing_node_of_five_is_named_while_the_verdict_stays() {
 }
 
 #[test]
-fn between_the_two_majorities_the_leader_keeps_its_own_verdict_and_puts_it_right() {
+fn between_the_two_majorities_the_leader_keeps_and_restores_its_own_verdict() {
     let mut leader = Leader::new();
     let mut conditions = vec![dns_true(), fresh()];
     let failing = nodes(1, 9, 0);
@@ -325,7 +325,7 @@ fn between_the_two_majorities_the_leader_keeps_its_own_verdict_and_puts_it_right
         leader.plan_of(1, &failing, &conditions),
         ReportPlan::Write(_)
     ));
-    // Not written yet, or overwritten since: it stands all the same.
+    // The verdict remains, even if it is not written yet or has been overwritten.
     let ReportPlan::Write(writes) = leader.plan_of(2, &nodes(4, 6, 0), &conditions) else {
         panic!("the verdict is not what is published");
     };
@@ -334,14 +334,14 @@ fn between_the_two_majorities_the_leader_keeps_its_own_verdict_and_puts_it_right
         (DNS_READY, FALSE)
     );
     conditions[0] = dns_false();
-    // Another leader finds it published.
+    // The next leader takes the published one over.
     let mut next = Leader::new();
     next.plan_of(1, &nodes(4, 6, 0), &conditions);
-    assert_eq!(next.reporter.standing(), Some(false));
+    assert_eq!(next.reporter.verdict(), Some(false));
 }
 
 #[test]
-fn too_few_votes_make_the_verdict_stale_after_a_while_and_say_how_few() {
+fn too_few_votes_make_the_verdict_stale_after_a_while() {
     let mut leader = Leader::new();
     let conditions = [dns_true(), fresh()];
     let few = nodes(0, 4, 6);
@@ -399,7 +399,7 @@ fn conditions() -> impl Strategy<Value = Vec<Condition>> {
 
 proptest! {
     #[test]
-    fn what_was_written_is_not_written_again(vote in votes(), mut conditions in conditions(), at in 0_u64..100) {
+    fn a_written_condition_is_not_written_again(vote in votes(), mut conditions in conditions(), at in 0_u64..100) {
         let mut leader = Leader::new();
         leader.act(at, vote, &mut conditions);
         leader.act(at + 100, vote, &mut conditions);
@@ -443,11 +443,11 @@ proptest! {
     }
 
     #[test]
-    fn waiting_for_what_a_plan_names_leads_to_a_write(vote in votes(), conditions in conditions(), at in 0_u64..29) {
+    fn waiting_until_the_planned_moment_leads_to_a_write(vote in votes(), conditions in conditions(), at in 0_u64..29) {
         let mut leader = Leader::new();
         if let ReportPlan::Wait(until) = leader.plan(at, vote, &conditions) {
             prop_assert!(until > leader.at(at));
-            let seconds = (until - leader.began).as_secs();
+            let seconds = (until - leader.started).as_secs();
             let then = leader.plan(seconds, vote, &conditions);
             prop_assert!(matches!(then, ReportPlan::Write(_)));
         }

@@ -63,14 +63,14 @@ impl Fed {
 
 /// Rounds, seconds since the first was due, the vote then, and why.
 const VOTES: &str = "
-                    |  0     | none     | nothing seen is no vote
-    .               |  0.1   | first    | a first success is told apart from a settled vote
+                    |  0     | none     | no observation is no vote
+    .               |  0.1   | first    | a first success is not a settled vote
     ....            | 19.999 | first    | successes do not settle before a whole threshold
     ....            | 20     | healthy  | they settle by time, without one more round
     .....           | 20.01  | healthy  | and stay settled with one more
     x               |  0.1   | none     | a first failure is no vote
     xxxxxx          | 29.999 | none     | failures do not settle early
-    xxxxxx          | 30.249 | none     | a round that is due when the streak is old enough has a moment
+    xxxxxx          | 30.249 | none     | a round due when the streak is old enough gets a moment
     xxxxxx          | 30.25  | timeout  | then they settle by time, without waiting for its end
     xxxxxxx         | 30.01  | timeout  | they settle at once when it fails too
     xxxxxx.         | 31     | first    | and not at all when it succeeds
@@ -86,14 +86,14 @@ const VOTES: &str = "
     xsxsxs          | 30.25  | servfail | failures of different classes are one streak
     xx?xxxx         | 30.01  | timeout  | an internal round does not break a streak
     xxxxx?          | 31     | none     | nor does it bring a streak to its threshold
-    xxxxxx?x        | 35.01  | timeout  | the next round that asks does
+    xxxxxx?x        | 35.01  | timeout  | the next round with queries does
     .....?????      | 49     | healthy  | internal rounds keep a settled vote for a while
-    ....??????      | 45.01  | none     | internal rounds are silence at last
+    ....??????      | 45.01  | none     | internal rounds are silence in the end
     .....           | 50.009 | healthy  | a short silence keeps the vote
     .....           | 50.01  | none     | a node that fell silent has no vote
     .....------xxxxx  | 84.999 | none    | after silence a streak starts anew
     .....------xxxxxx | 85.25  | timeout | and takes a whole threshold
-    .x.x.x.x.x.x.x.   | 70.1   | first   | alternating answers never settle
+    .x.x.x.x.x.x.x.   | 70.1   | first   | alternating outcomes never settle
     .x.x.x.x.x.x.x.x  | 75.1   | none    | and may leave no vote
 ";
 
@@ -119,9 +119,13 @@ fn a_vote_follows_from_the_rounds_and_the_time() {
 #[test]
 fn next_change_is_when_the_vote_changes_by_itself() {
     let cases = [
-        ("nothing seen, nothing to wait for", "", None),
+        ("no observation, nothing to wait for", "", None),
         ("a streak settles", "xx", Some(30_250)),
-        ("one answer is too old by then", "x", Some(LATENCY + 30_000)),
+        (
+            "one observation is too old by then",
+            "x",
+            Some(LATENCY + 30_000),
+        ),
         (
             "a settled vote falls silent",
             ".....",
@@ -158,7 +162,7 @@ fn a_threshold_beyond_the_clock_is_never_reached() {
     assert_eq!(state.vote(), Some(Vote::FirstSuccess));
 }
 
-/// A node whose DNS flaps: it lives through rounds one period apart.
+/// A node whose DNS flaps, with rounds one period apart.
 struct Flapping {
     state: Threshold,
     now: Instant,
@@ -176,7 +180,7 @@ impl Flapping {
         flapping
     }
 
-    /// Sees `observation` in every round until the vote is as `wanted`; how long that took.
+    /// Observes `observation` in every round until the vote is as `wanted`, and returns the time that took.
     fn until(
         &mut self,
         observation: Observation,
@@ -212,7 +216,7 @@ impl Flapping {
         self.until(Observation::Resolved, healthy).as_secs()
     }
 
-    fn stays_as_it_is(&mut self, time: Duration) {
+    fn stays_healthy(&mut self, time: Duration) {
         let until = self.now + time;
         while self.now < until {
             self.state.observe(&Round {
@@ -243,14 +247,14 @@ fn a_fall_is_forgotten_after_ten_minutes() {
         flapping.recovers();
     }
     assert_eq!(flapping.state.hold(), Duration::from_secs(40));
-    flapping.stays_as_it_is(MEMORY);
+    flapping.stays_healthy(FALL_MEMORY);
     assert_eq!(flapping.state.hold(), Duration::from_secs(20));
     flapping.falls();
     assert_eq!(flapping.recovers(), 20);
 }
 
 #[test]
-fn a_hold_ends_when_what_it_is_for_is_forgotten() {
+fn a_hold_ends_when_the_falls_are_forgotten() {
     let mut flapping = Flapping::new(Thresholds {
         max_hold: Duration::from_hours(5),
         ..THRESHOLDS
@@ -261,12 +265,12 @@ fn a_hold_ends_when_what_it_is_for_is_forgotten() {
     }
     flapping.falls();
     assert_eq!(flapping.state.hold(), Duration::from_secs(640));
-    // The fall came one period before the first good answer.
+    // The fall came one period before the first success.
     assert_eq!(flapping.recovers(), 600 - PERIOD / 1_000);
 }
 
 #[test]
-fn a_longest_hold_below_the_success_threshold_damps_nothing() {
+fn a_longest_hold_below_the_success_threshold_has_no_effect() {
     let mut flapping = Flapping::new(Thresholds {
         max_hold: Duration::from_secs(1),
         ..THRESHOLDS
@@ -288,7 +292,7 @@ fn a_fall_is_remembered_through_silence() {
     assert_eq!(flapping.recovers(), 40);
 }
 
-/// What happens to a threshold: a round that takes some time, or a look at the clock.
+/// A step in the life of a threshold: a round that takes some time, or a look at the clock.
 #[derive(Clone, Debug)]
 enum Step {
     Round { after: u64, takes: u64, seen: u8 },
@@ -312,7 +316,7 @@ fn observation(seen: u8) -> Observation {
     }
 }
 
-/// Plays `steps`; calls `each` with the state and the time after every step.
+/// Plays `steps` and calls `each` with the state and the time after every step.
 fn play(steps: &[Step], look: bool, each: impl FnMut(&Threshold, Instant, Option<&Round>)) {
     play_with(THRESHOLDS, steps, look, each);
 }
@@ -349,10 +353,10 @@ fn play_with(
     }
 }
 
-/// When the newest run of equal answers was due to start, and what they are.
-fn newest_streak(answers: &[(Instant, bool)]) -> Option<(Instant, bool)> {
-    let (_, newest) = answers.last()?;
-    answers
+/// Returns when the newest run of equal outcomes was due to start, and the outcome.
+fn newest_streak(outcomes: &[(Instant, bool)]) -> Option<(Instant, bool)> {
+    let (_, newest) = outcomes.last()?;
+    outcomes
         .iter()
         .rev()
         .take_while(|(_, good)| good == newest)
@@ -379,15 +383,15 @@ proptest! {
     }
 
     #[test]
-    fn a_vote_never_turns_before_a_whole_threshold_of_equal_answers(steps in steps()) {
-        let mut answers = Vec::new();
+    fn a_vote_never_changes_before_a_whole_threshold_of_equal_outcomes(steps in steps()) {
+        let mut outcomes = Vec::new();
         let mut before = None;
         play(&steps, true, |state, now, round| {
-            // The vote may have turned just before this round finished, or by it.
-            let earlier = newest_streak(&answers);
+            // The vote may have changed just before this round finished, or because of it.
+            let earlier = newest_streak(&outcomes);
             match round {
-                Some(Round { scheduled, observation: Observation::Resolved, .. }) => answers.push((*scheduled, true)),
-                Some(Round { scheduled, observation: Observation::Failed(_), .. }) => answers.push((*scheduled, false)),
+                Some(Round { scheduled, observation: Observation::Resolved, .. }) => outcomes.push((*scheduled, true)),
+                Some(Round { scheduled, observation: Observation::Failed(_), .. }) => outcomes.push((*scheduled, false)),
                 _ => {}
             }
             let settled = match state.vote() {
@@ -399,7 +403,7 @@ proptest! {
                 let whole = |streak: Option<(Instant, bool)>| {
                     streak.is_some_and(|(since, of)| of == good && now - since >= threshold)
                 };
-                assert!(whole(earlier) || whole(newest_streak(&answers)));
+                assert!(whole(earlier) || whole(newest_streak(&outcomes)));
             }
             before = settled;
         });
@@ -431,7 +435,7 @@ proptest! {
     }
 
     #[test]
-    fn a_vote_stands_until_next_change_and_next_change_lies_ahead(steps in steps()) {
+    fn a_vote_remains_until_next_change_and_next_change_lies_ahead(steps in steps()) {
         play(&steps, true, |state, now, _| {
             let Some(next) = state.next_change() else {
                 return;

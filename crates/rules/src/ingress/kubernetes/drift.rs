@@ -7,27 +7,28 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Serialize;
 use serde_json::Value;
 
-/// One step of a JSON patch (RFC 6902) that sets or removes a part we own.
+/// One operation of a JSON patch (RFC 6902) on a field that we own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Edit {
-    /// The part, as a JSON pointer (RFC 6901).
+    /// The field, as a JSON pointer (RFC 6901).
     pub path: String,
-    /// What it shall be; none: absent.
+    /// The desired value; `None` removes the field.
     pub value: Option<Value>,
 }
 
-/// A kind of object that we keep in the gateway cluster.
+/// A kind of object that we manage in the gateway cluster.
 pub trait Managed: Sized {
     /// The kind's name.
     const KIND: &'static str;
 
-    /// The object's metadata.
+    /// Returns the object's metadata.
     fn metadata(&self) -> &ObjectMeta;
 
-    /// What must change in `existing` for the parts we own to be as in `self`; nothing else may be.
+    /// Returns the edits that bring the fields we own in `existing` to those in `self`. They touch no other
+    /// field.
     ///
     /// # Errors
-    /// When a part does not serialize.
+    /// Returns an error if a field does not serialize.
     fn edits(&self, existing: &Self) -> serde_json::Result<Vec<Edit>>;
 }
 
@@ -45,6 +46,7 @@ impl Managed for Service {
         let mut edits = Edits::of_metadata(&self.metadata, &existing.metadata)?;
         edits.part("/spec/type", wanted.type_.as_ref(), found.type_.as_ref())?;
         edits.part("/spec/ports", wanted.ports.as_ref(), found.ports.as_ref())?;
+        // An API server may store an empty selector, which selects nothing here.
         let selector = found.selector.as_ref().filter(|s| !s.is_empty());
         edits.part("/spec/selector", wanted.selector.as_ref(), selector)?;
         Ok(edits.0)
@@ -67,7 +69,7 @@ impl Managed for EndpointSlice {
     }
 }
 
-/// An endpoint without conditions has empty ones.
+/// Returns the endpoint with its conditions, empty if absent, as in the objects that we create.
 fn normal(endpoint: &Endpoint) -> Endpoint {
     Endpoint {
         conditions: Some(endpoint.conditions.clone().unwrap_or_default()),
@@ -82,8 +84,8 @@ impl Managed for Ingress {
         &self.metadata
     }
 
-    /// The class is ours only when one is wanted: else the gateway cluster's default class was
-    /// filled in when the object was created.
+    /// The class is ours only if one is desired. Otherwise admission has filled in the gateway cluster's
+    /// default class when the object was created.
     fn edits(&self, existing: &Self) -> serde_json::Result<Vec<Edit>> {
         let none = IngressSpec::default();
         let wanted = self.spec.as_ref().unwrap_or(&none);
@@ -120,7 +122,7 @@ impl Edits {
         Ok(edits)
     }
 
-    /// Entries that are not wanted are somebody else's.
+    /// Adds edits for the entries that we own. All other entries belong to other clients.
     fn entries(
         &mut self,
         path: &str,
@@ -131,6 +133,7 @@ impl Edits {
             return self.part(path, wanted, None);
         };
         for (key, value) in wanted.into_iter().flatten() {
+            // RFC 6901, section 3: `~` first, or the `~` of `~1` would be escaped again.
             let path = format!("{path}/{}", key.replace('~', "~0").replace('/', "~1"));
             self.part(&path, Some(value), found.get(key))?;
         }

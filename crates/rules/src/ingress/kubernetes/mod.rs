@@ -1,6 +1,6 @@
-//! The objects of a gateway cluster that serve a `MultiClusterIngress` there: for each backend one
-//! Service without selector, for each admitted cluster `EndpointSlice`s, and one Ingress; and how to
-//! come to them from those that are there.
+//! The objects in a gateway cluster that serve a `MultiClusterIngress`: one Service without selector for
+//! each backend, its `EndpointSlice`s for each admitted cluster, and one Ingress; and the writes that
+//! bring the existing objects to that state.
 
 mod drift;
 mod names;

@@ -4,12 +4,12 @@ use fnv::FnvHasher;
 
 use crate::ingress::ControllerName;
 
-/// The longest a Service's name or a label's value may be.
+/// The longest name of a Service, and the longest value of a label.
 const LONGEST: usize = 63;
 const HASH_DIGITS: usize = 10;
 
-/// The name of an object made for `service` of the ingress `ingress`:
-/// `<ingress>-<service>-<hash>`, a DNS-1035 label. The hash is over `ingress`, `service` and `rest`.
+/// Returns the name of an object created for `service` of the ingress `ingress`:
+/// `<ingress>-<service>-<hash>`, a DNS-1035 label. The hash covers `ingress`, `service` and `rest`.
 pub(super) fn object_name(ingress: &str, service: &str, rest: &[&str]) -> String {
     let readable = format!("{ingress}-{service}");
     let mut name: String = readable
@@ -22,6 +22,7 @@ pub(super) fn object_name(ingress: &str, service: &str, rest: &[&str]) -> String
             }
         })
         .collect();
+    // The name of an Ingress may begin with a digit, that of a Service may not (DNS-1035).
     if !name.starts_with(|c: char| c.is_ascii_lowercase()) {
         name.insert_str(0, "i-");
     }
@@ -29,8 +30,8 @@ pub(super) fn object_name(ingress: &str, service: &str, rest: &[&str]) -> String
     hashed(&name, parts)
 }
 
-/// The value of the label by which we know our own objects: the controller's name with its slash
-/// replaced; shortened, with a hash, where it is too long for a label.
+/// Returns the value of the label on our own objects: the controller's name with its slash replaced, and
+/// shortened with a hash if it is too long for a label.
 pub(super) fn managed_by(controller: &ControllerName) -> String {
     let name = controller.as_str().replace('/', "_");
     if name.len() <= LONGEST {
@@ -40,15 +41,16 @@ pub(super) fn managed_by(controller: &ControllerName) -> String {
     }
 }
 
-/// `name`, which is ASCII, cut so that `-<hash of parts>` fits.
+/// Cuts `name`, which must be ASCII, and appends `-<hash of parts>`.
 fn hashed<'a>(name: &str, parts: impl IntoIterator<Item = &'a str>) -> String {
     let cut: String = name.chars().take(LONGEST - 1 - HASH_DIGITS).collect();
     let cut = cut.trim_end_matches(['-', '.', '_']);
     format!("{cut}-{}", hash(parts))
 }
 
-/// FNV-1a of the parts, each ended by a zero byte, folded to 40 bits as its authors advise
-/// (Fowler, Noll, Vo, "Changing the FNV hash size: xor-folding").
+/// Returns the FNV-1a hash of the parts, each followed by a zero byte, folded to 40 bits as its authors
+/// advise (Fowler, Noll, Vo, "Changing the FNV hash size: xor-folding"). It must never change: names made
+/// of it are in clusters.
 fn hash<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
     let mut hasher = FnvHasher::default();
     for part in parts {
@@ -96,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn our_label_says_the_controllers_name_and_fits_into_a_label() {
+    fn our_label_has_the_controllers_name_and_the_length_of_a_label() {
         let name = |text: &str| managed_by(&text.parse().unwrap());
         assert_eq!(
             name("karmada-rs.io/ingress-controller"),

@@ -19,7 +19,7 @@ pub(super) const CLUSTER_LABEL: &str = "karmada-rs.io/cluster";
 const INGRESS_ANNOTATION: &str = "karmada-rs.io/multi-cluster-ingress";
 pub(super) const SOURCE_ANNOTATION: &str = "karmada-rs.io/collected-endpoint-slice";
 
-/// How objects in the gateway cluster are made and known again.
+/// The factory of objects in the gateway cluster, which also recognizes them.
 #[derive(Clone, Debug)]
 pub struct Gateway {
     managed_by: String,
@@ -31,22 +31,22 @@ pub struct Gateway {
 pub struct Objects {
     /// One for each backend Service that has ports.
     pub services: Vec<Service>,
-    /// One for each collected slice of an admitted cluster that has endpoints. As those come from
-    /// an API server, each has one address family and at most 1,000 endpoints.
+    /// One for each collected slice with endpoints of an admitted cluster. Collected slices come from an
+    /// API server, so each has one address family and at most 1,000 endpoints.
     pub slices: Vec<EndpointSlice>,
-    /// None when there is nothing to route, which an Ingress cannot say.
+    /// `None` if there is nothing to route: an Ingress needs a rule or a default backend.
     pub ingress: Option<Ingress>,
 }
 
-/// The ingress that an object of ours was made for.
+/// Returns the ingress for which one of our objects was created.
 pub fn ingress_of(meta: &ObjectMeta) -> Option<Key> {
     let name = meta.annotations.as_ref()?.get(INGRESS_ANNOTATION)?;
     Some(Key::new(meta.namespace.clone()?, name))
 }
 
 impl Gateway {
-    /// Objects of `controller`, served by the gateway cluster's `ingress_class`, or by its default
-    /// class.
+    /// Creates a factory for `controller`. The gateway cluster's `ingress_class`, or its default class,
+    /// serves the objects.
     pub fn new(controller: &ControllerName, ingress_class: Option<String>) -> Self {
         Self {
             managed_by: managed_by(controller),
@@ -54,24 +54,25 @@ impl Gateway {
         }
     }
 
-    /// The label selector that finds our objects.
+    /// Returns the label selector of our objects.
     pub fn selector(&self) -> String {
         format!("{MANAGED_BY_LABEL}={}", self.managed_by)
     }
 
-    /// Whether an object is ours to change.
+    /// Returns `true` if an object is ours to change.
     pub fn owns(&self, meta: &ObjectMeta) -> bool {
         let labels = meta.labels.as_ref();
         labels.and_then(|labels| labels.get(MANAGED_BY_LABEL)) == Some(&self.managed_by)
     }
 
-    /// The name of the gateway Service for `service` of `ingress`.
+    /// Returns the name of the gateway Service for `service` of `ingress`.
     pub(super) fn service_name(ingress: &Key, service: &str) -> String {
         object_name(&ingress.name, service, &[])
     }
 
-    /// The objects that serve `desired`. A backend whose Service has no ports, or no template, has
-    /// no objects; one whose template cannot be read has no Service here.
+    /// Returns the objects that serve `desired`. A backend without a template, or without ports, has no
+    /// objects; one with an unreadable template has slices but no Service here, and its existing Service
+    /// remains.
     pub fn objects(&self, desired: &Desired) -> Objects {
         let key = &desired.key;
         let mut objects = Objects {
@@ -79,6 +80,7 @@ impl Gateway {
             ..Objects::default()
         };
         for backend in &desired.backends {
+            // Without ports there is nothing to route to; unread ones keep the existing Service.
             match &backend.ports {
                 Cached::Present(ports) if !ports.is_empty() => {
                     objects.services.push(self.service(key, backend, ports));
@@ -111,6 +113,7 @@ impl Gateway {
         Service {
             metadata: self.meta(ingress, Self::service_name(ingress, &backend.service)),
             spec: Some(ServiceSpec {
+                // Without a selector: the gateway cluster's own controller makes no slices for it.
                 type_: Some("ClusterIP".to_owned()),
                 ports: Some(ports.iter().map(service_port).collect()),
                 ..ServiceSpec::default()
@@ -131,11 +134,13 @@ impl Gateway {
         let slices = cluster.slices.iter().map(AsRef::as_ref);
         slices.filter(has_endpoints).map(move |slice| {
             let source = slice.metadata.name.as_deref().unwrap_or_default();
+            // Two clusters, or two families, may have slices of the same name.
             let distinct = [&cluster.cluster, source, &slice.address_type];
             let name = object_name(&ingress.name, &backend.service, &distinct);
             let mut metadata = self.meta(ingress, name);
             metadata.labels.get_or_insert_default().extend(map([
                 (SERVICE_LABEL, service.as_str()),
+                // Keeps the gateway's EndpointSlice controllers away from slices that are not theirs.
                 (SLICE_MANAGED_BY_LABEL, &self.managed_by),
                 (CLUSTER_LABEL, &cluster.cluster),
             ]));
@@ -176,7 +181,7 @@ fn map<const N: usize>(entries: [(&str, &str); N]) -> BTreeMap<String, String> {
         .into()
 }
 
-/// What an API server leaves out when it is empty, so that what we want equals what it stores.
+/// Replaces an empty list by none, as an API server does: the desired object must equal the stored one.
 fn non_empty<T>(list: Vec<T>) -> Option<Vec<T>> {
     Some(list).filter(|list| !list.is_empty())
 }
@@ -185,7 +190,7 @@ fn non_blank(text: Option<String>) -> Option<String> {
     text.filter(|text| !text.is_empty())
 }
 
-/// With the values an API server fills in.
+/// Returns the port with the defaults that an API server fills in.
 fn service_port(port: &ServicePort) -> ServicePort {
     ServicePort {
         app_protocol: port.app_protocol.clone(),
@@ -193,11 +198,12 @@ fn service_port(port: &ServicePort) -> ServicePort {
         node_port: None,
         port: port.port,
         protocol: Some(port.protocol.clone().unwrap_or_else(tcp)),
+        // The slices name the real ports; without a selector this one has no effect.
         target_port: Some(IntOrString::Int(port.port)),
     }
 }
 
-/// With the values an API server fills in.
+/// Returns the port with the defaults that an API server fills in.
 fn endpoint_port(port: &EndpointPort) -> EndpointPort {
     EndpointPort {
         app_protocol: port.app_protocol.clone(),
@@ -211,7 +217,8 @@ fn tcp() -> String {
     "TCP".to_owned()
 }
 
-/// Its addresses and conditions; nodes, zones and pods of a member cluster mean nothing here.
+/// Returns the addresses and conditions. Nodes, zones and pods of a member cluster do not exist in the
+/// gateway cluster.
 fn endpoint(endpoint: &Endpoint) -> Endpoint {
     Endpoint {
         addresses: endpoint.addresses.clone(),
@@ -236,7 +243,7 @@ fn renamed_rule(ingress: &Key, mut rule: IngressRule) -> IngressRule {
     rule
 }
 
-/// The backend with the gateway's Service in place of the member clusters'.
+/// Replaces the Service of a backend by the gateway's.
 fn renamed(ingress: &Key, mut backend: IngressBackend) -> IngressBackend {
     if let Some(service) = &mut backend.service {
         service.name = Gateway::service_name(ingress, &service.name);

@@ -14,8 +14,8 @@ use super::objects::{
 };
 use crate::ingress::{Admission, Cached, Desired};
 
-/// The objects with our label that were made for an ingress, and those that have the name of one
-/// that is wanted for it.
+/// The objects with our label that were created for an ingress, and those with the name of an object that
+/// it needs.
 #[derive(Clone, Debug, Default)]
 pub struct Existing {
     /// Services.
@@ -26,11 +26,11 @@ pub struct Existing {
     pub ingresses: Vec<Arc<Ingress>>,
 }
 
-/// The writes that bring the gateway cluster to what is desired, in the order in which no request
-/// fails for want of an object.
+/// The writes that bring the gateway cluster to the desired state, in an order in which no request fails
+/// because an object is missing.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct KubernetesPlan {
-    /// Endpoints of blocked clusters, deleted first, whatever becomes of the rest.
+    /// Endpoints of blocked clusters, deleted first, even if later writes fail.
     pub blocked_slices: Vec<Arc<EndpointSlice>>,
     /// Services to create or update.
     pub services: Vec<Write<Service>>,
@@ -38,40 +38,40 @@ pub struct KubernetesPlan {
     pub slices: Vec<Write<EndpointSlice>>,
     /// The Ingress, if it must be created or updated.
     pub ingress: Option<Write<Ingress>>,
-    /// Then to delete: Ingresses no longer wanted.
+    /// Stale Ingresses, deleted after the writes above.
     pub stale_ingresses: Vec<Arc<Ingress>>,
-    /// Then to delete: endpoints no longer wanted.
+    /// Stale endpoints, deleted next.
     pub stale_slices: Vec<Arc<EndpointSlice>>,
-    /// Then to delete: Services no longer wanted.
+    /// Stale Services, deleted last.
     pub stale_services: Vec<Arc<Service>>,
-    /// Objects that have the name of a wanted one and are made for another ingress.
+    /// Objects with the name of a desired one that were not created for this ingress.
     pub clashes: BTreeSet<Clash>,
 }
 
 /// An object to write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Write<K> {
-    /// It is not there.
+    /// The object does not exist.
     Create(K),
-    /// It is not as it should be.
+    /// The object differs.
     Update(Update<K>),
 }
 
-/// An object to change.
+/// An object to update.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Update<K> {
-    /// As it is.
+    /// The current object.
     pub existing: Arc<K>,
-    /// What to change.
+    /// The edits.
     pub edits: Vec<Edit>,
 }
 
-/// An object in the gateway cluster that is in the way and not ours to touch.
+/// An object in the gateway cluster that occupies a name and is not ours to change.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Clash {
     /// Its kind.
     pub kind: &'static str,
-    /// Which.
+    /// Its namespace and name.
     pub key: Key,
 }
 
@@ -86,10 +86,10 @@ impl fmt::Display for Clash {
 }
 
 impl KubernetesPlan {
-    /// How to come from `existing` to `wanted`, which was made of `desired`.
+    /// Plans the writes from `existing` to `wanted`, the objects for `desired`.
     ///
     /// # Errors
-    /// When a part of an object does not serialize.
+    /// Returns an error if a field of an object does not serialize.
     pub fn new(
         desired: &Desired,
         wanted: Objects,
@@ -106,6 +106,7 @@ impl KubernetesPlan {
         plan.ingress = ingress.writes.into_iter().next();
         plan.stale_ingresses = ingress.stale;
         let blocked = |slice: &Arc<EndpointSlice>| is_blocked(desired, slice);
+        // Blocking comes first: traffic must leave a broken cluster even if a later write fails.
         (plan.blocked_slices, plan.stale_slices) = slices.stale.into_iter().partition(blocked);
         plan.stale_slices
             .retain(|slice| !keeps_slice(desired, slice));
@@ -116,7 +117,7 @@ impl KubernetesPlan {
     }
 }
 
-/// How to remove everything that was made for an ingress.
+/// Returns the plan that deletes every object created for an ingress.
 pub fn removal(existing: Existing) -> KubernetesPlan {
     KubernetesPlan {
         stale_ingresses: existing.ingresses,
@@ -151,6 +152,7 @@ fn compare<K: Managed>(
             writes.push(Write::Create(object));
             continue;
         };
+        // Another ingress of ours may have taken the name; both would overwrite it in turn.
         if ingress_of(found.metadata()).is_some_and(|owner| owner != *ingress) {
             clashes.insert(Clash {
                 kind: K::KIND,
@@ -167,12 +169,12 @@ fn compare<K: Managed>(
     Ok(Compared { writes, stale })
 }
 
-/// Whether the endpoints are of a blocked cluster.
+/// Returns `true` for endpoints of a blocked cluster.
 fn is_blocked(desired: &Desired, slice: &EndpointSlice) -> bool {
     admission(desired, slice) == Some(Admission::Blocked)
 }
 
-/// Endpoints stay while what they were made from cannot be read, unless they are refused.
+/// Returns `true` for endpoints of an admitted cluster whose source slice cannot be read.
 fn keeps_slice(desired: &Desired, slice: &EndpointSlice) -> bool {
     let annotations = slice.metadata.annotations.as_ref();
     let source = annotations.and_then(|a| a.get(SOURCE_ANNOTATION));
@@ -180,7 +182,7 @@ fn keeps_slice(desired: &Desired, slice: &EndpointSlice) -> bool {
     is_unread && admission(desired, slice) == Some(Admission::Admitted)
 }
 
-/// A Service stays while its template cannot be read.
+/// Returns `true` for a Service whose template cannot be read.
 fn keeps_service(desired: &Desired, service: &Service) -> bool {
     let name = service.metadata.name.as_deref();
     desired.backends.iter().any(|backend| {
@@ -192,6 +194,7 @@ fn keeps_service(desired: &Desired, service: &Service) -> bool {
 fn admission(desired: &Desired, slice: &EndpointSlice) -> Option<Admission> {
     let labels = slice.metadata.labels.as_ref()?;
     let (service, cluster) = (labels.get(SERVICE_LABEL)?, labels.get(CLUSTER_LABEL)?);
+    // The label has the gateway's name of the Service, which is not reversible.
     let named = |service: &str| Gateway::service_name(&desired.key, service);
     let mut backends = desired.backends.iter();
     let backend = backends.find(|backend| named(&backend.service) == *service)?;

@@ -6,15 +6,15 @@ use tokio::time::{Instant, sleep};
 
 use super::*;
 
-/// What a DNS server would say.
+/// The behaviour of the DNS server.
 #[derive(Clone)]
 enum Dns {
-    Says(&'static [u8]),
+    Returns(&'static [u8]),
     Fails,
     Hangs,
 }
 
-/// Addresses looked up with a DNS that does as it is told.
+/// Addresses from a scripted DNS server.
 struct Scripted {
     dns: watch::Sender<Dns>,
     lookups: Arc<AtomicUsize>,
@@ -33,7 +33,7 @@ impl Scripted {
                 let hangs = |dns: &Dns| matches!(dns, Dns::Hangs);
                 let dns = script.wait_for(|dns| !hangs(dns)).await.unwrap().clone();
                 match dns {
-                    Dns::Says(hosts) => Ok(hosts.iter().map(|host| address(*host)).collect()),
+                    Dns::Returns(hosts) => Ok(hosts.iter().map(|host| address(*host)).collect()),
                     _ => Err(io::Error::other("no such name")),
                 }
             }
@@ -64,28 +64,28 @@ fn address(host: u8) -> SocketAddr {
 }
 
 #[tokio::test(start_paused = true)]
-async fn while_dns_works_its_newest_answer_counts() {
-    let scripted = Scripted::new(Dns::Says(&[1]));
+async fn while_dns_works_its_newest_response_counts() {
+    let scripted = Scripted::new(Dns::Returns(&[1]));
     assert_eq!(scripted.found().await, Ok(vec![address(1)]));
-    scripted.dns.send_replace(Dns::Says(&[2, 3]));
+    scripted.dns.send_replace(Dns::Returns(&[2, 3]));
     assert_eq!(scripted.found().await, Ok(vec![address(2), address(3)]));
 }
 
 #[tokio::test(start_paused = true)]
-async fn when_dns_fails_its_last_good_answer_counts() {
-    let scripted = Scripted::new(Dns::Says(&[1]));
+async fn when_dns_fails_its_last_good_response_counts() {
+    let scripted = Scripted::new(Dns::Returns(&[1]));
     scripted.found().await.unwrap();
-    for dns in [Dns::Fails, Dns::Says(&[])] {
+    for dns in [Dns::Fails, Dns::Returns(&[])] {
         scripted.dns.send_replace(dns);
         assert_eq!(scripted.found().await, Ok(vec![address(1)]));
     }
-    scripted.dns.send_replace(Dns::Says(&[2]));
+    scripted.dns.send_replace(Dns::Returns(&[2]));
     assert_eq!(scripted.found().await, Ok(vec![address(2)]));
 }
 
 #[tokio::test(start_paused = true)]
-async fn when_dns_hangs_nobody_waits_for_more_than_two_seconds_and_one_lookup_is_under_way() {
-    let scripted = Scripted::new(Dns::Says(&[1]));
+async fn when_dns_hangs_nobody_waits_for_more_than_two_seconds_and_one_lookup_is_in_flight() {
+    let scripted = Scripted::new(Dns::Returns(&[1]));
     scripted.found().await.unwrap();
     scripted.dns.send_replace(Dns::Hangs);
     let started = Instant::now();
@@ -93,15 +93,15 @@ async fn when_dns_hangs_nobody_waits_for_more_than_two_seconds_and_one_lookup_is
         let found = join_all((0..10).map(|_| scripted.found())).await;
         assert!(found.iter().all(|found| *found == Ok(vec![address(1)])));
     }
-    assert_eq!(started.elapsed(), 100 * PATIENCE);
+    assert_eq!(started.elapsed(), 100 * LOOKUP_LIMIT);
     assert_eq!(scripted.lookups(), 2);
-    scripted.dns.send_replace(Dns::Says(&[2]));
+    scripted.dns.send_replace(Dns::Returns(&[2]));
     assert_eq!(scripted.found().await, Ok(vec![address(2)]));
     assert_eq!(scripted.lookups(), 2);
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_any_good_answer_the_error_names_the_server() {
+async fn without_any_good_response_the_error_names_the_server() {
     let scripted = Scripted::new(Dns::Fails);
     let error = scripted.found().await.unwrap_err();
     assert_eq!(error, "cannot resolve karmada.example: no such name");
@@ -118,7 +118,7 @@ async fn one_who_gives_up_waiting_leaves_the_lookup_to_the_others() {
     let scripted = Scripted::new(Dns::Hangs);
     let given_up = timeout(Duration::from_secs(1), scripted.found()).await;
     assert!(given_up.is_err());
-    scripted.dns.send_replace(Dns::Says(&[1]));
+    scripted.dns.send_replace(Dns::Returns(&[1]));
     sleep(Duration::from_secs(1)).await;
     assert_eq!(scripted.found().await, Ok(vec![address(1)]));
     assert_eq!(scripted.lookups(), 1);

@@ -7,9 +7,11 @@ use apiserver::{ApiServer, Fault};
 use axum::body::Body;
 use http::{Method, Request};
 use jiff::ToSpan;
+use k8s_openapi::api::coordination::v1::LeaseSpec;
 use k8s_openapi::api::core::v1::Namespace;
-use kube::api::DeleteParams;
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use parking_lot::Mutex;
+use serde_json::json;
 use tokio::time::sleep;
 use tower::ServiceExt;
 
@@ -17,14 +19,14 @@ use super::super::election::RENEW_EVERY;
 use super::*;
 
 const LONG: Duration = Duration::from_hours(1);
-/// More than an answer takes.
+/// Longer than a response takes.
 const MOMENT: Duration = Duration::from_secs(1);
 const NAME: &str = "test";
 
-/// The API server that holds the lease, and what the replicas ask of it.
+/// The API server that holds the lease, with a log of requests.
 struct Server {
     api: ApiServer,
-    asked: Arc<Mutex<Vec<&'static str>>>,
+    requests: Arc<Mutex<Vec<&'static str>>>,
     watches: Arc<AtomicUsize>,
     leases: Api<Lease>,
 }
@@ -44,46 +46,46 @@ impl Server {
         Self {
             leases: Api::default_namespaced(Client::new(server.service(), "default")),
             api: server,
-            asked: Arc::default(),
+            requests: Arc::default(),
             watches: Arc::default(),
         }
     }
 
-    /// A client whose requests are noted.
+    /// Returns a client whose requests are logged.
     fn client(&self) -> Client {
-        let (server, asked) = (self.api.service(), Arc::clone(&self.asked));
+        let (server, requests) = (self.api.service(), Arc::clone(&self.requests));
         let watches = Arc::clone(&self.watches);
         let noting = tower::service_fn(move |request: Request<kube::client::Body>| {
-            let what = what(&request);
-            asked.lock().push(what);
-            let answer = server.clone().oneshot(request);
+            let verb = verb(&request);
+            requests.lock().push(verb);
+            let response = server.clone().oneshot(request);
             let watches = Arc::clone(&watches);
             async move {
-                let answer = answer.await?;
-                if what != "watch" {
-                    return std::io::Result::Ok(answer);
+                let response = response.await?;
+                if verb != "watch" {
+                    return std::io::Result::Ok(response);
                 }
                 watches.fetch_add(1, Ordering::Relaxed);
                 let open = Open(watches);
                 let lines = |body: Body| body.into_data_stream().inspect(move |_| _ = &open);
-                Ok(answer.map(|body| Body::from_stream(lines(body))))
+                Ok(response.map(|body| Body::from_stream(lines(body))))
             }
         });
         Client::new(noting, "default")
     }
 
-    /// What was asked since the last call: `read`, `create`, `patch`, `list`, `watch`.
-    fn asked(&self) -> Vec<&'static str> {
-        std::mem::take(&mut self.asked.lock())
+    /// Returns the requests since the last call: `read`, `create`, `patch`, `list`, `watch`.
+    fn requests(&self) -> Vec<&'static str> {
+        std::mem::take(&mut self.requests.lock())
     }
 
-    /// How many watches are open.
+    /// Returns the number of open watches.
     fn watches(&self) -> usize {
         self.watches.load(Ordering::Relaxed)
     }
 
-    /// Somebody else holds the lease, or, without a name, has given it back, and says that this was
-    /// its time.
+    /// Writes the lease as another replica does that holds it, or has released it, with the renew time
+    /// `renewed`.
     async fn held_by(&self, holder: Option<&str>, renewed: Timestamp) {
         let lease = json!({
             "metadata": { "name": NAME },
@@ -103,7 +105,7 @@ impl Server {
         }
     }
 
-    /// The lease goes, and no watch tells of it.
+    /// Deletes the lease without an event of a watch.
     async fn delete_unseen(&self) {
         self.api.faults().inject(Fault::DelayEvents {
             by: LONG,
@@ -117,14 +119,14 @@ impl Server {
         self.leases.get_opt(NAME).await.unwrap()?.spec
     }
 
-    /// The lease's holder, up to the `_` before what makes it unique.
+    /// Returns the lease's holder without its unique suffix.
     async fn holder(&self) -> Option<String> {
         let holder = self.lease().await?.holder_identity?;
         Some(holder.split('_').next()?.to_owned())
     }
 }
 
-fn what(request: &Request<kube::client::Body>) -> &'static str {
+fn verb(request: &Request<kube::client::Body>) -> &'static str {
     let listing = request.uri().path().ends_with("/leases");
     let query = request.uri().query().unwrap_or_default();
     match *request.method() {
@@ -140,26 +142,31 @@ fn what(request: &Request<kube::client::Body>) -> &'static str {
 struct Replica {
     program: Program,
     leadership: Leadership,
-    seeking: watch::Sender<Seeking>,
+    mode: watch::Sender<CampaignMode>,
 }
 
 impl Replica {
-    fn start(server: &Server, host: &str, seeking: Seeking) -> Self {
-        Self::start_with(Timestamp::now, server, host, seeking)
+    fn start(server: &Server, host: &str, mode: CampaignMode) -> Self {
+        Self::start_with(Timestamp::now, server, host, mode)
     }
 
-    fn start_with(clock: fn() -> Timestamp, server: &Server, host: &str, seeking: Seeking) -> Self {
+    fn start_with(
+        clock: fn() -> Timestamp,
+        server: &Server,
+        host: &str,
+        mode: CampaignMode,
+    ) -> Self {
         let mut program = Program::new("test", SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
         program.clock = clock;
-        let (changed, seeking) = watch::channel(seeking);
-        let own = Candidate {
-            seeking,
-            ..Candidate::always("default".to_owned(), NAME, host.to_owned())
+        let (changed, mode) = watch::channel(mode);
+        let config = LeaseConfig {
+            mode,
+            ..LeaseConfig::eager("default".to_owned(), NAME, host.to_owned())
         };
         Self {
-            leadership: campaign(&mut program, server.client(), own),
+            leadership: campaign(&mut program, server.client(), config),
             program,
-            seeking: changed,
+            mode: changed,
         }
     }
 
@@ -174,42 +181,42 @@ impl Replica {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_does_not_seek_sends_nothing() {
+async fn a_replica_that_does_not_campaign_sends_nothing() {
     let server = Server::new();
-    let replica = Replica::start(&server, "a", Seeking::No);
+    let replica = Replica::start(&server, "a", CampaignMode::Off);
     sleep(LONG).await;
-    assert_eq!(server.asked(), [""; 0]);
+    assert_eq!(server.requests(), [""; 0]);
     replica.stop().await;
-    assert_eq!(server.asked(), [""; 0]);
+    assert_eq!(server.requests(), [""; 0]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_finds_a_leader_costs_three_requests_and_then_none_while_it_watches() {
+async fn a_replica_that_finds_a_leader_sends_three_requests_and_then_none_while_it_watches() {
     let server = Server::new();
-    let leader = Replica::start(&server, "a", Seeking::Eagerly);
+    let leader = Replica::start(&server, "a", CampaignMode::Eager);
     leader.leadership.acquired().await;
     sleep(MOMENT).await;
     let before = server.watches();
-    server.asked();
-    let replica = Replica::start(&server, "b", Seeking::Eagerly);
+    server.requests();
+    let replica = Replica::start(&server, "b", CampaignMode::Eager);
     sleep(Duration::from_mins(1)).await;
-    let mut asked = server.asked();
-    asked.retain(|what| *what != "patch");
-    assert_eq!(asked, ["read", "list", "watch"]);
+    let mut requests = server.requests();
+    requests.retain(|verb| *verb != "patch");
+    assert_eq!(requests, ["read", "list", "watch"]);
     assert_eq!(server.watches(), before + 1);
-    replica.seeking.send_replace(Seeking::No);
+    replica.mode.send_replace(CampaignMode::Off);
     sleep(Duration::from_mins(1)).await;
-    let mut asked = server.asked();
-    asked.retain(|what| *what != "patch");
-    assert_eq!((server.watches(), asked.len()), (before, 0));
+    let mut requests = server.requests();
+    requests.retain(|verb| *verb != "patch");
+    assert_eq!((server.watches(), requests.len()), (before, 0));
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_leads_goes_on_leading_although_it_no_longer_seeks() {
+async fn a_leader_keeps_leading_although_it_no_longer_campaigns() {
     let server = Server::new();
-    let replica = Replica::start(&server, "a", Seeking::Eagerly);
+    let replica = Replica::start(&server, "a", CampaignMode::Eager);
     replica.leadership.acquired().await;
-    replica.seeking.send_replace(Seeking::No);
+    replica.mode.send_replace(CampaignMode::Off);
     sleep(LONG).await;
     assert!(replica.leads());
     replica.stop().await;
@@ -217,12 +224,12 @@ async fn one_that_leads_goes_on_leading_although_it_no_longer_seeks() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lease_given_back_is_taken_in_the_same_moment() {
+async fn a_released_lease_is_taken_in_the_same_moment() {
     let server = Server::new();
-    let first = Replica::start(&server, "a", Seeking::Eagerly);
+    let first = Replica::start(&server, "a", CampaignMode::Eager);
     first.leadership.acquired().await;
-    let second = Replica::start(&server, "b", Seeking::Eagerly);
-    let idle = Replica::start(&server, "c", Seeking::No);
+    let second = Replica::start(&server, "b", CampaignMode::Eager);
+    let idle = Replica::start(&server, "c", CampaignMode::Off);
     sleep(LONG).await;
     let released = Instant::now();
     first.stop().await;
@@ -234,9 +241,9 @@ async fn a_lease_given_back_is_taken_in_the_same_moment() {
 #[tokio::test(start_paused = true)]
 async fn the_lease_of_a_dead_leader_is_taken_as_soon_as_it_has_run_out() {
     let server = Server::new();
-    let first = Replica::start(&server, "a", Seeking::Eagerly);
+    let first = Replica::start(&server, "a", CampaignMode::Eager);
     first.leadership.acquired().await;
-    let second = Replica::start(&server, "b", Seeking::Eagerly);
+    let second = Replica::start(&server, "b", CampaignMode::Eager);
     sleep(LONG).await;
     let killed = Instant::now();
     drop(first);
@@ -249,7 +256,7 @@ async fn the_lease_of_a_dead_leader_is_taken_as_soon_as_it_has_run_out() {
 async fn a_leader_that_cannot_renew_stops_leading_before_another_may_begin() {
     for fault in [Fault::Unavailable, Fault::Disconnect, Fault::Silence] {
         let server = Server::new();
-        let replica = Replica::start(&server, "a", Seeking::Eagerly);
+        let replica = Replica::start(&server, "a", CampaignMode::Eager);
         replica.leadership.acquired().await;
         let cut_off = Instant::now();
         server.api.faults().inject(fault.clone());
@@ -260,21 +267,21 @@ async fn a_leader_that_cannot_renew_stops_leading_before_another_may_begin() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_is_away_for_an_hour_is_asked_every_two_seconds_and_found_at_once() {
+async fn a_server_unavailable_for_an_hour_is_queried_every_two_seconds_and_found_at_once() {
     let server = Server::new();
-    let replica = Replica::start(&server, "a", Seeking::Eagerly);
+    let replica = Replica::start(&server, "a", CampaignMode::Eager);
     replica.leadership.acquired().await;
     server.api.faults().inject(Fault::Unavailable);
-    server.asked();
+    server.requests();
     sleep(LONG).await;
     // The watch is tried again until the first renewal fails, after a random time each.
-    let mut asked = server.asked();
-    asked.retain(|what| *what != "watch");
-    let asked = u64::try_from(asked.len()).unwrap();
+    let mut requests = server.requests();
+    requests.retain(|verb| *verb != "watch");
+    let requests = u64::try_from(requests.len()).unwrap();
     // At both ends of the hour a request may fall within it, depending on the spread.
     assert!(
-        asked <= LONG.as_secs() / RETRY_EVERY.as_secs() + 2,
-        "{asked}"
+        requests <= LONG.as_secs() / RETRY_EVERY.as_secs() + 2,
+        "{requests}"
     );
     server.api.faults().clear();
     let back = Instant::now();
@@ -283,39 +290,39 @@ async fn a_server_that_is_away_for_an_hour_is_asked_every_two_seconds_and_found_
 }
 
 #[tokio::test(start_paused = true)]
-async fn those_who_seek_together_spread_their_attempts() {
+async fn replicas_that_campaign_together_spread_their_attempts() {
     let server = Server::new();
     server.api.faults().inject(Fault::Unavailable);
     let spread = Duration::from_mins(10);
     let replicas: Vec<_> = (0..100)
-        .map(|_| Replica::start(&server, "a", Seeking::Spread(spread)))
+        .map(|_| Replica::start(&server, "a", CampaignMode::Spread(spread)))
         .collect();
     sleep(MOMENT).await;
-    assert_eq!(server.asked().len(), replicas.len());
+    assert_eq!(server.requests().len(), replicas.len());
     // Every five minutes on average; a hundred replicas that ask every two seconds ask 180,000 times.
     sleep(LONG).await;
-    let asked = server.asked().len();
-    assert!((1_000..2_000).contains(&asked), "{asked}");
+    let requests = server.requests().len();
+    assert!((1_000..2_000).contains(&requests), "{requests}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_becomes_eager_no_longer_waits_its_turn() {
+async fn a_replica_that_becomes_eager_no_longer_waits_its_turn() {
     let server = Server::new();
     server.api.faults().inject(Fault::Unavailable);
-    let replica = Replica::start(&server, "a", Seeking::Spread(24 * LONG));
+    let replica = Replica::start(&server, "a", CampaignMode::Spread(24 * LONG));
     sleep(MOMENT).await;
     server.api.faults().clear();
-    replica.seeking.send_replace(Seeking::Eagerly);
+    replica.mode.send_replace(CampaignMode::Eager);
     let eager = Instant::now();
     replica.leadership.acquired().await;
     assert!(eager.elapsed() <= RETRY_EVERY);
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_many_who_seek_at_once_exactly_one_leads() {
+async fn of_many_replicas_that_campaign_at_once_exactly_one_leads() {
     let server = Server::new();
     let replicas: Vec<_> = (0..20)
-        .map(|number| Replica::start(&server, &format!("host{number}"), Seeking::Eagerly))
+        .map(|number| Replica::start(&server, &format!("host{number}"), CampaignMode::Eager))
         .collect();
     for _ in 0..100 {
         sleep(Duration::from_secs(7)).await;
@@ -325,16 +332,16 @@ async fn of_many_who_seek_at_once_exactly_one_leads() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lease_deleted_unseen_is_made_again_and_leadership_goes_on() {
+async fn a_lease_deleted_unseen_is_created_again_and_leadership_continues() {
     let server = Server::new();
-    let replica = Replica::start(&server, "a", Seeking::Eagerly);
+    let replica = Replica::start(&server, "a", CampaignMode::Eager);
     replica.leadership.acquired().await;
     // Between two renewals.
     sleep(LONG + MOMENT).await;
     server.delete_unseen().await;
-    server.asked();
+    server.requests();
     sleep(Duration::from_secs(5)).await;
-    assert_eq!(server.asked(), ["patch", "read", "create"]);
+    assert_eq!(server.requests(), ["patch", "read", "create"]);
     assert_eq!(server.holder().await.as_deref(), Some("a"));
     assert!(replica.leads());
 }
@@ -343,14 +350,14 @@ async fn a_lease_deleted_unseen_is_made_again_and_leadership_goes_on() {
 async fn a_missing_namespace_is_waited_for() {
     let server = Server::new();
     let mut program = Program::new("test", SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
-    let own = Candidate::always("late".to_owned(), NAME, "a".to_owned());
-    let leadership = campaign(&mut program, server.client(), own);
+    let config = LeaseConfig::eager("late".to_owned(), NAME, "a".to_owned());
+    let leadership = campaign(&mut program, server.client(), config);
     sleep(LONG).await;
-    let asked = u64::try_from(server.asked().len()).unwrap();
+    let requests = u64::try_from(server.requests().len()).unwrap();
     // It is read, found missing, and created in vain, each time.
     assert!(
-        asked <= LONG.as_secs() / RETRY_EVERY.as_secs() + 2,
-        "{asked}"
+        requests <= LONG.as_secs() / RETRY_EVERY.as_secs() + 2,
+        "{requests}"
     );
     let late = json!({ "metadata": { "name": "late" } });
     let late: Namespace = serde_json::from_value(late).unwrap();
@@ -361,21 +368,21 @@ async fn a_missing_namespace_is_waited_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_calls_every_write_a_conflict_is_not_asked_without_pause() {
+async fn a_server_that_calls_every_write_a_conflict_is_not_queried_without_pause() {
     let server = Server::new();
     server.held_by(None, Timestamp::UNIX_EPOCH).await;
     server.api.faults().inject(Fault::Conflict);
-    let _replica = Replica::start(&server, "a", Seeking::Eagerly);
+    let _replica = Replica::start(&server, "a", CampaignMode::Eager);
     sleep(LONG).await;
-    let asked = u64::try_from(server.asked().len()).unwrap();
+    let requests = u64::try_from(server.requests().len()).unwrap();
     assert!(
-        asked <= 4 * LONG.as_secs() / RETRY_EVERY.as_secs(),
-        "{asked}"
+        requests <= 4 * LONG.as_secs() / RETRY_EVERY.as_secs(),
+        "{requests}"
     );
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_holder_is_given_its_whole_time_whatever_time_of_day_it_wrote() {
+async fn a_lease_is_held_for_its_whole_duration_whatever_its_timestamps() {
     for renewed in [
         Timestamp::UNIX_EPOCH,
         Timestamp::now() - 10.hours(),
@@ -384,7 +391,7 @@ async fn a_holder_is_given_its_whole_time_whatever_time_of_day_it_wrote() {
     ] {
         let server = Server::new();
         server.held_by(Some("other_1"), renewed).await;
-        let replica = Replica::start(&server, "a", Seeking::Eagerly);
+        let replica = Replica::start(&server, "a", CampaignMode::Eager);
         let found = Instant::now();
         replica.leadership.acquired().await;
         assert_eq!(found.elapsed(), DURATION, "{renewed}");
@@ -396,7 +403,7 @@ async fn a_holder_whose_clock_jumps_keeps_the_lease_while_it_renews() {
     let server = Server::new();
     let now = Timestamp::now();
     server.held_by(Some("other_1"), now).await;
-    let replica = Replica::start(&server, "a", Seeking::Eagerly);
+    let replica = Replica::start(&server, "a", CampaignMode::Eager);
     for hours in [5, -7, 0, 48, -48].into_iter().cycle().take(100) {
         sleep(RENEW_EVERY).await;
         server.held_by(Some("other_1"), now + hours.hours()).await;
@@ -412,20 +419,20 @@ thread_local! {
     static CLOCK: Cell<Timestamp> = const { Cell::new(Timestamp::UNIX_EPOCH) };
 }
 
-/// Goes on a little each time that somebody looks.
+/// Advances by a second with each reading.
 fn clock() -> Timestamp {
     CLOCK.set(CLOCK.get() + 1.second());
     CLOCK.get()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_leader_whose_own_clock_jumps_goes_on_leading_and_writes_what_its_clock_says() {
+async fn a_leader_whose_own_clock_jumps_keeps_leading_and_writes_the_time_of_its_clock() {
     let server = Server::new();
     let began: Timestamp = "2026-11-21T10:00:00Z".parse().unwrap();
     CLOCK.set(began);
-    let leader = Replica::start_with(clock, &server, "a", Seeking::Eagerly);
+    let leader = Replica::start_with(clock, &server, "a", CampaignMode::Eager);
     leader.leadership.acquired().await;
-    let standby = Replica::start(&server, "b", Seeking::Eagerly);
+    let standby = Replica::start(&server, "b", CampaignMode::Eager);
     for hours in [5, -7, 0, 48, -48] {
         CLOCK.set(began + hours.hours());
         for _ in 0..20 {

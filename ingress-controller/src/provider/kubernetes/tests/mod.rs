@@ -1,22 +1,25 @@
-//! A gateway cluster on a stage, for the tests of the provider.
+//! Tests of the provider on the embedded API.
 
 mod obstacles;
 mod writes;
 
 use k8s_openapi::api::core::v1::ServicePort;
-use k8s_openapi::api::discovery::v1::Endpoint;
-use k8s_openapi::api::networking::v1::{IngressBackend, IngressServiceBackend, IngressSpec};
+use k8s_openapi::api::discovery::v1::{Endpoint, EndpointPort};
+use k8s_openapi::api::networking::v1::{
+    IngressBackend, IngressServiceBackend, IngressSpec, ServiceBackendPort,
+};
 use karmada_api::execution_namespace;
 use karmada_rules::ingress::kubernetes::{Clash, Managed};
 use karmada_rules::ingress::{Admission, Backend, Cached, ClusterEndpoints};
 use karmada_runtime::lease::Leadership;
 use karmada_runtime::metrics::WriteMetrics;
-use karmada_runtime::watch::Guarded;
+use karmada_runtime::watch::Decoded;
+use kube::api::{Patch, PatchParams};
 use kube::runtime::watcher::Event;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
-use crate::fake::{FakeApi, refusal};
+use crate::test_api::TestApi;
 
 const SERVICES: &str = "/api/v1/namespaces/ns/services";
 const SLICES: &str = "/apis/discovery.k8s.io/v1/namespaces/ns/endpointslices";
@@ -24,45 +27,65 @@ const INGRESSES: &str = "/apis/networking.k8s.io/v1/namespaces/ns/ingresses";
 
 /// A provider and the API of its gateway cluster.
 struct Stage {
-    api: FakeApi,
+    api: TestApi,
     provider: Kubernetes,
-}
-
-fn stage() -> Stage {
-    let api = FakeApi::default();
-    let gateway = Gateway::new(&"example.com/ours".parse().unwrap(), None);
-    let writer = Writer::new(Leadership::always(), WriteMetrics::default());
-    Stage {
-        provider: Kubernetes::new(api.client(), gateway, writer),
-        api,
-    }
+    writer: Writer,
 }
 
 impl Stage {
-    /// A stage whose gateway cluster is as `desired`, and the watches have told so.
-    fn converged(desired: &Desired) -> Self {
-        let stage = stage();
+    /// Returns a stage whose gateway cluster has not even the namespace.
+    fn empty() -> Self {
+        let api = TestApi::new();
+        let gateway = Gateway::new(&"example.com/ours".parse().unwrap(), None);
+        Self {
+            provider: Kubernetes::new(api.client(), gateway),
+            api,
+            writer: Writer::new(Leadership::always(), WriteMetrics::default()),
+        }
+    }
+
+    /// Returns a stage whose gateway cluster has the namespace.
+    async fn new() -> Self {
+        let stage = Self::empty();
+        stage.api.create_namespace().await;
+        stage
+    }
+
+    /// Returns a stage whose gateway cluster is as `desired`, as the watches have shown.
+    async fn converged(desired: &Desired) -> Self {
+        let stage = Self::new().await;
         let wanted = stage.provider.gateway.objects(desired);
         for object in wanted.services {
-            stage.tell(&stage.provider.services, object);
+            show(&stage.provider.services, stage.api.create(&object).await);
         }
         for object in wanted.slices {
-            stage.tell(&stage.provider.slices, object);
+            show(&stage.provider.slices, stage.api.create(&object).await);
         }
         if let Some(object) = wanted.ingress {
-            stage.tell(&stage.provider.ingresses, object);
+            show(&stage.provider.ingresses, stage.api.create(&object).await);
         }
         stage
     }
 
-    #[expect(clippy::unused_self, reason = "reads as an act of the stage")]
-    fn tell<K: Kind>(&self, kept: &Kept<K>, mut object: K) {
-        object.meta_mut().resource_version = Some("7".to_owned());
-        object.meta_mut().uid = Some("u".to_owned());
-        kept.observe(Event::Apply(Guarded::Good(object)));
+    async fn ensure(&self, desired: &Desired) -> Result<Ensured, BoxError> {
+        self.provider.ensure(&self.writer, desired).await
     }
 
-    /// The names of the objects that `desired` asks for: a Service, the slices, the Ingress.
+    async fn delete(&self) -> Result<Ensured, BoxError> {
+        self.provider.delete(&self.writer, &key()).await
+    }
+
+    /// Asserts that `error` is that the object of kind `kind` changed since it was seen.
+    #[track_caller]
+    fn assert_stale(error: &BoxError, expected: &str) {
+        let error = error.downcast_ref();
+        assert!(
+            matches!(error, Some(GatewayError::Stale { kind, .. }) if *kind == expected),
+            "{error:?}"
+        );
+    }
+
+    /// Returns the names of the objects that `desired` requires: the Service and the slices.
     fn names(&self, desired: &Desired) -> (String, Vec<String>) {
         let wanted = self.provider.gateway.objects(desired);
         let name = |meta: &k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta| {
@@ -75,19 +98,35 @@ impl Stage {
         let slices = slices.collect();
         (name(Managed::metadata(&wanted.services[0])), slices)
     }
+
+    /// Changes an object as another program does and returns what is stored.
+    async fn change<K: GatewayKind>(&self, name: &str, change: Value) -> K {
+        let api: Api<K> = Api::namespaced(self.api.outsider(), "ns");
+        let parameters = PatchParams::default();
+        let patch = Patch::Merge(change);
+        api.patch(name, &parameters, &patch).await.unwrap()
+    }
+}
+
+/// Passes `object` to the index as the watch does.
+fn show<K: GatewayKind>(objects: &GatewayObjects<K>, object: K) {
+    objects.observe(Event::Apply(Decoded::Valid(object)));
 }
 
 fn key() -> Key {
     Key::new("ns", "i")
 }
 
-/// Service `s`, with one endpoint in each of `clusters`.
+/// Returns Service `s` with one endpoint in each of `clusters`.
 fn desired(clusters: &[(&str, Admission)]) -> Desired {
     let backend = IngressBackend {
         resource: None,
         service: Some(IngressServiceBackend {
             name: "s".to_owned(),
-            port: None,
+            port: Some(ServiceBackendPort {
+                number: Some(80),
+                name: None,
+            }),
         }),
     };
     let clusters = clusters
@@ -135,6 +174,12 @@ fn slice(cluster: &str) -> EndpointSlice {
         endpoints: Some(vec![Endpoint {
             addresses: vec!["10.0.0.1".to_owned()],
             ..Endpoint::default()
+        }]),
+        ports: Some(vec![EndpointPort {
+            name: Some(String::new()),
+            port: Some(8080),
+            protocol: Some("TCP".to_owned()),
+            ..EndpointPort::default()
         }]),
         ..EndpointSlice::default()
     };

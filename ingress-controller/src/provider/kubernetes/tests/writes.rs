@@ -1,16 +1,12 @@
 use super::*;
 
 #[tokio::test]
-async fn an_empty_gateway_is_filled_in_order_and_a_missing_namespace_is_made() {
-    let Stage { api, provider } = stage();
-    api.answers([
-        refusal(404, "NotFound"),
-        (201, json!({ "metadata": { "name": "ns" } })),
-    ]);
-    let ensured = provider.ensure(&open()).await.unwrap();
+async fn an_empty_gateway_is_filled_in_order_and_a_missing_namespace_is_created() {
+    let stage = Stage::empty();
+    let ensured = stage.ensure(&open()).await.unwrap();
     assert_eq!(ensured.obstacles, BTreeSet::new());
-    let asked = api.asked();
-    let calls: Vec<&str> = asked.iter().map(|(call, _)| call.as_str()).collect();
+    let requests = stage.api.requests();
+    let calls: Vec<&str> = requests.iter().map(|(call, _)| call.as_str()).collect();
     let create = |path: &str| format!("POST {path}");
     let expected = [
         SERVICES,
@@ -21,146 +17,123 @@ async fn an_empty_gateway_is_filled_in_order_and_a_missing_namespace_is_made() {
         INGRESSES,
     ];
     assert_eq!(calls, expected.map(create));
-    let wanted = provider.gateway.objects(&open());
-    assert_eq!(
-        asked[2].1,
-        serde_json::to_value(&wanted.services[0]).unwrap()
-    );
-    assert_eq!(asked[3].1, serde_json::to_value(&wanted.slices[0]).unwrap());
-    assert_eq!(asked[5].1, serde_json::to_value(&wanted.ingress).unwrap());
+    let wanted = stage.provider.gateway.objects(&open());
+    let sent = [2, 3, 5].map(|number: usize| requests[number].1.clone());
+    let wanted = [
+        serde_json::to_value(&wanted.services[0]).unwrap(),
+        serde_json::to_value(&wanted.slices[0]).unwrap(),
+        serde_json::to_value(&wanted.ingress).unwrap(),
+    ];
+    assert_eq!(sent, wanted);
 }
 
 #[tokio::test]
-async fn what_was_just_written_is_not_written_again_before_the_watch_tells_of_it() {
-    let Stage { api, provider } = stage();
-    provider.ensure(&open()).await.unwrap();
-    assert_eq!(api.calls().len(), 4);
-    provider.ensure(&open()).await.unwrap();
-    assert_eq!(api.calls(), [""; 0]);
-    provider.delete(&key()).await.unwrap();
-    assert_eq!(api.calls().len(), 4);
-    provider.delete(&key()).await.unwrap();
-    assert_eq!(api.calls(), [""; 0]);
+async fn a_write_is_not_repeated_before_the_watch_shows_it() {
+    let stage = Stage::new().await;
+    stage.ensure(&open()).await.unwrap();
+    assert_eq!(stage.api.calls().len(), 4);
+    stage.ensure(&open()).await.unwrap();
+    assert_eq!(stage.api.calls(), [""; 0]);
+    stage.delete().await.unwrap();
+    assert_eq!(stage.api.calls().len(), 4);
+    stage.delete().await.unwrap();
+    assert_eq!(stage.api.calls(), [""; 0]);
 }
 
 #[tokio::test]
-async fn a_converged_gateway_gets_no_call_and_its_addresses_are_passed_on() {
-    let stage = Stage::converged(&open());
-    let mut ingress = (*stage.provider.ingresses.get(&key()).unwrap()).clone();
+async fn a_converged_gateway_gets_no_request_and_its_addresses_are_passed_on() {
+    let stage = Stage::converged(&open()).await;
     let status = json!({ "loadBalancer": { "ingress": [{ "ip": "192.0.2.1" }] } });
-    ingress.status = serde_json::from_value(status.clone()).unwrap();
-    ingress.metadata.resource_version = Some("8".to_owned());
-    stage
-        .provider
-        .ingresses
-        .observe(Event::Apply(Guarded::Good(ingress)));
-    let ensured = stage.provider.ensure(&open()).await.unwrap();
+    let ingresses: Api<Ingress> = Api::namespaced(stage.api.outsider(), "ns");
+    let patch = Patch::Merge(json!({ "status": status }));
+    let parameters = PatchParams::default();
+    let ingress = ingresses.patch_status("i", &parameters, &patch).await;
+    show(&stage.provider.ingresses, ingress.unwrap());
+    let ensured = stage.ensure(&open()).await.unwrap();
     assert_eq!(stage.api.calls(), [""; 0]);
     let load_balancer = serde_json::to_value(ensured.load_balancer).unwrap();
     assert_eq!(load_balancer, status["loadBalancer"]);
 }
 
 #[tokio::test]
-async fn a_blocked_clusters_endpoints_are_deleted_if_they_still_are_what_they_were() {
-    let Stage { api, provider } = Stage::converged(&open());
-    provider.ensure(&m1_blocked()).await.unwrap();
-    let (_, slices) = stage().names(&open());
-    let preconditions = json!({ "preconditions": { "resourceVersion": "7", "uid": "u" } });
+async fn the_endpoints_of_a_blocked_cluster_are_deleted_if_they_are_still_the_version_seen() {
+    let stage = Stage::converged(&open()).await;
+    let (_, slices) = stage.names(&open());
+    let seen = stage.provider.slices.get(&Key::new("ns", &slices[0]));
+    let seen = seen.unwrap().metadata.clone();
+    stage.ensure(&m1_blocked()).await.unwrap();
+    let preconditions = json!({ "preconditions": {
+        "resourceVersion": seen.resource_version.unwrap(),
+        "uid": seen.uid.unwrap(),
+    } });
     let expected = (format!("DELETE {SLICES}/{}", slices[0]), preconditions);
-    assert_eq!(api.asked(), [expected]);
+    assert_eq!(stage.api.requests(), [expected]);
 }
 
 #[tokio::test]
-async fn a_blocked_clusters_endpoints_go_first_whatever_becomes_of_the_rest() {
-    let Stage { api, provider } = Stage::converged(&open());
-    let (_, slices) = stage().names(&open());
+async fn the_endpoints_of_a_blocked_cluster_go_first_even_if_the_rest_fails() {
+    let stage = Stage::converged(&open()).await;
+    let (service, slices) = stage.names(&open());
     let mut desired = m1_blocked();
-    desired.backends[0].ports = Cached::Present(vec![ServicePort {
-        port: 81,
-        ..ServicePort::default()
-    }]);
-    api.answers([
-        (200, json!({ "status": "Success" })),
-        refusal(422, "Invalid"),
-    ]);
-    let ensured = provider.ensure(&desired).await.unwrap();
+    let ports = json!([{ "port": 80 }, { "name": "more", "port": 81 }]);
+    desired.backends[0].ports = Cached::Present(serde_json::from_value(ports).unwrap());
+    let update = format!("PATCH {SERVICES}/{service}");
+    stage.api.reject(update.clone(), 422, "Invalid");
+    let ensured = stage.ensure(&desired).await.unwrap();
     assert_eq!(ensured.obstacles.len(), 1);
-    let (service, _) = stage().names(&open());
-    let expected = [
-        format!("DELETE {SLICES}/{}", slices[0]),
-        format!("PATCH {SERVICES}/{service}"),
-    ];
-    assert_eq!(api.calls(), expected);
+    let expected = [format!("DELETE {SLICES}/{}", slices[0]), update];
+    assert_eq!(stage.api.calls(), expected);
 }
 
 #[tokio::test]
-async fn an_update_changes_only_our_parts_and_only_of_what_was_seen() {
-    let stage = Stage::converged(&open());
+async fn an_update_changes_only_our_fields_and_only_of_the_version_seen() {
+    let stage = Stage::converged(&open()).await;
     let (service, _) = stage.names(&open());
-    let mut drifted = (*stage
-        .provider
-        .services
-        .get(&Key::new("ns", &service))
-        .unwrap())
-    .clone();
-    drifted.metadata.resource_version = Some("8".to_owned());
-    let wanted = drifted.clone();
-    drifted.spec.as_mut().unwrap().ports = None;
-    let kept = &stage.provider.services;
-    kept.observe(Event::Apply(Guarded::Good(drifted)));
-    let mut stored = serde_json::to_value(&wanted).unwrap();
-    stored["metadata"]["resourceVersion"] = json!("9");
-    stage.api.answers([(200, stored)]);
-    stage.provider.ensure(&open()).await.unwrap();
+    let drift = json!({ "spec": { "ports": [{ "port": 79 }] } });
+    let drifted: Service = stage.change(&service, drift).await;
+    let version = drifted.metadata.resource_version.clone().unwrap();
+    show(&stage.provider.services, drifted);
+    stage.ensure(&open()).await.unwrap();
     let ports = json!([{ "port": 80, "protocol": "TCP", "targetPort": 80 }]);
     let patch = json!([
-        { "op": "replace", "path": "/metadata/resourceVersion", "value": "8" },
+        { "op": "replace", "path": "/metadata/resourceVersion", "value": version },
         { "op": "add", "path": "/spec/ports", "value": ports },
     ]);
     assert_eq!(
-        stage.api.asked(),
+        stage.api.requests(),
         [(format!("PATCH {SERVICES}/{service}"), patch)]
     );
-    stage.provider.ensure(&open()).await.unwrap();
+    stage.ensure(&open()).await.unwrap();
     assert_eq!(stage.api.calls(), [""; 0]);
+}
+
+/// Returns a desired state that changes the Ingress and no longer has the endpoints of m1.
+fn m1_elsewhere_with_tls() -> Desired {
+    let mut desired = m1_elsewhere();
+    desired.routes.tls = Some(vec![
+        serde_json::from_value(json!({ "hosts": ["a.b"] })).unwrap(),
+    ]);
+    desired
 }
 
 #[tokio::test]
 async fn a_write_that_comes_too_late_is_an_error_and_nothing_is_removed_then() {
-    let Stage { api, provider } = Stage::converged(&open());
-    let mut desired = m1_elsewhere();
-    desired.routes.tls = Some(vec![
-        serde_json::from_value(json!({ "hosts": ["a.b"] })).unwrap(),
-    ]);
-    api.answers([refusal(409, "Conflict")]);
-    let error = provider.ensure(&desired).await.unwrap_err();
-    assert!(
-        matches!(
-            error,
-            ProviderError::Stale {
-                kind: "Ingress",
-                ..
-            }
-        ),
-        "{error}"
-    );
-    assert_eq!(api.calls(), [format!("PATCH {INGRESSES}/i")]);
+    let stage = Stage::converged(&open()).await;
+    let unseen = json!({ "metadata": { "labels": { "a": "b" } } });
+    stage.change::<Ingress>("i", unseen).await;
+    let error = stage.ensure(&m1_elsewhere_with_tls()).await.unwrap_err();
+    Stage::assert_stale(&error, "Ingress");
+    assert_eq!(stage.api.calls(), [format!("PATCH {INGRESSES}/i")]);
 }
 
 #[tokio::test]
-async fn endpoints_refused_for_another_reason_are_removed_after_the_rest_is_in_place() {
-    let Stage { api, provider } = Stage::converged(&open());
-    let mut desired = m1_elsewhere();
-    desired.routes.tls = Some(vec![
-        serde_json::from_value(json!({ "hosts": ["a.b"] })).unwrap(),
-    ]);
-    let (_, slices) = stage().names(&open());
-    let stored = json!({ "metadata": { "name": "i", "namespace": "ns" } });
-    api.answers([(200, stored), (200, json!({ "status": "Success" }))]);
-    provider.ensure(&desired).await.unwrap();
+async fn endpoints_of_a_cluster_that_is_not_blocked_are_removed_after_the_rest_is_in_place() {
+    let stage = Stage::converged(&open()).await;
+    let (_, slices) = stage.names(&open());
+    stage.ensure(&m1_elsewhere_with_tls()).await.unwrap();
     let expected = [
         format!("PATCH {INGRESSES}/i"),
         format!("DELETE {SLICES}/{}", slices[0]),
     ];
-    assert_eq!(api.calls(), expected);
+    assert_eq!(stage.api.calls(), expected);
 }

@@ -25,7 +25,7 @@ fn key() -> Key {
     Key::new("ns", "i")
 }
 
-/// Two Services in two clusters.
+/// Returns the facts of two Services in two clusters.
 fn fixture() -> Fixture {
     Fixture::default()
         .with_cluster(cluster("m1"))
@@ -50,7 +50,7 @@ fn desired_of(fixture: &Fixture, spec: &IngressSpec) -> Desired {
     Desired::new(key(), spec, &MultiClusterIngressStatus::default(), fixture)
 }
 
-/// A gateway cluster: the objects in it, with what an API server fills in.
+/// The objects in a gateway cluster, with the fields that an API server fills in.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Cluster {
     services: BTreeMap<String, Arc<Service>>,
@@ -88,7 +88,7 @@ impl Cluster {
         cluster
     }
 
-    /// The endpoints' addresses, by the name of the gateway Service.
+    /// Returns the endpoints' addresses by the name of the gateway Service.
     fn addresses(&self) -> BTreeMap<String, Vec<String>> {
         let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for slice in self.slices.values() {

@@ -45,7 +45,7 @@ fn an_empty_gateway_gets_services_endpoints_and_an_ingress_that_names_them() {
 }
 
 #[test]
-fn endpoints_keep_addresses_conditions_and_ports_and_lose_what_is_the_member_clusters_own() {
+fn endpoints_keep_addresses_conditions_and_ports_and_lose_references_to_the_member_cluster() {
     let cluster = Cluster::converged(&desired(&fixture(), &["t"]));
     let [slice] = cluster.slices.values().collect::<Vec<_>>()[..] else {
         panic!("{cluster:?}");
@@ -108,7 +108,7 @@ fn a_service_without_template_or_ports_has_no_objects() {
 }
 
 #[test]
-fn without_a_class_the_one_the_gateway_filled_in_is_kept() {
+fn without_a_class_the_gateways_default_is_kept() {
     let desired = desired(&fixture(), &["s"]);
     let gateway = Gateway::new(&"example.com/ours".parse().unwrap(), None);
     let wanted = gateway.objects(&desired).ingress.unwrap();
@@ -119,7 +119,7 @@ fn without_a_class_the_one_the_gateway_filled_in_is_kept() {
 }
 
 #[test]
-fn what_an_api_server_leaves_out_is_not_wanted() {
+fn empty_fields_that_an_api_server_drops_are_not_desired() {
     let mut spec = ingress("i", &["s"], Some("t")).spec.ingress;
     let rule = &mut spec.rules.as_mut().unwrap()[0];
     rule.host = Some(String::new());
@@ -156,7 +156,7 @@ fn what_an_api_server_leaves_out_is_not_wanted() {
 }
 
 #[test]
-fn a_backend_that_is_no_service_is_passed_on() {
+fn a_backend_that_is_no_service_is_kept() {
     let resource = json!({"resource": {"apiGroup": "example.com", "kind": "Bucket", "name": "b"}});
     let backend: IngressBackend = serde_json::from_value(resource.clone()).unwrap();
     let spec = IngressSpec {
@@ -173,7 +173,7 @@ fn a_backend_that_is_no_service_is_passed_on() {
 }
 
 #[test]
-fn our_objects_are_known_by_our_label() {
+fn our_objects_have_our_label() {
     let label = |value: &str| ObjectMeta {
         labels: Some([("app.kubernetes.io/managed-by".to_owned(), value.to_owned())].into()),
         ..ObjectMeta::default()

@@ -20,7 +20,7 @@ fn a_converged_gateway_is_left_unchanged() {
 }
 
 #[test]
-fn the_endpoints_of_a_blocked_cluster_are_cut_and_come_back_the_same() {
+fn the_endpoints_of_a_blocked_cluster_are_deleted_and_come_back_the_same() {
     let open = desired(&fixture(), &["s", "t"]);
     let before = Cluster::converged(&open);
     let mut gateway = before.clone();
@@ -43,7 +43,7 @@ fn the_endpoints_of_a_blocked_cluster_are_cut_and_come_back_the_same() {
 }
 
 #[test]
-fn endpoints_that_are_refused_for_another_reason_go_last() {
+fn endpoints_excluded_for_another_reason_are_deleted_last() {
     let mut gateway = Cluster::converged(&desired(&fixture(), &["s"]));
     let mut elsewhere = fixture().with_binding("s", binding("s", &["m2"]));
     elsewhere.clusters.remove("m1");
@@ -54,7 +54,7 @@ fn endpoints_that_are_refused_for_another_reason_go_last() {
 }
 
 #[test]
-fn a_backend_no_longer_named_is_removed_after_the_ingress_has_let_it_go() {
+fn a_backend_no_longer_named_is_deleted_after_the_ingress_is_updated() {
     let mut gateway = Cluster::converged(&desired(&fixture(), &["s", "t"]));
     let only_s = desired(&fixture(), &["s"]);
     let plan = gateway.plan(&only_s);
@@ -72,7 +72,7 @@ fn an_ingress_that_routes_nothing_has_no_ingress_in_the_gateway() {
     assert_eq!(gateway, Cluster::default());
 }
 
-/// What `fixture` is when no binding, template or collected slice of it can be read.
+/// Returns `fixture` with every binding, template and collected slice unreadable.
 fn unread(fixture: Fixture) -> Fixture {
     let names: BTreeSet<String> = ["s".to_owned(), "t".to_owned()].into();
     let unread = Fixture {
@@ -99,7 +99,7 @@ fn desired_after(fixture: &Fixture) -> Desired {
 }
 
 #[test]
-fn what_was_made_from_objects_that_cannot_be_read_stays() {
+fn objects_made_from_unreadable_ones_remain() {
     let gateway = Cluster::converged(&desired(&fixture(), &["s", "t"]));
     assert_eq!(
         gateway.plan(&desired_after(&unread(fixture()))),
@@ -108,7 +108,7 @@ fn what_was_made_from_objects_that_cannot_be_read_stays() {
 }
 
 #[test]
-fn a_cluster_that_is_blocked_or_gone_is_out_whatever_cannot_be_read() {
+fn a_cluster_that_is_blocked_or_gone_loses_its_endpoints_whatever_is_unreadable() {
     let mut gateway = Cluster::converged(&desired(&fixture(), &["s", "t"]));
     let blocked = unread(fixture()).with_cluster(blocked("m1"));
     gateway.apply(gateway.plan(&desired_after(&blocked)));
@@ -121,7 +121,7 @@ fn a_cluster_that_is_blocked_or_gone_is_out_whatever_cannot_be_read() {
 }
 
 #[test]
-fn an_object_made_for_another_ingress_is_a_clash_and_the_rest_goes_on() {
+fn an_object_of_another_ingress_is_a_clash_and_the_rest_is_still_planned() {
     let desired = desired(&fixture(), &["s"]);
     let mut gateway = Cluster::converged(&desired);
     let theirs = Arc::make_mut(gateway.ingresses.get_mut("i").unwrap());
@@ -141,7 +141,7 @@ fn an_object_made_for_another_ingress_is_a_clash_and_the_rest_goes_on() {
 }
 
 #[test]
-fn only_drift_in_what_we_own_is_put_right() {
+fn only_drift_in_fields_we_own_is_corrected() {
     let desired = desired(&fixture(), &["s"]);
     let converged = Cluster::converged(&desired);
     let mut gateway = converged.clone();
@@ -196,7 +196,7 @@ fn only_drift_in_what_we_own_is_put_right() {
 }
 
 #[test]
-fn a_label_or_annotation_that_was_changed_is_put_right_by_itself() {
+fn a_changed_label_or_annotation_alone_is_corrected() {
     let desired = desired(&fixture(), &["t"]);
     let mut gateway = Cluster::converged(&desired);
     let slice = Arc::make_mut(gateway.slices.values_mut().next().unwrap());
@@ -214,7 +214,7 @@ fn a_label_or_annotation_that_was_changed_is_put_right_by_itself() {
 }
 
 #[test]
-fn removal_takes_everything_that_was_made_for_an_ingress() {
+fn removal_deletes_everything_created_for_an_ingress() {
     let mut gateway = Cluster::converged(&desired(&fixture(), &["s", "t"]));
     let existing = Existing {
         services: gateway.services.values().cloned().collect(),

@@ -4,7 +4,7 @@ use super::{Cluster, desired, gateway};
 use crate::ingress::fixtures::{Fixture, binding, blocked, cluster, slice, template};
 use crate::ingress::kubernetes::KubernetesPlan;
 
-fn any_world() -> impl Strategy<Value = (Fixture, Vec<String>)> {
+fn any_fixture() -> impl Strategy<Value = (Fixture, Vec<String>)> {
     let slices = proptest::collection::btree_set(("[st]", "m[1-3]", "[xy]"), 0..8);
     let states = proptest::collection::vec(0..3_u8, 3);
     let services = proptest::collection::vec("[stu]", 0..4);
@@ -31,9 +31,9 @@ fn any_world() -> impl Strategy<Value = (Fixture, Vec<String>)> {
 
 proptest! {
     #[test]
-    fn from_any_state_one_plan_leads_to_what_is_desired_and_a_second_changes_nothing(
-        (before, named_before) in any_world(),
-        (now, named_now) in any_world(),
+    fn from_any_state_one_plan_reaches_the_desired_state_and_a_second_changes_nothing(
+        (before, named_before) in any_fixture(),
+        (now, named_now) in any_fixture(),
     ) {
         let of = |fixture: &Fixture, named: &[String]| {
             let named: Vec<&str> = named.iter().map(String::as_str).collect();
@@ -47,7 +47,7 @@ proptest! {
     }
 
     #[test]
-    fn no_endpoint_of_a_blocked_cluster_is_ever_wanted((fixture, services) in any_world()) {
+    fn no_endpoint_of_a_blocked_cluster_is_ever_desired((fixture, services) in any_fixture()) {
         let services: Vec<&str> = services.iter().map(String::as_str).collect();
         let desired = desired(&fixture, &services);
         for slice in gateway().objects(&desired).slices {

@@ -9,7 +9,7 @@ use super::*;
 
 const NAMESPACE: &str = "kube-system";
 const NAME: &str = "kube-dns";
-/// Of the test's own, paused time.
+/// In the test's own, paused time.
 const LONGEST_WAIT: Duration = Duration::from_mins(10);
 const HOUR: Duration = Duration::from_hours(1);
 
@@ -29,7 +29,7 @@ fn slice(port: u16, endpoints: &Value) -> EndpointSlice {
 }
 
 #[test]
-fn the_service_is_asked_on_its_port_for_datagrams() {
+fn the_service_is_queried_on_its_udp_port() {
     let metrics = json!([{ "port": 9153, "protocol": "TCP" }]);
     let both = json!([{ "port": 9153, "protocol": "TCP" }, { "port": 5353, "protocol": "UDP" }]);
     let cases = [
@@ -46,7 +46,7 @@ fn the_service_is_asked_on_its_port_for_datagrams() {
 }
 
 #[test]
-fn pods_that_are_ready_are_asked_and_all_when_none_is() {
+fn ready_pods_are_queried_and_all_while_none_is_ready() {
     let endpoint =
         |ip: &str, ready: Value| json!({ "addresses": [ip], "conditions": { "ready": ready } });
     let some = slice(
@@ -71,19 +71,19 @@ fn pods_that_are_ready_are_asked_and_all_when_none_is() {
     assert!(endpoints([&EndpointSlice::default()].into_iter()).is_empty());
 }
 
-/// The API of a member with a DNS Service beside another, and what has been found in it. Dropped, it
-/// looks no more.
+/// The API of a member with a DNS Service beside another, and the servers discovered there. The
+/// discovery ends when this is dropped.
 struct Member {
     server: ApiServer,
     services: Api<Service>,
     slices: Api<EndpointSlice>,
-    behind: watch::Receiver<Behind>,
+    direct: watch::Receiver<DirectServers>,
     _program: Program,
 }
 
 impl Member {
-    /// Looks for what is to be found, in an API with `faults`.
-    async fn start(service: Origin, pods: Origin, faults: &[Fault]) -> Self {
+    /// Starts the discovery in an API with `faults`.
+    async fn start(service: AddressSource, pods: AddressSource, faults: &[Fault]) -> Self {
         let server = ApiServer::new();
         let client = Client::new(server.service(), "default");
         let services = Api::namespaced(client.clone(), NAMESPACE);
@@ -95,29 +95,29 @@ impl Member {
         for fault in faults {
             server.faults().inject(fault.clone());
         }
-        let past = Past {
+        let targets = DirectTargets {
             service,
             pods,
             dns_service: (NAMESPACE.to_owned(), NAME.to_owned()),
         };
         let mut program = Program::new(crate::NAME, ([127, 0, 0, 1], 0).into());
-        let behind = start(&mut program, past, Some(client)).unwrap();
+        let direct = start(&mut program, targets, Some(client)).unwrap();
         Self {
             server,
             services,
             slices,
-            behind,
+            direct,
             _program: program,
         }
     }
 
-    /// Waits until just this has been found.
+    /// Waits until exactly these are discovered.
     async fn until(&mut self, service: &[&str], pods: &[&str]) {
-        let found = self.behind.wait_for(|behind| {
-            shown(behind.service.as_slice()) == service && shown(&behind.pods) == pods
+        let found = self.direct.wait_for(|direct| {
+            shown(direct.service.as_slice()) == service && shown(&direct.pods) == pods
         });
         let found = timeout(LONGEST_WAIT, found).await.is_ok();
-        assert!(found, "{:?}", self.behind.borrow());
+        assert!(found, "{:?}", self.direct.borrow());
     }
 }
 
@@ -144,8 +144,8 @@ fn listed(service: &str, name: &str, ip: &str) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_service_and_its_pods_are_found_and_followed() {
-    let mut member = Member::start(Origin::Found, Origin::Found, &[]).await;
+async fn the_service_and_its_pods_are_discovered_and_followed() {
+    let mut member = Member::start(AddressSource::Discovered, AddressSource::Discovered, &[]).await;
     member.until(&["10.96.0.10:53"], &["10.244.0.2:53"]).await;
     create(&member.slices, listed(NAME, "s2", "10.244.1.2")).await;
     let both = ["10.244.0.2:53", "10.244.1.2:53"];
@@ -161,13 +161,14 @@ async fn the_service_and_its_pods_are_found_and_followed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_found_stays_while_the_api_is_away_and_is_put_right_afterwards() {
+async fn discovered_servers_remain_while_the_api_is_away_and_are_updated_afterwards() {
     for away in [Fault::Disconnect, Fault::Unavailable, Fault::Silence] {
-        let mut member = Member::start(Origin::Found, Origin::Found, &[]).await;
+        let mut member =
+            Member::start(AddressSource::Discovered, AddressSource::Discovered, &[]).await;
         member.until(&["10.96.0.10:53"], &["10.244.0.2:53"]).await;
         let fault = member.server.faults().inject(away);
         sleep(HOUR).await;
-        assert!(!member.behind.has_changed().unwrap());
+        assert!(!member.direct.has_changed().unwrap());
 
         member.server.faults().remove(fault);
         let deletion = DeleteParams::default();
@@ -178,33 +179,38 @@ async fn what_was_found_stays_while_the_api_is_away_and_is_put_right_afterwards(
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_api_that_is_away_at_the_start_is_waited_for() {
-    let mut member = Member::start(Origin::Found, Origin::Found, &[Fault::Disconnect]).await;
+async fn discovery_waits_for_an_api_that_is_away_at_the_start() {
+    let mut member = Member::start(
+        AddressSource::Discovered,
+        AddressSource::Discovered,
+        &[Fault::Disconnect],
+    )
+    .await;
     sleep(HOUR).await;
-    assert!(!member.behind.has_changed().unwrap());
+    assert!(!member.direct.has_changed().unwrap());
     member.server.faults().clear();
     member.until(&["10.96.0.10:53"], &["10.244.0.2:53"]).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_flags_give_is_not_looked_for() {
-    let given = |address: &str| Origin::Given(vec![address.parse().unwrap()]);
-    let mut member = Member::start(given("10.96.0.99:53"), Origin::Found, &[]).await;
+async fn addresses_that_flags_give_are_not_discovered() {
+    let given = |address: &str| AddressSource::Given(vec![address.parse().unwrap()]);
+    let mut member = Member::start(given("10.96.0.99:53"), AddressSource::Discovered, &[]).await;
     member.until(&["10.96.0.99:53"], &["10.244.0.2:53"]).await;
-    let mut member = Member::start(Origin::Found, given("10.244.9.1:53"), &[]).await;
+    let mut member = Member::start(AddressSource::Discovered, given("10.244.9.1:53"), &[]).await;
     member.until(&["10.96.0.10:53"], &["10.244.9.1:53"]).await;
-    let mut member = Member::start(Origin::Found, Origin::Nowhere, &[]).await;
+    let mut member = Member::start(AddressSource::Discovered, AddressSource::None, &[]).await;
     member.until(&["10.96.0.10:53"], &[]).await;
 }
 
 #[tokio::test]
-async fn without_the_members_api_nothing_can_be_found() {
-    let past = Past {
-        service: Origin::Found,
-        pods: Origin::Nowhere,
+async fn without_the_members_api_discovery_is_refused() {
+    let targets = DirectTargets {
+        service: AddressSource::Discovered,
+        pods: AddressSource::None,
         dns_service: (NAMESPACE.to_owned(), NAME.to_owned()),
     };
     let mut program = Program::new(crate::NAME, ([127, 0, 0, 1], 0).into());
-    let refused = start(&mut program, past, None).unwrap_err().to_string();
+    let refused = start(&mut program, targets, None).unwrap_err().to_string();
     assert!(refused.contains("--member-kubeconfig"), "{refused}");
 }

@@ -7,32 +7,32 @@ use lab_parts::port::CLOSED;
 
 use super::*;
 
-/// Long enough for an answer over loopback on a busy machine.
+/// A deadline that an exchange over loopback meets on a busy machine.
 const AMPLE: Duration = Duration::from_secs(30);
-/// For questions that are to go unanswered.
+/// The deadline of queries that get no response.
 const SHORT: Duration = Duration::from_millis(300);
 
-fn question() -> Query {
+fn query() -> Query {
     let name = Name::from_ascii(KUBERNETES).unwrap();
     Query::query(name, RecordType::A)
 }
 
-async fn ask_at(
+async fn query_at(
     server: SocketAddr,
     transport: Transport,
     limit: Duration,
 ) -> Result<(), FailureClass> {
     let deadline = Instant::now() + limit;
-    match ask(server, transport, question(), deadline).await {
+    match exchange(server, transport, query(), deadline).await {
         Ok(addresses) => {
             assert_eq!(addresses, [IpAddr::from(Ipv4Addr::LOCALHOST)]);
             Ok(())
         }
-        Err(Unanswered::Failed(failure)) => {
+        Err(ProbeError::Failed(failure)) => {
             assert_eq!(failure.server, server);
             Err(failure.class)
         }
-        Err(Unanswered::Internal(error)) => panic!("could not ask: {error}"),
+        Err(ProbeError::Internal(error)) => panic!("could not send: {error}"),
     }
 }
 
@@ -40,17 +40,17 @@ fn truncated(over_tcp: Response) -> Response {
     Response::Truncated(Box::new(over_tcp))
 }
 
-async fn asked(
+async fn exchange_with(
     behaviour: impl Into<Behaviour>,
     limit: Duration,
 ) -> (Result<(), FailureClass>, DnsServer) {
     let server = DnsServer::start(behaviour).await.unwrap();
-    let result = ask_at(server.address(), Transport::Udp, limit).await;
+    let result = query_at(server.address(), Transport::Udp, limit).await;
     (result, server)
 }
 
 #[tokio::test]
-async fn an_answer_is_an_address_or_a_class() {
+async fn a_response_is_an_address_or_a_class() {
     let garbage_first = Response::Each(vec![
         Response::Garbage,
         Response::WrongId,
@@ -97,14 +97,14 @@ async fn an_answer_is_an_address_or_a_class() {
     ];
     for (response, expected) in cases {
         let case = format!("{response:?}");
-        let (result, server) = asked(response, AMPLE).await;
+        let (result, server) = exchange_with(response, AMPLE).await;
         assert_eq!(result, expected, "{case}");
         assert_eq!(server.count(Transport::Udp), 1, "{case}");
     }
 }
 
 #[tokio::test]
-async fn without_an_answer_of_ours_the_time_runs_out() {
+async fn without_a_matching_response_the_time_runs_out() {
     let cases = [
         (Response::Drop, FailureClass::Timeout),
         (
@@ -122,7 +122,7 @@ async fn without_an_answer_of_ours_the_time_runs_out() {
     for (response, expected) in cases {
         let case = format!("{response:?}");
         let started = Instant::now();
-        let (result, _server) = asked(response, SHORT).await;
+        let (result, _server) = exchange_with(response, SHORT).await;
         assert_eq!(result, Err(expected), "{case}");
         assert!(started.elapsed() >= SHORT, "{case}");
     }
@@ -137,10 +137,10 @@ async fn a_lost_datagram_is_sent_again_once() {
             Response::Drop
         }
     });
-    let (result, server) = asked(drops_first, AMPLE / 5).await;
+    let (result, server) = exchange_with(drops_first, AMPLE / 5).await;
     assert_eq!(result, Ok(()));
     assert_eq!(server.count(Transport::Udp), 2);
-    let (result, server) = asked(Response::Drop, SHORT).await;
+    let (result, server) = exchange_with(Response::Drop, SHORT).await;
     assert_eq!(result, Err(FailureClass::Timeout));
     assert!(server.count(Transport::Udp) <= 2);
 }
@@ -149,17 +149,17 @@ async fn a_lost_datagram_is_sent_again_once() {
 async fn a_port_on_which_nobody_listens_is_unreachable_long_before_the_deadline() {
     for transport in [Transport::Udp, Transport::Tcp] {
         let started = Instant::now();
-        let result = ask_at(CLOSED, transport, AMPLE).await;
+        let result = query_at(CLOSED, transport, AMPLE).await;
         assert_eq!(result, Err(FailureClass::Unreachable));
         assert!(started.elapsed() < AMPLE);
     }
 }
 
 #[tokio::test]
-async fn a_resolver_told_to_use_tcp_sends_no_datagram() {
+async fn an_exchange_over_tcp_sends_no_datagram() {
     let server = DnsServer::start(Response::Loopback).await.unwrap();
     assert_eq!(
-        ask_at(server.address(), Transport::Tcp, AMPLE).await,
+        query_at(server.address(), Transport::Tcp, AMPLE).await,
         Ok(())
     );
     assert_eq!(server.count(Transport::Udp), 0);
@@ -167,21 +167,21 @@ async fn a_resolver_told_to_use_tcp_sends_no_datagram() {
 }
 
 #[tokio::test]
-async fn a_connection_that_is_closed_without_an_answer_is_unreachable() {
+async fn a_connection_that_is_closed_without_a_response_is_unreachable() {
     let server = DnsServer::start(Response::Close).await.unwrap();
-    let result = ask_at(server.address(), Transport::Tcp, AMPLE).await;
+    let result = query_at(server.address(), Transport::Tcp, AMPLE).await;
     assert_eq!(result, Err(FailureClass::Unreachable));
 }
 
 #[tokio::test]
-async fn every_question_has_an_id_of_its_own() {
+async fn every_query_has_an_id_of_its_own() {
     let server = DnsServer::start(Response::Loopback).await.unwrap();
     for _ in 0..8 {
         assert_eq!(
-            ask_at(server.address(), Transport::Udp, AMPLE).await,
+            query_at(server.address(), Transport::Udp, AMPLE).await,
             Ok(())
         );
     }
-    let ids: BTreeSet<_> = server.received().iter().map(|asked| asked.id).collect();
+    let ids: BTreeSet<_> = server.received().iter().map(|query| query.id).collect();
     assert!(ids.len() > 1);
 }

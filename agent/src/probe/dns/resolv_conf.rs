@@ -1,5 +1,5 @@
-//! What `/etc/resolv.conf` makes of a name: which servers are asked, and for which candidates, as
-//! glibc reads the file (`man 5 resolv.conf`).
+//! The servers and the candidates of a name by `/etc/resolv.conf`, read as glibc reads it (`man 5
+//! resolv.conf`).
 
 use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV6};
@@ -9,25 +9,24 @@ use hickory_proto::rr::{Name, RecordType};
 use karmada_rules::health::diagnosis::Transport;
 use resolv_conf::{Config, ScopedIp};
 
-/// Servers beyond this many are not asked.
+/// glibc ignores further servers (`MAXNS`).
 const MOST_SERVERS: usize = 3;
-/// A higher `ndots` counts as this.
+/// glibc caps `ndots` at this (`RES_MAXNDOTS`).
 const MOST_DOTS: u32 = 15;
 const PORT: u16 = 53;
 
-/// What the file says, as far as a lookup is concerned.
+/// The settings of a lookup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ResolvConf {
     pub(super) servers: Vec<SocketAddr>,
     pub(super) search: Vec<Name>,
     ndots: usize,
-    /// The types of address asked for.
+    /// The record types of addresses to query.
     pub(super) families: &'static [RecordType],
     pub(super) transport: Transport,
 }
 
 impl ResolvConf {
-    /// Reads the file at `path`.
     pub(super) fn read(path: &Path) -> io::Result<Self> {
         match std::fs::read(path) {
             Ok(text) => Ok(Self::parse(&text)),
@@ -38,8 +37,8 @@ impl ResolvConf {
         }
     }
 
-    /// Reads what can be read, line by line.
     fn parse(text: &[u8]) -> Self {
+        // Like glibc, skip lines that do not parse and use the rest.
         let (config, _unreadable_lines) = Config::parse_with_errors(text);
         let servers = config.nameservers.iter().take(MOST_SERVERS);
         Self {
@@ -59,7 +58,7 @@ impl ResolvConf {
         }
     }
 
-    /// The absolute names to try for `name`, in order.
+    /// Returns the absolute names to try for `name`, in order.
     pub(super) fn candidates(&self, name: &Name) -> Vec<Name> {
         let mut as_it_is = name.clone();
         as_it_is.set_fqdn(true);
@@ -70,7 +69,7 @@ impl ResolvConf {
         let searched = self
             .search
             .iter()
-            // A name that becomes too long is no candidate.
+            // A name of more than 255 octets (RFC 1035, section 2.3.4) is no candidate.
             .filter_map(|suffix| name.clone().append_domain(suffix).ok());
         let mut candidates: Vec<_> = searched.collect();
         let place = if dots >= self.ndots {
@@ -79,6 +78,7 @@ impl ResolvConf {
             candidates.len()
         };
         candidates.insert(place, as_it_is);
+        // `search .` and repeated suffixes would send the same query twice.
         let mut seen = Vec::with_capacity(candidates.len());
         candidates.retain(|candidate| {
             let new = !seen.contains(candidate);
@@ -89,7 +89,8 @@ impl ResolvConf {
     }
 }
 
-/// The last of `search` and `domain` counts; only without either does the host's own domain.
+/// Returns the last of `search` and `domain`, which exclude each other, or else the domain of the
+/// host name.
 fn search(config: &Config) -> Vec<Name> {
     let mut suffixes: Vec<_> = config.get_last_search_or_domain().cloned().collect();
     if config.get_search().is_none() && config.get_domain().is_none() {
@@ -109,9 +110,10 @@ fn address(server: &ScopedIp) -> Option<SocketAddr> {
     }
 }
 
-/// A link-local server on an interface given by number or name.
+/// Returns a link-local server on an interface given by number or name.
 fn scoped(ip: Ipv6Addr, interface: &str) -> Option<SocketAddr> {
     let scope = interface.parse().ok().or_else(|| {
+        // The name becomes a path below and must not lead out of that folder.
         if interface.contains('/') {
             return None;
         }
@@ -121,8 +123,8 @@ fn scoped(ip: Ipv6Addr, interface: &str) -> Option<SocketAddr> {
     Some(SocketAddrV6::new(ip, PORT, 0, scope).into())
 }
 
-/// Reads a server as a flag gives it: an address, with a port unless it is 53.
-pub(crate) fn nameserver(text: &str) -> Result<SocketAddr, String> {
+/// Parses a server as a flag gives it: an address, with a port unless it is 53.
+pub(super) fn nameserver(text: &str) -> Result<SocketAddr, String> {
     let bare = text.parse::<IpAddr>().map(|ip| SocketAddr::new(ip, PORT));
     bare.or_else(|_| text.parse())
         .ok()
@@ -180,7 +182,7 @@ mod tests {
                 &["kubernetes.default.", "kubernetes.default.a.local."],
             ),
             (
-                "ndots is 1 unless told",
+                "ndots is 1 by default",
                 "search a.local",
                 "one",
                 &["one.a.local.", "one."],
@@ -249,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn only_three_servers_are_asked_and_lines_that_cannot_be_read_are_skipped() {
+    fn only_three_servers_are_queried_and_lines_that_do_not_parse_are_skipped() {
         let conf = parse(
             "# made by hand\nnameserver nonsense\nnameserver 10.0.0.1 # first\nnameserver fd00::a\n\
              unheard-of option\nnameserver fe80::1%7\nnameserver 10.0.0.4\noptions odd ndots:2\n",
@@ -266,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn options_that_change_how_is_asked_are_kept() {
+    fn options_that_change_transport_or_family_are_applied() {
         let conf = parse("nameserver 10.0.0.1\noptions use-vc no-aaaa\n");
         assert_eq!(conf.transport, Transport::Tcp);
         assert_eq!(conf.families, [RecordType::A]);

@@ -1,4 +1,4 @@
-//! The document of `GET /v1/observation`: what one agent says of its node.
+//! The response body of `GET /v1/observation`: the vote of one agent's node.
 
 use std::time::Duration;
 
@@ -14,30 +14,31 @@ const UNHEALTHY: &str = "unhealthy";
 const FIRST_SUCCESS: &str = "first_success";
 const NO_VOTE: &str = "no_vote";
 
-/// What an agent says.
+/// A node's vote as JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Observation {
+pub(crate) struct VoteDocument {
     /// The cluster it belongs to.
     pub(crate) cluster: String,
     /// The node it votes for.
     pub(crate) node: String,
     vote: String,
-    /// Since when it has said so, by its clock. For people: nothing is decided by it.
+    /// The time of the last change of the vote, by the agent's clock. Informational: no decision uses
+    /// it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     since: Option<String>,
-    /// How DNS fails, with an unhealthy vote.
+    /// The failure class of an unhealthy vote.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     class: Option<String>,
-    /// Which server fails so.
+    /// The server that failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     server: Option<String>,
-    /// Where the fault is, if the agent can tell.
+    /// The location of the fault, if direct checks found it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     fault: Option<String>,
 }
 
-impl Observation {
-    /// What the agent on `node` says, that has had this vote for so long.
+impl VoteDocument {
+    /// Creates the document of a vote that last changed `age` ago.
     pub(super) fn new(cluster: &str, node: &str, vote: Option<Vote>, age: Duration) -> Self {
         let (word, failure) = match vote {
             None => (NO_VOTE, None),
@@ -56,8 +57,8 @@ impl Observation {
         }
     }
 
-    /// What it comes to; none when it says what no agent of ours says.
-    pub(super) fn answer(&self) -> Option<Ballot> {
+    /// Returns the ballot, or `None` if the document does not hold a vote that this version knows.
+    pub(super) fn ballot(&self) -> Option<Ballot> {
         let vote = match self.vote.as_str() {
             NO_VOTE => return Some(Ballot::NoVote),
             FIRST_SUCCESS => Vote::FirstSuccess,
@@ -66,7 +67,7 @@ impl Observation {
                 let Server(server) = self.server.as_deref()?.parse().ok()?;
                 let class = self.class.as_deref()?.parse().ok()?;
                 let mut failure = Failure::new(class, server);
-                // Of places that a newer agent tells apart we know nothing.
+                // A newer agent may know further locations: the vote counts without them.
                 failure.diagnosis = self.fault.as_deref().and_then(|fault| fault.parse().ok());
                 Vote::Unhealthy(failure)
             }
@@ -76,7 +77,7 @@ impl Observation {
     }
 }
 
-/// In whole seconds.
+/// Returns the time `age` ago, in whole seconds.
 fn since(age: Duration) -> Option<String> {
     let age = SignedDuration::try_from(age).ok()?;
     let since = Timestamp::now().checked_sub(age).ok()?;
@@ -110,22 +111,22 @@ mod tests {
             })),
         ];
         for vote in votes {
-            let said = Observation::new("member1", "n1", vote, Duration::ZERO);
-            let text = serde_json::to_string(&said).unwrap();
-            let read: Observation = serde_json::from_str(&text).unwrap();
-            assert_eq!(read, said);
+            let document = VoteDocument::new("member1", "n1", vote, Duration::ZERO);
+            let text = serde_json::to_string(&document).unwrap();
+            let read: VoteDocument = serde_json::from_str(&text).unwrap();
+            assert_eq!(read, document);
             assert_eq!(
-                read.answer(),
+                read.ballot(),
                 Some(vote.map_or(Ballot::NoVote, Ballot::Vote))
             );
         }
     }
 
     #[test]
-    fn an_unhealthy_vote_says_how_and_where_and_since_when() {
+    fn an_unhealthy_vote_has_its_class_server_and_time() {
         let vote = Some(Vote::Unhealthy(failure()));
-        let said = Observation::new("member1", "n1", vote, Duration::from_secs(90));
-        let json = serde_json::to_value(&said).unwrap();
+        let document = VoteDocument::new("member1", "n1", vote, Duration::from_secs(90));
+        let json = serde_json::to_value(&document).unwrap();
         assert_eq!(json["vote"], "unhealthy");
         assert_eq!(json["class"], "servfail");
         assert_eq!(json["server"], "fd00::a");
@@ -135,14 +136,14 @@ mod tests {
     }
 
     #[test]
-    fn what_no_agent_says_is_no_answer() {
+    fn a_document_that_no_agent_writes_has_no_ballot() {
         for text in [
             r#"{"cluster":"c","node":"n","vote":"maybe"}"#,
             r#"{"cluster":"c","node":"n","vote":"unhealthy"}"#,
             r#"{"cluster":"c","node":"n","vote":"unhealthy","class":"tired","server":"10.0.0.1:53"}"#,
         ] {
-            let said: Observation = serde_json::from_str(text).unwrap();
-            assert_eq!(said.answer(), None, "{text}");
+            let document: VoteDocument = serde_json::from_str(text).unwrap();
+            assert_eq!(document.ballot(), None, "{text}");
         }
     }
 }

@@ -8,19 +8,19 @@ use super::*;
 
 const LIMIT: Duration = Duration::from_secs(2);
 const QUARTER: Duration = Duration::from_millis(500);
-/// How long a server thinks, unless told otherwise.
+/// The delay of a server's response, unless a test sets another.
 const PROMPT: Duration = Duration::from_millis(1);
-/// For all answers of a lookup that come promptly, one after the other.
+/// The time in which all responses of a lookup come, one after the other, if each is prompt.
 const PROMPTLY: Duration = Duration::from_millis(100);
 const FAMILIES: [RecordType; 2] = [RecordType::A, RecordType::AAAA];
 
-/// What a server does with a question.
+/// A server's reaction to a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reply {
     Address,
     Failure(FailureClass),
     Silence,
-    CannotAsk,
+    CannotSend,
 }
 
 impl Reply {
@@ -32,25 +32,25 @@ impl Reply {
 struct Scripted {
     replies: Box<dyn Fn(usize, usize, RecordType) -> Reply + Send + Sync>,
     delay: Duration,
-    asked: Mutex<Vec<(usize, usize, RecordType)>>,
+    queries: Mutex<Vec<(usize, usize, RecordType)>>,
 }
 
-impl Ask for Scripted {
-    async fn ask(
+impl DnsClient for Scripted {
+    async fn query(
         &self,
         server: SocketAddr,
         _transport: Transport,
-        question: Query,
+        query: Query,
         deadline: Instant,
-    ) -> Result<Vec<IpAddr>, Unanswered> {
+    ) -> Result<Vec<IpAddr>, ProbeError> {
         let place = |name: &Name| name.to_string().trim_end_matches('.')[1..].parse().unwrap();
         let leg = (
-            place(&question.name),
+            place(&query.name),
             usize::from(server.port()),
-            question.query_type,
+            query.query_type,
         );
-        self.asked.lock().unwrap().push(leg);
-        let failed = |class| Err(Unanswered::Failed(Failure::new(class, server)));
+        self.queries.lock().unwrap().push(leg);
+        let failed = |class| Err(ProbeError::Failed(Failure::new(class, server)));
         let reply = (self.replies)(leg.0, leg.1, leg.2);
         if reply == Reply::Silence {
             sleep_until(deadline).await;
@@ -59,7 +59,7 @@ impl Ask for Scripted {
         tokio::time::sleep(self.delay).await;
         match reply {
             Reply::Address => Ok(vec![IpAddr::from([10, 96, 0, 1])]),
-            Reply::CannotAsk => Err(Unanswered::Internal(io::Error::other(
+            Reply::CannotSend => Err(ProbeError::Internal(io::Error::other(
                 "too many open files",
             ))),
             Reply::Failure(class) => failed(class),
@@ -68,18 +68,18 @@ impl Ask for Scripted {
     }
 }
 
-/// What came of a lookup of `c0.`, `c1.`, … at servers on ports 0, 1, ….
+/// The outcome of a lookup of `c0.`, `c1.`, … at servers on ports 0, 1, ….
 #[derive(Debug)]
 struct Outcome {
-    result: Result<Query, Unanswered>,
+    result: Result<Query, ProbeError>,
     took: Duration,
-    asked: Vec<(usize, usize, RecordType)>,
+    queries: Vec<(usize, usize, RecordType)>,
 }
 
 impl Outcome {
     fn class(&self) -> Option<FailureClass> {
         match &self.result {
-            Err(Unanswered::Failed(failure)) => Some(failure.class),
+            Err(ProbeError::Failed(failure)) => Some(failure.class),
             _ => None,
         }
     }
@@ -87,8 +87,8 @@ impl Outcome {
     /// The legs in the order in which they were begun.
     fn legs(&self) -> Vec<(usize, usize)> {
         let first_family = |(_, _, family): &&(usize, usize, RecordType)| *family == FAMILIES[0];
-        let asked = self.asked.iter().filter(first_family);
-        asked
+        let queries = self.queries.iter().filter(first_family);
+        queries
             .map(|(candidate, server, _)| (*candidate, *server))
             .collect()
     }
@@ -100,11 +100,18 @@ async fn slow_lookup(
     delay: Duration,
     replies: impl Fn(usize, usize, RecordType) -> Reply + Send + Sync + 'static,
 ) -> Outcome {
-    lookup_of(Wanted::Addresses(&[]), candidates, servers, delay, replies).await
+    lookup_of(
+        Expected::Addresses(&[]),
+        candidates,
+        servers,
+        delay,
+        replies,
+    )
+    .await
 }
 
 async fn lookup_of(
-    wanted: Wanted<'_>,
+    expected: Expected<'_>,
     candidates: usize,
     servers: usize,
     delay: Duration,
@@ -116,18 +123,18 @@ async fn lookup_of(
     let servers: Vec<_> = (0..u16::try_from(servers).unwrap())
         .map(|port| SocketAddr::from(([127, 0, 0, 1], port)))
         .collect();
-    let ask = Scripted {
+    let client = Scripted {
         replies: Box::new(replies),
         delay,
-        asked: Mutex::default(),
+        queries: Mutex::default(),
     };
     let start = Instant::now();
     let lookup = Lookup {
-        ask: &ask,
+        client: &client,
         servers: &servers,
         transport: Transport::Udp,
         families: &FAMILIES,
-        wanted,
+        expected,
         start,
         deadline: start + LIMIT,
     };
@@ -135,7 +142,7 @@ async fn lookup_of(
     Outcome {
         result,
         took: start.elapsed(),
-        asked: ask.asked.into_inner().unwrap(),
+        queries: client.queries.into_inner().unwrap(),
     }
 }
 
@@ -148,7 +155,7 @@ async fn lookup(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failure_of_every_class_is_found_within_the_deadline_by_asking_each_leg_once() {
+async fn a_failure_of_every_class_is_found_within_the_deadline_with_one_query_per_leg_and_family() {
     for class in FailureClass::ALL {
         for suffixes in [0, 1, 3, 4, 5, 6] {
             for servers in [1, 2, 3] {
@@ -160,7 +167,7 @@ async fn a_failure_of_every_class_is_found_within_the_deadline_by_asking_each_le
                 let outcome = lookup(candidates, servers, move |_, _, _| reply).await;
                 let case = format!("{class}, {suffixes} suffixes, {servers} servers");
                 assert_eq!(outcome.class(), Some(class), "{case}");
-                assert_eq!(outcome.asked.len(), candidates * servers * 2, "{case}");
+                assert_eq!(outcome.queries.len(), candidates * servers * 2, "{case}");
                 if class == FailureClass::Timeout {
                     assert_eq!(outcome.took, LIMIT, "{case}");
                 } else {
@@ -172,7 +179,7 @@ async fn a_failure_of_every_class_is_found_within_the_deadline_by_asking_each_le
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_healthy_lookup_asks_one_server_for_each_candidate_up_to_the_right_one() {
+async fn a_healthy_lookup_queries_one_server_for_each_candidate_up_to_the_right_one() {
     for right in 0..4 {
         let outcome = lookup(4, 3, move |candidate, _, _| {
             if candidate == right {
@@ -185,7 +192,7 @@ async fn a_healthy_lookup_asks_one_server_for_each_candidate_up_to_the_right_one
         assert!(outcome.result.is_ok());
         let expected: Vec<_> = (0..=right).map(|candidate| (candidate, 0)).collect();
         assert_eq!(outcome.legs(), expected);
-        assert_eq!(outcome.asked.len(), 2 * (right + 1));
+        assert_eq!(outcome.queries.len(), 2 * (right + 1));
     }
 }
 
@@ -207,7 +214,7 @@ async fn an_address_of_either_family_suffices_whatever_becomes_of_the_other() {
             .await;
             assert!(outcome.result.is_ok());
             assert!(outcome.took < PROMPTLY);
-            assert_eq!(outcome.asked.len(), 2);
+            assert_eq!(outcome.queries.len(), 2);
         }
     }
 }
@@ -270,7 +277,7 @@ async fn a_candidate_that_hangs_upstream_holds_up_a_lookup_for_a_quarter_of_the_
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_slow_answer_counts_although_other_legs_have_begun() {
+async fn a_slow_response_counts_although_other_legs_have_begun() {
     let late = QUARTER + Duration::from_millis(100);
     let outcome = slow_lookup(2, 1, late, |candidate, _, _| match candidate {
         0 => Reply::Address,
@@ -282,27 +289,27 @@ async fn a_slow_answer_counts_although_other_legs_have_begun() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_worst_failure_is_told_with_the_server_it_came_from() {
+async fn the_worst_failure_is_returned_with_the_server_it_came_from() {
     let outcome = lookup(2, 3, |_, server, _| match server {
         0 => Reply::NXDOMAIN,
         1 => Reply::SERVFAIL,
         _ => Reply::Failure(FailureClass::Refused),
     })
     .await;
-    let Err(Unanswered::Failed(failure)) = outcome.result else {
+    let Err(ProbeError::Failed(failure)) = outcome.result else {
         panic!("no server had an address");
     };
     assert_eq!(failure.to_string(), "servfail from 127.0.0.1:1");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_leg_that_cannot_be_asked_leaves_a_failing_lookup_without_result() {
+async fn a_query_that_cannot_be_sent_leaves_a_failing_lookup_without_result() {
     let outcome = lookup(2, 2, |candidate, server, _| match (candidate, server) {
-        (1, 1) => Reply::CannotAsk,
+        (1, 1) => Reply::CannotSend,
         _ => Reply::SERVFAIL,
     })
     .await;
-    assert!(matches!(outcome.result, Err(Unanswered::Internal(_))));
+    assert!(matches!(outcome.result, Err(ProbeError::Internal(_))));
 }
 
 #[tokio::test(start_paused = true)]
@@ -316,8 +323,10 @@ async fn only_expected_addresses_count_when_there_are_any() {
         (&[other], Some(FailureClass::Mismatch)),
     ];
     for (expected, class) in cases {
-        let wanted = Wanted::Addresses(expected);
-        let outcome = lookup_of(wanted, 2, 2, PROMPT, |_, _, _| Reply::Address).await;
+        let outcome = lookup_of(Expected::Addresses(expected), 2, 2, PROMPT, |_, _, _| {
+            Reply::Address
+        })
+        .await;
         assert_eq!(outcome.class(), class, "{expected:?}");
     }
 }
@@ -333,7 +342,7 @@ async fn a_server_that_denies_a_name_that_must_not_exist_is_alive() {
         (Reply::Silence, Some(FailureClass::Timeout)),
     ];
     for (reply, class) in cases {
-        let outcome = lookup_of(Wanted::Denial, 1, 2, PROMPT, move |_, _, _| reply).await;
+        let outcome = lookup_of(Expected::Denial, 1, 2, PROMPT, move |_, _, _| reply).await;
         assert_eq!(outcome.class(), class, "{reply:?}");
     }
 }
@@ -341,10 +350,11 @@ async fn a_server_that_denies_a_name_that_must_not_exist_is_alive() {
 #[tokio::test(start_paused = true)]
 async fn without_a_server_there_is_no_result() {
     let outcome = lookup(2, 0, |_, _, _| Reply::Address).await;
-    assert!(matches!(outcome.result, Err(Unanswered::Internal(_))));
+    assert!(matches!(outcome.result, Err(ProbeError::Internal(_))));
 }
 
-/// The legs a pod would begin if every answer comes at once, and whether it gets an address.
+/// Returns the number of legs a pod would begin if every response comes at once, and `true` if it
+/// gets an address.
 fn as_a_pod(
     candidates: usize,
     servers: usize,
@@ -408,15 +418,15 @@ proptest! {
 
     #[test]
     fn no_leg_is_begun_twice((candidates, servers, replies) in replies(true)) {
-        let mut asked = play(candidates, servers, &replies).asked;
-        let all = asked.len();
-        asked.sort_unstable();
-        asked.dedup();
-        prop_assert_eq!(asked.len(), all);
+        let mut queries = play(candidates, servers, &replies).queries;
+        let all = queries.len();
+        queries.sort_unstable();
+        queries.dedup();
+        prop_assert_eq!(queries.len(), all);
     }
 
     #[test]
-    fn when_every_answer_comes_at_once_no_more_is_asked_than_by_a_pod((candidates, servers, replies) in replies(false)) {
+    fn when_every_response_comes_at_once_no_more_queries_are_sent_than_by_a_pod((candidates, servers, replies) in replies(false)) {
         let (legs, resolved) = as_a_pod(candidates, servers, |c, s| replies[&(c, s)]);
         let outcome = play(candidates, servers, &replies);
         if resolved {

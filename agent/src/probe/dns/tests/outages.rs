@@ -1,4 +1,4 @@
-//! Outages of every class, from the answers of servers to a node's vote, in virtual time.
+//! Outages of every class, from the responses of servers to a node's vote, in virtual time.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use tokio::time::sleep_until;
 
 use super::*;
 
-/// How often is asked, and how long answers must agree.
+/// The period of the probe, and the threshold of the vote.
 #[derive(Clone, Copy, Debug)]
 struct Profile {
     period: Duration,
@@ -23,13 +23,13 @@ const FAST: Profile = Profile {
     threshold: Duration::from_secs(6),
 };
 
-/// How long a server that answers takes to.
+/// The time a server takes to respond.
 const PROMPT: Duration = Duration::from_millis(2);
-/// No vote is cast on what was seen earlier than this before it.
+/// The oldest observation that a vote may still be cast on.
 const SIGHT: Duration = Duration::from_secs(2);
 const SECOND: Duration = Duration::from_secs(1);
 
-/// How DNS is at a moment.
+/// The state of DNS at a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Weather {
     Good,
@@ -44,41 +44,39 @@ struct Sky<W> {
 }
 
 impl<W: Fn(Instant) -> Weather + Sync> Sky<W> {
-    /// Whether neither a question nor its answer is lost.
+    /// Returns `true` if neither a query nor its response is lost.
     fn passes(&self) -> bool {
         let mut random = self.random.lock().unwrap();
         random.f64() >= self.lost && random.f64() >= self.lost
     }
 
-    fn answer(&self, question: &Query) -> Result<Vec<IpAddr>, FailureClass> {
-        let known = question.name.to_string() == "kubernetes.default.s0.local.";
+    fn response(&self, query: &Query) -> Result<Vec<IpAddr>, FailureClass> {
+        let known = query.name.to_string() == "kubernetes.default.s0.local.";
         match (self.weather)(Instant::now()) {
             Weather::Bad(class) => Err(class),
             Weather::Good if !known => Err(FailureClass::NxDomain),
-            Weather::Good if question.query_type == RecordType::A => {
-                Ok(vec![[10, 96, 0, 1].into()])
-            }
+            Weather::Good if query.query_type == RecordType::A => Ok(vec![[10, 96, 0, 1].into()]),
             Weather::Good => Err(FailureClass::NoData),
         }
     }
 }
 
-impl<W: Fn(Instant) -> Weather + Sync> Ask for Sky<W> {
-    async fn ask(
+impl<W: Fn(Instant) -> Weather + Sync> DnsClient for Sky<W> {
+    async fn query(
         &self,
         server: SocketAddr,
         _transport: Transport,
-        question: Query,
+        query: Query,
         deadline: Instant,
-    ) -> Result<Vec<IpAddr>, Unanswered> {
-        let failed = |class| Unanswered::Failed(Failure::new(class, server));
+    ) -> Result<Vec<IpAddr>, ProbeError> {
+        let failed = |class| ProbeError::Failed(Failure::new(class, server));
         let resend = (deadline - Instant::now()) / 3;
         for wait in [resend, 2 * resend] {
             let sent = Instant::now();
-            let answer = self.answer(&question);
-            if self.passes() && answer != Err(FailureClass::Timeout) {
+            let response = self.response(&query);
+            if self.passes() && response != Err(FailureClass::Timeout) {
                 tokio::time::sleep(PROMPT).await;
-                return answer.map_err(failed);
+                return response.map_err(failed);
             }
             sleep_until((sent + wait).min(deadline)).await;
         }
@@ -90,12 +88,12 @@ impl<W: Fn(Instant) -> Weather + Sync> Ask for Sky<W> {
 /// The votes of a node, with the time since its start at which it cast each.
 struct Votes {
     cast: Vec<(Duration, Option<Vote>)>,
-    /// How many rounds failed.
+    /// The number of rounds that failed.
     failed: usize,
 }
 
 impl Votes {
-    /// What a node votes until `end` under `weather`, which is told the time since the start.
+    /// Returns the votes of a node until `end` under `weather`, a function of the time since the start.
     async fn cast(
         profile: Profile,
         (suffixes, servers): (usize, u8),
@@ -113,7 +111,7 @@ impl Votes {
             .collect();
         let timeout = SIGHT.min(profile.period * 2 / 5);
         let mut place = Location::new(&conf, &servers, timeout);
-        place.probe.period = profile.period;
+        place.period = profile.period;
 
         let start = Instant::now();
         let sky = Sky {
@@ -121,9 +119,7 @@ impl Votes {
             lost,
             random: Mutex::new(Rng::with_seed(11)),
         };
-        let (_changed, behind) = watch::channel(Behind::default());
-        let metrics = ProbeMetrics::register(&mut Registry::default());
-        let rounds = Rounds::new(place.probe, sky, behind, metrics, Rng::with_seed(7));
+        let prober = place.prober_with(sky, DirectServers::default());
         let mut threshold = Threshold::new(Thresholds {
             failure: profile.threshold,
             success: profile.threshold,
@@ -132,14 +128,16 @@ impl Votes {
         });
         let mut votes = vec![(Duration::ZERO, None)];
         let mut failed = 0;
-        let (finished, mut all) = mpsc::channel::<Round>(1);
+        let (finished, mut rounds) = mpsc::channel(1);
+        let program = Program::new(crate::NAME, ([127, 0, 0, 1], 0).into());
+        let schedule = Schedule::new(place.period, finished, program.readiness.gate("probe"));
         let voting = async {
             loop {
                 let change = threshold.next_change().map(Instant::from_std);
                 tokio::select! {
                     biased;
                     () = sleep_until(start + end) => return,
-                    Some(round) = all.recv() => {
+                    Some(round) = rounds.recv() => {
                         failed += usize::from(matches!(round.observation, Observation::Failed(_)));
                         threshold.observe(&round);
                     }
@@ -156,7 +154,7 @@ impl Votes {
         tokio::select! {
             biased;
             () = voting => {}
-            () = rounds.all(finished, || ()) => {}
+            () = prober.run(schedule) => {}
         }
         Self {
             cast: votes,
@@ -164,7 +162,7 @@ impl Votes {
         }
     }
 
-    /// When it was first unhealthy.
+    /// Returns when it was first unhealthy.
     fn unhealthy(&self) -> Option<(Duration, Failure)> {
         self.cast.iter().find_map(|(at, vote)| match vote {
             Some(Vote::Unhealthy(failure)) => Some((*at, *failure)),
@@ -172,7 +170,7 @@ impl Votes {
         })
     }
 
-    /// When it was last healthy again.
+    /// Returns when it became healthy again for good.
     fn healthy(&self) -> Option<Duration> {
         let last = self
             .cast
@@ -191,7 +189,7 @@ impl fmt::Display for Votes {
     }
 }
 
-/// DNS that fails from the first time to the second.
+/// Returns weather that is bad between the two times.
 fn outage(
     class: FailureClass,
     from: Duration,
@@ -206,13 +204,13 @@ fn outage(
     }
 }
 
-/// Moments within a period, right before and right after a round's questions among them.
+/// Returns moments within a period, among them right before and right after a round's queries.
 fn phases(period: Duration) -> [Duration; 3] {
     [Duration::ZERO, 10 * PROMPT, period / 2]
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_outage_of_every_class_is_voted_on_in_time_whatever_is_asked_of_whom() {
+async fn an_outage_of_every_class_is_voted_on_in_time_for_any_number_of_suffixes_and_servers() {
     for profile in [FAST, DEFAULT] {
         let begun = 2 * profile.threshold;
         let bound = profile.threshold + profile.period + SECOND;
@@ -271,7 +269,7 @@ async fn a_day_of_one_percent_loss_turns_no_vote() {
     }
 }
 
-/// Silence through so many rounds of every minute but the first.
+/// Returns weather with silence through so many rounds of every minute but the first.
 fn stalls(profile: Profile, rounds: u32) -> impl Fn(Duration) -> Weather + Sync {
     move |now| {
         let minute = Duration::from_secs(now.as_secs() / 60 * 60);

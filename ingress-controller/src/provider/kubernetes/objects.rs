@@ -6,7 +6,7 @@ use std::sync::Arc;
 use k8s_openapi::NamespaceResourceScope;
 use karmada_api::Key;
 use karmada_rules::ingress::kubernetes::{Clash, Gateway, Managed, Update, ingress_of};
-use karmada_runtime::watch::Guarded;
+use karmada_runtime::watch::Decoded;
 use karmada_runtime::write::{WriteError, WriteErrorKind, Writer};
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::runtime::watcher::Event;
@@ -16,11 +16,11 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
-use super::view::View;
-use crate::provider::{Obstacle, ProviderError};
+use super::error::{GatewayError, GatewayObstacle};
+use super::index::ObjectIndex;
 
-/// A kind of object we keep.
-pub(super) trait Kind:
+/// A kind of object that this provider manages.
+pub(super) trait GatewayKind:
     Managed
     + Resource<DynamicType = (), Scope = NamespaceResourceScope>
     + Serialize
@@ -31,58 +31,58 @@ pub(super) trait Kind:
     + Sync
     + 'static
 {
-    /// What its writes are counted as.
+    /// The label of its writes in the metrics.
     const TARGET: &'static str;
 }
 
-pub(super) struct Kept<K> {
-    view: Mutex<View<K>>,
+pub(super) struct GatewayObjects<K> {
+    index: Mutex<ObjectIndex<K>>,
     client: Client,
-    writer: Writer,
 }
 
-/// What was in the way of a write, if anything.
-pub(super) type Written = Result<Option<Obstacle>, ProviderError>;
+/// The result of a write: stored, met an obstacle, or failed.
+pub(super) type WriteResult = Result<Option<GatewayObstacle>, GatewayError>;
 
-/// What came of creating an object.
-pub(super) enum Creation {
-    /// It is there, unless something is in the way.
-    Answered(Option<Obstacle>),
-    /// Its namespace is not there.
+/// The outcome of a creation.
+pub(super) enum CreateOutcome {
+    /// The object exists, unless there is an obstacle.
+    Done(Option<GatewayObstacle>),
+    /// The object's namespace does not exist.
     NoNamespace,
 }
 
-impl<K: Kind> Kept<K> {
-    pub(super) fn new(client: Client, writer: Writer) -> Self {
+impl<K: GatewayKind> GatewayObjects<K> {
+    pub(super) fn new(client: Client) -> Self {
         Self {
-            view: Mutex::default(),
+            index: Mutex::default(),
             client,
-            writer,
         }
     }
 
-    pub(super) fn observe(&self, event: Event<Guarded<K>>) -> Vec<Key> {
-        self.view.lock().observe(event)
+    /// Applies an event of the watch and returns the ingresses it concerns.
+    pub(super) fn observe(&self, event: Event<Decoded<K>>) -> Vec<Key> {
+        self.index.lock().observe(event)
     }
 
     pub(super) fn get(&self, key: &Key) -> Option<Arc<K>> {
-        self.view.lock().get(key).cloned()
+        self.index.lock().get(key).cloned()
     }
 
+    /// Returns the ingresses that have an object of this kind.
     pub(super) fn ingresses(&self) -> Vec<Key> {
-        self.view.lock().ingresses().collect()
+        self.index.lock().ingresses().collect()
     }
 
-    /// The objects made for `ingress`, and those with the name of one of `wanted`.
+    /// Returns the objects of `ingress`, and those with the name of an object in `wanted`.
     pub(super) fn existing<'a>(
         &self,
         ingress: &Key,
         wanted: impl IntoIterator<Item = &'a K>,
     ) -> Vec<Arc<K>> {
-        let view = self.view.lock();
-        let mut found: Vec<Arc<K>> = view.of(ingress).cloned().collect();
+        let index = self.index.lock();
+        let mut found: Vec<Arc<K>> = index.of(ingress).cloned().collect();
         for object in wanted {
-            if let Some(named) = view.get(&Key::of(object))
+            if let Some(named) = index.get(&Key::of(object))
                 && !found.iter().any(|object| Arc::ptr_eq(object, named))
             {
                 found.push(Arc::clone(named));
@@ -94,34 +94,37 @@ impl<K: Kind> Kept<K> {
     /// Creates `object`.
     pub(super) async fn create(
         &self,
+        writer: &Writer,
         gateway: &Gateway,
         object: &K,
-    ) -> Result<Creation, ProviderError> {
+    ) -> Result<CreateOutcome, GatewayError> {
         let key = Key::of(object);
         let api = self.api(&key);
         let parameters = PostParams::default();
         let call = api.create(&parameters, object);
-        match self.writer.write(K::TARGET, call).await {
+        match writer.write(K::TARGET, call).await {
             Ok(stored) => {
-                self.view.lock().stored(stored);
-                Ok(Creation::Answered(None))
+                self.index.lock().stored(stored);
+                Ok(CreateOutcome::Done(None))
             }
             Err(error) => match error.kind() {
-                WriteErrorKind::Missing => Ok(Creation::NoNamespace),
+                WriteErrorKind::Missing => Ok(CreateOutcome::NoNamespace),
                 WriteErrorKind::Conflict => {
-                    let obstacle = self.in_the_way(gateway, object).await?;
-                    Ok(Creation::Answered(Some(obstacle)))
+                    let obstacle = self.examine_conflict(gateway, object).await?;
+                    Ok(CreateOutcome::Done(Some(obstacle)))
                 }
                 WriteErrorKind::Invalid | WriteErrorKind::Transient => {
-                    failed::<K>(key, error).map(Creation::Answered)
+                    failed::<K>(key, error).map(CreateOutcome::Done)
                 }
             },
         }
     }
 
-    /// Sets the parts we own, if the object still is what it was.
-    pub(super) async fn update(&self, update: &Update<K>) -> Written {
+    /// Sets the fields we own, provided that the object is still the version that was seen.
+    pub(super) async fn update(&self, writer: &Writer, update: &Update<K>) -> WriteResult {
         let key = Key::of(&*update.existing);
+        // Replacing the resource version makes the API server compare it: 409 if the object changed.
+        // A `test` would be a 422, which looks like a rejected object.
         let guard = json!({
             "op": "replace",
             "path": "/metadata/resourceVersion",
@@ -136,22 +139,22 @@ impl<K: Kind> Kept<K> {
         let api = self.api(&key);
         let parameters = PatchParams::default();
         let call = api.patch(&key.name, &parameters, &patch);
-        match self.writer.write(K::TARGET, call).await {
+        match writer.write(K::TARGET, call).await {
             Ok(stored) => {
-                self.view.lock().stored(stored);
+                self.index.lock().stored(stored);
                 Ok(None)
             }
             Err(error) => {
                 if error.kind() == WriteErrorKind::Missing {
-                    self.view.lock().deleted(&update.existing);
+                    self.index.lock().deleted(&update.existing);
                 }
                 failed::<K>(key, error)
             }
         }
     }
 
-    /// Deletes `object`, if it still is what it was.
-    pub(super) async fn delete(&self, object: &K) -> Written {
+    /// Deletes `object`, provided that it is still the version that was seen.
+    pub(super) async fn delete(&self, writer: &Writer, object: &K) -> WriteResult {
         let key = Key::of(object);
         let parameters = DeleteParams::default().preconditions(Preconditions {
             resource_version: object.meta().resource_version.clone(),
@@ -159,36 +162,41 @@ impl<K: Kind> Kept<K> {
         });
         let api = self.api(&key);
         let call = api.delete(&key.name, &parameters);
-        match self.writer.write(K::TARGET, call).await {
+        match writer.write(K::TARGET, call).await {
             Ok(_) => {}
             Err(error) if error.kind() == WriteErrorKind::Missing => {}
             Err(error) => return failed::<K>(key, error),
         }
-        self.view.lock().deleted(object);
+        self.index.lock().deleted(object);
         Ok(None)
     }
 
-    /// What to do about the object that has the name of `wanted`, which the view does not show.
-    async fn in_the_way(&self, gateway: &Gateway, wanted: &K) -> Result<Obstacle, ProviderError> {
+    /// Finds out why the object `wanted`, which the index does not show, exists already: another owner
+    /// made it, or we did and the watch lags behind.
+    async fn examine_conflict(
+        &self,
+        gateway: &Gateway,
+        wanted: &K,
+    ) -> Result<GatewayObstacle, GatewayError> {
         let key = Key::of(wanted);
         let kind = K::KIND;
         let found = match self.api(&key).get_opt(&key.name).await {
             Ok(found) => found,
             Err(error) => {
                 let source = Box::new(error);
-                return Err(ProviderError::Read { kind, key, source });
+                return Err(GatewayError::Read { kind, key, source });
             }
         };
         let Some(found) = found else {
-            return Err(ProviderError::Stale { kind, key });
+            return Err(GatewayError::Stale { kind, key });
         };
         let owner = ingress_of(Managed::metadata(&found));
         let theirs = owner.is_some() && owner != ingress_of(Managed::metadata(wanted));
         if theirs || !gateway.owns(Managed::metadata(&found)) {
-            return Ok(Obstacle::Clash(Clash { kind, key }));
+            return Ok(GatewayObstacle::Clash(Clash { kind, key }));
         }
-        self.view.lock().stored(found);
-        Err(ProviderError::Stale { kind, key })
+        self.index.lock().stored(found);
+        Err(GatewayError::Stale { kind, key })
     }
 
     fn api(&self, key: &Key) -> Api<K> {
@@ -196,29 +204,24 @@ impl<K: Kind> Kept<K> {
     }
 }
 
-/// A write that is refused is for a person to look at; any other is tried again.
-fn failed<K: Kind>(key: Key, error: WriteError) -> Written {
+/// Separates rejected writes, which a user must resolve, from those to retry.
+fn failed<K: GatewayKind>(key: Key, error: WriteError) -> WriteResult {
     let kind = K::KIND;
     match error.kind() {
-        WriteErrorKind::Invalid => Ok(Some(Obstacle::Refused {
+        WriteErrorKind::Invalid => Ok(Some(GatewayObstacle::Rejected {
             kind,
             key,
-            message: answer(&error),
+            message: match error {
+                WriteError::Api(kube::Error::Api(status)) => status.message.clone(),
+                other => other.to_string(),
+            },
         })),
         WriteErrorKind::Conflict | WriteErrorKind::Missing => {
-            Err(ProviderError::Stale { kind, key })
+            Err(GatewayError::Stale { kind, key })
         }
         WriteErrorKind::Transient => {
             let source = Box::new(error);
-            Err(ProviderError::Write { kind, key, source })
+            Err(GatewayError::Write { kind, key, source })
         }
-    }
-}
-
-/// What the API server said.
-fn answer(error: &WriteError) -> String {
-    match error {
-        WriteError::Api(kube::Error::Api(status)) => status.message.clone(),
-        other => other.to_string(),
     }
 }

@@ -1,3 +1,5 @@
+//! The DNS probe's metrics. Their labels are closed sets: only servers queried now have series.
+
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,13 +15,13 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
 
-/// What becomes of the probe's rounds.
+/// Counts rounds, queries and direct checks.
 #[derive(Clone, Debug)]
-pub(crate) struct ProbeMetrics {
+pub(super) struct DnsMetrics {
     rounds: Family<RoundLabels, Counter>,
     duration: Histogram,
-    answers: Family<AnswerLabels, Counter>,
-    /// The servers that `answers` has series of.
+    queries: Family<QueryLabels, Counter>,
+    /// The servers that `queries` has series of.
     servers: Arc<Mutex<BTreeSet<SocketAddr>>>,
     direct: Family<DirectLabels, Counter>,
     fault: Family<FaultLabels, Gauge>,
@@ -32,7 +34,7 @@ struct RoundLabels {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct AnswerLabels {
+struct QueryLabels {
     server: String,
     /// `address`, a failure class, or `internal`.
     result: &'static str,
@@ -60,106 +62,105 @@ fn classes() -> impl Iterator<Item = &'static str> {
     FailureClass::ALL.into_iter().map(FailureClass::as_str)
 }
 
-impl ProbeMetrics {
-    pub(crate) fn register(registry: &mut Registry) -> Self {
+impl DnsMetrics {
+    pub(super) fn register(registry: &mut Registry) -> Self {
         let metrics = Self {
             rounds: Family::default(),
             duration: Histogram::new(exponential_buckets(0.001, 2.0, 13)),
-            answers: Family::default(),
+            queries: Family::default(),
             servers: Arc::default(),
             direct: Family::default(),
             fault: Family::default(),
         };
         registry.register(
             "probe_rounds",
-            "Rounds of DNS questions, by result: resolved, the worst class of failure, or internal (could not ask)",
+            "Rounds of DNS queries, by result: resolved, the worst class of failure, or internal (no query could be sent)",
             metrics.rounds.clone(),
         );
         registry.register_with_unit(
             "probe_round_duration",
-            "Time a round of DNS questions took",
+            "Duration of a round of DNS queries",
             Unit::Seconds,
             metrics.duration.clone(),
         );
         registry.register(
             "probe_answers",
-            "Single questions, by the server that pods ask and what it answered: address, the class of failure, or internal; a name of the search list that does not exist is an nxdomain of a healthy server",
-            metrics.answers.clone(),
+            "Single queries, by the server that pods query and its response: address, the class of failure, or internal; a healthy server returns nxdomain for a name of the search list that does not exist",
+            metrics.queries.clone(),
         );
         registry.register(
             "probe_direct_answers",
-            "Lookups past the servers that pods ask, at the DNS Service's address or a DNS pod, by result",
+            "Direct checks of the DNS Service and the DNS pods, past the servers that pods query, by result",
             metrics.direct.clone(),
         );
         registry.register(
             "probe_fault",
-            "1 for where the newest round found the fault; no 1 while it found none",
+            "1 for the location of the fault that the newest round found; 0 for all others",
             metrics.fault.clone(),
         );
+        // Series that start at 0 let `rate()` see their first increase.
         for result in classes().chain([RESOLVED, INTERNAL]) {
             metrics
                 .rounds
                 .get_or_create(&RoundLabels { result })
                 .inc_by(0);
         }
-        metrics.located(None);
+        metrics.set_fault(None);
         metrics
     }
 
-    /// A round has ended.
-    pub(crate) fn observe(&self, observation: Observation, took: Duration) {
+    pub(super) fn record_round(&self, observation: Observation, took: Duration) {
         let result = observation.as_str();
         self.rounds.get_or_create(&RoundLabels { result }).inc();
         self.duration.observe(took.as_secs_f64());
     }
 
-    /// These servers are asked from now on; the series of all others end.
-    pub(crate) fn servers(&self, servers: &[SocketAddr]) {
+    /// Replaces the servers that have series.
+    pub(super) fn set_servers(&self, servers: &[SocketAddr]) {
         let mut known = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
         let now: BTreeSet<_> = servers.iter().copied().collect();
+        // A server that left `resolv.conf` must not keep series for ever.
         for result in classes().chain([ADDRESS, INTERNAL]) {
-            let labels = |server: &SocketAddr| AnswerLabels {
+            let labels = |server: &SocketAddr| QueryLabels {
                 server: Server(*server).to_string(),
                 result,
             };
             for gone in known.difference(&now) {
-                self.answers.remove(&labels(gone));
+                self.queries.remove(&labels(gone));
             }
             for new in now.difference(&known) {
-                self.answers.get_or_create(&labels(new)).inc_by(0);
+                self.queries.get_or_create(&labels(new)).inc_by(0);
             }
         }
         *known = now;
     }
 
-    /// What a question to one of the servers brought.
-    pub(crate) fn answered(&self, server: SocketAddr, result: Answered) {
-        let result = match result {
-            Answered::Address => ADDRESS,
-            Answered::Failure(class) => class.as_str(),
-            Answered::Internal => INTERNAL,
+    pub(super) fn record_query(&self, server: SocketAddr, outcome: QueryOutcome) {
+        let result = match outcome {
+            QueryOutcome::Address => ADDRESS,
+            QueryOutcome::Failure(class) => class.as_str(),
+            QueryOutcome::Internal => INTERNAL,
         };
         let server = Server(server).to_string();
-        self.answers
-            .get_or_create(&AnswerLabels { server, result })
+        self.queries
+            .get_or_create(&QueryLabels { server, result })
             .inc();
     }
 
-    /// The servers behind those that pods ask have answered.
-    pub(crate) fn direct(&self, paths: &DirectChecks) {
-        let service = paths.service.iter().map(|direct| ("service", direct));
-        let pods = paths.pods.iter().map(|direct| ("pod", direct));
-        for (path, direct) in service.chain(pods) {
+    pub(super) fn record_direct_checks(&self, checks: &DirectChecks) {
+        let service = checks.service.iter().map(|check| ("service", check));
+        let pods = checks.pods.iter().map(|check| ("pod", check));
+        for (path, check) in service.chain(pods) {
             for transport in Transport::ALL {
                 self.direct
-                    .get_or_create(&direct_labels(path, transport, direct))
+                    .get_or_create(&direct_labels(path, transport, check))
                     .inc();
             }
         }
     }
 
-    /// The newest round found the fault here.
-    pub(crate) fn located(&self, fault: Option<Diagnosis>) {
+    /// Shows where the newest round found the fault.
+    pub(super) fn set_fault(&self, fault: Option<Diagnosis>) {
         let current = fault.map(|fault| fault.location.kind());
         for place in Location::KINDS {
             let gauge = self.fault.get_or_create(&FaultLabels { place });
@@ -168,17 +169,17 @@ impl ProbeMetrics {
     }
 }
 
-/// What a single question brought.
+/// The outcome of a single query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Answered {
+pub(super) enum QueryOutcome {
     Address,
     Failure(FailureClass),
-    /// It could not be asked.
+    /// It could not be sent.
     Internal,
 }
 
-fn direct_labels(path: &'static str, transport: Transport, direct: &DirectCheck) -> DirectLabels {
-    let result = direct.over(transport);
+fn direct_labels(path: &'static str, transport: Transport, check: &DirectCheck) -> DirectLabels {
+    let result = check.over(transport);
     DirectLabels {
         path,
         transport: transport.as_str(),
@@ -199,7 +200,7 @@ mod tests {
     #[test]
     fn every_result_is_there_before_the_first_round() {
         let mut registry = Registry::default();
-        ProbeMetrics::register(&mut registry);
+        DnsMetrics::register(&mut registry);
         let shown = shown(&registry);
         for result in classes().chain([RESOLVED, INTERNAL]) {
             let line = format!("probe_rounds_total{{result=\"{result}\"}} 0");
@@ -212,16 +213,16 @@ mod tests {
     }
 
     #[test]
-    fn only_servers_that_are_asked_have_series() {
+    fn only_servers_that_are_queried_have_series() {
         let mut registry = Registry::default();
-        let metrics = ProbeMetrics::register(&mut registry);
+        let metrics = DnsMetrics::register(&mut registry);
         let [one, two]: [SocketAddr; 2] =
             [([10, 0, 0, 1], 53).into(), ([10, 0, 0, 2], 5353).into()];
-        metrics.servers(&[one]);
-        metrics.answered(one, Answered::Failure(FailureClass::ServFail));
+        metrics.set_servers(&[one]);
+        metrics.record_query(one, QueryOutcome::Failure(FailureClass::ServFail));
         let line = "probe_answers_total{server=\"10.0.0.1\",result=\"servfail\"} 1";
         assert!(shown(&registry).contains(&line.to_owned()));
-        metrics.servers(&[two]);
+        metrics.set_servers(&[two]);
         let answers: Vec<_> = shown(&registry)
             .into_iter()
             .filter(|line| line.starts_with("probe_answers_total{"))

@@ -1,10 +1,10 @@
-//! What the options ask besides, on the wire.
+//! The optional queries, on the wire.
 
 use karmada_rules::health::diagnosis::Diagnosis;
 
 use super::*;
 
-/// A server that does not respond over one transport.
+/// Returns the behaviour of a server that does not respond over one transport.
 fn deaf(over: Transport) -> Behaviour {
     Behaviour::new(move |received| {
         if received.transport == over {
@@ -41,7 +41,7 @@ async fn only_expected_addresses_are_right() {
     }
 }
 
-/// The names that exist on no server and were asked for.
+/// Returns the names that exist on no server and were queried.
 fn uncached(server: &DnsServer) -> BTreeSet<String> {
     let asked = server.received().into_iter();
     let names = asked.map(|asked| asked.query.name.to_string());
@@ -49,13 +49,13 @@ fn uncached(server: &DnsServer) -> BTreeSet<String> {
 }
 
 #[tokio::test]
-async fn an_uncached_question_is_one_more_in_the_first_search_domain_and_never_the_same() {
+async fn an_uncached_query_is_one_more_in_the_first_search_domain_and_never_the_same() {
     let server = knowing(KUBERNETES).await;
     let mut place = Location::new(POD, &[server.address()], AMPLE);
     place.probe.uncached = true;
-    let mut rounds = place.rounds(Behind::default());
+    let mut prober = place.prober(DirectServers::default());
     for round in 1..=4 {
-        assert_eq!(rounds.round().await.observation(), Observation::Resolved);
+        assert_eq!(prober.round().await.observation(), Observation::Resolved);
         let names = uncached(&server);
         assert_eq!(names.len(), round);
         assert!(
@@ -72,7 +72,7 @@ async fn an_uncached_question_is_one_more_in_the_first_search_domain_and_never_t
 }
 
 #[tokio::test]
-async fn an_uncached_question_for_an_absolute_name_is_beside_it() {
+async fn an_uncached_query_for_an_absolute_name_is_beside_it() {
     let server = knowing(KUBERNETES).await;
     let mut place = Location::new(POD, &[server.address()], AMPLE);
     place.probe.uncached = true;
@@ -89,7 +89,7 @@ async fn an_uncached_question_for_an_absolute_name_is_beside_it() {
 }
 
 #[tokio::test]
-async fn a_cache_that_answers_for_a_dead_server_fails_the_uncached_question() {
+async fn a_cache_that_answers_for_a_dead_server_fails_the_uncached_query() {
     let cases = [
         (code(ResponseCode::ServFail), Some(FailureClass::ServFail)),
         (code(ResponseCode::Refused), Some(FailureClass::Refused)),
@@ -99,10 +99,10 @@ async fn a_cache_that_answers_for_a_dead_server_fails_the_uncached_question() {
         (code(ResponseCode::NXDomain), None),
     ];
     for (reply, class) in cases {
-        let beyond = reply.clone();
+        let uncached = reply.clone();
         let behaviour = Behaviour::new(move |received| {
             if received.query.name.to_string().starts_with("probe-") {
-                beyond.clone()
+                uncached.clone()
             } else {
                 knows(&received.query)
             }
@@ -124,27 +124,27 @@ async fn a_cache_that_answers_for_a_dead_server_fails_the_uncached_question() {
 }
 
 #[tokio::test]
-async fn each_server_behind_is_asked_once_over_each_transport_for_what_is_known() {
+async fn each_direct_check_sends_the_known_query_once_over_each_transport() {
     let server = knowing(KUBERNETES).await;
     let service = knowing(KUBERNETES).await;
     let pods = [knowing(KUBERNETES).await, knowing(KUBERNETES).await];
     let place = Location::new(POD, &[server.address()], AMPLE);
-    let mut rounds = place.rounds(Behind {
+    let mut prober = place.prober(DirectServers {
         service: Some(service.address()),
         pods: pods.iter().map(DnsServer::address).collect(),
     });
-    // Before anything has resolved, it is asked as a pod asks.
-    assert_eq!(rounds.round().await.fault, None);
-    for behind in [&service, &pods[0], &pods[1]] {
-        let before = [behind.count(Transport::Udp), behind.count(Transport::Tcp)];
-        assert_eq!(rounds.round().await.fault, None);
-        let after = [behind.count(Transport::Udp), behind.count(Transport::Tcp)];
+    // Before a name has resolved, the checks send all that a pod would.
+    assert_eq!(prober.round().await.diagnosis, None);
+    for direct in [&service, &pods[0], &pods[1]] {
+        let before = [direct.count(Transport::Udp), direct.count(Transport::Tcp)];
+        assert_eq!(prober.round().await.diagnosis, None);
+        let after = [direct.count(Transport::Udp), direct.count(Transport::Tcp)];
         assert_eq!(after, before.map(|count| count + 1));
     }
 }
 
 #[tokio::test]
-async fn a_failure_says_where_the_fault_is() {
+async fn a_failure_shows_where_the_fault_is() {
     let dead = serving(Response::Drop).await;
     let good = knowing(KUBERNETES).await;
     let other = knowing(KUBERNETES).await;
@@ -155,11 +155,11 @@ async fn a_failure_says_where_the_fault_is() {
     for (service, pods, expected) in cases {
         let cache = serving(Response::Drop).await;
         let place = Location::new(POD, &[cache.address()], SHORT);
-        let mut rounds = place.rounds(Behind {
+        let mut prober = place.prober(DirectServers {
             service: Some(service.address()),
             pods: pods.iter().map(|pod| pod.address()).collect(),
         });
-        let Observation::Failed(failure) = rounds.round().await.observation() else {
+        let Observation::Failed(failure) = prober.round().await.observation() else {
             panic!("the cache does not answer");
         };
         let expected = format!("timeout from {} ({expected})", cache.address());
@@ -188,15 +188,15 @@ async fn a_dead_pod_is_named_although_the_names_resolve() {
         ),
     ];
     for (bad, at, only) in cases {
-        let seen = at
-            .rounds(Behind {
+        let round = at
+            .prober(DirectServers {
                 service: None,
                 pods: vec![good.address(), bad],
             })
             .round()
             .await;
-        assert_eq!(seen.observation(), Observation::Resolved);
+        assert_eq!(round.observation(), Observation::Resolved);
         let location = karmada_rules::health::diagnosis::Location::Pod(bad);
-        assert_eq!(seen.fault, Some(Diagnosis { location, only }));
+        assert_eq!(round.diagnosis, Some(Diagnosis { location, only }));
     }
 }

@@ -2,34 +2,37 @@ mod options;
 mod outages;
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
 use futures::future::join_all;
 use hickory_proto::op::ResponseCode;
 use hickory_proto::rr::RecordType;
 use karmada_rules::health::failure::FailureClass;
 use karmada_rules::health::observation::{Failure, Observation};
+use karmada_rules::health::threshold::Round;
 use lab_parts::dns::{Behaviour, DnsServer, KUBERNETES, Received, Response};
 use lab_parts::port::CLOSED;
 use prometheus_client::registry::Registry;
 use tempfile::TempDir;
+use tokio::sync::{mpsc, watch};
 
-use super::round::{Seen, both};
+use super::direct_checks::DirectServers;
+use super::round::{RoundResult, both};
 use super::*;
 
-/// Long enough for a round over loopback on a busy machine.
+/// A deadline that a round over loopback meets on a busy machine.
 const AMPLE: Duration = Duration::from_secs(30);
-/// For rounds that are to run out of time.
+/// The deadline of rounds that are to run out of time.
 const SHORT: Duration = Duration::from_millis(400);
 
 const POD: &str = "search shop.svc.cluster.local svc.cluster.local cluster.local\n\
                    nameserver 192.0.2.1\noptions ndots:5\n";
 
-/// A probe of `kubernetes.default` in a place of its own.
+/// A probe of `kubernetes.default` with a resolv.conf of its own.
 struct Location {
     folder: TempDir,
-    probe: Probe,
+    probe: DnsProbe,
+    period: Duration,
 }
 
 impl Location {
@@ -37,31 +40,42 @@ impl Location {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("resolv.conf");
         std::fs::write(&path, resolv_conf).unwrap();
-        let probe = Probe {
+        let probe = DnsProbe {
             names: vec![Name::from_ascii("kubernetes.default").unwrap()],
             expected: Vec::new(),
             uncached: false,
             nameservers: nameservers.to_vec(),
-            period: 2 * timeout,
             timeout,
             resolv_conf: path,
+            direct: DirectTargets {
+                service: AddressSource::None,
+                pods: AddressSource::None,
+                dns_service: (String::new(), String::new()),
+            },
         };
-        Self { folder, probe }
+        Self {
+            folder,
+            probe,
+            period: 2 * timeout,
+        }
     }
 
-    fn rounds(&self, behind: Behind) -> Rounds<Wire> {
-        self.rounds_of(Wire, behind)
+    fn prober(&self, direct: DirectServers) -> Prober<Network> {
+        self.prober_with(Network, direct)
     }
 
-    fn rounds_of<A: Ask>(&self, ask: A, behind: Behind) -> Rounds<A> {
-        let (_changed, behind) = watch::channel(behind);
-        let metrics = ProbeMetrics::register(&mut Registry::default());
+    fn prober_with<C: DnsClient>(&self, client: C, direct: DirectServers) -> Prober<C> {
+        let (_changed, direct) = watch::channel(direct);
+        let metrics = DnsMetrics::register(&mut Registry::default());
         let random = Rng::with_seed(7);
-        Rounds::new(self.probe.clone(), ask, behind, metrics, random)
+        Prober::new(self.probe.clone(), client, direct, metrics, random)
     }
 
     async fn observe(&self) -> Observation {
-        self.rounds(Behind::default()).round().await.observation()
+        self.prober(DirectServers::default())
+            .round()
+            .await
+            .observation()
     }
 }
 
@@ -83,7 +97,7 @@ async fn knowing(name: &str) -> DnsServer {
 }
 
 #[tokio::test]
-async fn a_healthy_round_asks_what_a_pod_asks() {
+async fn a_healthy_round_sends_the_queries_of_a_pod() {
     let server = knowing(KUBERNETES).await;
     let place = Location::new(POD, &[server.address()], AMPLE);
     assert_eq!(place.observe().await, Observation::Resolved);
@@ -95,7 +109,7 @@ async fn a_healthy_round_asks_what_a_pod_asks() {
     let (first, second) = names.split_at(2);
     assert_eq!(first, ["kubernetes.default.shop.svc.cluster.local."; 2]);
     assert_ne!(asked[0].query.query_type, asked[1].query.query_type);
-    // One address suffices; the other question may still be on its way.
+    // One address suffices; the query for the other family may still be on its way.
     assert!(!second.is_empty() && second.len() <= 2);
     assert!(
         second
@@ -104,7 +118,7 @@ async fn a_healthy_round_asks_what_a_pod_asks() {
     );
 }
 
-/// A resolv.conf with so many suffixes.
+/// Returns a resolv.conf with so many suffixes.
 fn searching(suffixes: usize) -> String {
     let search: Vec<_> = (0..suffixes)
         .map(|place| format!("s{place}.local"))
@@ -112,7 +126,7 @@ fn searching(suffixes: usize) -> String {
     format!("options ndots:5\nsearch {}\n", search.join(" "))
 }
 
-/// What makes a round fail in each class; where nobody listens, nothing.
+/// Replies that make a round fail in each class; none where nobody listens.
 fn failures() -> [(Option<Response>, FailureClass); 9] {
     let truncated = Response::Truncated(Box::new(Response::Close));
     [
@@ -128,7 +142,7 @@ fn failures() -> [(Option<Response>, FailureClass); 9] {
     ]
 }
 
-/// A round that asks so many servers, all of which fail alike, with so many suffixes.
+/// Runs a round with so many suffixes at so many servers, all of which fail alike.
 async fn a_failing_round(
     (reply, class): (Option<Response>, FailureClass),
     (suffixes, servers): (usize, usize),
@@ -146,7 +160,7 @@ async fn a_failing_round(
     let expected = failed(class, addresses[0]);
     assert_eq!(place.observe().await, expected, "{case}");
     for server in listening {
-        // Two families; what is not answered is sent again once, if there is time.
+        // Two families; a query without a response is sent again once, if there is time.
         let (asked, once) = (server.count(Transport::Udp), 2 * (suffixes + 1));
         let copies = if silent { 2 } else { 1 };
         assert!((once..=copies * once).contains(&asked), "{case}: {asked}");
@@ -154,7 +168,7 @@ async fn a_failing_round(
 }
 
 #[tokio::test]
-async fn a_failed_round_has_the_class_and_the_server_whatever_is_asked_of_whom() {
+async fn a_failed_round_has_the_class_and_the_server_for_any_number_of_suffixes_and_servers() {
     let classes: BTreeSet<_> = failures().into_iter().map(|(_, class)| class).collect();
     assert_eq!(classes.into_iter().collect::<Vec<_>>(), FailureClass::ALL);
     for failure in failures() {
@@ -164,7 +178,7 @@ async fn a_failed_round_has_the_class_and_the_server_whatever_is_asked_of_whom()
 }
 
 #[tokio::test]
-async fn a_server_that_loses_a_share_of_its_answers_or_is_slow_resolves() {
+async fn a_server_that_loses_a_share_of_its_responses_or_is_slow_resolves() {
     let lossy = |received: &Received| match received.query.name.to_string().as_str() {
         "kubernetes.default.s1.local." if received.repeated => Response::Loopback,
         "kubernetes.default.s1.local." => Response::Drop,
@@ -179,16 +193,16 @@ async fn a_server_that_loses_a_share_of_its_answers_or_is_slow_resolves() {
 }
 
 #[tokio::test]
-async fn each_round_tells_how_a_flapping_server_is_now() {
+async fn each_round_observes_a_flapping_server_as_it_is_now() {
     let server = serving(Response::Loopback).await;
     let place = Location::new(POD, &[server.address()], AMPLE);
-    let mut rounds = place.rounds(Behind::default());
+    let mut prober = place.prober(DirectServers::default());
     for _ in 0..3 {
         server.set(Response::Loopback);
-        assert_eq!(rounds.round().await.observation(), Observation::Resolved);
+        assert_eq!(prober.round().await.observation(), Observation::Resolved);
         server.set(code(ResponseCode::ServFail));
         let down = failed(FailureClass::ServFail, server.address());
-        assert_eq!(rounds.round().await.observation(), down);
+        assert_eq!(prober.round().await.observation(), down);
     }
 }
 
@@ -254,7 +268,7 @@ async fn every_name_must_resolve() {
 }
 
 #[tokio::test]
-async fn a_round_that_cannot_ask_is_no_observation() {
+async fn a_round_that_cannot_send_a_query_is_no_observation() {
     let missing = Location::new(POD, &[], AMPLE);
     std::fs::remove_file(missing.folder.path().join("resolv.conf")).unwrap();
     assert_eq!(missing.observe().await, Observation::Internal);
@@ -285,48 +299,48 @@ async fn resolv_conf_is_read_anew_for_every_round() {
 /// One server that knows every name; all others refuse.
 struct Only(SocketAddr);
 
-impl Ask for Only {
-    async fn ask(
+impl DnsClient for Only {
+    async fn query(
         &self,
         server: SocketAddr,
         _transport: Transport,
-        _question: Query,
+        _query: Query,
         _deadline: Instant,
-    ) -> Result<Vec<IpAddr>, Unanswered> {
+    ) -> Result<Vec<IpAddr>, ProbeError> {
         if server == self.0 {
             return Ok(vec![[10, 96, 0, 1].into()]);
         }
         let refused = Failure::new(FailureClass::Refused, server);
-        Err(Unanswered::Failed(refused))
+        Err(ProbeError::Failed(refused))
     }
 }
 
 #[tokio::test]
-async fn a_name_server_that_takes_the_place_of_another_is_asked_from_the_next_round_on() {
+async fn a_name_server_that_replaces_another_is_queried_from_the_next_round_on() {
     let [old, new] = [10, 11].map(|last| SocketAddr::from(([10, 96, 0, last], 53)));
     let place = Location::new(&format!("nameserver {}\n", old.ip()), &[], AMPLE);
-    let mut rounds = place.rounds_of(Only(new), Behind::default());
+    let mut prober = place.prober_with(Only(new), DirectServers::default());
     let refused = failed(FailureClass::Refused, old);
-    assert_eq!(rounds.round().await.observation(), refused);
-    // As those do who write the file anew: it is complete from its first moment on.
+    assert_eq!(prober.round().await.observation(), refused);
+    // Renamed into place, as the kubelet and NetworkManager do: no reader sees half a file.
     let next = place.folder.path().join("next");
     std::fs::write(&next, format!("nameserver {}\n", new.ip())).unwrap();
     std::fs::rename(&next, &place.probe.resolv_conf).unwrap();
     let resolved = Observation::Resolved;
-    assert_eq!(rounds.round().await.observation(), resolved);
+    assert_eq!(prober.round().await.observation(), resolved);
     std::fs::remove_file(&place.probe.resolv_conf).unwrap();
     let internal = Observation::Internal;
-    assert_eq!(rounds.round().await.observation(), internal);
+    assert_eq!(prober.round().await.observation(), internal);
     let both = format!("nameserver {}\nnameserver {}\n", old.ip(), new.ip());
     std::fs::write(&place.probe.resolv_conf, both).unwrap();
-    assert_eq!(rounds.round().await.observation(), resolved);
+    assert_eq!(prober.round().await.observation(), resolved);
 }
 
 #[test]
-fn a_name_that_fails_outweighs_one_that_could_not_be_asked() {
+fn a_name_that_fails_outweighs_one_that_could_not_be_queried() {
     let server: SocketAddr = "10.96.0.10:53".parse().unwrap();
-    let fails = |class| Err(Unanswered::Failed(Failure::new(class, server)));
-    let internal = || Err(Unanswered::Internal(std::io::Error::other("no socket")));
+    let fails = |class| Err(ProbeError::Failed(Failure::new(class, server)));
+    let internal = || Err(ProbeError::Internal(std::io::Error::other("no socket")));
     let cases = [
         (Ok(()), Ok(()), Observation::Resolved),
         (Ok(()), internal(), Observation::Internal),
@@ -348,11 +362,11 @@ fn a_name_that_fails_outweighs_one_that_could_not_be_asked() {
     ];
     for (one, other, expected) in cases {
         let result = both(one, other);
-        let seen = Seen {
+        let round = RoundResult {
             result,
-            fault: None,
+            diagnosis: None,
         };
-        assert_eq!(seen.observation(), expected);
+        assert_eq!(round.observation(), expected);
     }
 }
 
@@ -365,21 +379,12 @@ async fn rounds_are_scheduled_a_period_apart_whatever_a_round_takes() {
         Duration::from_millis(100),
     );
     let (finished, mut rounds) = mpsc::channel(1);
-    let stopping = CancellationToken::new();
-    let metrics = ProbeMetrics::register(&mut Registry::default());
-    let (period, timeout) = (place.probe.period, place.probe.timeout);
-    let asked = Arc::new(AtomicUsize::new(0));
-    let count = Arc::clone(&asked);
-    let (_changed, behind) = watch::channel(Behind::default());
-    let task = tokio::spawn(place.probe.clone().run(
-        behind,
-        finished,
-        metrics,
-        move || {
-            count.fetch_add(1, Ordering::Relaxed);
-        },
-        stopping.clone(),
-    ));
+    let mut program = Program::new(crate::NAME, ([127, 0, 0, 1], 0).into());
+    let gate = program.readiness.gate("probe");
+    let schedule = Schedule::new(place.period, finished, gate);
+    let (period, timeout) = (place.period, place.probe.timeout);
+    let probe = place.probe.clone();
+    probe.start(&mut program, schedule, None).unwrap();
     let mut before: Option<Round> = None;
     for _ in 0..3 {
         let round = rounds.recv().await.unwrap();
@@ -394,7 +399,12 @@ async fn rounds_are_scheduled_a_period_apart_whatever_a_round_takes() {
         }
         before = Some(round);
     }
-    assert!(asked.load(Ordering::Relaxed) >= 3);
-    stopping.cancel();
-    assert!(task.await.unwrap().is_ok());
+    program.readiness.opened().await;
+    let mut stopped = false;
+    let stop_once = async || {
+        if std::mem::replace(&mut stopped, true) {
+            std::future::pending::<()>().await;
+        }
+    };
+    assert!(program.run_until(stop_once).await);
 }

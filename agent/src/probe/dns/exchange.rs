@@ -1,6 +1,7 @@
-//! One question to one server: a datagram, sent again once, and TCP when the answer does not fit.
+//! One query to one server: a datagram, sent again once, and TCP if the response is truncated.
 //!
-//! The datagram's socket is connected, so that the system tells at once when nothing listens there.
+//! The UDP socket is connected, so that an ICMP error comes back as an error of the socket at once
+//! instead of as a timeout.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -15,21 +16,22 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UdpSocket};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
-/// An answer without EDNS has at most 512 bytes (RFC 1035, section 4.2.1); servers have erred.
+/// A UDP response without EDNS has at most 512 bytes (RFC 1035, section 4.2.1), but some servers
+/// exceed that.
 const LARGEST_DATAGRAM: usize = 4096;
 
-/// Why a question brought no address.
+/// The reason why a query, or all queries for a name, returned no usable address.
 #[derive(Debug)]
-pub(super) enum Unanswered {
-    /// The server failed us.
+pub(super) enum ProbeError {
+    /// The server failed.
     Failed(Failure),
-    /// We could not ask.
+    /// The query could not be sent for a reason on this host.
     Internal(io::Error),
 }
 
-impl Unanswered {
-    /// What two questions come to that both brought no address. Where one could not be asked,
-    /// there is no telling what it would have brought.
+impl ProbeError {
+    /// Combines the errors of two queries of which one success would have sufficed. An internal error
+    /// prevails: the query that was never sent might have succeeded.
     pub(super) fn or_worse(self, other: Self) -> Self {
         match (self, other) {
             (Self::Internal(error), _) | (_, Self::Internal(error)) => Self::Internal(error),
@@ -38,54 +40,56 @@ impl Unanswered {
     }
 }
 
-/// The addresses that `server` has for `question`, at least one; it has until `deadline`.
-pub(super) async fn ask(
+/// Sends `query` to `server` and returns the addresses in its response, at least one.
+pub(super) async fn exchange(
     server: SocketAddr,
     transport: Transport,
-    question: Query,
+    query: Query,
     deadline: Instant,
-) -> Result<Vec<IpAddr>, Unanswered> {
-    let mut query = Message::query();
-    query.metadata.recursion_desired = true;
-    query.add_query(question.clone());
-    let wire = query
+) -> Result<Vec<IpAddr>, ProbeError> {
+    let mut request = Message::query();
+    request.metadata.recursion_desired = true;
+    request.add_query(query.clone());
+    let wire = request
         .to_vec()
-        .map_err(|error| Unanswered::Internal(io::Error::other(error)))?;
+        .map_err(|error| ProbeError::Internal(io::Error::other(error)))?;
     let exchange = Exchange {
         server,
-        query,
+        request,
         wire,
         deadline,
     };
-    let answer = match transport {
+    let response = match transport {
         Transport::Udp => exchange.over_udp().await?,
         Transport::Tcp => exchange.over_tcp().await?,
     };
-    let answer = if answer.metadata.truncation {
+    // A truncated response is to be ignored and the query repeated over TCP (RFC 2181, section 9).
+    let response = if response.metadata.truncation {
         match exchange.over_tcp().await {
-            Err(Unanswered::Failed(_)) => return Err(exchange.failed(FailureClass::Truncated)),
-            answer => answer?,
+            Err(ProbeError::Failed(_)) => return Err(exchange.failed(FailureClass::Truncated)),
+            response => response?,
         }
     } else {
-        answer
+        response
     };
-    addresses(&answer, &question).map_err(|class| exchange.failed(class))
+    addresses(&response, &query).map_err(|class| exchange.failed(class))
 }
 
-/// A question under way.
+/// A query under way.
 struct Exchange {
     server: SocketAddr,
-    query: Message,
+    request: Message,
     wire: Vec<u8>,
     deadline: Instant,
 }
 
 impl Exchange {
-    async fn over_udp(&self) -> Result<Message, Unanswered> {
+    async fn over_udp(&self) -> Result<Message, ProbeError> {
         let any: SocketAddr = match self.server {
             SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
             SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
         };
+        // A socket per query: its random source port makes spoofed responses harder (RFC 5452).
         let socket = UdpSocket::bind(any).await.map_err(|e| self.unbound(e))?;
         let connected = socket.connect(self.server).await;
         connected.map_err(|e| self.lost(e))?;
@@ -98,6 +102,7 @@ impl Exchange {
         let mut buffer = vec![0; LARGEST_DATAGRAM];
         loop {
             tokio::select! {
+                // Timers first: a flood of stray datagrams must not outlast the deadline.
                 biased;
                 () = sleep_until(self.deadline) => {
                     return Err(self.failed(if strays { FailureClass::Mismatch } else { FailureClass::Timeout }));
@@ -108,8 +113,9 @@ impl Exchange {
                 }
                 received = socket.recv(&mut buffer) => {
                     let length = received.map_err(|e| self.lost(e))?;
-                    match buffer.get(..length).and_then(|bytes| self.answer(bytes)) {
-                        Some(answer) => return Ok(answer),
+                    match buffer.get(..length).and_then(|bytes| self.response(bytes)) {
+                        Some(response) => return Ok(response),
+                        // Keep listening: a stray or forged datagram must not hide the real one.
                         None => strays = true,
                     }
                 }
@@ -117,88 +123,98 @@ impl Exchange {
         }
     }
 
-    async fn over_tcp(&self) -> Result<Message, Unanswered> {
+    async fn over_tcp(&self) -> Result<Message, ProbeError> {
         let exchange = async {
             let mut stream = TcpStream::connect(self.server).await?;
+            // Over TCP a two-byte length precedes each message (RFC 1035, section 4.2.2); both go
+            // out in one write, as RFC 7766, section 8, asks.
             let length = u16::try_from(self.wire.len()).map_err(io::Error::other)?;
             let framed = [&length.to_be_bytes(), self.wire.as_slice()].concat();
             stream.write_all(&framed).await?;
             let length = stream.read_u16().await?;
-            let mut answer = vec![0; usize::from(length)];
-            stream.read_exact(&mut answer).await?;
-            Ok(answer)
+            let mut response = vec![0; usize::from(length)];
+            stream.read_exact(&mut response).await?;
+            Ok(response)
         };
         match timeout_at(self.deadline, exchange).await {
             Err(_) => Err(self.failed(FailureClass::Timeout)),
             Ok(Err(error)) => Err(self.lost(error)),
             Ok(Ok(bytes)) => self
-                .answer(&bytes)
+                .response(&bytes)
                 .ok_or_else(|| self.failed(FailureClass::Mismatch)),
         }
     }
 
-    /// The message in `bytes`, if it answers our question. A server that reports an error need not
-    /// repeat the question.
-    fn answer(&self, bytes: &[u8]) -> Option<Message> {
-        let answer = Message::from_vec(bytes).ok()?;
-        let metadata = &answer.metadata;
+    /// Parses `bytes` and returns the message if it is the response to this query.
+    fn response(&self, bytes: &[u8]) -> Option<Message> {
+        let response = Message::from_vec(bytes).ok()?;
+        let metadata = &response.metadata;
         let negative = !matches!(
             metadata.response_code,
             ResponseCode::NoError | ResponseCode::NXDomain
         );
-        let ours = metadata.id == self.query.metadata.id
+        // ID and question must match (RFC 5452, section 9.1). A server that reports an error such as
+        // FORMERR need not repeat the question, which it may not have been able to parse.
+        let ours = metadata.id == self.request.metadata.id
             && metadata.message_type == MessageType::Response
             && metadata.op_code == OpCode::Query
-            && (answer.queries == self.query.queries || negative && answer.queries.is_empty());
-        ours.then_some(answer)
+            && (response.queries == self.request.queries
+                || negative && response.queries.is_empty());
+        ours.then_some(response)
     }
 
-    fn failed(&self, class: FailureClass) -> Unanswered {
-        Unanswered::Failed(Failure::new(class, self.server))
+    fn failed(&self, class: FailureClass) -> ProbeError {
+        ProbeError::Failed(Failure::new(class, self.server))
     }
 
-    /// The socket could not be had; a family that this host does not speak is the server's failure.
-    fn unbound(&self, error: io::Error) -> Unanswered {
+    /// Classifies an error of opening a socket. An address family that this host does not support is
+    /// the server's failure, not ours.
+    fn unbound(&self, error: io::Error) -> ProbeError {
         match Errno::from_io_error(&error) {
             Some(Errno::AFNOSUPPORT) => self.failed(FailureClass::Unreachable),
-            _ => Unanswered::Internal(error),
+            _ => ProbeError::Internal(error),
         }
     }
 
-    /// The server could not be reached, unless it was us who ran out of something.
-    fn lost(&self, error: io::Error) -> Unanswered {
+    /// Classifies an error of a socket: the server is unreachable unless this host ran out of a
+    /// resource.
+    fn lost(&self, error: io::Error) -> ProbeError {
         match Errno::from_io_error(&error) {
-            // The last is what a datagram's socket says when no port is free.
+            // Connecting a UDP socket fails with EAGAIN if no local port is free.
             Some(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM | Errno::AGAIN) => {
-                Unanswered::Internal(error)
+                ProbeError::Internal(error)
             }
             _ => self.failed(FailureClass::Unreachable),
         }
     }
 }
 
-/// The addresses in the answer, of the type asked for, of the name asked for or of one that it is
-/// an alias of.
-fn addresses(answer: &Message, question: &Query) -> Result<Vec<IpAddr>, FailureClass> {
-    match answer.metadata.response_code {
+/// Returns the addresses of the queried type and name, following CNAME records.
+fn addresses(response: &Message, query: &Query) -> Result<Vec<IpAddr>, FailureClass> {
+    match response.metadata.response_code {
         ResponseCode::NoError => {}
         ResponseCode::NXDomain => return Err(FailureClass::NxDomain),
         ResponseCode::ServFail => return Err(FailureClass::ServFail),
         _ => return Err(FailureClass::Refused),
     }
-    let mut name = &question.name;
-    for _ in &answer.answers {
-        let alias = answer.answers.iter().find_map(|record| match &record.data {
-            RData::CNAME(target) if record.name == *name => Some(&target.0),
-            _ => None,
-        });
+    let mut name = &query.name;
+    // The records of an alias chain may come in any order. A chain is at most as long as the answer
+    // section, which bounds the walk around a loop of aliases.
+    for _ in &response.answers {
+        let alias = response
+            .answers
+            .iter()
+            .find_map(|record| match &record.data {
+                RData::CNAME(target) if record.name == *name => Some(&target.0),
+                _ => None,
+            });
         match alias {
             Some(target) => name = target,
             None => break,
         }
     }
-    let typed = |record: &&Record| record.record_type() == question.query_type;
-    let mut typed = answer.answers.iter().filter(typed).peekable();
+    let typed = |record: &&Record| record.record_type() == query.query_type;
+    let mut typed = response.answers.iter().filter(typed).peekable();
     if typed.peek().is_none() {
         return Err(FailureClass::NoData);
     }

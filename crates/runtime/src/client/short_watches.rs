@@ -1,5 +1,6 @@
-//! Watches that end as soon as they begin. kube starts a watch that ended anew and at once, so an API
-//! server, or what is in front of it, that ends each in an instant would be asked without a pause.
+//! Watches that end as soon as they begin. kube restarts a watch that ended cleanly at once and without
+//! backoff, so an API server or proxy that ends each watch immediately would be queried without a
+//! pause. Here such an end becomes an error, which kube retries with backoff.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -12,28 +13,27 @@ use http_body::{Frame, SizeHint};
 use tokio::time::Instant;
 use tower::{BoxError, Service};
 
-/// A watch that ends sooner has failed, and is retried as one that did (client-go's rule).
-const SHORTEST: Duration = Duration::from_secs(1);
+/// A watch that ends sooner counts as failed (client-go's `VeryShortWatchError`).
+const MIN_DURATION: Duration = Duration::from_secs(1);
 
-/// A service whose watches fail when they end too soon.
+/// A service whose watches fail if they end too soon.
 #[derive(Clone, Debug)]
-pub(super) struct Watches<S> {
+pub(super) struct FailShortWatches<S> {
     inner: S,
 }
 
-impl<S> Watches<S> {
-    /// The watches of `inner`.
-    pub(super) fn of(inner: S) -> Self {
+impl<S> FailShortWatches<S> {
+    pub(super) fn new(inner: S) -> Self {
         Self { inner }
     }
 }
 
-impl<S, A, B> Service<Request<A>> for Watches<S>
+impl<S, A, B> Service<Request<A>> for FailShortWatches<S>
 where
     S: Service<Request<A>, Response = Response<B>>,
     S::Future: Send + 'static,
 {
-    type Response = Response<Answer<B>>;
+    type Response = Response<WatchBody<B>>;
     type Error = S::Error;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, S::Error>> + Send>>;
 
@@ -44,11 +44,13 @@ where
     fn call(&mut self, request: Request<A>) -> Self::Future {
         let query = request.uri().query().unwrap_or_default();
         let watches = query.split('&').any(|parameter| parameter == "watch=true");
-        let answer = self.inner.call(request);
+        let response = self.inner.call(request);
         Box::pin(async move {
+            // The time counts from the request: a server that is slow to respond and then ends the
+            // watch has held the client back long enough.
             let watched_since = watches.then(Instant::now);
-            let answer = answer.await?;
-            Ok(answer.map(|body| Answer {
+            let response = response.await?;
+            Ok(response.map(|body| WatchBody {
                 body: Box::pin(body),
                 watched_since,
             }))
@@ -56,20 +58,19 @@ where
     }
 }
 
-/// The body of an answer.
+/// The body of a response, of a watch or not.
 #[derive(Debug)]
-pub(super) struct Answer<B> {
+pub(super) struct WatchBody<B> {
     body: Pin<Box<B>>,
-    /// When the watch was asked for, if it is one that goes on.
+    /// The start of the watch; `None` for other responses and after the end.
     watched_since: Option<Instant>,
 }
 
-/// A watch ended as soon as it had begun.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
-#[error("the watch ended within {SHORTEST:?}")]
+#[error("the watch ended within {MIN_DURATION:?}")]
 struct EndedTooSoon;
 
-impl<B> http_body::Body for Answer<B>
+impl<B> http_body::Body for WatchBody<B>
 where
     B: http_body::Body<Data = Bytes>,
     B::Error: Into<BoxError>,
@@ -86,14 +87,17 @@ where
             end => end.map(|failed| failed.map_err(Into::into)),
         };
         let since = self.watched_since.take();
-        Poll::Ready(if since.is_some_and(|since| since.elapsed() < SHORTEST) {
-            Some(Err(EndedTooSoon.into()))
-        } else {
-            frame
-        })
+        Poll::Ready(
+            if since.is_some_and(|since| since.elapsed() < MIN_DURATION) {
+                Some(Err(EndedTooSoon.into()))
+            } else {
+                frame
+            },
+        )
     }
 
     fn is_end_stream(&self) -> bool {
+        // A caller that sees the end here would not poll, and so not receive the error.
         self.watched_since.is_none() && self.body.is_end_stream()
     }
 
@@ -115,12 +119,13 @@ mod tests {
     use super::*;
     use crate::watch::events;
 
-    /// An API of no objects, whose watches end after a time, in a clean way or not; counts them.
+    /// An API without objects that counts its watches and ends each after a time, cleanly or not. The
+    /// embedded API cannot stand in: it ends a watch only with an event or after its own timeout.
     #[derive(Clone)]
     struct Ending {
         after: Duration,
         clean: bool,
-        asked: Arc<AtomicUsize>,
+        watches: Arc<AtomicUsize>,
     }
 
     impl Service<Request<kube::client::Body>> for Ending {
@@ -140,7 +145,7 @@ mod tests {
                 .unwrap_or_default()
                 .contains("watch=true")
             {
-                self.asked.fetch_add(1, Ordering::Relaxed);
+                self.watches.fetch_add(1, Ordering::Relaxed);
                 let Self { after, clean, .. } = *self;
                 let ends = async move {
                     tokio::time::sleep(after).await;
@@ -155,16 +160,16 @@ mod tests {
         }
     }
 
-    /// How many watches are asked for within a minute.
-    async fn asked_for(after: Duration, clean: bool) -> usize {
-        let asked = Arc::new(AtomicUsize::new(0));
+    /// Returns the number of watches requested within a minute.
+    async fn watches_per_minute(after: Duration, clean: bool) -> usize {
+        let watches = Arc::new(AtomicUsize::new(0));
         let ending = Ending {
             after,
             clean,
-            asked: Arc::clone(&asked),
+            watches: Arc::clone(&watches),
         };
         let config = Config::new(http::Uri::from_static("http://api"));
-        let client = super::super::over(ending, config, "test").unwrap();
+        let client = super::super::with_service(ending, config, "test").unwrap();
         let watching =
             events::<ConfigMap>(Api::all(client), kube::runtime::watcher::Config::default());
         let mut watching = std::pin::pin!(watching);
@@ -172,21 +177,21 @@ mod tests {
         tokio::time::timeout(Duration::from_mins(1), minute)
             .await
             .unwrap_err();
-        asked.load(Ordering::Relaxed)
+        watches.load(Ordering::Relaxed)
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_watch_that_ends_at_once_is_asked_for_again_only_after_a_pause() {
+    async fn a_watch_that_ends_at_once_is_requested_again_only_after_a_pause() {
         for clean in [true, false] {
-            let times = asked_for(Duration::from_millis(10), clean).await;
+            let times = watches_per_minute(Duration::from_millis(10), clean).await;
             assert!((5..=125).contains(&times), "{times} times, clean: {clean}");
         }
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_watch_that_lasted_is_asked_for_again_at_once() {
+    async fn a_watch_that_lasted_is_requested_again_at_once() {
         for clean in [true, false] {
-            assert_eq!(asked_for(Duration::from_secs(7), clean).await, 9);
+            assert_eq!(watches_per_minute(Duration::from_secs(7), clean).await, 9);
         }
     }
 }

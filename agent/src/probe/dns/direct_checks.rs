@@ -1,5 +1,5 @@
-//! The servers behind those that pods ask: the DNS Service's address and the DNS pods, as flags name
-//! them or as the member cluster's API shows them. What it showed last stays when it is away.
+//! Direct checks: the DNS Service and the DNS pods behind the servers that pods query, as flags give
+//! them or as the member cluster's API lists them. The last known ones remain while the API is away.
 
 use std::fmt::Debug;
 use std::net::{IpAddr, SocketAddr};
@@ -11,7 +11,7 @@ use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
 use karmada_runtime::cache::Cache;
 use karmada_runtime::error::BoxError;
 use karmada_runtime::program::{Program, StartError};
-use karmada_runtime::watch::{Guarded, events};
+use karmada_runtime::watch::{Decoded, events};
 use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
@@ -19,101 +19,100 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 const DNS_PORT: u16 = 53;
-/// The label of EndpointSlices that names their Service.
+/// The label of an EndpointSlice that names its Service.
 const SERVICE_NAME: &str = "kubernetes.io/service-name";
 
-/// The servers behind those that pods ask.
+/// The servers to query directly.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Behind {
-    /// The DNS Service.
-    pub(crate) service: Option<SocketAddr>,
+pub(super) struct DirectServers {
+    /// The cluster IP of the DNS Service.
+    pub(super) service: Option<SocketAddr>,
     /// The DNS pods.
-    pub(crate) pods: Vec<SocketAddr>,
+    pub(super) pods: Vec<SocketAddr>,
 }
 
-/// Whom to ask past the servers that pods ask.
+/// The servers to query directly, as the flags ask for them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Past {
+pub(crate) struct DirectTargets {
     /// The DNS Service; at most one address.
-    pub(crate) service: Origin,
+    pub(super) service: AddressSource,
     /// The DNS pods.
-    pub(crate) pods: Origin,
-    /// The Service that is found: namespace and name.
-    pub(crate) dns_service: (String, String),
+    pub(super) pods: AddressSource,
+    /// The namespace and name of the DNS Service, for discovery.
+    pub(super) dns_service: (String, String),
 }
 
-impl Past {
-    /// Whether some of them are to be found in the API of the member cluster.
-    pub(crate) fn asks_member(&self) -> bool {
-        [&self.service, &self.pods].contains(&&Origin::Found)
+impl DirectTargets {
+    /// Returns `true` if addresses are discovered in the API of the member cluster.
+    pub(crate) fn needs_member(&self) -> bool {
+        [&self.service, &self.pods].contains(&&AddressSource::Discovered)
     }
 }
 
-/// Where addresses come from.
+/// The source of addresses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Origin {
-    /// Nothing is asked.
+pub(super) enum AddressSource {
+    /// There are no addresses: the check is off.
     #[default]
-    Nowhere,
-    /// Flags give them.
+    None,
+    /// Flags.
     Given(Vec<SocketAddr>),
-    /// The member cluster's API shows them.
-    Found,
+    /// The API of the member cluster.
+    Discovered,
 }
 
-impl Origin {
+impl AddressSource {
     fn given(&self) -> &[SocketAddr] {
         match self {
             Self::Given(servers) => servers,
-            Self::Nowhere | Self::Found => &[],
+            Self::None | Self::Discovered => &[],
         }
     }
 }
 
-/// Gives `program` the task that finds what is to be found.
+/// Spawns the discovery as a task of `program`, if any address is to be discovered.
 ///
 /// # Errors
-/// When something is to be found and there is no API of the member cluster.
-pub(crate) fn start(
+/// Returns an error if addresses must be discovered and `member` is `None`.
+pub(super) fn start(
     program: &mut Program,
-    past: Past,
+    targets: DirectTargets,
     member: Option<Client>,
-) -> Result<watch::Receiver<Behind>, StartError> {
-    let given = Behind {
-        service: past.service.given().first().copied(),
-        pods: past.pods.given().to_vec(),
+) -> Result<watch::Receiver<DirectServers>, StartError> {
+    let given = DirectServers {
+        service: targets.service.given().first().copied(),
+        pods: targets.pods.given().to_vec(),
     };
-    let found = past.asks_member();
-    let (changed, behind) = watch::channel(given);
-    if found {
+    let (changed, direct) = watch::channel(given);
+    if targets.needs_member() {
         let client = member.ok_or_else(|| {
             StartError::Config(
                 "--probe-kube-dns and --probe-endpoints find addresses in the API of the member cluster: run in it, set --member-kubeconfig, or give the addresses"
                     .to_owned(),
             )
         })?;
-        let task = find(client, past, changed, program.stopping.clone());
+        let task = discover(client, targets, changed, program.stopping.clone());
         program.tasks.spawn("dns-servers", task);
     }
-    Ok(behind)
+    Ok(direct)
 }
 
-/// Keeps `behind` at what the API shows, until the program stops.
-async fn find(
+/// Keeps `direct` at what the API lists, until the program stops.
+async fn discover(
     client: Client,
-    past: Past,
-    behind: watch::Sender<Behind>,
+    targets: DirectTargets,
+    direct: watch::Sender<DirectServers>,
     stopping: CancellationToken,
 ) -> Result<(), BoxError> {
-    let (namespace, name) = &past.dns_service;
+    let (namespace, name) = &targets.dns_service;
     let services = Config::default().fields(&format!("metadata.name={name}"));
     let services = watched(
-        &past.service,
+        &targets.service,
         Api::namespaced(client.clone(), namespace),
         services,
     );
     let slices = Config::default().labels(&format!("{SERVICE_NAME}={name}"));
-    let slices = watched(&past.pods, Api::namespaced(client, namespace), slices);
+    let slices = watched(&targets.pods, Api::namespaced(client, namespace), slices);
     let mut service = Cache::<Service>::default();
     let mut pods = Cache::<EndpointSlice>::default();
     let changes = select(
@@ -122,29 +121,31 @@ async fn find(
     );
     let mut changes = std::pin::pin!(changes.take_until(stopping.cancelled_owned()));
     while let Some(change) = changes.next().await {
-        let news = match change {
+        let relevant = match change {
             Change::Service(event) => !service.observe(*event).is_empty(),
             Change::Slice(event) => !pods.observe(*event).is_empty(),
         };
-        if !news {
+        if !relevant {
             continue;
         }
-        behind.send_if_modified(|behind| {
-            let now = Behind {
-                service: match past.service {
-                    Origin::Found => service.iter().find_map(|(_, service)| address(service)),
-                    _ => behind.service,
+        direct.send_if_modified(|direct| {
+            let now = DirectServers {
+                service: match targets.service {
+                    AddressSource::Discovered => {
+                        service.iter().find_map(|(_, service)| address(service))
+                    }
+                    _ => direct.service,
                 },
-                pods: match past.pods {
-                    Origin::Found => endpoints(pods.iter().map(|(_, slice)| &**slice)),
-                    _ => behind.pods.clone(),
+                pods: match targets.pods {
+                    AddressSource::Discovered => endpoints(pods.iter().map(|(_, slice)| &**slice)),
+                    _ => direct.pods.clone(),
                 },
             };
-            let modified = *behind != now;
+            let modified = *direct != now;
             if modified {
                 tracing::info!(service = ?now.service, pods = ?now.pods, "DNS servers asked directly");
             }
-            *behind = now;
+            *direct = now;
             modified
         });
     }
@@ -153,51 +154,53 @@ async fn find(
 
 /// An event of either watch.
 enum Change {
-    Service(Box<Event<Guarded<Service>>>),
-    Slice(Box<Event<Guarded<EndpointSlice>>>),
+    Service(Box<Event<Decoded<Service>>>),
+    Slice(Box<Event<Decoded<EndpointSlice>>>),
 }
 
-/// The events of what is to be found; none, ever, of what is not.
+/// Watches objects that are to be discovered. The stream of any others is empty and never ends.
 fn watched<K>(
-    origin: &Origin,
-    api: Api<Guarded<K>>,
+    source: &AddressSource,
+    api: Api<Decoded<K>>,
     config: Config,
-) -> impl Stream<Item = Event<Guarded<K>>> + Send
+) -> impl Stream<Item = Event<Decoded<K>>> + Send
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static,
 {
-    if *origin == Origin::Found {
+    if *source == AddressSource::Discovered {
         events(api, config).left_stream()
     } else {
         pending().right_stream()
     }
 }
 
-/// The Service's address and port, unless it is headless.
+/// Returns the Service's cluster IP and UDP port. A headless Service has none: its `clusterIP` is
+/// `None`, which does not parse.
 fn address(service: &Service) -> Option<SocketAddr> {
     let spec = service.spec.as_ref()?;
     let ip: IpAddr = spec.cluster_ip.as_ref()?.parse().ok()?;
     let mut ports = spec.ports.iter().flatten();
-    let datagrams = ports.find(|port| port.protocol.as_deref() == Some("UDP"));
-    let port = datagrams.and_then(|port| u16::try_from(port.port).ok());
+    let udp = ports.find(|port| port.protocol.as_deref() == Some("UDP"));
+    let port = udp.and_then(|port| u16::try_from(port.port).ok());
     Some(SocketAddr::new(ip, port.unwrap_or(DNS_PORT)))
 }
 
-/// The pods that the Service sends questions to: the ready ones; all of them when none is.
+/// Returns the pods that the Service routes to: the ready ones, or all of them while none is ready.
 fn endpoints<'a>(slices: impl Iterator<Item = &'a EndpointSlice>) -> Vec<SocketAddr> {
     let mut pods = Vec::new();
     for slice in slices {
         let mut ports = slice.ports.iter().flatten();
-        let datagrams = ports.find(|port| port.protocol.as_deref() == Some("UDP"));
-        let port = datagrams.and_then(|port| u16::try_from(port.port?).ok());
+        let udp = ports.find(|port| port.protocol.as_deref() == Some("UDP"));
+        let port = udp.and_then(|port| u16::try_from(port.port?).ok());
         for endpoint in slice.endpoints.iter().flatten() {
+            // All addresses of an endpoint are interchangeable, so the first one is enough.
             let ip = endpoint
                 .addresses
                 .first()
                 .and_then(|address| address.parse().ok());
             if let Some(ip) = ip {
                 pods.push((
-                    ready(endpoint),
+                    is_ready(endpoint),
                     SocketAddr::new(ip, port.unwrap_or(DNS_PORT)),
                 ));
             }
@@ -207,13 +210,14 @@ fn endpoints<'a>(slices: impl Iterator<Item = &'a EndpointSlice>) -> Vec<SocketA
         pods.retain(|(ready, _)| *ready);
     }
     let mut pods: Vec<_> = pods.into_iter().map(|(_, pod)| pod).collect();
+    // During an update of slices an endpoint may be in two of them.
     pods.sort_unstable();
     pods.dedup();
     pods
 }
 
-/// An endpoint that does not say so is ready.
-fn ready(endpoint: &Endpoint) -> bool {
+/// The EndpointSlice API has consumers read an absent `ready` as true.
+fn is_ready(endpoint: &Endpoint) -> bool {
     let conditions = endpoint.conditions.as_ref();
     conditions
         .and_then(|conditions| conditions.ready)

@@ -1,4 +1,4 @@
-//! What is known of the Karmada API, looked up by name and from either side.
+//! The watched objects of the Karmada API, looked up by name and by what refers to them.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,32 +14,33 @@ use karmada_rules::reverse_index::ReverseIndex;
 use karmada_runtime::cache::Cache;
 use kube::Resource;
 
+/// The watched objects, and the ingresses by what they refer to.
 #[derive(Debug, Default)]
-pub(crate) struct Known {
+pub(crate) struct Index {
     pub(crate) ingresses: Cache<MultiClusterIngress>,
     pub(crate) classes: Cache<IngressClass>,
     pub(crate) clusters: Cache<Cluster>,
     pub(crate) bindings: Cache<ResourceBinding>,
-    /// None: not watched, for want of a load balancer that needs them.
+    /// `None` if the load balancer does not need them: then they are not watched.
     pub(crate) backends: Option<Backends>,
-    /// Ingresses and the Services they name.
+    /// From an ingress to the Services it names.
     by_service: ReverseIndex<Key, Key>,
-    /// Ingresses and the clusters their Services run in.
+    /// From an ingress to the clusters its Services run in.
     by_cluster: ReverseIndex<Key, String>,
-    /// Ingresses and the class they name, if any.
+    /// From an ingress to the class it names, if any.
     by_class: ReverseIndex<Key, Option<String>>,
 }
 
-/// What a load balancer needs to reach backends.
+/// The objects from which a load balancer learns the addresses of backends.
 #[derive(Debug, Default)]
 pub(crate) struct Backends {
     pub(crate) templates: Cache<Service>,
     pub(crate) slices: Cache<EndpointSlice>,
-    /// Slices and the Service each was collected for.
+    /// From a slice to the Service it was collected for.
     by_service: ReverseIndex<Key, Key>,
 }
 
-impl Known {
+impl Index {
     pub(crate) fn new(backends: Option<Backends>) -> Self {
         Self {
             backends,
@@ -47,28 +48,29 @@ impl Known {
         }
     }
 
-    /// What is known of the ingress `key`.
+    /// Returns the ingress `key`.
     pub(crate) fn ingress(&self, key: &Key) -> Cached<&Arc<MultiClusterIngress>> {
-        seen(&self.ingresses, key)
+        cached(&self.ingresses, key)
     }
 
-    /// Every ingress, read or not.
-    pub(crate) fn all(&self) -> impl Iterator<Item = &Key> {
+    /// Returns the keys of all ingresses, including those that never decoded.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &Key> {
         let read = self.ingresses.iter().map(|(key, _)| key);
         read.chain(self.ingresses.unread())
     }
 
-    /// The ingresses that name the Service `service`.
+    /// Returns the ingresses that name the Service `service`.
     pub(crate) fn naming(&self, service: &Key) -> Vec<Key> {
         self.by_service.sources(service).cloned().collect()
     }
 
-    /// The ingresses with a Service in `cluster`.
+    /// Returns the ingresses with a Service in `cluster`.
     pub(crate) fn located_in(&self, cluster: &str) -> Vec<Key> {
         self.by_cluster.sources(cluster).cloned().collect()
     }
 
-    /// The ingresses that `class` may decide about: those that name it, and those that name none.
+    /// Returns the ingresses that `class` may decide about: those that name it, and those that name
+    /// none, for which it may be the default class.
     pub(crate) fn of_class(&self, class: &str) -> Vec<Key> {
         let class = Some(class.to_owned());
         let classless = self.by_class.sources(&None);
@@ -79,7 +81,7 @@ impl Known {
             .collect()
     }
 
-    /// Finds the ingress `key` by what it names from now on.
+    /// Updates the index after a change of the ingress `key`.
     pub(crate) fn index_ingress(&mut self, key: &Key) {
         let found = self.ingresses.get(key).map(Arc::clone);
         let spec = found.as_ref().map(|ingress| &ingress.spec.ingress);
@@ -91,7 +93,7 @@ impl Known {
         self.index_clusters(key);
     }
 
-    /// Finds the ingresses that name the Service `service` by where that runs from now on.
+    /// Updates the index after a change of the placement of `service`.
     pub(crate) fn index_service(&mut self, service: &Key) {
         for ingress in self.naming(service) {
             self.index_clusters(&ingress);
@@ -113,12 +115,12 @@ impl Known {
         self.by_cluster.replace(key, clusters);
     }
 
-    /// How many objects of all kinds could never be read.
+    /// Returns the number of objects of all kinds that never decoded.
     pub(crate) fn count_unread(&self) -> usize {
         self.unread().iter().map(|(_, count)| count).sum()
     }
 
-    /// How many objects of each kind could never be read.
+    /// Returns the number of objects of each kind that never decoded.
     pub(crate) fn unread(&self) -> Vec<(&'static str, usize)> {
         let mut unread = vec![
             ("MultiClusterIngress", self.ingresses.unread().len()),
@@ -135,7 +137,7 @@ impl Known {
 }
 
 impl Backends {
-    /// Finds the slice `key` by the Service it was collected for from now on.
+    /// Updates the index after a change of the slice `key`.
     pub(crate) fn index_slice(&mut self, key: &Key) {
         let service = self.slices.get(key).and_then(|slice| slice_service(slice));
         let service = service.map(|service| Key::new(&key.namespace, service));
@@ -143,7 +145,7 @@ impl Backends {
     }
 }
 
-impl Facts for Known {
+impl Facts for Index {
     fn classes(&self) -> impl Iterator<Item = Cached<&IngressClass>> {
         let read = self
             .classes
@@ -153,22 +155,22 @@ impl Facts for Known {
     }
 
     fn class(&self, name: &str) -> Cached<&IngressClass> {
-        seen(&self.classes, &Key::cluster_scoped(name)).map(AsRef::as_ref)
+        cached(&self.classes, &Key::cluster_scoped(name)).map(AsRef::as_ref)
     }
 
     fn cluster(&self, name: &str) -> Cached<&Cluster> {
-        seen(&self.clusters, &Key::cluster_scoped(name)).map(AsRef::as_ref)
+        cached(&self.clusters, &Key::cluster_scoped(name)).map(AsRef::as_ref)
     }
 
     fn binding(&self, namespace: &str, service: &str) -> Cached<&ResourceBinding> {
         let key = Key::new(namespace, binding_name(service));
-        seen(&self.bindings, &key).map(AsRef::as_ref)
+        cached(&self.bindings, &key).map(AsRef::as_ref)
     }
 
     fn template(&self, namespace: &str, service: &str) -> Cached<&Service> {
         match &self.backends {
             Some(backends) => {
-                seen(&backends.templates, &Key::new(namespace, service)).map(AsRef::as_ref)
+                cached(&backends.templates, &Key::new(namespace, service)).map(AsRef::as_ref)
             }
             None => Cached::Unread,
         }
@@ -194,7 +196,7 @@ impl Facts for Known {
     }
 }
 
-fn seen<'a, K: Resource>(cache: &'a Cache<K>, key: &Key) -> Cached<&'a Arc<K>> {
+fn cached<'a, K: Resource>(cache: &'a Cache<K>, key: &Key) -> Cached<&'a Arc<K>> {
     match cache.get(key) {
         Some(object) => Cached::Present(object),
         None if cache.unread().contains(key) => Cached::Unread,

@@ -1,0 +1,217 @@
+//! The flags of the DNS probe.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use hickory_proto::rr::Name;
+use karmada_runtime::args::duration;
+
+use super::resolv_conf::nameserver;
+use super::{AddressSource, DirectTargets, DnsProbe};
+use crate::args::{is_label, within_a_day};
+
+/// The default of `--probe-timeout`, unless the period is short.
+const LONGEST_ROUND: Duration = Duration::from_secs(2);
+/// The value of a flag whose addresses are to be discovered.
+const AUTO: &str = "auto";
+
+/// The flags of the DNS probe.
+#[derive(clap::Args, Debug)]
+pub(crate) struct DnsArgs {
+    /// Name that must have an address, written as a pod would write it. May be repeated; then all of them must have one.
+    #[arg(
+        long = "probe-name",
+        env = "KARMADA_PROBE_NAME",
+        default_value = "kubernetes.default",
+        value_name = "NAME",
+        value_delimiter = ',',
+        value_parser = probe_name
+    )]
+    probe_names: Vec<Name>,
+    /// Deadline of a probe round, from its start [default: 2s, or 0.4 of the period if that is less].
+    #[arg(long, env = "KARMADA_PROBE_TIMEOUT", value_name = "DURATION", value_parser = duration)]
+    probe_timeout: Option<Duration>,
+    /// DNS server to query instead of those of /etc/resolv.conf. May be repeated.
+    #[arg(
+        long = "nameserver",
+        env = "KARMADA_NAMESERVER",
+        value_name = "IP[:PORT]",
+        value_delimiter = ',',
+        value_parser = nameserver
+    )]
+    nameservers: Vec<SocketAddr>,
+    /// Address that a probe name must have; any other is a failure (mismatch). May be repeated; then every address of every probe name must be one of them.
+    #[arg(
+        long = "expect-address",
+        env = "KARMADA_EXPECT_ADDRESS",
+        value_name = "IP",
+        value_delimiter = ','
+    )]
+    expected: Vec<IpAddr>,
+    /// Also query a random name that must not exist in each round, so that no cache hides a dead server.
+    #[arg(long, env = "KARMADA_PROBE_UNCACHED")]
+    probe_uncached: bool,
+    /// Also query the DNS Service's address, to locate a fault. Without a value, or with auto, the address is discovered in the member cluster's API.
+    #[arg(
+        long,
+        env = "KARMADA_PROBE_KUBE_DNS",
+        value_name = "IP[:PORT]",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = AUTO,
+        value_parser = server
+    )]
+    probe_kube_dns: Option<Server>,
+    /// Also query each DNS pod, to locate a fault. Without a value, or with auto, the addresses are discovered in the member cluster's API.
+    #[arg(
+        long,
+        env = "KARMADA_PROBE_ENDPOINTS",
+        value_name = "IP[:PORT]",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = AUTO,
+        value_delimiter = ',',
+        value_parser = server
+    )]
+    probe_endpoints: Vec<Server>,
+    /// Service of the cluster's DNS, for the discovery of its addresses.
+    #[arg(
+        long,
+        env = "KARMADA_DNS_SERVICE",
+        default_value = "kube-system/kube-dns",
+        value_name = "NAMESPACE/NAME",
+        value_parser = service
+    )]
+    dns_service: (String, String),
+}
+
+/// A server to query, or `None` if it is to be discovered.
+type Server = Option<SocketAddr>;
+
+impl DnsArgs {
+    /// # Errors
+    /// Returns a message for the user if the flags contradict each other or the probes' `period`.
+    pub(in crate::probe) fn check(&self, period: Duration) -> Result<(), String> {
+        let timeout = self.timeout(period);
+        within_a_day("--probe-timeout", timeout)?;
+        if timeout >= period {
+            return Err(format!(
+                "--probe-timeout {timeout:?} must be shorter than --detect-period {period:?}: a round must end before the next begins"
+            ));
+        }
+        if self.probe_endpoints.len() > 1 && self.probe_endpoints.contains(&None) {
+            return Err(format!(
+                "--probe-endpoints has {AUTO} among addresses: write either {AUTO} or the addresses"
+            ));
+        }
+        Ok(())
+    }
+
+    pub(in crate::probe) fn probe(self, period: Duration) -> DnsProbe {
+        DnsProbe {
+            timeout: self.timeout(period),
+            names: self.probe_names,
+            expected: self.expected,
+            uncached: self.probe_uncached,
+            nameservers: self.nameservers,
+            resolv_conf: "/etc/resolv.conf".into(),
+            direct: DirectTargets {
+                service: source(self.probe_kube_dns.as_slice()),
+                pods: source(&self.probe_endpoints),
+                dns_service: self.dns_service,
+            },
+        }
+    }
+
+    fn timeout(&self, period: Duration) -> Duration {
+        let default = LONGEST_ROUND.min(period * 2 / 5);
+        self.probe_timeout.unwrap_or(default)
+    }
+}
+
+fn source(servers: &[Server]) -> AddressSource {
+    if servers.is_empty() {
+        return AddressSource::None;
+    }
+    // `None` if any is to be discovered; `check` rejects a mixture.
+    let given: Option<Vec<_>> = servers.iter().copied().collect();
+    given.map_or(AddressSource::Discovered, AddressSource::Given)
+}
+
+fn server(text: &str) -> Result<Server, String> {
+    if text == AUTO {
+        return Ok(None);
+    }
+    nameserver(text).map(Some)
+}
+
+fn service(text: &str) -> Result<(String, String), String> {
+    match text.split_once('/') {
+        Some((namespace, name)) if is_label(namespace) && is_label(name) => {
+            Ok((namespace.to_owned(), name.to_owned()))
+        }
+        _ => Err(
+            "write the namespace and the name of a Service, such as kube-system/kube-dns"
+                .to_owned(),
+        ),
+    }
+}
+
+fn probe_name(text: &str) -> Result<Name, String> {
+    match Name::from_ascii(text) {
+        // The root alone has no address.
+        Ok(name) if name.iter().next().is_some() => Ok(name),
+        _ => Err("write a DNS name such as kubernetes.default".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+
+    #[derive(clap::Parser, Debug)]
+    struct Program {
+        #[command(flatten)]
+        dns: DnsArgs,
+    }
+
+    #[test]
+    fn servers_of_direct_checks_are_given_or_discovered() {
+        let server = |text: &str| text.parse().unwrap();
+        let cases: [(&[&str], AddressSource, AddressSource); 4] = [
+            (&[], AddressSource::None, AddressSource::None),
+            (
+                &["--probe-kube-dns", "--probe-endpoints"],
+                AddressSource::Discovered,
+                AddressSource::Discovered,
+            ),
+            (
+                &["--probe-kube-dns=auto", "--probe-endpoints=auto"],
+                AddressSource::Discovered,
+                AddressSource::Discovered,
+            ),
+            (
+                &[
+                    "--probe-kube-dns=10.96.0.10",
+                    "--probe-endpoints=10.244.0.2,[fd00::2]:5353",
+                ],
+                AddressSource::Given(vec![server("10.96.0.10:53")]),
+                AddressSource::Given(vec![server("10.244.0.2:53"), server("[fd00::2]:5353")]),
+            ),
+        ];
+        for (flags, service, pods) in cases {
+            let args = ["agent"].iter().chain(flags);
+            let args = Program::try_parse_from(args).unwrap().dns;
+            let period = Duration::from_secs(5);
+            args.check(period).unwrap();
+            let direct = args.probe(period).direct;
+            assert_eq!((direct.service, direct.pods), (service, pods), "{flags:?}");
+            assert_eq!(
+                direct.dns_service,
+                ("kube-system".to_owned(), "kube-dns".to_owned())
+            );
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! The lookup of one name: its candidates × the servers, one after the other as a pod's resolver
+//! goes, and several at once as soon as responses are slow.
+//!
+//! A *leg* is one candidate queried at one server, for all address families at once. Each leg begins
+//! when the one before it ends. Whenever a quarter of the round has passed without an address, the
+//! legs under way stop holding up the rest: the legs not yet begun are spread evenly over this moment
+//! and the quarters to come. So every leg begins with at least a quarter of the round left, however
+//! many legs there are, and a healthy round still sends no more queries than a pod.
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
+use hickory_proto::op::Query;
+use hickory_proto::rr::{Name, RecordType};
+use karmada_rules::health::diagnosis::Transport;
+use karmada_rules::health::failure::FailureClass;
+use karmada_rules::health::observation::Failure;
+use tokio::time::{Instant, sleep_until};
+
+use super::exchange::ProbeError;
+
+/// A client that sends single queries. Tests replace the network by it.
+pub(super) trait DnsClient: Sync {
+    /// Returns the addresses in the response, at least one, at the latest at `deadline`.
+    fn query(
+        &self,
+        server: SocketAddr,
+        transport: Transport,
+        query: Query,
+        deadline: Instant,
+    ) -> impl Future<Output = Result<Vec<IpAddr>, ProbeError>> + Send;
+}
+
+/// The parameters that the lookups of a round share.
+#[derive(Debug)]
+pub(super) struct Lookup<'a, C> {
+    pub(super) client: &'a C,
+    /// The servers, at least one unless the lookup is to fail.
+    pub(super) servers: &'a [SocketAddr],
+    pub(super) transport: Transport,
+    pub(super) families: &'a [RecordType],
+    pub(super) expected: Expected<'a>,
+    pub(super) start: Instant,
+    pub(super) deadline: Instant,
+}
+
+/// The response that counts as a success.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Expected<'a> {
+    /// Addresses, all of them in this list; any address if the list is empty.
+    Addresses(&'a [IpAddr]),
+    /// NXDOMAIN or NODATA.
+    Denial,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Leg<'a> {
+    candidate: &'a Name,
+    server: SocketAddr,
+}
+
+/// The quarters of a round are numbered 0 to 3.
+const LAST_QUARTER: u8 = 3;
+
+impl<C: DnsClient> Lookup<'_, C> {
+    /// Queries `candidates`, which differ, and returns the first query with the expected response.
+    ///
+    /// # Errors
+    /// Returns the worst error of all legs if none succeeds, at the latest at the deadline.
+    pub(super) async fn resolve(&self, candidates: &[Name]) -> Result<Query, ProbeError> {
+        let mut legs = self.legs(candidates);
+        let mut under_way = FuturesUnordered::new();
+        let mut worst = None;
+        let mut quarter = 0;
+        let mut begin = 1;
+        loop {
+            for leg in legs.drain(..begin.min(legs.len())) {
+                under_way.push(async move { (leg, quarter, self.run(leg).await) });
+            }
+            tokio::select! {
+                // Responses first: one that arrives with the end of a quarter saves new legs.
+                biased;
+                Some((leg, begun_in, result)) = under_way.next() => {
+                    let error = match result {
+                        Ok(query) => return Ok(query),
+                        Err(error) => error,
+                    };
+                    if is_denial(&error) {
+                        postpone(&mut legs, leg.candidate);
+                    }
+                    worst = Some(or_worse(worst, error));
+                    // A leg of an earlier quarter has been overtaken: another one runs in its place.
+                    begin = usize::from(begun_in == quarter || under_way.is_empty());
+                }
+                () = sleep_until(self.end_of(quarter)), if quarter < LAST_QUARTER && !legs.is_empty() => {
+                    quarter += 1;
+                    begin = legs.len().div_ceil(usize::from(LAST_QUARTER + 1 - quarter));
+                }
+                else => {
+                    let no_server = || ProbeError::Internal(io::Error::other("resolv.conf names no server"));
+                    return Err(worst.unwrap_or_else(no_server));
+                }
+            }
+        }
+    }
+
+    /// Returns every leg in a pod's order: all servers for a candidate before the next candidate.
+    fn legs<'c>(&self, candidates: &'c [Name]) -> VecDeque<Leg<'c>> {
+        let legs = candidates.iter().flat_map(|candidate| {
+            let leg = move |&server| Leg { candidate, server };
+            self.servers.iter().map(leg)
+        });
+        legs.collect()
+    }
+
+    /// Queries all families at once and returns the first query with the expected response.
+    async fn run(&self, leg: Leg<'_>) -> Result<Query, ProbeError> {
+        let query = |&family| self.query(leg.server, Query::query(leg.candidate.clone(), family));
+        let mut queries: FuturesUnordered<_> = self.families.iter().map(query).collect();
+        let mut worst = None;
+        while let Some(result) = queries.next().await {
+            match result {
+                Ok(query) => return Ok(query),
+                Err(error) => worst = Some(or_worse(worst, error)),
+            }
+        }
+        Err(worst.unwrap_or_else(|| ProbeError::Internal(io::Error::other("nothing to query"))))
+    }
+
+    async fn query(&self, server: SocketAddr, query: Query) -> Result<Query, ProbeError> {
+        let response = self
+            .client
+            .query(server, self.transport, query.clone(), self.deadline);
+        let mismatch = || ProbeError::Failed(Failure::new(FailureClass::Mismatch, server));
+        match (response.await, self.expected) {
+            (Ok(_), Expected::Denial) => Err(mismatch()),
+            (Ok(addresses), Expected::Addresses(expected)) => {
+                let right = |address| expected.is_empty() || expected.contains(address);
+                if addresses.iter().all(right) {
+                    Ok(query)
+                } else {
+                    Err(mismatch())
+                }
+            }
+            (Err(error), Expected::Denial) if is_denial(&error) => Ok(query),
+            (Err(error), _) => Err(error),
+        }
+    }
+
+    fn end_of(&self, quarter: u8) -> Instant {
+        let quarters = u32::from(LAST_QUARTER + 1);
+        self.start + self.deadline.duration_since(self.start) / quarters * u32::from(quarter + 1)
+    }
+}
+
+fn or_worse(worst: Option<ProbeError>, error: ProbeError) -> ProbeError {
+    match worst {
+        Some(worst) => worst.or_worse(error),
+        None => error,
+    }
+}
+
+/// Returns `true` if the server denies the candidate. A pod's resolver then goes on to the next one.
+fn is_denial(error: &ProbeError) -> bool {
+    matches!(error, ProbeError::Failed(failure)
+        if matches!(failure.class, FailureClass::NxDomain | FailureClass::NoData))
+}
+
+/// Moves the legs of `candidate` behind all others, since the remaining servers most likely deny it
+/// too.
+fn postpone(legs: &mut VecDeque<Leg<'_>>, candidate: &Name) {
+    // The sort is stable: within each half the order of a pod remains.
+    legs.make_contiguous()
+        .sort_by_key(|leg| leg.candidate == candidate);
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,337 @@
+//! One round: every probe name at the servers that pods query, and whatever else the flags enable, all
+//! at once and within one deadline.
+
+use std::future::Future;
+use std::net::{IpAddr, SocketAddr};
+
+use fastrand::Rng;
+use futures::future::{join, join_all, join3, try_join_all};
+use hickory_proto::op::Query;
+use hickory_proto::rr::{Name, RecordType};
+use karmada_rules::health::diagnosis::{Diagnosis, DirectCheck, DirectChecks, Transport};
+use karmada_rules::health::observation::Observation;
+use karmada_runtime::error::Chain;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::direct_checks::DirectServers;
+use super::exchange::ProbeError;
+use super::lookup::{DnsClient, Expected, Lookup};
+use super::metrics::{DnsMetrics, QueryOutcome};
+use super::resolv_conf::ResolvConf;
+use super::{DnsProbe, Schedule};
+
+/// The most pods queried in one round, so that its size does not grow with the cluster. Each round
+/// picks others.
+const MOST_PODS: usize = 32;
+
+/// Runs rounds, and keeps what one round leaves for the next.
+#[derive(Debug)]
+pub(super) struct Prober<C> {
+    probe: DnsProbe,
+    client: C,
+    direct: watch::Receiver<DirectServers>,
+    metrics: DnsMetrics,
+    random: Rng,
+    /// For each probe name, the query that last returned an address.
+    known: Vec<Option<Query>>,
+}
+
+/// The result of a round.
+#[derive(Debug)]
+pub(super) struct RoundResult {
+    pub(super) result: Result<(), ProbeError>,
+    /// The location of the fault, also while the servers that pods query still mask it.
+    pub(super) diagnosis: Option<Diagnosis>,
+}
+
+impl<C: DnsClient> Prober<C> {
+    pub(super) fn new(
+        probe: DnsProbe,
+        client: C,
+        direct: watch::Receiver<DirectServers>,
+        metrics: DnsMetrics,
+        random: Rng,
+    ) -> Self {
+        let known = vec![None; probe.names.len()];
+        Self {
+            probe,
+            client,
+            direct,
+            metrics,
+            random,
+            known,
+        }
+    }
+
+    /// Runs one round after another until nobody receives their observations.
+    pub(super) async fn run(mut self, mut schedule: Schedule) {
+        let mut before = None;
+        loop {
+            let scheduled = schedule.due().await;
+            let started = Instant::now();
+            let round = self.round().await;
+            let observation = round.observation();
+            self.metrics.record_round(observation, started.elapsed());
+            // Logged when it changes, and not once per period for as long as an outage lasts.
+            let now = (observation.as_str(), round.diagnosis);
+            if before.replace(now) != Some(now) {
+                round.log();
+            }
+            if !schedule.finish(scheduled, observation).await {
+                return;
+            }
+        }
+    }
+
+    /// Succeeds if every name has an address and the name that must not exist is denied.
+    pub(super) async fn round(&mut self) -> RoundResult {
+        let start = Instant::now();
+        let conf = match ResolvConf::read(&self.probe.resolv_conf) {
+            Ok(conf) => conf,
+            Err(error) => {
+                return self.diagnose(Err(ProbeError::Internal(error)), None, Transport::Udp);
+            }
+        };
+        let uncached = self.probe.uncached.then(|| self.uncached_name(&conf));
+        let direct = self.direct_servers();
+        let servers = if self.probe.nameservers.is_empty() {
+            &conf.servers
+        } else {
+            &self.probe.nameservers
+        };
+        self.metrics.set_servers(servers);
+        let candidates: Vec<_> = self
+            .probe
+            .names
+            .iter()
+            .map(|name| conf.candidates(name))
+            .collect();
+        let client = CountingClient {
+            client: &self.client,
+            metrics: &self.metrics,
+        };
+        let lookup = Lookup {
+            client: &client,
+            servers,
+            transport: conf.transport,
+            families: conf.families,
+            expected: Expected::Addresses(&self.probe.expected),
+            start,
+            deadline: start + self.probe.timeout,
+        };
+        let names = join_all(
+            candidates
+                .iter()
+                .map(|candidates| lookup.resolve(candidates)),
+        );
+        let denial = async {
+            let Some(name) = uncached else { return Ok(()) };
+            let lookup = Lookup {
+                // NODATA counts as a denial, so one family is enough.
+                families: &[RecordType::A],
+                expected: Expected::Denial,
+                ..lookup
+            };
+            lookup.resolve(&[name]).await.map(drop)
+        };
+        let checks = self.direct_checks(&direct, &candidates, conf.families, start);
+        let (names, denial, checks) = join3(names, denial, checks).await;
+        let result = self.result(names, denial);
+        self.diagnose(result, checks, conf.transport)
+    }
+
+    /// Returns the servers to query directly in this round.
+    fn direct_servers(&mut self) -> DirectServers {
+        let direct = self.direct.borrow_and_update().clone();
+        DirectServers {
+            // The random choice covers all pods over time, across rounds and nodes.
+            pods: self.random.choose_multiple(direct.pods, MOST_PODS),
+            ..direct
+        }
+    }
+
+    /// Combines the results of all names and of the denial, and remembers the queries that succeeded.
+    fn result(
+        &mut self,
+        names: Vec<Result<Query, ProbeError>>,
+        denial: Result<(), ProbeError>,
+    ) -> Result<(), ProbeError> {
+        // `fold` visits every name: also after a failure the queries that succeeded are kept.
+        let names = names.into_iter().zip(&mut self.known);
+        let resolved = names.map(|(name, known)| name.map(|query| *known = Some(query)));
+        resolved.fold(denial, both)
+    }
+
+    /// Queries the DNS Service and pods directly. Returns `None` if a query could not be sent.
+    async fn direct_checks(
+        &self,
+        direct: &DirectServers,
+        candidates: &[Vec<Name>],
+        families: &[RecordType],
+        start: Instant,
+    ) -> Option<DirectChecks> {
+        let check = |server| self.direct_check(server, candidates, families, start);
+        let service = try_join_all(direct.service.map(check));
+        let pods = try_join_all(direct.pods.iter().copied().map(check));
+        let (service, pods) = join(service, pods).await;
+        let checks = DirectChecks {
+            service: service.ok()?.pop(),
+            pods: pods.ok()?,
+        };
+        self.metrics.record_direct_checks(&checks);
+        Some(checks)
+    }
+
+    /// Queries one server for every name over both transports: the query known to return an address
+    /// or, before there is one, all that a pod would send.
+    async fn direct_check(
+        &self,
+        server: SocketAddr,
+        candidates: &[Vec<Name>],
+        families: &[RecordType],
+        start: Instant,
+    ) -> Result<DirectCheck, ProbeError> {
+        let over = async |transport| {
+            let names = self.known.iter().zip(candidates);
+            let resolved = join_all(names.map(async |(known, candidates)| {
+                // `resolv.conf` may have changed since the name last resolved.
+                let known = known
+                    .as_ref()
+                    .filter(|known| candidates.contains(&known.name));
+                let name = known.map(|known| [known.name.clone()]);
+                let family = known.map(|known| [known.query_type]);
+                let lookup = Lookup {
+                    // Not the counting client, whose series are those of the servers that pods query.
+                    client: &self.client,
+                    servers: &[server],
+                    transport,
+                    families: family.as_ref().map_or(families, |family| family),
+                    expected: Expected::Addresses(&self.probe.expected),
+                    start,
+                    deadline: start + self.probe.timeout,
+                };
+                let candidates = name.as_ref().map_or(candidates.as_slice(), |name| name);
+                lookup.resolve(candidates).await.map(drop)
+            }));
+            match resolved.await.into_iter().reduce(both).unwrap_or(Ok(())) {
+                Ok(()) => Ok(Ok(())),
+                Err(ProbeError::Failed(failure)) => Ok(Err(failure.class)),
+                Err(internal) => Err(internal),
+            }
+        };
+        let (udp, tcp) = join(over(Transport::Udp), over(Transport::Tcp)).await;
+        Ok(DirectCheck {
+            server,
+            udp: udp?,
+            tcp: tcp?,
+        })
+    }
+
+    fn diagnose(
+        &self,
+        mut result: Result<(), ProbeError>,
+        checks: Option<DirectChecks>,
+        transport: Transport,
+    ) -> RoundResult {
+        let checks = checks.unwrap_or_default();
+        let diagnosis = match &mut result {
+            Ok(()) => checks.diagnose(None, transport),
+            Err(ProbeError::Failed(failure)) => {
+                failure.diagnosis =
+                    checks.diagnose(Some((failure.class, failure.server)), transport);
+                failure.diagnosis
+            }
+            Err(ProbeError::Internal(_)) => None,
+        };
+        self.metrics.set_fault(diagnosis);
+        RoundResult { result, diagnosis }
+    }
+
+    /// Returns a name that does not exist and that no cache can know: in the first domain of the
+    /// search list or, if the first probe name is absolute, beside that name.
+    fn uncached_name(&mut self, conf: &ResolvConf) -> Name {
+        let first = self.probe.names.first().cloned().unwrap_or_default();
+        let domain = match conf.search.first() {
+            Some(domain) if !first.is_fqdn() => domain.clone(),
+            _ => first.base_name(),
+        };
+        let label = format!("probe-{:016x}", self.random.u64(..));
+        let mut name = domain.prepend_label(label.as_str()).unwrap_or(domain);
+        // Absolute, so that the search list does not multiply the query.
+        name.set_fqdn(true);
+        name
+    }
+}
+
+/// Counts the outcomes of a client's queries.
+#[derive(Debug)]
+struct CountingClient<'a, C> {
+    client: &'a C,
+    metrics: &'a DnsMetrics,
+}
+
+impl<C: DnsClient> DnsClient for CountingClient<'_, C> {
+    fn query(
+        &self,
+        server: SocketAddr,
+        transport: Transport,
+        query: Query,
+        deadline: Instant,
+    ) -> impl Future<Output = Result<Vec<IpAddr>, ProbeError>> + Send {
+        let response = self.client.query(server, transport, query, deadline);
+        async move {
+            let result = response.await;
+            let outcome = match &result {
+                Ok(_) => QueryOutcome::Address,
+                Err(ProbeError::Failed(failure)) => QueryOutcome::Failure(failure.class),
+                Err(ProbeError::Internal(_)) => QueryOutcome::Internal,
+            };
+            self.metrics.record_query(server, outcome);
+            result
+        }
+    }
+}
+
+/// Combines the results of two names that must both resolve. Unlike [`ProbeError::or_worse`], a
+/// failure prevails over an internal error: it fails the round whatever became of the other name.
+pub(super) fn both(
+    one: Result<(), ProbeError>,
+    other: Result<(), ProbeError>,
+) -> Result<(), ProbeError> {
+    match (one, other) {
+        (Err(ProbeError::Failed(one)), Err(ProbeError::Failed(other))) => {
+            Err(ProbeError::Failed(one.or_worse(other)))
+        }
+        (failed @ Err(ProbeError::Failed(_)), _) | (_, failed @ Err(ProbeError::Failed(_))) => {
+            failed
+        }
+        (internal @ Err(_), _) | (_, internal @ Err(_)) => internal,
+        (Ok(()), Ok(())) => Ok(()),
+    }
+}
+
+impl RoundResult {
+    pub(super) fn observation(&self) -> Observation {
+        match &self.result {
+            Ok(()) => Observation::Resolved,
+            Err(ProbeError::Failed(failure)) => Observation::Failed(*failure),
+            Err(ProbeError::Internal(_)) => Observation::Internal,
+        }
+    }
+
+    pub(super) fn log(&self) {
+        match (&self.result, self.diagnosis) {
+            (Ok(()), None) => tracing::info!("Names resolve"),
+            (Ok(()), Some(fault)) => {
+                tracing::warn!(%fault, "Names resolve, but DNS is broken behind what answers");
+            }
+            (Err(ProbeError::Failed(failure)), _) => {
+                tracing::warn!(%failure, "Names do not resolve");
+            }
+            (Err(ProbeError::Internal(error)), _) => {
+                tracing::warn!(error = %Chain(error), "Could not ask any DNS server");
+            }
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! The Events recorded on ingresses, each when its reason arises and not with every reconcile.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use k8s_openapi::Resource as _;
+use k8s_openapi::api::core::v1::{ObjectReference, Service};
+use karmada_api::{Cluster, Key, MultiClusterIngress};
+use karmada_rules::ingress::{BlockChange, Problem};
+use kube::Resource;
+use kube::runtime::events::{Event, EventType};
+use parking_lot::Mutex;
+
+use crate::provider::{Obstacle, RelatedObject};
+
+/// Records the Events of ingresses.
+pub(crate) struct IngressEvents {
+    record: Box<dyn Fn(ObjectReference, Event) + Send + Sync>,
+    /// The obstacles of each ingress that were last recorded.
+    recorded: Mutex<BTreeMap<Key, BTreeSet<Obstacle>>>,
+}
+
+impl fmt::Debug for IngressEvents {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("IngressEvents")
+            .field("recorded", &self.recorded)
+            .finish_non_exhaustive()
+    }
+}
+
+impl IngressEvents {
+    /// Creates a recorder that passes Events on to `record`.
+    pub(crate) fn new(record: impl Fn(ObjectReference, Event) + Send + Sync + 'static) -> Self {
+        Self {
+            record: Box::new(record),
+            recorded: Mutex::default(),
+        }
+    }
+
+    /// Records which clusters were blocked or unblocked for `ingress`.
+    pub(crate) fn traffic_changed(&self, ingress: &MultiClusterIngress, change: &BlockChange) {
+        let key = Key::of(ingress);
+        for cluster in &change.blocked {
+            tracing::info!(ingress = %key, cluster, "Cluster blocked");
+            let note = format!("A Remedy takes the traffic of cluster {cluster} away");
+            let related = cluster_reference(cluster);
+            self.record(ingress, EventType::Warning, "TrafficBlocked", note, related);
+        }
+        for cluster in &change.unblocked {
+            tracing::info!(ingress = %key, cluster, "Cluster no longer blocked");
+            let note = format!("Cluster {cluster} is no longer blocked");
+            let related = cluster_reference(cluster);
+            self.record(
+                ingress,
+                EventType::Normal,
+                "TrafficUnblocked",
+                note,
+                related,
+            );
+        }
+    }
+
+    /// Records those of `current`, all obstacles of `ingress`, that are new since the last call.
+    pub(crate) fn obstacles(&self, ingress: &MultiClusterIngress, current: &BTreeSet<Obstacle>) {
+        let key = Key::of(ingress);
+        let before = self.replace(&key, current.clone());
+        for obstacle in current.difference(&before) {
+            tracing::warn!(ingress = %key, %obstacle, "Ingress cannot be served as it says");
+            self.record(
+                ingress,
+                EventType::Warning,
+                obstacle.reason,
+                obstacle.message.clone(),
+                reference(&obstacle.object),
+            );
+        }
+    }
+
+    /// Forgets the ingress `key`, which is no longer served.
+    pub(crate) fn forget(&self, key: &Key) {
+        self.replace(key, BTreeSet::new());
+    }
+
+    fn replace(&self, key: &Key, current: BTreeSet<Obstacle>) -> BTreeSet<Obstacle> {
+        let mut recorded = self.recorded.lock();
+        let before = if current.is_empty() {
+            recorded.remove(key)
+        } else {
+            recorded.insert(key.clone(), current)
+        };
+        before.unwrap_or_default()
+    }
+
+    /// Records an Event. The API server keeps Events of one reason apart only if they refer to
+    /// different objects, hence `related`.
+    fn record(
+        &self,
+        ingress: &MultiClusterIngress,
+        type_: EventType,
+        reason: &str,
+        note: String,
+        related: ObjectReference,
+    ) {
+        let event = Event {
+            type_,
+            reason: reason.to_owned(),
+            note: Some(note),
+            action: "Route".to_owned(),
+            secondary: Some(related),
+        };
+        (self.record)(ingress.object_ref(&()), event);
+    }
+}
+
+/// Returns the obstacle that `problem` is for an ingress in `namespace`.
+pub(crate) fn obstacle(problem: &Problem, namespace: &str) -> Obstacle {
+    let (reason, service) = match problem {
+        Problem::NoTemplate { service } => ("ServiceNotFound", service),
+        Problem::NoPort { service, .. } => ("ServicePortNotFound", service),
+    };
+    Obstacle {
+        reason,
+        object: RelatedObject {
+            api_version: Some(Service::API_VERSION),
+            kind: Service::KIND,
+            key: Key::new(namespace, service),
+        },
+        message: problem.to_string(),
+    }
+}
+
+fn cluster_reference(name: &str) -> ObjectReference {
+    ObjectReference {
+        api_version: Some(Cluster::api_version(&()).into_owned()),
+        kind: Some(Cluster::kind(&()).into_owned()),
+        name: Some(name.to_owned()),
+        ..ObjectReference::default()
+    }
+}
+
+fn reference(object: &RelatedObject) -> ObjectReference {
+    ObjectReference {
+        api_version: object.api_version.map(ToOwned::to_owned),
+        kind: Some(object.kind.to_owned()),
+        name: Some(object.key.name.clone()),
+        namespace: Some(object.key.namespace.clone()),
+        ..ObjectReference::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cluster_is_referred_to_as_the_api_knows_it() {
+        let reference = cluster_reference("m1");
+        assert_eq!(
+            reference.api_version.as_deref(),
+            Some("cluster.karmada.io/v1alpha1")
+        );
+        assert_eq!(reference.kind.as_deref(), Some("Cluster"));
+        assert_eq!(
+            (reference.name.as_deref(), reference.namespace),
+            (Some("m1"), None)
+        );
+    }
+}

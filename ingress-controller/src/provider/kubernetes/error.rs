@@ -1,0 +1,71 @@
+//! The errors and obstacles of the provider.
+
+use karmada_api::Key;
+use karmada_rules::ingress::kubernetes::Clash;
+use karmada_runtime::write::WriteError;
+
+use crate::provider::{Obstacle, RelatedObject};
+
+/// Errors that a retry may overcome.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum GatewayError {
+    /// A write failed.
+    #[error("could not write {kind} {key} to the gateway cluster")]
+    Write {
+        kind: &'static str,
+        key: Key,
+        source: Box<WriteError>,
+    },
+    /// A read failed.
+    #[error("could not read {kind} {key} from the gateway cluster")]
+    Read {
+        kind: &'static str,
+        key: Key,
+        source: Box<kube::Error>,
+    },
+    /// An object changed since the index saw it.
+    #[error("{kind} {key} in the gateway cluster is not as it was last seen")]
+    Stale { kind: &'static str, key: Key },
+    /// A patch does not serialize.
+    #[error("could not write down what to change")]
+    Edit(#[from] serde_json::Error),
+}
+
+/// Obstacles in the gateway cluster.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum GatewayObstacle {
+    /// An object of another owner has the name of one of ours.
+    Clash(Clash),
+    /// The API server rejects an object, by validation, admission or authorization.
+    Rejected {
+        kind: &'static str,
+        key: Key,
+        /// The message of the API server.
+        message: String,
+    },
+}
+
+impl From<GatewayObstacle> for Obstacle {
+    fn from(obstacle: GatewayObstacle) -> Self {
+        let (reason, kind, key, message) = match obstacle {
+            GatewayObstacle::Clash(clash) => {
+                let message = clash.to_string();
+                ("GatewayClash", clash.kind, clash.key, message)
+            }
+            GatewayObstacle::Rejected { kind, key, message } => {
+                let message = format!("the gateway cluster refuses {kind} {key}: {message}");
+                ("GatewayRefused", kind, key, message)
+            }
+        };
+        let object = RelatedObject {
+            api_version: None,
+            kind,
+            key,
+        };
+        Self {
+            reason,
+            object,
+            message,
+        }
+    }
+}
