@@ -4,11 +4,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use pipeline_tests::bench::{ingresses, remedies};
+use pipeline_tests::bench::{agent, ingresses, remedies};
 use pipeline_tests::netns::{inside, isolated_command};
 use pipeline_tests::programs::{self, Binary, Profile, build_agent, path};
 use pipeline_tests::tools::{self, Tool};
-use simulation::agents;
 
 /// What can be measured.
 #[derive(Debug, Subcommand)]
@@ -46,7 +45,7 @@ const BASELINE: &str = "agent-baseline";
 /// Measures.
 pub(crate) fn run(bench: &Bench) -> anyhow::Result<()> {
     match bench {
-        Bench::Agent(agent) => measure_agent(agent),
+        Bench::Agent(arguments) => measure_agent(arguments),
         Bench::Remedies { clusters } => {
             in_a_fleet(async || remedies::bench(*clusters, |line| println!("{line}")).await)
         }
@@ -70,15 +69,15 @@ fn in_a_fleet(bench: impl AsyncFnOnce() -> anyhow::Result<()>) -> anyhow::Result
     isolated_command(bench)
 }
 
-fn measure_agent(agent: &Agent) -> anyhow::Result<()> {
+fn measure_agent(arguments: &Agent) -> anyhow::Result<()> {
     let (binary, limit) = build()?;
-    let bench = agents::Bench {
+    let bench = agent::Options {
         agent: binary,
         limit,
-        window: Duration::from_secs(agent.window),
-        nodes: agent.nodes.clone(),
+        window: Duration::from_secs(arguments.window),
+        nodes: arguments.nodes.clone(),
     };
-    crate::until_interrupted(agents::bench(&bench, |line| println!("{line}")))
+    crate::until_interrupted(agent::bench(&bench, |line| println!("{line}")))
 }
 
 /// Builds the agent and its limit as clusters run them.

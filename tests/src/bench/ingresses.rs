@@ -16,11 +16,11 @@ use crate::{
     programs::Profile,
 };
 
-/// Measures with so many ingresses and no provider, and says what it finds.
+/// Measures with so many ingresses and no provider, and passes each line of the result to `print`.
 ///
 /// # Errors
-/// When a part does not start, or something is not seen within five minutes.
-pub async fn bench(ingresses: u16, say: impl Fn(String)) -> Result<()> {
+/// A part does not start, or a change is not seen within five minutes.
+pub async fn bench(ingresses: u16, print: impl Fn(String)) -> Result<()> {
     let members = [Member(1), Member(2)];
     let fleet = Fleet::start(ApiKind::Real, Profile::Dist).await?;
     for member in members {
@@ -29,7 +29,7 @@ pub async fn bench(ingresses: u16, say: impl Fn(String)) -> Result<()> {
     fleet.place(&members).await?;
     let names: Vec<String> = (1..=ingresses).map(|nth| format!("ingress{nth}")).collect();
     let count = names.len();
-    say(format!("creating {count} ingresses"));
+    print(format!("creating {count} ingresses"));
     all(names
         .iter()
         .map(|name| fleet.create_ingress(name, "karmada-rs")))
@@ -38,17 +38,17 @@ pub async fn bench(ingresses: u16, say: impl Fn(String)) -> Result<()> {
     let objects = Api::namespaced_with(fleet.karmada.client(), NAMESPACE, &resource);
     let mut seen = Seen::watch(objects).await?;
 
-    say("measuring the limits".to_owned());
+    print("measuring the limits".to_owned());
     let [member, other] = members.map(Member::name);
     let blocks = json!({ "trafficBlockClusters": [&member] });
     let none = json!({ "trafficBlockClusters": null });
     let limit_blocked = seen.patch_all(&names, &blocks, count).await?;
     let limit_released = seen.patch_all(&names, &none, 0).await?;
 
-    say("measuring the controller".to_owned());
+    print("measuring the controller".to_owned());
     let controller = fleet.ingress_controller_alone().await?;
     leads(&controller, "karmada_ingress_controller_lease_holder").await?;
-    // It has seen to all of them once it blocks another cluster in all and lifts that again.
+    // It has reconciled all of them once it has blocked another cluster in all and released it.
     for (actions, then) in [(json!([TRAFFIC_CONTROL]), count), (json!(null), 0)] {
         act(&fleet, &other, actions).await?;
         seen.until_count(then).await?;
@@ -62,21 +62,21 @@ pub async fn bench(ingresses: u16, say: impl Fn(String)) -> Result<()> {
     let released = seen.until_count(0).await? - began;
     let writes = fleet.karmada.successful_writes().await?.since(&before);
 
-    say(format!(
+    print(format!(
         "{count} ingresses; in brackets the limit: the same patches, bare, {AT_ONCE} at once"
     ));
-    say(format!(
+    print(format!(
         "{member} is blocked in all: {blocked:.2?} ({limit_blocked:.2?})"
     ));
-    say(format!(
+    print(format!(
         "and released: {released:.2?} ({limit_released:.2?})"
     ));
-    say(format!("written for both: {writes}"));
-    say(memory(&controller)?);
+    print(format!("written for both: {writes}"));
+    print(memory(&controller)?);
     controller.stop().await
 }
 
-/// Gives a cluster these actions.
+/// Sets the actions of a cluster.
 async fn act(fleet: &Fleet, cluster: &str, actions: serde_json::Value) -> Result<()> {
     let patch = Patch::Merge(json!({ "status": { "remedyActions": actions } }));
     let clusters = fleet.clusters();

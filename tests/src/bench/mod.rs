@@ -1,6 +1,7 @@
-//! What our controllers cost in a big fleet, next to what a real API server allows anybody: the same
-//! patches by a bare client, in the same run.
+//! The cost of our programs next to a limit measured in the same run. The limit of a controller is the
+//! time of the same patches by a bare client on a real API server.
 
+pub mod agent;
 pub mod ingresses;
 pub mod remedies;
 
@@ -23,20 +24,20 @@ use tokio::time::{Instant, timeout};
 
 use crate::programs::Running;
 
-/// How much the bare client has under way, as the controllers have.
+/// Concurrent requests of the bare client, as many as a controller makes.
 const AT_ONCE: usize = 8;
 const SEEN_WITHIN: Duration = Duration::from_mins(5);
 
-/// An object of which little is read, so that looking costs little.
+/// An object of which only the status is decoded, so that the watch costs little.
 type Glance = Object<NotUsed, Status>;
 
-/// The parts of a status that say whether something is done about its object.
+/// The fields of a status that show an action on its object.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Status {
-    /// Of a Cluster.
+    /// Set on a Cluster.
     remedy_actions: Option<Vec<String>>,
-    /// Of an ingress.
+    /// Set on an ingress.
     traffic_block_clusters: Option<Vec<String>>,
 }
 
@@ -47,7 +48,7 @@ impl Status {
     }
 }
 
-/// A watch on objects, and which of them are acted on.
+/// A watch on objects, with the names of those that show an action.
 struct Seen {
     objects: Api<Glance>,
     events: BoxStream<'static, watcher::Result<Event<Glance>>>,
@@ -55,7 +56,7 @@ struct Seen {
 }
 
 impl Seen {
-    /// Begins to watch objects, none of which is acted on.
+    /// Starts to watch objects, none of which shows an action.
     async fn watch(objects: Api<Glance>) -> Result<Self> {
         let mut events = watcher(objects.clone(), Config::default()).boxed();
         while !matches!(events.try_next().await?, Some(Event::InitDone)) {}
@@ -73,7 +74,7 @@ impl Seen {
         Ok(())
     }
 
-    /// Patches every object, and says how long it took until so many were seen to be acted on.
+    /// Patches every object, and returns the time until so many showed an action.
     async fn patch_all(
         &mut self,
         names: &[String],
@@ -85,7 +86,7 @@ impl Seen {
         Ok(self.until_count(then).await? - began)
     }
 
-    /// Waits until so many objects are acted on, and says when that was.
+    /// Waits until so many objects show an action, and returns the time of that.
     async fn until_count(&mut self, count: usize) -> Result<Instant> {
         self.until(|acted_on| acted_on.len() == count).await
     }
@@ -111,7 +112,7 @@ impl Seen {
     }
 }
 
-/// Does all of this, [so much at once](AT_ONCE).
+/// Runs all of `work`, [`AT_ONCE`] at a time.
 async fn all(work: impl Iterator<Item = impl Future<Output = Result<()>>>) -> Result<()> {
     let under_way = stream::iter(work).buffer_unordered(AT_ONCE);
     under_way.try_collect().await
@@ -122,7 +123,7 @@ async fn leads(controller: &Running, metric: &str) -> Result<()> {
     controller.until_metric(metric, |held| held > 0.0).await
 }
 
-/// The memory of a controller, for a person.
+/// Formats the memory of a controller.
 fn memory(controller: &Running) -> Result<String> {
     let mebibytes = f64::from(u32::try_from(controller.memory()?)?) / 1024.0;
     Ok(format!("memory of the controller: {mebibytes:.1} MiB"))

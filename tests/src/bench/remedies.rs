@@ -15,23 +15,23 @@ use crate::{
     programs::Profile,
 };
 
-/// How often the way from a condition to the actions is timed.
+/// Measurements of the time from a condition to the actions.
 const TIMES: usize = 101;
 
-/// Measures with so many clusters, and says what it finds.
+/// Measures with so many clusters, and passes each line of the result to `print`.
 ///
 /// # Errors
-/// When a part does not start, or something is not seen within five minutes.
-pub async fn bench(clusters: u16, say: impl Fn(String)) -> Result<()> {
+/// A part does not start, or a change is not seen within five minutes.
+pub async fn bench(clusters: u16, print: impl Fn(String)) -> Result<()> {
     let fleet = Fleet::start(ApiKind::Real, Profile::Dist).await?;
     let names: Vec<String> = (1..=clusters).map(|nth| format!("member{nth}")).collect();
     let count = names.len();
-    say(format!("creating {count} clusters"));
+    print(format!("creating {count} clusters"));
     all(names.iter().map(|name| fleet.create_cluster(name))).await?;
     let resource = ApiResource::erase::<Cluster>(&());
     let mut seen = Seen::watch(Api::all_with(fleet.karmada.client(), &resource)).await?;
 
-    say("measuring the limits".to_owned());
+    print("measuring the limits".to_owned());
     let blocked = json!({ "remedyActions": [TRAFFIC_CONTROL] });
     let free = json!({ "remedyActions": null });
     let one = &names[0];
@@ -40,7 +40,7 @@ pub async fn bench(clusters: u16, say: impl Fn(String)) -> Result<()> {
     // The condition's patch and its event, then the actions' patch and its event.
     let limit_followed = 2 * p50(&mut seen, one, [&blocked, &free]).await?;
 
-    say("measuring the controller".to_owned());
+    print("measuring the controller".to_owned());
     let controller = fleet.remedy_controller().await?;
     leads(&controller, "karmada_remedy_controller_lease_holder").await?;
     let began = Instant::now();
@@ -59,22 +59,22 @@ pub async fn bench(clusters: u16, say: impl Fn(String)) -> Result<()> {
     });
     let followed = p50(&mut seen, one, [&dead, &well]).await?;
 
-    say(format!(
+    print(format!(
         "{count} clusters; in brackets the limit: the same patches, bare, {AT_ONCE} at once"
     ));
-    say(format!(
+    print(format!(
         "a Remedy for all is applied: {applied:.2?} ({limit_applied:.2?})"
     ));
-    say(format!("and lifted: {lifted:.2?} ({limit_lifted:.2?})"));
-    say(format!(
+    print(format!("and lifted: {lifted:.2?} ({limit_lifted:.2?})"));
+    print(format!(
         "actions follow a condition, p50 of {TIMES}: {followed:.1?} ({limit_followed:.1?})"
     ));
-    say(memory(&controller)?);
+    print(memory(&controller)?);
     controller.stop().await
 }
 
-/// Patches a cluster's status again and again with what gives it actions and what takes them away,
-/// and says how long it mostly takes until that is seen.
+/// Patches a cluster's status repeatedly so that it gets actions and loses them, and returns the median
+/// time until that is seen.
 async fn p50(seen: &mut Seen, name: &str, [giving, taking]: [&Value; 2]) -> Result<Duration> {
     let mut times = Vec::new();
     for nth in 0..TIMES {

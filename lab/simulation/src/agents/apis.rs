@@ -1,4 +1,4 @@
-//! The Karmada API and the member's, in memory, with their requests counted.
+//! The Karmada API and the member's, in memory, with counts of their requests.
 
 use std::net::Ipv4Addr;
 use std::ops::Range;
@@ -32,26 +32,28 @@ use tower::Service;
 use super::figures::Figures;
 use super::{LISTENING, PODS, name, pod_ip};
 
-/// The cluster whose agents they are.
-pub(super) const CLUSTER: &str = "member1";
-/// The namespace and the name of their Service.
+/// The cluster of the agents.
+pub const CLUSTER: &str = "member1";
+/// The namespace and the name of the agents' Service.
 pub(super) const SERVICE: (&str, &str) = ("karmada-rs", "cluster-health-agent");
-/// As the real controller does.
+/// The limit of the real EndpointSlice controller.
 const ENDPOINTS_PER_SLICE: usize = 100;
-/// Who asks on behalf of the simulation; not counted.
+/// The user agent of the simulation's own requests, which are not counted.
 const OBSERVER: &str = "simulation";
 
 /// Both APIs. Dropping them ends them.
-pub(super) struct Apis {
-    pub(super) karmada: Counted,
-    pub(super) member: Counted,
+pub struct Apis {
+    /// The Karmada API.
+    pub karmada: Counted,
+    /// The API of the member.
+    pub member: Counted,
     clusters: Api<Cluster>,
     leases: Api<Lease>,
     _folder: TempDir,
 }
 
-/// An API server whose requests are counted.
-pub(super) struct Counted {
+/// An API server that counts its requests.
+pub struct Counted {
     pub(super) kubeconfig: PathBuf,
     /// The connection that the agents of this process share.
     pub(super) agents: Client,
@@ -61,8 +63,8 @@ pub(super) struct Counted {
 }
 
 impl Apis {
-    /// Starts both: the member's knows so many agents, Karmada's the cluster without a verdict.
-    pub(super) async fn start(nodes: u16, port: u16) -> Result<Self> {
+    /// Starts both: the member's with so many agents, Karmada's with the cluster without a verdict.
+    pub async fn start(nodes: u16, port: u16) -> Result<Self> {
         let folder = tempfile::tempdir()?;
         let karmada = Counted::start(folder.path(), "karmada").await?;
         let member = Counted::start(folder.path(), "member").await?;
@@ -95,7 +97,7 @@ impl Apis {
     }
 
     /// Lists the agents of these nodes in the EndpointSlices of their Service.
-    pub(super) async fn list(&self, nodes: Range<u16>, port: u16) -> Result<()> {
+    pub async fn list(&self, nodes: Range<u16>, port: u16) -> Result<()> {
         let (namespace, service) = SERVICE;
         let path = format!("/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices");
         let all: Vec<u16> = nodes.collect();
@@ -136,7 +138,7 @@ impl Apis {
         Ok(())
     }
 
-    /// Who holds the agents' lease; empty when nobody does.
+    /// Returns the holder of the agents' lease, or an empty text.
     pub(super) async fn holder(&self) -> Result<String> {
         let lease = self.leases.get_opt(cluster_health_agent::NAME).await?;
         let holder = lease.and_then(|lease| lease.spec?.holder_identity);
@@ -175,8 +177,8 @@ impl Counted {
         })
     }
 
-    /// What has been asked so far.
-    pub(super) fn figures(&self) -> Figures {
+    /// Returns the requests so far.
+    pub fn figures(&self) -> Figures {
         self.figures.lock().clone()
     }
 }
@@ -196,7 +198,7 @@ fn counted(server: ApiServer, figures: Arc<Mutex<Figures>>) -> Router {
             }
             match service.call(Request::from_parts(parts, body)).await {
                 Ok(response) => response.map(|body| {
-                    // A frame is a whole answer, or a whole line of a watch.
+                    // A frame is a whole response, or a whole line of a watch.
                     Body::new(body.map_frame(|frame| frame.map_data(|text| routed(&text))))
                 }),
                 Err(_) => StatusCode::BAD_GATEWAY.into_response(),
@@ -205,7 +207,7 @@ fn counted(server: ApiServer, figures: Arc<Mutex<Figures>>) -> Router {
     })
 }
 
-/// What the API says, with the addresses at which agents are found.
+/// Replaces the addresses of agents in a body by those on which they listen.
 fn routed(text: &[u8]) -> Bytes {
     let text = String::from_utf8_lossy(text);
     text.replace(PODS, LISTENING).into()

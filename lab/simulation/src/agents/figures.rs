@@ -1,4 +1,4 @@
-//! Counts of requests, and how figures are written.
+//! Counts of requests, and the format of figures.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,9 +8,9 @@ use std::time::Duration;
 use http::Method;
 use http::request::Parts;
 
-/// How often each kind of request was made.
+/// The number of requests of each kind.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Figures(BTreeMap<(bool, String), u64>);
+pub struct Figures(BTreeMap<(bool, String), u64>);
 
 impl Figures {
     /// Counts one request.
@@ -29,17 +29,18 @@ impl Figures {
         *self.0.entry((!reads, what)).or_default() += 1;
     }
 
-    /// All requests.
-    pub(super) fn total(&self) -> u64 {
+    /// Returns the number of all requests.
+    pub fn total(&self) -> u64 {
         self.0.values().sum()
     }
 
-    pub(super) fn writes(&self) -> u64 {
+    /// Returns the number of writes.
+    pub fn writes(&self) -> u64 {
         self.writes_of("")
     }
 
-    /// Writes of this resource.
-    pub(super) fn writes_of(&self, resource: &str) -> u64 {
+    /// Returns the number of writes of a resource.
+    pub fn writes_of(&self, resource: &str) -> u64 {
         let writes = self
             .0
             .iter()
@@ -48,7 +49,7 @@ impl Figures {
     }
 }
 
-/// The plural name of what a path is about.
+/// Returns the plural name in a path.
 fn resource(path: &str) -> &str {
     let mut segments = path.split('/').filter(|segment| !segment.is_empty());
     match segments.next() {
@@ -93,7 +94,8 @@ impl fmt::Display for Figures {
     }
 }
 
-pub(super) fn seconds(time: Duration) -> String {
+/// Formats a time in seconds.
+pub fn seconds(time: Duration) -> String {
     format!("{:.1} s", time.as_secs_f64())
 }
 

@@ -1,4 +1,4 @@
-//! The agent that leads: the program as users run it.
+//! The agent that leads: the program as clusters run it.
 
 use std::net::SocketAddr;
 use std::ops::Sub;
@@ -21,21 +21,23 @@ use super::apis::Apis;
 use super::{Options, PATIENCE, POLL, address, name, nodes};
 
 const PREFIX: &str = "karmada_cluster_health_agent_";
-/// Ticks of a process's time in a second, as Linux shows it.
+/// Ticks in a second of the times in `/proc/PID/stat`.
 const TICKS: f64 = 100.0;
 
-/// A process that runs. Dropping it kills it.
-pub(super) struct Leader {
+/// A running agent. Dropping it kills it.
+pub struct Leader {
     child: Child,
     admin: SocketAddr,
     http: Client<HttpConnector, Empty<Bytes>>,
 }
 
-/// What a leader has used so far.
+/// The resources that a leader has used so far.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Usage {
-    pub(super) cpu: Duration,
-    pub(super) questions: u64,
+pub struct Usage {
+    /// Its CPU time.
+    pub cpu: Duration,
+    /// Its requests to peers.
+    pub peer_requests: u64,
 }
 
 impl Sub for Usage {
@@ -44,25 +46,20 @@ impl Sub for Usage {
     fn sub(self, before: Self) -> Self {
         Self {
             cpu: self.cpu.saturating_sub(before.cpu),
-            questions: self.questions.saturating_sub(before.questions),
+            peer_requests: self.peer_requests.saturating_sub(before.peer_requests),
         }
     }
 }
 
-/// A metric of the leader's.
-pub(super) struct Metric<'a> {
+/// A metric of the leader.
+pub struct Metric<'a> {
     leader: &'a Leader,
     name: &'a str,
 }
 
 impl Leader {
     /// Starts the agent of the first node.
-    pub(super) fn start(
-        options: &Options,
-        apis: &Apis,
-        dns: SocketAddr,
-        port: u16,
-    ) -> Result<Self> {
+    pub fn start(options: &Options, apis: &Apis, dns: SocketAddr, port: u16) -> Result<Self> {
         let admin = address(0, port);
         let child = Command::new(&options.binary)
             .args(nodes::flags(options, apis, dns, admin, &name(0)))
@@ -78,23 +75,24 @@ impl Leader {
         })
     }
 
-    pub(super) fn metric<'a>(&'a self, name: &'a str) -> Metric<'a> {
+    /// Returns a metric by its name without the agents' prefix.
+    pub fn metric<'a>(&'a self, name: &'a str) -> Metric<'a> {
         Metric { leader: self, name }
     }
 
-    /// Its resident memory, in KiB.
-    pub(super) fn memory(&self) -> Result<u64> {
+    /// Returns its resident memory, in KiB.
+    pub fn memory(&self) -> Result<u64> {
         Ok(memory::resident(self.id()?)?)
     }
 
-    /// That of it which is its own: neither its binary's nor another file's.
-    pub(super) fn anonymous_memory(&self) -> Result<u64> {
+    /// Returns its anonymous memory, in KiB: without its binary and other files.
+    pub fn anonymous_memory(&self) -> Result<u64> {
         Ok(memory::anonymous(self.id()?)?)
     }
 
-    /// What it has used since it began.
-    pub(super) async fn usage(&self) -> Result<Usage> {
-        let questions = self.metric("peer_requests_total").value().await?;
+    /// Returns its usage since its start.
+    pub async fn usage(&self) -> Result<Usage> {
+        let peer_requests = self.metric("peer_requests_total").value().await?;
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
@@ -102,14 +100,14 @@ impl Leader {
         )]
         Ok(Usage {
             cpu: self.cpu()?,
-            questions: questions as u64,
+            peer_requests: peer_requests as u64,
         })
     }
 
-    /// The CPU time it has used since it began.
-    pub(super) fn cpu(&self) -> Result<Duration> {
+    /// Returns its CPU time since its start.
+    pub fn cpu(&self) -> Result<Duration> {
         let stat = self.proc("stat")?;
-        // Fields 14 and 15; the second one may hold spaces, and ends with a bracket.
+        // Fields 14 and 15 of proc_pid_stat(5); the second one ends with a bracket and may have spaces.
         let fields = stat.rsplit(')').next().unwrap_or_default();
         let mut ticks = fields
             .split_whitespace()
@@ -118,12 +116,12 @@ impl Leader {
             .map(str::parse::<f64>);
         let (user, system) = (ticks.next(), ticks.next());
         let (Some(Ok(user)), Some(Ok(system))) = (user, system) else {
-            anyhow::bail!("the leader's CPU time is not told");
+            anyhow::bail!("no CPU time of the leader");
         };
         Ok(Duration::from_secs_f64((user + system) / TICKS))
     }
 
-    /// Ends it as a user does.
+    /// Stops it with SIGTERM.
     pub(super) async fn stop(mut self) -> Result<()> {
         let id = self
             .child
@@ -146,14 +144,14 @@ impl Leader {
 
     async fn metrics(&self) -> Result<String> {
         let uri: Uri = format!("http://{}/metrics", self.admin).parse()?;
-        let answer = self.http.get(uri).await?;
-        let body = answer.into_body().collect().await?.to_bytes();
+        let response = self.http.get(uri).await?;
+        let body = response.into_body().collect().await?.to_bytes();
         Ok(String::from_utf8_lossy(&body).into_owned())
     }
 }
 
 impl Metric<'_> {
-    /// The sum of its samples.
+    /// Returns the sum of its samples.
     async fn value(&self) -> Result<f64> {
         let wanted = format!("{PREFIX}{}", self.name);
         let metrics = self.leader.metrics().await?;
@@ -166,7 +164,7 @@ impl Metric<'_> {
     }
 
     /// Waits until it is at least this.
-    pub(super) async fn reaches(&self, value: f64) -> Result<()> {
+    pub async fn reaches(&self, value: f64) -> Result<()> {
         let looking = async {
             // Before it listens there is nothing to read.
             while !self.value().await.is_ok_and(|now| now >= value) {

@@ -1,4 +1,4 @@
-//! How many files may be open at once.
+//! The limit of open files.
 
 use anyhow::{Result, ensure};
 use rustix::process::{Resource, getrlimit, setrlimit};
@@ -8,16 +8,16 @@ use rustix::process::{Resource, getrlimit, setrlimit};
 const PER_NODE: u64 = 10;
 const REST: u64 = 200;
 
-/// Lets this process, and those it starts, open as many files as may be.
+/// Raises the limit of open files for this process and its children.
 ///
 /// # Errors
-/// When that is not enough for so many nodes.
-pub(super) fn raise_open_files(nodes: u16) -> Result<()> {
+/// The highest limit is not enough for so many nodes.
+pub fn raise_open_files(nodes: u16) -> Result<()> {
     let needed = u64::from(nodes) * PER_NODE + REST;
     let mut limit = getrlimit(Resource::Nofile);
     if limit.current.is_some_and(|current| current < needed) {
         limit.current = limit.maximum;
-        // If it is not allowed the check below says so.
+        // The check below reports a failure.
         setrlimit(Resource::Nofile, limit).ok();
     }
     let allowed = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);

@@ -1,14 +1,13 @@
-//! A thousand agents of one cluster: all of them real, on loopback addresses of their own, asking a
-//! DNS server of the simulation's and a Karmada API in memory. The one that leads is the program as
-//! users run it, in a process of its own, so that its memory and CPU time are its own.
+//! A thousand agents of one cluster: real ones, on loopback addresses of their own, with a DNS server
+//! of the simulation and a Karmada API in memory. The leader is the program as clusters run it, in a
+//! process of its own, so that its memory and CPU time can be measured.
 //!
-//! What comes out are figures, on the machine and in the company they were measured in. None is checked.
+//! The results are figures of this machine and of its load. No figure is checked.
 
-mod apis;
-mod bench;
-mod figures;
-mod leader;
-mod limits;
+pub mod apis;
+pub mod figures;
+pub mod leader;
+pub mod limits;
 mod nodes;
 
 use std::net::{Ipv4Addr, SocketAddr};
@@ -22,39 +21,38 @@ use lab_parts::thresholds::ProbeTiming;
 use tokio::time::{Instant, sleep, timeout};
 
 use self::apis::{Apis, CLUSTER};
-pub use self::bench::{Bench, bench};
 use self::figures::{Figures, millis, seconds};
 use self::leader::Leader;
 use self::nodes::Nodes;
 
-/// What to simulate.
+/// Options of a simulation.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// How many nodes the cluster has.
+    /// The number of nodes.
     pub nodes: u16,
-    /// How often each asks DNS.
+    /// The probe period of each agent.
     pub period: Duration,
-    /// How long DNS must fail, or work again, until a node votes so.
+    /// The time for which DNS must fail, or work again, until a node votes so.
     pub threshold: Duration,
-    /// For how long to watch the cluster at rest.
+    /// The time to watch the cluster at rest.
     pub rest: Duration,
-    /// The agent's binary that is to lead.
+    /// The binary of the leader.
     pub binary: PathBuf,
 }
 
-/// Nothing takes longer than this beyond what the thresholds take.
+/// The limit of every wait, thresholds aside.
 const PATIENCE: Duration = Duration::from_mins(2);
-/// How every [`pod_ip`] begins in JSON.
+/// The beginning of every [`pod_ip`] in JSON.
 const PODS: &str = "\"10.77.";
-/// How every [`address`] begins in JSON.
+/// The beginning of every [`address`] in JSON.
 const LISTENING: &str = "\"127.77.";
-/// The cluster's DNS while it works.
-const WORKING_DNS: Response = Response::Ipv4(KUBERNETES_IP);
-/// Between two looks at something that cannot be watched.
+/// The response of the cluster's DNS while it works.
+pub const WORKING_DNS: Response = Response::Ipv4(KUBERNETES_IP);
+/// The interval between two looks at something that cannot be watched.
 const POLL: Duration = Duration::from_millis(20);
 
 impl Options {
-    /// The flags that every agent has.
+    /// Returns the flags that all agents share.
     fn flags(&self, dns: SocketAddr) -> Vec<String> {
         let thresholds = ProbeTiming {
             period: self.period,
@@ -71,36 +69,36 @@ impl Options {
     }
 }
 
-/// Runs the simulation, and gives each line of what comes out to `tell`. It ends by itself.
+/// Runs the simulation, and passes each line of its results to `print`.
 ///
 /// # Errors
-/// When something does not start, or what must happen does not.
-pub async fn run(options: &Options, mut tell: impl FnMut(&str)) -> Result<()> {
+/// A part does not start, or an expected change does not come.
+pub async fn run(options: &Options, mut print: impl FnMut(&str)) -> Result<()> {
     ensure!(options.nodes >= 2, "--nodes must be at least 2");
     limits::raise_open_files(options.nodes)?;
-    // An error only says that a provider is installed already.
+    // It fails only if a provider is installed already.
     drop(rustls::crypto::ring::default_provider().install_default());
     let dns = DnsServer::start(WORKING_DNS).await?;
     // Reserved on 127.0.0.1, and so likely free on the agents' loopback addresses.
     let reserved = ReservedPort::reserve()?;
     let port = reserved.address().port();
-    tell(&format!(
+    print(&format!(
         "{} nodes, a round every {}, thresholds {}; {} cores; figures, not limits",
         options.nodes,
         seconds(options.period),
         seconds(options.threshold),
         std::thread::available_parallelism().map_or(1, usize::from),
     ));
-    start_at_once(options, &dns, port, &mut tell).await?;
-    lead(options, &dns, port, &mut tell).await
+    start_at_once(options, &dns, port, &mut print).await?;
+    lead(options, &dns, port, &mut print).await
 }
 
-/// All agents start in the same moment, and nobody leads.
+/// Starts all agents at once, none of which leads yet.
 async fn start_at_once(
     options: &Options,
     dns: &DnsServer,
     port: u16,
-    tell: &mut impl FnMut(&str),
+    print: &mut impl FnMut(&str),
 ) -> Result<()> {
     let apis = Apis::start(options.nodes, port).await?;
     let begun = Instant::now();
@@ -110,7 +108,7 @@ async fn start_at_once(
     let verdict = begun.elapsed();
     sleep(options.rest).await;
     let karmada = apis.karmada.figures();
-    tell(&format!(
+    print(&format!(
         "all agents start at once (in {}): verdict True after {}; Karmada API in {}: {karmada}",
         seconds(started),
         seconds(verdict),
@@ -120,14 +118,14 @@ async fn start_at_once(
     Ok(())
 }
 
-/// One agent leads, all others are there; DNS breaks and heals, then the leader leaves.
+/// Starts a leader and then all other agents, breaks and repairs DNS, and stops the leader.
 async fn lead(
     options: &Options,
     dns: &DnsServer,
     port: u16,
-    tell: &mut impl FnMut(&str),
+    print: &mut impl FnMut(&str),
 ) -> Result<()> {
-    // One that knows of many others would let them go first.
+    // An agent that knows many peers waits longer before it campaigns.
     let apis = Apis::start(1, port).await?;
     let leader = Leader::start(options, &apis, dns.address(), port)?;
     leader.metric("lease_holder").reaches(1.0).await?;
@@ -143,7 +141,7 @@ async fn lead(
     // The agents' votes settle a threshold after their first answers.
     sleep(options.threshold + options.period).await;
 
-    at_rest(options, &apis, &leader, alone, tell).await?;
+    at_rest(options, &apis, &leader, alone, print).await?;
 
     for (works, turn) in [(false, "breaks"), (true, "heals")] {
         let before = (leader.usage().await?, apis.karmada.figures());
@@ -154,35 +152,35 @@ async fn lead(
         let after = (leader.usage().await?, apis.karmada.figures());
         let used = after.0 - before.0;
         let bound = options.threshold + options.period + Duration::from_secs(1);
-        tell(&format!(
-            "DNS {turn}: verdict {} after {} (threshold + period + 1 s = {}); leader: {} CPU, {} questions to peers; Karmada API: {}",
+        print(&format!(
+            "DNS {turn}: verdict {} after {} (threshold + period + 1 s = {}); leader: {} CPU, {} requests to peers; Karmada API: {}",
             if works { "True" } else { "False" },
             seconds(took),
             seconds(bound),
             millis(used.cpu),
-            used.questions,
+            used.peer_requests,
             after.1 - before.1,
         ));
     }
 
-    hand_over(&apis, leader, tell).await?;
-    tell(&format!("member API, over all: {}", apis.member.figures()));
+    hand_over(&apis, leader, print).await?;
+    print(&format!("member API, over all: {}", apis.member.figures()));
     if let Ok(load) = std::fs::read_to_string("/proc/loadavg") {
-        // Others on the machine make every figure worse.
-        tell(&format!("load averages of this machine: {}", load.trim()));
+        // Other load on the machine makes every figure worse.
+        print(&format!("load averages of this machine: {}", load.trim()));
     }
     nodes.stop().await;
     Ok(())
 }
 
-/// The leader leaves, and another takes its place.
-async fn hand_over(apis: &Apis, leader: Leader, tell: &mut impl FnMut(&str)) -> Result<()> {
+/// Stops the leader and waits for its successor.
+async fn hand_over(apis: &Apis, leader: Leader, print: &mut impl FnMut(&str)) -> Result<()> {
     let memory = leader.memory()?;
     let before = apis.karmada.figures();
-    let told = Instant::now();
+    let stopped = Instant::now();
     let holder = apis.holder().await?;
     leader.stop().await?;
-    let ended = told.elapsed();
+    let ended = stopped.elapsed();
     let handed = async {
         while apis.holder().await? == holder || apis.holder().await?.is_empty() {
             sleep(POLL).await;
@@ -192,11 +190,11 @@ async fn hand_over(apis: &Apis, leader: Leader, tell: &mut impl FnMut(&str)) -> 
     timeout(PATIENCE, handed)
         .await
         .context("nobody took the lease over")??;
-    tell(&format!(
+    print(&format!(
         "leader stops ({} MiB at the end): gone after {}, another leads after {}; Karmada API: {}",
         mebibytes(memory),
         seconds(ended),
-        seconds(told.elapsed()),
+        seconds(stopped.elapsed()),
         apis.karmada.figures() - before,
     ));
     Ok(())
@@ -207,7 +205,7 @@ async fn at_rest(
     apis: &Apis,
     leader: &Leader,
     alone: u64,
-    tell: &mut impl FnMut(&str),
+    print: &mut impl FnMut(&str),
 ) -> Result<()> {
     let before = (leader.usage().await?, apis.karmada.figures());
     let begun = Instant::now();
@@ -216,39 +214,40 @@ async fn at_rest(
     let took = begun.elapsed();
     let periods = took.as_secs_f64() / options.period.as_secs_f64();
     let each = used.cpu.div_f64(periods);
-    tell(&format!(
-        "at rest for {}: leader {} CPU a period ({} per 100 nodes), {} MiB resident ({} MiB before it had peers), {} questions to peers",
+    print(&format!(
+        "at rest for {}: leader {} CPU a period ({} per 100 nodes), {} MiB resident ({} MiB before it had peers), {} requests to peers",
         seconds(took),
         millis(each),
         millis(each.mul_f64(100.0 / f64::from(options.nodes))),
         mebibytes(leader.memory()?),
         mebibytes(alone),
-        used.questions,
+        used.peer_requests,
     ));
     let karmada: Figures = apis.karmada.figures() - before.1;
-    tell(&format!("at rest: Karmada API: {karmada}"));
+    print(&format!("at rest: Karmada API: {karmada}"));
     Ok(())
 }
 
-fn mebibytes(kibibytes: u64) -> String {
+/// Formats a size in MiB.
+pub fn mebibytes(kibibytes: u64) -> String {
     let (whole, rest) = (kibibytes / 1024, kibibytes % 1024);
     format!("{whole}.{}", rest * 10 / 1024)
 }
 
-/// Where the agent of a node listens: on loopback, which an API server takes for no endpoint. So the API
-/// knows the agent by [`pod_ip`], and its answers are made to say [`LISTENING`] in place of [`PODS`].
-fn address(node: u16, port: u16) -> SocketAddr {
+/// Returns the address on which the agent of a node listens. An API server rejects an endpoint on
+/// loopback, so the API has the agent's pod IP, and its responses get `LISTENING` in place of `PODS`.
+pub fn address(node: u16, port: u16) -> SocketAddr {
     let [high, low] = node.to_be_bytes();
     (Ipv4Addr::new(127, 77, high, low), port).into()
 }
 
-/// The address of a node's agent, as the API knows it.
+/// Returns the pod IP of a node's agent in the API.
 fn pod_ip(node: u16) -> Ipv4Addr {
     let [high, low] = node.to_be_bytes();
     Ipv4Addr::new(10, 77, high, low)
 }
 
-/// The name of a node.
-fn name(node: u16) -> String {
+/// Returns the name of a node.
+pub fn name(node: u16) -> String {
     format!("n{node:04}")
 }

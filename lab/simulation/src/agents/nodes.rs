@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 use super::apis::{Apis, SERVICE};
 use super::{Options, address, name};
 
-/// The running agents. Dropping them ends them as a crash would.
+/// The running agents. Dropping them kills them.
 pub(super) struct Nodes {
     agents: JoinSet<bool>,
 }
@@ -40,13 +40,13 @@ impl Nodes {
         Ok(Self { agents })
     }
 
-    /// Ends them as a crash would, and waits for that.
+    /// Kills them and waits for that.
     pub(super) async fn stop(mut self) {
         self.agents.shutdown().await;
     }
 }
 
-/// The flags of the agent of one node.
+/// Returns the flags of the agent of a node.
 pub(super) fn flags(
     options: &Options,
     apis: &Apis,
