@@ -1,4 +1,4 @@
-//! `cargo xtask bench …`: what our programs cost, next to a limit measured in the same run.
+//! `cargo xtask bench …`: measures what our programs cost, next to a limit from the same run.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,18 +9,18 @@ use pipeline_tests::netns::{inside, isolated_command};
 use pipeline_tests::programs::{self, Binary, Profile, build_agent, path};
 use pipeline_tests::tools::{self, Tool};
 
-/// What can be measured.
+/// The benchmarks.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Bench {
     /// One agent at rest, and one that leads 10 to 1,000 nodes
     Agent(Agent),
-    /// The remedy controller in a big fleet, on a real API server in a network namespace of its own
+    /// The remedy controller in a large fleet, on a real API server in a network namespace of its own
     Remedies {
         /// The number of clusters
         #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u16).range(1..=20_000))]
         clusters: u16,
     },
-    /// The ingress controller with many ingresses of a cluster, in the same way
+    /// The ingress controller with many ingresses of one cluster, likewise
     Ingresses {
         /// The number of ingresses
         #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u16).range(1..=20_000))]
@@ -28,13 +28,13 @@ pub(crate) enum Bench {
     },
 }
 
-/// How long to measure.
+/// The extent of the agent's benchmark.
 #[derive(Debug, Args)]
 pub(crate) struct Agent {
-    /// For how long each figure is taken, in seconds
+    /// Time over which each figure is taken, in seconds
     #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u64).range(5..=3600))]
     window: u64,
-    /// The numbers of nodes that a leader is measured with
+    /// Numbers of nodes to measure a leader with
     #[arg(long, value_delimiter = ',', default_value = "10,100,300,1000", value_parser = clap::value_parser!(u16).range(2..=20_000))]
     nodes: Vec<u16>,
 }
@@ -42,7 +42,7 @@ pub(crate) struct Agent {
 /// The package of the program against which the agent's memory is measured.
 const BASELINE: &str = "agent-baseline";
 
-/// Measures.
+/// Runs a benchmark.
 pub(crate) fn run(bench: &Bench) -> anyhow::Result<()> {
     match bench {
         Bench::Agent(arguments) => measure_agent(arguments),
@@ -55,12 +55,12 @@ pub(crate) fn run(bench: &Bench) -> anyhow::Result<()> {
     }
 }
 
-/// Measures on real parts.
+/// Runs a benchmark on real parts.
 fn in_a_fleet(bench: impl AsyncFnOnce() -> anyhow::Result<()>) -> anyhow::Result<()> {
     if !inside() {
         if cfg!(debug_assertions) {
             println!(
-                "the bare client is not optimised, and the limit some fifth too high; better: cargo run --release --package xtask -- bench …"
+                "this build is not optimised, which raises the limit of the bare client by about a fifth; for exact figures use: cargo run --release --package xtask -- bench …"
             );
         }
         tools::build(&[Tool::Etcd, Tool::KubeApiserver])?;

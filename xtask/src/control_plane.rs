@@ -1,4 +1,4 @@
-//! `cargo xtask control-plane`.
+//! `cargo xtask control-plane`: runs a Kubernetes API until interrupted.
 
 use anyhow::{Result, bail};
 use pipeline_tests::{
@@ -16,7 +16,7 @@ pub(crate) fn run() -> Result<()> {
         .block_on(serve())
 }
 
-/// Ends with the first signal, also while it still starts, and leaves nothing behind.
+/// Runs until the first signal, even during start-up, and leaves nothing behind.
 async fn serve() -> Result<()> {
     let mut interrupted = signal(SignalKind::interrupt())?;
     let mut terminated = signal(SignalKind::terminate())?;

@@ -9,14 +9,13 @@ use simulation::convergence::{random_seed, search};
 
 use crate::cargo;
 
-/// The share of the time that goes to sequences of the simulation before the property tests run
-/// once more.
+/// The share of the time given to sequences of the simulation; property tests get the rest.
 const SEQUENCES_FOR: Duration = Duration::from_mins(2);
 
-/// How long to search.
+/// The length of the search.
 #[derive(Debug, Args)]
 pub(crate) struct Fuzz {
-    /// After how many minutes to stop
+    /// Minutes until the search stops
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
     minutes: u64,
 }

@@ -36,7 +36,7 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Write the files that are made from the types: the CRDs
+    /// Write the files generated from the types: the CRDs
     Generate {
         /// Write nothing; fail when a file differs
         #[arg(long)]
@@ -44,21 +44,21 @@ enum Command {
     },
     /// Check and test everything
     Test,
-    /// Search with new random seeds for what the tests do not draw
+    /// Search for failures with new random seeds
     Fuzz(Fuzz),
-    /// Play a story on real parts, in a network namespace of its own, and print its timeline
+    /// Play a scenario on real parts, in a network namespace of its own, and print its timeline
     Scenario {
         #[command(subcommand)]
         scenario: Scenario,
     },
-    /// Take the pictures of the sandbox's page for docs/images, in Chromium
+    /// Take the screenshots of the sandbox's page in docs/images, with Chromium
     Screenshots,
-    /// Run our programs in numbers that no test has, and print figures
+    /// Run our programs at a scale that no test has, and print figures
     Simulate {
         #[command(subcommand)]
         simulation: Simulation,
     },
-    /// Measure what our programs cost, next to a limit measured in the same run
+    /// Measure what our programs cost, next to a limit from the same run
     Bench {
         #[command(subcommand)]
         bench: Bench,
@@ -93,7 +93,10 @@ fn run(command: &Command) -> anyhow::Result<()> {
     }
 }
 
-/// Runs until it is done or a person interrupts it; that is an error.
+/// Runs `work` to its end.
+///
+/// # Errors
+/// Returns its error, or one for an interrupt.
 fn until_interrupted(work: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
     tokio::runtime::Runtime::new()?.block_on(async {
         tokio::select! {

@@ -1,4 +1,4 @@
-//! `cargo xtask scenario …`: plays a story on real parts and prints its timeline.
+//! `cargo xtask scenario …`: plays a scenario on real parts and prints its timeline.
 
 use clap::{Args, Subcommand, ValueEnum};
 use lab_parts::thresholds::ProbeTiming;
@@ -10,32 +10,32 @@ use pipeline_tests::{
     tools::{self, Tool},
 };
 
-/// The stories.
+/// The scenarios.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Scenario {
-    /// DNS dies in a member cluster, its traffic goes elsewhere; DNS returns, and so does the traffic
+    /// DNS fails in a member cluster and its traffic moves elsewhere; DNS returns, and so does the traffic
     CorednsOutage(Outage),
 }
 
-/// How to play it.
+/// The variants of an outage.
 #[derive(Debug, Args)]
 pub(crate) struct Outage {
-    /// What becomes of DNS queries
+    /// Fate of DNS queries
     #[arg(long, value_enum, default_value_t = Queries::Refused)]
     queries: Queries,
-    /// How long DNS must fail until the verdict changes
+    /// Timing of the agent's probe and vote
     #[arg(long, value_enum, default_value_t = Timing::Short)]
     thresholds: Timing,
-    /// Build our programs as clusters run them; takes minutes, and their memory is theirs
+    /// Build our programs as clusters run them, for realistic memory figures; takes minutes
     #[arg(long)]
     dist: bool,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Queries {
-    /// Nobody listens
+    /// No server listens
     Refused,
-    /// They are lost on the way
+    /// Queries are dropped on the way
     Dropped,
 }
 
@@ -47,7 +47,7 @@ enum Timing {
     Default,
 }
 
-/// Plays a story.
+/// Plays a scenario.
 pub(crate) fn run(scenario: &Scenario) -> anyhow::Result<()> {
     let Scenario::CorednsOutage(Outage {
         queries,

@@ -1,4 +1,4 @@
-//! `cargo xtask screenshots`.
+//! `cargo xtask screenshots`: takes the screenshots in docs/images.
 
 use anyhow::Result;
 use pipeline_tests::{

@@ -1,4 +1,4 @@
-//! `cargo xtask simulate …`: runs our programs in numbers that no test has, and prints figures.
+//! `cargo xtask simulate …`: runs our programs at a scale that no test has, and prints figures.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -7,47 +7,47 @@ use clap::{Args, Subcommand};
 use pipeline_tests::programs::{Binary, Profile, build_agent, path};
 use simulation::{agents, convergence};
 
-/// What can be simulated.
+/// The simulations.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Simulation {
-    /// A cluster's agents, all of them real: how fast the verdict is, and what it costs
+    /// All agents of a cluster: the speed of the verdict, and its cost
     Agents(Agents),
-    /// The controllers, whatever happens to objects, programs and APIs: in virtual time, from a seed
+    /// Both controllers through random histories of objects, programs and APIs, in virtual time
     Convergence(Convergence),
 }
 
-/// Which sequences.
+/// The sequences to run.
 #[derive(Debug, Args)]
 pub(crate) struct Convergence {
-    /// The seed of the first sequence; without it a random one
+    /// Seed of the first sequence; random by default
     #[arg(long)]
     seed: Option<u64>,
-    /// How many sequences; one alone is shown, with everything that the programs asked and were told
+    /// Number of sequences; a single one is printed with every request and response
     #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(1..))]
     sequences: u64,
 }
 
-/// How many agents, and how they are timed.
+/// The cluster to simulate.
 #[derive(Debug, Args)]
 pub(crate) struct Agents {
-    /// How many nodes the cluster has
+    /// Number of nodes in the cluster
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u16).range(2..=20_000))]
     nodes: u16,
-    /// How often each asks DNS, in seconds
+    /// Probe period, in seconds
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=3600))]
     period: u64,
-    /// How long DNS must fail, or work again, in seconds
+    /// Time for which DNS must fail, or work again, until a node changes its vote, in seconds
     #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=3600))]
     threshold: u64,
-    /// For how long to watch the cluster at rest, in seconds
+    /// Time to watch the cluster at rest, in seconds
     #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=3600))]
     rest: u64,
-    /// The agent that is to lead; without it, a build of this checkout
+    /// Binary of the leading agent; by default a build of this checkout
     #[arg(long, value_name = "PATH")]
     agent: Option<PathBuf>,
 }
 
-/// Simulates.
+/// Runs a simulation.
 pub(crate) fn run(simulation: &Simulation) -> anyhow::Result<()> {
     match simulation {
         Simulation::Agents(agents) => run_agents(agents),

@@ -1,4 +1,4 @@
-//! `cargo xtask tools`.
+//! `cargo xtask tools`: builds the real parts.
 
 use anyhow::Result;
 use pipeline_tests::tools::{self, Tool};

@@ -12,7 +12,7 @@ use crate::cargo;
 /// The version of cargo-deny.
 const VERSION: &str = "0.20.2";
 
-/// What cargo-deny found.
+/// The outcome of cargo-deny.
 #[derive(Debug)]
 pub(super) enum Dependencies {
     Allowed,

@@ -1,4 +1,4 @@
-//! What this machine lacks for some of the tests.
+//! Tools and privileges that this machine lacks for some of the tests.
 
 use std::env;
 use std::process::Command;
@@ -14,7 +14,7 @@ use super::executable::Executable;
 /// Begins the names of the tests that need a browser.
 const IN_CHROMIUM: &str = "in_chromium::";
 
-/// What is not on this machine, and the tests that cannot run without it.
+/// The things missing on this machine, and the tests that cannot run without them.
 #[derive(Debug, Default)]
 pub(super) struct Missing {
     pub(super) why: Vec<anyhow::Error>,

@@ -1,4 +1,4 @@
-//! `cargo xtask test`: everything that must hold before a change lands.
+//! `cargo xtask test`: checks everything that must hold before a change lands.
 
 mod deny;
 mod executable;
@@ -24,9 +24,9 @@ const IN_NAMESPACES: &str = "pipeline-tests";
 const WAITING: &str = "pipeline";
 /// Tests of that binary at once. On two cores, more of them make each other late.
 const WAITING_THREADS: usize = 6;
-/// The package whose tests print what they found.
+/// The package whose tests print their findings.
 const SIMULATION: &str = "simulation";
-/// How many of the slowest tests to print.
+/// The number of slowest tests to print.
 const SLOWEST: usize = 10;
 
 /// Runs every check and every test. Where namespaces, the tools for real parts or a browser are
@@ -128,7 +128,10 @@ fn test(executables: &[Executable], missing: &Missing) -> Result<Report> {
     })
 }
 
-/// Prints what came out, and fails if anything did.
+/// Prints the results.
+///
+/// # Errors
+/// Fails if a test failed, none ran, or a dependency was denied.
 fn summarise(
     report: &Report,
     missing: &Missing,

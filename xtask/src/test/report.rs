@@ -1,9 +1,9 @@
-//! What test executables print, added up.
+//! The output of test executables, added up.
 
 use std::ops::AddAssign;
 use std::time::{Duration, Instant};
 
-/// How tests ended, and how long each of them took.
+/// The results and durations of tests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Report {
     pub(super) passed: usize,
