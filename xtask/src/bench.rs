@@ -71,7 +71,7 @@ fn in_a_fleet(bench: impl AsyncFnOnce() -> anyhow::Result<()>) -> anyhow::Result
 
 fn measure_agent(arguments: &Agent) -> anyhow::Result<()> {
     let (binary, limit) = build()?;
-    let bench = agent::Options {
+    let bench = agent::AgentBench {
         agent: binary,
         limit,
         window: Duration::from_secs(arguments.window),

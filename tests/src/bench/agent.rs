@@ -22,7 +22,7 @@ use tokio::time::sleep;
 
 /// Options of the benchmark.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct AgentBench {
     /// The agent's binary.
     pub agent: PathBuf,
     /// The binary of the limit, the package `agent-baseline`.
@@ -46,7 +46,7 @@ const WARM_UP: Duration = Duration::from_secs(15);
 ///
 /// # Errors
 /// A part does not start, or an expected change does not come.
-pub async fn bench(options: &Options, mut print: impl FnMut(&str)) -> Result<()> {
+pub async fn bench(options: &AgentBench, mut print: impl FnMut(&str)) -> Result<()> {
     limits::raise_open_files(options.nodes.iter().copied().max().unwrap_or(1))?;
     // It fails only if a provider is installed already.
     drop(rustls::crypto::ring::default_provider().install_default());
@@ -142,7 +142,7 @@ fn of_agents(binary: &Path, nodes: u16, period: Duration) -> agents::Options {
 }
 
 /// Measures an agent that is alone in its cluster, at rest.
-async fn rest(options: &Options, binary: &Path, dns: &DnsServer, period: Duration) -> Result<Used> {
+async fn rest(options: &AgentBench, binary: &Path, dns: &DnsServer, period: Duration) -> Result<Used> {
     let reserved = ReservedPort::reserve()?;
     let port = reserved.address().port();
     let apis = Apis::start(1, port).await?;
@@ -169,7 +169,7 @@ async fn rest(options: &Options, binary: &Path, dns: &DnsServer, period: Duratio
 }
 
 /// Measures a leader with more and more peers.
-async fn lead_many(options: &Options, dns: &DnsServer, print: &mut impl FnMut(&str)) -> Result<()> {
+async fn lead_many(options: &AgentBench, dns: &DnsServer, print: &mut impl FnMut(&str)) -> Result<()> {
     print("");
     print(
         "| leader that polls all nodes once a second: nodes | CPU time of one poll of all | resident memory |",
