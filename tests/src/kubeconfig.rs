@@ -15,7 +15,7 @@ use crate::certs::Authority;
 pub(crate) struct Access {
     /// The name of the API in kubeconfigs.
     pub(crate) name: String,
-    /// Where the API server listens.
+    /// The address on which the API server listens.
     pub(crate) address: SocketAddr,
     /// Whom the API server and its users trust; none: it lets everybody in, without encryption.
     pub(crate) authority: Option<Authority>,

@@ -19,7 +19,7 @@ const VIEW: View = View {
 /// The most bytes of a picture: a page of the documentation loads quickly.
 const LARGEST: usize = 200_000;
 
-/// How much of a plot must be filled before the first picture, in samples of at most a second.
+/// The part of a plot that must be filled before the first picture, in samples of at most a second.
 const SAMPLES: usize = 200;
 
 const PALETTE: usize = 256;

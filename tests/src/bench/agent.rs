@@ -42,13 +42,13 @@ const THRESHOLD: Duration = Duration::from_secs(5);
 /// The time after a start until memory no longer grows.
 const WARM_UP: Duration = Duration::from_secs(15);
 
-/// Measures, and passes each line of the result to `print`.
+/// Runs the benchmark and passes each line of its results to `print`.
 ///
 /// # Errors
-/// A part does not start, or an expected change does not come.
+/// A part does not start, or an expected change does not arrive in time.
 pub async fn bench(options: &AgentBench, mut print: impl FnMut(&str)) -> Result<()> {
     limits::raise_open_files(options.nodes.iter().copied().max().unwrap_or(1))?;
-    // It fails only if a provider is installed already.
+    // Installing fails only if the process has a provider already, which then serves as well.
     drop(rustls::crypto::ring::default_provider().install_default());
     let dns = DnsServer::start(WORKING_DNS).await?;
     print("| at rest, a round every 5 s | limit: its parts | agent |");
@@ -68,43 +68,40 @@ pub async fn bench(options: &AgentBench, mut print: impl FnMut(&str)) -> Result<
         mebibytes(agent.resident)
     ));
     print(&format!(
-        "| of it anonymous | {} MiB | {} MiB |",
+        "| anonymous memory | {} MiB | {} MiB |",
         mebibytes(limit.anonymous),
         mebibytes(agent.anonymous)
     ));
     print(&format!(
-        "| CPU time per 1,000 rounds, at ten rounds a second | {:.0} ms | {:.0} ms |",
+        "| CPU time per 1,000 rounds, at 10 rounds per second | {:.0} ms | {:.0} ms |",
         busy_limit.cpu_of_thousand_rounds(BUSY_PERIOD),
         busy.cpu_of_thousand_rounds(BUSY_PERIOD),
     ));
     print(&format!(
-        "| CPU time an hour | {:.1} s | {:.1} s |",
-        limit.cpu_an_hour(),
-        agent.cpu_an_hour()
+        "| CPU time per hour | {:.1} s | {:.1} s |",
+        limit.cpu_per_hour(),
+        agent.cpu_per_hour()
     ));
     print(&format!(
-        "| writes an hour to Karmada's API, leases apart | {:.0} | {:.0} |",
-        limit.an_hour(limit.karmada),
-        agent.an_hour(agent.karmada)
+        "| writes per hour to Karmada's API, without leases | {:.0} | {:.0} |",
+        limit.per_hour(limit.karmada),
+        agent.per_hour(agent.karmada)
     ));
     print(&format!(
-        "| lease renewals an hour | {:.0} | {:.0} |",
-        limit.an_hour(limit.leases),
-        agent.an_hour(agent.leases)
+        "| lease renewals per hour | {:.0} | {:.0} |",
+        limit.per_hour(limit.leases),
+        agent.per_hour(agent.leases)
     ));
     print(&format!(
-        "| writes an hour to the member's API | {:.0} | {:.0} |",
-        limit.an_hour(limit.member),
-        agent.an_hour(agent.member)
+        "| writes per hour to the member's API | {:.0} | {:.0} |",
+        limit.per_hour(limit.member),
+        agent.per_hour(agent.member)
     ));
-    print(&format!(
-        "(counted over {}, and multiplied)",
-        seconds(options.window)
-    ));
+    print(&format!("(extrapolated from {})", seconds(options.window)));
     lead_many(options, &dns, &mut print).await
 }
 
-/// The resources that a process used within a window.
+/// The resources that a process used within a window; memory in KiB, at its end.
 struct Used {
     window: Duration,
     cpu: Duration,
@@ -116,22 +113,23 @@ struct Used {
 }
 
 impl Used {
+    /// Returns the CPU time of 1,000 rounds, in milliseconds.
     fn cpu_of_thousand_rounds(&self, period: Duration) -> f64 {
         let rounds = self.window.as_secs_f64() / period.as_secs_f64();
         self.cpu.as_secs_f64() * 1e6 / rounds
     }
 
-    fn cpu_an_hour(&self) -> f64 {
+    fn cpu_per_hour(&self) -> f64 {
         self.cpu.as_secs_f64() * 3600.0 / self.window.as_secs_f64()
     }
 
-    fn an_hour(&self, count: u64) -> f64 {
+    fn per_hour(&self, count: u64) -> f64 {
         let count = u32::try_from(count).unwrap_or(u32::MAX);
         f64::from(count) * 3600.0 / self.window.as_secs_f64()
     }
 }
 
-fn of_agents(binary: &Path, nodes: u16, period: Duration) -> agents::Options {
+fn agent_options(binary: &Path, nodes: u16, period: Duration) -> agents::Options {
     agents::Options {
         nodes,
         period,
@@ -141,12 +139,22 @@ fn of_agents(binary: &Path, nodes: u16, period: Duration) -> agents::Options {
     }
 }
 
-/// Measures an agent that is alone in its cluster, at rest.
-async fn rest(options: &AgentBench, binary: &Path, dns: &DnsServer, period: Duration) -> Result<Used> {
+/// Measures the only agent of a cluster at rest.
+async fn rest(
+    options: &AgentBench,
+    binary: &Path,
+    dns: &DnsServer,
+    period: Duration,
+) -> Result<Used> {
     let reserved = ReservedPort::reserve()?;
     let port = reserved.address().port();
     let apis = Apis::start(1, port).await?;
-    let process = Leader::start(&of_agents(binary, 1, period), &apis, dns.address(), port)?;
+    let process = Leader::start(
+        &agent_options(binary, 1, period),
+        &apis,
+        dns.address(),
+        port,
+    )?;
     sleep(WARM_UP).await;
     let before = (
         process.cpu()?,
@@ -168,11 +176,15 @@ async fn rest(options: &AgentBench, binary: &Path, dns: &DnsServer, period: Dura
     })
 }
 
-/// Measures a leader with more and more peers.
-async fn lead_many(options: &AgentBench, dns: &DnsServer, print: &mut impl FnMut(&str)) -> Result<()> {
+/// Measures a leader with an increasing number of peers.
+async fn lead_many(
+    options: &AgentBench,
+    dns: &DnsServer,
+    print: &mut impl FnMut(&str),
+) -> Result<()> {
     print("");
     print(
-        "| leader that polls all nodes once a second: nodes | CPU time of one poll of all | resident memory |",
+        "| nodes, which the leader polls once a second | CPU time per poll of all nodes | resident memory |",
     );
     print("|---|---|---|");
     let mut costs = Vec::new();
@@ -180,10 +192,11 @@ async fn lead_many(options: &AgentBench, dns: &DnsServer, print: &mut impl FnMut
         let reserved = ReservedPort::reserve()?;
         let port = reserved.address().port();
         let apis = Apis::start(1, port).await?;
-        let _others = others(1..nodes, port).await?;
-        let flags = of_agents(&options.agent, nodes, LEADING_PERIOD);
+        let _peers = serve_peers(1..nodes, port).await?;
+        let flags = agent_options(&options.agent, nodes, LEADING_PERIOD);
         let leader = Leader::start(&flags, &apis, dns.address(), port)?;
         leader.metric("lease_holder").reaches(1.0).await?;
+        // The peers are listed only now: an agent that knows many waits longer before it campaigns.
         apis.list(1..nodes, port).await?;
         let healthy = leader.metric("nodes{answer=\"healthy\"}");
         healthy.reaches(f64::from(nodes)).await?;
@@ -191,6 +204,7 @@ async fn lead_many(options: &AgentBench, dns: &DnsServer, print: &mut impl FnMut
         let before = leader.usage().await?;
         sleep(options.window).await;
         let used = leader.usage().await? - before;
+        // The leader does not poll itself.
         #[expect(clippy::cast_precision_loss, reason = "a count of requests")]
         let polls = used.peer_requests as f64 / f64::from(nodes.max(2) - 1);
         let each = used.cpu.as_secs_f64() * 1000.0 / polls;
@@ -200,15 +214,15 @@ async fn lead_many(options: &AgentBench, dns: &DnsServer, print: &mut impl FnMut
     }
     let (base, slope, share) = line(&costs);
     print(&format!(
-        "a line through these: {base:.2} ms + {:.3} ms for each 100 nodes; it explains {:.1}% of the variance",
+        "linear fit: {base:.2} ms + {:.3} ms per 100 nodes; it explains {:.1}% of the variance",
         slope * 100.0,
         share * 100.0
     ));
     Ok(())
 }
 
-/// Serves healthy votes on the addresses of agents.
-async fn others(nodes: std::ops::Range<u16>, port: u16) -> Result<JoinSet<()>> {
+/// Serves healthy votes on the addresses of the peers `nodes`.
+async fn serve_peers(nodes: std::ops::Range<u16>, port: u16) -> Result<JoinSet<()>> {
     let mut serving = JoinSet::new();
     for node in nodes {
         let at: SocketAddr = address(node, port);
@@ -216,16 +230,16 @@ async fn others(nodes: std::ops::Range<u16>, port: u16) -> Result<JoinSet<()>> {
         let listener = TcpListener::bind(at)
             .await
             .with_context(|| format!("cannot listen on {at}"))?;
-        let answer = move || async move { ([("content-type", "application/json")], vote) };
-        let router = Router::new().route("/v1/observation", get(answer));
-        // It ends with the benchmark.
+        let respond = move || async move { ([("content-type", "application/json")], vote) };
+        let router = Router::new().route("/v1/observation", get(respond));
+        // The server runs until the benchmark drops it.
         serving.spawn(async move { drop(axum::serve(listener, router).await) });
     }
     Ok(serving)
 }
 
-/// Fits a line through `points` with the least squares. Returns its offset, its slope, and the share
-/// of the variance that it explains (R²).
+/// Fits a line to `points` by least squares. Returns its offset, its slope, and R², the share of the
+/// variance that it explains.
 fn line(points: &[(f64, f64)]) -> (f64, f64, f64) {
     let count: f64 = points.iter().map(|_| 1.0).sum();
     let mean = |of: fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / count;

@@ -24,8 +24,9 @@ use tokio::time::{Instant, timeout};
 
 use crate::programs::Running;
 
-/// Concurrent requests of the bare client, as many as a controller makes.
+/// The number of concurrent requests of the bare client, equal to a controller's.
 const AT_ONCE: usize = 8;
+/// The timeout of every wait for a change.
 const SEEN_WITHIN: Duration = Duration::from_mins(5);
 
 /// An object of which only the status is decoded, so that the watch costs little.
@@ -56,7 +57,7 @@ struct Seen {
 }
 
 impl Seen {
-    /// Starts to watch objects, none of which shows an action.
+    /// Starts to watch objects, none of which may show an action yet.
     async fn watch(objects: Api<Glance>) -> Result<Self> {
         let mut events = watcher(objects.clone(), Config::default()).boxed();
         while !matches!(events.try_next().await?, Some(Event::InitDone)) {}
@@ -74,7 +75,7 @@ impl Seen {
         Ok(())
     }
 
-    /// Patches every object, and returns the time until so many showed an action.
+    /// Patches every object and returns the time until `then` objects show an action.
     async fn patch_all(
         &mut self,
         names: &[String],
@@ -86,7 +87,7 @@ impl Seen {
         Ok(self.until_count(then).await? - began)
     }
 
-    /// Waits until so many objects show an action, and returns the time of that.
+    /// Waits until `count` objects show an action and returns the instant at which they do.
     async fn until_count(&mut self, count: usize) -> Result<Instant> {
         self.until(|acted_on| acted_on.len() == count).await
     }
@@ -95,6 +96,7 @@ impl Seen {
         let looking = async {
             while !are(&self.acted_on) {
                 let event = self.events.try_next().await?.context("the watch ended")?;
+                // A watcher that loses its watch lists anew, which shows changes as `InitApply`.
                 let (Event::Apply(object) | Event::InitApply(object)) = event else {
                     continue;
                 };
@@ -123,8 +125,10 @@ async fn leads(controller: &Running, metric: &str) -> Result<()> {
     controller.until_metric(metric, |held| held > 0.0).await
 }
 
-/// Formats the memory of a controller.
+/// Formats the resident memory of a controller.
 fn memory(controller: &Running) -> Result<String> {
     let mebibytes = f64::from(u32::try_from(controller.memory()?)?) / 1024.0;
-    Ok(format!("memory of the controller: {mebibytes:.1} MiB"))
+    Ok(format!(
+        "resident memory of the controller: {mebibytes:.1} MiB"
+    ))
 }

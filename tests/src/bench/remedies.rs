@@ -1,4 +1,4 @@
-//! Remedies for many clusters.
+//! The remedy-controller with many clusters.
 
 use std::time::Duration;
 
@@ -15,23 +15,23 @@ use crate::{
     programs::Profile,
 };
 
-/// Measurements of the time from a condition to the actions.
+/// The number of measurements from a condition to the actions.
 const TIMES: usize = 101;
 
-/// Measures with so many clusters, and passes each line of the result to `print`.
+/// Runs the benchmark with `clusters` clusters and passes each line of its results to `print`.
 ///
 /// # Errors
 /// A part does not start, or a change is not seen within five minutes.
-pub async fn bench(clusters: u16, print: impl Fn(String)) -> Result<()> {
+pub async fn bench(clusters: u16, mut print: impl FnMut(&str)) -> Result<()> {
     let fleet = Fleet::start(ApiKind::Real, Profile::Dist).await?;
     let names: Vec<String> = (1..=clusters).map(|nth| format!("member{nth}")).collect();
     let count = names.len();
-    print(format!("creating {count} clusters"));
+    print(&format!("creating {count} clusters"));
     all(names.iter().map(|name| fleet.create_cluster(name))).await?;
     let resource = ApiResource::erase::<Cluster>(&());
     let mut seen = Seen::watch(Api::all_with(fleet.karmada.client(), &resource)).await?;
 
-    print("measuring the limits".to_owned());
+    print("measuring the limits");
     let blocked = json!({ "remedyActions": [TRAFFIC_CONTROL] });
     let free = json!({ "remedyActions": null });
     let one = &names[0];
@@ -40,7 +40,7 @@ pub async fn bench(clusters: u16, print: impl Fn(String)) -> Result<()> {
     // The condition's patch and its event, then the actions' patch and its event.
     let limit_followed = 2 * p50(&mut seen, one, [&blocked, &free]).await?;
 
-    print("measuring the controller".to_owned());
+    print("measuring the controller");
     let controller = fleet.remedy_controller().await?;
     leads(&controller, "karmada_remedy_controller_lease_holder").await?;
     let began = Instant::now();
@@ -59,22 +59,24 @@ pub async fn bench(clusters: u16, print: impl Fn(String)) -> Result<()> {
     });
     let followed = p50(&mut seen, one, [&dead, &well]).await?;
 
-    print(format!(
-        "{count} clusters; in brackets the limit: the same patches, bare, {AT_ONCE} at once"
+    print(&format!(
+        "{count} clusters; in parentheses the limit: the same patches by a bare client, {AT_ONCE} at a time"
     ));
-    print(format!(
-        "a Remedy for all is applied: {applied:.2?} ({limit_applied:.2?})"
+    print(&format!(
+        "a Remedy for all clusters applied: {applied:.2?} ({limit_applied:.2?})"
     ));
-    print(format!("and lifted: {lifted:.2?} ({limit_lifted:.2?})"));
-    print(format!(
-        "actions follow a condition, p50 of {TIMES}: {followed:.1?} ({limit_followed:.1?})"
+    print(&format!(
+        "and deleted again: {lifted:.2?} ({limit_lifted:.2?})"
     ));
-    print(memory(&controller)?);
+    print(&format!(
+        "from a condition to the actions, p50 of {TIMES}: {followed:.1?} ({limit_followed:.1?})"
+    ));
+    print(&memory(&controller)?);
     controller.stop().await
 }
 
-/// Patches a cluster's status repeatedly so that it gets actions and loses them, and returns the median
-/// time until that is seen.
+/// Patches a cluster's status repeatedly so that its actions are set and cleared, and returns the median
+/// time until the watch shows the change.
 async fn p50(seen: &mut Seen, name: &str, [giving, taking]: [&Value; 2]) -> Result<Duration> {
     let mut times = Vec::new();
     for nth in 0..TIMES {
@@ -87,6 +89,7 @@ async fn p50(seen: &mut Seen, name: &str, [giving, taking]: [&Value; 2]) -> Resu
             .await?;
         times.push(acted - began);
     }
+    // An odd number of patches leaves the actions set.
     seen.patch(name, taking).await?;
     seen.until(|acted_on| !acted_on.contains(name)).await?;
     times.sort_unstable();
