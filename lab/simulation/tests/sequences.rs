@@ -8,7 +8,7 @@ use simulation::convergence::{
     run, search, sequence_of,
 };
 
-/// Random sequences of one run.
+/// The number of random sequences of one run.
 const SEQUENCES: u64 = 10_000;
 
 /// A Remedy that blocks every cluster at once.
@@ -34,14 +34,14 @@ fn seconds(seconds: u32) -> Step {
     }
 }
 
-/// Runs the steps, checks every property, and returns the log.
+/// Runs the steps, checks every property and returns the log.
 fn converges(steps: &[Step]) -> String {
     let run = run(steps, &RunOptions::seeded(0));
     assert_eq!(run.outcome, Ok(()));
     run.log()
 }
 
-/// Checks that the log has these parts in this order.
+/// Checks that the log contains `parts` in this order.
 fn follow(log: &str, parts: &[&str]) {
     let mut rest = log;
     for part in parts {
@@ -150,8 +150,8 @@ fn an_action_that_another_writer_takes_back_unseen_is_set_again() {
     follow(&log, &[&set, &set]);
 }
 
-/// A deleted lease has two leaders for a moment. They have not been told the same, and each undoes
-/// what the other writes: only so often, and until the former is told of the new one.
+/// A deleted lease has two leaders for a moment. Their watches are at different versions, and each
+/// undoes the other's writes: with pauses, and only until the former leader reads the new lease.
 #[test]
 fn two_leaders_by_a_deleted_lease_do_not_fight_without_a_pause() {
     let outage = |seconds| Step::Fault {
@@ -177,7 +177,7 @@ fn two_leaders_by_a_deleted_lease_do_not_fight_without_a_pause() {
     }
 }
 
-/// The leader's write is under way while another takes over and finds nothing to do.
+/// The leader's write is in flight while another replica takes over and finds nothing to do.
 #[test]
 fn a_write_of_a_former_leader_that_comes_late_is_put_right() {
     let program = Role::Remedy;
@@ -224,10 +224,10 @@ fn two_controllers_during_a_leader_change_agree() {
 }
 
 /// The load balancer's address is stored, but the response is lost, and the watch is late when the
-/// class is deleted: the controller releases an ingress of which it has not seen the newest status.
+/// class is deleted: the controller releases an ingress whose newest status it has not seen.
 /// The seed decides which watch comes back first.
 #[test]
-fn an_ingress_let_go_on_an_old_view_keeps_nothing_of_ours() {
+fn an_ingress_released_on_a_stale_view_keeps_nothing_of_ours() {
     let steps = [
         Step::Wait { millis: 1 },
         Step::DeleteClass { class: 0 },

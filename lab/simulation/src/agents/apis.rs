@@ -36,12 +36,12 @@ use super::{LISTENING, PODS, name, pod_ip};
 pub const CLUSTER: &str = "member1";
 /// The namespace and the name of the agents' Service.
 pub(super) const SERVICE: (&str, &str) = ("karmada-rs", "cluster-health-agent");
-/// The limit of the real EndpointSlice controller.
+/// The default `--max-endpoints-per-slice` of kube-controller-manager.
 const ENDPOINTS_PER_SLICE: usize = 100;
 /// The user agent of the simulation's own requests, which are not counted.
 const OBSERVER: &str = "simulation";
 
-/// Both APIs. Dropping them ends them.
+/// Both APIs, which stop when dropped.
 pub struct Apis {
     /// The Karmada API.
     pub karmada: Counted,
@@ -63,7 +63,8 @@ pub struct Counted {
 }
 
 impl Apis {
-    /// Starts both: the member's with so many agents, Karmada's with the cluster without a verdict.
+    /// Starts both APIs: the member's lists the agents of `nodes` nodes, and Karmada's has the cluster,
+    /// without a verdict.
     pub async fn start(nodes: u16, port: u16) -> Result<Self> {
         let folder = tempfile::tempdir()?;
         let karmada = Counted::start(folder.path(), "karmada").await?;
@@ -96,7 +97,7 @@ impl Apis {
         Ok(apis)
     }
 
-    /// Lists the agents of these nodes in the EndpointSlices of their Service.
+    /// Creates the EndpointSlices that list the agents of `nodes`.
     pub async fn list(&self, nodes: Range<u16>, port: u16) -> Result<()> {
         let (namespace, service) = SERVICE;
         let path = format!("/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices");
@@ -124,7 +125,7 @@ impl Apis {
         Ok(())
     }
 
-    /// Waits until the verdict is that DNS works, or that it does not.
+    /// Waits until the verdict is `True`, or `False` unless DNS `works`.
     pub(super) async fn verdict(&self, works: bool, limit: Duration) -> Result<()> {
         let status = if works { "True" } else { "False" };
         let is = |cluster: Option<&Cluster>| {
@@ -138,7 +139,7 @@ impl Apis {
         Ok(())
     }
 
-    /// Returns the holder of the agents' lease, or an empty text.
+    /// Returns the holder of the agents' lease, or an empty string.
     pub(super) async fn holder(&self) -> Result<String> {
         let lease = self.leases.get_opt(cluster_health_agent::NAME).await?;
         let holder = lease.and_then(|lease| lease.spec?.holder_identity);
@@ -160,7 +161,7 @@ impl Counted {
         let figures = Arc::<Mutex<Figures>>::default();
         let router = counted(server, Arc::clone(&figures));
         let mut serving = JoinSet::new();
-        // It ends with the simulation.
+        // The server runs until the simulation drops it.
         serving.spawn(async move { drop(axum::serve(listener, router).await) });
         let kubeconfig = folder.join(format!("{name}.kubeconfig"));
         kubeconfig::write(&kubeconfig, &[&Access::open(name, address)])?;
@@ -177,12 +178,13 @@ impl Counted {
         })
     }
 
-    /// Returns the requests so far.
+    /// Returns the counts of the requests so far.
     pub fn figures(&self) -> Figures {
         self.figures.lock().clone()
     }
 }
 
+/// Serves an API, counts the agents' requests, and routes the agents to each other on loopback.
 fn counted(server: ApiServer, figures: Arc<Mutex<Figures>>) -> Router {
     Router::new().fallback(move |request: Request<Body>| {
         let mut service = server.service();
@@ -198,7 +200,7 @@ fn counted(server: ApiServer, figures: Arc<Mutex<Figures>>) -> Router {
             }
             match service.call(Request::from_parts(parts, body)).await {
                 Ok(response) => response.map(|body| {
-                    // A frame is a whole response, or a whole line of a watch.
+                    // A frame is a whole response or a whole line of a watch, so no address is split.
                     Body::new(body.map_frame(|frame| frame.map_data(|text| routed(&text))))
                 }),
                 Err(_) => StatusCode::BAD_GATEWAY.into_response(),
@@ -207,7 +209,7 @@ fn counted(server: ApiServer, figures: Arc<Mutex<Figures>>) -> Router {
     })
 }
 
-/// Replaces the addresses of agents in a body by those on which they listen.
+/// Replaces the agents' pod IPs in a body with the addresses on which they listen.
 fn routed(text: &[u8]) -> Bytes {
     let text = String::from_utf8_lossy(text);
     text.replace(PODS, LISTENING).into()

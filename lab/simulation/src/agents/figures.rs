@@ -8,7 +8,7 @@ use std::time::Duration;
 use http::Method;
 use http::request::Parts;
 
-/// The number of requests of each kind.
+/// Counts of requests by verb and resource; the key begins with `true` for a write.
 #[derive(Clone, Debug, Default)]
 pub struct Figures(BTreeMap<(bool, String), u64>);
 
@@ -49,7 +49,7 @@ impl Figures {
     }
 }
 
-/// Returns the plural name in a path.
+/// Returns the plural name of the resource in a path, or the path itself if it has none.
 fn resource(path: &str) -> &str {
     let mut segments = path.split('/').filter(|segment| !segment.is_empty());
     match segments.next() {
@@ -94,7 +94,7 @@ impl fmt::Display for Figures {
     }
 }
 
-/// Formats a time in seconds.
+/// Formats a duration in seconds.
 pub fn seconds(time: Duration) -> String {
     format!("{:.1} s", time.as_secs_f64())
 }

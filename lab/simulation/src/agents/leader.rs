@@ -21,10 +21,10 @@ use super::apis::Apis;
 use super::{Options, PATIENCE, POLL, address, name, nodes};
 
 const PREFIX: &str = "karmada_cluster_health_agent_";
-/// Ticks in a second of the times in `/proc/PID/stat`.
+/// The kernel's `USER_HZ`: ticks per second of the times in `/proc/PID/stat`.
 const TICKS: f64 = 100.0;
 
-/// A running agent. Dropping it kills it.
+/// A running agent, which is killed when dropped.
 pub struct Leader {
     child: Child,
     admin: SocketAddr,
@@ -34,9 +34,9 @@ pub struct Leader {
 /// The resources that a leader has used so far.
 #[derive(Clone, Copy, Debug)]
 pub struct Usage {
-    /// Its CPU time.
+    /// The CPU time, of user and system.
     pub cpu: Duration,
-    /// Its requests to peers.
+    /// The number of requests to peers.
     pub peer_requests: u64,
 }
 
@@ -75,22 +75,22 @@ impl Leader {
         })
     }
 
-    /// Returns a metric by its name without the agents' prefix.
+    /// Returns the metric with this name, given without the agents' prefix.
     pub fn metric<'a>(&'a self, name: &'a str) -> Metric<'a> {
         Metric { leader: self, name }
     }
 
-    /// Returns its resident memory, in KiB.
+    /// Returns the resident memory, in KiB.
     pub fn memory(&self) -> Result<u64> {
         Ok(memory::resident(self.id()?)?)
     }
 
-    /// Returns its anonymous memory, in KiB: without its binary and other files.
+    /// Returns the anonymous memory, in KiB: without the binary and other mapped files.
     pub fn anonymous_memory(&self) -> Result<u64> {
         Ok(memory::anonymous(self.id()?)?)
     }
 
-    /// Returns its usage since its start.
+    /// Returns the usage since the start.
     pub async fn usage(&self) -> Result<Usage> {
         let peer_requests = self.metric("peer_requests_total").value().await?;
         #[expect(
@@ -104,10 +104,11 @@ impl Leader {
         })
     }
 
-    /// Returns its CPU time since its start.
+    /// Returns the CPU time since the start.
     pub fn cpu(&self) -> Result<Duration> {
         let stat = self.proc("stat")?;
-        // Fields 14 and 15 of proc_pid_stat(5); the second one ends with a bracket and may have spaces.
+        // Fields 14 and 15 of proc_pid_stat(5). Field 2 may contain spaces, and ends with the last
+        // parenthesis.
         let fields = stat.rsplit(')').next().unwrap_or_default();
         let mut ticks = fields
             .split_whitespace()
@@ -121,7 +122,7 @@ impl Leader {
         Ok(Duration::from_secs_f64((user + system) / TICKS))
     }
 
-    /// Stops it with SIGTERM.
+    /// Stops the agent with SIGTERM and checks that it succeeds.
     pub(super) async fn stop(mut self) -> Result<()> {
         let id = self
             .child
@@ -151,7 +152,7 @@ impl Leader {
 }
 
 impl Metric<'_> {
-    /// Returns the sum of its samples.
+    /// Returns the sum of the samples.
     async fn value(&self) -> Result<f64> {
         let wanted = format!("{PREFIX}{}", self.name);
         let metrics = self.leader.metrics().await?;
@@ -163,10 +164,10 @@ impl Metric<'_> {
         Ok(samples.sum())
     }
 
-    /// Waits until it is at least this.
+    /// Waits until the metric is at least `value`.
     pub async fn reaches(&self, value: f64) -> Result<()> {
         let looking = async {
-            // Before it listens there is nothing to read.
+            // An error only means that the agent does not listen yet.
             while !self.value().await.is_ok_and(|now| now >= value) {
                 sleep(POLL).await;
             }

@@ -3,21 +3,22 @@
 use anyhow::{Result, ensure};
 use rustix::process::{Resource, getrlimit, setrlimit};
 
-/// An agent's listener, the leader's connection to it, its own to both APIs, and a probe's sockets;
-/// of the connections to the APIs, both ends are here.
+/// Open files per node: the agent's listener, the leader's connection to it, the sockets of a probe,
+/// and both ends of the connections to the two APIs.
 const PER_NODE: u64 = 10;
+/// Open files of everything else in this process.
 const REST: u64 = 200;
 
-/// Raises the limit of open files for this process and its children.
+/// Raises the limit of open files for this process and its children to what `nodes` nodes need.
 ///
 /// # Errors
-/// The highest limit is not enough for so many nodes.
+/// The hard limit is too low.
 pub fn raise_open_files(nodes: u16) -> Result<()> {
     let needed = u64::from(nodes) * PER_NODE + REST;
     let mut limit = getrlimit(Resource::Nofile);
     if limit.current.is_some_and(|current| current < needed) {
         limit.current = limit.maximum;
-        // The check below reports a failure.
+        // The check below covers a failure.
         setrlimit(Resource::Nofile, limit).ok();
     }
     let allowed = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);

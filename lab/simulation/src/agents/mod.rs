@@ -2,7 +2,7 @@
 //! of the simulation and a Karmada API in memory. The leader is the program as clusters run it, in a
 //! process of its own, so that its memory and CPU time can be measured.
 //!
-//! The results are figures of this machine and of its load. No figure is checked.
+//! The results depend on this machine and its load, and none of them is checked.
 
 pub mod apis;
 pub mod figures;
@@ -32,23 +32,23 @@ pub struct Options {
     pub nodes: u16,
     /// The probe period of each agent.
     pub period: Duration,
-    /// The time for which DNS must fail, or work again, until a node votes so.
+    /// The time for which DNS must fail, or work again, before a node's vote changes.
     pub threshold: Duration,
-    /// The time to watch the cluster at rest.
+    /// The time for which the cluster is observed at rest.
     pub rest: Duration,
     /// The binary of the leader.
     pub binary: PathBuf,
 }
 
-/// The limit of every wait, thresholds aside.
+/// The timeout of every wait, without thresholds.
 const PATIENCE: Duration = Duration::from_mins(2);
-/// The beginning of every [`pod_ip`] in JSON.
+/// The prefix of every [`pod_ip`] in JSON.
 const PODS: &str = "\"10.77.";
-/// The beginning of every [`address`] in JSON.
+/// The prefix of every [`address`] in JSON.
 const LISTENING: &str = "\"127.77.";
-/// The response of the cluster's DNS while it works.
+/// The response of the cluster's DNS server while it works.
 pub const WORKING_DNS: Response = Response::Ipv4(KUBERNETES_IP);
-/// The interval between two looks at something that cannot be watched.
+/// The interval at which something that cannot be watched is polled.
 const POLL: Duration = Duration::from_millis(20);
 
 impl Options {
@@ -61,7 +61,7 @@ impl Options {
         let mut flags = vec![
             format!("--cluster-name={CLUSTER}"),
             format!("--nameserver={dns}"),
-            // A full name: the search list of this machine does not matter.
+            // A fully qualified name, to which this machine's search list does not apply.
             format!("--probe-name={KUBERNETES}"),
         ];
         flags.extend(thresholds.flags());
@@ -69,21 +69,21 @@ impl Options {
     }
 }
 
-/// Runs the simulation, and passes each line of its results to `print`.
+/// Runs the simulation and passes each line of its results to `print`.
 ///
 /// # Errors
-/// A part does not start, or an expected change does not come.
+/// A part does not start, or an expected change does not arrive in time.
 pub async fn run(options: &Options, mut print: impl FnMut(&str)) -> Result<()> {
     ensure!(options.nodes >= 2, "--nodes must be at least 2");
     limits::raise_open_files(options.nodes)?;
-    // It fails only if a provider is installed already.
+    // Installing fails only if the process has a provider already, which then serves as well.
     drop(rustls::crypto::ring::default_provider().install_default());
     let dns = DnsServer::start(WORKING_DNS).await?;
-    // Reserved on 127.0.0.1, and so likely free on the agents' loopback addresses.
+    // The port is reserved on 127.0.0.1, and so most likely free on the agents' loopback addresses.
     let reserved = ReservedPort::reserve()?;
     let port = reserved.address().port();
     print(&format!(
-        "{} nodes, a round every {}, thresholds {}; {} cores; figures, not limits",
+        "{} nodes, a round every {}, thresholds of {}, {} cores; measured, not checked",
         options.nodes,
         seconds(options.period),
         seconds(options.threshold),
@@ -93,7 +93,7 @@ pub async fn run(options: &Options, mut print: impl FnMut(&str)) -> Result<()> {
     lead(options, &dns, port, &mut print).await
 }
 
-/// Starts all agents at once, none of which leads yet.
+/// Starts all agents at once and waits for the first verdict.
 async fn start_at_once(
     options: &Options,
     dns: &DnsServer,
@@ -109,7 +109,7 @@ async fn start_at_once(
     sleep(options.rest).await;
     let karmada = apis.karmada.figures();
     print(&format!(
-        "all agents start at once (in {}): verdict True after {}; Karmada API in {}: {karmada}",
+        "all agents started at once (in {}): verdict True after {}; Karmada API within {}: {karmada}",
         seconds(started),
         seconds(verdict),
         seconds(begun.elapsed()),
@@ -125,7 +125,7 @@ async fn lead(
     port: u16,
     print: &mut impl FnMut(&str),
 ) -> Result<()> {
-    // An agent that knows many peers waits longer before it campaigns.
+    // The leader starts alone: an agent that knows many peers waits longer before it campaigns.
     let apis = Apis::start(1, port).await?;
     let leader = Leader::start(options, &apis, dns.address(), port)?;
     leader.metric("lease_holder").reaches(1.0).await?;
@@ -138,7 +138,7 @@ async fn lead(
         .reaches(all)
         .await?;
     apis.verdict(true, PATIENCE + options.threshold).await?;
-    // The agents' votes settle a threshold after their first answers.
+    // Votes are final one threshold after the agents' first responses.
     sleep(options.threshold + options.period).await;
 
     at_rest(options, &apis, &leader, alone, print).await?;
@@ -153,7 +153,7 @@ async fn lead(
         let used = after.0 - before.0;
         let bound = options.threshold + options.period + Duration::from_secs(1);
         print(&format!(
-            "DNS {turn}: verdict {} after {} (threshold + period + 1 s = {}); leader: {} CPU, {} requests to peers; Karmada API: {}",
+            "DNS {turn}: verdict {} after {} (threshold + period + 1 s = {}); leader: {} of CPU time, {} requests to peers; Karmada API: {}",
             if works { "True" } else { "False" },
             seconds(took),
             seconds(bound),
@@ -164,10 +164,10 @@ async fn lead(
     }
 
     hand_over(&apis, leader, print).await?;
-    print(&format!("member API, over all: {}", apis.member.figures()));
+    print(&format!("member API, in total: {}", apis.member.figures()));
     if let Ok(load) = std::fs::read_to_string("/proc/loadavg") {
         // Other load on the machine makes every figure worse.
-        print(&format!("load averages of this machine: {}", load.trim()));
+        print(&format!("load average of this machine: {}", load.trim()));
     }
     nodes.stop().await;
     Ok(())
@@ -189,9 +189,9 @@ async fn hand_over(apis: &Apis, leader: Leader, print: &mut impl FnMut(&str)) ->
     };
     timeout(PATIENCE, handed)
         .await
-        .context("nobody took the lease over")??;
+        .context("no agent took over the lease")??;
     print(&format!(
-        "leader stops ({} MiB at the end): gone after {}, another leads after {}; Karmada API: {}",
+        "leader stopped ({} MiB at the end): exited after {}, succeeded after {}; Karmada API: {}",
         mebibytes(memory),
         seconds(ended),
         seconds(stopped.elapsed()),
@@ -200,6 +200,7 @@ async fn hand_over(apis: &Apis, leader: Leader, print: &mut impl FnMut(&str)) ->
     Ok(())
 }
 
+/// Measures the leader and the Karmada API while nothing changes.
 async fn at_rest(
     options: &Options,
     apis: &Apis,
@@ -215,7 +216,7 @@ async fn at_rest(
     let periods = took.as_secs_f64() / options.period.as_secs_f64();
     let each = used.cpu.div_f64(periods);
     print(&format!(
-        "at rest for {}: leader {} CPU a period ({} per 100 nodes), {} MiB resident ({} MiB before it had peers), {} requests to peers",
+        "at rest for {}: leader: {} of CPU time per period ({} per 100 nodes), {} MiB resident ({} MiB without peers), {} requests to peers",
         seconds(took),
         millis(each),
         millis(each.mul_f64(100.0 / f64::from(options.nodes))),
@@ -228,14 +229,16 @@ async fn at_rest(
     Ok(())
 }
 
-/// Formats a size in MiB.
+/// Formats a size in KiB as MiB with one decimal.
 pub fn mebibytes(kibibytes: u64) -> String {
     let (whole, rest) = (kibibytes / 1024, kibibytes % 1024);
     format!("{whole}.{}", rest * 10 / 1024)
 }
 
-/// Returns the address on which the agent of a node listens. An API server rejects an endpoint on
-/// loopback, so the API has the agent's pod IP, and its responses get `LISTENING` in place of `PODS`.
+/// Returns the address on which the agent of a node listens.
+///
+/// An API server rejects endpoints on loopback, so it stores the agent's pod IP, which is replaced in
+/// every response.
 pub fn address(node: u16, port: u16) -> SocketAddr {
     let [high, low] = node.to_be_bytes();
     (Ipv4Addr::new(127, 77, high, low), port).into()

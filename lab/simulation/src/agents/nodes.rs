@@ -12,13 +12,13 @@ use tokio::task::JoinSet;
 use super::apis::{Apis, SERVICE};
 use super::{Options, address, name};
 
-/// The running agents. Dropping them kills them.
+/// Running agents, which are killed when dropped.
 pub(super) struct Nodes {
     agents: JoinSet<bool>,
 }
 
 impl Nodes {
-    /// Starts the agents of these nodes.
+    /// Starts the agents of `nodes`.
     pub(super) async fn start(
         options: &Options,
         apis: &Apis,
@@ -40,13 +40,13 @@ impl Nodes {
         Ok(Self { agents })
     }
 
-    /// Kills them and waits for that.
+    /// Kills the agents and waits until they have ended.
     pub(super) async fn stop(mut self) {
         self.agents.shutdown().await;
     }
 }
 
-/// Returns the flags of the agent of a node.
+/// Returns the flags of a node's agent.
 pub(super) fn flags(
     options: &Options,
     apis: &Apis,

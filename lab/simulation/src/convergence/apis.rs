@@ -1,4 +1,4 @@
-//! The two APIs, and the writes of everyone but our controllers.
+//! The two APIs, and the writes of all clients but our controllers.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -26,7 +26,7 @@ const DEFINITIONS: [&str; 4] = [
     include_str!("../../../../tests/crds/work.karmada.io_resourcebindings.yaml"),
 ];
 
-/// A server with Karmada's kinds, of which every run gets a fork: to compile the definitions takes
+/// A server with Karmada's kinds. Every run gets a fork of it, because compiling the definitions takes
 /// longer than most runs.
 static KARMADA: LazyLock<Result<ApiServer, String>> = LazyLock::new(|| {
     let server = ApiServer::new();
@@ -41,7 +41,7 @@ static KARMADA: LazyLock<Result<ApiServer, String>> = LazyLock::new(|| {
 /// The path of the leases.
 pub(crate) const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/karmada-system/leases";
 
-/// A server, without the record that the programs' clients keep.
+/// A server. Only the programs' clients record their requests to it.
 #[derive(Clone, Debug)]
 enum Server {
     Embedded(ApiServer),
@@ -51,9 +51,9 @@ enum Server {
 /// A real API server.
 #[derive(Clone)]
 pub struct Remote {
-    /// A client with every right.
+    /// A client of a cluster administrator.
     pub client: Client,
-    /// The kubeconfig of a user with every right.
+    /// The kubeconfig of a cluster administrator.
     pub kubeconfig: PathBuf,
 }
 
@@ -63,7 +63,7 @@ impl fmt::Debug for Remote {
     }
 }
 
-/// A way to an API that bypasses its faults.
+/// Access to an API that injected faults do not affect.
 #[derive(Clone, Debug)]
 pub(crate) struct Access {
     server: Server,
@@ -84,6 +84,7 @@ impl Access {
         let request = Request::builder()
             .method(method)
             .uri(path)
+            // Faults are limited to the user agents of the controllers.
             .header(header::USER_AGENT, "simulation")
             .header(header::CONTENT_TYPE, kind);
         let body = body.map(Value::to_string).unwrap_or_default();
@@ -110,7 +111,7 @@ impl Access {
         Ok((status, serde_json::from_slice(&body)?))
     }
 
-    /// Reads an object or a list; `None` if it does not exist.
+    /// Reads an object or a list. Returns `None` if it does not exist.
     pub(crate) async fn get(&self, path: &str) -> Result<Option<Value>> {
         let (status, body) = self.send(Method::GET, path, None).await?;
         if status == StatusCode::NOT_FOUND {
@@ -120,8 +121,8 @@ impl Access {
         Ok(Some(body))
     }
 
-    /// Writes. Returns `None` for what is absent, exists already or has changed meanwhile: a random
-    /// sequence asks for all of these.
+    /// Sends a write. Returns `None` if the object is absent, exists already or has changed meanwhile,
+    /// all of which random sequences cause.
     pub(crate) async fn write(
         &self,
         method: Method,
@@ -170,7 +171,7 @@ impl Apis {
         }
     }
 
-    /// Creates the namespaces that users create.
+    /// Creates the namespaces that the objects and the leases need.
     pub(crate) async fn lay_out(&self) -> Result<()> {
         for namespace in ["karmada-system", NAMESPACE] {
             let body = json!({
@@ -228,7 +229,7 @@ impl Apis {
         })
     }
 
-    /// Injects a fault; real servers ignore it.
+    /// Injects a fault into an embedded server; real servers ignore it.
     pub(crate) fn inject(&self, side: Side, injection: Injection) {
         if let Server::Embedded(server) = self.server(side) {
             server.faults().inject(injection);
@@ -272,11 +273,11 @@ impl Apis {
         Ok(objects)
     }
 
-    /// Creates an object or replaces it. Metadata that only the API sets is kept.
+    /// Creates or replaces an object. Metadata that `object` does not set is kept.
     pub(crate) async fn put(&self, kind: Kind, name: &str, mut object: Value) -> Result<()> {
-        let (api_version, _, word) = kind.names();
+        let (api_version, _, kind_name) = kind.names();
         object["apiVersion"] = api_version.into();
-        object["kind"] = word.into();
+        object["kind"] = kind_name.into();
         object["metadata"]["name"] = name.into();
         let access = self.access(kind.side());
         match self.object(kind, name).await? {

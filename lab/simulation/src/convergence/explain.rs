@@ -1,4 +1,4 @@
-//! The property that some fact explains every block that is set or lifted.
+//! The property that every write follows from facts that its process has received.
 //!
 //! A process knows what it has received: the record has every list and every line of a watch that it
 //! has read, so delayed, coalesced, lost and stale events are taken into account exactly. A process
@@ -81,7 +81,7 @@ impl Explainer {
         self.read
     }
 
-    /// Returns the process that renewed the lease of a program last, and the time of that.
+    /// Returns the process that renewed the lease of a program last, and the instant at which it did.
     pub(crate) fn leader(&self, program: Role) -> Option<(Process, Instant)> {
         let all = self
             .processes
@@ -91,7 +91,7 @@ impl Explainer {
         renewed.max_by_key(|(_, renewed)| *renewed)
     }
 
-    /// Reads more entries of a record, and returns the first write that nothing explains.
+    /// Reads more entries of a record and returns the first write that nothing explains.
     pub(crate) fn read(&mut self, entries: &[Entry]) -> Option<String> {
         entries.iter().find_map(|entry| {
             self.read += 1;
@@ -101,6 +101,7 @@ impl Explainer {
 
     fn entry(&mut self, entry: &Entry) -> Option<String> {
         let now = self.read;
+        // All entries of one instant count as received, because their order is undefined.
         let instant = match self.instant {
             Some((at, first)) if at == entry.at => first,
             _ => now,
@@ -118,15 +119,17 @@ impl Explainer {
                 self.requests.insert(entry.request, request);
                 let state = self.processes.get(&entry.process)?;
                 return is_write
-                    .then(|| judge(entry, state, method, path, body))
+                    .then(|| violation(entry, state, method, path, body))
                     .flatten();
             }
             Message::Response(status) => {
                 let request = self.requests.get_mut(&entry.request)?;
                 request.succeeded = status.is_some_and(|status| (200..300).contains(&status));
                 if request.is_lease && request.is_write && request.succeeded {
+                    // From its beginning, because the holder counts from before its request.
                     state.renewed = Some(request.began);
                 }
+                // A response with a status is over only after its body.
                 if status.is_none() {
                     state.end(entry);
                 }
@@ -164,7 +167,8 @@ impl Request {
 }
 
 impl State {
-    /// Begins a request. If the last one ended in the same instant, both follow from one decision.
+    /// Begins a request. It follows from the same decision as the last one if that ended in the same
+    /// instant.
     fn begin(&mut self, entry: &Entry, instant: usize) {
         if self.busy.is_empty() && self.ended != Some(entry.at) {
             self.idle = instant;
@@ -201,10 +205,16 @@ impl State {
     }
 }
 
-/// Returns the reason why a write must not happen.
-fn judge(entry: &Entry, state: &State, method: &Method, path: &str, body: &[u8]) -> Option<String> {
+/// Returns the property that a write violates, if any.
+fn violation(
+    entry: &Entry,
+    state: &State,
+    method: &Method,
+    path: &str,
+    body: &[u8],
+) -> Option<String> {
     let process = entry.process;
-    let why = (|| {
+    let violated = (|| {
         let kinds: &[Kind] = match process.program {
             Role::Remedy => &[Kind::Cluster, Kind::Remedy],
             Role::Ingress => &Kind::ALL,
@@ -215,13 +225,13 @@ fn judge(entry: &Entry, state: &State, method: &Method, path: &str, body: &[u8])
             .filter(|kind| process.program == Role::Remedy || *kind != Kind::Remedy)
             .collect();
         if !state.known.has_listed(&needed) {
-            return Some("not everything that decides it was listed".to_owned());
+            return Some("the process has not listed every kind that decides it".to_owned());
         }
         if state
             .renewed
             .is_none_or(|renewed| entry.at >= renewed + LEASE)
         {
-            return Some("its lease has run out".to_owned());
+            return Some("its lease has expired".to_owned());
         }
         let plain = path.split('?').next().unwrap_or_default();
         let (kind, rest) = Kind::of_path(entry.side, plain)?;
@@ -245,7 +255,7 @@ fn judge(entry: &Entry, state: &State, method: &Method, path: &str, body: &[u8])
     let (program, replica) = (process.program.name(), process.replica);
     let body = String::from_utf8_lossy(body);
     Some(format!(
-        "replica {replica} of {program} sends {method} {path} {body}: {why}"
+        "replica {replica} of {program} sends {method} {path} {body}: {violated}"
     ))
 }
 
@@ -264,8 +274,8 @@ impl<'a> Facts<'a> {
         self.versions(kind, name).into_iter().flatten()
     }
 
-    /// Checks that `remedyActions` is what some versions of all Remedies want for a version of the
-    /// cluster.
+    /// Checks that `remedyActions` is the union of the actions that some version of each Remedy wants
+    /// for one version of the cluster.
     fn actions(&self, name: &str, body: &Value) -> Option<String> {
         let written = &body["status"]["remedyActions"];
         let remedies: Vec<Vec<Option<&Value>>> = self
@@ -304,7 +314,7 @@ impl<'a> Facts<'a> {
         (!explained).then(|| format!("only these are explained: {possible:?}"))
     }
 
-    /// Returns every combination of versions of the classes.
+    /// Returns the combinations of versions of the classes, at most [`COMBINATIONS`].
     fn classes(&self) -> Vec<Vec<&'a Value>> {
         let mut all = vec![Vec::new()];
         for name in self.known.names(Kind::IngressClass) {
@@ -321,8 +331,8 @@ impl<'a> Facts<'a> {
         all
     }
 
-    /// Returns whether some versions of the classes make the ingress one to serve, and whether some
-    /// do not.
+    /// Returns two flags: `true` if some versions of the classes make the ingress ours to serve, and
+    /// `true` if some do not.
     fn may_serve(&self, ingress: &Value) -> (bool, bool) {
         let classes = self.classes();
         let ours = |chosen: &Vec<&Value>| model::is_ours(ingress, chosen.iter().copied());
@@ -335,7 +345,7 @@ impl<'a> Facts<'a> {
 
     /// Checks that locations and blocks follow from one version of the ingress, each location from
     /// some version of the binding, and each block from some version of the cluster. Both may be
-    /// absent if some version is not ours to serve.
+    /// absent if the ingress may not be ours to serve.
     fn blocks(&self, name: &str, status: &Value) -> Option<String> {
         let nothing =
             status["serviceLocations"].is_null() && status["trafficBlockClusters"].is_null();
@@ -395,15 +405,15 @@ impl<'a> Facts<'a> {
         located && blocked.is_subset(&clusters) && clusters.iter().all(|c| agrees(&c))
     }
 
-    /// Checks that a new slice at the gateway leads into a cluster of which some version is admitted.
+    /// Checks that a new slice at the gateway leads into a cluster with an admitted version.
     fn admission(&self, slice: &Value) -> Option<String> {
         let cluster = text(slice, "/metadata/labels/karmada-rs.io~1cluster");
         let admitted = self.present(Kind::Cluster, cluster).any(model::is_admitted);
         (!admitted).then(|| format!("{cluster} was never known as admitted"))
     }
 
-    /// Checks that a slice is deleted only if some version of an object that led to it is gone or
-    /// different.
+    /// Checks that a slice is deleted only if, in some version, an object that led to it is absent or
+    /// no longer leads to it.
     fn removal(&self, name: &str) -> Option<String> {
         let slices: Vec<&Value> = self.present(Kind::GatewaySlice, name).collect();
         let annotation = |slice: &Value, key: &str| {
@@ -414,7 +424,7 @@ impl<'a> Facts<'a> {
             .to_owned()
         };
         if slices.is_empty() {
-            // The process has just created it and not received it yet.
+            // The process has just created the slice and not received it yet.
             return None;
         }
         let explained = slices.iter().any(|slice| {
@@ -452,11 +462,11 @@ impl<'a> Facts<'a> {
             });
             not_admitted || gone || not_located || no_ports || not_routed
         });
-        (!explained).then(|| "nothing explains that it is deleted".to_owned())
+        (!explained).then(|| "nothing explains the deletion".to_owned())
     }
 }
 
-/// Returns `true` if an entry is a write other than of a lease.
+/// Returns `true` if an entry is a write to anything but a lease.
 pub(crate) fn is_write(entry: &Entry) -> bool {
     match &entry.message {
         Message::Request { method, path, .. } => {

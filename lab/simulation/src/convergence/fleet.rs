@@ -29,12 +29,12 @@ const HOLD: &str = "example.com/hold";
 pub(crate) struct Fleet {
     pub(crate) apis: Apis,
     pub(crate) replicas: Replicas,
-    /// The statuses of each cluster so far.
+    /// The distinct statuses of each cluster so far, oldest first.
     statuses: BTreeMap<u8, Vec<Value>>,
 }
 
 impl Fleet {
-    /// Creates two members with both Services, an ingress of ours, and no Remedy. No program runs.
+    /// Creates two members with both Services, an ingress of ours, and no Remedy. No program runs yet.
     pub(crate) async fn new(apis: Apis, record: Record) -> Result<Self> {
         apis.lay_out().await?;
         let mut fleet = Self {
@@ -116,7 +116,7 @@ impl Fleet {
                 apis.delete(Kind::Cluster, &cluster_name(*cluster)).await?;
             }
             Step::LetGo { cluster } => {
-                self.let_go(Kind::Cluster, &cluster_name(*cluster), CLUSTER_FINALIZER)
+                self.remove_finalizer(Kind::Cluster, &cluster_name(*cluster), CLUSTER_FINALIZER)
                     .await?;
             }
             Step::Condition {
@@ -178,6 +178,7 @@ impl Fleet {
                     None => apis.delete(Kind::Service, name).await?,
                     Some(ports) => {
                         let found = apis.object(Kind::Service, name).await?.unwrap_or_default();
+                        // The API server sets other fields, and some of them are immutable.
                         let mut spec = found["spec"].clone();
                         spec["ports"] = objects::service_ports(*ports);
                         apis.put(Kind::Service, name, json!({ "spec": spec }))
@@ -202,6 +203,7 @@ impl Fleet {
                     "{}/status",
                     Kind::GatewayIngress.path(&ingress_name(*ingress))
                 );
+                // A merge patch alone would keep fields that `balancer` lacks.
                 let body = json!({ "status": { "loadBalancer": null } });
                 let access = apis.access(Side::Gateway);
                 access.write(Method::PATCH, &path, Some(&body)).await?;
@@ -249,7 +251,7 @@ impl Fleet {
                 } else {
                     Side::Karmada
                 };
-                // The user agent of the controllers: the steps' own requests must succeed.
+                // A part of the controllers' user agents: the steps' own requests must succeed.
                 let client = program.map_or("-controller", Role::name);
                 let lasting = Duration::from_secs((*seconds).into());
                 match injection(*fault) {
@@ -276,7 +278,7 @@ impl Fleet {
         self.remember().await
     }
 
-    /// Records the statuses of the clusters.
+    /// Records the statuses of the clusters for [`Step::RewriteStatus`].
     async fn remember(&mut self) -> Result<()> {
         for cluster in 0..CLUSTERS {
             let found = self
@@ -347,7 +349,7 @@ impl Fleet {
     async fn hold(&self, name: &str, held: bool) -> Result<()> {
         let kind = Kind::MultiClusterIngress;
         if !held {
-            return self.let_go(kind, name, HOLD).await;
+            return self.remove_finalizer(kind, name, HOLD).await;
         }
         let Some(found) = self.apis.object(kind, name).await? else {
             return Ok(());
@@ -366,7 +368,7 @@ impl Fleet {
         Ok(())
     }
 
-    async fn let_go(&self, kind: Kind, name: &str, finalizer: &str) -> Result<()> {
+    async fn remove_finalizer(&self, kind: Kind, name: &str, finalizer: &str) -> Result<()> {
         let Some(found) = self.apis.object(kind, name).await? else {
             return Ok(());
         };
@@ -417,8 +419,10 @@ impl Fleet {
     }
 }
 
-/// Returns the injection of a fault; as an error, the delay of a write, which is not a fault of the
-/// server.
+/// Returns the injection of a fault.
+///
+/// # Errors
+/// The delay of a write, which is not a fault of the server.
 fn injection(fault: ApiFault) -> std::result::Result<Injection, Duration> {
     let millis = |millis: u16| Duration::from_millis(millis.into());
     Ok(match fault {

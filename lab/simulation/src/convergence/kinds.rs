@@ -47,7 +47,7 @@ impl Kind {
         }
     }
 
-    /// Returns group and version, plural, and kind.
+    /// Returns the `apiVersion`, the plural name, and the kind.
     pub(crate) fn names(self) -> (&'static str, &'static str, &'static str) {
         match self {
             Self::Cluster => ("cluster.karmada.io/v1alpha1", "clusters", "Cluster"),
@@ -82,7 +82,7 @@ impl Kind {
         }
     }
 
-    /// Returns the path of the collection, in the users' namespace.
+    /// Returns the path of the collection, in the users' namespace if it has one.
     pub(crate) fn collection(self) -> String {
         let (root, plural) = (self.root(), self.names().1);
         if self.namespaced() {
@@ -117,10 +117,10 @@ impl Kind {
 /// The namespace of the users' objects.
 pub(crate) const NAMESPACE: &str = "shop";
 
-/// Objects by kind and name. All of those that have a namespace are in the users'.
+/// Objects by kind and name. All namespaced ones are in [`NAMESPACE`].
 pub(crate) type Objects = BTreeMap<(Kind, String), Value>;
 
-/// Returns the text at a JSON pointer, or an empty one.
+/// Returns the string at a JSON pointer, or an empty one.
 pub(crate) fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
     object
         .pointer(pointer)

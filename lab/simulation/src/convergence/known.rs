@@ -1,4 +1,4 @@
-//! The versions of objects that a process has received, and when each was replaced.
+//! The versions of objects that a process has received, with the moments at which they were replaced.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,12 +22,12 @@ struct Version {
 #[derive(Debug, Default)]
 pub(crate) struct Known {
     versions: BTreeMap<(Kind, String), Vec<Version>>,
-    /// Kinds that were listed at least once.
+    /// The kinds that were listed at least once.
     listed: BTreeSet<Kind>,
 }
 
 impl Known {
-    /// Reads the response to a list.
+    /// Reads the response to a list. A known object that it lacks is gone.
     pub(crate) fn read_list(&mut self, kind: Kind, mut list: Value, now: Moment) {
         let items = list["items"]
             .as_array_mut()
@@ -63,7 +63,7 @@ impl Known {
         let versions = self.versions.entry((kind, name)).or_default();
         match versions.last_mut() {
             Some(last) => last.until = Some(now),
-            // Until now the process knew it as absent.
+            // Until now the process knew the object as absent.
             None => versions.push(Version {
                 object: None,
                 until: Some(now),
@@ -75,7 +75,7 @@ impl Known {
         });
     }
 
-    /// Returns `true` if each of these was listed.
+    /// Returns `true` if each of `kinds` was listed.
     pub(crate) fn has_listed(&self, kinds: &[Kind]) -> bool {
         kinds.iter().all(|kind| self.listed.contains(kind))
     }

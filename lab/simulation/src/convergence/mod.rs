@@ -37,22 +37,21 @@ pub use self::step::{
     About, ApiFault, Backends, Class, ConditionState, Match, RemedyShape, Step, sequences,
 };
 
-/// The limit until everything has settled. The longest chain is: a stolen lease expires after 15 s, a
+/// The timeout until the fleet has settled. The longest chain is: a stolen lease expires after 15 s, a
 /// failed reconcile is requeued after 30 s, a watch starts again after 5 s, a slow response arrives
 /// after 20 s, and then no request may be made for some looks.
 const SETTLES_WITHIN: Duration = Duration::from_mins(2);
 
 /// The interval between two looks at the objects.
 const LOOK: Duration = Duration::from_secs(6);
-/// Successive looks that must find no write and no request in flight: an event may be delayed by 8 s,
+/// The number of successive looks that must find no write and no request in flight: an event may be delayed by 8 s,
 /// and a failed watch starts again after 5 s.
 const CALM_LOOKS: u32 = 3;
 
 /// The longest interval between two renewals of a leader's lease.
 const RENEWAL: Duration = Duration::from_secs(5);
 
-/// The time at the end in which no write may follow. It exceeds every backoff, the longest of which
-/// is 30 s.
+/// The time at the end of a run in which no program may write. It exceeds the longest backoff, 30 s.
 const QUIET: Duration = Duration::from_secs(40);
 
 /// Options of a run.
@@ -60,7 +59,7 @@ const QUIET: Duration = Duration::from_secs(40);
 pub struct RunOptions {
     /// The seed of the jitter in the programs' backoff.
     pub seed: u64,
-    /// The time at the end in which no write may follow.
+    /// The time at the end of the run in which no program may write.
     pub quiet: Duration,
 }
 
@@ -100,6 +99,7 @@ pub fn run(steps: &[Step], options: &RunOptions) -> Run {
         .enable_time()
         .start_paused(true)
         .build();
+    // The jitter draws from this thread's generator, and the runtime stays on this thread.
     fastrand::seed(options.seed);
     let played = runtime.map_err(anyhow::Error::from).map(|runtime| {
         // Entries that follow come from the runtime as it drops the programs.
@@ -112,6 +112,7 @@ pub fn run(steps: &[Step], options: &RunOptions) -> Run {
     }
 }
 
+/// Applies the steps, ends every fault, and waits for convergence and then for `options.quiet`.
 async fn play(steps: &[Step], options: &RunOptions, record: Record) -> Result<()> {
     let mut fleet = Fleet::new(Apis::embedded()?, record).await?;
     fleet.start_all().await?;
@@ -146,7 +147,7 @@ fn check(fleet: &Fleet, explainer: &mut Explainer) -> Result<()> {
     Ok(())
 }
 
-/// Waits until the objects are as the model demands, each program has a leader, and none writes.
+/// Waits until the objects match the model, each program has a leader, and none writes.
 async fn settle(fleet: &Fleet, explainer: &mut Explainer) -> Result<()> {
     let begun = Instant::now();
     let (mut seen, mut calm) = (fleet.replicas.record.len(), 0);
@@ -156,16 +157,16 @@ async fn settle(fleet: &Fleet, explainer: &mut Explainer) -> Result<()> {
         let wrote = fleet.replicas.record.since(seen).iter().any(is_write);
         seen = fleet.replicas.record.len();
         let restless = if let Some(program) = leaderless(fleet, explainer) {
-            Some(format!("nobody leads the {}", program.name()))
+            Some(format!("no replica leads the {}", program.name()))
         } else if wrote || fleet.replicas.record.is_waiting() {
-            Some("requests go on".to_owned())
+            Some("programs still write or wait for a response".to_owned())
         } else {
             None
         };
         calm = if restless.is_none() { calm + 1 } else { 0 };
         let missing = match restless {
             Some(restless) => vec![restless],
-            None if calm < CALM_LOOKS => vec!["it has just become calm".to_owned()],
+            None if calm < CALM_LOOKS => vec!["the programs became calm only now".to_owned()],
             None => settled::differences(&fleet.apis.objects().await?),
         };
         if missing.is_empty() {
@@ -179,7 +180,7 @@ async fn settle(fleet: &Fleet, explainer: &mut Explainer) -> Result<()> {
     }
 }
 
-/// Returns a program of which no replica has renewed the lease in time.
+/// Returns a program that has no leader, or whose leader has not renewed the lease in time.
 fn leaderless(fleet: &Fleet, explainer: &Explainer) -> Option<Role> {
     let leads = |program: &Role| {
         let leader = explainer.leader(*program);
@@ -190,19 +191,19 @@ fn leaderless(fleet: &Fleet, explainer: &Explainer) -> Option<Role> {
     Role::ALL.into_iter().find(|program| !leads(program))
 }
 
-/// Checks that for so long no program writes and the objects stay as the model demands.
+/// Checks that no program writes for `quiet` and that the objects still match the model after it.
 async fn stay_quiet(fleet: &Fleet, explainer: &mut Explainer, quiet: Duration) -> Result<()> {
     let seen = fleet.replicas.record.len();
     tokio::time::sleep(quiet).await;
     check(fleet, explainer)?;
     let after = fleet.replicas.record.since(seen);
     if let Some(write) = after.iter().find(|entry| is_write(entry)) {
-        bail!("all was as it must be, and then: {}", record::shown(write));
+        bail!("a write in a settled fleet: {}", record::shown(write));
     }
     let differences = settled::differences(&fleet.apis.objects().await?);
     ensure!(
         differences.is_empty(),
-        "it did not stay so: {}",
+        "the fleet did not stay settled: {}",
         differences.join("; ")
     );
     Ok(())

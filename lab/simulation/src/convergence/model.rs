@@ -1,5 +1,5 @@
 //! A model of the desired state: naive, on JSON, and independent of the controllers and of
-//! `karmada-rules`, so that both do not share a mistake.
+//! `karmada-rules`, so that they do not share a mistake.
 
 use std::collections::BTreeSet;
 
@@ -45,7 +45,7 @@ pub(crate) fn is_blocked(cluster: &Value) -> bool {
     texts(cluster, "/status/remedyActions").contains(TRAFFIC_CONTROL)
 }
 
-/// Returns `true` if a cluster is admitted, as far as its own object decides.
+/// Returns `true` if a cluster is admitted, judged by its own object alone.
 pub(crate) fn is_admitted(cluster: &Value) -> bool {
     !is_blocked(cluster) && !is_deleting(cluster)
 }
@@ -141,7 +141,7 @@ pub(crate) fn location(service: &str, clusters: &BTreeSet<String>) -> Value {
     }
 }
 
-/// Returns a list as controllers write it: sorted, and absent rather than empty.
+/// Returns a list as the controllers write it: sorted, and `null` rather than empty.
 pub(crate) fn written(sorted: &BTreeSet<String>) -> Value {
     if sorted.is_empty() {
         Value::Null
@@ -160,7 +160,7 @@ pub(crate) fn collected_for(slice: &Value) -> Option<&str> {
     text(slice, "/metadata/labels/kubernetes.io~1service-name").strip_prefix("derived-")
 }
 
-/// Returns the endpoints of a slice: each address with the ports, as text.
+/// Returns the endpoints of a slice, each formatted as its address and the slice's ports.
 pub(crate) fn endpoints(slice: &Value) -> BTreeSet<String> {
     let ports: Vec<String> = list(slice, "/ports")
         .map(|port| format!("{}={}", text(port, "/name"), port["port"]))

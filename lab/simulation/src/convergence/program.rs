@@ -1,6 +1,6 @@
 //! The programs, and the identity of one process of a program.
 
-/// The `spec.controller` of classes that are ours, and the name of our finalizer.
+/// The `spec.controller` of our classes, and the name of our finalizer.
 pub(crate) const CONTROLLER: &str = "karmada-rs.io/ingress-controller";
 
 /// A program under simulation.
@@ -29,6 +29,6 @@ impl Role {
 pub(crate) struct Process {
     pub(crate) program: Role,
     pub(crate) replica: u8,
-    /// Earlier starts of that replica.
+    /// The number of earlier starts of that replica.
     pub(crate) life: u16,
 }

@@ -16,13 +16,13 @@ use super::record::Record;
 use super::settled;
 use super::step::{REPLICAS, Step};
 
-/// The limit until everything has settled: an abandoned lease expires after 15 s, and a failed
+/// The timeout until the fleet has settled: an abandoned lease expires after 15 s, and a failed
 /// reconcile may be requeued later than that.
 const SETTLES_WITHIN: Duration = Duration::from_secs(90);
 const POLL: Duration = Duration::from_millis(500);
-/// Successive looks that must find the objects as the model demands.
+/// The number of successive looks at which the objects must match the model.
 const LOOKS: u32 = 4;
-/// The longest wait between two steps.
+/// The longest wait between two steps, in milliseconds.
 const LONGEST_WAIT: u32 = 3_000;
 
 /// A small fleet on two real API servers, with two replicas of each program.
@@ -32,7 +32,7 @@ pub struct OnRealApis {
 }
 
 impl OnRealApis {
-    /// Plays a sequence. The first server has the kinds of Karmada.
+    /// Plays a sequence. The server `karmada` must have Karmada's kinds.
     ///
     /// # Errors
     /// A step cannot be applied, or a program ends by itself.
@@ -50,10 +50,10 @@ impl OnRealApis {
         Ok(Self { fleet })
     }
 
-    /// Waits until the objects are as the model demands.
+    /// Waits until the objects match the model.
     ///
     /// # Errors
-    /// The differences, after a limit.
+    /// The differences that remain at the timeout.
     pub async fn settled(&self) -> Result<()> {
         let (begun, mut looks) = (Instant::now(), 0);
         while looks < LOOKS {
@@ -83,6 +83,7 @@ impl OnRealApis {
             karmada.write(Method::DELETE, &lease, None).await?;
         }
         for (kind, name) in self.fleet.apis.objects().await?.into_keys() {
+            // No controller is left that would remove these finalizers.
             if matches!(kind, Kind::Cluster | Kind::MultiClusterIngress) {
                 let body = json!({ "metadata": { "finalizers": null } });
                 let access = self.fleet.apis.access(kind.side());
@@ -94,12 +95,13 @@ impl OnRealApis {
         }
         ensure!(
             self.fleet.apis.objects().await?.is_empty(),
-            "something stays"
+            "objects remain"
         );
         Ok(())
     }
 }
 
+/// Returns a step with a shorter wait, because real time passes.
 fn shortened(step: &Step) -> Step {
     match step {
         Step::Wait { millis } => Step::Wait {

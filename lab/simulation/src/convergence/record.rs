@@ -20,8 +20,8 @@ use tower::Service;
 use super::kinds::Side;
 use super::program::Process;
 
-/// The most requests that all programs may make in one instant of virtual time. To start, or to move
-/// every ingress, takes some hundred.
+/// The most requests that all programs may make in one instant of virtual time. Starting, or changing
+/// every ingress, takes a few hundred.
 const MOST_AT_ONCE: usize = 2_000;
 
 /// A message between a program and an API.
@@ -48,7 +48,7 @@ pub(crate) enum Message {
     Response(Option<u16>),
     /// The whole body of a response, or a frame of a watch.
     Body(Bytes),
-    /// A watch ended or was cut.
+    /// A watch ended, regularly or not.
     Ended,
     /// The program dropped the request or the watch.
     Abandoned,
@@ -68,9 +68,9 @@ struct Shared {
     instant: Option<(Instant, usize)>,
     /// The first request beyond [`MOST_AT_ONCE`].
     too_many: Option<String>,
-    /// Requests without a response.
+    /// The number of requests without a response.
     pending: usize,
-    /// Delayed writes, some of which their programs have abandoned.
+    /// The number of delayed writes, abandoned or not.
     late: usize,
 }
 
@@ -79,7 +79,7 @@ impl Record {
         self.shared.lock().entries.len()
     }
 
-    /// Returns the entries from the nth on.
+    /// Returns the entries from `nth` on.
     pub(crate) fn since(&self, nth: usize) -> Vec<Entry> {
         self.shared.lock().entries[nth..].to_vec()
     }
@@ -89,7 +89,7 @@ impl Record {
         self.shared.lock().too_many.clone()
     }
 
-    /// Counts a request; returns `false` if this instant has too many.
+    /// Counts a request. Returns `false` if this instant has too many.
     fn count(&self, method: &Method, path: &str) -> bool {
         let (mut shared, now) = (self.shared.lock(), Instant::now());
         let count = match shared.instant {
@@ -122,7 +122,7 @@ pub(crate) struct Recorded {
     pub(crate) delays: Delays,
 }
 
-/// Delays of future writes. Each delay applies to one write.
+/// Delays of future writes, each of one write. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Delays {
     waiting: Arc<Mutex<VecDeque<Duration>>>,
@@ -208,7 +208,7 @@ impl Drop for Exchange {
 
 impl Recorded {
     /// Returns `true` if a write may be stored after its program has abandoned it. A write to an
-    /// ingress may not: once the finalizer is gone, no controller looks at that ingress again.
+    /// ingress may not: once the finalizer is gone, no controller reconciles that ingress again.
     fn may_be_late(&self, path: &str) -> bool {
         self.side == Side::Gateway || !path.contains("/multiclusteringresses/")
     }
@@ -222,6 +222,7 @@ impl Recorded {
         };
         let shared = Arc::clone(&self.record.shared);
         shared.lock().late += 1;
+        // A task of its own outlives this future, which an abandoning program drops.
         let sending = tokio::spawn(async move {
             tokio::time::sleep(late).await;
             let response = self.inner.call(request).await;
@@ -242,6 +243,7 @@ impl Recorded {
         let watches = path.contains("watch=true");
         let method = parts.method.clone();
         if !self.record.count(&method, &path) {
+            // Virtual time advances only while every task waits, so a busy loop would never end.
             return std::future::pending().await;
         }
         let message = Message::Request {
@@ -339,7 +341,7 @@ pub(crate) fn shown(entry: &Entry) -> String {
 }
 
 /// Returns a body without values that depend on a clock or on chance: times of leases and Events,
-/// and names of replicas and Events.
+/// and the names of replicas and Events.
 fn normal(path: &str, bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     let is_dated = path.contains("/events") || text.contains("\"kind\":\"Event\"");
@@ -350,6 +352,7 @@ fn normal(path: &str, bytes: &[u8]) -> String {
     value.to_string()
 }
 
+/// Replaces the values that depend on a clock or on chance with `null`.
 fn blank(value: &mut serde_json::Value, is_event: bool) {
     const CHANCE: [&str; 5] = [
         "renewTime",
@@ -373,7 +376,7 @@ fn blank(value: &mut serde_json::Value, is_event: bool) {
     }
 }
 
-/// Formats the whole record, one entry a line, with the virtual time since the first.
+/// Formats the entries, one per line, with the virtual time since the first.
 pub(crate) fn log(entries: &[Entry]) -> String {
     let begun = entries.first().map(|entry| entry.at);
     let mut log = String::new();

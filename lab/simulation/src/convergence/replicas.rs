@@ -16,14 +16,15 @@ use super::program::{CONTROLLER, Process, Role};
 use super::record::Record;
 use super::step::REPLICAS;
 
-/// The address of the admin server, on which nothing listens.
+/// The address of the admin server, which no simulated program starts.
 const NOWHERE: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 0);
 
-/// The place of one replica, which runs or not.
+/// One replica, running or not.
 #[derive(Debug)]
 struct Slot {
     program: Role,
     replica: u8,
+    /// The number of starts.
     lives: u16,
     running: Option<Running>,
 }
@@ -43,7 +44,7 @@ pub(crate) struct Replicas {
 }
 
 impl Replicas {
-    /// Creates the replicas; none runs.
+    /// Creates the replicas. None of them runs yet.
     pub(crate) fn new(record: Record) -> Self {
         let programs = Role::ALL.into_iter();
         let slots =
@@ -67,7 +68,7 @@ impl Replicas {
             .find(|slot| (slot.program, slot.replica) == (program, replica))
     }
 
-    /// Starts a replica unless it runs. One that is stopping is killed first.
+    /// Starts a replica unless it runs already. One that is stopping is killed first.
     pub(crate) async fn start(&mut self, apis: &Apis, program: Role, replica: u8) -> Result<()> {
         let record = self.record.clone();
         let Some(slot) = self.slot(program, replica) else {
@@ -135,6 +136,7 @@ impl Replicas {
     /// Returns `true` if a process runs and is not stopping.
     pub(crate) fn runs(&self, process: Process) -> bool {
         self.slots.iter().any(|slot| {
+            // `lives` counts the running process too, and `life` only those before it.
             (slot.program, slot.replica, slot.lives)
                 == (process.program, process.replica, process.life + 1)
                 && slot
@@ -164,7 +166,7 @@ impl Slot {
     async fn kill(&mut self) {
         if let Some(running) = self.running.take() {
             running.task.abort();
-            // The error is the cancellation just requested.
+            // The error is the cancellation requested above.
             drop(running.task.await);
         }
     }

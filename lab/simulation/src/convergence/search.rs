@@ -1,4 +1,4 @@
-//! Many sequences, and the shortest one that fails.
+//! A search for the shortest sequence that does not converge.
 
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
@@ -11,17 +11,17 @@ use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, Test
 
 use super::{RunOptions, Step, run, sequences};
 
-/// Attempts to make a failing sequence shorter.
+/// The limit of attempts to shorten a failing sequence.
 const SHRINKING: u32 = 500;
 
 /// Totals of a search in which every sequence converged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// Sequences that ran.
+    /// The number of sequences.
     pub sequences: u64,
-    /// Their steps.
+    /// The number of their steps.
     pub steps: u64,
-    /// Requests that the programs made.
+    /// The number of requests that the programs made.
     pub requests: u64,
 }
 
@@ -39,11 +39,11 @@ impl fmt::Display for Summary {
     }
 }
 
-/// The first seed that every run of the tests tries. It is committed, so that a commit passes
-/// tomorrow if it passes today; `cargo xtask fuzz` tries others.
+/// The first seed of every run of the tests. It is fixed, so that the tests of one commit always have
+/// the same result; `cargo xtask fuzz` tries other seeds.
 pub const FIRST_SEED: u64 = 20_261_122;
 
-/// The committed list of seeds whose sequences failed once.
+/// The committed list of the seeds that [`failed_once`] returns.
 const FAILED_ONCE: &str = include_str!("../../seeds.txt");
 
 /// Returns a random seed.
@@ -54,12 +54,12 @@ pub fn random_seed() -> u64 {
 /// Returns the seeds whose sequences failed once.
 ///
 /// # Errors
-/// A line of the committed list that does not begin with a seed.
+/// A line of the committed list does not begin with a seed.
 pub fn failed_once() -> Result<Vec<u64>, String> {
     seeds(FAILED_ONCE)
 }
 
-/// Reads one seed a line, each with a comment.
+/// Parses one seed per line, in which `#` begins a comment.
 fn seeds(list: &str) -> Result<Vec<u64>, String> {
     let seed = |line: &str| {
         let text = line.split('#').next().unwrap_or_default().trim();
@@ -72,9 +72,9 @@ fn seeds(list: &str) -> Result<Vec<u64>, String> {
 /// A sequence for which a property does not hold.
 #[derive(Clone, Debug)]
 pub struct Found {
-    /// Its seed.
+    /// The seed.
     pub seed: u64,
-    /// The property.
+    /// The property and the observed violation.
     pub why: String,
     /// The shortest sequence found that fails, possibly for another reason.
     pub steps: Vec<Step>,
@@ -91,16 +91,16 @@ impl fmt::Display for Found {
         let why = why.lines().next().unwrap_or_default();
         writeln!(
             f,
-            "again: cargo xtask simulate convergence --seed {seed} --sequences 1"
+            "reproduce: cargo xtask simulate convergence --seed {seed} --sequences 1"
         )?;
         write!(
             f,
-            "the line to add to lab/simulation/seeds.txt: {seed} # {why}"
+            "add this line to lab/simulation/seeds.txt: {seed} # {why}"
         )
     }
 }
 
-/// Draws the sequence of a seed, with the ways to make it shorter.
+/// Generates the sequence of a seed, with the runner that can shrink it.
 fn sequence(seed: u64) -> (TestRunner, impl ValueTree<Value = Vec<Step>>) {
     let mut bytes = [0; 32];
     bytes[..8].copy_from_slice(&seed.to_le_bytes());
@@ -114,7 +114,7 @@ fn sequence(seed: u64) -> (TestRunner, impl ValueTree<Value = Vec<Step>>) {
     #[expect(clippy::expect_used, reason = "no strategy of ours rejects a value")]
     let tree = sequences()
         .new_tree(&mut runner)
-        .expect("every value is taken");
+        .expect("no value is rejected");
     (runner, tree)
 }
 
@@ -123,7 +123,7 @@ pub fn sequence_of(seed: u64) -> Vec<Step> {
     sequence(seed).1.current()
 }
 
-/// Runs the sequences of these seeds on several threads, until one fails.
+/// Runs the sequences of `seeds` on several threads, until one fails.
 ///
 /// # Errors
 /// The shortest sequence that fails.
@@ -140,7 +140,7 @@ pub fn search(
             let Some(seed) = seeds.lock().next() else {
                 return;
             };
-            match one(seed) {
+            match run_seed(seed) {
                 Ok(one) => {
                     let mut all = summary.lock();
                     all.sequences += 1;
@@ -165,8 +165,8 @@ pub fn search(
     }
 }
 
-/// Runs the sequence of one seed.
-fn one(seed: u64) -> Result<Summary, Box<Found>> {
+/// Runs the sequence of one seed, and shrinks it if it fails.
+fn run_seed(seed: u64) -> Result<Summary, Box<Found>> {
     let options = RunOptions::seeded(seed);
     let (mut runner, tree) = sequence(seed);
     let steps = tree.current();
@@ -178,14 +178,14 @@ fn one(seed: u64) -> Result<Summary, Box<Found>> {
             requests: first.requests() as u64,
         });
     };
-    tracing::info!(seed, why, "Found one to shrink");
+    tracing::info!(seed, why, "Shrinking a sequence that fails");
     let shrunken = runner.run_one(tree, |steps| {
         run(&steps, &options).outcome.map_err(TestCaseError::fail)
     });
     let (why, steps) = match shrunken {
         Err(TestError::Fail(why, steps)) => (why.to_string(), steps),
         Err(TestError::Abort(why)) => (why.to_string(), steps),
-        Ok(_) => (format!("not when it ran again: {why}"), steps),
+        Ok(_) => (format!("not reproduced by a second run: {why}"), steps),
     };
     Err(Box::new(Found { seed, why, steps }))
 }

@@ -45,12 +45,12 @@ impl Differences {
     fn equal<T: PartialEq + std::fmt::Debug>(&mut self, what: &str, is: &T, must: &T) {
         if is != must {
             self.lines
-                .push(format!("{what} is {is:?} and must be {must:?}"));
+                .push(format!("{what}: {is:?} instead of {must:?}"));
         }
     }
 }
 
-/// Compares the actions of a cluster. A cluster that is being deleted keeps those it has.
+/// Compares the actions of a cluster. A cluster that is being deleted may keep any.
 fn check_cluster(objects: &Objects, cluster: &Value, found: &mut Differences) {
     if is_deleting(cluster) {
         return;
@@ -75,7 +75,7 @@ fn check_ingress(objects: &Objects, ingress: &Value, found: &mut Differences) {
     let name = name(ingress);
     let status = &ingress["status"];
     let is_served = is_served(objects, ingress);
-    let what = format!("whether {name} carries our finalizer");
+    let what = format!("our finalizer on {name}");
     found.equal(&what, &model::carries(ingress, CONTROLLER), &is_served);
     if is_deleting(ingress) {
         let is_ours = model::is_ours(ingress, of(objects, Kind::IngressClass));
@@ -83,7 +83,11 @@ fn check_ingress(objects: &Objects, ingress: &Value, found: &mut Differences) {
         let stuck: Vec<&str> = finalizers
             .filter(|f| !model::may_keep(f, is_ours))
             .collect();
-        found.equal(&format!("what keeps {name}"), &stuck, &vec![]);
+        found.equal(
+            &format!("finalizers that block the deletion of {name}"),
+            &stuck,
+            &vec![],
+        );
     }
     let mut locations = Vec::new();
     let mut blocked = BTreeSet::new();
@@ -129,7 +133,7 @@ fn check_gateway(objects: &Objects, found: &mut Differences) {
     let is: BTreeMap<&str, Served> = of(objects, Kind::GatewayIngress)
         .map(|ingress| (name(ingress), served(objects, ingress)))
         .collect();
-    found.equal("what the gateway serves", &is, &must);
+    found.equal("ingresses served by the gateway", &is, &must);
     check_leftovers(objects, found);
 }
 
@@ -165,8 +169,8 @@ fn admitted(objects: &Objects, service: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// Follows an Ingress of the gateway through its Services to their slices. The names of these Services
-/// begin with those of the users' ingress and Service.
+/// Follows an Ingress of the gateway through its Services to their slices. The name of such a Service
+/// begins with the names of the users' ingress and Service.
 fn served(objects: &Objects, ingress: &Value) -> Served {
     let backends = model::backends(ingress).into_iter();
     backends
@@ -186,7 +190,8 @@ fn served(objects: &Objects, ingress: &Value) -> Served {
         .collect()
 }
 
-/// Checks that every Service belongs to an Ingress and every slice to a Service.
+/// Checks that, at the gateway, every Service belongs to an Ingress, every slice belongs to a Service,
+/// and every object names its ingress.
 fn check_leftovers(objects: &Objects, found: &mut Differences) {
     let routed: BTreeSet<String> = of(objects, Kind::GatewayIngress)
         .flat_map(model::services)
@@ -210,7 +215,7 @@ fn check_leftovers(objects: &Objects, found: &mut Differences) {
             of(objects, kind).filter(|object| text(object, INGRESS_ANNOTATION).is_empty());
         let unmarked: Vec<&str> = unmarked.map(name).collect();
         found.equal(
-            "objects at the gateway that no ingress asks for",
+            "objects at the gateway without the name of an ingress",
             &unmarked,
             &vec![],
         );

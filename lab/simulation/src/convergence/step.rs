@@ -68,9 +68,9 @@ pub enum Step {
     Kill { program: Role, replica: u8 },
     /// A replica is stopped as by SIGTERM.
     Stop { program: Role, replica: u8 },
-    /// A replica starts unless it runs.
+    /// A replica starts unless it runs already.
     Start { program: Role, replica: u8 },
-    /// A stranger takes the lease of a program and never renews it.
+    /// Another holder takes the lease of a program and never renews it.
     StealLease { program: Role },
     /// The lease of a program is deleted.
     DeleteLease { program: Role },
@@ -113,9 +113,9 @@ pub struct RemedyShape {
 /// One `clusterConditionMatch`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Match {
-    /// True if it matches the reporter's condition in place of the verdict.
+    /// Set if it matches the reporter's condition instead of the verdict.
     pub reporter: bool,
-    /// `Equal` or `NotEqual`.
+    /// Set for `Equal`, clear for `NotEqual`.
     pub equal: bool,
     /// The status to compare with.
     pub status: ConditionState,
@@ -226,7 +226,7 @@ impl fmt::Display for ConditionState {
     }
 }
 
-// Few of each kind, so that random steps meet.
+// Few of each, so that random steps often concern the same objects.
 pub(crate) const CLUSTERS: u8 = 3;
 pub(crate) const SERVICES: u8 = 2;
 pub(crate) const INGRESSES: u8 = 3;
@@ -237,7 +237,7 @@ pub(crate) const REPLICAS: u8 = 2;
 /// The most steps of a sequence.
 const LONGEST: usize = 24;
 
-/// Returns the strategy for sequences, which shrink to shorter ones of simpler steps.
+/// Returns the strategy that generates sequences, and shrinks them to fewer and simpler steps.
 pub fn sequences() -> impl Strategy<Value = Vec<Step>> {
     vec(step(), 1..=LONGEST)
 }
