@@ -115,7 +115,7 @@ impl Fleet {
             Step::Leave { cluster } => {
                 apis.delete(Kind::Cluster, &cluster_name(*cluster)).await?;
             }
-            Step::LetGo { cluster } => {
+            Step::RemoveFinalizer { cluster } => {
                 self.remove_finalizer(Kind::Cluster, &cluster_name(*cluster), CLUSTER_FINALIZER)
                     .await?;
             }
@@ -434,7 +434,7 @@ fn injection(fault: ApiFault) -> std::result::Result<Injection, Duration> {
         ApiFault::InternalErrors { every } => Fault::InternalError.every(every.into()),
         ApiFault::Unavailable => Fault::Unavailable.into(),
         ApiFault::Slow { millis: by } => Fault::Slow(millis(by)).into(),
-        ApiFault::LoseAnswers { every } => Fault::LoseResponse.every(every.into()),
+        ApiFault::LoseResponses { every } => Fault::LoseResponse.every(every.into()),
         ApiFault::Outage => Fault::Disconnect.into(),
         ApiFault::Silence => Fault::Silence.into(),
         ApiFault::CutWatches { inside_line } => Fault::CutWatch { inside_line }.into(),

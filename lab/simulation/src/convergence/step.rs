@@ -16,7 +16,7 @@ pub enum Step {
     /// A cluster is deleted; it stays until its finalizer is removed.
     Leave { cluster: u8 },
     /// Karmada removes its finalizer from a cluster.
-    LetGo { cluster: u8 },
+    RemoveFinalizer { cluster: u8 },
     /// An agent reports a condition; without a status, the condition is removed.
     Condition {
         cluster: u8,
@@ -193,7 +193,7 @@ pub enum ApiFault {
     Slow {
         millis: u16,
     },
-    LoseAnswers {
+    LoseResponses {
         every: u8,
     },
     Outage,
@@ -270,7 +270,7 @@ fn about_clusters() -> impl Strategy<Value = Step> {
     prop_oneof![
         1 => cluster.clone().prop_map(|cluster| Step::Join { cluster }),
         1 => cluster.clone().prop_map(|cluster| Step::Leave { cluster }),
-        1 => cluster.clone().prop_map(|cluster| Step::LetGo { cluster }),
+        1 => cluster.clone().prop_map(|cluster| Step::RemoveFinalizer { cluster }),
         4 => (cluster.clone(), prop::bool::weighted(0.25), prop::option::weighted(0.9, verdict()))
             .prop_map(|(cluster, reporter, status)| Step::Condition { cluster, reporter, status }),
         2 => (cluster, 0_u8..4).prop_map(|(cluster, age)| Step::RewriteStatus { cluster, age }),
@@ -410,7 +410,7 @@ fn api_fault() -> impl Strategy<Value = ApiFault> {
             .prop_map(|every| ApiFault::InternalErrors { every }),
         Just(ApiFault::Unavailable),
         (1_u16..=20_000).prop_map(|millis| ApiFault::Slow { millis }),
-        every.prop_map(|every| ApiFault::LoseAnswers { every }),
+        every.prop_map(|every| ApiFault::LoseResponses { every }),
         Just(ApiFault::Outage),
         Just(ApiFault::Silence),
         any::<bool>().prop_map(|inside_line| ApiFault::CutWatches { inside_line }),
