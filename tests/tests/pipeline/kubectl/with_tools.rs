@@ -189,7 +189,7 @@ async fn fields_are_explained() {
         "GROUP:      remedy.karmada.io",
         "KIND:       Remedy",
         "FIELD: spec <Object>",
-        "What must be done to which clusters",
+        "The clusters, the conditions that must match, and the actions",
         "  decisionMatches\t<[]Object>",
         "  actions\t<[]string>",
     ] {
