@@ -111,7 +111,7 @@ mod in_chromium {
                 tab.press("Break the API", "Mend", With::Mouse).await?;
                 tab.until("it is mended", &api_has("Available")).await?;
             }
-            tab.press("Control plane", "Cut for 10 s", With::Mouse)
+            tab.press("Control plane", "Cut off for 10 s", With::Mouse)
                 .await?;
             tab.until("it is cut", &timeline_has("API does not respond"))
                 .await?;
