@@ -22,6 +22,7 @@ pub mod agents;
 pub mod backend;
 pub mod bench;
 pub mod both;
+pub mod cargo;
 pub mod certs;
 pub mod chromium;
 pub mod control_plane;

@@ -5,7 +5,6 @@ use std::{
     ffi::OsString,
     net::{Ipv4Addr, SocketAddr},
     path::{Path, PathBuf},
-    process::Command,
     sync::OnceLock,
     time::Duration,
 };
@@ -18,7 +17,7 @@ use rustix::process::Signal;
 
 use tokio::time::{sleep, timeout};
 
-use crate::{process::Process, scratch};
+use crate::{cargo, process::Process, scratch};
 
 /// The interval between two looks at something that cannot be watched.
 const POLL: Duration = Duration::from_millis(50);
@@ -130,10 +129,9 @@ fn build_alone(packages: &[&str], profile: &str) -> Result<()> {
 }
 
 fn cargo_build<'a>(profile: &str, what: impl IntoIterator<Item = &'a str>) -> Result<()> {
-    let status = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+    let status = cargo::command()
         .args(["build", "--quiet", "--locked", "--profile", profile])
         .args(what)
-        .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
         .status()
         .context("cannot run cargo")?;
     ensure!(status.success(), "cannot build the programs ({status})");

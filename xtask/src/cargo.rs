@@ -1,14 +1,14 @@
 //! Runs cargo in this workspace.
 
-use std::env;
 use std::process::Command;
 
 use anyhow::{Result, ensure};
+use pipeline_tests::cargo;
 
-/// Returns the cargo that runs this program, with these arguments, in the root of the workspace.
+/// Returns cargo with these arguments.
 pub(crate) fn command(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command.args(arguments).current_dir(crate::root());
+    let mut command = cargo::command();
+    command.args(arguments);
     command
 }
 

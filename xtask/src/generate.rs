@@ -36,7 +36,7 @@ pub(crate) fn run(check: bool) -> anyhow::Result<()> {
 }
 
 fn files() -> anyhow::Result<Vec<(PathBuf, String)>> {
-    let root = crate::root();
+    let root = pipeline_tests::cargo::root();
     let installed = karmada_api::crd::installed()?
         .into_iter()
         .map(|crd| ("manifests/crds", crd));

@@ -5,7 +5,6 @@
     reason = "these commands speak to a person"
 )]
 
-use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -108,10 +107,4 @@ fn until_interrupted(work: impl Future<Output = anyhow::Result<()>>) -> anyhow::
             done = work => done,
         }
     })
-}
-
-/// Returns the root of the workspace.
-fn root() -> PathBuf {
-    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
-    package.parent().unwrap_or(package).to_owned()
 }

@@ -11,5 +11,7 @@ pub(crate) fn run() -> Result<()> {
     if !inside() {
         programs::build(Profile::Debug)?;
     }
-    isolated_command(async || screenshots::take(&crate::root().join("docs/images")).await)
+    isolated_command(async || {
+        screenshots::take(&pipeline_tests::cargo::root().join("docs/images")).await
+    })
 }

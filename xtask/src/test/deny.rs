@@ -44,7 +44,7 @@ fn run() -> Result<Option<String>> {
     let output = Command::new(program)
         .args(arguments)
         .args(["bans", "licenses", "sources"])
-        .current_dir(crate::root())
+        .current_dir(pipeline_tests::cargo::root())
         .output()?;
     let found = String::from_utf8_lossy(&output.stderr).into_owned();
     Ok((!output.status.success()).then_some(found))
