@@ -74,18 +74,14 @@ pub enum Profile {
 }
 
 impl Profile {
-    /// Returns the cargo profile of a program, and the folder that it is built into.
-    fn of(self, program: Binary) -> (&'static str, &'static str) {
-        match (self, program) {
-            (Self::Debug, _) => ("dev", "debug"),
-            (Self::Dist, Binary::Agent) => (DIST_AGENT, DIST_AGENT),
-            (Self::Dist, _) => ("dist", "dist"),
+    /// Returns the folder that cargo builds into, below its target folder.
+    const fn folder(self) -> &'static str {
+        match self {
+            Self::Debug => "debug",
+            Self::Dist => "dist",
         }
     }
 }
-
-/// The profile of the agent, optimised for size.
-const DIST_AGENT: &str = "dist-agent";
 
 /// Set to anything by a caller that has built the programs for tests.
 pub const BUILT: &str = "PIPELINE_TESTS_PROGRAMS_BUILT";
@@ -107,9 +103,10 @@ pub fn build_for_tests() -> Result<()> {
 /// Builds all programs; if they are up to date, that takes a fraction of a second.
 pub fn build(profile: Profile) -> Result<()> {
     if profile == Profile::Dist {
-        build_alone(&[Binary::Agent.name()], DIST_AGENT)?;
+        // The agent has not the features that only controllers need.
+        build_alone(&[Binary::Agent.name()])?;
         let controllers = [Binary::RemedyController, Binary::IngressController];
-        return build_alone(&controllers.map(Binary::name), "dist");
+        return build_alone(&controllers.map(Binary::name));
     }
     // With the whole workspace, dependencies have the same features as in a build of all tests, and
     // are not built twice.
@@ -119,13 +116,13 @@ pub fn build(profile: Profile) -> Result<()> {
 
 /// Builds the agent, and what else is given, as clusters run it.
 pub fn build_agent(others: &[&str]) -> Result<()> {
-    build_alone(&[&[Binary::Agent.name()], others].concat(), DIST_AGENT)
+    build_alone(&[&[Binary::Agent.name()], others].concat())
 }
 
 /// Builds these packages without the rest of the workspace, with no features but those they need.
-fn build_alone(packages: &[&str], profile: &str) -> Result<()> {
+fn build_alone(packages: &[&str]) -> Result<()> {
     let packages = packages.iter().flat_map(|package| ["--package", package]);
-    cargo_build(profile, packages)
+    cargo_build("dist", packages)
 }
 
 fn cargo_build<'a>(profile: &str, what: impl IntoIterator<Item = &'a str>) -> Result<()> {
@@ -150,8 +147,7 @@ pub fn path(program: Binary, profile: Profile) -> Result<PathBuf> {
         })
         .and_then(Path::parent)
         .with_context(|| format!("{} is in no target folder of cargo", own.display()))?;
-    let (_, built) = profile.of(program);
-    Ok(folder.join(built).join(program.name()))
+    Ok(folder.join(profile.folder()).join(program.name()))
 }
 
 /// A started program. Dropping it kills it.
