@@ -11,7 +11,7 @@ use karmada_rules::ingress::{
     Cached, Facts, binding_name, service_locations, services, slice_service,
 };
 use karmada_rules::reverse_index::ReverseIndex;
-use karmada_runtime::cache::Cache;
+use karmada_runtime::cache::{Cache, Undecoded};
 use kube::Resource;
 
 /// The watched objects, and the ingresses by what they refer to.
@@ -117,22 +117,23 @@ impl Index {
 
     /// Returns the number of objects of all kinds that never decoded.
     pub(crate) fn count_unread(&self) -> usize {
-        self.unread().iter().map(|(_, count)| count).sum()
+        let kinds = self.undecoded().into_iter();
+        kinds.map(|(_, count)| count.unread).sum()
     }
 
-    /// Returns the number of objects of each kind that never decoded.
-    pub(crate) fn unread(&self) -> Vec<(&'static str, usize)> {
-        let mut unread = vec![
-            ("MultiClusterIngress", self.ingresses.unread().len()),
-            ("IngressClass", self.classes.unread().len()),
-            ("Cluster", self.clusters.unread().len()),
-            ("ResourceBinding", self.bindings.unread().len()),
+    /// Returns the number of objects of each kind whose newest version does not decode.
+    pub(crate) fn undecoded(&self) -> Vec<(&'static str, Undecoded)> {
+        let mut counts = vec![
+            ("MultiClusterIngress", self.ingresses.undecoded()),
+            ("IngressClass", self.classes.undecoded()),
+            ("Cluster", self.clusters.undecoded()),
+            ("ResourceBinding", self.bindings.undecoded()),
         ];
         if let Some(backends) = &self.backends {
-            unread.push(("Service", backends.templates.unread().len()));
-            unread.push(("EndpointSlice", backends.slices.unread().len()));
+            counts.push(("Service", backends.templates.undecoded()));
+            counts.push(("EndpointSlice", backends.slices.undecoded()));
         }
-        unread
+        counts
     }
 }
 

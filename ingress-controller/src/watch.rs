@@ -60,7 +60,7 @@ impl SharedIndex {
             to.start("slices", all().labels(COLLECTED), Index::observe_slice);
         }
         let shared = Arc::clone(self);
-        program.report_unread(move || shared.index.lock().unread());
+        program.report_undecoded(move || shared.index.lock().undecoded());
     }
 
     /// Returns the keys of all ingresses.
@@ -158,6 +158,16 @@ impl Index {
     /// Applies an event of a cluster. If its admission changed, the ingresses located there are woken,
     /// and no others.
     pub(crate) fn observe_cluster(&mut self, event: Event<Decoded<Cluster>>) -> Vec<Key> {
+        // Nothing else of a cluster decides here: actions that cannot be read neither block nor unblock.
+        let event = match event {
+            Event::Apply(Decoded::Valid(cluster)) if cluster.has_unclear_actions() => {
+                Event::Apply(unclear(cluster))
+            }
+            Event::InitApply(Decoded::Valid(cluster)) if cluster.has_unclear_actions() => {
+                Event::InitApply(unclear(cluster))
+            }
+            event => event,
+        };
         let admission = |cluster: Option<Arc<Cluster>>| {
             cluster.map_or(Admission::ClusterMissing, |cluster| Admission::of(&cluster))
         };
@@ -235,6 +245,13 @@ impl Index {
         }
         let woken = concerned.iter().flat_map(|service| self.naming(service));
         woken.collect()
+    }
+}
+
+fn unclear(cluster: Cluster) -> Decoded<Cluster> {
+    Decoded::Invalid {
+        metadata: Box::new(cluster.metadata),
+        error: "remedyActions is no list of texts".to_owned(),
     }
 }
 

@@ -3,10 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use karmada_api::{Cluster, Key, Remedy};
+use karmada_api::{Cluster, Condition, Key, Remedy};
 use karmada_rules::remedy::RemedyIndex;
-use karmada_runtime::cache::Cache;
+use karmada_runtime::cache::{Cache, Undecoded};
 
 /// The watched objects and what depends on their history.
 #[derive(Debug, Default)]
@@ -58,11 +57,11 @@ impl Index {
         })
     }
 
-    /// Returns the number of objects of each kind that never decoded.
-    pub(crate) fn unread(&self) -> Vec<(&'static str, usize)> {
+    /// Returns the number of objects of each kind whose newest version does not decode.
+    pub(crate) fn undecoded(&self) -> Vec<(&'static str, Undecoded)> {
         vec![
-            ("Cluster", self.clusters.unread().len()),
-            ("Remedy", self.remedies.unread().len()),
+            ("Cluster", self.clusters.undecoded()),
+            ("Remedy", self.remedies.undecoded()),
         ]
     }
 }

@@ -4,6 +4,7 @@
 mod args;
 mod events;
 mod index;
+mod inert;
 mod reconcile;
 mod watch;
 
@@ -18,6 +19,7 @@ use karmada_runtime::{client, controller, lease};
 use kube::{Api, Client};
 
 pub use crate::args::Args;
+use crate::inert::InertRemedies;
 use crate::reconcile::Reconciler;
 use crate::watch::SharedIndex;
 
@@ -42,11 +44,15 @@ pub fn assemble(args: &Args, client: Client, program: &mut Program) {
     let queue = Queue::default();
     let index = Arc::new(SharedIndex::new(queue.clone()));
     index.watch(program, &client);
+    let events = EventRecorder::spawn(program, client.clone());
+    let inert = InertRemedies::new(Arc::clone(&index), events.clone());
+    let remedy_queue = index.remedy_queue();
+    controller::spawn(program, "remedy", inert, remedy_queue, leadership.clone());
     let reconciler = Reconciler {
         index,
-        clusters: Api::all(client.clone()),
+        clusters: Api::all(client),
         writer: Writer::new(leadership.clone(), writes),
-        events: EventRecorder::spawn(program, client),
+        events,
     };
     controller::spawn(program, "cluster", reconciler, queue, leadership);
 }

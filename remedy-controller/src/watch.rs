@@ -11,7 +11,7 @@ use karmada_runtime::program::Program;
 use karmada_runtime::queue::Queue;
 use karmada_runtime::watch::Decoded;
 use kube::runtime::watcher::{Config, Event};
-use kube::{Api, Client};
+use kube::{Api, Client, Resource};
 use parking_lot::Mutex;
 
 use crate::index::{Index, Snapshot};
@@ -21,6 +21,8 @@ use crate::index::{Index, Snapshot};
 pub(crate) struct SharedIndex {
     index: Mutex<Index>,
     queue: Queue<Key>,
+    /// The remedies that changed.
+    remedy_queue: Queue<Key>,
 }
 
 impl SharedIndex {
@@ -28,7 +30,13 @@ impl SharedIndex {
         Self {
             index: Mutex::default(),
             queue,
+            remedy_queue: Queue::default(),
         }
+    }
+
+    /// Returns the queue of the remedies that changed.
+    pub(crate) fn remedy_queue(&self) -> Queue<Key> {
+        self.remedy_queue.clone()
     }
 
     /// Watches every kind that decides about clusters.
@@ -40,10 +48,12 @@ impl SharedIndex {
         });
         let all = || Api::all(client.clone());
         program.watch("remedies", all(), Config::default(), move |event| {
+            let changed = changed(&event);
             remedies.observe(|index| index.observe_remedy(event));
+            remedies.remedy_queue.add_all(changed);
         });
         let shared = Arc::clone(self);
-        program.report_unread(move || shared.index.lock().unread());
+        program.report_undecoded(move || shared.index.lock().undecoded());
     }
 
     /// Applies an event with `observe` and wakes the clusters it returns.
@@ -58,6 +68,17 @@ impl SharedIndex {
         let mut index = self.index.lock();
         index.changed.clear();
         index.keys()
+    }
+
+    /// Returns the keys of all remedies.
+    pub(crate) fn remedies(&self) -> Vec<Key> {
+        let index = self.index.lock();
+        index.remedies.iter().map(|(key, _)| key.clone()).collect()
+    }
+
+    /// Returns the remedy `key`.
+    pub(crate) fn remedy(&self, key: &Key) -> Option<Arc<Remedy>> {
+        self.index.lock().remedies.get(key).map(Arc::clone)
     }
 
     /// Returns a snapshot of the cluster `key`, and `None` if it does not exist.
@@ -138,6 +159,16 @@ impl Index {
                 changed.insert(kind, condition.clone());
             }
         }
+    }
+}
+
+/// Returns the object of an event.
+fn changed<K: Resource>(event: &Event<Decoded<K>>) -> Option<Key> {
+    match event {
+        Event::Apply(object) | Event::InitApply(object) | Event::Delete(object) => {
+            Some(Key::of(object))
+        }
+        Event::Init | Event::InitDone => None,
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use karmada_api::Condition;
 use karmada_rules::health::quorum::{Quorum, Tally};
 use karmada_rules::health::report::{Pace, ReportPlan, Reporter};
 use karmada_runtime::error::{BoxError, Chain};
@@ -136,6 +136,10 @@ impl<'a> Leader<'a> {
                 self.listed = true;
                 match object {
                     Decoded::Valid(cluster) => self.set_cluster(Some(cluster)),
+                    // Its content no longer matters.
+                    Decoded::Invalid { metadata, .. } if metadata.deletion_timestamp.is_some() => {
+                        self.set_cluster(None);
+                    }
                     Decoded::Invalid { error, .. } => {
                         tracing::warn!(
                             error,

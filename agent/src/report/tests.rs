@@ -14,6 +14,7 @@ use karmada_runtime::lease::{self, LeaseConfig};
 use karmada_runtime::metrics::WriteMetrics;
 use karmada_runtime::program::Program;
 use kube::api::Patch;
+use lab_parts::mutations::mutations;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
@@ -357,6 +358,66 @@ fn a_condition_of_ours_that_cannot_be_read_is_overwritten() {
     let patch = serde_json::to_value(patch).unwrap();
     assert_eq!(patch[0]["value"], odd);
     assert_eq!(patch[1]["path"], "/status/conditions/0");
+}
+
+/// The API takes a condition that lacks everything but its type and status.
+#[test]
+fn a_verdict_without_time_reason_and_message_is_read() {
+    for nothing in [Value::Null, json!(7)] {
+        let mut bare = element(DNS_READY, FALSE, "", "");
+        for field in ["reason", "message", "lastTransitionTime"] {
+            bare[field] = nothing.clone();
+        }
+        let found: RawCluster = serde_json::from_value(cluster(&[bare])).unwrap();
+        let statuses: Vec<_> = found.ours().into_iter().map(|c| c.status).collect();
+        assert_eq!(statuses, [FALSE], "{nothing}");
+    }
+}
+
+/// As a real Karmada serves it.
+#[test]
+fn the_verdict_of_a_cluster_is_read_and_replaced_whatever_any_foreign_value_is() {
+    let text = include_str!("../../../tests/fixtures/cluster.json");
+    let mut object: Value = serde_json::from_str(text).unwrap();
+    // Most of their many elements are of the same shape.
+    for list in ["/status/apiEnablements", "/spec/resourceModels"] {
+        let list = object.pointer_mut(list).and_then(Value::as_array_mut);
+        list.unwrap().truncate(2);
+    }
+    let wanted: Condition = serde_json::from_value(dns_true()).unwrap();
+    let parts = [
+        "",
+        "/metadata",
+        "/metadata/name",
+        "/status",
+        "/status/conditions",
+    ];
+    let own = "/status/conditions/2";
+    for mutation in mutations(&object) {
+        let path = mutation.path.as_str();
+        let decides = [own, &format!("{own}/type"), &format!("{own}/status")].contains(&path);
+        if parts.contains(&path) || decides {
+            continue;
+        }
+        let text = mutation.object.to_string();
+        let Decoded::Valid(found) = serde_json::from_str::<Decoded<RawCluster>>(&text).unwrap()
+        else {
+            panic!("{path}: unreadable");
+        };
+        let statuses: Vec<_> = found.ours().into_iter().map(|c| c.status).collect();
+        assert_eq!(statuses, [FALSE], "{path}");
+        let Patch::Json(patch) = change(&found, &wanted).unwrap().to_patch() else {
+            panic!("{path}: another element is touched");
+        };
+        // The server compares with what it stores.
+        let patch = serde_json::to_value(patch).unwrap();
+        let tested = patch[0]["path"].as_str().unwrap();
+        assert_eq!(
+            mutation.object.pointer(tested),
+            Some(&patch[0]["value"]),
+            "{path}"
+        );
+    }
 }
 
 #[tokio::test(start_paused = true)]

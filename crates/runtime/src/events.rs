@@ -16,6 +16,8 @@ use crate::program::Program;
 const CAPACITY: usize = 4096;
 /// The longest note the API accepts, in bytes (`events.k8s.io/v1`).
 const MAX_NOTE: usize = 1024;
+/// The longest reason the API accepts, in bytes. That of a condition may be longer.
+const MAX_REASON: usize = 128;
 const WRITE_LIMIT: Duration = Duration::from_secs(10);
 
 /// Records the Events of a program; clones share its queue.
@@ -47,11 +49,13 @@ impl EventRecorder {
         Self { queue, dropped }
     }
 
-    /// Queues `event` about the object `regarding`. A note that is too long is truncated.
+    /// Queues `event` about the object `regarding`. A reason or note that is too long is truncated.
     pub fn record(&self, regarding: ObjectReference, mut event: Event) {
         if let Some(note) = &mut event.note {
             note.truncate(note.floor_char_boundary(MAX_NOTE));
         }
+        let reason = event.reason.floor_char_boundary(MAX_REASON);
+        event.reason.truncate(reason);
         // An Event informs; it must not slow down or fail the reconcile that records it.
         if self.queue.try_send((regarding, event)).is_err() {
             self.dropped.inc();
@@ -111,17 +115,20 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_long_note_is_truncated_between_characters_to_what_an_event_may_hold() {
+    async fn long_texts_are_truncated_between_characters_to_what_an_event_may_hold() {
         let (queue, mut queued) = mpsc::channel(1);
         let dropped = Counter::default();
         let events = EventRecorder { queue, dropped };
         let note = format!("a{}", "ü".repeat(MAX_NOTE));
-        events.record(ObjectReference::default(), event(&note));
-        let note = queued
-            .recv()
-            .await
-            .and_then(|(_, event)| event.note)
-            .unwrap();
+        let reason = format!("a{}", "ü".repeat(MAX_REASON));
+        let long = Event {
+            reason,
+            ..event(&note)
+        };
+        events.record(ObjectReference::default(), long);
+        let (_, Event { note, reason, .. }) = queued.recv().await.unwrap();
+        assert_eq!(reason.len(), MAX_REASON - 1);
+        let note = note.unwrap();
         assert_eq!(note.len(), MAX_NOTE - 1);
         assert!(note.ends_with('ü'));
     }

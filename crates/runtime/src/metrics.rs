@@ -16,6 +16,7 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
 
+use crate::cache::Undecoded;
 use crate::queue::{Queue, QueueKey};
 
 /// Creates a registry with the prefix `karmada_<name>_` that holds the build's version.
@@ -84,6 +85,7 @@ impl WriteMetrics {
 pub(crate) struct SharedMetrics {
     controllers: Option<ControllerMetrics>,
     unread: Option<ScrapedGauge>,
+    stale: Option<ScrapedGauge>,
 }
 
 impl SharedMetrics {
@@ -106,13 +108,15 @@ impl SharedMetrics {
         }
     }
 
-    /// Adds what `count` returns at each scrape to `unread_objects{kind}`.
-    pub(crate) fn unread(
+    /// Adds what `count` returns at each scrape to `unread_objects{kind}` and `stale_objects{kind}`.
+    pub(crate) fn undecoded(
         &mut self,
         registry: &mut Registry,
-        count: impl Fn() -> Vec<(&'static str, usize)> + Send + Sync + 'static,
+        count: impl Fn() -> Vec<(&'static str, Undecoded)> + Send + Sync + 'static,
     ) {
-        let gauge = self.unread.get_or_insert_with(|| {
+        let count = Arc::new(count);
+        let counts = Arc::clone(&count);
+        let unread = self.unread.get_or_insert_with(|| {
             ScrapedGauge::register(
                 registry,
                 "unread_objects",
@@ -120,7 +124,22 @@ impl SharedMetrics {
                 "kind",
             )
         });
-        gauge.add(count);
+        unread.add(move || {
+            let counts = counts().into_iter();
+            counts.map(|(kind, count)| (kind, count.unread)).collect()
+        });
+        let stale = self.stale.get_or_insert_with(|| {
+            ScrapedGauge::register(
+                registry,
+                "stale_objects",
+                "Objects that no longer decode; their last good version stays in effect",
+                "kind",
+            )
+        });
+        stale.add(move || {
+            let counts = count().into_iter();
+            counts.map(|(kind, count)| (kind, count.stale)).collect()
+        });
     }
 }
 

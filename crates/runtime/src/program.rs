@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 pub use crate::args::CommonArgs;
 pub use crate::tasks::Tasks;
 
+use crate::cache::Undecoded;
 use crate::error::{BoxError, Chain};
 use crate::metrics::{LoopMetrics, SharedMetrics};
 use crate::queue::{Queue, QueueKey};
@@ -126,13 +127,13 @@ impl Program {
         self.tasks.spawn(name, task);
     }
 
-    /// Exposes `unread_objects{kind}`: `count` returns the number of objects of each kind that never
-    /// decoded, and is called at each scrape.
-    pub fn report_unread(
+    /// Exposes `unread_objects{kind}` and `stale_objects{kind}`: `count` returns the number of objects of
+    /// each kind whose newest version does not decode, and is called at each scrape.
+    pub fn report_undecoded(
         &mut self,
-        count: impl Fn() -> Vec<(&'static str, usize)> + Send + Sync + 'static,
+        count: impl Fn() -> Vec<(&'static str, Undecoded)> + Send + Sync + 'static,
     ) {
-        self.shared_metrics.unread(&mut self.registry, count);
+        self.shared_metrics.undecoded(&mut self.registry, count);
     }
 
     pub(crate) fn loop_metrics<K: QueueKey>(

@@ -1,3 +1,5 @@
+mod wire;
+
 use std::collections::BTreeSet;
 
 use karmada_rules::ingress::{Facts, service_locations};

@@ -1,3 +1,5 @@
+mod wire;
+
 use karmada_api::condition::DNS_READY;
 use serde_json::{Value, from_value, json};
 
@@ -21,17 +23,19 @@ fn cluster(name: &str, version: u32, dns: Option<&str>, actions: &[&str]) -> Dec
     Decoded::Valid(cluster.unwrap())
 }
 
-fn remedy(name: &str, version: u32, clusters: &[&str]) -> Decoded<Remedy> {
+/// A Remedy for these clusters, or for every cluster.
+fn remedy(name: &str, version: u32, clusters: Option<&[&str]>) -> Decoded<Remedy> {
+    let affinity = clusters.map(|clusters| json!({ "clusterNames": clusters }));
     let remedy = from_value(json!({
         "apiVersion": "remedy.karmada.io/v1alpha1",
         "kind": "Remedy",
         "metadata": { "name": name, "resourceVersion": version.to_string() },
-        "spec": { "clusterAffinity": { "clusterNames": clusters }, "actions": ["A"] },
+        "spec": { "clusterAffinity": affinity, "actions": ["A"] },
     }));
     Decoded::Valid(remedy.unwrap())
 }
 
-fn invalid<K: kube::Resource>(object: &Decoded<K>) -> Decoded<K> {
+fn invalid<K: Resource>(object: &Decoded<K>) -> Decoded<K> {
     let metadata = Box::new(object.metadata().clone());
     let error = "unknown operator".to_owned();
     Decoded::Invalid { metadata, error }
@@ -96,15 +100,15 @@ fn a_cluster_whose_decision_was_a_write_is_woken_by_every_event() {
 fn a_remedy_wakes_the_clusters_of_its_old_scope_and_of_its_new_one() {
     let mut index = index();
     assert_eq!(
-        index.observe_remedy(Event::Apply(remedy("r", 1, &["m1"]))),
+        index.observe_remedy(Event::Apply(remedy("r", 1, Some(&["m1"])))),
         keys(&["m1"])
     );
     assert_eq!(
-        index.observe_remedy(Event::Apply(remedy("r", 2, &["m2"]))),
+        index.observe_remedy(Event::Apply(remedy("r", 2, Some(&["m2"])))),
         keys(&["m1", "m2"])
     );
     assert_eq!(
-        index.observe_remedy(Event::Delete(remedy("r", 3, &["m2"]))),
+        index.observe_remedy(Event::Delete(remedy("r", 3, Some(&["m2"])))),
         keys(&["m2"])
     );
 }
@@ -113,19 +117,38 @@ fn a_remedy_wakes_the_clusters_of_its_old_scope_and_of_its_new_one() {
 fn a_remedy_for_every_cluster_wakes_every_cluster() {
     let mut index = index();
     let all = keys(&["m1", "m2", "m3"]);
-    assert_eq!(index.observe_remedy(Event::Apply(remedy("r", 1, &[]))), all);
     assert_eq!(
-        index.observe_remedy(Event::Apply(remedy("r", 2, &["m1"]))),
+        index.observe_remedy(Event::Apply(remedy("r", 1, None))),
         all
+    );
+    assert_eq!(
+        index.observe_remedy(Event::Apply(remedy("r", 2, Some(&["m1"])))),
+        all
+    );
+}
+
+/// The last name removed by a pipeline must not block a fleet.
+#[test]
+fn a_remedy_whose_last_name_is_removed_wakes_the_clusters_it_had_and_covers_none() {
+    let mut index = index();
+    index.observe_remedy(Event::Apply(remedy("r", 1, Some(&["m1"]))));
+    let woken = index.observe_remedy(Event::Apply(remedy("r", 2, Some(&[]))));
+    assert_eq!(woken, keys(&["m1"]));
+    assert!(
+        index
+            .snapshot(&keys(&["m1"])[0])
+            .unwrap()
+            .remedies
+            .is_empty()
     );
 }
 
 #[test]
 fn a_remedy_with_the_same_spec_wakes_nothing() {
     let mut index = index();
-    index.observe_remedy(Event::Apply(remedy("r", 1, &["m1"])));
+    index.observe_remedy(Event::Apply(remedy("r", 1, Some(&["m1"]))));
     assert_eq!(
-        index.observe_remedy(Event::Apply(remedy("r", 2, &["m1"]))),
+        index.observe_remedy(Event::Apply(remedy("r", 2, Some(&["m1"])))),
         keys(&[])
     );
 }
@@ -134,18 +157,18 @@ fn a_remedy_with_the_same_spec_wakes_nothing() {
 fn every_cluster_is_woken_when_an_unread_remedy_decodes_or_is_gone() {
     let all = keys(&["m1", "m2", "m3"]);
     let mut index = index();
-    let unread = invalid(&remedy("r", 1, &["m1"]));
+    let unread = invalid(&remedy("r", 1, Some(&["m1"])));
     assert_eq!(
         index.observe_remedy(Event::Apply(unread.clone())),
         keys(&[])
     );
     assert!(!index.snapshot(&all[0]).unwrap().complete);
     assert_eq!(
-        index.observe_remedy(Event::Apply(remedy("r", 2, &["m1"]))),
+        index.observe_remedy(Event::Apply(remedy("r", 2, Some(&["m1"])))),
         all
     );
     assert!(index.snapshot(&all[0]).unwrap().complete);
-    index.observe_remedy(Event::Delete(remedy("r", 3, &["m1"])));
+    index.observe_remedy(Event::Delete(remedy("r", 3, Some(&["m1"]))));
     index.observe_remedy(Event::Apply(unread.clone()));
     assert_eq!(index.observe_remedy(Event::Delete(unread)), all);
 }
@@ -153,8 +176,8 @@ fn every_cluster_is_woken_when_an_unread_remedy_decodes_or_is_gone() {
 #[test]
 fn a_snapshot_has_the_remedies_that_cover_the_cluster() {
     let mut index = index();
-    index.observe_remedy(Event::Apply(remedy("all", 1, &[])));
-    index.observe_remedy(Event::Apply(remedy("one", 1, &["m1"])));
+    index.observe_remedy(Event::Apply(remedy("all", 1, None)));
+    index.observe_remedy(Event::Apply(remedy("one", 1, Some(&["m1"]))));
     let names = |index: &mut Index, cluster: &str| -> Vec<_> {
         let snapshot = index.snapshot(&Key::cluster_scoped(cluster)).unwrap();
         snapshot

@@ -7,7 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use karmada_api::Condition;
 use karmada_api::condition::{
     DNS_FAILED_REASON, DNS_READY, DNS_READY_REASON, FALSE, INSUFFICIENT_OBSERVATIONS_REASON, OWNED,
     REPORTER_READY, REPORTING_REASON, TRUE,
@@ -227,15 +228,16 @@ fn condition(current: Option<&Condition>, desired: DesiredCondition, time: Times
     let last_transition_time = match current {
         // By convention the time changes with the status only, not with reason or message.
         Some(current) if current.status == desired.status => current.last_transition_time.clone(),
-        _ => Time(whole),
+        _ => None,
     };
     Condition {
         type_: desired.kind.to_owned(),
         status: desired.status.to_owned(),
         reason: desired.reason.to_owned(),
         message: desired.message,
-        last_transition_time,
-        observed_generation: None,
+        // Any client may have left the time out, or written null for it.
+        last_transition_time: Some(last_transition_time.unwrap_or(Time(whole))),
+        unclear: false,
     }
 }
 

@@ -173,7 +173,6 @@ pub(super) fn binding(service: &str, clusters: &[&str]) -> ResourceBinding {
             resource: ObjectReference {
                 api_version: "v1".to_owned(),
                 kind: "Service".to_owned(),
-                namespace: Some("ns".to_owned()),
                 name: service.to_owned(),
             },
             clusters: Some(clusters.collect()),

@@ -56,15 +56,26 @@ fn written(plan: RemedyPlan) -> Vec<String> {
 }
 
 #[test]
-fn a_remedy_without_matches_acts_at_once() {
+fn a_remedy_without_matches_acts_at_once_and_one_with_an_empty_list_never() {
     assert!(acts(json!({}), &[]));
-    assert!(acts(json!({"decisionMatches": []}), &[]));
+    assert!(acts(json!({"decisionMatches": null}), &[]));
+    assert!(!acts(json!({"decisionMatches": []}), &[]));
+    assert!(!acts(
+        json!({"decisionMatches": []}),
+        &[(DNS_READY, "False")]
+    ));
 }
 
 #[test]
-fn an_affinity_that_names_no_cluster_covers_every_one() {
-    assert!(acts(json!({"clusterAffinity": {}}), &[]));
-    assert!(acts(json!({"clusterAffinity": {"clusterNames": []}}), &[]));
+fn a_remedy_without_an_affinity_covers_every_cluster_and_one_without_names_none() {
+    assert!(acts(json!({"clusterAffinity": null}), &[]));
+    for no_names in [
+        json!({}),
+        json!({"clusterNames": null}),
+        json!({"clusterNames": []}),
+    ] {
+        assert!(!acts(json!({"clusterAffinity": no_names}), &[]));
+    }
     assert!(acts(
         json!({"clusterAffinity": {"clusterNames": ["member1"]}}),
         &[]
@@ -107,6 +118,89 @@ fn any_one_match_suffices_and_an_empty_one_matches_nothing() {
     ));
     let spec = json!({"decisionMatches": [{}, when("Equal", "Unknown"), when("Equal", "False")]});
     assert!(acts(spec, &[(DNS_READY, "False")]));
+}
+
+#[test]
+fn a_requirement_that_lacks_a_field_matches_nothing() {
+    for field in ["conditionType", "operator", "conditionStatus"] {
+        let mut requirement = when("Equal", "False");
+        requirement["clusterConditionMatch"][field] = Value::Null;
+        let spec = json!({"decisionMatches": [requirement]});
+        assert!(!acts(spec, &[(DNS_READY, "False")]), "{field}");
+    }
+}
+
+#[test]
+fn a_remedy_with_an_empty_list_is_inert_and_the_reason_names_what_to_leave_out() {
+    let reasons = |spec| -> Vec<String> {
+        let reasons = inert(&remedy("r", spec)).into_iter();
+        reasons.map(|reason| reason.to_string()).collect()
+    };
+    let none: [&str; 0] = [];
+    assert_eq!(reasons(json!({})), none);
+    assert_eq!(reasons(json!({"decisionMatches": [{}]})), none);
+    let both = reasons(json!({"clusterAffinity": {}, "decisionMatches": []}));
+    assert!(both[0].contains("leave clusterAffinity out"), "{both:?}");
+    assert!(both[1].contains("leave decisionMatches out"), "{both:?}");
+    assert_eq!(both.len(), 2);
+}
+
+/// A cluster with a condition that cannot be read.
+fn unclear(condition: &Value, actions: &Value) -> Cluster {
+    from_value(json!({
+        "metadata": {"name": "member1"},
+        "status": {"conditions": [condition], "remedyActions": actions},
+    }))
+    .unwrap()
+}
+
+#[test]
+fn a_condition_that_cannot_be_read_neither_sets_nor_clears_an_action() {
+    for (operator, odd) in [
+        ("Equal", json!({"type": DNS_READY, "status": 7})),
+        ("NotEqual", json!({"type": DNS_READY, "status": 7})),
+        ("Equal", json!({"type": 7, "status": "False"})),
+        ("NotEqual", json!(7)),
+    ] {
+        let matching =
+            json!({"actions": [TRAFFIC_CONTROL], "decisionMatches": [when(operator, "False")]});
+        let dns = remedy("dns", matching);
+        for actions in [json!(null), json!([TRAFFIC_CONTROL])] {
+            let plan = plan(&unclear(&odd, &actions), [&dns], true);
+            assert_eq!(plan, RemedyPlan::Unchanged, "{operator} {actions}");
+        }
+        // What other remedies decide holds.
+        let alert = remedy("alert", json!({"actions": ["Alert"]}));
+        let member = unclear(&odd, &json!(["Drain", TRAFFIC_CONTROL]));
+        let plan = plan(&member, [&dns, &alert], true);
+        assert_eq!(written(plan), ["Alert", TRAFFIC_CONTROL]);
+    }
+}
+
+#[test]
+fn actions_that_cannot_be_read_are_written_over_once_all_that_decides_is_known() {
+    let acting = remedy("r", json!({"actions": [TRAFFIC_CONTROL]}));
+    for garbage in [json!(7), json!([7]), json!([TRAFFIC_CONTROL, 7])] {
+        let mut member = cluster("member1", &[], None);
+        member.status = from_value(json!({"remedyActions": garbage})).unwrap();
+        assert_eq!(
+            written(plan(&member, [&acting], true)),
+            [TRAFFIC_CONTROL],
+            "{garbage}"
+        );
+        assert_eq!(written(plan(&member, [], true)), [""; 0], "{garbage}");
+        assert_eq!(plan(&member, [], false), RemedyPlan::Unchanged, "{garbage}");
+        let dns = remedy(
+            "dns",
+            json!({"actions": ["A"], "decisionMatches": [when("Equal", "False")]}),
+        );
+        let unclear = unclear(&json!(7), &garbage);
+        assert_eq!(
+            plan(&unclear, [&dns], true),
+            RemedyPlan::Unchanged,
+            "{garbage}"
+        );
+    }
 }
 
 #[test]

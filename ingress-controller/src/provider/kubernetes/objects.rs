@@ -26,6 +26,7 @@ pub(super) trait GatewayKind:
     + Serialize
     + DeserializeOwned
     + Clone
+    + Default
     + Debug
     + Send
     + Sync

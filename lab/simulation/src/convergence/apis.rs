@@ -31,12 +31,26 @@ const DEFINITIONS: [&str; 4] = [
 static KARMADA: LazyLock<Result<ApiServer, String>> = LazyLock::new(|| {
     let server = ApiServer::new();
     for definition in DEFINITIONS {
-        let definition = serde_saphyr::from_str(definition).map_err(|error| error.to_string())?;
+        let mut definition: Value =
+            serde_saphyr::from_str(definition).map_err(|error| error.to_string())?;
+        remove_rules(&mut definition);
         let installed = server.install(&definition);
         installed.map_err(|error| error.to_string())?;
     }
     Ok(server)
 });
+
+/// Removes the rules of our definitions that Karmada's own lack, so that a Remedy may have empty lists.
+fn remove_rules(schema: &mut Value) {
+    match schema {
+        Value::Object(fields) => {
+            fields.remove("x-kubernetes-validations");
+            fields.values_mut().for_each(remove_rules);
+        }
+        Value::Array(items) => items.iter_mut().for_each(remove_rules),
+        _ => {}
+    }
+}
 
 /// The path of the leases.
 pub(crate) const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/karmada-system/leases";

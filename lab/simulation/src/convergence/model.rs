@@ -18,7 +18,7 @@ fn texts<'a>(object: &'a Value, pointer: &str) -> BTreeSet<&'a str> {
 /// Returns the actions that a Remedy wants for a cluster.
 pub(crate) fn wanted_actions(remedy: &Value, cluster: &Value) -> BTreeSet<String> {
     let named = texts(remedy, "/spec/clusterAffinity/clusterNames");
-    let is_covered = named.is_empty() || named.contains(name(cluster));
+    let is_covered = remedy["spec"]["clusterAffinity"].is_null() || named.contains(name(cluster));
     let matches = |entry: &Value| {
         let wanted = &entry["clusterConditionMatch"];
         let mut conditions = list(cluster, "/status/conditions");
@@ -29,8 +29,8 @@ pub(crate) fn wanted_actions(remedy: &Value, cluster: &Value) -> BTreeSet<String
                 equal == (wanted["operator"] == "Equal")
             })
     };
-    let mut all = list(remedy, "/spec/decisionMatches").peekable();
-    let is_met = all.peek().is_none() || all.any(matches);
+    let mut all = list(remedy, "/spec/decisionMatches");
+    let is_met = remedy["spec"]["decisionMatches"].is_null() || all.any(matches);
     if !is_covered || !is_met || is_deleting(remedy) {
         return BTreeSet::new();
     }

@@ -102,9 +102,9 @@ pub enum ConditionState {
 /// The spec of a Remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RemedyShape {
-    /// The clusters in its affinity, as bits; without an affinity, every cluster.
+    /// The clusters in its affinity, as bits, which may be none; without an affinity, every cluster.
     pub clusters: Option<u8>,
-    /// Its matches; without matches, it acts at once.
+    /// Its matches; without a list, it acts at once, and with an empty one never.
     pub matches: Option<Vec<Match>>,
     /// `TrafficControl`, another action, both, or none, as bits.
     pub actions: u8,

@@ -36,8 +36,8 @@ fn element(kind: &str, status: &str, reason: &str, message: &str) -> Condition {
         status: status.to_owned(),
         reason: reason.to_owned(),
         message: message.to_owned(),
-        last_transition_time: Time(time(THEN)),
-        observed_generation: None,
+        last_transition_time: Some(Time(time(THEN))),
+        unclear: false,
     }
 }
 
@@ -109,7 +109,7 @@ impl Leader {
 }
 
 fn now_is(mut condition: Condition) -> Condition {
-    condition.last_transition_time = Time(time(NOW_WHOLE));
+    condition.last_transition_time = Some(Time(time(NOW_WHOLE)));
     condition
 }
 
@@ -266,7 +266,7 @@ fn a_message_alone_is_written_at_most_once_a_minute() {
         writes[0].message,
         "1 of 1 nodes fail: servfail from 10.96.0.10 (1); n1"
     );
-    assert_eq!(writes[0].last_transition_time, Time(time(NOW_WHOLE)));
+    assert_eq!(writes[0].last_transition_time, Some(Time(time(NOW_WHOLE))));
 }
 
 #[test]
@@ -308,12 +308,29 @@ fn one_failing_node_of_five_is_named_while_the_verdict_stays() {
     };
     assert_eq!(
         (write.status.as_str(), &write.last_transition_time),
-        (TRUE, &Time(time(THEN)))
+        (TRUE, &Some(Time(time(THEN))))
     );
     assert_eq!(
         write.message,
         "1 of 5 nodes fail: timeout from 10.96.0.10 (1); n4"
     );
+}
+
+/// `kubectl patch` and writers in Go may leave null behind.
+#[test]
+fn a_verdict_without_a_time_counts_and_gets_a_time_with_the_next_write() {
+    let mut timeless = dns_false();
+    timeless.last_transition_time = None;
+    let published = [timeless.clone(), fresh()];
+    // The published verdict is False, so a first success does not lift it.
+    let once = Some(Vote::FirstSuccess);
+    assert_eq!(written(once, &published), []);
+    timeless.message = "out of date".to_owned();
+    let mut leader = Leader::new();
+    let ReportPlan::Write(writes) = leader.plan(60, Some(unhealthy()), &[timeless, fresh()]) else {
+        panic!("the message is out of date");
+    };
+    assert_eq!(writes, [now_is(dns_false())]);
 }
 
 #[test]
@@ -422,7 +439,7 @@ proptest! {
             for write in writes {
                 let same = find(&conditions, &write.type_).is_some_and(|c| c.status == write.status);
                 let expected = if same { THEN } else { NOW_WHOLE };
-                prop_assert_eq!(write.last_transition_time, Time(time(expected)));
+                prop_assert_eq!(write.last_transition_time, Some(Time(time(expected))));
             }
         }
     }
