@@ -41,7 +41,7 @@ pub struct ClusterStatus {
     /// The actions that the matching remedies require, sorted and unique; absent rather than empty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remedy_actions: Option<Vec<String>>,
-    /// Set if an element of the conditions cannot be read, so that any condition may be among them.
+    /// Set if the conditions, or one of them, cannot be read, so that any condition may be among them.
     /// `conditions` has the others.
     #[serde(skip)]
     pub unclear_conditions: bool,
@@ -57,17 +57,21 @@ impl<'de> Deserialize<'de> for ClusterStatus {
         #[serde(rename_all = "camelCase")]
         struct Wire {
             #[serde(default)]
-            conditions: Option<Vec<Any<Option<Condition>>>>,
+            conditions: Option<Any<Vec<Any<Option<Condition>>>>>,
             #[serde(default)]
             remedy_actions: Option<Any<Vec<Any<String>>>>,
         }
         let wire = Wire::deserialize(deserializer)?;
         let mut unclear_conditions = false;
-        let conditions = wire.conditions.map(|list| {
-            let read = list.into_iter().filter_map(|Any(element)| {
-                unclear_conditions |= element.is_none();
-                element.flatten()
-            });
+        let conditions = wire.conditions.map(|Any(list)| {
+            unclear_conditions = list.is_none();
+            let read = list
+                .unwrap_or_default()
+                .into_iter()
+                .filter_map(|Any(element)| {
+                    unclear_conditions |= element.is_none();
+                    element.flatten()
+                });
             // Nobody can refer to a condition without a type.
             read.filter(|condition| !condition.type_.is_empty())
                 .collect()
@@ -155,12 +159,11 @@ mod tests {
         let typeless = status(json!({ "conditions": [null, {}, { "type": null }] })).unwrap();
         assert_eq!(typeless.conditions, Some(vec![]));
         assert!(!typeless.unclear_conditions);
-        // Conditions that are absent lift a block, so these must not be taken for absent ones.
-        assert!(status(json!({ "conditions": 7 })).is_err());
-        assert_eq!(
-            status(json!({ "conditions": null })).unwrap(),
-            ClusterStatus::default()
-        );
+        let odd = status(json!({ "conditions": 7 })).unwrap();
+        assert!(odd.unclear_conditions);
+        let absent = status(json!({ "conditions": null })).unwrap();
+        assert_eq!(absent, ClusterStatus::default());
+        assert!(status(json!(7)).is_err(), "any action may be there");
     }
 
     #[test]

@@ -28,11 +28,11 @@ pub const TRUE: &str = "True";
 /// The status `False` on the wire.
 pub const FALSE: &str = "False";
 
-/// A condition, with the fields that karmada-rs uses.
-///
-/// The API does not validate conditions: any client may leave fields out, or write null for them.
+/// A condition, with the fields that karmada-rs uses. The API does not validate it: any client may leave
+/// fields out, or write null for them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-preserve-unknown-fields" = true))]
 pub struct Condition {
     /// The condition's type, unique among the conditions of an object.
     #[serde(rename = "type")]

@@ -1,6 +1,6 @@
 //! Objects as a real Karmada serves them, with any one value changed.
 
-use karmada_rules::ingress::{Serve, StatusPatch};
+use karmada_rules::ingress::{FieldPlan, Serve, StatusPatch};
 use lab_parts::mutations::mutations;
 use serde_json::Value;
 
@@ -75,8 +75,8 @@ fn served(index: &Index) -> Option<(Vec<String>, Vec<String>)> {
     let Serve { status, .. } = *serve;
     let seen = index.ingress(&Key::new("bench", "m00000"));
     let status: StatusPatch = match status {
-        karmada_rules::ingress::FieldPlan::Write(status) => status,
-        karmada_rules::ingress::FieldPlan::Unchanged => {
+        FieldPlan::Write(status) => status,
+        FieldPlan::Unchanged => {
             let Cached::Present(ingress) = seen else {
                 return None;
             };
@@ -234,4 +234,27 @@ fn actions_that_cannot_be_read_keep_the_last_ones_and_are_counted() {
     assert_eq!(woken, [Key::new("bench", "m00000")]);
     assert_eq!(served(&index).unwrap().1, [""; 0]);
     assert_eq!(stale(&index), 0);
+}
+
+#[test]
+fn an_unreadable_ingress_that_is_being_deleted_is_let_go() {
+    let mut ingress = ingress_fixture();
+    ingress["metadata"]["finalizers"] = json!([CONTROLLER]);
+    let mut deleting = ingress.clone();
+    deleting["metadata"]["deletionTimestamp"] = json!("2026-11-22T08:00:00Z");
+    deleting["metadata"]["resourceVersion"] = json!("99999");
+    deleting["spec"] = json!(7);
+    for read_once in [true, false] {
+        let mut index = index_with_class();
+        if read_once {
+            index.observe_ingress(arrive(&ingress));
+        }
+        let woken = index.observe_ingress(arrive(&deleting));
+        assert!(woken.contains(&Key::new("bench", "m00000")));
+        let Decision::Release(release) = decision(&index) else {
+            panic!("{read_once}: it is kept");
+        };
+        assert!(release.clears_status);
+        assert_eq!(release.finalizers, FieldPlan::Write(vec![]));
+    }
 }
