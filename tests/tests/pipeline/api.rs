@@ -178,16 +178,16 @@ async fn a_cluster_is_stored_and_read_with_conditions_as_careless_clients_leave_
         &fixture("cluster"),
     )
     .await?;
-    let clusters: Api<Cluster> = Api::all(karmada.client());
-    let mut conditions = fixture("cluster")["status"]["conditions"]
-        .as_array()
-        .unwrap()
-        .clone();
-    conditions.extend(careless_conditions());
-    let patch = Patch::Merge(json!({ "status": { "conditions": conditions } }));
-    let stored = clusters
-        .patch_status("member1", &PatchParams::default(), &patch)
+    let raw: Api<DynamicObject> =
+        Api::all_with(karmada.client(), &ApiResource::erase::<Cluster>(&()));
+    let mut cluster = raw.get("member1").await?;
+    let conditions = cluster.data["status"]["conditions"].as_array_mut();
+    conditions.unwrap().extend(careless_conditions());
+    // Not by a merge patch, from whose lists kube-apiserver removes null.
+    raw.replace_status("member1", &PostParams::default(), &cluster)
         .await?;
+    let clusters: Api<Cluster> = Api::all(karmada.client());
+    let stored = clusters.get("member1").await?;
     let read = |cluster: &Cluster, kind: &str| cluster.condition(kind).map(|c| c.status.clone());
     for (kind, status) in [
         ("Ready", "True"),

@@ -2,8 +2,11 @@
 #![expect(clippy::unwrap_used, reason = "a test fails so")]
 
 use anyhow::Result;
-use karmada_api::{TRAFFIC_CONTROL, condition::DNS_READY};
-use kube::api::{DeleteParams, Patch, PatchParams};
+use karmada_api::{Cluster, TRAFFIC_CONTROL, condition::DNS_READY};
+use kube::{
+    Api,
+    api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams},
+};
 use pipeline_tests::{
     control_plane::{ApiKind, ControlPlane, ControlPlaneOptions},
     crds,
@@ -84,10 +87,12 @@ async fn a_verdict_without_time_and_reason_is_acted_on_and_has_an_event(
     controller.until_metric(leads, |held| held > 0.0).await?;
     let bare = json!({ "type": DNS_READY, "status": "False", "reason": "", "message": null,
         "lastTransitionTime": null });
-    let patch = Patch::Merge(json!({ "status": { "conditions": [bare] } }));
-    let clusters = fleet.clusters();
-    clusters
-        .patch_status("member1", &PatchParams::default(), &patch)
+    let raw: Api<DynamicObject> =
+        Api::all_with(fleet.karmada.client(), &ApiResource::erase::<Cluster>(&()));
+    let mut cluster = raw.get("member1").await?;
+    cluster.data["status"]["conditions"] = json!([bare]);
+    // Not by a merge patch, from whose lists kube-apiserver removes null.
+    raw.replace_status("member1", &PostParams::default(), &cluster)
         .await?;
     fleet.has_actions(Member(1), &[TRAFFIC_CONTROL]).await?;
     let event = format!("{DNS_READY} {DNS_READY} is False");
