@@ -62,10 +62,16 @@ fn run(
     member: Option<Client>,
     program: &mut Program,
 ) -> Result<(), StartError> {
-    for flag in &config.ignored {
+    if !config.ignored.is_empty() {
+        let flags: Vec<_> = config
+            .ignored
+            .iter()
+            .map(|flag| format!("--{flag}"))
+            .collect();
+        let flags = flags.join(", ");
         tracing::warn!(
-            flag,
-            "Flag of Karmada's detector that means nothing here, ignored"
+            flags,
+            "Flags of Karmada's detector that mean nothing here, ignored"
         );
     }
     program.listen_address = config.listen_address;

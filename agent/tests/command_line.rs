@@ -269,6 +269,40 @@ async fn karmadas_argument_list_starts_the_program_and_sigterm_ends_it() {
 }
 
 #[tokio::test]
+async fn flags_that_mean_nothing_here_are_named_in_one_warning() {
+    let place = Location::new();
+    let flags = [
+        KUBECONFIG_FLAG,
+        CLUSTER_FLAG,
+        "--listen-address=127.0.0.1:0",
+        "--log-format=json",
+        "--coredns-stale-threshold=60s",
+        "--v=4",
+        "--vmodule=detector=5",
+        "--logtostderr",
+    ];
+    let mut child = place.command(&flags).spawn().unwrap();
+    let mut log = BufReader::new(child.stderr.take().unwrap()).lines();
+    let mut ignored = Vec::new();
+    loop {
+        let line = timeout(AMPLE, log.next_line()).await.unwrap();
+        let line: Value = serde_json::from_str(&line.unwrap().unwrap()).unwrap();
+        let fields = &line["fields"];
+        match fields["message"].as_str().unwrap() {
+            "Started" => break,
+            "Flags of Karmada's detector that mean nothing here, ignored" => {
+                ignored.push(fields["flags"].as_str().unwrap().to_owned());
+            }
+            _ => {}
+        }
+    }
+    assert_eq!(
+        ignored,
+        ["--coredns-stale-threshold, --v, --vmodule, --logtostderr"]
+    );
+}
+
+#[tokio::test]
 async fn without_a_file_descriptor_left_a_round_is_no_observation_and_a_node_loses_its_vote() {
     let place = Location::new();
     let flags = [

@@ -1,8 +1,12 @@
 //! The flags of Karmada's own detector.
 
+mod klog;
+
 use std::net::IpAddr;
 
 use clap::ArgAction;
+
+use self::klog::KlogArgs;
 
 /// The name of the DNS detector in Karmada's `--detectors`.
 pub(super) const DETECTOR: &str = "coredns-detector";
@@ -79,6 +83,8 @@ pub(super) struct DetectorArgs {
         value_name = "NAMESPACE"
     )]
     leader_elect_resource_namespace: Option<String>,
+    #[command(flatten)]
+    klog: KlogArgs,
 }
 
 impl DetectorArgs {
@@ -93,36 +99,36 @@ impl DetectorArgs {
         )
     }
 
-    /// Returns the flags that were given and have no effect.
+    /// Returns the flags that were given and have no effect, without hyphens before them.
     pub(super) fn ignored(&self) -> Vec<&'static str> {
         let flags = [
-            ("--coredns-stale-threshold", &self.coredns_stale_threshold),
+            ("coredns-stale-threshold", &self.coredns_stale_threshold),
             (
-                "--leader-elect-lease-duration",
+                "leader-elect-lease-duration",
                 &self.leader_elect_lease_duration,
             ),
             (
-                "--leader-elect-renew-deadline",
+                "leader-elect-renew-deadline",
                 &self.leader_elect_renew_deadline,
             ),
+            ("leader-elect-retry-period", &self.leader_elect_retry_period),
             (
-                "--leader-elect-retry-period",
-                &self.leader_elect_retry_period,
-            ),
-            (
-                "--leader-elect-resource-lock",
+                "leader-elect-resource-lock",
                 &self.leader_elect_resource_lock,
             ),
             (
-                "--leader-elect-resource-name",
+                "leader-elect-resource-name",
                 &self.leader_elect_resource_name,
             ),
             (
-                "--leader-elect-resource-namespace",
+                "leader-elect-resource-namespace",
                 &self.leader_elect_resource_namespace,
             ),
         ];
         let given = flags.into_iter().filter(|(_, value)| value.is_some());
-        given.map(|(flag, _)| flag).collect()
+        given
+            .map(|(flag, _)| flag)
+            .chain(self.klog.given())
+            .collect()
     }
 }

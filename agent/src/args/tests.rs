@@ -21,7 +21,8 @@ fn the_flags_are_well_formed() {
 fn every_flag_can_come_from_the_environment() {
     for argument in Args::command().get_arguments() {
         let id = argument.get_id();
-        if ["help", "version"].contains(&id.as_str()) {
+        // Flags that are not in the help have no effect.
+        if ["help", "version"].contains(&id.as_str()) || argument.is_hide_set() {
             continue;
         }
         let flag = argument.get_long().unwrap();
@@ -101,9 +102,48 @@ fn karmadas_argument_list_works() {
     assert!(!config.leader_elect);
     assert!(!config.node.is_empty());
     let ignored = [
-        "--coredns-stale-threshold",
-        "--leader-elect-resource-name",
-        "--leader-elect-resource-namespace",
+        "coredns-stale-threshold",
+        "leader-elect-resource-name",
+        "leader-elect-resource-namespace",
+    ];
+    assert_eq!(config.ignored, ignored);
+}
+
+#[test]
+fn every_flag_of_klog_is_accepted_and_ignored() {
+    let config = config(&[
+        "--v=4",
+        "-v",
+        "2",
+        "--vmodule=detector=5",
+        "--logtostderr",
+        "--alsologtostderr=false",
+        "--stderrthreshold=2",
+        "--log-backtrace-at=a.go:1",
+        "--log_dir=/var/log",
+        "--log-file=/var/log/a",
+        "--log_file_max_size",
+        "1800",
+        "--add-dir-header",
+        "--one_output=true",
+        "--skip_headers",
+        "--skip-log-headers",
+    ])
+    .unwrap();
+    let ignored = [
+        "log-backtrace-at",
+        "log-dir",
+        "log-file",
+        "log-file-max-size",
+        "stderrthreshold",
+        "v",
+        "vmodule",
+        "add-dir-header",
+        "alsologtostderr",
+        "logtostderr",
+        "one-output",
+        "skip-headers",
+        "skip-log-headers",
     ];
     assert_eq!(config.ignored, ignored);
 }
