@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::{Cluster, MultiClusterIngress, Remedy, ResourceBinding};
 
-/// Returns the definitions to install on a Karmada control plane.
+/// Returns the definitions that Karmada has too, with our additions to them.
 ///
 /// # Errors
 /// Returns an error if a definition does not serialize, which a test rules out.

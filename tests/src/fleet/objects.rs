@@ -22,15 +22,22 @@ use crate::manifests;
 const CLUSTER: &str = include_str!("../../fixtures/cluster.json");
 
 impl Fleet {
-    /// Creates the Cluster of a member, without a verdict and without actions, and its namespace.
+    /// Creates the Cluster of a member, without a verdict and without actions, its namespace, and the
+    /// rights of its agents.
     pub async fn join(&self, member: Member) -> Result<()> {
+        self.register(member).await?;
         let name = member.name();
-        self.create_cluster(&name).await?;
-        self.karmada.namespace(&execution_namespace(&name)).await?;
         manifests::apply_edited(&self.karmada.client(), "karmada/agent.yaml", |text| {
             text.replace("member1", &name)
         })
         .await
+    }
+
+    /// Creates the Cluster of a member, without a verdict and without actions, and its namespace.
+    pub async fn register(&self, member: Member) -> Result<()> {
+        let name = member.name();
+        self.create_cluster(&name).await?;
+        self.karmada.namespace(&execution_namespace(&name)).await
     }
 
     /// Creates a Cluster of that name, without a verdict and without actions.

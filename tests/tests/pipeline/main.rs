@@ -5,6 +5,7 @@ mod api;
 mod conformance;
 mod control_plane;
 mod ingresses;
+mod install;
 mod karmada_address;
 mod kubectl;
 mod leadership;

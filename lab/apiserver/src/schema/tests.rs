@@ -306,8 +306,8 @@ fn an_unusable_schema_is_reported_with_its_location() {
 #[test]
 fn the_schemas_of_our_own_custom_resources_can_be_used() {
     for name in [
-        "manifests/crds/networking.karmada.io_multiclusteringresses",
-        "manifests/crds/remedy.karmada.io_remedies",
+        "tests/crds/networking.karmada.io_multiclusteringresses",
+        "tests/crds/remedy.karmada.io_remedies",
         "tests/crds/cluster.karmada.io_clusters",
         "tests/crds/work.karmada.io_resourcebindings",
     ] {

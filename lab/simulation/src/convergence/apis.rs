@@ -20,8 +20,8 @@ use super::record::{Delays, Record, Recorded};
 
 /// The definitions of Karmada's kinds.
 const DEFINITIONS: [&str; 4] = [
-    include_str!("../../../../manifests/crds/remedy.karmada.io_remedies.yaml"),
-    include_str!("../../../../manifests/crds/networking.karmada.io_multiclusteringresses.yaml"),
+    include_str!("../../../../tests/crds/remedy.karmada.io_remedies.yaml"),
+    include_str!("../../../../tests/crds/networking.karmada.io_multiclusteringresses.yaml"),
     include_str!("../../../../tests/crds/cluster.karmada.io_clusters.yaml"),
     include_str!("../../../../tests/crds/work.karmada.io_resourcebindings.yaml"),
 ];
