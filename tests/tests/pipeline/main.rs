@@ -4,11 +4,13 @@
 mod api;
 mod conformance;
 mod control_plane;
+mod image;
 mod ingresses;
 mod install;
 mod karmada_address;
 mod kubectl;
 mod leadership;
+mod manifests;
 mod namespaces;
 mod node_cache;
 mod outage;
