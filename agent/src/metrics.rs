@@ -48,7 +48,7 @@ impl VoteMetrics {
     pub(crate) fn set(&self, vote: Option<Vote>) {
         let current = vote.map(|vote| match vote {
             Vote::FirstSuccess => "first_success",
-            Vote::Healthy => "healthy",
+            Vote::Healthy | Vote::Partial(_) => "healthy",
             Vote::Unhealthy(_) => "unhealthy",
         });
         // Every value of the label, so that the one shown before goes back to 0.

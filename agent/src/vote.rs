@@ -60,7 +60,7 @@ async fn run(
             match vote {
                 None => tracing::warn!("This node has no vote"),
                 Some(Vote::FirstSuccess) => tracing::info!("This node's first answer is good"),
-                Some(Vote::Healthy) => tracing::info!("This node votes healthy"),
+                Some(Vote::Healthy | Vote::Partial(_)) => tracing::info!("This node votes healthy"),
                 Some(Vote::Unhealthy(failure)) => {
                     tracing::warn!(%failure, "This node votes unhealthy");
                 }
@@ -69,9 +69,13 @@ async fn run(
     }
 }
 
-/// Returns the kind of a vote, without its failure.
+/// Returns the kind of a vote, without its failure or family.
 pub(crate) fn kind(vote: Option<Vote>) -> Option<Discriminant<Vote>> {
-    vote.as_ref().map(discriminant)
+    let whole = |vote| match vote {
+        Vote::Partial(_) => Vote::Healthy,
+        vote => vote,
+    };
+    vote.map(|vote| discriminant(&whole(vote)))
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use karmada_rules::health::failure::Server;
-use karmada_rules::health::observation::Failure;
+use karmada_rules::health::observation::{Failure, Family};
 use karmada_rules::health::quorum::Ballot;
 use karmada_rules::health::threshold::Vote;
 use serde::{Deserialize, Serialize};
@@ -35,16 +35,20 @@ pub(crate) struct VoteDocument {
     /// The location of the fault, if direct checks found it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     fault: Option<String>,
+    /// The family whose queries get no response, of a healthy vote.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    family: Option<String>,
 }
 
 impl VoteDocument {
     /// Creates the document of a vote that last changed `age` ago.
     pub(super) fn new(cluster: &str, node: &str, vote: Option<Vote>, age: Duration) -> Self {
-        let (word, failure) = match vote {
-            None => (NO_VOTE, None),
-            Some(Vote::FirstSuccess) => (FIRST_SUCCESS, None),
-            Some(Vote::Healthy) => (HEALTHY, None),
-            Some(Vote::Unhealthy(failure)) => (UNHEALTHY, Some(failure)),
+        let (word, failure, family) = match vote {
+            None => (NO_VOTE, None, None),
+            Some(Vote::FirstSuccess) => (FIRST_SUCCESS, None, None),
+            Some(Vote::Healthy) => (HEALTHY, None, None),
+            Some(Vote::Partial(family)) => (HEALTHY, None, Some(family)),
+            Some(Vote::Unhealthy(failure)) => (UNHEALTHY, Some(failure), None),
         };
         Self {
             cluster: cluster.to_owned(),
@@ -54,6 +58,7 @@ impl VoteDocument {
             class: failure.map(|failure| failure.class.as_str().to_owned()),
             server: failure.map(|failure| Server(failure.server).to_string()),
             fault: failure.and_then(|failure| Some(failure.diagnosis?.to_string())),
+            family: family.map(|family: Family| family.to_string()),
         }
     }
 
@@ -62,7 +67,10 @@ impl VoteDocument {
         let vote = match self.vote.as_str() {
             NO_VOTE => return Some(Ballot::NoVote),
             FIRST_SUCCESS => Vote::FirstSuccess,
-            HEALTHY => Vote::Healthy,
+            HEALTHY => {
+                let family = self.family.as_deref().and_then(|name| name.parse().ok());
+                family.map_or(Vote::Healthy, Vote::Partial)
+            }
             UNHEALTHY => {
                 let Server(server) = self.server.as_deref()?.parse().ok()?;
                 let class = self.class.as_deref()?.parse().ok()?;
@@ -101,6 +109,7 @@ mod tests {
             None,
             Some(Vote::FirstSuccess),
             Some(Vote::Healthy),
+            Some(Vote::Partial(Family::Aaaa)),
             Some(Vote::Unhealthy(failure())),
             Some(Vote::Unhealthy(Failure {
                 diagnosis: Some(Diagnosis {

@@ -12,13 +12,13 @@ use std::future::Future;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 
-use futures::StreamExt;
+use futures::{Stream, StreamExt};
 use futures::stream::FuturesUnordered;
 use hickory_proto::op::Query;
 use hickory_proto::rr::{Name, RecordType};
 use karmada_rules::health::diagnosis::Transport;
 use karmada_rules::health::failure::FailureClass;
-use karmada_rules::health::observation::Failure;
+use karmada_rules::health::observation::{Failure, Family};
 use tokio::time::{Instant, sleep_until};
 
 use super::exchange::ProbeError;
@@ -43,6 +43,8 @@ pub(super) struct Lookup<'a, C> {
     pub(super) servers: &'a [SocketAddr],
     pub(super) transport: Transport,
     pub(super) families: &'a [RecordType],
+    /// Set if a lookup that has succeeded also waits for the response to its query for the other family.
+    pub(super) every_family: bool,
     pub(super) expected: Expected<'a>,
     pub(super) start: Instant,
     pub(super) deadline: Instant,
@@ -57,6 +59,15 @@ pub(super) enum Expected<'a> {
     Denial,
 }
 
+/// A success.
+#[derive(Debug)]
+pub(super) struct Found {
+    /// The first query with the expected response.
+    pub(super) query: Query,
+    /// The family that the server of this query did not respond for, if the lookup waited for it.
+    pub(super) silent: Option<Family>,
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Leg<'a> {
     candidate: &'a Name,
@@ -67,11 +78,11 @@ struct Leg<'a> {
 const LAST_QUARTER: u8 = 3;
 
 impl<C: DnsClient> Lookup<'_, C> {
-    /// Queries `candidates`, which differ, and returns the first query with the expected response.
+    /// Queries `candidates`, which differ, until one has the expected response.
     ///
     /// # Errors
     /// Returns the worst error of all legs if none succeeds, at the latest at the deadline.
-    pub(super) async fn resolve(&self, candidates: &[Name]) -> Result<Query, ProbeError> {
+    pub(super) async fn resolve(&self, candidates: &[Name]) -> Result<Found, ProbeError> {
         let mut legs = self.legs(candidates);
         let mut under_way = FuturesUnordered::new();
         let mut worst = None;
@@ -86,7 +97,11 @@ impl<C: DnsClient> Lookup<'_, C> {
                 biased;
                 Some((leg, begun_in, result)) = under_way.next() => {
                     let error = match result {
-                        Ok(query) => return Ok(query),
+                        Ok((query, others)) => {
+                            drop(under_way);
+                            let silent = self.silent(&query, others).await;
+                            return Ok(Found { query, silent });
+                        }
                         Err(error) => error,
                     };
                     if is_denial(&error) {
@@ -117,14 +132,19 @@ impl<C: DnsClient> Lookup<'_, C> {
         legs.collect()
     }
 
-    /// Queries all families at once and returns the first query with the expected response.
-    async fn run(&self, leg: Leg<'_>) -> Result<Query, ProbeError> {
-        let query = |&family| self.query(leg.server, Query::query(leg.candidate.clone(), family));
+    /// Queries all families at once. Returns the first query with the expected response, and the
+    /// results still to come.
+    async fn run<'l>(
+        &'l self,
+        leg: Leg<'l>,
+    ) -> Result<(Query, impl Stream<Item = Result<Query, ProbeError>> + Unpin), ProbeError> {
+        let query =
+            move |&family| self.query(leg.server, Query::query(leg.candidate.clone(), family));
         let mut queries: FuturesUnordered<_> = self.families.iter().map(query).collect();
         let mut worst = None;
         while let Some(result) = queries.next().await {
             match result {
-                Ok(query) => return Ok(query),
+                Ok(query) => return Ok((query, queries)),
                 Err(error) => worst = Some(or_worse(worst, error)),
             }
         }
@@ -149,6 +169,28 @@ impl<C: DnsClient> Lookup<'_, C> {
             (Err(error), Expected::Denial) if is_denial(&error) => Ok(query),
             (Err(error), _) => Err(error),
         }
+    }
+
+    /// Returns the family other than that of `query` if its query gets no response at all.
+    async fn silent(
+        &self,
+        query: &Query,
+        mut others: impl Stream<Item = Result<Query, ProbeError>> + Unpin,
+    ) -> Option<Family> {
+        if !self.every_family {
+            return None;
+        }
+        let mut timed_out = false;
+        while let Some(result) = others.next().await {
+            // NODATA, and any other response, spares a pod's resolver the wait.
+            timed_out |= matches!(result, Err(ProbeError::Failed(failure))
+                if failure.class == FailureClass::Timeout);
+        }
+        let other = match query.query_type {
+            RecordType::A => Family::Aaaa,
+            _ => Family::A,
+        };
+        timed_out.then_some(other)
     }
 
     fn end_of(&self, quarter: u8) -> Instant {

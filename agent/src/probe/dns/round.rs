@@ -9,14 +9,14 @@ use futures::future::{join, join_all, join3, try_join_all};
 use hickory_proto::op::Query;
 use hickory_proto::rr::{Name, RecordType};
 use karmada_rules::health::diagnosis::{Diagnosis, DirectCheck, DirectChecks, Transport};
-use karmada_rules::health::observation::Observation;
+use karmada_rules::health::observation::{Family, Observation};
 use karmada_runtime::error::Chain;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::direct_checks::DirectServers;
 use super::exchange::ProbeError;
-use super::lookup::{DnsClient, Expected, Lookup};
+use super::lookup::{DnsClient, Expected, Found, Lookup};
 use super::metrics::{DnsMetrics, QueryOutcome};
 use super::resolv_conf::ResolvConf;
 use super::{DnsProbe, Schedule};
@@ -24,6 +24,9 @@ use super::{DnsProbe, Schedule};
 /// The most pods queried in one round, so that its size does not grow with the cluster. Each round
 /// picks others.
 const MOST_PODS: usize = 32;
+/// The number of successive rounds in which queries for a family get no response before it is
+/// observed. A single one may have lost both copies of a query.
+const SILENT_ROUNDS: u32 = 3;
 
 /// Runs rounds, and keeps what one round leaves for the next.
 #[derive(Debug)]
@@ -35,6 +38,10 @@ pub(super) struct Prober<C> {
     random: Rng,
     /// For each probe name, the query that last returned an address.
     known: Vec<Option<Query>>,
+    /// True if the newest round succeeded.
+    resolved: bool,
+    /// The family without responses in the newest rounds, and their number.
+    silent: Option<(Family, u32)>,
 }
 
 /// The result of a round.
@@ -43,6 +50,8 @@ pub(super) struct RoundResult {
     pub(super) result: Result<(), ProbeError>,
     /// The location of the fault, also while the servers that pods query still mask it.
     pub(super) diagnosis: Option<Diagnosis>,
+    /// The family whose queries have had no response for some rounds, while names resolve.
+    pub(super) silent: Option<Family>,
 }
 
 impl<C: DnsClient> Prober<C> {
@@ -61,6 +70,8 @@ impl<C: DnsClient> Prober<C> {
             metrics,
             random,
             known,
+            resolved: false,
+            silent: None,
         }
     }
 
@@ -74,7 +85,7 @@ impl<C: DnsClient> Prober<C> {
             let observation = round.observation();
             self.metrics.record_round(observation, started.elapsed());
             // Logged when it changes, and not once per period for as long as an outage lasts.
-            let now = (observation.as_str(), round.diagnosis);
+            let now = (observation.as_str(), round.diagnosis, round.silent);
             if before.replace(now) != Some(now) {
                 round.log();
             }
@@ -116,6 +127,8 @@ impl<C: DnsClient> Prober<C> {
             servers,
             transport: conf.transport,
             families: conf.families,
+            // The first success after a failure is not to be delayed: it may keep a vote from changing.
+            every_family: self.resolved,
             expected: Expected::Addresses(&self.probe.expected),
             start,
             deadline: start + self.probe.timeout,
@@ -154,13 +167,26 @@ impl<C: DnsClient> Prober<C> {
     /// Combines the results of all names and of the denial, and remembers the queries that succeeded.
     fn result(
         &mut self,
-        names: Vec<Result<Query, ProbeError>>,
+        names: Vec<Result<Found, ProbeError>>,
         denial: Result<(), ProbeError>,
     ) -> Result<(), ProbeError> {
-        // `fold` visits every name: also after a failure the queries that succeeded are kept.
-        let names = names.into_iter().zip(&mut self.known);
-        let resolved = names.map(|(name, known)| name.map(|query| *known = Some(query)));
-        resolved.fold(denial, both)
+        let mut result = denial;
+        let mut silent = None;
+        // Every name is visited: also after a failure the queries that succeeded are kept.
+        for (name, known) in names.into_iter().zip(&mut self.known) {
+            let name = name.map(|found| {
+                silent = silent.or(found.silent);
+                *known = Some(found.query);
+            });
+            result = both(result, name);
+        }
+        self.resolved = result.is_ok();
+        self.silent = silent.filter(|_| self.resolved).map(|family| {
+            self.metrics.record_silent(family);
+            let before = self.silent.filter(|(before, _)| *before == family);
+            (family, before.map_or(1, |(_, rounds)| rounds.saturating_add(1)))
+        });
+        result
     }
 
     /// Queries the DNS Service and pods directly. Returns `None` if a query could not be sent.
@@ -207,6 +233,7 @@ impl<C: DnsClient> Prober<C> {
                     servers: &[server],
                     transport,
                     families: family.as_ref().map_or(families, |family| family),
+                    every_family: false,
                     expected: Expected::Addresses(&self.probe.expected),
                     start,
                     deadline: start + self.probe.timeout,
@@ -245,7 +272,12 @@ impl<C: DnsClient> Prober<C> {
             Err(ProbeError::Internal(_)) => None,
         };
         self.metrics.set_fault(diagnosis);
-        RoundResult { result, diagnosis }
+        let silent = self.silent.filter(|(_, rounds)| *rounds >= SILENT_ROUNDS);
+        RoundResult {
+            result,
+            diagnosis,
+            silent: silent.map(|(family, _)| family),
+        }
     }
 
     /// Returns a name that does not exist and that no cache can know: in the first domain of the
@@ -314,7 +346,7 @@ pub(super) fn both(
 impl RoundResult {
     pub(super) fn observation(&self) -> Observation {
         match &self.result {
-            Ok(()) => Observation::Resolved,
+            Ok(()) => self.silent.map_or(Observation::Resolved, Observation::Partial),
             Err(ProbeError::Failed(failure)) => Observation::Failed(*failure),
             Err(ProbeError::Internal(_)) => Observation::Internal,
         }
@@ -322,7 +354,12 @@ impl RoundResult {
 
     pub(super) fn log(&self) {
         match (&self.result, self.diagnosis) {
-            (Ok(()), None) => tracing::info!("Names resolve"),
+            (Ok(()), None) => match self.silent {
+                None => tracing::info!("Names resolve"),
+                Some(family) => {
+                    tracing::warn!(%family, "Names resolve, but queries for one family get no response");
+                }
+            },
             (Ok(()), Some(fault)) => {
                 tracing::warn!(%fault, "Names resolve, but DNS is broken behind what answers");
             }

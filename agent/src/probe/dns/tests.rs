@@ -1,3 +1,4 @@
+mod families;
 mod options;
 mod outages;
 
@@ -366,6 +367,7 @@ fn a_name_that_fails_outweighs_one_that_could_not_be_queried() {
         let round = RoundResult {
             result,
             diagnosis: None,
+            silent: None,
         };
         assert_eq!(round.observation(), expected);
     }

@@ -10,7 +10,7 @@
 
 use std::collections::BTreeMap;
 
-use super::observation::Failure;
+use super::observation::{Failure, Family};
 use super::threshold::Vote;
 
 /// The number of nodes, and of kinds of failure, that a message names.
@@ -32,6 +32,8 @@ pub enum Ballot {
 pub struct Tally {
     /// Nodes that vote healthy.
     pub healthy: usize,
+    /// Those of them on which queries for a family get no response.
+    pub partial: BTreeMap<String, Family>,
     /// Nodes whose first rounds succeeded. They count as healthy only while the cluster has no verdict.
     pub first_success: usize,
     /// Nodes that vote unhealthy, with their failures.
@@ -47,6 +49,10 @@ impl Tally {
     pub fn count(&mut self, node: &str, ballot: Ballot) {
         match ballot {
             Ballot::Vote(Vote::Healthy) => self.healthy += 1,
+            Ballot::Vote(Vote::Partial(family)) => {
+                self.healthy += 1;
+                self.partial.insert(node.to_owned(), family);
+            }
             Ballot::Vote(Vote::FirstSuccess) => self.first_success += 1,
             Ballot::Vote(Vote::Unhealthy(failure)) => {
                 self.failing.insert(node.to_owned(), failure);
@@ -74,10 +80,18 @@ impl Tally {
     /// Returns a message such as
     /// `8 of 10 nodes fail: timeout from 10.96.0.10 (6), servfail from 10.96.0.10 (2); n1, n4, n7, …`
     fn message(&self) -> String {
-        let count = format!("{} of {} nodes fail", self.failing.len(), self.known());
+        let mut parts = vec![self.failures()];
+        let families = Family::ALL.into_iter();
+        parts.extend(families.filter_map(|family| self.unanswered(family)));
+        parts.join("; ")
+    }
+
+    fn failures(&self) -> String {
+        // No totals: whenever nodes come or go they would cost a write.
         if self.failing.is_empty() {
-            return count;
+            return "no node fails".to_owned();
         }
+        let count = format!("{} of {} nodes fail", self.failing.len(), self.known());
         let mut kinds: BTreeMap<String, usize> = BTreeMap::new();
         for failure in self.failing.values() {
             *kinds.entry(failure.to_string()).or_default() += 1;
@@ -90,6 +104,23 @@ impl Tally {
             .map(|(kind, count)| format!("{kind} ({count})"));
         let names = self.failing.keys().cloned();
         format!("{count}: {}; {}", first_few(kinds), first_few(names))
+    }
+
+    /// Returns the part of a message on the queries for `family` that get no response, such as
+    /// `AAAA queries get no response on n1, n4, n7, …`
+    fn unanswered(&self, family: Family) -> Option<String> {
+        let partial = self.partial.iter();
+        let nodes: Vec<_> = partial
+            .filter(|(_, silent)| **silent == family)
+            .map(|(node, _)| node.clone())
+            .collect();
+        let on = match nodes.len() {
+            0 => return None,
+            // No names, which would change with the nodes.
+            count if count == self.healthy => "any node".to_owned(),
+            _ => first_few(nodes.into_iter()),
+        };
+        Some(format!("{family} queries get no response on {on}"))
     }
 }
 
@@ -107,7 +138,8 @@ pub struct Quorum {
 pub struct Verdict {
     /// True if DNS works in the cluster.
     pub healthy: bool,
-    /// The number of failing nodes, their failures, and the first few names.
+    /// The number of failing nodes, their failures, and the first few names; no totals while nothing
+    /// fails.
     pub message: String,
 }
 
@@ -119,7 +151,7 @@ pub struct Judgement {
     pub verdict: Option<Verdict>,
     /// True if enough nodes vote.
     pub sufficient: bool,
-    /// The number of votes and of known nodes.
+    /// The number of votes and of known nodes, if too few vote.
     pub message: String,
 }
 
@@ -148,7 +180,11 @@ impl Quorum {
                 message: tally.message(),
             }),
             sufficient,
-            message: format!("{votes} of {known} nodes vote"),
+            message: if sufficient {
+                "enough nodes vote".to_owned()
+            } else {
+                format!("{votes} of {known} nodes vote")
+            },
         }
     }
 }

@@ -12,7 +12,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::observation::{Failure, Observation};
+use super::observation::{Failure, Family, Observation};
 
 /// The times for which observations must agree before they count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,8 +54,17 @@ pub enum Vote {
     FirstSuccess,
     /// DNS works on this node.
     Healthy,
+    /// As [`Self::Healthy`], but queries for this family get no response.
+    Partial(Family),
     /// DNS fails on this node; this is its newest failure.
     Unhealthy(Failure),
+}
+
+impl Vote {
+    /// Returns `true` unless DNS fails on the node.
+    pub fn is_healthy(self) -> bool {
+        !matches!(self, Self::Unhealthy(_))
+    }
 }
 
 /// The state machine of a node's vote.
@@ -88,7 +97,8 @@ struct Streak {
     newest_agrees: bool,
 }
 
-type Outcome = Result<(), Failure>;
+/// A success has the family whose queries get no response, if one does.
+type Outcome = Result<Option<Family>, Failure>;
 
 impl Threshold {
     /// Creates the state of a node without any observation.
@@ -106,7 +116,8 @@ impl Threshold {
         // First with the old streak alone: it may have settled before this round finished.
         self.advance(round.finished);
         match round.observation {
-            Observation::Resolved => self.extend(Ok(()), round),
+            Observation::Resolved => self.extend(Ok(None), round),
+            Observation::Partial(family) => self.extend(Ok(Some(family)), round),
             Observation::Failed(failure) => self.extend(Err(failure), round),
             Observation::Internal => {
                 if let Some(streak) = &mut self.streak {
@@ -171,9 +182,12 @@ impl Threshold {
             newest: round.finished,
             newest_agrees: true,
         });
-        // The vote stays, but its failure is the newest one.
-        if let (Some(Vote::Unhealthy(shown)), Err(newest)) = (&mut self.settled, outcome) {
-            *shown = newest;
+        // The vote stays, but its failure or family is the newest one.
+        if self
+            .settled
+            .is_some_and(|settled| settled.is_healthy() == outcome.is_ok())
+        {
+            self.settled = Some(vote(outcome));
         }
     }
 
@@ -183,7 +197,8 @@ impl Threshold {
             &mut self.settled,
             self.streak.as_ref().map(|streak| vote(streak.outcome)),
         );
-        if let (Some(Vote::Healthy), Some(Vote::Unhealthy(_))) = (before, self.settled) {
+        let healthy = |vote: Option<Vote>| vote.map(Vote::is_healthy);
+        if (healthy(before), healthy(self.settled)) == (Some(true), Some(false)) {
             let remembered = self
                 .fall
                 .filter(|fall| at.saturating_duration_since(fall.at) < FALL_MEMORY);
@@ -196,10 +211,11 @@ impl Threshold {
     /// clock.
     fn settles_at(&self) -> Option<Instant> {
         let streak = self.streak.as_ref().filter(|streak| streak.newest_agrees)?;
-        match (streak.outcome, self.settled) {
-            (Ok(()), Some(Vote::Healthy)) | (Err(_), Some(Vote::Unhealthy(_))) => None,
-            (Ok(()), _) => self.recovers_at(streak.since),
-            (Err(_), _) => {
+        let healthy = self.settled.map(Vote::is_healthy);
+        match streak.outcome {
+            outcome if healthy == Some(outcome.is_ok()) => None,
+            Ok(_) => self.recovers_at(streak.since),
+            Err(_) => {
                 let old = streak.since.checked_add(self.thresholds.failure)?;
                 // A round due at or after that moment has failed already, so nothing is left to wait for.
                 if streak.due >= old {
@@ -234,7 +250,8 @@ impl Threshold {
 
 fn vote(outcome: Outcome) -> Vote {
     match outcome {
-        Ok(()) => Vote::Healthy,
+        Ok(None) => Vote::Healthy,
+        Ok(Some(family)) => Vote::Partial(family),
         Err(failure) => Vote::Unhealthy(failure),
     }
 }

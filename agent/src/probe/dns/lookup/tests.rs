@@ -71,7 +71,7 @@ impl DnsClient for Scripted {
 /// The outcome of a lookup of `c0.`, `c1.`, … at servers on ports 0, 1, ….
 #[derive(Debug)]
 struct Outcome {
-    result: Result<Query, ProbeError>,
+    result: Result<Found, ProbeError>,
     took: Duration,
     queries: Vec<(usize, usize, RecordType)>,
 }
@@ -134,6 +134,7 @@ async fn lookup_of(
         servers: &servers,
         transport: Transport::Udp,
         families: &FAMILIES,
+        every_family: false,
         expected,
         start,
         deadline: start + LIMIT,

@@ -97,7 +97,10 @@ fn a_judgement_counts_votes_even_when_neither_side_has_enough() {
     let judgement = QUORUM.judge(&nodes(4, 6, 3), None);
     assert!(judgement.sufficient);
     assert_eq!(judgement.verdict, None);
-    assert_eq!(judgement.message, "10 of 13 nodes vote");
+    assert_eq!(judgement.message, "enough nodes vote");
+    let judgement = QUORUM.judge(&nodes(4, 1, 6), None);
+    assert!(!judgement.sufficient);
+    assert_eq!(judgement.message, "5 of 11 nodes vote");
 }
 
 #[test]
@@ -108,7 +111,7 @@ fn a_message_counts_nodes_and_kinds_of_failure_and_names_three_of_each() {
     let nodata = vote(FailureClass::NoData);
     let servfail = vote(FailureClass::ServFail);
     let cases = [
-        (vec![], "0 of 5 nodes fail"),
+        (vec![], "no node fails"),
         (
             vec![("n2", timeout), ("n1", timeout)],
             "2 of 5 nodes fail: timeout from 10.96.0.10 (2); n1, n2",
@@ -134,6 +137,61 @@ fn a_message_counts_nodes_and_kinds_of_failure_and_names_three_of_each() {
             tally.count(node, answer);
         }
         assert_eq!(tally.message(), expected);
+    }
+}
+
+/// Returns the messages of both conditions.
+fn messages(tally: &Tally) -> (String, String) {
+    let judgement = QUORUM.judge(tally, Some(true));
+    (judgement.verdict.unwrap().message, judgement.message)
+}
+
+#[test]
+fn while_nothing_fails_the_messages_do_not_change_with_the_number_of_nodes() {
+    let same = messages(&nodes(3, 0, 0));
+    assert_eq!(
+        same,
+        ("no node fails".to_owned(), "enough nodes vote".to_owned())
+    );
+    for others in [nodes(4, 0, 0), nodes(30, 0, 0), nodes(30, 0, 2)] {
+        assert_eq!(messages(&others), same);
+    }
+    let (failures, votes) = messages(&nodes(9, 1, 3));
+    assert!(failures.starts_with("1 of 13 nodes fail: "), "{failures}");
+    assert_eq!(votes, "enough nodes vote");
+}
+
+#[test]
+fn a_family_without_responses_is_named_and_counts_as_healthy() {
+    let partial = |family| Ballot::Vote(Vote::Partial(family));
+    let (a, aaaa) = (partial(Family::A), partial(Family::Aaaa));
+    let healthy = Ballot::Vote(Vote::Healthy);
+    let cases = [
+        (
+            vec![healthy, aaaa],
+            "no node fails; AAAA queries get no response on n001",
+        ),
+        (
+            vec![aaaa, aaaa, aaaa, aaaa, healthy],
+            "no node fails; AAAA queries get no response on n000, n001, n002, …",
+        ),
+        (
+            vec![aaaa, aaaa, aaaa, aaaa],
+            "no node fails; AAAA queries get no response on any node",
+        ),
+        (
+            vec![a, aaaa],
+            "no node fails; A queries get no response on n000; AAAA queries get no response on n001",
+        ),
+        (
+            vec![aaaa, unhealthy(), Ballot::NoVote],
+            "1 of 3 nodes fail: timeout from 10.96.0.10 (1); n001; AAAA queries get no response on any node",
+        ),
+    ];
+    for (ballots, expected) in cases {
+        let tally = tally(&ballots);
+        assert_eq!(tally.message(), expected);
+        assert_eq!(verdict(&tally, Some(true)), Some(true), "{expected}");
     }
 }
 

@@ -16,7 +16,7 @@ fn failure(class: FailureClass) -> Failure {
     Failure::new(class, "10.96.0.10:53".parse().unwrap())
 }
 
-/// A threshold fed with one round each period: `.` resolved, `x` timeout, `s` servfail,
+/// A threshold fed with one round each period: `.` resolved, `4` resolved without AAAA, `x` timeout, `s` servfail,
 /// `?` internal, `-` no round at all.
 struct Fed {
     start: Instant,
@@ -32,6 +32,7 @@ impl Fed {
         for (index, symbol) in (0..).zip(rounds.chars()) {
             let observation = match symbol {
                 '.' => Observation::Resolved,
+                '4' => Observation::Partial(Family::Aaaa),
                 'x' => Observation::Failed(failure(FailureClass::Timeout)),
                 's' => Observation::Failed(failure(FailureClass::ServFail)),
                 '?' => Observation::Internal,
@@ -95,6 +96,12 @@ const VOTES: &str = "
     .....------xxxxxx | 85.25  | timeout | and takes a whole threshold
     .x.x.x.x.x.x.x.   | 70.1   | first   | alternating outcomes never settle
     .x.x.x.x.x.x.x.x  | 75.1   | none    | and may leave no vote
+    ...44           | 20.01  | partial  | a family without responses does not break a streak of successes
+    .....4          | 25.01  | partial  | a healthy vote shows its newest family
+    .....4.         | 30.01  | healthy  | and none once all respond
+    ....44xxxxxxx   | 60.01  | timeout  | such a vote falls as any healthy one
+    xxxxxxx444      | 54     | timeout  | and takes as long to return
+    xxxxxxx4444     | 55     | partial  | from an unhealthy one
 ";
 
 #[test]
@@ -110,6 +117,7 @@ fn a_vote_follows_from_the_rounds_and_the_time() {
             None => "none",
             Some(Vote::FirstSuccess) => "first",
             Some(Vote::Healthy) => "healthy",
+            Some(Vote::Partial(_)) => "partial",
             Some(Vote::Unhealthy(failure)) => failure.class.as_str(),
         };
         assert_eq!(shown, expected, "{sentence}: {case}");
@@ -395,7 +403,7 @@ proptest! {
                 _ => {}
             }
             let settled = match state.vote() {
-                Some(Vote::Healthy) => Some((true, THRESHOLDS.success)),
+                Some(Vote::Healthy | Vote::Partial(_)) => Some((true, THRESHOLDS.success)),
                 Some(Vote::Unhealthy(_)) => Some((false, THRESHOLDS.failure)),
                 Some(Vote::FirstSuccess) | None => None,
             };
