@@ -79,6 +79,23 @@ fn names_and_servers_may_be_repeated_and_listed() {
 }
 
 #[test]
+fn the_default_address_is_every_one_and_karmadas_flags_replace_either_half() {
+    let cases: [(&[&str], &str); 4] = [
+        (&[], "[::]:8080"),
+        (&["--healthz-port=10357"], "[::]:10357"),
+        (&["--bind-address=0.0.0.0"], "0.0.0.0:8080"),
+        (
+            &["--bind-address=fd00::7", "--healthz-port=1"],
+            "[fd00::7]:1",
+        ),
+    ];
+    for (flags, address) in cases {
+        let config = config(flags).unwrap();
+        assert_eq!(config.listen_address, address.parse().unwrap(), "{flags:?}");
+    }
+}
+
+#[test]
 fn karmadas_argument_list_works() {
     let config = config(&[
         "--host-name=",

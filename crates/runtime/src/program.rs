@@ -12,7 +12,6 @@ use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Resource};
 use prometheus_client::registry::Registry;
 use serde::de::DeserializeOwned;
-use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
@@ -74,7 +73,7 @@ impl Program {
     /// Fails if the listen address cannot be bound.
     pub async fn serve(&mut self) -> Result<SocketAddr, StartError> {
         let address = self.listen_address;
-        let listener = TcpListener::bind(address).await.map_err(|error| {
+        let listener = admin::listen(address).map_err(|error| {
             StartError::Config(format!(
                 "cannot listen on {address}: {error}; name another --listen-address"
             ))
