@@ -6,14 +6,18 @@
 //! legs under way stop holding up the rest: the legs not yet begun are spread evenly over this moment
 //! and the quarters to come. So every leg begins with at least a quarter of the round left, however
 //! many legs there are, and a healthy round still sends no more queries than a pod.
+//!
+//! While a name does not resolve, most lookups are *short*: one query to each server, and nothing else as
+//! long as none responds to it. Any response, however bad, is that of a living server, and the lookup
+//! goes on with all other legs.
 
 use std::collections::VecDeque;
 use std::future::Future;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 
-use futures::{Stream, StreamExt};
 use futures::stream::FuturesUnordered;
+use futures::{Stream, StreamExt};
 use hickory_proto::op::Query;
 use hickory_proto::rr::{Name, RecordType};
 use karmada_rules::health::diagnosis::Transport;
@@ -68,10 +72,20 @@ pub(super) struct Found {
     pub(super) silent: Option<Family>,
 }
 
+/// A failure.
+#[derive(Debug)]
+pub(super) struct NotFound {
+    /// The worst error of all legs that were begun.
+    pub(super) error: ProbeError,
+    /// True if every leg was begun, false if no server responded to a short lookup.
+    pub(super) complete: bool,
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Leg<'a> {
     candidate: &'a Name,
     server: SocketAddr,
+    families: &'a [RecordType],
 }
 
 /// The quarters of a round are numbered 0 to 3.
@@ -80,10 +94,29 @@ const LAST_QUARTER: u8 = 3;
 impl<C: DnsClient> Lookup<'_, C> {
     /// Queries `candidates`, which differ, until one has the expected response.
     ///
+    /// With `first`, a query for one of them, the lookup is short.
+    ///
     /// # Errors
     /// Returns the worst error of all legs if none succeeds, at the latest at the deadline.
-    pub(super) async fn resolve(&self, candidates: &[Name]) -> Result<Found, ProbeError> {
+    pub(super) async fn resolve(
+        &self,
+        candidates: &[Name],
+        first: Option<&Query>,
+    ) -> Result<Found, NotFound> {
+        let other_families: Vec<_>;
         let mut legs = self.legs(candidates);
+        // The legs of a short lookup that wait for a response.
+        let mut held = VecDeque::new();
+        if let Some(first) = first {
+            let asked = std::slice::from_ref(&first.query_type);
+            let others = self.families.iter().copied();
+            other_families = others.filter(|family| !asked.contains(family)).collect();
+            for leg in legs.iter_mut().filter(|leg| *leg.candidate == first.name) {
+                leg.families = &other_families;
+            }
+            legs.retain(|leg| !leg.families.is_empty());
+            held = std::mem::replace(&mut legs, self.legs_of(&first.name, asked).collect());
+        }
         let mut under_way = FuturesUnordered::new();
         let mut worst = None;
         let mut quarter = 0;
@@ -104,6 +137,9 @@ impl<C: DnsClient> Lookup<'_, C> {
                         }
                         Err(error) => error,
                     };
+                    if is_response(&error) {
+                        legs.append(&mut held);
+                    }
                     if is_denial(&error) {
                         postpone(&mut legs, leg.candidate);
                     }
@@ -117,19 +153,32 @@ impl<C: DnsClient> Lookup<'_, C> {
                 }
                 else => {
                     let no_server = || ProbeError::Internal(io::Error::other("resolv.conf names no server"));
-                    return Err(worst.unwrap_or_else(no_server));
+                    return Err(NotFound {
+                        error: worst.unwrap_or_else(no_server),
+                        complete: held.is_empty(),
+                    });
                 }
             }
         }
     }
 
     /// Returns every leg in a pod's order: all servers for a candidate before the next candidate.
-    fn legs<'c>(&self, candidates: &'c [Name]) -> VecDeque<Leg<'c>> {
-        let legs = candidates.iter().flat_map(|candidate| {
-            let leg = move |&server| Leg { candidate, server };
-            self.servers.iter().map(leg)
-        });
+    fn legs<'c>(&'c self, candidates: &'c [Name]) -> VecDeque<Leg<'c>> {
+        let candidates = candidates.iter();
+        let legs = candidates.flat_map(|candidate| self.legs_of(candidate, self.families));
         legs.collect()
+    }
+
+    fn legs_of<'c>(
+        &'c self,
+        candidate: &'c Name,
+        families: &'c [RecordType],
+    ) -> impl Iterator<Item = Leg<'c>> {
+        self.servers.iter().map(move |&server| Leg {
+            candidate,
+            server,
+            families,
+        })
     }
 
     /// Queries all families at once. Returns the first query with the expected response, and the
@@ -140,7 +189,7 @@ impl<C: DnsClient> Lookup<'_, C> {
     ) -> Result<(Query, impl Stream<Item = Result<Query, ProbeError>> + Unpin), ProbeError> {
         let query =
             move |&family| self.query(leg.server, Query::query(leg.candidate.clone(), family));
-        let mut queries: FuturesUnordered<_> = self.families.iter().map(query).collect();
+        let mut queries: FuturesUnordered<_> = leg.families.iter().map(query).collect();
         let mut worst = None;
         while let Some(result) = queries.next().await {
             match result {
@@ -204,6 +253,12 @@ fn or_worse(worst: Option<ProbeError>, error: ProbeError) -> ProbeError {
         Some(worst) => worst.or_worse(error),
         None => error,
     }
+}
+
+/// Returns `true` if the error is a response, of whatever kind, to one of the queries.
+fn is_response(error: &ProbeError) -> bool {
+    matches!(error, ProbeError::Failed(failure)
+        if !matches!(failure.class, FailureClass::Timeout | FailureClass::Unreachable))
 }
 
 /// Returns `true` if the server denies the candidate. A pod's resolver then goes on to the next one.

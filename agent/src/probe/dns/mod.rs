@@ -5,6 +5,7 @@ mod direct_checks;
 mod exchange;
 mod lookup;
 mod metrics;
+mod outage;
 mod resolv_conf;
 mod round;
 

@@ -16,8 +16,9 @@ use tokio::time::Instant;
 
 use super::direct_checks::DirectServers;
 use super::exchange::ProbeError;
-use super::lookup::{DnsClient, Expected, Found, Lookup};
+use super::lookup::{DnsClient, Expected, Found, Lookup, NotFound};
 use super::metrics::{DnsMetrics, QueryOutcome};
+use super::outage::{Asked, NameState};
 use super::resolv_conf::ResolvConf;
 use super::{DnsProbe, Schedule};
 
@@ -36,8 +37,8 @@ pub(super) struct Prober<C> {
     direct: watch::Receiver<DirectServers>,
     metrics: DnsMetrics,
     random: Rng,
-    /// For each probe name, the query that last returned an address.
-    known: Vec<Option<Query>>,
+    /// For each probe name, the results of the lookups so far.
+    names: Vec<NameState>,
     /// True if the newest round succeeded.
     resolved: bool,
     /// The family without responses in the newest rounds, and their number.
@@ -62,14 +63,14 @@ impl<C: DnsClient> Prober<C> {
         metrics: DnsMetrics,
         random: Rng,
     ) -> Self {
-        let known = vec![None; probe.names.len()];
+        let names = vec![NameState::default(); probe.names.len()];
         Self {
             probe,
             client,
             direct,
             metrics,
             random,
-            known,
+            names,
             resolved: false,
             silent: None,
         }
@@ -112,12 +113,13 @@ impl<C: DnsClient> Prober<C> {
             &self.probe.nameservers
         };
         self.metrics.set_servers(servers);
-        let candidates: Vec<_> = self
-            .probe
-            .names
-            .iter()
-            .map(|name| conf.candidates(name))
-            .collect();
+        let asked = |name| Asked {
+            servers: servers.clone(),
+            candidates: conf.candidates(name),
+            families: conf.families,
+            transport: conf.transport,
+        };
+        let asked: Vec<_> = self.probe.names.iter().map(asked).collect();
         let client = CountingClient {
             client: &self.client,
             metrics: &self.metrics,
@@ -133,11 +135,11 @@ impl<C: DnsClient> Prober<C> {
             start,
             deadline: start + self.probe.timeout,
         };
-        let names = join_all(
-            candidates
-                .iter()
-                .map(|candidates| lookup.resolve(candidates)),
-        );
+        let lookup_name = async |(name, asked): (&NameState, &Asked)| {
+            let first = name.first(asked);
+            lookup.resolve(&asked.candidates, first.as_ref()).await
+        };
+        let names = join_all(self.names.iter().zip(&asked).map(lookup_name));
         let denial = async {
             let Some(name) = uncached else { return Ok(()) };
             let lookup = Lookup {
@@ -146,11 +148,12 @@ impl<C: DnsClient> Prober<C> {
                 expected: Expected::Denial,
                 ..lookup
             };
-            lookup.resolve(&[name]).await.map(drop)
+            let result = lookup.resolve(&[name], None).await;
+            result.map(drop).map_err(|not_found| not_found.error)
         };
-        let checks = self.direct_checks(&direct, &candidates, conf.families, start);
+        let checks = self.direct_checks(&direct, &asked, start);
         let (names, denial, checks) = join3(names, denial, checks).await;
-        let result = self.result(names, denial);
+        let result = self.result(names.into_iter().zip(asked), denial);
         self.diagnose(result, checks, conf.transport)
     }
 
@@ -164,27 +167,28 @@ impl<C: DnsClient> Prober<C> {
         }
     }
 
-    /// Combines the results of all names and of the denial, and remembers the queries that succeeded.
+    /// Combines the results of all names and of the denial, and remembers them.
     fn result(
         &mut self,
-        names: Vec<Result<Found, ProbeError>>,
+        names: impl Iterator<Item = (Result<Found, NotFound>, Asked)>,
         denial: Result<(), ProbeError>,
     ) -> Result<(), ProbeError> {
         let mut result = denial;
         let mut silent = None;
-        // Every name is visited: also after a failure the queries that succeeded are kept.
-        for (name, known) in names.into_iter().zip(&mut self.known) {
-            let name = name.map(|found| {
-                silent = silent.or(found.silent);
-                *known = Some(found.query);
-            });
-            result = both(result, name);
+        // Every name is visited: also after a failure the others' results are kept.
+        for ((name, asked), state) in names.zip(&mut self.names) {
+            let found = name.as_ref().ok();
+            silent = silent.or(found.and_then(|found| found.silent));
+            result = both(result, state.record(name, asked));
         }
         self.resolved = result.is_ok();
         self.silent = silent.filter(|_| self.resolved).map(|family| {
             self.metrics.record_silent(family);
             let before = self.silent.filter(|(before, _)| *before == family);
-            (family, before.map_or(1, |(_, rounds)| rounds.saturating_add(1)))
+            (
+                family,
+                before.map_or(1, |(_, rounds)| rounds.saturating_add(1)),
+            )
         });
         result
     }
@@ -193,11 +197,10 @@ impl<C: DnsClient> Prober<C> {
     async fn direct_checks(
         &self,
         direct: &DirectServers,
-        candidates: &[Vec<Name>],
-        families: &[RecordType],
+        asked: &[Asked],
         start: Instant,
     ) -> Option<DirectChecks> {
-        let check = |server| self.direct_check(server, candidates, families, start);
+        let check = |server| self.direct_check(server, asked, start);
         let service = try_join_all(direct.service.map(check));
         let pods = try_join_all(direct.pods.iter().copied().map(check));
         let (service, pods) = join(service, pods).await;
@@ -214,17 +217,13 @@ impl<C: DnsClient> Prober<C> {
     async fn direct_check(
         &self,
         server: SocketAddr,
-        candidates: &[Vec<Name>],
-        families: &[RecordType],
+        asked: &[Asked],
         start: Instant,
     ) -> Result<DirectCheck, ProbeError> {
         let over = async |transport| {
-            let names = self.known.iter().zip(candidates);
-            let resolved = join_all(names.map(async |(known, candidates)| {
-                // `resolv.conf` may have changed since the name last resolved.
-                let known = known
-                    .as_ref()
-                    .filter(|known| candidates.contains(&known.name));
+            let names = self.names.iter().zip(asked);
+            let resolved = join_all(names.map(async |(name, asked)| {
+                let known = name.known(asked);
                 let name = known.map(|known| [known.name.clone()]);
                 let family = known.map(|known| [known.query_type]);
                 let lookup = Lookup {
@@ -232,14 +231,15 @@ impl<C: DnsClient> Prober<C> {
                     client: &self.client,
                     servers: &[server],
                     transport,
-                    families: family.as_ref().map_or(families, |family| family),
+                    families: family.as_ref().map_or(asked.families, |family| family),
                     every_family: false,
                     expected: Expected::Addresses(&self.probe.expected),
                     start,
                     deadline: start + self.probe.timeout,
                 };
-                let candidates = name.as_ref().map_or(candidates.as_slice(), |name| name);
-                lookup.resolve(candidates).await.map(drop)
+                let candidates = name.as_ref().map_or(&*asked.candidates, |name| name);
+                let result = lookup.resolve(candidates, None).await;
+                result.map(drop).map_err(|not_found| not_found.error)
             }));
             match resolved.await.into_iter().reduce(both).unwrap_or(Ok(())) {
                 Ok(()) => Ok(Ok(())),
@@ -346,7 +346,9 @@ pub(super) fn both(
 impl RoundResult {
     pub(super) fn observation(&self) -> Observation {
         match &self.result {
-            Ok(()) => self.silent.map_or(Observation::Resolved, Observation::Partial),
+            Ok(()) => self
+                .silent
+                .map_or(Observation::Resolved, Observation::Partial),
             Err(ProbeError::Failed(failure)) => Observation::Failed(*failure),
             Err(ProbeError::Internal(_)) => Observation::Internal,
         }

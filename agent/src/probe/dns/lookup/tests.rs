@@ -71,7 +71,7 @@ impl DnsClient for Scripted {
 /// The outcome of a lookup of `c0.`, `c1.`, … at servers on ports 0, 1, ….
 #[derive(Debug)]
 struct Outcome {
-    result: Result<Found, ProbeError>,
+    result: Result<Query, ProbeError>,
     took: Duration,
     queries: Vec<(usize, usize, RecordType)>,
 }
@@ -139,9 +139,11 @@ async fn lookup_of(
         start,
         deadline: start + LIMIT,
     };
-    let result = lookup.resolve(&names).await;
+    let result = lookup.resolve(&names, None).await;
     Outcome {
-        result,
+        result: result
+            .map(|found| found.query)
+            .map_err(|not_found| not_found.error),
         took: start.elapsed(),
         queries: client.queries.into_inner().unwrap(),
     }

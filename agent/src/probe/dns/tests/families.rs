@@ -18,10 +18,7 @@ fn silent_on(query_type: RecordType) -> Behaviour {
 
 #[tokio::test]
 async fn a_family_that_never_answers_is_observed_until_it_does() {
-    for (dropped, family) in [
-        (RecordType::AAAA, Family::Aaaa),
-        (RecordType::A, Family::A),
-    ] {
+    for (dropped, family) in [(RecordType::AAAA, Family::Aaaa), (RecordType::A, Family::A)] {
         let server = serving(silent_on(dropped)).await;
         let place = Location::new(POD, &[server.address()], SHORT);
         let mut prober = place.prober(DirectServers::default());

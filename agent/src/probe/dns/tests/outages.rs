@@ -130,7 +130,8 @@ impl Votes {
         let mut failed = 0;
         let (finished, mut rounds) = mpsc::channel(1);
         let program = Program::new(crate::NAME, ([127, 0, 0, 1], 0).into());
-        let schedule = Schedule::new(place.period, finished, program.readiness.gate("probe"));
+        let gate = program.readiness.gate("probe");
+        let schedule = Schedule::new(place.period, Duration::ZERO, finished, gate);
         let voting = async {
             loop {
                 let change = threshold.next_change().map(Instant::from_std);
