@@ -1,6 +1,7 @@
 //! `cluster-health-agent`: probes the cluster's DNS and reports its health to the Karmada control
 //! plane. Data flows one way: probe → vote → report.
 
+mod addresses;
 mod args;
 mod backoff;
 mod campaign;
@@ -11,7 +12,7 @@ mod probe;
 mod report;
 mod vote;
 
-use karmada_runtime::client;
+use karmada_runtime::client::{self, Addresses};
 use karmada_runtime::lease::{self, Leadership, LeaseConfig};
 use karmada_runtime::metrics::WriteMetrics;
 use karmada_runtime::program::{Program, StartError};
@@ -34,12 +35,26 @@ pub const NAME: &str = "cluster-health-agent";
 /// Returns an error if the flags contradict each other or a file they name cannot be used.
 pub async fn start(args: Args, program: &mut Program) -> Result<(), StartError> {
     let config = Config::try_from(args)?;
-    let client = client::connect(&config.source, NAME).await?;
+    let addresses = probe::addresses();
+    let (client, host) = client::connect_by(&config.source, NAME, addresses.clone()).await?;
     let member = match &config.member {
-        Some(member) if config.needs_member() => Some(member.connect().await?),
+        Some(member) if config.needs_member() => Some(member.connect(addresses.clone()).await?),
         _ => None,
     };
-    run(config, client, member, program)
+    let karmada = Connection {
+        client,
+        host,
+        addresses,
+    };
+    run(config, karmada, member, program)
+}
+
+/// The connection to the Karmada API.
+struct Connection {
+    client: Client,
+    /// The name to look up in `addresses`, if the client does.
+    host: Option<String>,
+    addresses: Addresses,
 }
 
 /// Spawns the tasks of `program` with the given clients of the Karmada API and of the member
@@ -53,15 +68,25 @@ pub fn assemble(
     member: Option<Client>,
     program: &mut Program,
 ) -> Result<(), StartError> {
-    run(Config::try_from(args)?, client, member, program)
+    let karmada = Connection {
+        client,
+        host: None,
+        addresses: probe::addresses(),
+    };
+    run(Config::try_from(args)?, karmada, member, program)
 }
 
 fn run(
     config: Config,
-    client: Client,
+    karmada: Connection,
     member: Option<Client>,
     program: &mut Program,
 ) -> Result<(), StartError> {
+    let Connection {
+        client,
+        host,
+        addresses,
+    } = karmada;
     for flag in &config.ignored {
         tracing::warn!(
             flag,
@@ -70,6 +95,8 @@ fn run(
     }
     program.listen_address = config.listen_address;
 
+    let names = host.into_iter().chain(config.peers.names()).collect();
+    addresses::start(program, names, addresses.clone());
     let rounds = config.probes.start(program, member.clone())?;
     let votes = vote::start(program, config.thresholds, rounds);
     let own = Identity {
@@ -82,7 +109,14 @@ fn run(
         peers,
         contacts,
         known,
-    } = peers::start(program, own, source, config.pace.period, votes.clone())?;
+    } = peers::start(
+        program,
+        own,
+        source,
+        config.pace.period,
+        votes.clone(),
+        addresses,
+    )?;
     let leadership = if config.leader_elect {
         let seeking = campaign::start(program, contacts, known);
         let own = LeaseConfig {

@@ -329,6 +329,34 @@ async fn the_first_round_makes_the_program_ready_and_is_counted() {
     assert_eq!(running.signal(Signal::INT).await, Some(0));
 }
 
+const UNRESOLVED: &str =
+    "Could not look up Karmada or peers, trying again: without DNS this agent cannot reach them";
+
+/// Only agents that campaign connect to Karmada, and any of them may have to once DNS is dead.
+#[tokio::test]
+async fn karmada_and_peers_given_by_name_are_looked_up_at_the_start() {
+    let place = Location::new();
+    let path = place.path("kubeconfig");
+    let by_address = std::fs::read_to_string(&path).unwrap();
+    let by_name = by_address.replace(&CLOSED.ip().to_string(), "karmada.invalid");
+    assert_ne!(by_name, by_address);
+    std::fs::write(&path, by_name).unwrap();
+    let flags = [
+        KUBECONFIG_FLAG,
+        CLUSTER_FLAG,
+        "--listen-address=127.0.0.1:0",
+        "--peer=http://localhost:1,http://agent-2.invalid:1",
+    ];
+    let mut running = Running::start(place.command(&flags)).await;
+    let line = next_line(&mut running.log, UNRESOLVED).await;
+    let names = line["fields"]["names"].as_str().unwrap();
+    assert_eq!(names, "[\"karmada.invalid\", \"agent-2.invalid\"]");
+    let metrics = running.get("/metrics").await;
+    let unresolved = "karmada_cluster_health_agent_unresolved_names 2";
+    assert!(metrics.contains(unresolved), "{metrics}");
+    assert_eq!(running.signal(Signal::TERM).await, Some(0));
+}
+
 /// The agent's metrics that docs/operate.md lists, with the names of their labels.
 fn documented() -> BTreeMap<String, BTreeSet<String>> {
     let page = include_str!("../../docs/operate.md");

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use karmada_runtime::client::{self, Source};
+use karmada_runtime::client::{self, Addresses, Source};
 
 /// The flags for the API of the member cluster.
 #[derive(clap::Args, Debug)]
@@ -36,15 +36,20 @@ impl MemberArgs {
 }
 
 impl Member {
-    /// Creates a client. It sends nothing yet.
-    pub(crate) async fn connect(&self) -> Result<kube::Client, client::Error> {
+    /// Creates a client, which takes the server's addresses from `addresses` if a kubeconfig names it. It
+    /// sends nothing yet.
+    pub(crate) async fn connect(
+        &self,
+        addresses: Addresses,
+    ) -> Result<kube::Client, client::Error> {
         match self {
             Self::Kubeconfig(path) => {
                 let source = Source {
                     kubeconfig: Some(path.clone()),
                     ..Source::default()
                 };
-                client::connect(&source, crate::NAME).await
+                let connected = client::connect_by(&source, crate::NAME, addresses).await;
+                connected.map(|(client, _host)| client)
             }
             Self::Pod => client::connect_as_pod(crate::NAME),
         }

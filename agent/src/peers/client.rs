@@ -8,6 +8,7 @@ use http_body_util::{BodyExt, Empty, Limited};
 use hyper_util::client::legacy::Client as HttpClient;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
+use karmada_runtime::client::Addresses;
 use karmada_runtime::error::Chain;
 use tokio::time::timeout;
 
@@ -54,16 +55,17 @@ impl PeerError {
 /// A client for other agents that keeps its connections. Its clones share them.
 #[derive(Clone, Debug)]
 pub(super) struct PeerClient {
-    http: HttpClient<HttpConnector, Empty<Bytes>>,
+    http: HttpClient<HttpConnector<Addresses>, Empty<Bytes>>,
     cluster: String,
     /// The part of a request's query string that names this leader.
     leader: String,
 }
 
 impl PeerClient {
-    /// Creates a client whose requests name `own` as the leader.
-    pub(super) fn new(own: &Identity) -> Self {
-        let mut connector = HttpConnector::new();
+    /// Creates a client whose requests name `own` as the leader, and which takes the addresses of names
+    /// from `addresses`.
+    pub(super) fn new(own: &Identity, addresses: Addresses) -> Self {
+        let mut connector = HttpConnector::new_with_resolver(addresses);
         connector.set_nodelay(true);
         connector.set_connect_timeout(Some(LIMIT));
         let http = HttpClient::builder(TokioExecutor::new())

@@ -10,11 +10,13 @@ mod roster;
 mod serve;
 mod vote_document;
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use karmada_rules::health::campaign::LeaderContact;
 use karmada_rules::health::threshold::Vote;
+use karmada_runtime::client::Addresses;
 use karmada_runtime::program::{Program, StartError};
 use kube::Client;
 use tokio::sync::watch;
@@ -37,6 +39,19 @@ pub(crate) enum PeerSource {
     Service(Service),
 }
 
+impl PeerSource {
+    /// Returns the host names of peers that flags give by name.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let Self::Fixed(list) = self else {
+            return Vec::new();
+        };
+        let addresses = list.values().flat_map(|peer| &peer.addresses);
+        let hosts = addresses.filter_map(|address| Some(address.rsplit_once(':')?.0));
+        let is_name = |host: &&str| host.trim_matches(['[', ']']).parse::<IpAddr>().is_err();
+        hosts.filter(is_name).map(ToOwned::to_owned).collect()
+    }
+}
+
 /// This agent among the agents of the fleet.
 #[derive(Clone, Debug)]
 pub(crate) struct Identity {
@@ -54,6 +69,8 @@ pub(crate) struct Peers {
     period: Duration,
     votes: watch::Receiver<Option<Vote>>,
     directory: Arc<Directory>,
+    /// The addresses of agents that are given by name.
+    addresses: Addresses,
     metrics: PeerMetrics,
 }
 
@@ -77,6 +94,7 @@ pub(crate) fn start(
     (source, member): (PeerSource, Option<Client>),
     period: Duration,
     votes: watch::Receiver<Option<Vote>>,
+    addresses: Addresses,
 ) -> Result<Started, StartError> {
     let own = Arc::new(own);
     let (contacted, contacts) = watch::channel(None);
@@ -122,6 +140,7 @@ pub(crate) fn start(
             period,
             votes,
             directory,
+            addresses,
             metrics,
         },
         contacts,
@@ -148,6 +167,7 @@ impl Peers {
             period,
             votes,
             directory,
+            addresses: Addresses::by_system(),
             metrics,
         }
     }

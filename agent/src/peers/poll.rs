@@ -47,7 +47,7 @@ impl Peers {
         let mut poll = Poll {
             peers: self,
             votes: self.votes.clone(),
-            client: PeerClient::new(&self.own),
+            client: PeerClient::new(&self.own, self.addresses.clone()),
             roster: Roster::new(self.own.node.clone()),
             tallies,
             complete: false,

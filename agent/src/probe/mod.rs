@@ -12,6 +12,7 @@ use karmada_runtime::program::{Program, StartError};
 use kube::Client;
 use tokio::sync::mpsc;
 
+pub(crate) use self::dns::addresses;
 use self::schedule::Schedule;
 use crate::args::within_a_day;
 

@@ -30,7 +30,7 @@ use tower::Service;
 use tower::timeout::TimeoutLayer;
 use tower::util::{MapRequestLayer, option_layer};
 
-use self::addresses::Addresses;
+pub use self::addresses::Addresses;
 use self::short_watches::FailShortWatches;
 use self::token::TokenFile;
 use crate::error::BoxError;
@@ -110,20 +110,43 @@ pub enum Error {
 
 /// Creates a client. No request is sent, but an `exec` plugin of the kubeconfig runs.
 pub async fn connect(source: &Source, user_agent: &str) -> Result<Client, Error> {
+    let addresses = Addresses::by_system();
+    let (client, _host) = connect_by(source, user_agent, addresses).await?;
+    Ok(client)
+}
+
+/// Creates a client as [`connect`] does, which takes the server's addresses from `addresses`. Returns the
+/// host name that it looks up there; `None` if the server's addresses are given.
+pub async fn connect_by(
+    source: &Source,
+    user_agent: &str,
+    addresses: Addresses,
+) -> Result<(Client, Option<String>), Error> {
     let config = load(source).await?;
     if config.proxy_url.is_some() {
         return Err(Error::Proxy);
     }
-    reach(config, &source.addresses, user_agent)
+    let host = config.cluster_url.host().unwrap_or_default();
+    let is_address = host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok();
+    let host = host.to_owned();
+    if source.addresses.is_empty() {
+        let client = reach(config, addresses, user_agent)?;
+        return Ok((client, (!is_address).then_some(host)));
+    }
+    if is_address {
+        return Err(Error::NoHostName(host));
+    }
+    let addresses = Addresses::fixed(&source.addresses);
+    Ok((reach(config, addresses, user_agent)?, None))
 }
 
 /// Creates a client of the API server of the cluster in which this process is a pod.
 pub fn connect_as_pod(user_agent: &str) -> Result<Client, Error> {
     let config = Config::incluster().map_err(Error::ServiceAccount)?;
-    reach(config, &[], user_agent)
+    reach(config, Addresses::by_system(), user_agent)
 }
 
-fn reach(config: Config, addresses: &[IpAddr], user_agent: &str) -> Result<Client, Error> {
+fn reach(config: Config, addresses: Addresses, user_agent: &str) -> Result<Client, Error> {
     let http: HttpClient<_, Body> = HttpClient::builder(TokioExecutor::new())
         .timer(TokioTimer::new())
         .pool_timer(TokioTimer::new())
@@ -196,17 +219,8 @@ async fn load(source: &Source) -> Result<Config, Error> {
 
 fn connector(
     config: &Config,
-    addresses: &[IpAddr],
+    addresses: Addresses,
 ) -> Result<HttpsConnector<HttpConnector<Addresses>>, Error> {
-    let addresses = if addresses.is_empty() {
-        Addresses::looked_up()
-    } else {
-        let host = config.cluster_url.host().unwrap_or_default();
-        if host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok() {
-            return Err(Error::NoHostName(host.to_owned()));
-        }
-        Addresses::fixed(addresses)
-    };
     let mut http = HttpConnector::new_with_resolver(addresses);
     // The HTTPS connector wraps this one, which must accept its scheme.
     http.enforce_http(false);

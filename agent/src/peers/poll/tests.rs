@@ -3,8 +3,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use axum::Router;
 use axum::routing::get;
+use futures::FutureExt;
 use karmada_rules::health::failure::FailureClass;
 use karmada_rules::health::observation::Failure;
+use karmada_runtime::client::Addresses;
 use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
@@ -52,6 +54,10 @@ struct Polling {
 
 impl Polling {
     fn start(addresses: Vec<String>, period: Duration) -> Self {
+        Self::with_names(addresses, period, Addresses::by_system())
+    }
+
+    fn with_names(addresses: Vec<String>, period: Duration, names: Addresses) -> Self {
         let mut metrics = Registry::default();
         let peer_metrics = PeerMetrics::register(&mut metrics);
         let directory = Arc::new(Directory::new(peer_metrics.clone()));
@@ -66,6 +72,7 @@ impl Polling {
             period,
             votes: own,
             directory: Arc::clone(&directory),
+            addresses: names,
             metrics: peer_metrics,
         };
         let (counted, tallies) = watch::channel(None);
@@ -154,6 +161,22 @@ async fn votes_are_counted_and_any_other_response_is_silence() {
     ] {
         assert!(polling.shows(line), "{line}");
     }
+}
+
+#[tokio::test]
+async fn peers_given_by_name_vote_while_dns_is_dead_for_a_leader_that_never_connected_to_them() {
+    let address = agent(document("member1", "n1", Some(Vote::Healthy))).await;
+    let by_name = address.replace("127.0.0.1", "agent-2.test");
+    let lookups = AtomicUsize::new(0);
+    let names = Addresses::by(move |_| match lookups.fetch_add(1, Ordering::Relaxed) {
+        0 => std::future::ready(Ok(vec![[127, 0, 0, 1].into()])).boxed(),
+        // Silent servers: the request's deadline must not pass meanwhile.
+        _ => std::future::pending().boxed(),
+    });
+    assert!(names.refresh("agent-2.test").await);
+    let mut polling = Polling::with_names(vec![by_name], PERIOD, names);
+    let tally = polling.until(|_| true).await;
+    assert_eq!((tally.healthy, tally.silent), (2, 0));
 }
 
 #[tokio::test]

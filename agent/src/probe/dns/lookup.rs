@@ -15,6 +15,7 @@ use std::collections::VecDeque;
 use std::future::Future;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
 
 use futures::stream::FuturesUnordered;
 use futures::{Stream, StreamExt};
@@ -23,7 +24,7 @@ use hickory_proto::rr::{Name, RecordType};
 use karmada_rules::health::diagnosis::Transport;
 use karmada_rules::health::failure::FailureClass;
 use karmada_rules::health::observation::{Failure, Family};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout};
 
 use super::exchange::ProbeError;
 
@@ -47,8 +48,9 @@ pub(super) struct Lookup<'a, C> {
     pub(super) servers: &'a [SocketAddr],
     pub(super) transport: Transport,
     pub(super) families: &'a [RecordType],
-    /// Set if a lookup that has succeeded also waits for the response to its query for the other family.
-    pub(super) every_family: bool,
+    /// The longest that a lookup that has succeeded waits for the response to its query for the other
+    /// family.
+    pub(super) patience: Duration,
     pub(super) expected: Expected<'a>,
     pub(super) start: Instant,
     pub(super) deadline: Instant,
@@ -68,6 +70,8 @@ pub(super) enum Expected<'a> {
 pub(super) struct Found {
     /// The first query with the expected response.
     pub(super) query: Query,
+    /// The addresses of both families, or of one if the lookup did not wait for the other.
+    pub(super) addresses: Vec<IpAddr>,
     /// The family that the server of this query did not respond for, if the lookup waited for it.
     pub(super) silent: Option<Family>,
 }
@@ -130,10 +134,12 @@ impl<C: DnsClient> Lookup<'_, C> {
                 biased;
                 Some((leg, begun_in, result)) = under_way.next() => {
                     let error = match result {
-                        Ok((query, others)) => {
+                        Ok((mut found, others)) => {
                             drop(under_way);
-                            let silent = self.silent(&query, others).await;
-                            return Ok(Found { query, silent });
+                            let completed = self.complete(&mut found, others);
+                            // Either family alone is a success.
+                            drop(timeout(self.patience, completed).await);
+                            return Ok(found);
                         }
                         Err(error) => error,
                     };
@@ -186,60 +192,65 @@ impl<C: DnsClient> Lookup<'_, C> {
     async fn run<'l>(
         &'l self,
         leg: Leg<'l>,
-    ) -> Result<(Query, impl Stream<Item = Result<Query, ProbeError>> + Unpin), ProbeError> {
+    ) -> Result<(Found, impl Stream<Item = Result<Found, ProbeError>> + Unpin), ProbeError> {
         let query =
             move |&family| self.query(leg.server, Query::query(leg.candidate.clone(), family));
         let mut queries: FuturesUnordered<_> = leg.families.iter().map(query).collect();
         let mut worst = None;
         while let Some(result) = queries.next().await {
             match result {
-                Ok(query) => return Ok((query, queries)),
+                Ok(found) => return Ok((found, queries)),
                 Err(error) => worst = Some(or_worse(worst, error)),
             }
         }
         Err(worst.unwrap_or_else(|| ProbeError::Internal(io::Error::other("nothing to query"))))
     }
 
-    async fn query(&self, server: SocketAddr, query: Query) -> Result<Query, ProbeError> {
+    async fn query(&self, server: SocketAddr, query: Query) -> Result<Found, ProbeError> {
         let response = self
             .client
             .query(server, self.transport, query.clone(), self.deadline);
+        let found = |addresses| Found {
+            query,
+            addresses,
+            silent: None,
+        };
         let mismatch = || ProbeError::Failed(Failure::new(FailureClass::Mismatch, server));
         match (response.await, self.expected) {
             (Ok(_), Expected::Denial) => Err(mismatch()),
             (Ok(addresses), Expected::Addresses(expected)) => {
                 let right = |address| expected.is_empty() || expected.contains(address);
                 if addresses.iter().all(right) {
-                    Ok(query)
+                    Ok(found(addresses))
                 } else {
                     Err(mismatch())
                 }
             }
-            (Err(error), Expected::Denial) if is_denial(&error) => Ok(query),
+            (Err(error), Expected::Denial) if is_denial(&error) => Ok(found(Vec::new())),
             (Err(error), _) => Err(error),
         }
     }
 
-    /// Returns the family other than that of `query` if its query gets no response at all.
-    async fn silent(
+    /// Waits for the response to the query for the other family, and adds it to `found`.
+    async fn complete(
         &self,
-        query: &Query,
-        mut others: impl Stream<Item = Result<Query, ProbeError>> + Unpin,
-    ) -> Option<Family> {
-        if !self.every_family {
-            return None;
-        }
-        let mut timed_out = false;
-        while let Some(result) = others.next().await {
-            // NODATA, and any other response, spares a pod's resolver the wait.
-            timed_out |= matches!(result, Err(ProbeError::Failed(failure))
-                if failure.class == FailureClass::Timeout);
-        }
-        let other = match query.query_type {
+        found: &mut Found,
+        mut others: impl Stream<Item = Result<Found, ProbeError>> + Unpin,
+    ) {
+        let other = match found.query.query_type {
             RecordType::A => Family::Aaaa,
             _ => Family::A,
         };
-        timed_out.then_some(other)
+        while let Some(result) = others.next().await {
+            match result {
+                Ok(rest) => found.addresses.extend(rest.addresses),
+                // NODATA, and any other response, spares a pod's resolver the wait.
+                Err(ProbeError::Failed(failure)) if failure.class == FailureClass::Timeout => {
+                    found.silent = Some(other);
+                }
+                Err(_) => {}
+            }
+        }
     }
 
     fn end_of(&self, quarter: u8) -> Instant {

@@ -3,6 +3,7 @@
 
 use std::future::Future;
 use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
 
 use fastrand::Rng;
 use futures::future::{join, join_all, join3, try_join_all};
@@ -130,7 +131,11 @@ impl<C: DnsClient> Prober<C> {
             transport: conf.transport,
             families: conf.families,
             // The first success after a failure is not to be delayed: it may keep a vote from changing.
-            every_family: self.resolved,
+            patience: if self.resolved {
+                self.probe.timeout
+            } else {
+                Duration::ZERO
+            },
             expected: Expected::Addresses(&self.probe.expected),
             start,
             deadline: start + self.probe.timeout,
@@ -232,7 +237,7 @@ impl<C: DnsClient> Prober<C> {
                     servers: &[server],
                     transport,
                     families: family.as_ref().map_or(asked.families, |family| family),
-                    every_family: false,
+                    patience: Duration::ZERO,
                     expected: Expected::Addresses(&self.probe.expected),
                     start,
                     deadline: start + self.probe.timeout,

@@ -134,7 +134,7 @@ async fn lookup_of(
         servers: &servers,
         transport: Transport::Udp,
         families: &FAMILIES,
-        every_family: false,
+        patience: Duration::ZERO,
         expected,
         start,
         deadline: start + LIMIT,
