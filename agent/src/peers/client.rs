@@ -21,8 +21,9 @@ const LIMIT: Duration = Duration::from_secs(1);
 const LARGEST: usize = 64 * 1024;
 /// A response has some 300 bytes. The leader holds a buffer of this size for every agent.
 const BUFFER: usize = 2048;
-/// Longer than usual periods, so that a connection survives from one round to the next.
-const IDLE: Duration = Duration::from_mins(2);
+/// Longer than usual periods, so that a connection survives from one round to the next, and shorter than
+/// an agent keeps one without a request: it must not close one that is about to be used.
+const IDLE: Duration = Duration::from_secs(20);
 /// The longest host name (RFC 1035, section 2.3.4).
 const LONGEST_NAME: usize = 253;
 
