@@ -100,6 +100,7 @@ mod tests {
             let (changed, votes) = watch::channel(None);
             let mut metrics = Registry::default();
             let threshold = Threshold::new(Thresholds {
+                period: PERIOD,
                 failure: THRESHOLD,
                 success: THRESHOLD,
                 silence: 2 * THRESHOLD,
@@ -169,10 +170,14 @@ mod tests {
         voting.round(Observation::Resolved).await;
         assert_eq!(voting.next().await, Some(Vote::FirstSuccess));
         assert_eq!(begun.elapsed(), Duration::ZERO);
+        for _ in 0..2 {
+            tokio::time::sleep(PERIOD).await;
+            voting.round(Observation::Resolved).await;
+        }
         assert_eq!(voting.next().await, Some(Vote::Healthy));
         assert_eq!(begun.elapsed(), THRESHOLD);
         assert_eq!(voting.next().await, None);
-        assert_eq!(begun.elapsed(), 2 * THRESHOLD);
+        assert_eq!(begun.elapsed(), 2 * PERIOD + 2 * THRESHOLD);
     }
 
     #[tokio::test(start_paused = true)]

@@ -8,9 +8,11 @@ use std::process::{Output, Stdio};
 use std::time::Duration;
 
 use apiserver::{ApiServer, Fault};
+use hickory_proto::op::ResponseCode;
 use karmada_api::Cluster;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
+use lab_parts::dns::{DnsServer, KUBERNETES_IP, Response};
 use lab_parts::kubeconfig::{self, Access};
 use lab_parts::port::CLOSED;
 use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, prlimit};
@@ -209,9 +211,13 @@ impl Running {
         response
     }
 
-    async fn signal(mut self, signal: Signal) -> Option<i32> {
+    fn send(&self, signal: Signal) {
         let id = i32::try_from(self.child.id().unwrap()).unwrap();
         kill_process(Pid::from_raw(id).unwrap(), signal).unwrap();
+    }
+
+    async fn signal(mut self, signal: Signal) -> Option<i32> {
+        self.send(signal);
         timeout(AMPLE, self.child.wait())
             .await
             .unwrap()
@@ -403,6 +409,48 @@ async fn every_metric_of_a_fresh_agent_is_documented_with_its_labels_and_every_d
     // Only a leader shows any.
     documented.remove("failing_node");
     assert_eq!(shown(&running.get("/metrics").await), documented);
+    assert_eq!(running.signal(Signal::TERM).await, Some(0));
+}
+
+const HEALTHY: &str = "This node votes healthy";
+
+/// Issue 10: the first round after a stall was dated to before it, so it alone turned the vote.
+#[tokio::test]
+async fn a_failure_right_after_a_stall_is_not_as_old_as_the_stall() {
+    const STALL: Duration = Duration::from_secs(6);
+    let works = Response::Ipv4(KUBERNETES_IP);
+    let dns = DnsServer::start(works.clone()).await.unwrap();
+    let nameserver = format!("--nameserver={}", dns.address());
+    let place = Location::new();
+    let mut running = Running::start(place.command(&[
+        KUBECONFIG_FLAG,
+        CLUSTER_FLAG,
+        "--listen-address=127.0.0.1:0",
+        "--probe-name=kubernetes.default.svc.cluster.local.",
+        "--detect-period=1s",
+        "--detect-failure-threshold=4s",
+        "--detect-success-threshold=4s",
+        &nameserver,
+    ]))
+    .await;
+    next_line(&mut running.log, HEALTHY).await;
+
+    running.send(Signal::STOP);
+    dns.set(Response::Code(ResponseCode::Refused));
+    let before = dns.received().len();
+    // The stall itself, longer than the threshold and a period. Nothing is expected meanwhile.
+    tokio::time::sleep(STALL).await;
+    running.send(Signal::CONT);
+    let queried = async {
+        while dns.received().len() == before {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(AMPLE, queried).await.unwrap();
+    // Three more rounds would have to fail for a whole threshold.
+    dns.set(works);
+    let unhealthy = times(&mut running.log, "This node votes unhealthy", HEALTHY).await;
+    assert_eq!(unhealthy, 0);
     assert_eq!(running.signal(Signal::TERM).await, Some(0));
 }
 

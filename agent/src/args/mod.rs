@@ -177,6 +177,7 @@ impl TryFrom<Args> for Config {
             leader_elect: args.detector.leader_elect,
             probes,
             thresholds: Thresholds {
+                period,
                 failure,
                 success,
                 // Within two periods a round always ends, however short the threshold is.

@@ -29,9 +29,15 @@ impl Schedule {
         }
     }
 
-    /// Waits until a round is due and returns the moment at which it was.
+    /// Waits until a round is due and returns the moment at which it was. After a stall of the process
+    /// that is now: nothing was observed since the moment it has missed.
     pub(super) async fn due(&mut self) -> Instant {
-        self.ticks.tick().await
+        let (due, now) = (self.ticks.tick().await, Instant::now());
+        if now.duration_since(due) < self.ticks.period() {
+            due
+        } else {
+            now
+        }
     }
 
     /// Hands over what the round that was due at `scheduled` observed. Returns `false` once nobody
@@ -44,5 +50,37 @@ impl Schedule {
             observation,
         };
         self.finished.send(round).await.is_ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use karmada_runtime::program::Program;
+    use tokio::time::{advance, interval};
+
+    use super::*;
+
+    const PERIOD: Duration = Duration::from_secs(5);
+
+    /// Issue 10: the round after a stall was dated to before it.
+    #[tokio::test(start_paused = true)]
+    async fn a_round_is_due_as_scheduled_or_after_a_stall_when_it_starts() {
+        let program = Program::new(crate::NAME, ([127, 0, 0, 1], 0).into());
+        let mut schedule = Schedule {
+            ticks: interval(PERIOD),
+            finished: mpsc::channel(1).0,
+            first_round: program.readiness.gate("probe"),
+        };
+        schedule
+            .ticks
+            .set_missed_tick_behavior(MissedTickBehavior::Skip);
+        let started = schedule.due().await;
+        // A little late.
+        advance(PERIOD + Duration::from_millis(300)).await;
+        assert_eq!(schedule.due().await, started + PERIOD);
+        advance(Duration::from_secs(47)).await;
+        assert_eq!(schedule.due().await, Instant::now());
+        // Then in phase again.
+        assert_eq!(schedule.due().await, started + 11 * PERIOD);
     }
 }

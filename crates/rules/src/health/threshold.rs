@@ -4,6 +4,10 @@
 //! its threshold settles the vote at that very moment, without waiting for another round; a streak of
 //! failures may take a quarter of a second more. [`Threshold::next_change`] returns that moment.
 //!
+//! The time between two rounds counts only if rounds really cover it. While the process does not run (a
+//! frozen cgroup, swap, SIGSTOP) nothing is observed, so such a stall brings no streak to its threshold, and
+//! a round that it interrupts observes nothing.
+//!
 //! A node whose vote falls from healthy to unhealthy again and again must succeed for twice as long after
 //! each fall before it is healthy once more. So a cluster that flaps is not blocked and released all the
 //! time.
@@ -17,6 +21,8 @@ use super::observation::{Failure, Observation};
 /// The times for which observations must agree before they count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Thresholds {
+    /// The time from the scheduled start of one round to that of the next.
+    pub period: Duration,
     /// The time for which all rounds must have failed for an unhealthy vote.
     pub failure: Duration,
     /// The time for which all rounds must have succeeded for a healthy vote.
@@ -26,6 +32,14 @@ pub struct Thresholds {
     /// The longest time for which a node that falls again and again must succeed for a healthy vote. A
     /// value below `success` has no effect.
     pub max_hold: Duration,
+}
+
+impl Thresholds {
+    /// Returns the longest time that a round covers from its scheduled start. A second period leaves room
+    /// for a late round, and for one that could not ask.
+    fn reach(&self) -> Duration {
+        self.period.saturating_mul(2)
+    }
 }
 
 /// The time for which a fall from healthy to unhealthy is remembered.
@@ -105,16 +119,23 @@ impl Threshold {
     pub fn observe(&mut self, round: &Round) {
         // First with the old streak alone: it may have settled before this round finished.
         self.advance(round.finished);
+        let took = round.finished.saturating_duration_since(round.scheduled);
         match round.observation {
+            // Its deadline is shorter than a period. So the process stalled meanwhile, and a missing
+            // response is no evidence against the server.
+            _ if took > self.thresholds.reach() => self.interrupt(),
             Observation::Resolved => self.extend(Ok(()), round),
             Observation::Failed(failure) => self.extend(Err(failure), round),
-            Observation::Internal => {
-                if let Some(streak) = &mut self.streak {
-                    streak.newest_agrees = false;
-                }
-            }
+            Observation::Internal => self.interrupt(),
         }
         self.advance(round.finished);
+    }
+
+    /// Processes a round that observed nothing.
+    fn interrupt(&mut self) {
+        if let Some(streak) = &mut self.streak {
+            streak.newest_agrees = false;
+        }
     }
 
     /// Lets time pass up to `now`.
@@ -161,7 +182,16 @@ impl Threshold {
 
     fn extend(&mut self, outcome: Outcome, round: &Round) {
         let since = match &self.streak {
-            Some(streak) if streak.outcome.is_ok() == outcome.is_ok() => streak.since,
+            Some(streak) if streak.outcome.is_ok() == outcome.is_ok() => {
+                let gap = round.scheduled.saturating_duration_since(streak.due);
+                let missed = if gap > self.thresholds.reach() {
+                    gap.saturating_sub(self.thresholds.period)
+                } else {
+                    Duration::ZERO
+                };
+                // At most the scheduled start of this round, so it cannot overflow.
+                streak.since + missed
+            }
             _ => round.scheduled,
         };
         self.streak = Some(Streak {
@@ -196,19 +226,23 @@ impl Threshold {
     /// clock.
     fn settles_at(&self) -> Option<Instant> {
         let streak = self.streak.as_ref().filter(|streak| streak.newest_agrees)?;
-        match (streak.outcome, self.settled) {
-            (Ok(()), Some(Vote::Healthy)) | (Err(_), Some(Vote::Unhealthy(_))) => None,
-            (Ok(()), _) => self.recovers_at(streak.since),
+        let settles = match (streak.outcome, self.settled) {
+            (Ok(()), Some(Vote::Healthy)) | (Err(_), Some(Vote::Unhealthy(_))) => return None,
+            (Ok(()), _) => self.recovers_at(streak.since)?,
             (Err(_), _) => {
                 let old = streak.since.checked_add(self.thresholds.failure)?;
                 // A round due at or after that moment has failed already, so nothing is left to wait for.
                 if streak.due >= old {
-                    Some(old)
+                    old
                 } else {
-                    old.checked_add(LAST_ROUND_GRACE)
+                    old.checked_add(LAST_ROUND_GRACE)?
                 }
             }
-        }
+        };
+        let covered = streak.due.checked_add(self.thresholds.reach());
+        covered
+            .is_none_or(|until| settles <= until)
+            .then_some(settles)
     }
 
     /// Returns the moment at which successes since `since` make the vote healthy: after the hold or, if

@@ -121,6 +121,7 @@ impl Votes {
         };
         let prober = place.prober_with(sky, DirectServers::default());
         let mut threshold = Threshold::new(Thresholds {
+            period: profile.period,
             failure: profile.threshold,
             success: profile.threshold,
             silence: profile.threshold,
