@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use karmada_rules::health::failure::Server;
+use karmada_rules::health::failure::{FailureClass, Server};
 use karmada_rules::health::observation::Failure;
 use karmada_rules::health::quorum::Ballot;
 use karmada_rules::health::threshold::Vote;
@@ -65,7 +65,9 @@ impl VoteDocument {
             HEALTHY => Vote::Healthy,
             UNHEALTHY => {
                 let Server(server) = self.server.as_deref()?.parse().ok()?;
-                let class = self.class.as_deref()?.parse().ok()?;
+                // A newer agent may know further classes: its vote counts all the same.
+                let class = self.class.as_deref()?.parse();
+                let class = class.unwrap_or(FailureClass::Other);
                 let mut failure = Failure::new(class, server);
                 // A newer agent may know further locations: the vote counts without them.
                 failure.diagnosis = self.fault.as_deref().and_then(|fault| fault.parse().ok());
@@ -87,8 +89,6 @@ fn since(age: Duration) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use karmada_rules::health::diagnosis::{Diagnosis, Location, Transport};
-    use karmada_rules::health::failure::FailureClass;
-
     use super::*;
 
     fn failure() -> Failure {
@@ -140,10 +140,21 @@ mod tests {
         for text in [
             r#"{"cluster":"c","node":"n","vote":"maybe"}"#,
             r#"{"cluster":"c","node":"n","vote":"unhealthy"}"#,
-            r#"{"cluster":"c","node":"n","vote":"unhealthy","class":"tired","server":"10.0.0.1:53"}"#,
+            r#"{"cluster":"c","node":"n","vote":"unhealthy","class":"timeout","server":"elsewhere"}"#,
         ] {
             let document: VoteDocument = serde_json::from_str(text).unwrap();
             assert_eq!(document.ballot(), None, "{text}");
         }
+    }
+
+    /// Issue 10: the node of a newer agent counted as silent.
+    #[test]
+    fn a_class_that_only_a_newer_agent_knows_is_unhealthy_of_class_other() {
+        let text = r#"{"cluster":"c","node":"n","vote":"unhealthy","class":"tired","server":"10.0.0.1:53"}"#;
+        let document: VoteDocument = serde_json::from_str(text).unwrap();
+        let other = Failure::new(FailureClass::Other, "10.0.0.1:53".parse().unwrap());
+        let unhealthy = Ballot::Vote(Vote::Unhealthy(other));
+        assert_eq!(document.ballot(), Some(unhealthy));
+        assert_eq!(other.to_string(), "other from 10.0.0.1");
     }
 }
