@@ -12,17 +12,19 @@ mod report;
 mod vote;
 
 use karmada_runtime::client;
-use karmada_runtime::lease::{self, Leadership, LeaseConfig};
+use karmada_runtime::lease::{self, CampaignMode, Leadership, LeaseConfig};
 use karmada_runtime::metrics::WriteMetrics;
 use karmada_runtime::program::{Program, StartError};
 use karmada_runtime::write::Writer;
 use kube::Client;
+use tokio::sync::watch;
+use uuid::Uuid;
 
 pub use crate::args::Args;
 use crate::args::Config;
 use crate::metrics::VerdictMetrics;
 use crate::node_condition::NodeConditions;
-use crate::peers::Identity;
+use crate::peers::{Election, Identity};
 use crate::report::Report;
 
 /// The program's name: its user agent, the name of its lease, and the prefix of its metrics.
@@ -75,26 +77,46 @@ fn run(
     let own = Identity {
         cluster: config.cluster.clone(),
         node: config.node.clone(),
+        id: Uuid::new_v4(),
         port: config.listen_address.port(),
+    };
+    let (seeking, mode) = watch::channel(CampaignMode::Off);
+    let leadership = if config.leader_elect {
+        let own = LeaseConfig {
+            namespace: karmada_api::execution_namespace(&config.cluster),
+            name: NAME,
+            host: config.node.clone(),
+            id: own.id,
+            mode: mode.clone(),
+        };
+        lease::campaign(program, client.clone(), own)
+    } else {
+        Leadership::always()
+    };
+    let election = Election {
+        mode,
+        leadership: leadership.clone(),
     };
     let source = (config.peers, member.clone());
     let peers::Started {
         peers,
         contacts,
         known,
-    } = peers::start(program, own, source, config.pace.period, votes.clone())?;
-    let leadership = if config.leader_elect {
-        let seeking = campaign::start(program, contacts, known);
-        let own = LeaseConfig {
-            namespace: karmada_api::execution_namespace(&config.cluster),
-            name: NAME,
-            host: config.node.clone(),
-            mode: seeking,
-        };
-        lease::campaign(program, client.clone(), own)
-    } else {
-        Leadership::always()
+    } = peers::start(
+        program,
+        own,
+        source,
+        election,
+        config.pace.period,
+        votes.clone(),
+    )?;
+    let (abstentions, abstained) = watch::channel(None);
+    let facts = campaign::Facts {
+        contacts,
+        known,
+        abstentions: abstained,
     };
+    campaign::start(program, facts, seeking);
     let writes = WriteMetrics::register(&mut program.registry);
     writes.announce("conditions");
     if let Some(client) = member.filter(|_| config.node_condition) {
@@ -117,6 +139,7 @@ fn run(
         peers,
         metrics: VerdictMetrics::register(&mut program.registry),
         leadership: leadership.clone(),
+        abstentions,
         writer: Writer::new(leadership, writes),
         clock: program.clock,
     };

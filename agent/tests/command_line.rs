@@ -86,7 +86,7 @@ fn assert_refused(output: &Output, expected: &str) {
 #[tokio::test]
 async fn bad_values_end_the_program_at_once_with_one_line_and_code_2() {
     let place = Location::new();
-    let cases: [(&[&str], &str); 19] = [
+    let cases: [(&[&str], &str); 21] = [
         (&["--detect-period=0s"], "must be longer than 0s"),
         (&["--detect-period=5 apples"], "--detect-period"),
         (&["--detect-period=1ms"], "at least 100ms"),
@@ -118,6 +118,14 @@ async fn bad_values_end_the_program_at_once_with_one_line_and_code_2() {
         (&["--listen-address=nowhere"], "--listen-address"),
         (&["--healthz-port=99999"], "--healthz-port"),
         (&["--unheard-of"], "--unheard-of"),
+        (
+            &["--leader-elect=false", "--peer=10.0.0.7"],
+            "--leader-elect=false is for an agent without peers",
+        ),
+        (
+            &["--host-name=$(NODE_NAME)"],
+            "$(NODE_NAME) is not expanded",
+        ),
     ];
     for (flags, expected) in cases {
         let flags = [&[KUBECONFIG_FLAG, CLUSTER_FLAG], flags].concat();
@@ -155,6 +163,9 @@ async fn bad_values_from_the_environment_are_refused_too() {
     let mut command = place.command(&[KUBECONFIG_FLAG, CLUSTER_FLAG]);
     command.env("KARMADA_NAMESERVER", "10.96.0.10,nonsense");
     assert_refused(&output(command).await, "nonsense");
+    let mut command = place.command(&[KUBECONFIG_FLAG, CLUSTER_FLAG]);
+    command.env("KARMADA_HOST_NAME", "$(NODE_NAME)");
+    assert_refused(&output(command).await, "$(NODE_NAME) is not expanded");
 }
 
 #[tokio::test]

@@ -11,7 +11,7 @@ pub(super) const DETECTOR: &str = "coredns-detector";
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = "Options of Karmada's own detector")]
 pub(super) struct DetectorArgs {
-    /// Write conditions only while holding the lease of this cluster's agents.
+    /// Write conditions only while holding the lease of this cluster's agents. Only an agent without peers can do without.
     // As Go's flag package parses booleans: alone it means true, and a value needs `=`.
     #[arg(long, env = "KARMADA_LEADER_ELECT", default_value_t = true, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
     pub(super) leader_elect: bool,

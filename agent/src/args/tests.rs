@@ -131,7 +131,7 @@ fn detectors_are_enabled_and_disabled_as_in_karmada() {
 
 #[test]
 fn values_that_make_no_sense_are_refused() {
-    let cases: [(&[&str], &str); 14] = [
+    let cases: [(&[&str], &str); 18] = [
         (&["--detect-period=0s"], "--detect-period"),
         (&["--detect-period=10ms"], "at least 100ms"),
         (&["--detect-period=5"], "5s or 1m30s"),
@@ -147,6 +147,11 @@ fn values_that_make_no_sense_are_refused() {
         (&["--probe-name=a..b"], "kubernetes.default"),
         (&["--host-name=two words"], "host's name"),
         (
+            &["--host-name=$(NODE_NAME)"],
+            "$(NODE_NAME) is not expanded",
+        ),
+        (&["--host-name=a-$(NODE)-b"], "a-$(NODE)-b is not expanded"),
+        (
             &["--listen-address=127.0.0.1:1", "--healthz-port=2"],
             "--healthz-port",
         ),
@@ -155,6 +160,14 @@ fn values_that_make_no_sense_are_refused() {
             "multiple times",
         ),
         (&["--leader-elect=perhaps"], "perhaps"),
+        (
+            &["--leader-elect=false", "--peer=10.0.0.7"],
+            "--leader-elect=false is for an agent without peers",
+        ),
+        (
+            &["--leader-elect=false", "--member-kubeconfig=k"],
+            "--leader-elect=false is for an agent without peers",
+        ),
     ];
     for (flags, expected) in cases {
         let error = config(flags).unwrap_err();

@@ -18,9 +18,10 @@ use karmada_rules::health::threshold::Vote;
 use karmada_runtime::program::{Program, StartError};
 use kube::Client;
 use tokio::sync::watch;
+use uuid::Uuid;
 
 use self::list::{Directory, Discovery};
-pub(crate) use self::list::{Peer, PeerList, Service};
+pub(crate) use self::list::{Election, Peer, PeerList, Service};
 use crate::metrics::PeerMetrics;
 
 /// The path of the vote document.
@@ -42,6 +43,9 @@ pub(crate) enum PeerSource {
 pub(crate) struct Identity {
     pub(crate) cluster: String,
     pub(crate) node: String,
+    /// The identifier of this process. Names may be given twice by mistake, so only this one tells an
+    /// agent from another.
+    pub(crate) id: Uuid,
     /// The port it listens on, and the default for those of other agents.
     pub(crate) port: u16,
 }
@@ -75,6 +79,7 @@ pub(crate) fn start(
     program: &mut Program,
     own: Identity,
     (source, member): (PeerSource, Option<Client>),
+    election: Election,
     period: Duration,
     votes: watch::Receiver<Option<Vote>>,
 ) -> Result<Started, StartError> {
@@ -87,7 +92,7 @@ pub(crate) fn start(
     program.tasks.spawn("observation", task);
 
     let metrics = PeerMetrics::register(&mut program.registry);
-    let directory = Arc::new(Directory::new(metrics.clone()));
+    let directory = Arc::new(Directory::new(&own, metrics.clone()));
     match source {
         PeerSource::Alone => {
             tracing::warn!(
@@ -109,7 +114,7 @@ pub(crate) fn start(
                 own: Arc::clone(&own),
                 directory: Arc::clone(&directory),
                 gate,
-                contacts: contacts.clone(),
+                election,
             };
             let discovery = discovery.run(program.stopping.clone());
             program.tasks.spawn("peers", discovery);
@@ -130,21 +135,34 @@ pub(crate) fn start(
 
 #[cfg(test)]
 impl Peers {
-    /// Creates the peers of the only agent of its cluster.
-    pub(crate) fn alone(
+    /// Creates the peers of an agent, at whose addresses nobody responds.
+    pub(crate) fn for_tests(
         node: &str,
         period: Duration,
         votes: watch::Receiver<Option<Vote>>,
+        silent: u16,
     ) -> Self {
         let metrics = PeerMetrics::register(&mut prometheus_client::registry::Registry::default());
-        let directory = Arc::new(Directory::new(metrics.clone()));
-        directory.set(PeerList::new());
+        let own = Arc::new(Identity {
+            cluster: "member1".to_owned(),
+            node: node.to_owned(),
+            id: Uuid::new_v4(),
+            port: 8080,
+        });
+        let directory = Arc::new(Directory::new(&own, metrics.clone()));
+        let peers = (1..=silent).map(|port| {
+            let addresses = vec![format!("127.0.0.1:{port}")];
+            (
+                addresses[0].clone(),
+                Peer {
+                    node: None,
+                    addresses,
+                },
+            )
+        });
+        directory.set(peers.collect());
         Self {
-            own: Arc::new(Identity {
-                cluster: "member1".to_owned(),
-                node: node.to_owned(),
-                port: 8080,
-            }),
+            own,
             period,
             votes,
             directory,

@@ -7,7 +7,10 @@ use karmada_rules::health::failure::{FailureClass, Server};
 use karmada_rules::health::observation::Failure;
 use karmada_rules::health::quorum::Ballot;
 use karmada_rules::health::threshold::Vote;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use uuid::Uuid;
+
+use super::Identity;
 
 const HEALTHY: &str = "healthy";
 const UNHEALTHY: &str = "unhealthy";
@@ -21,6 +24,15 @@ pub(crate) struct VoteDocument {
     pub(crate) cluster: String,
     /// The node it votes for.
     pub(crate) node: String,
+    /// The identifier of the agent's process, as in the holder of the lease. Absent from agents of older
+    /// versions.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "write_identifier",
+        deserialize_with = "read_identifier"
+    )]
+    pub(crate) agent: Option<Uuid>,
     vote: String,
     /// The time of the last change of the vote, by the agent's clock. Informational: no decision uses
     /// it.
@@ -39,7 +51,7 @@ pub(crate) struct VoteDocument {
 
 impl VoteDocument {
     /// Creates the document of a vote that last changed `age` ago.
-    pub(super) fn new(cluster: &str, node: &str, vote: Option<Vote>, age: Duration) -> Self {
+    pub(super) fn new(own: &Identity, vote: Option<Vote>, age: Duration) -> Self {
         let (word, failure) = match vote {
             None => (NO_VOTE, None),
             Some(Vote::FirstSuccess) => (FIRST_SUCCESS, None),
@@ -47,8 +59,9 @@ impl VoteDocument {
             Some(Vote::Unhealthy(failure)) => (UNHEALTHY, Some(failure)),
         };
         Self {
-            cluster: cluster.to_owned(),
-            node: node.to_owned(),
+            cluster: own.cluster.clone(),
+            node: own.node.clone(),
+            agent: Some(own.id),
             vote: word.to_owned(),
             since: since(age),
             class: failure.map(|failure| failure.class.as_str().to_owned()),
@@ -79,6 +92,19 @@ impl VoteDocument {
     }
 }
 
+fn write_identifier<S: Serializer>(agent: &Option<Uuid>, serializer: S) -> Result<S::Ok, S::Error> {
+    match agent {
+        Some(agent) => serializer.collect_str(agent),
+        None => serializer.serialize_none(),
+    }
+}
+
+/// Reads an identifier. One of another kind, as a later version may write, is like none.
+fn read_identifier<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Uuid>, D::Error> {
+    let value = serde_json::Value::deserialize(deserializer)?;
+    Ok(value.as_str().and_then(|text| text.parse().ok()))
+}
+
 /// Returns the time `age` ago, in whole seconds.
 fn since(age: Duration) -> Option<String> {
     let age = SignedDuration::try_from(age).ok()?;
@@ -88,8 +114,17 @@ fn since(age: Duration) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use karmada_rules::health::diagnosis::{Diagnosis, Location, Transport};
     use super::*;
+    use karmada_rules::health::diagnosis::{Diagnosis, Location, Transport};
+
+    fn own() -> Identity {
+        Identity {
+            cluster: "member1".to_owned(),
+            node: "n1".to_owned(),
+            id: Uuid::from_u128(1),
+            port: 8080,
+        }
+    }
 
     fn failure() -> Failure {
         Failure::new(FailureClass::ServFail, "[fd00::a]:53".parse().unwrap())
@@ -111,7 +146,7 @@ mod tests {
             })),
         ];
         for vote in votes {
-            let document = VoteDocument::new("member1", "n1", vote, Duration::ZERO);
+            let document = VoteDocument::new(&own(), vote, Duration::ZERO);
             let text = serde_json::to_string(&document).unwrap();
             let read: VoteDocument = serde_json::from_str(&text).unwrap();
             assert_eq!(read, document);
@@ -125,11 +160,12 @@ mod tests {
     #[test]
     fn an_unhealthy_vote_has_its_class_server_and_time() {
         let vote = Some(Vote::Unhealthy(failure()));
-        let document = VoteDocument::new("member1", "n1", vote, Duration::from_secs(90));
+        let document = VoteDocument::new(&own(), vote, Duration::from_secs(90));
         let json = serde_json::to_value(&document).unwrap();
         assert_eq!(json["vote"], "unhealthy");
         assert_eq!(json["class"], "servfail");
         assert_eq!(json["server"], "fd00::a");
+        assert_eq!(json["agent"], own().id.to_string());
         let since: Timestamp = json["since"].as_str().unwrap().parse().unwrap();
         let age = Timestamp::now().duration_since(since).as_secs();
         assert!((90..100).contains(&age), "{age}");
@@ -156,5 +192,16 @@ mod tests {
         let unhealthy = Ballot::Vote(Vote::Unhealthy(other));
         assert_eq!(document.ballot(), Some(unhealthy));
         assert_eq!(other.to_string(), "other from 10.0.0.1");
+    }
+
+    #[test]
+    fn a_document_without_an_identifier_of_this_kind_is_read() {
+        for agent in ["", r#""agent":null,"#, r#""agent":7,"#, r#""agent":"n1","#] {
+            let text = format!(r#"{{"cluster":"c","node":"n",{agent}"vote":"healthy"}}"#);
+            let document: VoteDocument = serde_json::from_str(&text).unwrap();
+            assert_eq!(document.agent, None, "{text}");
+            let healthy = Ballot::Vote(Vote::Healthy);
+            assert_eq!(document.ballot(), Some(healthy), "{text}");
+        }
     }
 }

@@ -2,6 +2,7 @@ mod away;
 mod clock;
 mod karmada;
 mod late;
+mod resignation;
 
 use apiserver::{Fault, Verb};
 use karmada_api::condition::{
@@ -73,13 +74,14 @@ fn unhealthy() -> Vote {
 struct Running {
     connection: Connection,
     votes: watch::Sender<Option<Vote>>,
+    leadership: Leadership,
     program: Program,
 }
 
 impl Running {
     /// Starts a report that leads for ever.
     fn start(karmada: &Karmada, vote: Option<Vote>) -> Self {
-        Self::of("n1", karmada, vote, |_, _| Leadership::always())
+        Self::of("n1", karmada, vote, 0, |_, _, _| Leadership::always())
     }
 
     /// Starts the report of the agent on `node`, which campaigns for the lease.
@@ -89,7 +91,7 @@ impl Running {
         vote: Option<Vote>,
         clock: fn() -> Timestamp,
     ) -> Self {
-        Self::of(node, karmada, vote, |program, client| {
+        Self::of(node, karmada, vote, 0, |program, client, _| {
             program.clock = clock;
             let own = karmada_api::execution_namespace("member1");
             let campaign = LeaseConfig::eager(own, crate::NAME, node.to_owned());
@@ -101,11 +103,13 @@ impl Running {
         node: &str,
         karmada: &Karmada,
         vote: Option<Vote>,
-        leadership: impl FnOnce(&mut Program, Client) -> Leadership,
+        silent_peers: u16,
+        leadership: impl FnOnce(&mut Program, Client, watch::Receiver<Option<Instant>>) -> Leadership,
     ) -> Self {
         let connection = karmada.connect();
         let mut program = Program::new(crate::NAME, ([127, 0, 0, 1], 0).into());
-        let leadership = leadership(&mut program, connection.client());
+        let (abstentions, abstained) = watch::channel(None);
+        let leadership = leadership(&mut program, connection.client(), abstained);
         let (votes, own) = watch::channel(vote);
         let report = Report {
             client: connection.client(),
@@ -118,10 +122,14 @@ impl Running {
                 min_answering: 50,
                 failure: 80,
             },
-            peers: Peers::alone(node, PERIOD, own),
+            peers: Peers::for_tests(node, PERIOD, own, silent_peers),
             metrics: VerdictMetrics::register(&mut program.registry),
             leadership: leadership.clone(),
-            writer: Writer::new(leadership, WriteMetrics::register(&mut program.registry)),
+            abstentions,
+            writer: Writer::new(
+                leadership.clone(),
+                WriteMetrics::register(&mut program.registry),
+            ),
             clock: program.clock,
         };
         let task = report.run(program.stopping.clone());
@@ -129,6 +137,7 @@ impl Running {
         Self {
             connection,
             votes,
+            leadership,
             program,
         }
     }

@@ -8,6 +8,7 @@ use karmada_rules::health::observation::Failure;
 use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
+use uuid::Uuid;
 
 use super::super::list::{Directory, Peer};
 use super::super::{Identity, PATH};
@@ -31,8 +32,22 @@ async fn agent(text: String) -> String {
     serve(Router::new().route(PATH, get(move || std::future::ready(text.clone())))).await
 }
 
+/// Returns the identity of the agent on a node. Those on one node are the same process.
+fn identity(cluster: &str, node: &str) -> Identity {
+    let id = node
+        .bytes()
+        .fold(0, |id, byte| (id << 8) + u128::from(byte));
+    Identity {
+        cluster: cluster.to_owned(),
+        node: node.to_owned(),
+        id: Uuid::from_u128(id),
+        port: 1,
+    }
+}
+
 fn document(cluster: &str, node: &str, vote: Option<Vote>) -> String {
-    serde_json::to_string(&VoteDocument::new(cluster, node, vote, Duration::ZERO)).unwrap()
+    let own = identity(cluster, node);
+    serde_json::to_string(&VoteDocument::new(&own, vote, Duration::ZERO)).unwrap()
 }
 
 fn failure() -> Failure {
@@ -54,17 +69,14 @@ impl Polling {
     fn start(addresses: Vec<String>, period: Duration) -> Self {
         let mut metrics = Registry::default();
         let peer_metrics = PeerMetrics::register(&mut metrics);
-        let directory = Arc::new(Directory::new(peer_metrics.clone()));
+        let own = Arc::new(identity("member1", "n0"));
+        let directory = Arc::new(Directory::new(&own, peer_metrics.clone()));
         directory.set(list(addresses));
-        let (votes, own) = watch::channel(Some(Vote::Healthy));
+        let (votes, vote) = watch::channel(Some(Vote::Healthy));
         let peers = Peers {
-            own: Arc::new(Identity {
-                cluster: "member1".to_owned(),
-                node: "n0".to_owned(),
-                port: 1,
-            }),
+            own,
             period,
-            votes: own,
+            votes: vote,
             directory: Arc::clone(&directory),
             metrics: peer_metrics,
         };
@@ -275,4 +287,28 @@ async fn an_agent_that_joins_gets_a_request_in_the_next_round() {
     assert_eq!(polling.until(|_| true).await.known(), 2);
     polling.directory.set(list(vec![first, second]));
     polling.until(|tally| tally.healthy == 3).await;
+}
+
+/// Issue 10: every peer with this agent's name was taken for this agent.
+#[tokio::test]
+async fn agents_with_our_name_count_and_are_shown() {
+    let namesake = async |id, vote| {
+        let own = Identity {
+            id: Uuid::from_u128(id),
+            ..identity("member1", "n0")
+        };
+        let document = VoteDocument::new(&own, vote, Duration::ZERO);
+        agent(serde_json::to_string(&document).unwrap()).await
+    };
+    let agents = vec![
+        namesake(1, Some(Vote::Unhealthy(failure()))).await,
+        namesake(2, Some(Vote::Healthy)).await,
+        agent(document("member1", "n0", Some(Vote::Healthy))).await,
+    ];
+    let mut polling = Polling::start(agents, PERIOD);
+    let tally = polling.until(|_| true).await;
+    assert_eq!((tally.known(), tally.healthy), (3, 2));
+    let name = tally.failing.keys().next().unwrap();
+    assert!(name.starts_with("n0 at 127.0.0.1:"), "{name}");
+    assert!(polling.shows("namesakes 2"));
 }

@@ -5,6 +5,9 @@
 //! in between keeps the current verdict: a cluster on the edge does not flap. The nodes' thresholds have
 //! already waited, so the verdict follows the votes at once.
 //!
+//! Silence is not agreement: the unhealthy votes must also be more than half of the known nodes. As long as
+//! they are not, although nearly all votes are unhealthy, too few nodes vote for any verdict.
+//!
 //! Karmada's detector corresponds to `min_answering` 100 and `failure` 100: every node must respond, and
 //! a single silent one blocks any change of the verdict.
 
@@ -117,7 +120,8 @@ pub struct Judgement {
     /// The verdict. `None` if too few nodes vote, or if neither side has enough votes and there is no
     /// current verdict.
     pub verdict: Option<Verdict>,
-    /// True if enough nodes vote.
+    /// True if enough nodes vote. Their number is also too small if their failures contradict the current
+    /// verdict and the silent nodes could make up for them.
     pub sufficient: bool,
     /// The number of votes and of known nodes.
     pub message: String,
@@ -131,11 +135,15 @@ impl Quorum {
         let unhealthy = tally.failing.len();
         let votes = tally.healthy + first_success + unhealthy;
         let known = tally.known();
-        let sufficient = votes > 0 && reaches(votes, self.min_answering, known);
+        let failing = reaches(unhealthy, self.failure, votes);
+        let more_than_half = unhealthy.saturating_mul(2) > known;
+        let undecided = failing && !more_than_half && current != Some(false);
+        let enough = votes > 0 && reaches(votes, self.min_answering, known);
+        let sufficient = enough && !undecided;
         // The two majorities exclude each other, since the failure quorum is above half of the votes.
         let healthy = if !sufficient {
             None
-        } else if reaches(unhealthy, self.failure, votes) {
+        } else if failing && more_than_half {
             Some(false)
         } else if reaches(votes - unhealthy, 50, votes) {
             Some(true)
@@ -148,7 +156,13 @@ impl Quorum {
                 message: tally.message(),
             }),
             sufficient,
-            message: format!("{votes} of {known} nodes vote"),
+            message: if enough && undecided {
+                format!(
+                    "{votes} of {known} nodes vote; {unhealthy} fail, not more than half of all"
+                )
+            } else {
+                format!("{votes} of {known} nodes vote")
+            },
         }
     }
 }

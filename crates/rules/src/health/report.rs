@@ -28,6 +28,20 @@ pub struct Pace {
     pub patience: Duration,
 }
 
+/// The participation of the nodes in the vote.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Participation {
+    /// Nothing has been planned in this term yet.
+    Unknown,
+    /// Enough nodes vote.
+    Enough,
+    /// Too few nodes vote.
+    TooFew {
+        /// The moment since when too few do.
+        since: Instant,
+    },
+}
+
 /// The writes that are due.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ReportPlan {
@@ -47,8 +61,7 @@ pub struct Reporter {
     started: Instant,
     /// The last verdict: true if DNS works.
     verdict: Option<bool>,
-    /// The moment since when too few nodes vote.
-    insufficient: Option<Instant>,
+    participation: Participation,
     /// The last write of each condition.
     written: BTreeMap<&'static str, Instant>,
     /// The last write of each condition that changed its status or reason.
@@ -80,7 +93,7 @@ impl Reporter {
             quorum,
             started: now,
             verdict: None,
-            insufficient: None,
+            participation: Participation::Unknown,
             written: BTreeMap::new(),
             changed: BTreeMap::new(),
             changing: BTreeSet::new(),
@@ -101,15 +114,24 @@ impl Reporter {
         let current = published(conditions).map(|published| self.verdict.unwrap_or(published));
         let judgement = self.quorum.judge(tally, current);
         let (desired, not_before) = if judgement.sufficient {
-            self.insufficient = None;
+            self.participation = Participation::Enough;
             let verdict = judgement.verdict.as_ref();
             self.verdict = verdict.map(|verdict| verdict.healthy);
             let mut desired: Vec<_> = verdict.map(dns_ready).into_iter().collect();
             desired.push(reporting(&judgement));
             (desired, Some(now))
         } else {
-            let since = *self.insufficient.get_or_insert(now);
-            let stale = vec![insufficient(&judgement)];
+            let since = match self.participation {
+                Participation::TooFew { since } => since,
+                Participation::Unknown | Participation::Enough => now,
+            };
+            self.participation = Participation::TooFew { since };
+            let desired = insufficient(&judgement);
+            // The count of another leader stands: two that hear too few nodes would rewrite it in turn.
+            let marked = find(conditions, REPORTER_READY)
+                .is_some_and(|current| desired.is_status_of(current));
+            let theirs = marked && !self.written.contains_key(REPORTER_READY);
+            let stale = if theirs { Vec::new() } else { vec![desired] };
             (stale, since.checked_add(self.pace.patience))
         };
         // DNS_READY comes first: a verdict must not wait for a write of the other condition.
@@ -140,6 +162,11 @@ impl Reporter {
     /// Returns the verdict of the last plan with enough votes: `Some(true)` if DNS works in the cluster.
     pub fn verdict(&self) -> Option<bool> {
         self.verdict
+    }
+
+    /// Returns the participation as of the last plan.
+    pub fn participation(&self) -> Participation {
+        self.participation
     }
 
     /// Records a successful write of the condition of type `kind`.

@@ -72,13 +72,40 @@ fn silent_nodes_neither_vote_nor_veto() {
     assert_eq!(verdict(&nodes(0, 8, 2), Some(true)), Some(false));
     assert_eq!(verdict(&nodes(8, 0, 2), Some(false)), Some(true));
     // Half of the nodes vote, which is enough.
-    assert_eq!(verdict(&nodes(0, 5, 5), Some(true)), Some(false));
+    assert_eq!(verdict(&nodes(5, 0, 5), Some(false)), Some(true));
+    assert_eq!(verdict(&nodes(0, 5, 5), Some(false)), Some(false));
     // Three in five are silent: there is no verdict, however the others vote.
     for current in [None, Some(true), Some(false)] {
         let judgement = QUORUM.judge(&nodes(0, 4, 6), current);
         assert_eq!((judgement.verdict, judgement.sufficient), (None, false));
     }
     assert_eq!(verdict(&nodes(0, 0, 0), Some(true)), None);
+}
+
+/// Issue 10: with two nodes, one of them silent, the other alone failed the whole cluster.
+#[test]
+fn silence_is_not_agreement_a_failure_takes_more_than_half_of_all_nodes() {
+    for current in [None, Some(true)] {
+        for (failing, silent, message) in [
+            (1, 1, "1 of 2 nodes vote; 1 fail, not more than half of all"),
+            (
+                5,
+                5,
+                "5 of 10 nodes vote; 5 fail, not more than half of all",
+            ),
+        ] {
+            let judgement = QUORUM.judge(&nodes(0, failing, silent), current);
+            assert_eq!((judgement.verdict, judgement.sufficient), (None, false));
+            assert_eq!(judgement.message, message);
+        }
+        assert_eq!(verdict(&nodes(0, 6, 4), current), Some(false));
+        // Most nodes fail, but silent ones could not outvote those that work.
+        assert_eq!(verdict(&nodes(1, 4, 4), Some(true)), None);
+        assert_eq!(verdict(&nodes(2, 4, 3), Some(true)), Some(true));
+    }
+    // With fewer votes than `min_answering` demands, the message does not depend on their failures.
+    let judgement = QUORUM.judge(&nodes(0, 1, 2), Some(true));
+    assert_eq!(judgement.message, "1 of 3 nodes vote");
 }
 
 #[test]
@@ -215,6 +242,7 @@ proptest! {
         match (current, after) {
             (Some(true), Some(false)) => {
                 prop_assert!(tally.failing.len() * 100 >= votes * usize::from(quorum.failure));
+                prop_assert!(tally.failing.len() * 2 > tally.known());
             }
             (Some(false), Some(true)) => prop_assert!(tally.failing.len() * 2 <= votes),
             _ => {}

@@ -361,6 +361,55 @@ fn too_few_votes_make_the_verdict_stale_after_a_while() {
 }
 
 #[test]
+fn the_count_of_another_leader_that_also_hears_too_few_is_not_rewritten() {
+    let mut conditions = vec![dns_true(), fresh()];
+    let mut one = Leader::new();
+    assert_eq!(one.reporter.participation(), Participation::Unknown);
+    let few = nodes(0, 4, 6);
+    one.plan_of(0, &few, &conditions);
+    let since = one.at(0);
+    assert_eq!(
+        one.reporter.participation(),
+        Participation::TooFew { since }
+    );
+    let ReportPlan::Write(writes) = one.plan_of(30, &few, &conditions) else {
+        panic!("too few nodes vote, and nothing shows it");
+    };
+    conditions[1] = writes[0].clone();
+    let mut other = Leader::new();
+    let fewer = nodes(0, 3, 7);
+    for second in [0, 30, 60, 10_000] {
+        let plan = other.plan_of(second, &fewer, &conditions);
+        assert_eq!(plan, ReportPlan::Unchanged, "{second}");
+    }
+    // Its own count it keeps up to date.
+    one.reporter.wrote(REPORTER_READY, one.at(30));
+    let ReportPlan::Write(writes) = one.plan_of(90, &fewer, &conditions) else {
+        panic!("the message is out of date");
+    };
+    assert_eq!(writes[0].message, "3 of 10 nodes vote");
+}
+
+#[test]
+fn a_failure_that_silent_nodes_could_outvote_makes_the_verdict_stale_and_keeps_it() {
+    let mut leader = Leader::new();
+    let conditions = [dns_true(), fresh()];
+    let half = nodes(0, 1, 1);
+    leader.plan_of(0, &half, &conditions);
+    let ReportPlan::Write(writes) = leader.plan_of(30, &half, &conditions) else {
+        panic!("too few nodes vote, and nothing shows it");
+    };
+    let [write] = writes.as_slice() else {
+        panic!("{writes:?}");
+    };
+    assert_eq!(write.reason, INSUFFICIENT_OBSERVATIONS_REASON);
+    assert_eq!(
+        write.message,
+        "1 of 2 nodes vote; 1 fail, not more than half of all"
+    );
+}
+
+#[test]
 fn enough_votes_on_neither_side_report_without_a_first_verdict() {
     let voting = element(
         REPORTER_READY,
