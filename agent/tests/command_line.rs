@@ -9,6 +9,8 @@ use std::time::Duration;
 
 use apiserver::{ApiServer, Fault};
 use hickory_proto::op::ResponseCode;
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::Namespace;
 use karmada_api::Cluster;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
@@ -462,6 +464,44 @@ async fn a_failure_right_after_a_stall_is_not_as_old_as_the_stall() {
     dns.set(works);
     let unhealthy = times(&mut running.log, "This node votes unhealthy", HEALTHY).await;
     assert_eq!(unhealthy, 0);
+    assert_eq!(running.signal(Signal::TERM).await, Some(0));
+}
+
+#[tokio::test]
+async fn the_vote_document_and_the_lease_identify_the_same_process() {
+    let karmada = ApiServer::new();
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let server = karmada.clone();
+    tokio::spawn(async move { server.serve(listener, std::future::pending()).await });
+    let client = Client::new(karmada.service(), "default");
+    let own = karmada_api::execution_namespace("member1");
+    let namespace = serde_json::from_value(json!({ "metadata": { "name": own } })).unwrap();
+    let namespaces: Api<Namespace> = Api::all(client.clone());
+    let parameters = PostParams::default();
+    namespaces.create(&parameters, &namespace).await.unwrap();
+
+    let place = Location::new();
+    let access = Access::open("karmada", address);
+    kubeconfig::write(&place.path("kubeconfig"), &[&access]).unwrap();
+    let mut running = Running::start(place.command(&[
+        KUBECONFIG_FLAG,
+        CLUSTER_FLAG,
+        "--host-name=n1",
+        "--listen-address=127.0.0.1:0",
+    ]))
+    .await;
+    next_line(&mut running.log, "Leading").await;
+    let response = running.get("/v1/observation").await;
+    let (_, body) = response.split_once("\r\n\r\n").unwrap();
+    let document: Value = serde_json::from_str(body).unwrap();
+    let leases: Api<Lease> = Api::namespaced(client, &own);
+    let lease = leases.get("cluster-health-agent").await.unwrap();
+    let holder = lease.spec.unwrap().holder_identity.unwrap();
+    assert_eq!(
+        holder,
+        format!("n1_{}", document["agent"].as_str().unwrap())
+    );
     assert_eq!(running.signal(Signal::TERM).await, Some(0));
 }
 
