@@ -11,7 +11,6 @@ mod probe;
 mod report;
 mod vote;
 
-use karmada_runtime::client;
 use karmada_runtime::lease::{self, Leadership, LeaseConfig};
 use karmada_runtime::metrics::WriteMetrics;
 use karmada_runtime::program::{Program, StartError};
@@ -34,9 +33,9 @@ pub const NAME: &str = "cluster-health-agent";
 /// Returns an error if the flags contradict each other or a file they name cannot be used.
 pub async fn start(args: Args, program: &mut Program) -> Result<(), StartError> {
     let config = Config::try_from(args)?;
-    let client = client::connect(&config.source, NAME).await?;
+    let client = program.connect("karmada", &config.source).await?;
     let member = match &config.member {
-        Some(member) if config.needs_member() => Some(member.connect().await?),
+        Some(member) if config.needs_member() => Some(member.connect(program).await?),
         _ => None,
     };
     run(config, client, member, program)

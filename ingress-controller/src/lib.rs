@@ -19,7 +19,7 @@ use karmada_runtime::metrics::WriteMetrics;
 use karmada_runtime::program::{Program, StartError};
 use karmada_runtime::queue::Queue;
 use karmada_runtime::write::Writer;
-use karmada_runtime::{client, controller, lease};
+use karmada_runtime::{controller, lease};
 use kube::Client;
 
 pub use crate::args::Args;
@@ -38,8 +38,8 @@ pub const NAME: &str = "ingress-controller";
 /// # Errors
 /// Fails if the flags contradict each other or name a file that cannot be used.
 pub async fn start(args: Args, program: &mut Program) -> Result<(), StartError> {
-    let balancer = provider::connect(&args.provider, &args.ingress_class_controller).await?;
-    let client = client::connect(&args.client.source(), NAME).await?;
+    let balancer = provider::connect(&args.provider, &args.ingress_class_controller, program).await?;
+    let client = program.connect("karmada", &args.client.source()).await?;
     assemble(args, client, balancer, program);
     Ok(())
 }

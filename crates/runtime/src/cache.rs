@@ -75,6 +75,11 @@ impl<K: Resource> Cache<K> {
         self.objects.iter()
     }
 
+    /// Returns the number of objects that exist, decoded or not.
+    pub fn existing(&self) -> usize {
+        self.objects.len() + self.unread.len()
+    }
+
     /// Returns the keys of objects that exist but never decoded: their content is unknown.
     pub fn unread(&self) -> &BTreeSet<Key> {
         &self.unread

@@ -6,9 +6,13 @@
 //! - backoff after a watch that ends at once,
 //! - no retries hidden from the caller,
 //! - the server's last known addresses while DNS fails,
-//! - a token file that is reread by monotonic time.
+//! - a token file that is reread by monotonic time,
+//! - a kubeconfig that is reread when it or a file that it names changes.
 
 mod addresses;
+mod expiry;
+mod proxy;
+mod renewal;
 mod short_watches;
 mod token;
 
@@ -29,6 +33,9 @@ use rustls::pki_types::ServerName;
 use tower::Service;
 use tower::timeout::TimeoutLayer;
 use tower::util::{MapRequestLayer, option_layer};
+
+pub(crate) use self::expiry::{CREDENTIALS, Validity};
+pub(crate) use self::renewal::Renewal;
 
 use self::addresses::Addresses;
 use self::short_watches::FailShortWatches;
@@ -81,6 +88,16 @@ pub enum Error {
         "the kubeconfig's proxy-url is not supported: remove it, or name a server that is reached directly"
     )]
     Proxy,
+    /// The environment requires a proxy on the way to the server.
+    #[error(
+        "{variable} asks for a proxy on the way to {host}, which is not supported: add {host} to NO_PROXY, or unset {variable}"
+    )]
+    EnvironmentProxy {
+        /// The variable.
+        variable: &'static str,
+        /// The server's host.
+        host: String,
+    },
     /// Addresses are given for a server whose URL in the file contains an address.
     #[error(
         "the kubeconfig names the server by its address {0}: leave out the other addresses, or have it name the server by its host name"
@@ -110,11 +127,7 @@ pub enum Error {
 
 /// Creates a client. No request is sent, but an `exec` plugin of the kubeconfig runs.
 pub async fn connect(source: &Source, user_agent: &str) -> Result<Client, Error> {
-    let config = load(source).await?;
-    if config.proxy_url.is_some() {
-        return Err(Error::Proxy);
-    }
-    reach(config, &source.addresses, user_agent)
+    reach(load(source).await?, &source.addresses, user_agent)
 }
 
 /// Creates a client of the API server of the cluster in which this process is a pod.
@@ -171,27 +184,51 @@ async fn load(source: &Source) -> Result<Config, Error> {
         context: source.context.clone(),
         ..KubeConfigOptions::default()
     };
-    if let Some(path) = &source.kubeconfig {
-        let file = Kubeconfig::read_from(path).map_err(|source| Error::Unreadable {
-            path: path.clone(),
-            source,
-        })?;
-        return Config::from_custom_kubeconfig(file, &options)
-            .await
-            .map_err(|source| Error::Unusable {
-                origin: path.display().to_string(),
+    let (file, origin) = match &source.kubeconfig {
+        Some(path) => {
+            let file = Kubeconfig::read_from(path).map_err(|source| Error::Unreadable {
+                path: path.clone(),
                 source,
-            });
+            })?;
+            (file, path.display().to_string())
+        }
+        None => match Kubeconfig::read() {
+            Ok(file) => (file, "($KUBECONFIG or ~/.kube/config)".to_owned()),
+            Err(source) if options.context.is_some() => {
+                let origin = "($KUBECONFIG or ~/.kube/config)".to_owned();
+                return Err(Error::Unusable { origin, source });
+            }
+            // The pod's service account, if there is no file. Its address is the cluster's own, which no
+            // proxy leads to.
+            Err(_) => return Config::infer().await.map_err(Error::Missing),
+        },
+    };
+    let own_proxy = proxy_of(&file, source.context.as_ref());
+    let mut config = Config::from_custom_kubeconfig(file, &options)
+        .await
+        .map_err(|source| Error::Unusable { origin, source })?;
+    if own_proxy {
+        return Err(Error::Proxy);
     }
-    if source.context.is_some() {
-        return Config::from_kubeconfig(&options)
-            .await
-            .map_err(|source| Error::Unusable {
-                origin: "($KUBECONFIG or ~/.kube/config)".to_owned(),
-                source,
-            });
+    let variable = |name: &str| std::env::var(name).ok();
+    if let Some(variable) = proxy::asked_for(&config.cluster_url, variable) {
+        let host = config.cluster_url.host().unwrap_or_default().to_owned();
+        return Err(Error::EnvironmentProxy { variable, host });
     }
-    Config::infer().await.map_err(Error::Missing)
+    // kube takes it from the environment without regard to `NO_PROXY`.
+    config.proxy_url = None;
+    Ok(config)
+}
+
+/// Returns `true` if the kubeconfig itself names a proxy for the cluster of the context.
+fn proxy_of(file: &Kubeconfig, context: Option<&String>) -> bool {
+    let context = context.or(file.current_context.as_ref());
+    let named = |named: &&kube::config::NamedContext| Some(&named.name) == context;
+    let context = file.contexts.iter().find(named);
+    let cluster = context.and_then(|named| Some(&named.context.as_ref()?.cluster));
+    let of = file.clusters.iter().find(|named| Some(&named.name) == cluster);
+    let proxy = of.and_then(|named| named.cluster.as_ref()?.proxy_url.as_ref());
+    proxy.is_some_and(|proxy| !proxy.is_empty())
 }
 
 fn connector(

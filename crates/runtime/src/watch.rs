@@ -14,10 +14,8 @@ use kube::{Api, Resource};
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
-use tokio_util::sync::CancellationToken;
 
-use crate::error::{BoxError, Chain, LastError};
-use crate::readiness::Gate;
+use crate::error::{Chain, LastError};
 
 const MIN_RETRY: Duration = Duration::from_millis(500);
 /// Before jitter, which at most doubles a delay.
@@ -51,28 +49,42 @@ pub fn events<K>(
 where
     K: Resource<DynamicType: Default> + Clone + DeserializeOwned + Debug + Send + 'static,
 {
+    let mut log = WatchLog::new::<K>();
+    attempts(api, config).filter_map(move |result| ready(log.filter(result)))
+}
+
+/// Returns the stream of [`events`] with its errors, which are not logged.
+pub(crate) fn attempts<K>(
+    api: Api<Decoded<K>>,
+    config: Config,
+) -> impl Stream<Item = watcher::Result<Event<Decoded<K>>>> + Send
+where
+    K: Resource<DynamicType: Default> + Clone + DeserializeOwned + Debug + Send + 'static,
+{
     let retries = ExponentialBuilder::new()
         .with_min_delay(MIN_RETRY)
         .with_max_delay(MAX_RETRY)
         .with_jitter()
         .without_max_times();
-    let mut log = WatchLog {
-        kind: K::kind(&K::DynamicType::default()).into_owned(),
-        last_error: LastError::default(),
-    };
-    watcher::watcher(api, config.page_size(PAGE))
-        .backoff(ExponentialBackoff::from(retries))
-        .filter_map(move |result| ready(log.filter(result)))
+    watcher::watcher(api, config.page_size(PAGE)).backoff(ExponentialBackoff::from(retries))
 }
 
 /// Logs the errors of one watch.
-struct WatchLog {
+pub(crate) struct WatchLog {
     kind: String,
     last_error: LastError,
 }
 
 impl WatchLog {
-    fn filter<K>(&mut self, result: watcher::Result<Event<K>>) -> Option<Event<K>> {
+    pub(crate) fn new<K: Resource<DynamicType: Default>>() -> Self {
+        Self {
+            kind: K::kind(&K::DynamicType::default()).into_owned(),
+            last_error: LastError::default(),
+        }
+    }
+
+    /// Returns the event of a result, and logs its error.
+    pub(crate) fn filter<K>(&mut self, result: watcher::Result<Event<K>>) -> Option<Event<K>> {
         let kind = &self.kind;
         match result {
             // kube emits this before the first page arrives: it proves no recovery.
@@ -92,26 +104,6 @@ impl WatchLog {
             }
         }
     }
-}
-
-/// Passes each event to `observe` until the program stops, and opens `gate` after the first complete
-/// list.
-pub(crate) async fn deliver<K>(
-    events: impl Stream<Item = Event<Decoded<K>>>,
-    gate: Gate,
-    stopping: CancellationToken,
-    mut observe: impl FnMut(Event<Decoded<K>>),
-) -> Result<(), BoxError> {
-    let mut events = std::pin::pin!(events.take_until(stopping.cancelled_owned()));
-    while let Some(event) = events.next().await {
-        let listed = matches!(event, Event::InitDone);
-        // The observer goes first: whoever passes the gate must find the whole list.
-        observe(event);
-        if listed {
-            gate.open();
-        }
-    }
-    Ok(())
 }
 
 impl<K: Resource> Decoded<K> {

@@ -112,12 +112,13 @@ pub(crate) enum ProviderName {
 pub(crate) async fn connect(
     args: &ProviderArgs,
     controller: &ControllerName,
+    program: &mut Program,
 ) -> Result<Arc<dyn LoadBalancer>, StartError> {
     args.reject_unused()?;
     Ok(match args.provider {
         ProviderName::None => Arc::new(NoLoadBalancer),
         ProviderName::Kubernetes => {
-            Arc::new(Kubernetes::connect(&args.kubernetes, controller).await?)
+            Arc::new(Kubernetes::connect(&args.kubernetes, controller, program).await?)
         }
     })
 }

@@ -21,7 +21,7 @@ use k8s_openapi::api::networking::v1::{Ingress, IngressLoadBalancerStatus};
 use karmada_api::Key;
 use karmada_rules::ingress::kubernetes::{Existing, Gateway, KubernetesPlan, Write, removal};
 use karmada_rules::ingress::{ControllerName, Desired};
-use karmada_runtime::client::{self, Source};
+use karmada_runtime::client::Source;
 use karmada_runtime::error::BoxError;
 use karmada_runtime::program::{Program, StartError};
 use karmada_runtime::queue::Queue;
@@ -74,12 +74,13 @@ impl Kubernetes {
     pub(super) async fn connect(
         args: &KubernetesArgs,
         controller: &ControllerName,
+        program: &mut Program,
     ) -> Result<Self, StartError> {
         let source = Source {
             kubeconfig: Some(args.kubeconfig()?.to_owned()),
             ..Source::default()
         };
-        let client = client::connect(&source, crate::NAME).await?;
+        let client = program.connect("gateway", &source).await?;
         let class = args.ingress_class().map(ToOwned::to_owned);
         Ok(Self::new(client, Gateway::new(controller, class)))
     }
@@ -223,7 +224,7 @@ impl Kubernetes {
         let queue = queue.clone();
         let ours = Config::default().labels(&self.gateway.selector());
         let api = Api::all(self.client.clone());
-        program.watch(name, api, ours, move |event| {
+        program.watch_elsewhere(name, api, ours, move |event| {
             queue.add_all(objects(&provider).observe(event));
         });
     }
