@@ -2,7 +2,7 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use karmada_api::{Remedy, RemedySpec};
-use karmada_rules::remedy::ActionChange;
+use karmada_rules::remedy::{ActionChange, OverBound};
 use kube::Resource;
 use kube::runtime::events::{Event, EventType};
 
@@ -45,5 +45,16 @@ pub(crate) fn action_changed(change: &ActionChange) -> Event {
         note: Some(change.to_string()),
         action: "Remedy".to_owned(),
         secondary,
+    }
+}
+
+/// Returns the Event of a cluster that the bound keeps unblocked.
+pub(crate) fn kept_unblocked(over_bound: &OverBound) -> Event {
+    Event {
+        type_: EventType::Warning,
+        reason: "MaxBlockedClustersReached".to_owned(),
+        note: Some(over_bound.to_string()),
+        action: "Remedy".to_owned(),
+        secondary: None,
     }
 }

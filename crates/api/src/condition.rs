@@ -14,6 +14,12 @@ pub const REPORTING_REASON: &str = "Reporting";
 /// The reason of a False [`REPORTER_READY`] while too few nodes have a vote.
 pub const INSUFFICIENT_OBSERVATIONS_REASON: &str = "InsufficientObservations";
 
+/// The reason of a False [`REPORTER_READY`] while nobody renews the reporter's lease. The agents cannot
+/// write it themselves: the remedy-controller does.
+pub const REPORTER_SILENT_REASON: &str = "ReporterSilent";
+/// The name of the lease of a cluster's reporter, in the cluster's execution namespace.
+pub const REPORTER_LEASE: &str = "cluster-health-agent";
+
 /// The types of the conditions that karmada-rs owns on a `Cluster`.
 pub const OWNED: [&str; 2] = [DNS_READY, REPORTER_READY];
 

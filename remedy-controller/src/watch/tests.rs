@@ -1,3 +1,4 @@
+use karmada_api::TRAFFIC_CONTROL;
 use karmada_api::condition::DNS_READY;
 use serde_json::{Value, from_value, json};
 
@@ -46,7 +47,7 @@ fn keys(names: &[&str]) -> Vec<Key> {
 
 /// Three clusters without conditions.
 fn index() -> Index {
-    let mut index = Index::default();
+    let mut index = Index::new(MaxBlocked::Percent(100));
     for name in ["m1", "m2", "m3"] {
         let woken = index.observe_cluster(Event::Apply(cluster(name, 1, None, &[])));
         assert_eq!(woken, keys(&[name]), "a new cluster is woken");
@@ -78,7 +79,7 @@ fn a_condition_and_the_echo_of_our_own_write_wake_the_cluster() {
 /// A new list may show neither our write nor that another writer undid it.
 #[test]
 fn a_cluster_whose_decision_was_a_write_is_woken_by_every_event() {
-    let shared = SharedIndex::new(Queue::default());
+    let shared = SharedIndex::new(Queue::default(), MaxBlocked::Percent(100));
     *shared.index.lock() = index();
     let key = Key::cluster_scoped("m1");
     let woken = |version| {
@@ -188,7 +189,7 @@ fn a_changed_condition_of_ours_is_reported_once() {
 
 #[test]
 fn a_change_under_another_leader_is_not_reported() {
-    let shared = SharedIndex::new(Queue::default());
+    let shared = SharedIndex::new(Queue::default(), MaxBlocked::Percent(100));
     shared.observe(|index| index.observe_cluster(Event::Apply(cluster("m1", 1, None, &[]))));
     let failed = Event::Apply(cluster("m1", 2, Some("False"), &[]));
     shared.observe(|index| index.observe_cluster(failed));
@@ -200,4 +201,66 @@ fn a_change_under_another_leader_is_not_reported() {
             .changed
             .is_empty()
     );
+}
+
+fn on_dns(name: &str) -> Decoded<Remedy> {
+    let Decoded::Valid(mut remedy) = remedy(name, 1, &[]) else {
+        unreachable!()
+    };
+    remedy.spec.cluster_affinity = None;
+    let requirement =
+        json!({ "conditionType": DNS_READY, "operator": "Equal", "conditionStatus": "False" });
+    remedy.spec.decision_matches =
+        from_value(json!([{ "clusterConditionMatch": requirement }])).unwrap();
+    remedy.spec.actions = Some(vec![TRAFFIC_CONTROL.to_owned()]);
+    Decoded::Valid(remedy)
+}
+
+/// The clusters that may not be blocked although a condition requires it.
+fn over_bound(shared: &SharedIndex) -> Vec<&'static str> {
+    let over = |name: &&str| {
+        let key = Key::cluster_scoped(*name);
+        shared.snapshot(&key).unwrap().over_bound.is_some()
+    };
+    ["m1", "m2", "m3", "m4"].into_iter().filter(over).collect()
+}
+
+#[test]
+fn a_freed_place_under_the_bound_wakes_the_next_cluster() {
+    let shared = SharedIndex::new(Queue::default(), MaxBlocked::Percent(50));
+    let observe = |event| shared.index.lock().observe_cluster(event);
+    for name in ["m1", "m2", "m3", "m4"] {
+        observe(Event::Apply(cluster(name, 1, Some("True"), &[])));
+    }
+    shared.index.lock().observe_remedy(Event::Apply(on_dns("dns")));
+    for name in ["m4", "m3", "m2", "m1"] {
+        observe(Event::Apply(cluster(name, 2, Some("False"), &[])));
+    }
+    assert_eq!(over_bound(&shared), ["m1", "m2"], "others came first");
+    for name in ["m4", "m3"] {
+        let blocked = cluster(name, 3, Some("False"), &[TRAFFIC_CONTROL]);
+        observe(Event::Apply(blocked));
+    }
+    let recovered = cluster("m4", 4, Some("True"), &[TRAFFIC_CONTROL]);
+    let woken = observe(Event::Apply(recovered));
+    assert_eq!(woken, keys(&["m4"]), "its block is still set");
+    let released = cluster("m4", 5, Some("True"), &[]);
+    assert_eq!(observe(Event::Apply(released)), keys(&["m4", "m1"]));
+    assert_eq!(over_bound(&shared), ["m2"]);
+    assert_eq!(shared.bound(), (2, 1));
+}
+
+#[test]
+fn a_new_term_keeps_the_blocks_that_are_set_and_admits_the_others_by_name() {
+    let shared = SharedIndex::new(Queue::default(), MaxBlocked::Count(2));
+    let observe = |event| shared.index.lock().observe_cluster(event);
+    shared.index.lock().observe_remedy(Event::Apply(on_dns("dns")));
+    for name in ["m3", "m2", "m1", "m4"] {
+        observe(Event::Apply(cluster(name, 1, Some("False"), &[])));
+    }
+    assert_eq!(over_bound(&shared), ["m1", "m4"]);
+    let blocked = cluster("m4", 2, Some("False"), &[TRAFFIC_CONTROL]);
+    observe(Event::Apply(blocked));
+    shared.begin_term();
+    assert_eq!(over_bound(&shared), ["m2", "m3"]);
 }

@@ -53,6 +53,28 @@ impl Fleet {
         Ok(())
     }
 
+    /// Writes the verdict of a member in place of its agent.
+    pub async fn set_dns(&self, member: Member, status: &str) -> Result<()> {
+        self.set_condition(member, DNS_READY, status).await
+    }
+
+    /// Writes a condition of a member in place of its agent.
+    pub async fn set_condition(&self, member: Member, kind: &str, status: &str) -> Result<()> {
+        let clusters = self.clusters();
+        let cluster = clusters.get(&member.name()).await?;
+        let mut conditions = serde_json::to_value(cluster.conditions())?;
+        if let Some(conditions) = conditions.as_array_mut() {
+            conditions.retain(|condition| condition["type"] != kind);
+            conditions.push(json!({ "type": kind, "status": status, "reason": "Test",
+                "message": "", "lastTransitionTime": "2026-11-20T08:00:00Z" }));
+        }
+        let patch = Patch::Merge(json!({ "status": { "conditions": conditions } }));
+        clusters
+            .patch_status(&member.name(), &PatchParams::default(), &patch)
+            .await?;
+        Ok(())
+    }
+
     /// Places the Service in exactly these clusters: its template, its binding, and the endpoints
     /// that Karmada collects.
     pub async fn place(&self, members: &[Member]) -> Result<()> {

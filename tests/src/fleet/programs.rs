@@ -12,14 +12,28 @@ use super::{Fleet, GATEWAY_CLASS, Member, objects::apply};
 use crate::{
     control_plane::ControlPlane,
     programs::{Binary, Running},
+    refusals::Refusals,
 };
 
 impl Fleet {
     /// Starts the remedy controller.
     pub async fn remedy_controller(&self) -> Result<Running> {
+        self.remedy_controller_with(&[]).await
+    }
+
+    /// Starts the remedy controller with these flags.
+    pub async fn remedy_controller_with(&self, flags: &[&str]) -> Result<Running> {
         let kubeconfig = account(&self.karmada, "karmada-system", "remedy-controller")?;
-        self.run(Binary::RemedyController, [flag("--kubeconfig", kubeconfig)])
+        let own = [flag("--kubeconfig", kubeconfig)];
+        let flags = flags.iter().map(OsString::from);
+        self.run(Binary::RemedyController, own.into_iter().chain(flags))
             .await
+    }
+
+    /// Starts the remedy controller so that its requests pass a proxy that may refuse them.
+    pub async fn remedy_controller_behind(&self, proxy: &Refusals) -> Result<Running> {
+        let kubeconfig = flag("--kubeconfig", proxy.kubeconfig());
+        self.run(Binary::RemedyController, [kubeconfig]).await
     }
 
     /// Starts the ingress controller with the `kubernetes` provider.

@@ -4,6 +4,7 @@
 mod api;
 mod conformance;
 mod control_plane;
+mod fleet_wide;
 mod ingresses;
 mod karmada_address;
 mod kubectl;

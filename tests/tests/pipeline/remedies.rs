@@ -2,8 +2,8 @@
 #![expect(clippy::unwrap_used, reason = "a test fails so")]
 
 use anyhow::Result;
-use karmada_api::{TRAFFIC_CONTROL, condition::DNS_READY};
-use kube::api::{DeleteParams, Patch, PatchParams};
+use karmada_api::TRAFFIC_CONTROL;
+use kube::api::DeleteParams;
 use pipeline_tests::{
     control_plane::{ApiKind, ControlPlane, ControlPlaneOptions},
     crds,
@@ -11,30 +11,6 @@ use pipeline_tests::{
     on_both,
     programs::{Binary, Profile, Running},
 };
-use serde_json::json;
-
-/// Writes a verdict in place of an agent.
-async fn set_dns(fleet: &Fleet, member: Member, status: &str) -> Result<()> {
-    let clusters = fleet.clusters();
-    let cluster = clusters.get(&member.name()).await?;
-    let mut conditions = serde_json::to_value(cluster.conditions())?;
-    if let Some(conditions) = conditions.as_array_mut() {
-        conditions.retain(|condition| condition["type"] != DNS_READY);
-        conditions.push(
-            json!({ "type": DNS_READY, "status": status, "reason": "Test",
-            "message": "", "lastTransitionTime": "2026-11-20T08:00:00Z" }),
-        );
-    }
-    let patch = json!({ "status": { "conditions": conditions } });
-    clusters
-        .patch_status(
-            &member.name(),
-            &PatchParams::default(),
-            &Patch::Merge(patch),
-        )
-        .await?;
-    Ok(())
-}
 
 /// Starts a fleet with one cluster that a Remedy blocks, and the controller that applied it.
 async fn under_maintenance(server: ApiKind) -> Result<(Fleet, Running)> {
@@ -107,7 +83,7 @@ async fn a_cluster_created_after_the_remedy_is_acted_on(server: ApiKind) -> Resu
     fleet.join(Member(1)).await?;
     fleet.has_actions(Member(1), &[TRAFFIC_CONTROL]).await?;
     fleet.join(Member(2)).await?;
-    set_dns(&fleet, Member(2), "False").await?;
+    fleet.set_dns(Member(2), "False").await?;
     fleet.has_actions(Member(2), &[TRAFFIC_CONTROL]).await?;
     controller.stop().await
 }

@@ -1,13 +1,17 @@
 //! The remedy actions of a cluster, from its conditions and the users' remedies.
 
+mod bound;
 mod scope;
+mod silence;
 
 use std::collections::BTreeSet;
 use std::fmt;
 
-use karmada_api::{Cluster, ClusterConditionRequirement, Operator, Remedy};
+use karmada_api::{Cluster, ClusterConditionRequirement, Operator, Remedy, TRAFFIC_CONTROL};
 
+pub use bound::{BlockBound, Claim, MaxBlocked, OverBound};
 pub use scope::{RemedyIndex, Scope};
+pub use silence::{Reporters, reporter_silent};
 
 /// The write of a cluster's `status.remedyActions`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,11 +62,12 @@ pub enum Cause {
 
 /// Plans the actions of `cluster`. `remedies` are those whose scope covers it, in any order. While
 /// `complete` is false, a remedy could not be read yet: then actions are added but not cleared, since the
-/// unread remedy may require them.
+/// unread remedy may require them. While `may_block` is false, [`BlockBound`] keeps the cluster unblocked.
 pub fn plan<'a>(
     cluster: &Cluster,
     remedies: impl IntoIterator<Item = &'a Remedy>,
     complete: bool,
+    may_block: bool,
 ) -> RemedyPlan {
     // A cluster that is leaving keeps its actions: lifting a block would send it traffic again.
     if cluster.metadata.deletion_timestamp.is_some() {
@@ -80,6 +85,9 @@ pub fn plan<'a>(
         .iter()
         .flat_map(|(remedy, _)| actions(remedy))
         .collect();
+    if !may_block {
+        wanted.retain(|action| *action != TRAFFIC_CONTROL);
+    }
     if !complete {
         wanted.extend(current);
     }

@@ -44,6 +44,7 @@ fn acts(mut spec: Value, conditions: &[(&str, &str)]) -> bool {
         &cluster("member1", conditions, None),
         [&remedy("r", spec)],
         true,
+        true,
     );
     plan != RemedyPlan::Unchanged
 }
@@ -114,9 +115,9 @@ fn a_remedy_without_actions_and_one_being_deleted_require_nothing() {
     let mut deleting = remedy("r", json!({"actions": [TRAFFIC_CONTROL]}));
     deleting.metadata.deletion_timestamp = Some(from_value(json!("2026-11-20T08:00:00Z")).unwrap());
     let member = cluster("member1", &[], None);
-    assert_eq!(plan(&member, [&deleting], true), RemedyPlan::Unchanged);
+    assert_eq!(plan(&member, [&deleting], true, true), RemedyPlan::Unchanged);
     assert_eq!(
-        plan(&member, [&remedy("r", json!({"actions": []}))], true),
+        plan(&member, [&remedy("r", json!({"actions": []}))], true, true),
         RemedyPlan::Unchanged
     );
 }
@@ -126,7 +127,7 @@ fn a_cluster_being_deleted_is_left_alone() {
     let mut member = cluster("member1", &[], None);
     member.metadata.deletion_timestamp = Some(from_value(json!("2026-11-20T08:00:00Z")).unwrap());
     let acting = remedy("r", json!({"actions": [TRAFFIC_CONTROL]}));
-    assert_eq!(plan(&member, [&acting], true), RemedyPlan::Unchanged);
+    assert_eq!(plan(&member, [&acting], true, true), RemedyPlan::Unchanged);
 }
 
 #[test]
@@ -136,13 +137,13 @@ fn unknown_actions_are_passed_on_sorted_and_unique() {
         json!({"actions": [TRAFFIC_CONTROL, "Drain", TRAFFIC_CONTROL]}),
     );
     let b = remedy("b", json!({"actions": ["Drain", "Alert"]}));
-    let plan = plan(&cluster("member1", &[], None), [&b, &a], true);
+    let plan = plan(&cluster("member1", &[], None), [&b, &a], true, true);
     assert_eq!(written(plan), ["Alert", "Drain", TRAFFIC_CONTROL]);
 }
 
 #[test]
 fn the_last_action_cleared_leaves_no_field_behind() {
-    let plan = |actions| plan(&cluster("member1", &[], actions), [], true);
+    let plan = |actions| plan(&cluster("member1", &[], actions), [], true, true);
     assert_eq!(
         plan(Some(&[TRAFFIC_CONTROL])),
         RemedyPlan::Write {
@@ -166,7 +167,7 @@ fn the_last_action_cleared_leaves_no_field_behind() {
 fn an_unsorted_or_duplicated_list_is_corrected() {
     let both = remedy("r", json!({"actions": ["A", "B"]}));
     let member = cluster("member1", &[], Some(&["B", "A", "A"]));
-    assert_eq!(written(plan(&member, [&both], true)), ["A", "B"]);
+    assert_eq!(written(plan(&member, [&both], true, true)), ["A", "B"]);
 }
 
 #[test]
@@ -174,10 +175,10 @@ fn while_a_remedy_is_unread_actions_are_added_but_not_cleared() {
     let alert = remedy("r", json!({"actions": ["Alert"]}));
     let member = cluster("member1", &[], Some(&[TRAFFIC_CONTROL]));
     assert_eq!(
-        written(plan(&member, [&alert], false)),
+        written(plan(&member, [&alert], false, true)),
         ["Alert", TRAFFIC_CONTROL]
     );
-    assert_eq!(plan(&member, [], false), RemedyPlan::Unchanged);
+    assert_eq!(plan(&member, [], false, true), RemedyPlan::Unchanged);
 }
 
 #[test]
@@ -190,6 +191,7 @@ fn a_change_names_the_remedy_and_condition_that_caused_it() {
         &cluster("member1", &[(DNS_READY, "False")], None),
         [&dns],
         true,
+        true,
     ) else {
         panic!("nothing to write");
     };
@@ -197,6 +199,13 @@ fn a_change_names_the_remedy_and_condition_that_caused_it() {
         changes[0].to_string(),
         "TrafficControl set by Remedy dns: ServiceDomainNameResolutionReady is False"
     );
+}
+
+#[test]
+fn a_cluster_over_the_bound_gets_the_other_actions_only() {
+    let both = remedy("r", json!({"actions": ["Alert", TRAFFIC_CONTROL]}));
+    let member = cluster("member1", &[], None);
+    assert_eq!(written(plan(&member, [&both], true, false)), ["Alert"]);
 }
 
 fn arbitrary_remedy() -> impl Strategy<Value = Value> {
@@ -230,11 +239,11 @@ proptest! {
         let remedies: Vec<Remedy> = specs.into_iter().enumerate().map(|(i, spec)| remedy(&format!("r{i}"), spec)).collect();
         let conditions: Vec<_> = status.map(|status| (DNS_READY, status)).into_iter().collect();
         let mut member = cluster("m1", &conditions, current.as_deref());
-        let forward = plan(&member, &remedies, complete);
-        prop_assert_eq!(&forward, &plan(&member, remedies.iter().rev(), complete));
+        let forward = plan(&member, &remedies, complete, true);
+        prop_assert_eq!(&forward, &plan(&member, remedies.iter().rev(), complete, true));
         if let RemedyPlan::Write { actions, .. } = forward {
             member.status.as_mut().unwrap().remedy_actions = (!actions.is_empty()).then_some(actions);
-            prop_assert_eq!(plan(&member, &remedies, complete), RemedyPlan::Unchanged);
+            prop_assert_eq!(plan(&member, &remedies, complete, true), RemedyPlan::Unchanged);
         }
     }
 
