@@ -38,7 +38,8 @@ pub const NAME: &str = "ingress-controller";
 /// # Errors
 /// Fails if the flags contradict each other or name a file that cannot be used.
 pub async fn start(args: Args, program: &mut Program) -> Result<(), StartError> {
-    let balancer = provider::connect(&args.provider, &args.ingress_class_controller, program).await?;
+    let balancer =
+        provider::connect(&args.provider, &args.ingress_class_controller, program).await?;
     let client = program.connect("karmada", &args.client.source()).await?;
     assemble(args, client, balancer, program);
     Ok(())

@@ -91,7 +91,10 @@ impl SharedReporters {
         let now = Instant::now().into_std();
         let reporters = self.0.lock();
         let silent = reporters.all_silent(now).map(Key::cluster_scoped).collect();
-        let next = reporters.next_look(now).unwrap_or(now);
+        // A grace period beyond what an `Instant` holds leaves nothing to look for.
+        let next = reporters
+            .next_look(now)
+            .unwrap_or(now + Duration::from_hours(1));
         (silent, Instant::from_std(next))
     }
 

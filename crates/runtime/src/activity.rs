@@ -30,7 +30,12 @@ impl Activity {
     /// Waits until no reconcile is in progress.
     pub(crate) async fn idle(&self) {
         // The sender lives in `self`, so the wait cannot end early.
-        drop(self.reconciles.subscribe().wait_for(|count| *count == 0).await);
+        drop(
+            self.reconciles
+                .subscribe()
+                .wait_for(|count| *count == 0)
+                .await,
+        );
     }
 }
 

@@ -226,7 +226,10 @@ fn proxy_of(file: &Kubeconfig, context: Option<&String>) -> bool {
     let named = |named: &&kube::config::NamedContext| Some(&named.name) == context;
     let context = file.contexts.iter().find(named);
     let cluster = context.and_then(|named| Some(&named.context.as_ref()?.cluster));
-    let of = file.clusters.iter().find(|named| Some(&named.name) == cluster);
+    let of = file
+        .clusters
+        .iter()
+        .find(|named| Some(&named.name) == cluster);
     let proxy = of.and_then(|named| named.cluster.as_ref()?.proxy_url.as_ref());
     proxy.is_some_and(|proxy| !proxy.is_empty())
 }

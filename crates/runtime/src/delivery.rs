@@ -75,11 +75,7 @@ where
 }
 
 /// Takes in a result of the watch. Returns `true` if the watch is unable to read from now on.
-fn note<K>(
-    reading: &mut Reading,
-    result: &Result<Event<Decoded<K>>, Error>,
-    now: Instant,
-) -> bool {
+fn note<K>(reading: &mut Reading, result: &Result<Event<Decoded<K>>, Error>, now: Instant) -> bool {
     match result {
         Ok(Event::Init) => reading.listing(),
         // One page of a list that may still fail.

@@ -211,7 +211,12 @@ mod tests {
         async fn written(&self) -> usize {
             let client = Client::new(self.server.service(), "default");
             let events: Api<k8s_openapi::api::events::v1::Event> = Api::all(client);
-            events.list(&ListParams::default()).await.unwrap().items.len()
+            events
+                .list(&ListParams::default())
+                .await
+                .unwrap()
+                .items
+                .len()
         }
     }
 

@@ -232,7 +232,10 @@ fn a_freed_place_under_the_bound_wakes_the_next_cluster() {
     for name in ["m1", "m2", "m3", "m4"] {
         observe(Event::Apply(cluster(name, 1, Some("True"), &[])));
     }
-    shared.index.lock().observe_remedy(Event::Apply(on_dns("dns")));
+    shared
+        .index
+        .lock()
+        .observe_remedy(Event::Apply(on_dns("dns")));
     for name in ["m4", "m3", "m2", "m1"] {
         observe(Event::Apply(cluster(name, 2, Some("False"), &[])));
     }
@@ -254,7 +257,10 @@ fn a_freed_place_under_the_bound_wakes_the_next_cluster() {
 fn a_new_term_keeps_the_blocks_that_are_set_and_admits_the_others_by_name() {
     let shared = SharedIndex::new(Queue::default(), MaxBlocked::Count(2));
     let observe = |event| shared.index.lock().observe_cluster(event);
-    shared.index.lock().observe_remedy(Event::Apply(on_dns("dns")));
+    shared
+        .index
+        .lock()
+        .observe_remedy(Event::Apply(on_dns("dns")));
     for name in ["m3", "m2", "m1", "m4"] {
         observe(Event::Apply(cluster(name, 1, Some("False"), &[])));
     }

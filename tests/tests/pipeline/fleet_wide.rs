@@ -81,7 +81,10 @@ async fn conditions_block_no_more_clusters_than_the_bound_allows(server: ApiKind
     let over = "karmada_remedy_controller_clusters_over_bound";
     assert!((controller.metric(over).await? - 2.0).abs() < 0.5);
     assert_eq!(
-        controller.output()?.matches("Cluster kept unblocked").count(),
+        controller
+            .output()?
+            .matches("Cluster kept unblocked")
+            .count(),
         2
     );
 
@@ -135,7 +138,9 @@ async fn a_reporter_whose_lease_nobody_renews_is_marked_silent(server: ApiKind) 
     let controller = fleet.remedy_controller_with(&grace).await?;
     let renewing = async {
         loop {
-            heartbeat(&fleet, Member(1)).await?;
+            if let Err(error) = heartbeat(&fleet, Member(1)).await {
+                return error;
+            }
             sleep(Duration::from_millis(500)).await;
         }
     };
@@ -145,15 +150,20 @@ async fn a_reporter_whose_lease_nobody_renews_is_marked_silent(server: ApiKind) 
             .await?;
         let silent = "karmada_remedy_controller_silent_reporters";
         controller.until_metric(silent, |count| count > 0.5).await?;
-        fleet.has_event("Cluster", "member2", "ReporterSilent").await
+        fleet
+            .has_event("Cluster", "member2", "ReporterSilent")
+            .await
     };
     tokio::select! {
-        renewed = renewing => renewed?,
+        error = renewing => return Err(error),
         silent = silent => silent?,
     }
     let conditions = async |member: Member| -> Result<Vec<(String, String, String)>> {
         let cluster = fleet.clusters().get(&member.name()).await?;
-        let ours = cluster.conditions().iter().filter(|c| OWNED.contains(&c.type_.as_str()));
+        let ours = cluster
+            .conditions()
+            .iter()
+            .filter(|c| OWNED.contains(&c.type_.as_str()));
         let ours = ours.map(|c| (c.type_.clone(), c.status.clone(), c.reason.clone()));
         Ok(ours.collect())
     };
@@ -197,7 +207,9 @@ async fn a_changed_kubeconfig_is_used_without_a_restart(server: ApiKind) -> Resu
     let account = "system:serviceaccount:karmada-system:remedy-controller";
     let direct = fleet.karmada.kubeconfig_for(account, None)?;
     std::fs::copy(direct, proxy.kubeconfig())?;
-    controller.until_output("Read the changed kubeconfig").await?;
+    controller
+        .until_output("Read the changed kubeconfig")
+        .await?;
     proxy.refuse(Some("/"));
     fleet
         .create_remedy("maintenance", maintenance(Member(1)))

@@ -36,7 +36,11 @@ impl FromStr for MaxBlocked {
     fn from_str(text: &str) -> Result<Self, String> {
         let percent = text.strip_suffix('%');
         let known = match percent {
-            Some(percent) => percent.parse().ok().filter(|p| *p <= 100).map(Self::Percent),
+            Some(percent) => percent
+                .parse()
+                .ok()
+                .filter(|p| *p <= 100)
+                .map(Self::Percent),
             None => text.parse().ok().map(Self::Count),
         };
         known.ok_or_else(|| {

@@ -119,7 +119,9 @@ pub fn reporter_silent(
         return None;
     }
     // `metav1.Time` has whole seconds.
-    let now = json!(Time(Timestamp::from_second(time.as_second()).unwrap_or(time)));
+    let now = json!(Time(
+        Timestamp::from_second(time.as_second()).unwrap_or(time)
+    ));
     let since = current
         .map(|current| &current["lastTransitionTime"])
         .filter(|since| was_false && since.is_string());

@@ -115,7 +115,10 @@ fn a_remedy_without_actions_and_one_being_deleted_require_nothing() {
     let mut deleting = remedy("r", json!({"actions": [TRAFFIC_CONTROL]}));
     deleting.metadata.deletion_timestamp = Some(from_value(json!("2026-11-20T08:00:00Z")).unwrap());
     let member = cluster("member1", &[], None);
-    assert_eq!(plan(&member, [&deleting], true, true), RemedyPlan::Unchanged);
+    assert_eq!(
+        plan(&member, [&deleting], true, true),
+        RemedyPlan::Unchanged
+    );
     assert_eq!(
         plan(&member, [&remedy("r", json!({"actions": []}))], true, true),
         RemedyPlan::Unchanged

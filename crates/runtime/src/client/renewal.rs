@@ -134,11 +134,7 @@ impl Renewal {
                     let error = Chain(&error).to_string();
                     if self.last_error.replace(&error) {
                         let api = self.api;
-                        tracing::warn!(
-                            api,
-                            error,
-                            "Cannot use the changed kubeconfig, will retry"
-                        );
+                        tracing::warn!(api, error, "Cannot use the changed kubeconfig, will retry");
                     }
                 }
             }
@@ -149,7 +145,9 @@ impl Renewal {
     fn note_ends(&mut self) {
         let (api, now) = (self.api, (self.clock)());
         let found = validities(&self.auth).into_iter();
-        for ((credential, validity), warned) in CREDENTIALS.into_iter().zip(found).zip(&mut self.warned) {
+        for ((credential, validity), warned) in
+            CREDENTIALS.into_iter().zip(found).zip(&mut self.warned)
+        {
             let until = validity.map(|validity| validity.until);
             self.metrics.set(api, credential, until);
             let ending = validity.filter(|validity| validity.ends_soon(now));
@@ -189,8 +187,14 @@ fn fingerprint(source: &Source) -> u64 {
         }
     };
     let file = file.unwrap_or_default();
-    let clusters = file.clusters.iter().filter_map(|named| named.cluster.as_ref());
-    let users = file.auth_infos.iter().filter_map(|named| named.auth_info.as_ref());
+    let clusters = file
+        .clusters
+        .iter()
+        .filter_map(|named| named.cluster.as_ref());
+    let users = file
+        .auth_infos
+        .iter()
+        .filter_map(|named| named.auth_info.as_ref());
     let named = clusters
         .map(|cluster| &cluster.certificate_authority)
         .chain(users.flat_map(|user| [&user.client_certificate, &user.client_key]));

@@ -17,7 +17,9 @@ async fn server(name: &'static str) -> SocketAddr {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let address = listener.local_addr().unwrap();
     let echo = move |headers: HeaderMap| async move {
-        let sent = headers.get(AUTHORIZATION).map(|sent| sent.to_str().unwrap());
+        let sent = headers
+            .get(AUTHORIZATION)
+            .map(|sent| sent.to_str().unwrap());
         Ok::<_, Infallible>(format!("{name} {}", sent.unwrap_or("nothing")))
     };
     let routes = Router::new().route("/", get(echo));
@@ -132,7 +134,9 @@ async fn the_end_of_a_credential_is_a_metric_and_near_it_a_warning() {
     };
     let series = |time: Timestamp| {
         let second = time.as_second();
-        format!("credentials_expiry_timestamp_seconds{{api=\"karmada\",credential=\"token\"}} {second}\n")
+        format!(
+            "credentials_expiry_timestamp_seconds{{api=\"karmada\",credential=\"token\"}} {second}\n"
+        )
     };
     assert!(shown().contains(&series(far)), "{}", shown());
     assert_eq!(renewal.warned, [None, None]);

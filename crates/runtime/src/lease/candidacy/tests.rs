@@ -164,9 +164,7 @@ async fn while_no_replica_can_read_none_leads_and_the_lease_rests() {
     let server = server().await;
     let replicas = ["a", "b"].map(|name| Replica::start(&server, name));
     sleep(LONG).await;
-    let away = server
-        .faults()
-        .inject(Fault::Disconnect.kind("configmaps"));
+    let away = server.faults().inject(Fault::Disconnect.kind("configmaps"));
     sleep(2 * PATIENCE + SOON).await;
     let rests = lease(&server).await.unwrap();
     sleep(LONG).await;
