@@ -3,31 +3,45 @@
 
 mod args;
 mod events;
+mod exports;
 #[cfg(test)]
 mod fixtures;
+mod gateway;
 mod index;
+mod ingresses;
+mod metrics;
+mod outage;
 pub mod provider;
 mod reconcile;
+mod rivals;
 #[cfg(test)]
 mod test_api;
+mod turns;
 mod watch;
 
 use std::sync::Arc;
 
+use karmada_rules::ingress::{Exporter, Settings};
 use karmada_runtime::events::EventRecorder;
 use karmada_runtime::metrics::WriteMetrics;
 use karmada_runtime::program::{Program, StartError};
-use karmada_runtime::queue::Queue;
 use karmada_runtime::write::Writer;
 use karmada_runtime::{client, controller, lease};
 use kube::Client;
 
 pub use crate::args::Args;
 use crate::events::IngressEvents;
+use crate::exports::ExportReconciler;
+use crate::gateway::GatewayReconciler;
 use crate::index::Backends;
+use crate::ingresses::Ingresses;
+use crate::metrics::Readmissions;
+use crate::outage::Outage;
 use crate::provider::LoadBalancer;
 use crate::reconcile::Reconciler;
-use crate::watch::SharedIndex;
+use crate::rivals::Rivals;
+use crate::turns::Turns;
+use crate::watch::{Queues, SharedIndex};
 
 /// The program's name: its user agent, its lease, and the prefix of its metrics.
 pub const NAME: &str = "ingress-controller";
@@ -52,28 +66,97 @@ pub fn assemble(
     program: &mut Program,
 ) {
     let leadership = lease::leadership(program, client.clone(), &args.leader_election);
-    let metrics = WriteMetrics::register(&mut program.registry);
+    let writes = WriteMetrics::register(&mut program.registry);
 
-    let queue = Queue::default();
-    let backends = balancer.needs_backends().then(Backends::default);
-    let index = Arc::new(SharedIndex::new(queue.clone(), backends));
+    let queues = Queues::default();
+    let backends = balancer
+        .needs_backends()
+        .then(|| Backends::new(args.export_services));
+    let exports = backends.as_ref().is_some_and(|b| b.exports.is_some());
+    let index = Arc::new(SharedIndex::new(queues.clone(), backends));
     index.watch(program, &client);
-    Arc::clone(&balancer).watch(program, &queue);
+    Arc::clone(&balancer).watch(program, &queues.gateway);
 
-    let events = EventRecorder::spawn(program, client.clone());
-    let reconciler = Reconciler {
-        index,
+    let outage = Arc::new(Outage::new(queues.gateway.clone()));
+    let readmissions = Readmissions::default();
+    metrics::register(
+        &mut program.registry,
+        leadership.clone(),
+        readmissions.clone(),
+        Arc::clone(&outage),
+    );
+    let stopping = program.stopping.clone().cancelled_owned();
+    let probing = Arc::clone(&outage).probe(Arc::clone(&balancer), stopping);
+    program.tasks.spawn("load_balancer_probe", probing);
+
+    let recorder = EventRecorder::spawn(program, client.clone());
+    let events = Arc::new(IngressEvents::new(move |regarding, event| {
+        recorder.record(regarding, event);
+    }));
+    let settings = Settings {
         controller: args.ingress_class_controller,
-        balancer,
-        client,
-        writer: Writer::new(leadership.clone(), metrics),
-        events: IngressEvents::new(move |regarding, event| events.record(regarding, event)),
+        when_all_blocked: args.when_all_blocked,
     };
+    let ingresses = Ingresses {
+        client,
+        writer: Writer::new(leadership.clone(), writes),
+    };
+    if exports {
+        let exporter = Exporter::new(&settings.controller);
+        exports::watch(program, &ingresses.client, &index, &exporter);
+        let reconciler = ExportReconciler {
+            index: Arc::clone(&index),
+            controller: settings.controller.clone(),
+            exporter,
+            client: ingresses.client.clone(),
+            writer: ingresses.writer.clone(),
+        };
+        controller::spawn(
+            program,
+            "serviceexport",
+            reconciler,
+            queues.exports,
+            leadership.clone(),
+        );
+    }
+    let turns = Turns::default();
+    let rivals = Arc::new(Rivals::new(queues.status.clone()));
+    let status = Reconciler {
+        index: Arc::clone(&index),
+        settings: settings.clone(),
+        ingresses: ingresses.clone(),
+        events: Arc::clone(&events),
+        turns: turns.clone(),
+        rivals: Arc::clone(&rivals),
+        queue: queues.status.clone(),
+    };
+    let stopping = program.stopping.clone().cancelled_owned();
+    program
+        .tasks
+        .spawn("rivals", async move { rivals.run(stopping).await });
     controller::spawn(
         program,
         "multiclusteringress",
-        reconciler,
-        queue,
+        status,
+        queues.status,
+        leadership.clone(),
+    );
+    let gateway = GatewayReconciler {
+        index,
+        settings,
+        balancer,
+        ingresses,
+        events,
+        turns,
+        outage,
+        readmissions,
+        queue: queues.gateway.clone(),
+    };
+    controller::spawn(
+        program,
+        "load_balancer",
+        gateway,
+        queues.gateway,
         leadership,
     );
 }

@@ -7,12 +7,17 @@
 mod cluster;
 pub mod condition;
 pub mod crd;
+mod export;
 mod ingress;
 mod key;
 mod remedy;
 mod work;
 
 pub use cluster::{Cluster, ClusterSpec, ClusterStatus};
+pub use export::{
+    Placement, PlacementAffinity, PropagationPolicy, PropagationSpec, ResourceSelector,
+    ServiceExport,
+};
 pub use ingress::{
     KARMADA_INGRESS_FINALIZER, MultiClusterIngress, MultiClusterIngressSpec,
     MultiClusterIngressStatus, ServiceLocation,

@@ -1,6 +1,6 @@
 //! The programs of a fleet, each with the rights that `manifests/` grants it.
 
-use std::{ffi::OsString, path::PathBuf};
+use std::{ffi::OsString, fs, path::PathBuf};
 
 use anyhow::{Context, Result};
 use k8s_openapi::api::networking::v1::IngressClass;
@@ -12,6 +12,7 @@ use super::{Fleet, GATEWAY_CLASS, Member, objects::apply};
 use crate::{
     control_plane::ControlPlane,
     programs::{Binary, Running},
+    relay::Relay,
 };
 
 impl Fleet {
@@ -30,6 +31,24 @@ impl Fleet {
             flag("--kubeconfig", karmada),
             "--provider=kubernetes".into(),
             flag("--gateway-kubeconfig", gateway),
+            flag("--gateway-ingress-class", GATEWAY_CLASS),
+        ];
+        self.run(Binary::IngressController, flags).await
+    }
+
+    /// Starts the ingress controller with the `kubernetes` provider, which reaches the gateway through
+    /// a relay.
+    pub async fn ingress_controller_through(&self, relay: &Relay) -> Result<Running> {
+        let karmada = account(&self.karmada, "karmada-system", "ingress-controller")?;
+        let gateway = account(&self.gateway, "karmada-rs", "ingress-controller")?;
+        let direct = self.gateway.address().to_string();
+        let text = fs::read_to_string(&gateway)?.replace(&direct, &relay.address().to_string());
+        let relayed = gateway.with_file_name("through-relay");
+        fs::write(&relayed, text)?;
+        let flags = [
+            flag("--kubeconfig", karmada),
+            "--provider=kubernetes".into(),
+            flag("--gateway-kubeconfig", relayed),
             flag("--gateway-ingress-class", GATEWAY_CLASS),
         ];
         self.run(Binary::IngressController, flags).await

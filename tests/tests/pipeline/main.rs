@@ -2,8 +2,10 @@
 //! side by side.
 
 mod api;
+mod brakes;
 mod conformance;
 mod control_plane;
+mod gateway;
 mod ingresses;
 mod karmada_address;
 mod kubectl;

@@ -25,6 +25,8 @@ pub(super) struct Fixture {
     pub(super) unread_classes: BTreeSet<String>,
     pub(super) clusters: BTreeMap<String, Cluster>,
     pub(super) unread_clusters: BTreeSet<String>,
+    /// The clusters that a Remedy without matches blocks.
+    pub(super) decided: BTreeSet<String>,
     pub(super) bindings: BTreeMap<String, ResourceBinding>,
     pub(super) unread_bindings: BTreeSet<String>,
     pub(super) templates: BTreeMap<String, Service>,
@@ -86,6 +88,10 @@ impl Facts for Fixture {
 
     fn cluster(&self, name: &str) -> Cached<&Cluster> {
         seen(&self.clusters, &self.unread_clusters, name)
+    }
+
+    fn is_decided(&self, cluster: &str) -> bool {
+        self.decided.contains(cluster)
     }
 
     fn binding(&self, _: &str, service: &str) -> Cached<&ResourceBinding> {

@@ -73,6 +73,11 @@ impl<K: GatewayKind> GatewayObjects<K> {
         self.index.lock().ingresses().collect()
     }
 
+    /// Returns the objects of `ingress`.
+    pub(super) fn of(&self, ingress: &Key) -> Vec<Arc<K>> {
+        self.index.lock().of(ingress).cloned().collect()
+    }
+
     /// Returns the objects of `ingress`, and those with the name of an object in `wanted`.
     pub(super) fn existing<'a>(
         &self,

@@ -219,12 +219,7 @@ fn violation(
             Role::Remedy => &[Kind::Cluster, Kind::Remedy],
             Role::Ingress => &Kind::ALL,
         };
-        let needed: Vec<Kind> = kinds
-            .iter()
-            .copied()
-            .filter(|kind| process.program == Role::Remedy || *kind != Kind::Remedy)
-            .collect();
-        if !state.known.has_listed(&needed) {
+        if !state.known.has_listed(kinds) {
             return Some("the process has not listed every kind that decides it".to_owned());
         }
         if state
@@ -335,11 +330,11 @@ impl<'a> Facts<'a> {
     /// `true` if some do not.
     fn may_serve(&self, ingress: &Value) -> (bool, bool) {
         let classes = self.classes();
-        let ours = |chosen: &Vec<&Value>| model::is_ours(ingress, chosen.iter().copied());
+        let served = |chosen: &Vec<&Value>| model::is_served(ingress, chosen.iter().copied());
         let deleting = is_deleting(ingress);
         (
-            !deleting && classes.iter().any(ours),
-            deleting || !classes.iter().all(ours),
+            !deleting && classes.iter().any(served),
+            deleting || !classes.iter().all(served),
         )
     }
 
@@ -405,11 +400,46 @@ impl<'a> Facts<'a> {
         located && blocked.is_subset(&clusters) && clusters.iter().all(|c| agrees(&c))
     }
 
-    /// Checks that a new slice at the gateway leads into a cluster with an admitted version.
+    /// Checks that a new slice at the gateway leads into a cluster with an admitted version, or into one
+    /// that may be readmitted.
     fn admission(&self, slice: &Value) -> Option<String> {
         let cluster = text(slice, "/metadata/labels/karmada-rs.io~1cluster");
         let admitted = self.present(Kind::Cluster, cluster).any(model::is_admitted);
-        (!admitted).then(|| format!("{cluster} was never known as admitted"))
+        (!admitted && !self.may_be_readmitted(slice, cluster))
+            .then(|| format!("{cluster} was never known as admitted"))
+    }
+
+    /// Returns `true` if in some versions no person blocked a cluster, and no cluster is admitted in
+    /// which the Service of a slice runs.
+    fn may_be_readmitted(&self, slice: &Value, cluster: &str) -> bool {
+        let source = text(
+            slice,
+            "/metadata/annotations/karmada-rs.io~1collected-endpoint-slice",
+        );
+        let mut sources = self.present(Kind::EndpointSlice, source);
+        let Some(service) = sources.find_map(model::collected_for) else {
+            return false;
+        };
+        let all_blocked = self
+            .present(Kind::Binding, &model::binding_name(service))
+            .filter_map(|binding| model::located(service, Some(binding)))
+            .any(|located| {
+                located.iter().all(|one| {
+                    let versions = self.versions(Kind::Cluster, one);
+                    let mut versions = versions.iter();
+                    versions.any(|version| !version.is_some_and(model::is_admitted))
+                })
+            });
+        let undecided = |object: &&Value| {
+            self.known.names(Kind::Remedy).all(|name| {
+                let versions = self.versions(Kind::Remedy, name);
+                let mut versions = versions.iter();
+                versions.any(|remedy| !remedy.is_some_and(|r| model::is_decided(r, object)))
+            })
+        };
+        let readmissible = |object: &&Value| model::is_readmissible(object, std::iter::empty());
+        let mut clusters = self.present(Kind::Cluster, cluster).filter(readmissible);
+        all_blocked && clusters.any(|object| undecided(&object))
     }
 
     /// Checks that a slice is deleted only if, in some version, an object that led to it is absent or
