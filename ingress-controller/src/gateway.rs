@@ -1,6 +1,7 @@
 //! Brings the load balancer to its desired state for one `MultiClusterIngress`, and releases those that
 //! are not ours. A load balancer that does not answer holds up nothing but this loop.
 
+use std::collections::BTreeSet;
 use std::future::Future;
 use std::sync::Arc;
 
@@ -153,7 +154,12 @@ impl GatewayReconciler {
 
     /// Records readmissions, and the obstacles in the ingress itself and in the load balancer.
     fn record(&self, ingress: &MultiClusterIngress, desired: &Desired, ensured: &Ensured) {
-        let problems = desired.problems();
+        // Without a load balancer of ours, another program decides what is served.
+        let problems = if self.balancer.needs_backends() {
+            desired.problems()
+        } else {
+            BTreeSet::new()
+        };
         let readmitted = problems
             .iter()
             .filter(|problem| matches!(problem, Problem::Readmitted { .. }));

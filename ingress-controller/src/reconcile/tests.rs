@@ -38,6 +38,8 @@ struct FakeBalancer {
     calls: Mutex<Vec<String>>,
     results: Mutex<Vec<Result<Ensured, BoxError>>>,
     holds: Mutex<Vec<Key>>,
+    /// Set if another program serves the traffic.
+    serves_nothing: AtomicBool,
     /// Set while it answers nothing.
     is_down: AtomicBool,
     /// The number of probes.
@@ -57,7 +59,7 @@ impl FakeBalancer {
 
 impl LoadBalancer for FakeBalancer {
     fn needs_backends(&self) -> bool {
-        true
+        !self.serves_nothing.load(Relaxed)
     }
 
     fn watch(self: Arc<Self>, _: &mut Program, _: &Queue<Key>) {}
@@ -489,6 +491,17 @@ async fn a_readmission_is_recorded_once_and_counted_while_it_lasts() {
     assert_eq!(stage.gateway.readmissions.total(), 0);
     let expected = ["TrafficUnblocked: Cluster m2 is no longer blocked"];
     assert_eq!(stage.events(), expected);
+}
+
+#[tokio::test]
+async fn without_a_load_balancer_of_ours_no_readmission_is_recorded() {
+    let (stage, _) = Stage::with(all_blocked()).await;
+    stage.balancer.serves_nothing.store(true, Relaxed);
+    let blocked = applied(cluster("m2", &["TrafficControl"]));
+    stage.observe(|index| index.observe_cluster(blocked));
+    stage.reconcile().await.unwrap();
+    assert_eq!(stage.events(), [""; 0]);
+    assert_eq!(stage.gateway.readmissions.total(), 0);
 }
 
 #[tokio::test]
