@@ -1,5 +1,6 @@
 //! The two APIs, and the writes of all clients but our controllers.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::LazyLock;
@@ -31,12 +32,26 @@ const DEFINITIONS: [&str; 4] = [
 static KARMADA: LazyLock<Result<ApiServer, String>> = LazyLock::new(|| {
     let server = ApiServer::new();
     for definition in DEFINITIONS {
-        let definition = serde_saphyr::from_str(definition).map_err(|error| error.to_string())?;
+        let mut definition: Value =
+            serde_saphyr::from_str(definition).map_err(|error| error.to_string())?;
+        loosen(&mut definition);
         let installed = server.install(&definition);
         installed.map_err(|error| error.to_string())?;
     }
     Ok(server)
 });
+
+/// Lets a definition accept any `spec`, as a later version of a kind may.
+fn loosen(definition: &mut Value) {
+    for version in definition["spec"]["versions"]
+        .as_array_mut()
+        .into_iter()
+        .flatten()
+    {
+        version["schema"]["openAPIV3Schema"]["properties"]["spec"] =
+            json!({ "x-kubernetes-preserve-unknown-fields": true });
+    }
+}
 
 /// The path of the leases.
 pub(crate) const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/karmada-system/leases";
@@ -239,6 +254,21 @@ impl Apis {
     /// Returns the delays of a program's writes to an API.
     pub(crate) fn delays(&self, side: Side, program: Role) -> Delays {
         self.delays[side as usize][program as usize].clone()
+    }
+
+    /// Returns the number of times each fault was applied.
+    pub(crate) fn hits(&self) -> BTreeMap<&'static str, u64> {
+        let mut hits = BTreeMap::new();
+        for server in [&self.karmada, &self.gateway] {
+            if let Server::Embedded(server) = server {
+                for (fault, count) in server.faults().hits() {
+                    *hits.entry(fault).or_default() += count;
+                }
+            }
+        }
+        let late = self.delays.iter().flatten().map(Delays::hits).sum();
+        hits.insert("Late", late);
+        hits
     }
 
     /// Ends every fault.

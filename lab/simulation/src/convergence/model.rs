@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::kinds::{is_deleting, list, name, text};
+use super::kinds::{Kind, is_deleting, list, name, text};
 use super::program::CONTROLLER;
 
 const TRAFFIC_CONTROL: &str = "TrafficControl";
@@ -13,6 +13,11 @@ const KARMADAS_FINALIZER: &str = "karmada.io/multi-cluster-ingress-controller";
 
 fn texts<'a>(object: &'a Value, pointer: &str) -> BTreeSet<&'a str> {
     list(object, pointer).filter_map(Value::as_str).collect()
+}
+
+/// Returns `true` unless a step has [spoilt](super::step::Step::Spoil) the object.
+pub(crate) fn is_readable(kind: Kind, object: &Value) -> bool {
+    !kind.may_be_spoilt() || object["spec"].is_object()
 }
 
 /// Returns the actions that a Remedy wants for a cluster.
