@@ -148,7 +148,7 @@ async fn an_action_unknown_to_us_is_kept(server: ApiKind) -> Result<()> {
     Ok(())
 }
 
-/// Returns the column titles and the cells of the first row that `kubectl get` shows.
+/// Returns the column titles and the cells of the first row of a table, which `kubectl get` prints.
 async fn table(karmada: &ControlPlane, path: &str) -> Result<(Vec<String>, Vec<Value>)> {
     let request = http::Request::get(path)
         .header("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io")
@@ -164,7 +164,7 @@ async fn table(karmada: &ControlPlane, path: &str) -> Result<(Vec<String>, Vec<V
     ))
 }
 
-async fn kubectl_shows_the_columns_that_matter(server: ApiKind) -> Result<()> {
+async fn tables_have_the_columns_that_matter(server: ApiKind) -> Result<()> {
     let karmada = karmada(server).await?;
     for (kind, resource) in [
         ("remedy", ApiResource::erase::<Remedy>(&())),
@@ -230,6 +230,6 @@ on_both!(
     objects_of_a_real_karmada_lose_no_field,
     a_remedy_with_an_unknown_operator_or_without_a_required_field_is_refused,
     an_action_unknown_to_us_is_kept,
-    kubectl_shows_the_columns_that_matter,
+    tables_have_the_columns_that_matter,
     short_names_and_categories_are_served,
 );
