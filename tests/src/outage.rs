@@ -151,7 +151,8 @@ impl Stage {
         ));
         for member in members {
             dns.push(CoreDns::start(member.dns(), fleet.gateway.kubeconfig_path()).await?);
-            let backend = HttpBackend::resolving(member.backend(), &member.name(), member.dns());
+            let name = member.name();
+            let backend = HttpBackend::resolving(member.backend(), &name, member.dns());
             backends.push(backend.await?);
             let agent = fleet.agent(member, &thresholds.flags()).await?;
             programs.push((format!("cluster-health-agent of {}", member.name()), agent));
