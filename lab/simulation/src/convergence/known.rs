@@ -64,7 +64,7 @@ impl Known {
         }
     }
 
-    /// Reads the object in the response to a write or to a read of one object.
+    /// Reads the object in the response to a write or to a read of one object, or its metadata.
     pub(crate) fn read_object(&mut self, kind: Kind, object: Value, now: Moment) {
         let is_whole = object["kind"] == kind.names().2;
         if is_whole {

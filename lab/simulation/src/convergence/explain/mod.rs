@@ -335,18 +335,16 @@ impl State {
                     self.known.read_object(*kind, body, now);
                 }
             }
-            Target::Object(kind, name) if request.status == Some(404) => {
-                self.known.read_absence(*kind, name, now);
-            }
-            Target::Object(kind, name) if request.succeeded() => {
-                if request.method == Method::DELETE {
+            Target::Object(kind, name) if kind.side() == Side::Gateway => {
+                let is_gone = request.method == Method::DELETE && request.succeeded();
+                if is_gone || request.status == Some(404) {
                     self.known.read_absence(*kind, name, now);
-                } else {
+                } else if request.succeeded() {
                     self.known.read_object(*kind, body, now);
                 }
             }
-            // The programs keep only the version of these responses, and decide from their watches.
-            Target::Status(kind, _) if request.succeeded() => {
+            // Of these responses the programs keep the version only: they decide from their watches.
+            Target::Object(kind, _) | Target::Status(kind, _) if request.succeeded() => {
                 let only = serde_json::json!({ "metadata": body["metadata"] });
                 self.known.read_object(*kind, only, now);
             }
