@@ -8,23 +8,26 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-/// Spawns the decision as a task of `program`. `contacts` has the leader's last request, `known` the
-/// number of agents.
-pub(crate) fn start(
-    program: &mut Program,
-    contacts: watch::Receiver<Option<LeaderContact>>,
-    known: watch::Receiver<Option<usize>>,
-) -> watch::Receiver<CampaignMode> {
-    let (decided, seeking) = watch::channel(CampaignMode::Off);
-    let task = run(contacts, known, decided, program.stopping.clone());
+/// The facts that change while the program runs.
+#[derive(Debug)]
+pub(crate) struct Facts {
+    /// The leader's last request.
+    pub(crate) contacts: watch::Receiver<Option<LeaderContact>>,
+    /// The number of agents.
+    pub(crate) known: watch::Receiver<Option<usize>>,
+    /// The end of the last abstention.
+    pub(crate) abstentions: watch::Receiver<Option<Instant>>,
+}
+
+/// Spawns the decision as a task of `program`, which keeps `seeking` up to date.
+pub(crate) fn start(program: &mut Program, facts: Facts, seeking: watch::Sender<CampaignMode>) {
+    let task = run(facts, seeking, program.stopping.clone());
     program.tasks.spawn("campaign", task);
-    seeking
 }
 
 /// Keeps `seeking` up to date until the program stops.
 async fn run(
-    mut contacts: watch::Receiver<Option<LeaderContact>>,
-    mut known: watch::Receiver<Option<usize>>,
+    mut facts: Facts,
     seeking: watch::Sender<CampaignMode>,
     stopping: CancellationToken,
 ) -> Result<(), BoxError> {
@@ -32,24 +35,30 @@ async fn run(
     // Drawn once, so that each agent keeps its turn while the number of agents changes.
     let share = fastrand::f64();
     loop {
+        let abstains_until = *facts.abstentions.borrow_and_update();
         let view = ElectionView {
             started,
-            contact: *contacts.borrow_and_update(),
-            known: *known.borrow_and_update(),
+            contact: *facts.contacts.borrow_and_update(),
+            known: *facts.known.borrow_and_update(),
+            abstains_until: abstains_until.map(Instant::into_std),
         };
         let turn = CampaignMode::Spread(spread(view.known.unwrap_or_default()));
-        let (now, later) = match view.candidacy(DURATION, share) {
+        let now = Instant::now().into_std();
+        let (mode, later) = match view.candidacy(now, DURATION, share) {
             Candidacy::Never => (CampaignMode::Off, None),
-            Candidacy::StandBy => (CampaignMode::Eager, None),
-            Candidacy::From(at) if at <= Instant::now().into_std() => (turn, None),
-            Candidacy::From(at) => (CampaignMode::Off, Some(Instant::from_std(at))),
+            Candidacy::StandBy(until) => (CampaignMode::Eager, Some(until)),
+            Candidacy::Abstain(until) => (CampaignMode::Withdrawn, Some(until)),
+            Candidacy::From(at) if at <= now => (turn, None),
+            Candidacy::From(at) => (CampaignMode::Off, Some(at)),
         };
-        seeking.send_if_modified(|before| std::mem::replace(before, now) != now);
+        let later = later.map(Instant::from_std);
+        seeking.send_if_modified(|before| std::mem::replace(before, mode) != mode);
         tokio::select! {
             biased;
             () = stopping.cancelled() => return Ok(()),
-            Ok(()) = contacts.changed() => {}
-            Ok(()) = known.changed() => {}
+            Ok(()) = facts.contacts.changed() => {}
+            Ok(()) = facts.known.changed() => {}
+            Ok(()) = facts.abstentions.changed() => {}
             () = sleep_until(later.unwrap_or_else(Instant::now)), if later.is_some() => {}
         }
     }

@@ -1,6 +1,7 @@
 //! `cluster-health-agent`: probes the cluster's DNS and reports its health to the Karmada control
 //! plane. Data flows one way: probe → vote → report.
 
+mod addresses;
 mod args;
 mod backoff;
 mod campaign;
@@ -11,18 +12,20 @@ mod probe;
 mod report;
 mod vote;
 
-use karmada_runtime::client;
-use karmada_runtime::lease::{self, Leadership, LeaseConfig};
+use karmada_rules::health::threshold::Vote;
+use karmada_runtime::lease::{self, CampaignMode, Leadership, LeaseConfig};
 use karmada_runtime::metrics::WriteMetrics;
 use karmada_runtime::program::{Program, StartError};
 use karmada_runtime::write::Writer;
 use kube::Client;
+use tokio::sync::watch;
+use uuid::Uuid;
 
 pub use crate::args::Args;
 use crate::args::Config;
 use crate::metrics::VerdictMetrics;
 use crate::node_condition::NodeConditions;
-use crate::peers::Identity;
+use crate::peers::{Election, Identity, Surroundings};
 use crate::report::Report;
 
 /// The program's name: its user agent, the name of its lease, and the prefix of its metrics.
@@ -34,9 +37,10 @@ pub const NAME: &str = "cluster-health-agent";
 /// Returns an error if the flags contradict each other or a file they name cannot be used.
 pub async fn start(args: Args, program: &mut Program) -> Result<(), StartError> {
     let config = Config::try_from(args)?;
-    let client = client::connect(&config.source, NAME).await?;
+    program.addresses = probe::addresses();
+    let client = program.connect("karmada", &config.source).await?;
     let member = match &config.member {
-        Some(member) if config.needs_member() => Some(member.connect().await?),
+        Some(member) if config.needs_member() => Some(member.connect(program).await?),
         _ => None,
     };
     run(config, client, member, program)
@@ -53,6 +57,7 @@ pub fn assemble(
     member: Option<Client>,
     program: &mut Program,
 ) -> Result<(), StartError> {
+    program.addresses = probe::addresses();
     run(Config::try_from(args)?, client, member, program)
 }
 
@@ -62,52 +67,49 @@ fn run(
     member: Option<Client>,
     program: &mut Program,
 ) -> Result<(), StartError> {
-    for flag in &config.ignored {
-        tracing::warn!(
-            flag,
-            "Flag of Karmada's detector that means nothing here, ignored"
-        );
-    }
+    warn_of_ignored(&config.ignored);
     program.listen_address = config.listen_address;
 
-    let rounds = config.probes.start(program, member.clone())?;
-    let votes = vote::start(program, config.thresholds, rounds);
     let own = Identity {
         cluster: config.cluster.clone(),
         node: config.node.clone(),
+        id: Uuid::new_v4(),
         port: config.listen_address.port(),
     };
-    let source = (config.peers, member.clone());
+    let (seeking, mode) = watch::channel(CampaignMode::Off);
+    let election = elect(program, &config, &client, own.id, mode);
+    let leadership = election.leadership.clone();
+
+    let addresses = program.addresses.clone();
+    for name in config.peers.names() {
+        addresses.keep(&name);
+    }
+    addresses::start(program, addresses.clone());
+    let rounds = config.probes.start(program, member.clone())?;
+    let votes = vote::start(program, config.thresholds, rounds);
+    let surroundings = Surroundings {
+        source: config.peers,
+        member: member.clone(),
+        addresses,
+        election,
+        period: config.pace.period,
+    };
     let peers::Started {
         peers,
         contacts,
         known,
-    } = peers::start(program, own, source, config.pace.period, votes.clone())?;
-    let leadership = if config.leader_elect {
-        let seeking = campaign::start(program, contacts, known);
-        let own = LeaseConfig {
-            namespace: karmada_api::execution_namespace(&config.cluster),
-            name: NAME,
-            host: config.node.clone(),
-            mode: seeking,
-        };
-        lease::campaign(program, client.clone(), own)
-    } else {
-        Leadership::always()
+    } = peers::start(program, own, surroundings, votes.clone())?;
+    let (abstentions, abstained) = watch::channel(None);
+    let facts = campaign::Facts {
+        contacts,
+        known,
+        abstentions: abstained,
     };
+    campaign::start(program, facts, seeking);
     let writes = WriteMetrics::register(&mut program.registry);
     writes.announce("conditions");
-    if let Some(client) = member.filter(|_| config.node_condition) {
-        writes.announce("node_condition");
-        let conditions = NodeConditions {
-            client,
-            node: config.node,
-            votes,
-            // Each agent writes its own Node only, so no lease is needed.
-            writer: Writer::new(Leadership::always(), writes.clone()),
-        };
-        let task = conditions.run(program.stopping.clone());
-        program.tasks.spawn("node-condition", task);
+    if let Some(member) = member.filter(|_| config.node_condition) {
+        report_node(program, member, config.node, votes, &writes);
     }
     let report = Report {
         client,
@@ -117,6 +119,7 @@ fn run(
         peers,
         metrics: VerdictMetrics::register(&mut program.registry),
         leadership: leadership.clone(),
+        abstentions,
         writer: Writer::new(leadership, writes),
         clock: program.clock,
     };
@@ -125,3 +128,61 @@ fn run(
         .spawn("report", report.run(program.stopping.clone()));
     Ok(())
 }
+
+fn warn_of_ignored(flags: &[&str]) {
+    if flags.is_empty() {
+        return;
+    }
+    let flags: Vec<_> = flags.iter().map(|flag| format!("--{flag}")).collect();
+    let flags = flags.join(", ");
+    tracing::warn!(
+        flags,
+        "Flags of Karmada's detector that mean nothing here, ignored"
+    );
+}
+
+/// Spawns the campaign for the cluster's lease, which `mode` directs, unless the flags rule it out.
+fn elect(
+    program: &mut Program,
+    config: &Config,
+    client: &Client,
+    id: Uuid,
+    mode: watch::Receiver<CampaignMode>,
+) -> Election {
+    let leadership = if config.leader_elect {
+        let own = LeaseConfig {
+            namespace: karmada_api::execution_namespace(&config.cluster),
+            name: NAME,
+            host: config.node.clone(),
+            id,
+            mode: mode.clone(),
+        };
+        lease::campaign(program, client.clone(), own)
+    } else {
+        Leadership::always()
+    };
+    Election { mode, leadership }
+}
+
+/// Spawns the writer of the condition of this agent's Node.
+fn report_node(
+    program: &mut Program,
+    member: Client,
+    node: String,
+    votes: watch::Receiver<Option<Vote>>,
+    writes: &WriteMetrics,
+) {
+    writes.announce("node_condition");
+    let conditions = NodeConditions {
+        client: member,
+        node,
+        votes,
+        // Each agent writes its own Node only, so no lease is needed.
+        writer: Writer::new(Leadership::always(), writes.clone()),
+    };
+    let task = conditions.run(program.stopping.clone());
+    program.tasks.spawn("node-condition", task);
+}
+
+#[cfg(test)]
+mod tests;

@@ -48,7 +48,7 @@ impl VoteMetrics {
     pub(crate) fn set(&self, vote: Option<Vote>) {
         let current = vote.map(|vote| match vote {
             Vote::FirstSuccess => "first_success",
-            Vote::Healthy => "healthy",
+            Vote::Healthy | Vote::Partial(_) => "healthy",
             Vote::Unhealthy(_) => "unhealthy",
         });
         // Every value of the label, so that the one shown before goes back to 0.
@@ -69,6 +69,7 @@ impl VoteMetrics {
 pub(crate) struct PeerMetrics {
     known: Gauge,
     nodes: Family<BallotLabels, Gauge>,
+    namesakes: Gauge,
     failing: Family<NodeLabels, Gauge>,
     /// The nodes that `failing` has series of.
     named: Arc<Mutex<BTreeSet<String>>>,
@@ -96,6 +97,7 @@ impl PeerMetrics {
         let metrics = Self {
             known: Gauge::default(),
             nodes: Family::default(),
+            namesakes: Gauge::default(),
             failing: Family::default(),
             named: Arc::default(),
             requests: Family::default(),
@@ -110,6 +112,11 @@ impl PeerMetrics {
             "nodes",
             "Nodes by their last ballot: healthy, unhealthy, no_vote or silent; all 0 while this agent does not lead",
             metrics.nodes.clone(),
+        );
+        registry.register(
+            "namesakes",
+            "Other agents that report the node name of another or of this one; 0 while this agent does not lead",
+            metrics.namesakes.clone(),
         );
         registry.register(
             "failing_node",
@@ -155,6 +162,11 @@ impl PeerMetrics {
         self.duration.observe(took.as_secs_f64());
     }
 
+    /// Shows the number of agents that have the name of another.
+    pub(crate) fn set_namesakes(&self, agents: usize) {
+        self.namesakes.set(whole(agents));
+    }
+
     /// Shows a tally; `None` while this agent does not lead.
     pub(crate) fn set_tally(&self, tally: Option<&Tally>) {
         let of = |count: fn(&Tally) -> usize| tally.map_or(0, count);
@@ -191,6 +203,7 @@ impl PeerMetrics {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct VerdictMetrics {
     verdict: Family<VerdictLabels, Gauge>,
+    resignations: Counter,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -206,8 +219,17 @@ impl VerdictMetrics {
             "1 for the cluster's verdict by the votes: healthy or unhealthy; 0 for both without one, or while this agent does not lead",
             metrics.verdict.clone(),
         );
+        registry.register(
+            "resignations",
+            "Times this agent gave the lease back because too few nodes voted for too long",
+            metrics.resignations.clone(),
+        );
         metrics.set(None);
         metrics
+    }
+
+    pub(crate) fn count_resignation(&self) {
+        self.resignations.inc();
     }
 
     /// Shows a verdict; `true` stands for healthy.

@@ -138,6 +138,10 @@ fn changed(vote: Option<Vote>, before: Option<&DesiredCondition>) -> Option<Desi
     let (status, reason, message) = match vote {
         Some(Vote::FirstSuccess) => return None,
         Some(Vote::Healthy) => (TRUE, DNS_READY_REASON, "names resolve".to_owned()),
+        Some(Vote::Partial(family)) => {
+            let message = format!("names resolve; {family} queries get no response");
+            (TRUE, DNS_READY_REASON, message)
+        }
         Some(Vote::Unhealthy(failure)) => (FALSE, DNS_FAILED_REASON, failure.to_string()),
         // Before the first vote there is no condition of this process to retract.
         None if before.is_none() => return None,

@@ -60,7 +60,7 @@ async fn run(
             match vote {
                 None => tracing::warn!("This node has no vote"),
                 Some(Vote::FirstSuccess) => tracing::info!("This node's first answer is good"),
-                Some(Vote::Healthy) => tracing::info!("This node votes healthy"),
+                Some(Vote::Healthy | Vote::Partial(_)) => tracing::info!("This node votes healthy"),
                 Some(Vote::Unhealthy(failure)) => {
                     tracing::warn!(%failure, "This node votes unhealthy");
                 }
@@ -69,9 +69,13 @@ async fn run(
     }
 }
 
-/// Returns the kind of a vote, without its failure.
+/// Returns the kind of a vote, without its failure or family.
 pub(crate) fn kind(vote: Option<Vote>) -> Option<Discriminant<Vote>> {
-    vote.as_ref().map(discriminant)
+    let whole = |vote| match vote {
+        Vote::Partial(_) => Vote::Healthy,
+        vote => vote,
+    };
+    vote.map(|vote| discriminant(&whole(vote)))
 }
 
 #[cfg(test)]
@@ -100,6 +104,7 @@ mod tests {
             let (changed, votes) = watch::channel(None);
             let mut metrics = Registry::default();
             let threshold = Threshold::new(Thresholds {
+                period: PERIOD,
                 failure: THRESHOLD,
                 success: THRESHOLD,
                 silence: 2 * THRESHOLD,
@@ -169,10 +174,14 @@ mod tests {
         voting.round(Observation::Resolved).await;
         assert_eq!(voting.next().await, Some(Vote::FirstSuccess));
         assert_eq!(begun.elapsed(), Duration::ZERO);
+        for _ in 0..2 {
+            tokio::time::sleep(PERIOD).await;
+            voting.round(Observation::Resolved).await;
+        }
         assert_eq!(voting.next().await, Some(Vote::Healthy));
         assert_eq!(begun.elapsed(), THRESHOLD);
         assert_eq!(voting.next().await, None);
-        assert_eq!(begun.elapsed(), 2 * THRESHOLD);
+        assert_eq!(begun.elapsed(), 2 * PERIOD + 2 * THRESHOLD);
     }
 
     #[tokio::test(start_paused = true)]

@@ -8,9 +8,13 @@ use std::process::{Output, Stdio};
 use std::time::Duration;
 
 use apiserver::{ApiServer, Fault};
+use hickory_proto::op::ResponseCode;
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::Namespace;
 use karmada_api::Cluster;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
+use lab_parts::dns::{DnsServer, KUBERNETES_IP, Response};
 use lab_parts::kubeconfig::{self, Access};
 use lab_parts::port::CLOSED;
 use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, prlimit};
@@ -84,7 +88,7 @@ fn assert_refused(output: &Output, expected: &str) {
 #[tokio::test]
 async fn bad_values_end_the_program_at_once_with_one_line_and_code_2() {
     let place = Location::new();
-    let cases: [(&[&str], &str); 19] = [
+    let cases: [(&[&str], &str); 21] = [
         (&["--detect-period=0s"], "must be longer than 0s"),
         (&["--detect-period=5 apples"], "--detect-period"),
         (&["--detect-period=1ms"], "at least 100ms"),
@@ -116,6 +120,14 @@ async fn bad_values_end_the_program_at_once_with_one_line_and_code_2() {
         (&["--listen-address=nowhere"], "--listen-address"),
         (&["--healthz-port=99999"], "--healthz-port"),
         (&["--unheard-of"], "--unheard-of"),
+        (
+            &["--leader-elect=false", "--peer=10.0.0.7"],
+            "--leader-elect=false is for an agent without peers",
+        ),
+        (
+            &["--host-name=$(NODE_NAME)"],
+            "$(NODE_NAME) is not expanded",
+        ),
     ];
     for (flags, expected) in cases {
         let flags = [&[KUBECONFIG_FLAG, CLUSTER_FLAG], flags].concat();
@@ -153,6 +165,9 @@ async fn bad_values_from_the_environment_are_refused_too() {
     let mut command = place.command(&[KUBECONFIG_FLAG, CLUSTER_FLAG]);
     command.env("KARMADA_NAMESERVER", "10.96.0.10,nonsense");
     assert_refused(&output(command).await, "nonsense");
+    let mut command = place.command(&[KUBECONFIG_FLAG, CLUSTER_FLAG]);
+    command.env("KARMADA_HOST_NAME", "$(NODE_NAME)");
+    assert_refused(&output(command).await, "$(NODE_NAME) is not expanded");
 }
 
 #[tokio::test]
@@ -209,9 +224,13 @@ impl Running {
         response
     }
 
-    async fn signal(mut self, signal: Signal) -> Option<i32> {
+    fn send(&self, signal: Signal) {
         let id = i32::try_from(self.child.id().unwrap()).unwrap();
         kill_process(Pid::from_raw(id).unwrap(), signal).unwrap();
+    }
+
+    async fn signal(mut self, signal: Signal) -> Option<i32> {
+        self.send(signal);
         timeout(AMPLE, self.child.wait())
             .await
             .unwrap()
@@ -266,6 +285,40 @@ async fn karmadas_argument_list_starts_the_program_and_sigterm_ends_it() {
     let failure = line["fields"]["failure"].as_str().unwrap();
     assert_eq!(failure, "unreachable from 127.0.0.1:1");
     assert_eq!(running.signal(Signal::TERM).await, Some(0));
+}
+
+#[tokio::test]
+async fn flags_that_mean_nothing_here_are_named_in_one_warning() {
+    let place = Location::new();
+    let flags = [
+        KUBECONFIG_FLAG,
+        CLUSTER_FLAG,
+        "--listen-address=127.0.0.1:0",
+        "--log-format=json",
+        "--coredns-stale-threshold=60s",
+        "--v=4",
+        "--vmodule=detector=5",
+        "--logtostderr",
+    ];
+    let mut child = place.command(&flags).spawn().unwrap();
+    let mut log = BufReader::new(child.stderr.take().unwrap()).lines();
+    let mut ignored = Vec::new();
+    loop {
+        let line = timeout(AMPLE, log.next_line()).await.unwrap();
+        let line: Value = serde_json::from_str(&line.unwrap().unwrap()).unwrap();
+        let fields = &line["fields"];
+        match fields["message"].as_str().unwrap() {
+            "Started" => break,
+            "Flags of Karmada's detector that mean nothing here, ignored" => {
+                ignored.push(fields["flags"].as_str().unwrap().to_owned());
+            }
+            _ => {}
+        }
+    }
+    assert_eq!(
+        ignored,
+        ["--coredns-stale-threshold, --v, --vmodule, --logtostderr"]
+    );
 }
 
 #[tokio::test]
@@ -327,6 +380,34 @@ async fn the_first_round_makes_the_program_ready_and_is_counted() {
         assert!(metrics.contains(line), "{line}: {metrics}");
     }
     assert_eq!(running.signal(Signal::INT).await, Some(0));
+}
+
+const UNRESOLVED: &str =
+    "Could not look up Karmada or peers, trying again: without DNS this agent cannot reach them";
+
+/// Only agents that campaign connect to Karmada, and any of them may have to once DNS is dead.
+#[tokio::test]
+async fn karmada_and_peers_given_by_name_are_looked_up_at_the_start() {
+    let place = Location::new();
+    let path = place.path("kubeconfig");
+    let by_address = std::fs::read_to_string(&path).unwrap();
+    let by_name = by_address.replace(&CLOSED.ip().to_string(), "karmada.invalid");
+    assert_ne!(by_name, by_address);
+    std::fs::write(&path, by_name).unwrap();
+    let flags = [
+        KUBECONFIG_FLAG,
+        CLUSTER_FLAG,
+        "--listen-address=127.0.0.1:0",
+        "--peer=http://localhost:1,http://agent-2.invalid:1",
+    ];
+    let mut running = Running::start(place.command(&flags)).await;
+    let line = next_line(&mut running.log, UNRESOLVED).await;
+    let names = line["fields"]["names"].as_str().unwrap();
+    assert_eq!(names, "[\"karmada.invalid\", \"agent-2.invalid\"]");
+    let metrics = running.get("/metrics").await;
+    let unresolved = "karmada_cluster_health_agent_unresolved_names 2";
+    assert!(metrics.contains(unresolved), "{metrics}");
+    assert_eq!(running.signal(Signal::TERM).await, Some(0));
 }
 
 /// The agent's metrics that docs/operate.md lists, with the names of their labels.
@@ -403,6 +484,86 @@ async fn every_metric_of_a_fresh_agent_is_documented_with_its_labels_and_every_d
     // Only a leader shows any.
     documented.remove("failing_node");
     assert_eq!(shown(&running.get("/metrics").await), documented);
+    assert_eq!(running.signal(Signal::TERM).await, Some(0));
+}
+
+const HEALTHY: &str = "This node votes healthy";
+
+/// Issue 10: the first round after a stall was dated to before it, so it alone turned the vote.
+#[tokio::test]
+async fn a_failure_right_after_a_stall_is_not_as_old_as_the_stall() {
+    const STALL: Duration = Duration::from_secs(6);
+    let works = Response::Ipv4(KUBERNETES_IP);
+    let dns = DnsServer::start(works.clone()).await.unwrap();
+    let nameserver = format!("--nameserver={}", dns.address());
+    let place = Location::new();
+    let mut running = Running::start(place.command(&[
+        KUBECONFIG_FLAG,
+        CLUSTER_FLAG,
+        "--listen-address=127.0.0.1:0",
+        "--probe-name=kubernetes.default.svc.cluster.local.",
+        "--detect-period=1s",
+        "--detect-failure-threshold=4s",
+        "--detect-success-threshold=4s",
+        &nameserver,
+    ]))
+    .await;
+    next_line(&mut running.log, HEALTHY).await;
+
+    running.send(Signal::STOP);
+    dns.set(Response::Code(ResponseCode::Refused));
+    let before = dns.received().len();
+    // The stall itself, longer than the threshold and a period. Nothing is expected meanwhile.
+    tokio::time::sleep(STALL).await;
+    running.send(Signal::CONT);
+    let queried = async {
+        while dns.received().len() == before {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(AMPLE, queried).await.unwrap();
+    // Three more rounds would have to fail for a whole threshold.
+    dns.set(works);
+    let unhealthy = times(&mut running.log, "This node votes unhealthy", HEALTHY).await;
+    assert_eq!(unhealthy, 0);
+    assert_eq!(running.signal(Signal::TERM).await, Some(0));
+}
+
+#[tokio::test]
+async fn the_vote_document_and_the_lease_identify_the_same_process() {
+    let karmada = ApiServer::new();
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let server = karmada.clone();
+    tokio::spawn(async move { server.serve(listener, std::future::pending()).await });
+    let client = Client::new(karmada.service(), "default");
+    let own = karmada_api::execution_namespace("member1");
+    let namespace = serde_json::from_value(json!({ "metadata": { "name": own } })).unwrap();
+    let namespaces: Api<Namespace> = Api::all(client.clone());
+    let parameters = PostParams::default();
+    namespaces.create(&parameters, &namespace).await.unwrap();
+
+    let place = Location::new();
+    let access = Access::open("karmada", address);
+    kubeconfig::write(&place.path("kubeconfig"), &[&access]).unwrap();
+    let mut running = Running::start(place.command(&[
+        KUBECONFIG_FLAG,
+        CLUSTER_FLAG,
+        "--host-name=n1",
+        "--listen-address=127.0.0.1:0",
+    ]))
+    .await;
+    next_line(&mut running.log, "Leading").await;
+    let response = running.get("/v1/observation").await;
+    let (_, body) = response.split_once("\r\n\r\n").unwrap();
+    let document: Value = serde_json::from_str(body).unwrap();
+    let leases: Api<Lease> = Api::namespaced(client, &own);
+    let lease = leases.get("cluster-health-agent").await.unwrap();
+    let holder = lease.spec.unwrap().holder_identity.unwrap();
+    assert_eq!(
+        holder,
+        format!("n1_{}", document["agent"].as_str().unwrap())
+    );
     assert_eq!(running.signal(Signal::TERM).await, Some(0));
 }
 

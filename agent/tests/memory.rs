@@ -78,7 +78,7 @@ impl Location {
         let client = client::with_service(karmada.service(), config, NAME).unwrap();
         let mut program = Program::new(NAME, (Ipv4Addr::LOCALHOST, 0).into());
         assemble(Args::parse_from(flags), client, None, &mut program).unwrap();
-        program.serve().await.unwrap();
+        program.serve().unwrap();
         tokio::spawn(program.run_until(async || std::future::pending().await));
         Self {
             karmada,

@@ -1,6 +1,7 @@
 //! The flags.
 
-use karmada_rules::ingress::ControllerName;
+use clap::ArgAction;
+use karmada_rules::ingress::{ControllerName, WhenAllBlocked};
 use karmada_runtime::args::{ClientArgs, CommonArgs, LeaderElectionArgs};
 
 use crate::provider::ProviderArgs;
@@ -23,6 +24,17 @@ pub struct Args {
         value_name = "NAME"
     )]
     pub(crate) ingress_class_controller: ControllerName,
+    /// What to do while every cluster of a backend Service is blocked: fail-open readmits those that a condition blocked, fail-closed serves none. The annotation networking.karmada-rs.io/when-all-blocked overrides it for one MultiClusterIngress.
+    #[arg(
+        long,
+        env = "KARMADA_WHEN_ALL_BLOCKED",
+        default_value_t = WhenAllBlocked::FailOpen,
+        value_name = "fail-open|fail-closed"
+    )]
+    pub(crate) when_all_blocked: WhenAllBlocked,
+    /// With a load balancer of ours: export the backend Services of every MultiClusterIngress, by an export and a policy that propagates it for each, because Karmada collects the endpoints of exported Services only.
+    #[arg(long, env = "KARMADA_EXPORT_SERVICES", default_value_t = true, action = ArgAction::Set, num_args = 0..=1, default_missing_value = "true", value_name = "BOOL")]
+    pub(crate) export_services: bool,
     #[command(flatten)]
     pub(crate) provider: ProviderArgs,
 }
@@ -36,6 +48,8 @@ impl AsRef<CommonArgs> for Args {
 #[cfg(test)]
 mod tests {
     use clap::{CommandFactory, Parser};
+
+    use karmada_runtime::program::Program;
 
     use super::*;
     use crate::provider::connect;
@@ -53,7 +67,11 @@ mod tests {
             "karmada-rs.io/ingress-controller"
         );
         assert!(args.leader_election.leader_elect);
-        let balancer = connect(&args.provider, &args.ingress_class_controller).await;
+        assert!(args.export_services);
+        assert_eq!(args.when_all_blocked, WhenAllBlocked::FailOpen);
+        let mut program = Program::new(crate::NAME, args.common.listen_address);
+        let controller = &args.ingress_class_controller;
+        let balancer = connect(&args.provider, controller, &mut program).await;
         assert!(!balancer.unwrap().needs_backends());
     }
 }

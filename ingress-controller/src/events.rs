@@ -13,6 +13,9 @@ use parking_lot::Mutex;
 
 use crate::provider::{Obstacle, RelatedObject};
 
+const INGRESS_API_VERSION: &str = "networking.karmada.io/v1alpha1";
+const INGRESS_KIND: &str = "MultiClusterIngress";
+
 /// Records the Events of ingresses.
 pub(crate) struct IngressEvents {
     record: Box<dyn Fn(ObjectReference, Event) + Send + Sync>,
@@ -65,7 +68,8 @@ impl IngressEvents {
         let key = Key::of(ingress);
         let before = self.replace(&key, current.clone());
         for obstacle in current.difference(&before) {
-            tracing::warn!(ingress = %key, %obstacle, "Ingress cannot be served as it says");
+            let reason = obstacle.reason;
+            tracing::warn!(ingress = %key, reason, %obstacle, "Ingress is not served as desired");
             self.record(
                 ingress,
                 EventType::Warning,
@@ -74,6 +78,28 @@ impl IngressEvents {
                 reference(&obstacle.object),
             );
         }
+    }
+
+    /// Records that `manager` undoes every write to the status of `ingress`.
+    pub(crate) fn contested(&self, ingress: &MultiClusterIngress, manager: Option<&str>) {
+        let key = Key::of(ingress);
+        let manager = manager.unwrap_or("another client with this controller's name");
+        tracing::warn!(ingress = %key, manager, "Another writer undoes every write, will write again after growing pauses");
+        let note = format!(
+            "{manager} undoes every write to status.serviceLocations and status.trafficBlockClusters; this controller writes them again after growing pauses, up to 5 minutes"
+        );
+        let own = RelatedObject {
+            api_version: Some(INGRESS_API_VERSION),
+            kind: INGRESS_KIND,
+            key,
+        };
+        self.record(
+            ingress,
+            EventType::Warning,
+            "StatusContested",
+            note,
+            reference(&own),
+        );
     }
 
     /// Forgets the ingress `key`, which is no longer served.
@@ -112,18 +138,32 @@ impl IngressEvents {
     }
 }
 
-/// Returns the obstacle that `problem` is for an ingress in `namespace`.
-pub(crate) fn obstacle(problem: &Problem, namespace: &str) -> Obstacle {
+/// Returns the obstacle that `problem` is for the ingress `key`.
+pub(crate) fn obstacle(problem: &Problem, key: &Key) -> Obstacle {
     let (reason, service) = match problem {
         Problem::NoTemplate { service } => ("ServiceNotFound", service),
         Problem::NoPort { service, .. } => ("ServicePortNotFound", service),
+        Problem::Readmitted { service, .. } => ("TrafficReadmitted", service),
+        Problem::AllBlocked { service, .. } => ("AllClustersBlocked", service),
+        Problem::NoEndpoints { service, .. } => ("NoEndpoints", service),
+        Problem::Misspelt { .. } => {
+            return Obstacle {
+                reason: "InvalidAnnotation",
+                object: RelatedObject {
+                    api_version: Some(INGRESS_API_VERSION),
+                    kind: INGRESS_KIND,
+                    key: key.clone(),
+                },
+                message: problem.to_string(),
+            };
+        }
     };
     Obstacle {
         reason,
         object: RelatedObject {
             api_version: Some(Service::API_VERSION),
             kind: Service::KIND,
-            key: Key::new(namespace, service),
+            key: Key::new(&key.namespace, service),
         },
         message: problem.to_string(),
     }
@@ -151,6 +191,12 @@ fn reference(object: &RelatedObject) -> ObjectReference {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_ingress_is_referred_to_as_the_api_knows_it() {
+        assert_eq!(MultiClusterIngress::api_version(&()), INGRESS_API_VERSION);
+        assert_eq!(MultiClusterIngress::kind(&()), INGRESS_KIND);
+    }
 
     #[test]
     fn a_cluster_is_referred_to_as_the_api_knows_it() {

@@ -6,12 +6,17 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::networking::v1::IngressClass;
-use karmada_api::{Cluster, Key, MultiClusterIngress, ResourceBinding};
-use karmada_rules::ingress::{
-    Cached, Facts, binding_name, service_locations, services, slice_service,
+use karmada_api::{
+    Cluster, Key, MultiClusterIngress, PropagationPolicy, Remedy, ResourceBinding, ServiceExport,
 };
+use karmada_rules::ingress::{
+    Cached, ControllerName, Decision, ExportChange, ExportFacts, Exporter, Facts, Need,
+    binding_name, bound_clusters, bound_service, decide, service_locations, services,
+    slice_service,
+};
+use karmada_rules::remedy::RemedyIndex;
 use karmada_rules::reverse_index::ReverseIndex;
-use karmada_runtime::cache::Cache;
+use karmada_runtime::cache::{Cache, Undecoded};
 use kube::Resource;
 
 /// The watched objects, and the ingresses by what they refer to.
@@ -36,8 +41,24 @@ pub(crate) struct Index {
 pub(crate) struct Backends {
     pub(crate) templates: Cache<Service>,
     pub(crate) slices: Cache<EndpointSlice>,
+    pub(crate) remedies: Cache<Remedy>,
+    /// The Remedies without matches, by the clusters whose traffic they block.
+    pub(crate) decided: RemedyIndex,
+    /// `None` if the exports of Services are left to the user.
+    pub(crate) exports: Option<Exports>,
     /// From a slice to the Service it was collected for.
     by_service: ReverseIndex<Key, Key>,
+}
+
+/// The exports of Services, and our policies for them.
+#[derive(Debug, Default)]
+pub(crate) struct Exports {
+    pub(crate) objects: Cache<ServiceExport>,
+    pub(crate) policies: Cache<PropagationPolicy>,
+    /// Set once all exports are known, and all policies.
+    pub(crate) listed: [bool; 2],
+    /// The Services whose exports the last changes concern.
+    pub(crate) concerned: BTreeSet<Key>,
 }
 
 impl Index {
@@ -81,6 +102,95 @@ impl Index {
             .collect()
     }
 
+    /// Notes the Services whose exports a change concerns.
+    pub(crate) fn concern(&mut self, services: impl IntoIterator<Item = Key>) {
+        if let Some(exports) = self.exports_mut() {
+            exports.concerned.extend(services);
+        }
+    }
+
+    /// Returns the Services whose exports the last changes concern.
+    pub(crate) fn take_concerned(&mut self) -> BTreeSet<Key> {
+        let exports = self.exports_mut();
+        exports.map_or_else(BTreeSet::new, |exports| {
+            std::mem::take(&mut exports.concerned)
+        })
+    }
+
+    fn exports_mut(&mut self) -> Option<&mut Exports> {
+        self.backends.as_mut()?.exports.as_mut()
+    }
+
+    /// Returns the Services that may need an export, and those that have one of ours.
+    pub(crate) fn exportable(&self) -> BTreeSet<Key> {
+        let Some(exports) = self.backends.as_ref().and_then(|b| b.exports.as_ref()) else {
+            return BTreeSet::new();
+        };
+        let named = self.ingresses.iter().flat_map(|(key, ingress)| {
+            services(&ingress.spec.ingress)
+                .into_iter()
+                .map(|service| Key::new(&key.namespace, service))
+        });
+        let exported = exports.objects.iter().map(|(key, _)| key.clone());
+        let propagated = exports.policies.iter().filter_map(|(key, _)| {
+            let service = Exporter::exported(&key.name)?;
+            Some(Key::new(&key.namespace, service))
+        });
+        named.chain(exported).chain(propagated).collect()
+    }
+
+    /// Plans the export of `service`. Returns `None` while not every export is known.
+    pub(crate) fn plan_export(
+        &self,
+        service: &Key,
+        controller: &ControllerName,
+        exporter: &Exporter,
+    ) -> Option<ExportChange> {
+        let exports = self.backends.as_ref()?.exports.as_ref()?;
+        if exports.listed != [true, true] {
+            return None;
+        }
+        let policy = Key::new(&service.namespace, Exporter::policy_name(&service.name));
+        let binding = self.binding(&service.namespace, &service.name);
+        let is_bound =
+            |binding: &&ResourceBinding| bound_service(binding) == Some(service.name.as_str());
+        let facts = ExportFacts {
+            need: self.need(service, controller),
+            template: self.template(&service.namespace, &service.name),
+            clusters: match binding {
+                Cached::Present(binding) if is_bound(&binding) => {
+                    Cached::Present(bound_clusters(binding))
+                }
+                Cached::Present(_) | Cached::Absent => Cached::Absent,
+                Cached::Unread => Cached::Unread,
+            },
+            export: cached(&exports.objects, service).map(AsRef::as_ref),
+            policy: cached(&exports.policies, &policy).map(AsRef::as_ref),
+        };
+        Some(exporter.plan(service, &facts))
+    }
+
+    fn need(&self, service: &Key, controller: &ControllerName) -> Need {
+        let unread = self.ingresses.unread().iter();
+        let mut may_be = unread
+            .filter(|ingress| ingress.namespace == service.namespace)
+            .count()
+            > 0;
+        for key in self.by_service.sources(service) {
+            let seen = self.ingress(key).map(AsRef::as_ref);
+            match decide(key, seen, self, controller) {
+                Decision::Serve(_) => return Need::Needed,
+                Decision::Leave => may_be = true,
+                Decision::Release(_) => {}
+            }
+        }
+        if may_be {
+            Need::Unclear
+        } else {
+            Need::Unneeded
+        }
+    }
+
     /// Updates the index after a change of the ingress `key`.
     pub(crate) fn index_ingress(&mut self, key: &Key) {
         let found = self.ingresses.get(key).map(Arc::clone);
@@ -117,26 +227,36 @@ impl Index {
 
     /// Returns the number of objects of all kinds that never decoded.
     pub(crate) fn count_unread(&self) -> usize {
-        self.unread().iter().map(|(_, count)| count).sum()
+        let kinds = self.undecoded().into_iter();
+        kinds.map(|(_, count)| count.unread).sum()
     }
 
-    /// Returns the number of objects of each kind that never decoded.
-    pub(crate) fn unread(&self) -> Vec<(&'static str, usize)> {
-        let mut unread = vec![
-            ("MultiClusterIngress", self.ingresses.unread().len()),
-            ("IngressClass", self.classes.unread().len()),
-            ("Cluster", self.clusters.unread().len()),
-            ("ResourceBinding", self.bindings.unread().len()),
+    /// Returns the number of objects of each kind whose newest version does not decode.
+    pub(crate) fn undecoded(&self) -> Vec<(&'static str, Undecoded)> {
+        let mut counts = vec![
+            ("MultiClusterIngress", self.ingresses.undecoded()),
+            ("IngressClass", self.classes.undecoded()),
+            ("Cluster", self.clusters.undecoded()),
+            ("ResourceBinding", self.bindings.undecoded()),
         ];
         if let Some(backends) = &self.backends {
-            unread.push(("Service", backends.templates.unread().len()));
-            unread.push(("EndpointSlice", backends.slices.unread().len()));
+            counts.push(("Service", backends.templates.undecoded()));
+            counts.push(("EndpointSlice", backends.slices.undecoded()));
+            counts.push(("Remedy", backends.remedies.undecoded()));
         }
-        unread
+        counts
     }
 }
 
 impl Backends {
+    /// Creates an empty index, which has exports only if the controller manages them.
+    pub(crate) fn new(exports: bool) -> Self {
+        Self {
+            exports: exports.then(Exports::default),
+            ..Self::default()
+        }
+    }
+
     /// Updates the index after a change of the slice `key`.
     pub(crate) fn index_slice(&mut self, key: &Key) {
         let service = self.slices.get(key).and_then(|slice| slice_service(slice));
@@ -160,6 +280,14 @@ impl Facts for Index {
 
     fn cluster(&self, name: &str) -> Cached<&Cluster> {
         cached(&self.clusters, &Key::cluster_scoped(name)).map(AsRef::as_ref)
+    }
+
+    fn is_decided(&self, cluster: &str) -> bool {
+        self.backends.as_ref().is_none_or(|backends| {
+            // One that could never be read may be a person's decision.
+            !backends.remedies.unread().is_empty()
+                || backends.decided.covering(cluster).next().is_some()
+        })
     }
 
     fn binding(&self, namespace: &str, service: &str) -> Cached<&ResourceBinding> {

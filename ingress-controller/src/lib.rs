@@ -3,31 +3,45 @@
 
 mod args;
 mod events;
+mod exports;
 #[cfg(test)]
 mod fixtures;
+mod gateway;
 mod index;
+mod ingresses;
+mod metrics;
+mod outage;
 pub mod provider;
 mod reconcile;
+mod rivals;
 #[cfg(test)]
 mod test_api;
+mod turns;
 mod watch;
 
 use std::sync::Arc;
 
+use karmada_rules::ingress::{ControllerName, Exporter, Settings};
 use karmada_runtime::events::EventRecorder;
 use karmada_runtime::metrics::WriteMetrics;
 use karmada_runtime::program::{Program, StartError};
-use karmada_runtime::queue::Queue;
 use karmada_runtime::write::Writer;
-use karmada_runtime::{client, controller, lease};
+use karmada_runtime::{controller, lease};
 use kube::Client;
 
 pub use crate::args::Args;
 use crate::events::IngressEvents;
+use crate::exports::ExportReconciler;
+use crate::gateway::GatewayReconciler;
 use crate::index::Backends;
+use crate::ingresses::Ingresses;
+use crate::metrics::{Gauges, Readmissions};
+use crate::outage::Outage;
 use crate::provider::LoadBalancer;
 use crate::reconcile::Reconciler;
-use crate::watch::SharedIndex;
+use crate::rivals::Rivals;
+use crate::turns::Turns;
+use crate::watch::{Queues, SharedIndex};
 
 /// The program's name: its user agent, its lease, and the prefix of its metrics.
 pub const NAME: &str = "ingress-controller";
@@ -38,8 +52,9 @@ pub const NAME: &str = "ingress-controller";
 /// # Errors
 /// Fails if the flags contradict each other or name a file that cannot be used.
 pub async fn start(args: Args, program: &mut Program) -> Result<(), StartError> {
-    let balancer = provider::connect(&args.provider, &args.ingress_class_controller).await?;
-    let client = client::connect(&args.client.source(), NAME).await?;
+    let balancer =
+        provider::connect(&args.provider, &args.ingress_class_controller, program).await?;
+    let client = program.connect("karmada", &args.client.source()).await?;
     assemble(args, client, balancer, program);
     Ok(())
 }
@@ -52,28 +67,96 @@ pub fn assemble(
     program: &mut Program,
 ) {
     let leadership = lease::leadership(program, client.clone(), &args.leader_election);
-    let metrics = WriteMetrics::register(&mut program.registry);
+    let writes = WriteMetrics::register(&mut program.registry);
 
-    let queue = Queue::default();
-    let backends = balancer.needs_backends().then(Backends::default);
-    let index = Arc::new(SharedIndex::new(queue.clone(), backends));
+    let queues = Queues::default();
+    let backends = balancer
+        .needs_backends()
+        .then(|| Backends::new(args.export_services));
+    let exports = backends.as_ref().is_some_and(|b| b.exports.is_some());
+    let index = Arc::new(SharedIndex::new(queues.clone(), backends));
     index.watch(program, &client);
-    Arc::clone(&balancer).watch(program, &queue);
+    Arc::clone(&balancer).watch(program, &queues.gateway);
 
-    let events = EventRecorder::spawn(program, client.clone());
-    let reconciler = Reconciler {
-        index,
+    let outage = Arc::new(Outage::new(queues.gateway.clone()));
+    let readmissions = Readmissions::default();
+    probe(program, &outage, &balancer);
+    let gauges = Gauges::new(&leadership, &readmissions, &outage);
+    program.registry.register_collector(Box::new(gauges));
+    let events = events(program, &client);
+    let settings = Settings {
         controller: args.ingress_class_controller,
-        balancer,
-        client,
-        writer: Writer::new(leadership.clone(), metrics),
-        events: IngressEvents::new(move |regarding, event| events.record(regarding, event)),
+        when_all_blocked: args.when_all_blocked,
     };
-    controller::spawn(
-        program,
-        "multiclusteringress",
-        reconciler,
-        queue,
-        leadership,
-    );
+    let ingresses = Ingresses {
+        client,
+        writer: Writer::new(leadership.clone(), writes),
+    };
+    if exports {
+        let exporting = exporter(program, &index, &settings.controller, &ingresses);
+        let (queue, leadership) = (queues.exports.clone(), leadership.clone());
+        controller::spawn(program, "serviceexport", exporting, queue, leadership);
+    }
+    let turns = Turns::default();
+    let rivals = Arc::new(Rivals::new(queues.status.clone()));
+    let status = Reconciler {
+        index: Arc::clone(&index),
+        settings: settings.clone(),
+        ingresses: ingresses.clone(),
+        events: Arc::clone(&events),
+        turns: turns.clone(),
+        rivals: Arc::clone(&rivals),
+        queue: queues.status.clone(),
+    };
+    let gateway = GatewayReconciler {
+        index,
+        settings,
+        balancer,
+        ingresses,
+        events,
+        turns,
+        outage,
+        readmissions,
+        queue: queues.gateway.clone(),
+    };
+    let stopping = program.stopping.clone().cancelled_owned();
+    let pausing = async move { rivals.run(stopping).await };
+    program.tasks.spawn("rivals", pausing);
+    let (name, queue) = ("multiclusteringress", queues.status);
+    controller::spawn(program, name, status, queue, leadership.clone());
+    let (name, queue) = ("load_balancer", queues.gateway);
+    controller::spawn(program, name, gateway, queue, leadership);
+}
+
+/// Spawns the requests that end an outage of the load balancer.
+fn probe(program: &mut Program, outage: &Arc<Outage>, balancer: &Arc<dyn LoadBalancer>) {
+    let stopping = program.stopping.clone().cancelled_owned();
+    let probing = Arc::clone(outage).probe(Arc::clone(balancer), stopping);
+    program.tasks.spawn("load_balancer_probe", probing);
+}
+
+/// Spawns the writer of Events.
+fn events(program: &mut Program, client: &Client) -> Arc<IngressEvents> {
+    let recorder = EventRecorder::spawn(program, client.clone());
+    Arc::new(IngressEvents::new(move |regarding, event| {
+        recorder.record(regarding, event);
+    }))
+}
+
+/// Spawns the watches of the exports of Services, and returns what reconciles them.
+fn exporter(
+    program: &mut Program,
+    index: &Arc<SharedIndex>,
+    controller: &ControllerName,
+    ingresses: &Ingresses,
+) -> ExportReconciler {
+    let exporter = Exporter::new(controller);
+    exports::watch(program, &ingresses.client, index, &exporter);
+    ExportReconciler {
+        index: Arc::clone(index),
+        controller: controller.clone(),
+        exporter,
+        client: ingresses.client.clone(),
+        writer: ingresses.writer.clone(),
+    }
 }

@@ -57,6 +57,38 @@ impl TestApi {
         api
     }
 
+    /// Serves the kinds of exports, as a whole Karmada does.
+    pub(crate) fn install_exports(&self) {
+        for (kind, group, plural) in [
+            ("ServiceExport", "multicluster.x-k8s.io", "serviceexports"),
+            (
+                "PropagationPolicy",
+                "policy.karmada.io",
+                "propagationpolicies",
+            ),
+        ] {
+            let schema = json!({
+                "type": "object",
+                "x-kubernetes-preserve-unknown-fields": true,
+            });
+            let definition = json!({
+                "apiVersion": "apiextensions.k8s.io/v1",
+                "kind": "CustomResourceDefinition",
+                "metadata": { "name": format!("{plural}.{group}") },
+                "spec": {
+                    "group": group,
+                    "scope": "Namespaced",
+                    "names": { "kind": kind, "plural": plural, "singular": kind.to_lowercase() },
+                    "versions": [{
+                        "name": "v1alpha1", "served": true, "storage": true,
+                        "schema": { "openAPIV3Schema": schema },
+                    }],
+                },
+            });
+            self.server.install(&definition).unwrap();
+        }
+    }
+
     pub(crate) async fn create_namespace(&self) {
         let namespace = json!({ "metadata": { "name": "ns" } });
         let namespaces = Api::all(self.outsider());

@@ -1,14 +1,18 @@
 //! The changes in the Karmada API that wake an ingress.
 
+mod exports;
+
+use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Service, ServicePort};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::networking::v1::IngressClass;
-use karmada_api::{Cluster, Key, MultiClusterIngress, ResourceBinding};
+use karmada_api::{Cluster, Key, MultiClusterIngress, Remedy, ResourceBinding};
 use karmada_rules::ingress::{
-    Admission, Cached, ControllerName, Decision, bound_clusters, bound_service, decide,
+    Admission, Cached, ControllerName, Decision, Desired, ExportChange, Exporter, Settings,
+    bound_clusters, bound_service, decide, decided_scope, desired, excluded, services,
     slice_cluster, slice_service,
 };
 use karmada_runtime::cache::Transition;
@@ -20,6 +24,7 @@ use kube::{Api, Client, Resource};
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 
+use self::exports::{life, routing};
 use crate::index::{Backends, Index};
 
 /// Selects the `EndpointSlice`s that Karmada collected from member clusters, and no others of the
@@ -27,19 +32,30 @@ use crate::index::{Backends, Index};
 const COLLECTED: &str =
     "endpointslice.kubernetes.io/managed-by=endpointslice-controller.karmada.io";
 
-/// The index behind a lock, and the queue of the ingresses that its changes wake.
+/// The queues of the loops, which share no worker.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Queues {
+    /// Ingresses, for their status.
+    pub(crate) status: Queue<Key>,
+    /// Ingresses, for the load balancer.
+    pub(crate) gateway: Queue<Key>,
+    /// Services, for their exports.
+    pub(crate) exports: Queue<Key>,
+}
+
+/// The index behind a lock, and the queues of those that its changes wake.
 #[derive(Debug)]
 pub(crate) struct SharedIndex {
     index: Mutex<Index>,
-    queue: Queue<Key>,
+    queues: Queues,
 }
 
 impl SharedIndex {
     /// Creates an empty index. Without `backends`, Services and `EndpointSlice`s are not watched.
-    pub(crate) fn new(queue: Queue<Key>, backends: Option<Backends>) -> Self {
+    pub(crate) fn new(queues: Queues, backends: Option<Backends>) -> Self {
         Self {
             index: Mutex::new(Index::new(backends)),
-            queue,
+            queues,
         }
     }
 
@@ -58,9 +74,10 @@ impl SharedIndex {
         if self.index.lock().backends.is_some() {
             to.start("services", all(), Index::observe_template);
             to.start("slices", all().labels(COLLECTED), Index::observe_slice);
+            to.start("remedies", all(), Index::observe_remedy);
         }
         let shared = Arc::clone(self);
-        program.report_unread(move || shared.index.lock().unread());
+        program.report_undecoded(move || shared.index.lock().undecoded());
     }
 
     /// Returns the keys of all ingresses.
@@ -72,21 +89,70 @@ impl SharedIndex {
     pub(crate) fn decide(
         &self,
         key: &Key,
-        controller: &ControllerName,
+        settings: &Settings,
     ) -> (Option<Arc<MultiClusterIngress>>, Decision) {
         let index = self.index.lock();
         let seen = index.ingress(key);
-        let decision = decide(key, seen.map(AsRef::as_ref), &*index, controller);
+        let decision = decide(key, seen.map(AsRef::as_ref), &*index, &settings.controller);
         match seen {
             Cached::Present(ingress) => (Some(Arc::clone(ingress)), decision),
             Cached::Absent | Cached::Unread => (None, decision),
         }
     }
 
+    /// Returns the desired state of the load balancer, which holds endpoints of the clusters `held`, for
+    /// the ingress `key`.
+    pub(crate) fn desired(
+        &self,
+        key: &Key,
+        ingress: &MultiClusterIngress,
+        held: BTreeSet<String>,
+        settings: &Settings,
+    ) -> Desired {
+        let index = self.index.lock();
+        let status = ingress.status.as_ref();
+        let blocked = status.and_then(|status| status.traffic_block_clusters.as_deref());
+        let mut desired = desired(key, ingress, &*index, settings);
+        desired.excluded = excluded(held, blocked.unwrap_or_default(), &*index);
+        desired
+    }
+
+    /// Returns those of `clusters` that must get no request.
+    pub(crate) fn excluded(&self, clusters: BTreeSet<String>) -> BTreeSet<String> {
+        excluded(clusters, &[], &*self.index.lock())
+    }
+
     /// Applies an event with `observe` and wakes the ingresses it returns.
     pub(crate) fn observe(&self, observe: impl FnOnce(&mut Index) -> Vec<Key>) {
-        let woken = self.index.lock().apply(observe);
-        self.queue.add_all(woken);
+        let (woken, concerned) = {
+            let mut index = self.index.lock();
+            let woken = index.apply(observe);
+            (woken, index.take_concerned())
+        };
+        self.queues.status.add_all(woken.iter().cloned());
+        self.queues.gateway.add_all(woken);
+        self.queues.exports.add_all(concerned);
+    }
+
+    /// Applies an event with `observe` and wakes the exports of the Services it returns.
+    pub(crate) fn observe_exports(&self, observe: impl FnOnce(&mut Index) -> Vec<Key>) {
+        let woken = observe(&mut self.index.lock());
+        self.queues.exports.add_all(woken);
+    }
+
+    /// Returns the Services that may need an export, and those that have one.
+    pub(crate) fn exportable(&self) -> Vec<Key> {
+        self.index.lock().exportable().into_iter().collect()
+    }
+
+    /// Plans the export of `service`. Returns `None` while not every export is known.
+    pub(crate) fn plan_export(
+        &self,
+        service: &Key,
+        controller: &ControllerName,
+        exporter: &Exporter,
+    ) -> Option<ExportChange> {
+        self.index.lock().plan_export(service, controller, exporter)
     }
 }
 
@@ -137,8 +203,15 @@ impl Index {
     ) -> Vec<Key> {
         let unread = self.ingresses.unread().clone();
         let mut woken = Vec::new();
-        for Transition { key, .. } in self.ingresses.observe(event) {
+        for Transition { key, old, new } in self.ingresses.observe(event) {
             self.index_ingress(&key);
+            let versions = [old.as_deref(), new.as_deref()];
+            let [before, now] = versions.map(|ingress| ingress.map(routing));
+            if before != now {
+                let named = versions.into_iter().flatten();
+                let named = named.flat_map(|ingress| services(&ingress.spec.ingress));
+                self.concern(named.map(|service| Key::new(&key.namespace, service)));
+            }
             woken.push(key);
         }
         // No transition shows an unread ingress that is gone, but it may be in the load balancer.
@@ -152,14 +225,32 @@ impl Index {
         for Transition { key, .. } in self.classes.observe(event) {
             woken.extend(self.of_class(&key.name));
         }
+        if !woken.is_empty() {
+            let all = self.exportable();
+            self.concern(all);
+        }
         woken
     }
 
     /// Applies an event of a cluster. If its admission changed, the ingresses located there are woken,
     /// and no others.
     pub(crate) fn observe_cluster(&mut self, event: Event<Decoded<Cluster>>) -> Vec<Key> {
+        // Nothing else of a cluster decides here: actions that cannot be read neither block nor unblock.
+        let event = match event {
+            Event::Apply(Decoded::Valid(cluster)) if cluster.has_unclear_actions() => {
+                Event::Apply(unclear(cluster))
+            }
+            Event::InitApply(Decoded::Valid(cluster)) if cluster.has_unclear_actions() => {
+                Event::InitApply(unclear(cluster))
+            }
+            event => event,
+        };
+        // A blocked cluster may be readmitted, but not one that begins to leave.
         let admission = |cluster: Option<Arc<Cluster>>| {
-            cluster.map_or(Admission::ClusterMissing, |cluster| Admission::of(&cluster))
+            cluster.map(|cluster| {
+                let is_leaving = cluster.metadata.deletion_timestamp.is_some();
+                (Admission::of(&cluster), is_leaving)
+            })
         };
         let mut woken = Vec::new();
         for Transition { key, old, new } in self.clusters.observe(event) {
@@ -168,6 +259,34 @@ impl Index {
             }
         }
         woken
+    }
+
+    /// Applies an event of a Remedy. If people's decisions changed, the ingresses in the blocked clusters
+    /// concerned are woken: whether these may be readmitted depends on it.
+    pub(crate) fn observe_remedy(&mut self, event: Event<Decoded<Remedy>>) -> Vec<Key> {
+        let Some(backends) = &mut self.backends else {
+            return Vec::new();
+        };
+        let mut concerned = Vec::new();
+        for Transition { key, old, new } in backends.remedies.observe(event) {
+            let [before, now] =
+                [&old, &new].map(|remedy| remedy.as_deref().and_then(decided_scope));
+            if before == now {
+                continue;
+            }
+            concerned.extend(before.into_iter().chain(now.clone()));
+            backends.decided.replace(&key.name, now);
+        }
+        if concerned.is_empty() {
+            return Vec::new();
+        }
+        let blocked = self.clusters.iter().filter(|(key, cluster)| {
+            Admission::of(cluster) == Admission::Blocked
+                && concerned.iter().any(|scope| scope.covers(&key.name))
+        });
+        blocked
+            .flat_map(|(key, _)| self.located_in(&key.name))
+            .collect()
     }
 
     /// Applies an event of a binding. If its Service is placed elsewhere, the ingresses that name the
@@ -195,6 +314,7 @@ impl Index {
                 let service = Key::new(&key.namespace, service);
                 self.index_service(&service);
                 woken.extend(self.naming(&service));
+                self.concern([service]);
             }
         }
         woken
@@ -208,8 +328,12 @@ impl Index {
         };
         let mut woken = Vec::new();
         for Transition { key, old, new } in backends.templates.observe(event) {
-            if old.as_deref().map(ports) != new.as_deref().map(ports) {
+            let [old, new] = [old.as_deref(), new.as_deref()];
+            if old.map(ports) != new.map(ports) {
                 woken.extend(self.naming(&key));
+            }
+            if old.map(life) != new.map(life) {
+                self.concern([key]);
             }
         }
         woken
@@ -235,6 +359,13 @@ impl Index {
         }
         let woken = concerned.iter().flat_map(|service| self.naming(service));
         woken.collect()
+    }
+}
+
+fn unclear(cluster: Cluster) -> Decoded<Cluster> {
+    Decoded::Invalid {
+        metadata: Box::new(cluster.metadata),
+        error: "remedyActions is no list of texts".to_owned(),
     }
 }
 

@@ -1,6 +1,9 @@
 //! The flags.
 
-use karmada_runtime::args::{ClientArgs, CommonArgs, LeaderElectionArgs};
+use std::time::Duration;
+
+use karmada_rules::remedy::MaxBlocked;
+use karmada_runtime::args::{ClientArgs, CommonArgs, LeaderElectionArgs, duration};
 
 /// Compares the conditions of every cluster with the Remedy objects and writes the required actions to Cluster.status.remedyActions.
 #[derive(clap::Parser, Debug)]
@@ -10,6 +13,23 @@ pub struct Args {
     pub(crate) client: ClientArgs,
     #[command(flatten)]
     pub(crate) leader_election: LeaderElectionArgs,
+    /// The most clusters that conditions may block with `TrafficControl`: a number, or a percentage of all clusters, rounded down. A Remedy without matches is not bounded. Advice: 50%, so that a probe that is wrong everywhere leaves half of the fleet in service.
+    #[arg(
+        long,
+        env = "KARMADA_MAX_BLOCKED_CLUSTERS",
+        default_value = "100%",
+        value_name = "NUMBER|PERCENT"
+    )]
+    pub(crate) max_blocked_clusters: MaxBlocked,
+    /// How much longer than its lease a cluster's reporter may be silent before `HealthReporterReady` becomes False with reason `ReporterSilent`.
+    #[arg(
+        long,
+        env = "KARMADA_REPORTER_GRACE_PERIOD",
+        default_value = "60s",
+        value_name = "DURATION",
+        value_parser = duration
+    )]
+    pub(crate) reporter_grace_period: Duration,
     #[command(flatten)]
     pub(crate) common: CommonArgs,
 }

@@ -4,7 +4,10 @@
 mod args;
 mod events;
 mod index;
+mod inert;
+mod metrics;
 mod reconcile;
+mod silence;
 mod watch;
 
 use std::sync::Arc;
@@ -14,11 +17,14 @@ use karmada_runtime::metrics::WriteMetrics;
 use karmada_runtime::program::{Program, StartError};
 use karmada_runtime::queue::Queue;
 use karmada_runtime::write::Writer;
-use karmada_runtime::{client, controller, lease};
+use karmada_runtime::{controller, lease};
 use kube::{Api, Client};
 
 pub use crate::args::Args;
+use crate::inert::InertRemedies;
+use crate::metrics::FleetMetrics;
 use crate::reconcile::Reconciler;
+use crate::silence::{SharedReporters, SilenceReconciler};
 use crate::watch::SharedIndex;
 
 /// The program's name: its user agent, its lease, and the prefix of its metrics.
@@ -29,7 +35,7 @@ pub const NAME: &str = "remedy-controller";
 /// # Errors
 /// Fails if a file named by the flags cannot be used.
 pub async fn start(args: Args, program: &mut Program) -> Result<(), StartError> {
-    let client = client::connect(&args.client.source(), NAME).await?;
+    let client = program.connect("karmada", &args.client.source()).await?;
     assemble(&args, client, program);
     Ok(())
 }
@@ -37,16 +43,38 @@ pub async fn start(args: Args, program: &mut Program) -> Result<(), StartError> 
 /// Adds the tasks of the controller to `program`; `client` is connected to the Karmada API.
 pub fn assemble(args: &Args, client: Client, program: &mut Program) {
     let leadership = lease::leadership(program, client.clone(), &args.leader_election);
-    let writes = WriteMetrics::register(&mut program.registry);
+    let metrics = WriteMetrics::register(&mut program.registry);
 
     let queue = Queue::default();
-    let index = Arc::new(SharedIndex::new(queue.clone()));
+    let index = Arc::new(SharedIndex::new(queue.clone(), args.max_blocked_clusters));
     index.watch(program, &client);
+    let events = EventRecorder::spawn(program, client.clone());
+    let inert = InertRemedies::new(Arc::clone(&index), events.clone());
+    let remedy_queue = index.remedy_queue();
+    controller::spawn(program, "remedy", inert, remedy_queue, leadership.clone());
+    let silent = Queue::default();
+    let reporters = Arc::new(SharedReporters::new(args.reporter_grace_period));
+    reporters.watch(program, &client, silent.clone());
+    let fleet = FleetMetrics {
+        index: Arc::clone(&index),
+        reporters: Arc::clone(&reporters),
+    };
+    program.registry.register_collector(Box::new(fleet));
+
+    let writer = Writer::new(leadership.clone(), metrics);
+    let silence = SilenceReconciler {
+        reporters,
+        index: Arc::clone(&index),
+        client: client.clone(),
+        writer: writer.clone(),
+        clock: program.clock,
+    };
     let reconciler = Reconciler {
         index,
-        clusters: Api::all(client.clone()),
-        writer: Writer::new(leadership.clone(), writes),
-        events: EventRecorder::spawn(program, client),
+        clusters: Api::all(client),
+        writer,
+        events,
     };
-    controller::spawn(program, "cluster", reconciler, queue, leadership);
+    controller::spawn(program, "cluster", reconciler, queue, leadership.clone());
+    controller::spawn(program, "lease", silence, silent, leadership);
 }

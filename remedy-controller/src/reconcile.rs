@@ -13,7 +13,7 @@ use kube::runtime::events::Event;
 use kube::{Api, Resource};
 use serde_json::json;
 
-use crate::events::{action_changed, condition_changed};
+use crate::events::{action_changed, condition_changed, kept_unblocked};
 use crate::watch::SharedIndex;
 
 /// Reconciles clusters.
@@ -38,8 +38,16 @@ impl Controller for Reconciler {
         for condition in &snapshot.changed {
             self.record(&snapshot.cluster, condition_changed(condition));
         }
+        let over_bound = snapshot.over_bound;
+        if self.index.note_over_bound(key, over_bound.is_some())
+            && let Some(over_bound) = &over_bound
+        {
+            tracing::warn!(cluster = key.name, reason = %over_bound, "Cluster kept unblocked");
+            self.record(&snapshot.cluster, kept_unblocked(over_bound));
+        }
         let remedies = snapshot.remedies.iter().map(|remedy| &**remedy);
-        let plan = karmada_rules::remedy::plan(&snapshot.cluster, remedies, snapshot.complete);
+        let (complete, may_block) = (snapshot.complete, over_bound.is_none());
+        let plan = karmada_rules::remedy::plan(&snapshot.cluster, remedies, complete, may_block);
         // Before the write: its echo may arrive before its response.
         self.index.set_unsettled(key, plan != RemedyPlan::Unchanged);
         match plan {

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use karmada_api::condition::OWNED;
 use karmada_api::{Cluster, Key, Remedy};
-use karmada_rules::remedy::Scope;
+use karmada_rules::remedy::{MaxBlocked, Scope};
 use karmada_runtime::cache::Transition;
 use karmada_runtime::program::Program;
 use karmada_runtime::queue::Queue;
 use karmada_runtime::watch::Decoded;
 use kube::runtime::watcher::{Config, Event};
-use kube::{Api, Client};
+use kube::{Api, Client, Resource};
 use parking_lot::Mutex;
 
 use crate::index::{Index, Snapshot};
@@ -21,14 +21,22 @@ use crate::index::{Index, Snapshot};
 pub(crate) struct SharedIndex {
     index: Mutex<Index>,
     queue: Queue<Key>,
+    /// The remedies that changed.
+    remedy_queue: Queue<Key>,
 }
 
 impl SharedIndex {
-    pub(crate) fn new(queue: Queue<Key>) -> Self {
+    pub(crate) fn new(queue: Queue<Key>, max_blocked: MaxBlocked) -> Self {
         Self {
-            index: Mutex::default(),
+            index: Mutex::new(Index::new(max_blocked)),
             queue,
+            remedy_queue: Queue::default(),
         }
+    }
+
+    /// Returns the queue of the remedies that changed.
+    pub(crate) fn remedy_queue(&self) -> Queue<Key> {
+        self.remedy_queue.clone()
     }
 
     /// Watches every kind that decides about clusters.
@@ -40,10 +48,12 @@ impl SharedIndex {
         });
         let all = || Api::all(client.clone());
         program.watch("remedies", all(), Config::default(), move |event| {
+            let changed = changed(&event);
             remedies.observe(|index| index.observe_remedy(event));
+            remedies.remedy_queue.add_all(changed);
         });
         let shared = Arc::clone(self);
-        program.report_unread(move || shared.index.lock().unread());
+        program.report_undecoded(move || shared.index.lock().undecoded());
     }
 
     /// Applies an event with `observe` and wakes the clusters it returns.
@@ -57,12 +67,49 @@ impl SharedIndex {
     pub(crate) fn begin_term(&self) -> Vec<Key> {
         let mut index = self.index.lock();
         index.changed.clear();
+        // Another leader may have set blocks that this replica admitted others for.
+        index.bound.restart();
+        index.admit();
+        index.noted_over_bound.clear();
         index.keys()
+    }
+
+    /// Returns the keys of all remedies.
+    pub(crate) fn remedies(&self) -> Vec<Key> {
+        let index = self.index.lock();
+        index.remedies.iter().map(|(key, _)| key.clone()).collect()
+    }
+
+    /// Returns the remedy `key`.
+    pub(crate) fn remedy(&self, key: &Key) -> Option<Arc<Remedy>> {
+        self.index.lock().remedies.get(key).map(Arc::clone)
+    }
+
+    /// Remembers whether the cluster `key` is over the bound, and returns `true` if it was not before.
+    pub(crate) fn note_over_bound(&self, key: &Key, over: bool) -> bool {
+        let noted = &mut self.index.lock().noted_over_bound;
+        if over {
+            noted.insert(key.clone())
+        } else {
+            noted.remove(key);
+            false
+        }
+    }
+
+    /// Returns the number of clusters that conditions may block, and of those over that bound.
+    pub(crate) fn bound(&self) -> (usize, usize) {
+        let index = self.index.lock();
+        (index.bound.limit(), index.bound.waiting())
     }
 
     /// Returns a snapshot of the cluster `key`, and `None` if it does not exist.
     pub(crate) fn snapshot(&self, key: &Key) -> Option<Snapshot> {
         self.index.lock().snapshot(key)
+    }
+
+    /// Returns the cluster `key`.
+    pub(crate) fn cluster(&self, key: &Key) -> Option<Arc<Cluster>> {
+        self.index.lock().clusters.get(key).map(Arc::clone)
     }
 
     /// Remembers whether the decision about the cluster `key` is a write.
@@ -81,18 +128,25 @@ impl Index {
     /// own write is such a change too, so that a decision on an older version is made again.
     fn observe_cluster(&mut self, event: Event<Decoded<Cluster>>) -> Vec<Key> {
         let mut woken = Vec::new();
+        let mut claiming = Vec::new();
         for transition in self.clusters.observe(event) {
             self.note_conditions(&transition);
             let Transition { key, old, new } = transition;
+            claiming.push(key.clone());
             match (old, new) {
                 (Some(old), Some(new))
-                    if same_for_us(&old, &new) && !self.unsettled.contains(&key) => {}
+                    if same_for_us(&old, &new) && !self.unsettled.contains(&key) =>
+                {
+                    claiming.pop();
+                }
                 (_, Some(_)) => woken.push(key),
                 (_, None) => {
                     self.unsettled.remove(&key);
+                    self.noted_over_bound.remove(&key);
                 }
             }
         }
+        woken.extend(self.claim(&claiming));
         woken
     }
 
@@ -118,10 +172,13 @@ impl Index {
         if self.remedies.unread().len() < unread {
             concerned = Scope::Every;
         }
-        match concerned {
+        let mut woken = match concerned {
             Scope::Every => self.keys(),
             Scope::Named(names) => names.into_iter().map(Key::cluster_scoped).collect(),
-        }
+        };
+        let admitted = self.claim(&woken);
+        woken.extend(admitted);
+        woken
     }
 
     fn note_conditions(&mut self, transition: &Transition<Cluster>) {
@@ -130,7 +187,10 @@ impl Index {
             return;
         };
         for kind in OWNED {
-            let status = |cluster: &Cluster| cluster.condition(kind).map(|c| c.status.clone());
+            let status = |cluster: &Cluster| {
+                let condition = cluster.condition(kind)?;
+                Some((condition.status.clone(), condition.reason.clone()))
+            };
             if let Some(condition) = new.condition(kind)
                 && status(old) != status(new)
             {
@@ -138,6 +198,16 @@ impl Index {
                 changed.insert(kind, condition.clone());
             }
         }
+    }
+}
+
+/// Returns the object of an event.
+fn changed<K: Resource>(event: &Event<Decoded<K>>) -> Option<Key> {
+    match event {
+        Event::Apply(object) | Event::InitApply(object) | Event::Delete(object) => {
+            Some(Key::of(object))
+        }
+        Event::Init | Event::InitDone => None,
     }
 }
 

@@ -10,8 +10,15 @@ use lab_parts::port::CLOSED;
 /// Asserts that the program exits with code 2 and one line on standard error, and returns that line.
 #[track_caller]
 fn rejected(flags: &[&str]) -> String {
+    rejected_in(&[], flags)
+}
+
+/// Like [`rejected`], with these variables in the environment.
+#[track_caller]
+fn rejected_in(environment: &[(&str, &str)], flags: &[&str]) -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_remedy-controller"));
-    let output = command.env_clear().args(flags).output().unwrap();
+    command.env_clear().envs(environment.iter().copied());
+    let output = command.args(flags).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     assert_eq!(output.stdout, b"");
     let line = String::from_utf8(output.stderr).unwrap();
@@ -58,4 +65,35 @@ fn an_address_in_use_is_named() {
         line.starts_with(&format!("error: cannot listen on {address}: ")),
         "{line}"
     );
+}
+
+#[test]
+fn a_proxy_that_the_environment_asks_for_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("kubeconfig");
+    // Nothing is sent there: the program ends first, or on the address in use.
+    let far = Access::open("far", ([192, 0, 2, 1], 443).into());
+    kubeconfig::write(&path, &[&far]).unwrap();
+    let kubeconfig = format!("--kubeconfig={}", path.display());
+    let proxy = ("HTTP_PROXY", "http://proxy:3128");
+    assert_eq!(
+        rejected_in(&[proxy], &[&kubeconfig]),
+        "error: HTTP_PROXY asks for a proxy on the way to 192.0.2.1, which is not supported: add 192.0.2.1 to NO_PROXY, or unset HTTP_PROXY\n"
+    );
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let flag = format!("--listen-address={}", taken.local_addr().unwrap());
+    for exempt in [("NO_PROXY", "192.0.2.0/24"), ("HTTPS_PROXY", "http://p")] {
+        let environment = [proxy, exempt];
+        let environment = &environment[usize::from(exempt.0 == "HTTPS_PROXY")..];
+        let line = rejected_in(environment, &[&kubeconfig, &flag]);
+        assert!(line.starts_with("error: cannot listen on "), "{line}");
+    }
+}
+
+#[test]
+fn a_bound_that_is_neither_a_number_nor_a_percentage_is_refused() {
+    for bad in ["half", "101%", "-1"] {
+        let line = rejected(&[&format!("--max-blocked-clusters={bad}")]);
+        assert!(line.contains("a percentage from 0% to 100%"), "{line}");
+    }
 }

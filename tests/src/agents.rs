@@ -46,6 +46,8 @@ pub enum Others {
     Named,
     /// The Service in the API of this kubeconfig.
     Listed(std::path::PathBuf),
+    /// Flags of each agent name all others, and all agents have the name of the first.
+    Namesakes,
 }
 
 /// The agents of member 1.
@@ -119,19 +121,23 @@ impl Agents {
         } else {
             &self.kubeconfig
         };
+        let own = match self.others {
+            Others::Namesakes => 0,
+            Others::Named | Others::Listed(_) => node,
+        };
         let at = &mut self.nodes[usize::from(node)];
         ensure!(at.running.is_none(), "an agent runs on node {node} already");
         let mut flags: Vec<OsString> = [
             format!("--karmada-kubeconfig={}", kubeconfig.display()),
             format!("--cluster-name={cluster}"),
-            format!("--host-name={}", name(node)),
+            format!("--host-name={}", name(own)),
             format!("--nameserver={}", at.dns.address()),
         ]
         .map(OsString::from)
         .into();
         flags.extend(ProbeTiming::SHORT.flags().map(OsString::from));
         match &self.others {
-            Others::Named => {
+            Others::Named | Others::Namesakes => {
                 let others = (0..count).filter(|other| *other != node);
                 flags.extend(others.map(|other| format!("--peer={}", address(other).ip()).into()));
             }

@@ -24,7 +24,7 @@ const READY_WITHIN: Duration = Duration::from_secs(30);
 const RESPONSE_WITHIN: Duration = Duration::from_secs(1);
 
 /// A name that resolves in every cluster.
-const PROBE: &str = "kubernetes.default.svc.cluster.local.";
+pub const PROBE: &str = "kubernetes.default.svc.cluster.local.";
 
 /// A CoreDNS that answers for the zone `cluster.local`. Dropping it ends it.
 #[derive(Debug)]

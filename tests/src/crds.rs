@@ -14,6 +14,7 @@ use kube::{
     api::{ApiResource, DynamicObject, Patch, PatchParams},
     runtime::wait::{await_condition, conditions::is_crd_established},
 };
+use serde_json::Value;
 use tokio::time::{sleep, timeout};
 
 /// The limit until a CRD is served, which usually takes less than a second.
@@ -22,11 +23,10 @@ const SERVED_WITHIN: Duration = Duration::from_secs(30);
 /// The interval between two attempts to list a new kind.
 const POLL: Duration = Duration::from_millis(20);
 
-/// Returns the folders that make a plain API server a Karmada API: `manifests/crds`, which users
-/// install, and `tests/crds`, the kinds that a real Karmada serves by itself.
-pub fn karmada() -> [PathBuf; 2] {
-    let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
-    [tests.join("../manifests/crds"), tests.join("crds")]
+/// Returns the folder that makes a plain API server a Karmada API: the kinds that a real Karmada
+/// serves by itself, with our additions to them.
+pub fn karmada() -> [PathBuf; 1] {
+    [Path::new(env!("CARGO_MANIFEST_DIR")).join("crds")]
 }
 
 /// Applies every CRD in the `.yaml` files of these folders and waits until all are served.
@@ -38,18 +38,49 @@ pub async fn install(client: &Client, folders: &[impl AsRef<Path>]) -> Result<()
     for folder in folders {
         crds.extend(read(folder.as_ref())?);
     }
+    apply(client, &crds).await
+}
+
+/// Installs [`karmada`] without the rules that our definitions have and Karmada's own lack, such as that a
+/// list of a Remedy is not empty.
+///
+/// # Errors
+/// As [`install`].
+pub async fn install_without_rules(client: &Client) -> Result<()> {
+    let mut crds = Vec::new();
+    for folder in karmada() {
+        crds.extend(read(&folder)?);
+    }
+    for crd in &mut crds {
+        remove_rules(&mut crd.data);
+    }
+    apply(client, &crds).await
+}
+
+fn remove_rules(schema: &mut Value) {
+    match schema {
+        Value::Object(fields) => {
+            fields.remove("x-kubernetes-validations");
+            fields.values_mut().for_each(remove_rules);
+        }
+        Value::Array(items) => items.iter_mut().for_each(remove_rules),
+        _ => {}
+    }
+}
+
+async fn apply(client: &Client, crds: &[DynamicObject]) -> Result<()> {
     let untyped: Api<DynamicObject> = Api::all_with(
         client.clone(),
         &ApiResource::erase::<CustomResourceDefinition>(&()),
     );
     let apply = PatchParams::apply("pipeline-tests").force();
-    for crd in &crds {
+    for crd in crds {
         untyped
             .patch(&crd.name_any(), &apply, &Patch::Apply(crd))
             .await
             .with_context(|| format!("cannot install the CRD {}", crd.name_any()))?;
     }
-    for crd in &crds {
+    for crd in crds {
         let name = crd.name_any();
         timeout(SERVED_WITHIN, served(client, &name))
             .await

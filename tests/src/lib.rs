@@ -35,6 +35,8 @@ pub mod netns;
 pub mod outage;
 pub mod process;
 pub mod programs;
+pub mod refusals;
+pub mod relay;
 pub mod sandbox;
 pub mod screenshots;
 pub mod served;

@@ -21,6 +21,8 @@ use tokio::{
     time::{MissedTickBehavior, interval, sleep, timeout},
 };
 
+use crate::backend::CLUSTER;
+
 /// Requests per second, over all connections.
 const RATE: u32 = 200;
 
@@ -43,16 +45,18 @@ pub struct Exchange {
     pub sent: Instant,
     /// The time at which its response was complete, or it failed.
     pub ended: Instant,
-    /// The cluster that responded, or the failure.
-    pub outcome: Result<String, String>,
+    /// The cluster that responded, if a response of one arrived.
+    pub cluster: Option<String>,
+    /// The reason, if it failed.
+    pub failure: Option<String>,
 }
 
 /// The number of responses of each cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Responses by cluster.
+    /// Successful responses by cluster.
     pub clusters: BTreeMap<String, u64>,
-    /// Failures by reason.
+    /// Failures by reason, which names the cluster if one responded.
     pub failures: BTreeMap<String, u64>,
 }
 
@@ -117,6 +121,23 @@ impl Traffic {
         .with_context(|| format!("no response of {cluster}"))
     }
 
+    /// Counts the requests that ended before `until`.
+    pub fn counts_until(&self, until: Instant) -> Counts {
+        let exchanges = self.record.exchanges.lock();
+        Counts::of(
+            exchanges
+                .iter()
+                .take_while(|exchange| exchange.ended < until),
+        )
+    }
+
+    /// Counts the requests sent after `since` that ended before `until`.
+    pub fn counts_between(&self, since: Instant, until: Instant) -> Counts {
+        let exchanges = self.record.exchanges.lock();
+        let sent = sent_after(&exchanges, since);
+        Counts::of(sent.take_while(|exchange| exchange.ended < until))
+    }
+
     /// Waits until `count` requests sent after `since` have ended, and counts them.
     pub async fn next(&self, count: usize, since: Instant) -> Result<Counts> {
         self.until(|exchanges| {
@@ -175,8 +196,8 @@ pub async fn reaches(address: SocketAddr, host: &str, clusters: &[String]) -> Re
     let requests = async {
         while !missing.is_empty() {
             match exchange(&client, address, host).await {
-                Ok(cluster) => drop(missing.remove(&cluster)),
-                Err(_) => sleep(BETWEEN_ATTEMPTS).await,
+                Ok((Some(cluster), None)) => drop(missing.remove(&cluster)),
+                _ => sleep(BETWEEN_ATTEMPTS).await,
             }
         }
     };
@@ -192,36 +213,46 @@ async fn send(address: SocketAddr, host: &str, record: &Record) {
     loop {
         ticks.tick().await;
         let sent = Instant::now();
-        let outcome = match timeout(RESPONSE_WITHIN, exchange(&client, address, host)).await {
-            Ok(outcome) => outcome.map_err(|error| format!("{error:#}")),
-            Err(_) => Err(format!(
-                "no response within {} s",
-                RESPONSE_WITHIN.as_secs()
-            )),
+        let outcome = timeout(RESPONSE_WITHIN, exchange(&client, address, host)).await;
+        let (cluster, failure) = match outcome {
+            Ok(Ok(outcome)) => outcome,
+            Ok(Err(error)) => (None, Some(format!("{error:#}"))),
+            Err(_) => {
+                let within = RESPONSE_WITHIN.as_secs();
+                (None, Some(format!("no response within {within} s")))
+            }
         };
         record.exchanges.lock().push(Exchange {
             sent,
             ended: Instant::now(),
-            outcome,
+            cluster,
+            failure,
         });
         record.grown.send_replace(());
     }
 }
 
+/// Returns the cluster that responded, and the reason if its response is a failure.
 async fn exchange(
     client: &Client<HttpConnector, Empty<&'static [u8]>>,
     address: SocketAddr,
     host: &str,
-) -> Result<String> {
+) -> Result<(Option<String>, Option<String>)> {
     let request = Request::get(format!("http://{address}/"))
         .header(HOST, host)
         .body(Empty::new())?;
     let response = client.request(request).await?;
     let status = response.status();
-    anyhow::ensure!(status == StatusCode::OK, "status {status}");
+    let cluster = response.headers().get(CLUSTER);
+    let cluster = cluster.and_then(|name| Some(name.to_str().ok()?.to_owned()));
     let body = Limited::new(response.into_body(), 1024).collect().await;
     let body = body.map_err(|error| anyhow::anyhow!("incomplete response: {error}"))?;
-    Ok(String::from_utf8_lossy(&body.to_bytes()).into_owned())
+    let failure = (status != StatusCode::OK).then(|| {
+        let by = cluster.as_deref().unwrap_or("the proxy");
+        let body = String::from_utf8_lossy(&body.to_bytes()).into_owned();
+        format!("{by}: status {status}, {body}")
+    });
+    Ok((cluster, failure))
 }
 
 /// Returns the exchanges sent after `since`. Exchanges are in the order in which they ended, so none
@@ -239,8 +270,9 @@ fn sent_after(
 // === impl Exchange ===
 
 impl Exchange {
+    /// Returns `true` if `cluster` responded, with success or not.
     fn is_by(&self, cluster: &str) -> bool {
-        self.outcome.as_deref() == Ok(cluster)
+        self.cluster.as_deref() == Some(cluster)
     }
 }
 
@@ -250,16 +282,17 @@ impl Counts {
     fn of<'a>(exchanges: impl IntoIterator<Item = &'a Exchange>) -> Self {
         let mut counts = Self::default();
         for exchange in exchanges {
-            let (map, key) = match &exchange.outcome {
-                Ok(cluster) => (&mut counts.clusters, cluster),
-                Err(why) => (&mut counts.failures, why),
+            let (map, key) = match (&exchange.failure, &exchange.cluster) {
+                (Some(why), _) => (&mut counts.failures, why.as_str()),
+                (None, Some(cluster)) => (&mut counts.clusters, cluster.as_str()),
+                (None, None) => (&mut counts.failures, "a response of no cluster"),
             };
-            *map.entry(key.clone()).or_default() += 1;
+            *map.entry(key.to_owned()).or_default() += 1;
         }
         counts
     }
 
-    /// Returns the number of responses of `cluster`.
+    /// Returns the number of successful responses of `cluster`.
     pub fn to(&self, cluster: &str) -> u64 {
         self.clusters.get(cluster).copied().unwrap_or_default()
     }

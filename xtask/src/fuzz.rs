@@ -29,7 +29,7 @@ pub(crate) fn run(fuzz: &Fuzz) -> Result<()> {
         let first = random_seed();
         let seeds = (first..).take_while(|_| Instant::now() < until);
         match search(seeds, threads) {
-            Ok(summary) => println!("{summary}, from seed {first}"),
+            Ok(summary) => println!("from seed {first}\n{summary}"),
             Err(found) => bail!("{found}"),
         }
         draw_other_properties(random_seed())?;

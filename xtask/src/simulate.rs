@@ -59,7 +59,7 @@ pub(crate) fn run(simulation: &Simulation) -> anyhow::Result<()> {
             let threads = std::thread::available_parallelism()?.get();
             let seeds = (0..*sequences).map(|nth| seed.wrapping_add(nth));
             match convergence::search(seeds, threads) {
-                Ok(summary) => println!("{summary}, seed {seed}"),
+                Ok(summary) => println!("from seed {seed}\n{summary}"),
                 Err(found) => anyhow::bail!("{found}"),
             }
             Ok(())

@@ -1,8 +1,12 @@
 //! The flags of Karmada's own detector.
 
+mod klog;
+
 use std::net::IpAddr;
 
 use clap::ArgAction;
+
+use self::klog::KlogArgs;
 
 /// The name of the DNS detector in Karmada's `--detectors`.
 pub(super) const DETECTOR: &str = "coredns-detector";
@@ -11,7 +15,7 @@ pub(super) const DETECTOR: &str = "coredns-detector";
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = "Options of Karmada's own detector")]
 pub(super) struct DetectorArgs {
-    /// Write conditions only while holding the lease of this cluster's agents.
+    /// Write conditions only while holding the lease of this cluster's agents. Only an agent without peers can do without.
     // As Go's flag package parses booleans: alone it means true, and a value needs `=`.
     #[arg(long, env = "KARMADA_LEADER_ELECT", default_value_t = true, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
     pub(super) leader_elect: bool,
@@ -79,6 +83,8 @@ pub(super) struct DetectorArgs {
         value_name = "NAMESPACE"
     )]
     leader_elect_resource_namespace: Option<String>,
+    #[command(flatten)]
+    klog: KlogArgs,
 }
 
 impl DetectorArgs {
@@ -93,36 +99,36 @@ impl DetectorArgs {
         )
     }
 
-    /// Returns the flags that were given and have no effect.
+    /// Returns the flags that were given and have no effect, without hyphens before them.
     pub(super) fn ignored(&self) -> Vec<&'static str> {
         let flags = [
-            ("--coredns-stale-threshold", &self.coredns_stale_threshold),
+            ("coredns-stale-threshold", &self.coredns_stale_threshold),
             (
-                "--leader-elect-lease-duration",
+                "leader-elect-lease-duration",
                 &self.leader_elect_lease_duration,
             ),
             (
-                "--leader-elect-renew-deadline",
+                "leader-elect-renew-deadline",
                 &self.leader_elect_renew_deadline,
             ),
+            ("leader-elect-retry-period", &self.leader_elect_retry_period),
             (
-                "--leader-elect-retry-period",
-                &self.leader_elect_retry_period,
-            ),
-            (
-                "--leader-elect-resource-lock",
+                "leader-elect-resource-lock",
                 &self.leader_elect_resource_lock,
             ),
             (
-                "--leader-elect-resource-name",
+                "leader-elect-resource-name",
                 &self.leader_elect_resource_name,
             ),
             (
-                "--leader-elect-resource-namespace",
+                "leader-elect-resource-namespace",
                 &self.leader_elect_resource_namespace,
             ),
         ];
         let given = flags.into_iter().filter(|(_, value)| value.is_some());
-        given.map(|(flag, _)| flag).collect()
+        given
+            .map(|(flag, _)| flag)
+            .chain(self.klog.given())
+            .collect()
     }
 }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use karmada_runtime::client::{self, Source};
+use karmada_runtime::program::Program;
 
 /// The flags for the API of the member cluster.
 #[derive(clap::Args, Debug)]
@@ -37,14 +38,17 @@ impl MemberArgs {
 
 impl Member {
     /// Creates a client. It sends nothing yet.
-    pub(crate) async fn connect(&self) -> Result<kube::Client, client::Error> {
+    pub(crate) async fn connect(
+        &self,
+        program: &mut Program,
+    ) -> Result<kube::Client, client::Error> {
         match self {
             Self::Kubeconfig(path) => {
                 let source = Source {
                     kubeconfig: Some(path.clone()),
                     ..Source::default()
                 };
-                client::connect(&source, crate::NAME).await
+                program.connect("member", &source).await
             }
             Self::Pod => client::connect_as_pod(crate::NAME),
         }

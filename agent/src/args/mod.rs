@@ -160,6 +160,12 @@ impl TryFrom<Args> for Config {
             let problem = "--node-condition needs the API of the member cluster: run in it, or name --member-kubeconfig";
             return Err(StartError::Config(problem.to_owned()));
         }
+        let quorum = args.peers.quorum();
+        let peers = args.peers.source(listen_address.port(), member.is_some());
+        if !args.detector.leader_elect && peers != PeerSource::Alone {
+            let problem = "--leader-elect=false is for an agent without peers, since each of several would send requests to all others and write the same conditions: leave it out";
+            return Err(StartError::Config(problem.to_owned()));
+        }
         let host = || gethostname::gethostname().to_string_lossy().into_owned();
         Ok(Self {
             source: Source {
@@ -177,6 +183,7 @@ impl TryFrom<Args> for Config {
             leader_elect: args.detector.leader_elect,
             probes,
             thresholds: Thresholds {
+                period,
                 failure,
                 success,
                 // Within two periods a round always ends, however short the threshold is.
@@ -189,8 +196,8 @@ impl TryFrom<Args> for Config {
                 // leader's next request take up to a period each.
                 patience: failure.max(success) + 2 * period,
             },
-            quorum: args.peers.quorum(),
-            peers: args.peers.source(listen_address.port(), member.is_some()),
+            quorum,
+            peers,
             member,
             ignored,
         })
@@ -227,6 +234,7 @@ pub(crate) fn is_label(text: &str) -> bool {
 }
 
 fn cluster_name(text: &str) -> Result<String, String> {
+    expanded(text)?;
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
     let label = text.chars().all(|c| plain(c) || c == '-')
         && text.starts_with(plain)
@@ -240,8 +248,20 @@ fn cluster_name(text: &str) -> Result<String, String> {
     }
 }
 
+/// Refuses a reference to a variable, which the kubelet passes on as it is if the container has no such
+/// variable: with it, all nodes would have the same name.
+fn expanded(text: &str) -> Result<(), String> {
+    if text.contains("$(") {
+        return Err(format!(
+            "{text} is not expanded: the container's env needs this variable, before the one that refers to it"
+        ));
+    }
+    Ok(())
+}
+
 /// Parses a host name. An empty one, as an unset variable in a manifest leaves it, counts as absent.
 fn host_name(text: &str) -> Result<String, String> {
+    expanded(text)?;
     if text.len() > LONGEST_HOST_NAME
         || text.contains(|c: char| c.is_control() || c.is_whitespace())
     {

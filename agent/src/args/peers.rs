@@ -201,6 +201,19 @@ mod tests {
     }
 
     #[test]
+    fn only_peers_given_by_name_are_looked_up() {
+        let flags = [
+            "--peer=10.0.0.7",
+            "--peer=[fd00::7]:9090",
+            "--peer=http://agent-2:9090",
+            "--peer=http://agent-3.example/",
+        ];
+        let source = parse(&flags).unwrap().source(8080, true);
+        assert_eq!(source.names(), ["agent-2", "agent-3.example"]);
+        assert!(PeerSource::Alone.names().is_empty());
+    }
+
+    #[test]
     fn the_service_is_the_default_where_the_cluster_has_an_api() {
         let own = Service {
             namespace: None,

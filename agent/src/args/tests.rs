@@ -21,7 +21,8 @@ fn the_flags_are_well_formed() {
 fn every_flag_can_come_from_the_environment() {
     for argument in Args::command().get_arguments() {
         let id = argument.get_id();
-        if ["help", "version"].contains(&id.as_str()) {
+        // Flags that are not in the help have no effect.
+        if ["help", "version"].contains(&id.as_str()) || argument.is_hide_set() {
             continue;
         }
         let flag = argument.get_long().unwrap();
@@ -79,6 +80,23 @@ fn names_and_servers_may_be_repeated_and_listed() {
 }
 
 #[test]
+fn the_default_address_is_every_one_and_karmadas_flags_replace_either_half() {
+    let cases: [(&[&str], &str); 4] = [
+        (&[], "[::]:8080"),
+        (&["--healthz-port=10357"], "[::]:10357"),
+        (&["--bind-address=0.0.0.0"], "0.0.0.0:8080"),
+        (
+            &["--bind-address=fd00::7", "--healthz-port=1"],
+            "[fd00::7]:1",
+        ),
+    ];
+    for (flags, address) in cases {
+        let config = config(flags).unwrap();
+        assert_eq!(config.listen_address, address.parse().unwrap(), "{flags:?}");
+    }
+}
+
+#[test]
 fn karmadas_argument_list_works() {
     let config = config(&[
         "--host-name=",
@@ -101,9 +119,48 @@ fn karmadas_argument_list_works() {
     assert!(!config.leader_elect);
     assert!(!config.node.is_empty());
     let ignored = [
-        "--coredns-stale-threshold",
-        "--leader-elect-resource-name",
-        "--leader-elect-resource-namespace",
+        "coredns-stale-threshold",
+        "leader-elect-resource-name",
+        "leader-elect-resource-namespace",
+    ];
+    assert_eq!(config.ignored, ignored);
+}
+
+#[test]
+fn every_flag_of_klog_is_accepted_and_ignored() {
+    let config = config(&[
+        "--v=4",
+        "-v",
+        "2",
+        "--vmodule=detector=5",
+        "--logtostderr",
+        "--alsologtostderr=false",
+        "--stderrthreshold=2",
+        "--log-backtrace-at=a.go:1",
+        "--log_dir=/var/log",
+        "--log-file=/var/log/a",
+        "--log_file_max_size",
+        "1800",
+        "--add-dir-header",
+        "--one_output=true",
+        "--skip_headers",
+        "--skip-log-headers",
+    ])
+    .unwrap();
+    let ignored = [
+        "log-backtrace-at",
+        "log-dir",
+        "log-file",
+        "log-file-max-size",
+        "stderrthreshold",
+        "v",
+        "vmodule",
+        "add-dir-header",
+        "alsologtostderr",
+        "logtostderr",
+        "one-output",
+        "skip-headers",
+        "skip-log-headers",
     ];
     assert_eq!(config.ignored, ignored);
 }
@@ -131,7 +188,7 @@ fn detectors_are_enabled_and_disabled_as_in_karmada() {
 
 #[test]
 fn values_that_make_no_sense_are_refused() {
-    let cases: [(&[&str], &str); 14] = [
+    let cases: [(&[&str], &str); 18] = [
         (&["--detect-period=0s"], "--detect-period"),
         (&["--detect-period=10ms"], "at least 100ms"),
         (&["--detect-period=5"], "5s or 1m30s"),
@@ -147,6 +204,11 @@ fn values_that_make_no_sense_are_refused() {
         (&["--probe-name=a..b"], "kubernetes.default"),
         (&["--host-name=two words"], "host's name"),
         (
+            &["--host-name=$(NODE_NAME)"],
+            "$(NODE_NAME) is not expanded",
+        ),
+        (&["--host-name=a-$(NODE)-b"], "a-$(NODE)-b is not expanded"),
+        (
             &["--listen-address=127.0.0.1:1", "--healthz-port=2"],
             "--healthz-port",
         ),
@@ -155,6 +217,14 @@ fn values_that_make_no_sense_are_refused() {
             "multiple times",
         ),
         (&["--leader-elect=perhaps"], "perhaps"),
+        (
+            &["--leader-elect=false", "--peer=10.0.0.7"],
+            "--leader-elect=false is for an agent without peers",
+        ),
+        (
+            &["--leader-elect=false", "--member-kubeconfig=k"],
+            "--leader-elect=false is for an agent without peers",
+        ),
     ];
     for (flags, expected) in cases {
         let error = config(flags).unwrap_err();

@@ -21,6 +21,7 @@ const ALMOST: Duration = Duration::from_millis(14_999);
 struct Running {
     contacted: watch::Sender<Option<LeaderContact>>,
     known: watch::Sender<Option<usize>>,
+    abstentions: watch::Sender<Option<Instant>>,
     seeking: watch::Receiver<CampaignMode>,
 }
 
@@ -28,11 +29,18 @@ impl Running {
     fn start(known: Option<usize>) -> Self {
         let (contacted, contacts) = watch::channel(None);
         let (known, count) = watch::channel(known);
+        let (abstentions, abstained) = watch::channel(None);
         let (decided, seeking) = watch::channel(CampaignMode::Off);
-        tokio::spawn(run(contacts, count, decided, CancellationToken::new()));
+        let facts = Facts {
+            contacts,
+            known: count,
+            abstentions: abstained,
+        };
+        tokio::spawn(run(facts, decided, CancellationToken::new()));
         Self {
             contacted,
             known,
+            abstentions,
             seeking,
         }
     }
@@ -85,6 +93,31 @@ async fn a_standby_seeks_the_lease_until_it_is_relieved() {
     assert_eq!(running.after(ALMOST).await, CampaignMode::Off);
 }
 
+/// Issue 10: a standby that no leader contacted any more sought the lease as one of few for ever.
+#[tokio::test(start_paused = true)]
+async fn a_standby_is_one_of_many_again_once_no_leader_contacts_it() {
+    let running = Running::start(Some(3));
+    running.contact(true);
+    assert_eq!(running.after(2 * ALMOST).await, CampaignMode::Eager);
+    let one_of_many = CampaignMode::Spread(2 * SECOND);
+    assert_eq!(running.after(SECOND).await, one_of_many);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_withdraws_while_it_abstains_and_campaigns_again_afterwards() {
+    let running = Running::start(Some(2));
+    let turn = 2 * SECOND;
+    assert!(matches!(running.after(turn).await, CampaignMode::Spread(_)));
+    let until = Instant::now() + 2 * DURATION;
+    running.abstentions.send_replace(Some(until));
+    assert_eq!(running.after(SECOND).await, CampaignMode::Withdrawn);
+    running.contact(true);
+    assert_eq!(running.after(28 * SECOND).await, CampaignMode::Withdrawn);
+    // Of the standby's thirty seconds, half of one is left.
+    assert_eq!(running.after(3 * SECOND / 2).await, CampaignMode::Eager);
+    assert!(matches!(running.after(turn).await, CampaignMode::Spread(_)));
+}
+
 /// The agents of one cluster, started at the same moment, and the times of their requests to Karmada
 /// other than renewals. The leader polls the others at once and then once a period.
 struct Crowd {
@@ -126,11 +159,16 @@ impl Crowd {
             let mut program = Program::new(crate::NAME, ([127, 0, 0, 1], 0).into());
             let (contacted, contacts) = watch::channel(None);
             let (known, count) = watch::channel(Some(agents));
+            let (seeking, mode) = watch::channel(CampaignMode::Off);
+            let facts = Facts {
+                contacts,
+                known: count,
+                abstentions: watch::channel(None).1,
+            };
+            start(&mut program, facts, seeking);
             let own = lease::LeaseConfig {
-                mode: start(&mut program, contacts, count),
-                namespace: own.clone(),
-                name: crate::NAME,
-                host: format!("n{number}"),
+                mode,
+                ..lease::LeaseConfig::eager(own.clone(), crate::NAME, format!("n{number}"))
             };
             Agent {
                 contacted,

@@ -8,6 +8,7 @@ use http_body_util::{BodyExt, Empty, Limited};
 use hyper_util::client::legacy::Client as HttpClient;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
+use karmada_runtime::client::Addresses;
 use karmada_runtime::error::Chain;
 use tokio::time::timeout;
 
@@ -21,8 +22,9 @@ const LIMIT: Duration = Duration::from_secs(1);
 const LARGEST: usize = 64 * 1024;
 /// A response has some 300 bytes. The leader holds a buffer of this size for every agent.
 const BUFFER: usize = 2048;
-/// Longer than usual periods, so that a connection survives from one round to the next.
-const IDLE: Duration = Duration::from_mins(2);
+/// Longer than usual periods, so that a connection survives from one round to the next, and shorter than
+/// an agent keeps one without a request: it must not close one that is about to be used.
+const IDLE: Duration = Duration::from_secs(20);
 /// The longest host name (RFC 1035, section 2.3.4).
 const LONGEST_NAME: usize = 253;
 
@@ -54,16 +56,17 @@ impl PeerError {
 /// A client for other agents that keeps its connections. Its clones share them.
 #[derive(Clone, Debug)]
 pub(super) struct PeerClient {
-    http: HttpClient<HttpConnector, Empty<Bytes>>,
+    http: HttpClient<HttpConnector<Addresses>, Empty<Bytes>>,
     cluster: String,
     /// The part of a request's query string that names this leader.
     leader: String,
 }
 
 impl PeerClient {
-    /// Creates a client whose requests name `own` as the leader.
-    pub(super) fn new(own: &Identity) -> Self {
-        let mut connector = HttpConnector::new();
+    /// Creates a client whose requests name `own` as the leader, and which takes the addresses of names
+    /// from `addresses`.
+    pub(super) fn new(own: &Identity, addresses: Addresses) -> Self {
+        let mut connector = HttpConnector::new_with_resolver(addresses);
         connector.set_nodelay(true);
         connector.set_connect_timeout(Some(LIMIT));
         let http = HttpClient::builder(TokioExecutor::new())
@@ -76,6 +79,7 @@ impl PeerClient {
         let leader = form_urlencoded::Serializer::new(String::new())
             .append_pair("cluster", &own.cluster)
             .append_pair("leader", &own.node)
+            .append_pair("agent", &own.id.to_string())
             .finish();
         Self {
             http,

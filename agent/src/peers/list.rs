@@ -8,15 +8,14 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
-use karmada_rules::health::campaign::LeaderContact;
 use karmada_runtime::error::BoxError;
-use karmada_runtime::lease;
+use karmada_runtime::lease::{CampaignMode, Leadership};
 use karmada_runtime::readiness::Gate;
 use karmada_runtime::watch::{Decoded, events};
 use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client};
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use super::Identity;
@@ -27,6 +26,10 @@ const PORT: &str = "admin";
 
 /// The interval at which an agent that does not watch lists the slices, give or take a quarter.
 const LIST_EVERY: Duration = Duration::from_mins(10);
+
+/// The time over which agents that start together spread their first lists. Each is not ready before its
+/// own, so it is short.
+const FIRST_LIST_WITHIN: Duration = Duration::from_secs(5);
 
 /// Bounds the memory that a list with endless addresses of one node may take.
 const MOST_ADDRESSES: usize = 8;
@@ -46,6 +49,7 @@ pub(crate) type PeerList = BTreeMap<String, Peer>;
 /// The newest list, for those who watch it; `None` until there is one.
 #[derive(Debug)]
 pub(super) struct Directory {
+    own_node: String,
     list: watch::Sender<Option<Arc<PeerList>>>,
     known: watch::Sender<Option<usize>>,
     metrics: PeerMetrics,
@@ -80,8 +84,9 @@ struct AgentEndpoint {
 }
 
 impl Directory {
-    pub(super) fn new(metrics: PeerMetrics) -> Self {
+    pub(super) fn new(own: &Identity, metrics: PeerMetrics) -> Self {
         Self {
+            own_node: own.node.clone(),
             list: watch::Sender::new(None),
             known: watch::Sender::new(None),
             metrics,
@@ -100,8 +105,8 @@ impl Directory {
 
     /// Replaces the list.
     pub(super) fn set(&self, list: PeerList) {
-        // Plus this agent, which is not in the list.
-        let known = list.len() + 1;
+        // Plus this agent, unless it is in the list.
+        let known = list.len() + usize::from(!list.contains_key(&self.own_node));
         self.metrics.set_known(known);
         self.list.send_if_modified(|before| {
             let changed = before.as_deref() != Some(&list);
@@ -123,25 +128,53 @@ pub(super) struct Discovery {
     pub(super) directory: Arc<Directory>,
     /// Opens once there is a list.
     pub(super) gate: Gate,
-    pub(super) contacts: watch::Receiver<Option<LeaderContact>>,
+    pub(super) election: Election,
+}
+
+/// This agent's part in the election of the leader.
+#[derive(Clone, Debug)]
+pub(crate) struct Election {
+    pub(crate) mode: watch::Receiver<CampaignMode>,
+    pub(crate) leadership: Leadership,
+}
+
+impl Election {
+    /// Waits until this agent leads or campaigns, or until it does neither.
+    async fn until(&mut self, wanted: bool) {
+        loop {
+            let mode = *self.mode.borrow_and_update();
+            let campaigns = !matches!(mode, CampaignMode::Off | CampaignMode::Withdrawn);
+            let leads = self.leadership.held_until().is_some();
+            if (campaigns || leads) == wanted {
+                return;
+            }
+            tokio::select! {
+                biased;
+                Ok(()) = self.mode.changed() => {}
+                () = self.leadership.acquired(), if !leads => {}
+                () = self.leadership.lost(), if leads => {}
+            }
+        }
+    }
 }
 
 impl Discovery {
     /// Keeps the list up to date until the program stops.
     ///
     /// The API server sends each change of a slice to every watch of it, and a rollout changes the
-    /// slices once per node. So only agents that lead, or may soon, watch them; all others list them
-    /// from time to time.
+    /// slices once per node. So only agents that lead or campaign watch them; all others list them from
+    /// time to time. Agents campaign one after the other, so they never watch all at once.
     pub(super) async fn run(mut self, stopping: CancellationToken) -> Result<(), BoxError> {
         let discovery = async {
             let mut slices = Slices::new(&self.own);
+            sleep(FIRST_LIST_WITHIN.mul_f64(fastrand::f64())).await;
             loop {
                 self.watch(&mut slices).await;
                 // Spread, so that agents started together do not list together for ever.
                 let rest = LIST_EVERY.mul_f64(0.75 + fastrand::f64() / 2.0);
                 tokio::select! {
                     biased;
-                    () = until(&mut self.contacts, |led| !led) => {}
+                    () = self.election.until(true) => {}
                     () = sleep(rest) => {}
                 }
             }
@@ -153,7 +186,7 @@ impl Discovery {
         }
     }
 
-    /// Lists the slices, and then watches them until another agent leads.
+    /// Lists the slices, and then watches them while this agent leads or campaigns.
     async fn watch(&mut self, slices: &mut Slices) {
         let Service { namespace, name } = &self.service;
         let own_namespace = || self.client.default_namespace();
@@ -168,18 +201,17 @@ impl Discovery {
         loop {
             let event = tokio::select! {
                 biased;
-                // Not before the list is complete, which is all that an agent that is led needs.
-                () = until(&mut self.contacts, |led| led), if listed => return,
+                // Not before there is a list, which is all that an agent that is led needs.
+                () = self.election.until(false), if listed => return,
                 Some(event) = events.next() => event,
             };
-            listed |= matches!(event, Event::InitDone);
             if !slices.observe(event) {
                 continue;
             }
             if let Some(list) = slices.list() {
                 self.directory.set(list);
                 self.gate.open();
-                warned_empty = false;
+                (listed, warned_empty) = (true, false);
             } else if !std::mem::replace(&mut warned_empty, true) {
                 let service = &self.service.name;
                 tracing::warn!(
@@ -188,30 +220,6 @@ impl Discovery {
                     "No EndpointSlice of the agents' Service lists an agent, waiting: apply manifests/member, or name the Service with --peer-service"
                 );
             }
-        }
-    }
-}
-
-/// Waits until `condition` holds for being led: another agent leads, and this one does not stand by.
-async fn until(
-    contacts: &mut watch::Receiver<Option<LeaderContact>>,
-    condition: impl Fn(bool) -> bool,
-) {
-    loop {
-        // A leader that has made no request for as long as its lease lasts no longer leads.
-        let until = contacts
-            .borrow_and_update()
-            .filter(|contact| !contact.standby)
-            .map(|contact| Instant::from_std(contact.at) + lease::DURATION)
-            .filter(|until| *until > Instant::now());
-        if condition(until.is_some()) {
-            return;
-        }
-        tokio::select! {
-            biased;
-            Ok(()) = contacts.changed() => {}
-            () = sleep_until(until.unwrap_or_else(Instant::now)), if until.is_some() => {}
-            else => std::future::pending().await,
         }
     }
 }
@@ -276,8 +284,9 @@ impl Slices {
         }
     }
 
-    /// Returns the other agents, each node once: an agent with addresses of both families is in two
-    /// slices, and one that is being replaced has two pods on its node.
+    /// Returns the agents, each node once: an agent with addresses of both families is in two slices, and
+    /// one that is being replaced has two pods on its node. The agent on the node of our name is ourselves
+    /// as a rule, but another one if several have that name by mistake: its response decides.
     ///
     /// Returns `None` for slices without any endpoint. They are incomplete, since at least this agent
     /// belongs there.
@@ -290,7 +299,8 @@ impl Slices {
         }
         let mut list = PeerList::new();
         for endpoint in all {
-            if endpoint.node.as_deref() == Some(&self.own_node) {
+            // The agent that ran here before us.
+            if endpoint.terminating && endpoint.node.as_deref() == Some(&self.own_node) {
                 continue;
             }
             let peer = list.entry(endpoint.key.clone()).or_default();

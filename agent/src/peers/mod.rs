@@ -10,17 +10,20 @@ mod roster;
 mod serve;
 mod vote_document;
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use karmada_rules::health::campaign::LeaderContact;
 use karmada_rules::health::threshold::Vote;
+use karmada_runtime::client::Addresses;
 use karmada_runtime::program::{Program, StartError};
 use kube::Client;
 use tokio::sync::watch;
+use uuid::Uuid;
 
 use self::list::{Directory, Discovery};
-pub(crate) use self::list::{Peer, PeerList, Service};
+pub(crate) use self::list::{Election, Peer, PeerList, Service};
 use crate::metrics::PeerMetrics;
 
 /// The path of the vote document.
@@ -37,11 +40,27 @@ pub(crate) enum PeerSource {
     Service(Service),
 }
 
+impl PeerSource {
+    /// Returns the host names of peers that flags give by name.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let Self::Fixed(list) = self else {
+            return Vec::new();
+        };
+        let addresses = list.values().flat_map(|peer| &peer.addresses);
+        let hosts = addresses.filter_map(|address| Some(address.rsplit_once(':')?.0));
+        let is_name = |host: &&str| host.trim_matches(['[', ']']).parse::<IpAddr>().is_err();
+        hosts.filter(is_name).map(ToOwned::to_owned).collect()
+    }
+}
+
 /// This agent among the agents of the fleet.
 #[derive(Clone, Debug)]
 pub(crate) struct Identity {
     pub(crate) cluster: String,
     pub(crate) node: String,
+    /// The identifier of this process. Names may be given twice by mistake, so only this one tells an
+    /// agent from another.
+    pub(crate) id: Uuid,
     /// The port it listens on, and the default for those of other agents.
     pub(crate) port: u16,
 }
@@ -54,7 +73,21 @@ pub(crate) struct Peers {
     period: Duration,
     votes: watch::Receiver<Option<Vote>>,
     directory: Arc<Directory>,
+    /// The addresses of agents that are given by name.
+    addresses: Addresses,
     metrics: PeerMetrics,
+}
+
+/// What discovery and polling need.
+pub(crate) struct Surroundings {
+    pub(crate) source: PeerSource,
+    /// The API of the member cluster.
+    pub(crate) member: Option<Client>,
+    /// Looks up peers given by name.
+    pub(crate) addresses: Addresses,
+    pub(crate) election: Election,
+    /// The interval of polls.
+    pub(crate) period: Duration,
 }
 
 /// The running parts of this module.
@@ -74,10 +107,16 @@ pub(crate) struct Started {
 pub(crate) fn start(
     program: &mut Program,
     own: Identity,
-    (source, member): (PeerSource, Option<Client>),
-    period: Duration,
+    surroundings: Surroundings,
     votes: watch::Receiver<Option<Vote>>,
 ) -> Result<Started, StartError> {
+    let Surroundings {
+        source,
+        member,
+        addresses,
+        election,
+        period,
+    } = surroundings;
     let own = Arc::new(own);
     let (contacted, contacts) = watch::channel(None);
     let (dating, dated) = serve::no_vote();
@@ -87,7 +126,7 @@ pub(crate) fn start(
     program.tasks.spawn("observation", task);
 
     let metrics = PeerMetrics::register(&mut program.registry);
-    let directory = Arc::new(Directory::new(metrics.clone()));
+    let directory = Arc::new(Directory::new(&own, metrics.clone()));
     match source {
         PeerSource::Alone => {
             tracing::warn!(
@@ -109,7 +148,7 @@ pub(crate) fn start(
                 own: Arc::clone(&own),
                 directory: Arc::clone(&directory),
                 gate,
-                contacts: contacts.clone(),
+                election,
             };
             let discovery = discovery.run(program.stopping.clone());
             program.tasks.spawn("peers", discovery);
@@ -122,6 +161,7 @@ pub(crate) fn start(
             period,
             votes,
             directory,
+            addresses,
             metrics,
         },
         contacts,
@@ -130,24 +170,38 @@ pub(crate) fn start(
 
 #[cfg(test)]
 impl Peers {
-    /// Creates the peers of the only agent of its cluster.
-    pub(crate) fn alone(
+    /// Creates the peers of an agent, at whose addresses nobody responds.
+    pub(crate) fn for_tests(
         node: &str,
         period: Duration,
         votes: watch::Receiver<Option<Vote>>,
+        silent: u16,
     ) -> Self {
         let metrics = PeerMetrics::register(&mut prometheus_client::registry::Registry::default());
-        let directory = Arc::new(Directory::new(metrics.clone()));
-        directory.set(PeerList::new());
+        let own = Arc::new(Identity {
+            cluster: "member1".to_owned(),
+            node: node.to_owned(),
+            id: Uuid::new_v4(),
+            port: 8080,
+        });
+        let directory = Arc::new(Directory::new(&own, metrics.clone()));
+        let peers = (1..=silent).map(|port| {
+            let addresses = vec![format!("127.0.0.1:{port}")];
+            (
+                addresses[0].clone(),
+                Peer {
+                    node: None,
+                    addresses,
+                },
+            )
+        });
+        directory.set(peers.collect());
         Self {
-            own: Arc::new(Identity {
-                cluster: "member1".to_owned(),
-                node: node.to_owned(),
-                port: 8080,
-            }),
+            own,
             period,
             votes,
             directory,
+            addresses: Addresses::by_system(),
             metrics,
         }
     }

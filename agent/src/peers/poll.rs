@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep_until};
 use super::Peers;
 use super::client::{PeerClient, PeerError};
 use super::list::PeerList;
-use super::roster::{PeerRequest, Roster};
+use super::roster::{Claim, PeerRequest, Roster};
 use super::vote_document::VoteDocument;
 
 /// The most requests under way at once. For each time that many silent agents, a round takes a second
@@ -39,6 +39,8 @@ struct Poll<'a> {
     split: (usize, Instant),
     /// Set while an agent of another cluster is listed and a warning has been logged.
     warned_other_cluster: bool,
+    /// Set while several agents have one name and a warning has been logged.
+    warned_namesakes: bool,
 }
 
 impl Peers {
@@ -47,12 +49,13 @@ impl Peers {
         let mut poll = Poll {
             peers: self,
             votes: self.votes.clone(),
-            client: PeerClient::new(&self.own),
-            roster: Roster::new(self.own.node.clone()),
+            client: PeerClient::new(&self.own, self.addresses.clone()),
+            roster: Roster::new(Arc::clone(&self.own)),
             tallies,
             complete: false,
             split: (0, Instant::now()),
             warned_other_cluster: false,
+            warned_namesakes: false,
         };
         let mut lists = self.directory.list();
         loop {
@@ -110,6 +113,7 @@ impl Poll<'_> {
         }
         // Warn again should such an agent come back after a round without one.
         self.warned_other_cluster &= other_cluster;
+        self.check_names();
         self.complete = true;
         self.publish();
     }
@@ -140,11 +144,14 @@ impl Poll<'_> {
     fn record(&mut self, request: &PeerRequest, result: Result<VoteDocument, PeerError>) {
         let PeerRequest { peer, address, .. } = request;
         let result = result.and_then(|document| match document.ballot() {
-            Some(ballot) => Ok((document.node, ballot)),
+            Some(ballot) => {
+                let VoteDocument { node, agent, .. } = document;
+                Ok((Claim { node, agent }, ballot))
+            }
             None => Err(PeerError::Unusable("it has no known vote".to_owned())),
         });
         match result {
-            Ok((node, ballot)) => self.roster.record(peer, node, ballot),
+            Ok((claim, ballot)) => self.roster.record(peer, claim, ballot),
             Err(error) => {
                 tracing::debug!(peer, address, ?error, "An agent returned no vote");
                 if let PeerError::OtherCluster(cluster) = error
@@ -160,6 +167,27 @@ impl Poll<'_> {
                 }
                 self.roster.record_silence(peer);
             }
+        }
+    }
+
+    /// Warns of agents that have the same name. Their failures could not be told apart.
+    fn check_names(&mut self) {
+        let namesakes = self.roster.namesakes();
+        let agents = namesakes.values().map(Vec::len).sum();
+        self.peers.metrics.set_namesakes(agents);
+        let Some((node, agents)) = namesakes.first_key_value() else {
+            self.warned_namesakes = false;
+            return;
+        };
+        if !std::mem::replace(&mut self.warned_namesakes, true) {
+            let own = *node == self.peers.own.node;
+            let agents: Vec<_> = agents.iter().take(NAMED).collect();
+            tracing::warn!(
+                node,
+                ?agents,
+                own,
+                "Several agents have the same name, all of them count: give each its own --host-name"
+            );
         }
     }
 
@@ -212,6 +240,7 @@ impl Drop for Poll<'_> {
     /// Runs at the end of a term of leadership, when its future is dropped.
     fn drop(&mut self) {
         self.peers.metrics.set_tally(None);
+        self.peers.metrics.set_namesakes(0);
     }
 }
 

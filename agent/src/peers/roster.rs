@@ -1,20 +1,23 @@
 //! The leader's roster of the other agents: who they are, their last ballots, and who stands by.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use karmada_rules::health::quorum::{Ballot, Tally};
 use karmada_rules::health::threshold::Vote;
+use uuid::Uuid;
 
+use super::Identity;
 use super::list::{Peer, PeerList};
 
 /// The number of agents that a leader has stand by for it. With two, the lease passes on within its
 /// duration even if one of them dies with the leader.
 const STANDBYS: usize = 2;
 
-/// The other agents of the leader on `own_node`.
+/// The other agents of the leader `own`.
 #[derive(Debug)]
 pub(super) struct Roster {
-    own_node: String,
+    own: Arc<Identity>,
     peers: BTreeMap<String, PeerState>,
     standbys: BTreeSet<String>,
 }
@@ -22,12 +25,66 @@ pub(super) struct Roster {
 #[derive(Debug)]
 struct PeerState {
     peer: Peer,
-    /// The node in its last vote document.
-    claimed: Option<String>,
+    /// The identity in its last vote document.
+    claimed: Option<Claim>,
     /// `None` before the first request.
     ballot: Option<Ballot>,
     /// The index of the address for the next request, modulo their number.
     address: usize,
+}
+
+/// The identity that an agent claims.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Claim {
+    pub(super) node: String,
+    /// The identifier of its process; `None` for an agent of an older version.
+    pub(super) agent: Option<Uuid>,
+}
+
+/// The criterion by which two addresses belong to the same agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Who<'a> {
+    /// The node in the member's API.
+    Node(&'a str),
+    /// The process.
+    Process(Uuid),
+    /// The node that an agent of an older version claims or, without a response so far, the key.
+    Name(&'a str),
+}
+
+impl PeerState {
+    fn responds(&self) -> bool {
+        self.ballot.is_some_and(|ballot| ballot != Ballot::Silent)
+    }
+
+    /// Returns `true` if its address leads to the agent `own`. An agent that does not send the identifier
+    /// of ours is another one, even with our name. As long as it sends nothing, the node in the member's API
+    /// decides.
+    fn is(&self, own: &Identity) -> bool {
+        match &self.claimed {
+            Some(claim) => claim.agent == Some(own.id),
+            None => self.peer.node.as_ref() == Some(&own.node),
+        }
+    }
+
+    /// Returns its node: the one in the member's API takes precedence over the one that it claims.
+    fn node(&self) -> Option<&str> {
+        let claimed = || self.claimed.as_ref().map(|claim| &claim.node);
+        self.peer.node.as_ref().or_else(claimed).map(String::as_str)
+    }
+
+    fn who<'a>(&'a self, key: &'a str) -> Who<'a> {
+        match (&self.peer.node, &self.claimed) {
+            (Some(node), _) => Who::Node(node),
+            (
+                None,
+                Some(Claim {
+                    agent: Some(id), ..
+                }),
+            ) => Who::Process(*id),
+            (None, _) => Who::Name(self.node().unwrap_or(key)),
+        }
+    }
 }
 
 /// A request to one agent.
@@ -39,9 +96,9 @@ pub(super) struct PeerRequest {
 }
 
 impl Roster {
-    pub(super) fn new(own_node: String) -> Self {
+    pub(super) fn new(own: Arc<Identity>) -> Self {
         Self {
-            own_node,
+            own,
             peers: BTreeMap::new(),
             standbys: BTreeSet::new(),
         }
@@ -68,11 +125,9 @@ impl Roster {
     /// Returns a request to every agent. Two that responded last time, or are new, are to stand by;
     /// a standby remains one while it responds.
     pub(super) fn requests(&mut self) -> Vec<PeerRequest> {
-        let own_node = &self.own_node;
-        // An agent that claims our node is ourselves: standing by for itself would be no help.
-        let fit = |known: &PeerState| {
-            known.ballot != Some(Ballot::Silent) && known.claimed.as_ref() != Some(own_node)
-        };
+        let own = &self.own;
+        // Standing by for itself would be no help.
+        let fit = |known: &PeerState| known.ballot != Some(Ballot::Silent) && !known.is(own);
         let peers = &self.peers;
         self.standbys.retain(|key| peers.get(key).is_some_and(fit));
         let fit = peers.iter().filter(|(_, known)| fit(known));
@@ -95,10 +150,10 @@ impl Roster {
         requests.collect()
     }
 
-    /// Records an agent's ballot and the node in its vote document.
-    pub(super) fn record(&mut self, peer: &str, node: String, ballot: Ballot) {
+    /// Records an agent's ballot and the identity in its vote document.
+    pub(super) fn record(&mut self, peer: &str, claim: Claim, ballot: Ballot) {
         if let Some(known) = self.peers.get_mut(peer) {
-            known.claimed = Some(node);
+            known.claimed = Some(claim);
             known.ballot = Some(ballot);
         }
     }
@@ -112,38 +167,57 @@ impl Roster {
         }
     }
 
-    /// Counts the ballots of all agents, `own` included. A node counts once, however many addresses
-    /// claim it; an agent that claims this node is this agent itself, reached by another address. The
-    /// node in the member's API takes precedence over the one that an agent claims.
+    /// Counts the ballots of all agents, `own` included. An agent counts once, however many addresses
+    /// it has, and two agents of one name count twice.
     pub(super) fn tally(&self, own: Option<Vote>) -> Tally {
-        let mut nodes: BTreeMap<&str, Ballot> = BTreeMap::new();
+        let mut agents: BTreeMap<Who<'_>, (&str, &str, Ballot)> = BTreeMap::new();
         for (key, known) in &self.peers {
-            if known.claimed.as_ref() == Some(&self.own_node) {
+            if known.is(&self.own) {
                 continue;
             }
-            let node = known.peer.node.as_ref().or(known.claimed.as_ref());
             let ballot = known.ballot.unwrap_or(Ballot::Silent);
-            let counted = nodes.entry(node.unwrap_or(key)).or_insert(ballot);
-            // Of several addresses of a node, one that responds is enough.
-            if matches!(counted, Ballot::Silent) {
-                *counted = ballot;
+            let node = known.node().unwrap_or(key);
+            let counted = agents.entry(known.who(key)).or_insert((node, key, ballot));
+            // Of several addresses of an agent, one that responds is enough.
+            if matches!(counted.2, Ballot::Silent) {
+                counted.2 = ballot;
             }
         }
-        // Last, so that nothing a peer claims replaces this node's own vote.
-        nodes.insert(&self.own_node, own.map_or(Ballot::NoVote, Ballot::Vote));
         let mut tally = Tally::default();
-        for (node, ballot) in nodes {
-            tally.count(node, ballot);
+        // First, so that nothing a peer claims takes this node's name.
+        tally.count(&self.own.node, own.map_or(Ballot::NoVote, Ballot::Vote));
+        let mut names = BTreeSet::from([self.own.node.as_str()]);
+        for (node, key, ballot) in agents.into_values() {
+            if names.insert(node) {
+                tally.count(node, ballot);
+            } else {
+                tally.count(&format!("{node} at {key}"), ballot);
+            }
         }
         tally
     }
 
+    /// Returns the names that several responding agents claim, with the keys of those agents.
+    pub(super) fn namesakes(&self) -> BTreeMap<&str, Vec<&str>> {
+        let mut seen = BTreeSet::new();
+        let mut names: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for (key, known) in &self.peers {
+            let Some(claim) = known.claimed.as_ref().filter(|_| known.responds()) else {
+                continue;
+            };
+            if !known.is(&self.own) && seen.insert(known.who(key)) {
+                names.entry(&claim.node).or_default().push(key);
+            }
+        }
+        names.retain(|node, keys| keys.len() > 1 || *node == self.own.node);
+        names
+    }
+
     /// Returns the agents that returned no vote to the last request.
     pub(super) fn silent_nodes(&self) -> impl Iterator<Item = &str> {
-        self.peers.iter().filter_map(|(key, known)| {
-            let node = known.peer.node.as_ref().or(known.claimed.as_ref());
-            (known.ballot == Some(Ballot::Silent)).then(|| node.unwrap_or(key).as_str())
-        })
+        let peers = self.peers.iter();
+        let silent = peers.filter(|(_, known)| known.ballot == Some(Ballot::Silent));
+        silent.map(|(key, known)| known.node().unwrap_or(key))
     }
 }
 

@@ -106,34 +106,44 @@ async fn vote_document(State(state): State<RouteState>, RawQuery(query): RawQuer
         }));
     }
     let DatedVote { vote, since } = *vote.borrow();
-    let document = VoteDocument::new(&own.cluster, &own.node, vote, since.elapsed());
+    let document = VoteDocument::new(&own, vote, since.elapsed());
     match serde_json::to_string(&document) {
         Ok(text) => ([(header::CONTENT_TYPE, "application/json")], text).into_response(),
         Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
     }
 }
 
-/// Returns the value of `standby` if the request comes from a leader of this cluster on another node.
-/// Any other reader (a person, a scraper, this agent itself) must not keep it from campaigning.
+/// Returns the value of `standby` if the request comes from another agent that leads this cluster. Any other reader (a person, a scraper, this agent itself) must not keep it from campaigning.
 fn standby(query: &str, own: &Identity) -> Option<bool> {
     let parameter = |wanted: &str| {
         form_urlencoded::parse(query.as_bytes())
             .find_map(|(name, value)| (name == wanted).then_some(value))
     };
     parameter("cluster").filter(|cluster| *cluster == own.cluster)?;
-    parameter("leader").filter(|leader| *leader != own.node)?;
+    let leader = parameter("leader")?;
+    let ourselves = match parameter("agent") {
+        Some(id) => id == own.id.to_string(),
+        // A leader of an older version names its node only.
+        None => leader == own.node,
+    };
+    if ourselves {
+        return None;
+    }
     Some(parameter("standby").is_some_and(|standby| standby == "true"))
 }
 
 #[cfg(test)]
 mod tests {
+    use uuid::Uuid;
+
     use super::*;
 
     #[test]
-    fn only_a_leader_of_this_cluster_on_another_node_is_a_contact() {
+    fn only_another_agent_that_leads_this_cluster_is_a_contact() {
         let own = Identity {
             cluster: "member1".to_owned(),
             node: "n1".to_owned(),
+            id: Uuid::from_u128(1),
             port: 8080,
         };
         let cases = [
@@ -150,6 +160,17 @@ mod tests {
         ];
         for (query, expected) in cases {
             assert_eq!(standby(query, &own), expected, "{query}");
+        }
+        // The identifier decides, not the name, which another agent may have by mistake.
+        for (leader, id, expected) in [
+            ("n1", 1, None),
+            ("n2", 1, None),
+            ("n1", 2, Some(true)),
+            ("n2", 2, Some(true)),
+        ] {
+            let id = Uuid::from_u128(id);
+            let query = format!("cluster=member1&leader={leader}&agent={id}&standby=true");
+            assert_eq!(standby(&query, &own), expected, "{query}");
         }
     }
 }

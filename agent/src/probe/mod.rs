@@ -12,6 +12,7 @@ use karmada_runtime::program::{Program, StartError};
 use kube::Client;
 use tokio::sync::mpsc;
 
+pub(crate) use self::dns::addresses;
 use self::schedule::Schedule;
 use crate::args::within_a_day;
 
@@ -81,7 +82,8 @@ impl Probes {
     ) -> Result<mpsc::Receiver<Round>, StartError> {
         // One slot: a probe that is ahead of the vote waits instead of queueing stale rounds.
         let (finished, rounds) = mpsc::channel(1);
-        let schedule = Schedule::new(self.period, finished, program.readiness.gate("probe"));
+        let gate = program.readiness.gate("probe");
+        let schedule = Schedule::spread(self.period, finished, gate);
         self.dns.start(program, schedule, member)?;
         Ok(rounds)
     }

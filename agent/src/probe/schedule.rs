@@ -6,7 +6,7 @@ use karmada_rules::health::observation::Observation;
 use karmada_rules::health::threshold::Round;
 use karmada_runtime::readiness::Gate;
 use tokio::sync::mpsc;
-use tokio::time::{Instant, Interval, MissedTickBehavior, interval};
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
 /// The schedule of one probe.
 #[derive(Debug)]
@@ -17,9 +17,26 @@ pub(super) struct Schedule {
 }
 
 impl Schedule {
-    /// Creates a schedule whose first round is due now. The first finished round opens `first_round`.
-    pub(super) fn new(period: Duration, finished: mpsc::Sender<Round>, first_round: Gate) -> Self {
-        let mut ticks = interval(period);
+    /// Creates a schedule whose first round is due at a random moment of the first period. A
+    /// `DaemonSet` starts its agents together, and their rounds must not reach the servers together ever after.
+    pub(super) fn spread(
+        period: Duration,
+        finished: mpsc::Sender<Round>,
+        first_round: Gate,
+    ) -> Self {
+        let phase = period.mul_f64(fastrand::f64());
+        Self::new(period, phase, finished, first_round)
+    }
+
+    /// Creates a schedule whose first round is due after `phase`. The first finished round opens
+    /// `first_round`.
+    pub(super) fn new(
+        period: Duration,
+        phase: Duration,
+        finished: mpsc::Sender<Round>,
+        first_round: Gate,
+    ) -> Self {
+        let mut ticks = interval_at(Instant::now() + phase, period);
         // After a stall the rounds keep their phase; catching up would only load the servers.
         ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
         Self {
@@ -29,9 +46,15 @@ impl Schedule {
         }
     }
 
-    /// Waits until a round is due and returns the moment at which it was.
+    /// Waits until a round is due and returns the moment at which it was. After a stall of the process
+    /// that is now: nothing was observed since the moment it has missed.
     pub(super) async fn due(&mut self) -> Instant {
-        self.ticks.tick().await
+        let (due, now) = (self.ticks.tick().await, Instant::now());
+        if now.duration_since(due) < self.ticks.period() {
+            due
+        } else {
+            now
+        }
     }
 
     /// Hands over what the round that was due at `scheduled` observed. Returns `false` once nobody
@@ -44,5 +67,60 @@ impl Schedule {
             observation,
         };
         self.finished.send(round).await.is_ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use karmada_runtime::program::Program;
+    use tokio::time::advance;
+
+    use super::*;
+
+    const PERIOD: Duration = Duration::from_secs(5);
+
+    fn gate() -> Gate {
+        let program = Program::new(crate::NAME, ([127, 0, 0, 1], 0).into());
+        program.readiness.gate("probe")
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_thousand_agents_that_start_together_spread_their_rounds_over_the_period() {
+        let mut quarters = [0; 4];
+        for _ in 0..1_000 {
+            let start = Instant::now();
+            let (finished, _rounds) = mpsc::channel(1);
+            let mut schedule = Schedule::spread(PERIOD, finished, gate());
+            let phase = schedule.due().await - start;
+            quarters[usize::try_from(phase.as_nanos() * 4 / PERIOD.as_nanos()).unwrap() % 4] += 1;
+        }
+        assert!(quarters.iter().all(|agents| *agents > 150), "{quarters:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_first_round_is_due_within_a_period_and_the_others_a_period_apart() {
+        for _ in 0..100 {
+            let start = Instant::now();
+            let (finished, _rounds) = mpsc::channel(1);
+            let mut schedule = Schedule::spread(PERIOD, finished, gate());
+            let first = schedule.due().await;
+            assert!(first - start <= PERIOD);
+            assert_eq!(schedule.due().await - first, PERIOD);
+        }
+    }
+
+    /// Issue 10: the round after a stall was dated to before it.
+    #[tokio::test(start_paused = true)]
+    async fn a_round_is_due_as_scheduled_or_after_a_stall_when_it_starts() {
+        let (finished, _rounds) = mpsc::channel(1);
+        let mut schedule = Schedule::new(PERIOD, Duration::ZERO, finished, gate());
+        let started = schedule.due().await;
+        // A little late.
+        advance(PERIOD + Duration::from_millis(300)).await;
+        assert_eq!(schedule.due().await, started + PERIOD);
+        advance(Duration::from_secs(47)).await;
+        assert_eq!(schedule.due().await, Instant::now());
+        // Then in phase again.
+        assert_eq!(schedule.due().await, started + 11 * PERIOD);
     }
 }

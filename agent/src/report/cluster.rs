@@ -4,9 +4,9 @@ use std::borrow::Cow;
 
 use json_patch::jsonptr::PointerBuf;
 use json_patch::{PatchOperation, ReplaceOperation, TestOperation};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
-use karmada_api::Cluster;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_api::condition::OWNED;
+use karmada_api::{Cluster, Condition};
 use karmada_rules::condition::ConditionPatch;
 use kube::Resource;
 use kube::api::Patch;
@@ -38,15 +38,16 @@ pub(super) struct Change {
 }
 
 impl RawCluster {
-    /// Returns the conditions that this agent owns. An unreadable one counts as absent and is
-    /// overwritten.
+    /// Returns the conditions that this agent owns. One whose status cannot be read counts as absent and
+    /// is overwritten.
     pub(super) fn ours(&self) -> Vec<Condition> {
         let ours = OWNED.into_iter().filter_map(|kind| {
             let element = self
                 .elements()
                 .iter()
                 .find(|element| element["type"] == kind)?;
-            serde_json::from_value(element.clone()).ok()
+            let condition: Condition = serde_json::from_value(element.clone()).ok()?;
+            (!condition.unclear).then_some(condition)
         });
         ours.collect()
     }

@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use karmada_api::Condition;
+use karmada_rules::health::campaign::{Tenure, abstention};
 use karmada_rules::health::quorum::{Quorum, Tally};
-use karmada_rules::health::report::{Pace, ReportPlan, Reporter};
+use karmada_rules::health::report::{Pace, Participation, ReportPlan, Reporter};
 use karmada_runtime::error::{BoxError, Chain};
-use karmada_runtime::lease::Leadership;
+use karmada_runtime::lease::{self, Leadership};
 use karmada_runtime::watch::{Decoded, events};
 use karmada_runtime::write::{WriteError, WriteErrorKind, Writer};
 use kube::api::PatchParams;
@@ -43,6 +44,8 @@ pub(crate) struct Report {
     pub(crate) peers: Peers,
     pub(crate) metrics: VerdictMetrics,
     pub(crate) leadership: Leadership,
+    /// Takes the end of each abstention, at whose start the lease is to be given back.
+    pub(crate) abstentions: watch::Sender<Option<Instant>>,
     pub(crate) writer: Writer,
     /// The clock of the conditions' transition times.
     pub(crate) clock: fn() -> Timestamp,
@@ -51,27 +54,48 @@ pub(crate) struct Report {
 impl Report {
     /// Writes conditions while this agent leads, until the program stops.
     pub(crate) async fn run(self, stopping: CancellationToken) -> Result<(), BoxError> {
-        loop {
-            tokio::select! {
-                biased;
-                () = stopping.cancelled() => return Ok(()),
-                () = self.leadership.acquired() => {}
+        let terms = async {
+            let mut tenure = Tenure::new(self.pace.patience);
+            loop {
+                self.leadership.acquired().await;
+                tokio::select! {
+                    // The end of a term before its next write: another agent may lead already.
+                    biased;
+                    () = self.leadership.lost() => {}
+                    () = self.term(&mut tenure) => {
+                        tenure.resigned();
+                        self.resign().await;
+                    }
+                }
             }
-            tokio::select! {
-                // The end of a term before its next write: another agent may lead already.
-                biased;
-                () = stopping.cancelled() => return Ok(()),
-                () = self.leadership.lost() => {}
-                () = self.term() => {}
-            }
+        };
+        tokio::select! {
+            biased;
+            () = stopping.cancelled() => Ok(()),
+            () = terms => Ok(()),
         }
     }
 
-    /// Polls the agents and writes their verdict. Never returns.
-    async fn term(&self) {
+    /// Polls the agents and writes their verdict, until too few of them have voted for too long.
+    async fn term(&self, tenure: &mut Tenure) {
         let (counted, tallies) = watch::channel(None);
-        let leader = Leader::new(self, tallies);
-        tokio::join!(self.peers.poll(counted), leader.lead());
+        let leader = Leader::new(self, tallies, tenure);
+        tokio::select! {
+            () = self.peers.poll(counted) => {}
+            () = leader.lead() => {}
+        }
+    }
+
+    /// Gives the lease back and returns once this agent no longer leads.
+    async fn resign(&self) {
+        let pause = abstention(lease::DURATION);
+        tracing::warn!(
+            ?pause,
+            "Too few nodes vote for too long, giving the lease back for an agent that hears more of them"
+        );
+        self.metrics.count_resignation();
+        self.abstentions.send_replace(Some(Instant::now() + pause));
+        self.leadership.lost().await;
     }
 }
 
@@ -82,6 +106,7 @@ struct Leader<'a> {
     /// `None` until every agent has had a request.
     tallies: watch::Receiver<Option<Tally>>,
     reporter: Reporter,
+    tenure: &'a mut Tenure,
     /// The object, unless it is absent or being deleted.
     cluster: Option<RawCluster>,
     /// Set once the list under way has returned the object.
@@ -96,12 +121,17 @@ struct Leader<'a> {
 }
 
 impl<'a> Leader<'a> {
-    fn new(report: &'a Report, tallies: watch::Receiver<Option<Tally>>) -> Self {
+    fn new(
+        report: &'a Report,
+        tallies: watch::Receiver<Option<Tally>>,
+        tenure: &'a mut Tenure,
+    ) -> Self {
         Self {
             report,
             clusters: Api::all(report.client.clone()),
             tallies,
             reporter: Reporter::new(report.pace, report.quorum, Instant::now().into_std()),
+            tenure,
             cluster: None,
             listed: false,
             logged_absent: false,
@@ -111,7 +141,7 @@ impl<'a> Leader<'a> {
         }
     }
 
-    /// Watches, decides and writes. Never returns.
+    /// Watches, decides and writes, until the leader has to give the lease back.
     async fn lead(mut self) {
         // Watching the one object costs the API server nothing while other clusters change.
         let own = Config::default().fields(&format!("metadata.name={}", self.report.cluster));
@@ -119,12 +149,32 @@ impl<'a> Leader<'a> {
         let mut events = pin!(events(watched, own));
         loop {
             let wake = self.act().await;
+            let ends = self.ends_at();
+            if ends.is_some_and(|at| at <= Instant::now()) {
+                return;
+            }
+            let wake = wake.into_iter().chain(ends).min();
             tokio::select! {
                 // The newest state of the object before anything is decided on it.
                 biased;
                 Some(event) = events.next() => self.observe(event),
                 Ok(()) = self.tallies.changed() => {}
                 () = sleep_until(wake.unwrap_or_else(Instant::now)), if wake.is_some() => {}
+            }
+        }
+    }
+
+    /// Returns the moment at which the leader gives the lease back should no more nodes vote.
+    fn ends_at(&mut self) -> Option<Instant> {
+        match self.reporter.participation() {
+            Participation::Unknown => None,
+            Participation::Enough => {
+                self.tenure.heard_enough();
+                None
+            }
+            Participation::TooFew { since } => {
+                let known = self.tallies.borrow().as_ref()?.known();
+                self.tenure.ends_at(known, since).map(Instant::from_std)
             }
         }
     }
@@ -136,6 +186,10 @@ impl<'a> Leader<'a> {
                 self.listed = true;
                 match object {
                     Decoded::Valid(cluster) => self.set_cluster(Some(cluster)),
+                    // Its content no longer matters.
+                    Decoded::Invalid { metadata, .. } if metadata.deletion_timestamp.is_some() => {
+                        self.set_cluster(None);
+                    }
                     Decoded::Invalid { error, .. } => {
                         tracing::warn!(
                             error,

@@ -2,6 +2,7 @@ mod away;
 mod clock;
 mod karmada;
 mod late;
+mod resignation;
 
 use apiserver::{Fault, Verb};
 use karmada_api::condition::{
@@ -14,6 +15,7 @@ use karmada_runtime::lease::{self, LeaseConfig};
 use karmada_runtime::metrics::WriteMetrics;
 use karmada_runtime::program::Program;
 use kube::api::Patch;
+use lab_parts::mutations::mutations;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
@@ -55,11 +57,11 @@ fn ready() -> Value {
 }
 
 fn dns_true() -> Value {
-    element(DNS_READY, TRUE, DNS_READY, "0 of 1 nodes fail")
+    element(DNS_READY, TRUE, DNS_READY, "no node fails")
 }
 
 fn reporting() -> Value {
-    element(REPORTER_READY, TRUE, "Reporting", "1 of 1 nodes vote")
+    element(REPORTER_READY, TRUE, "Reporting", "enough nodes vote")
 }
 
 fn unhealthy() -> Vote {
@@ -73,13 +75,14 @@ fn unhealthy() -> Vote {
 struct Running {
     connection: Connection,
     votes: watch::Sender<Option<Vote>>,
+    leadership: Leadership,
     program: Program,
 }
 
 impl Running {
     /// Starts a report that leads for ever.
     fn start(karmada: &Karmada, vote: Option<Vote>) -> Self {
-        Self::of("n1", karmada, vote, |_, _| Leadership::always())
+        Self::of("n1", karmada, vote, 0, |_, _, _| Leadership::always())
     }
 
     /// Starts the report of the agent on `node`, which campaigns for the lease.
@@ -89,7 +92,7 @@ impl Running {
         vote: Option<Vote>,
         clock: fn() -> Timestamp,
     ) -> Self {
-        Self::of(node, karmada, vote, |program, client| {
+        Self::of(node, karmada, vote, 0, |program, client, _| {
             program.clock = clock;
             let own = karmada_api::execution_namespace("member1");
             let campaign = LeaseConfig::eager(own, crate::NAME, node.to_owned());
@@ -101,11 +104,13 @@ impl Running {
         node: &str,
         karmada: &Karmada,
         vote: Option<Vote>,
-        leadership: impl FnOnce(&mut Program, Client) -> Leadership,
+        silent_peers: u16,
+        leadership: impl FnOnce(&mut Program, Client, watch::Receiver<Option<Instant>>) -> Leadership,
     ) -> Self {
         let connection = karmada.connect();
         let mut program = Program::new(crate::NAME, ([127, 0, 0, 1], 0).into());
-        let leadership = leadership(&mut program, connection.client());
+        let (abstentions, abstained) = watch::channel(None);
+        let leadership = leadership(&mut program, connection.client(), abstained);
         let (votes, own) = watch::channel(vote);
         let report = Report {
             client: connection.client(),
@@ -118,10 +123,14 @@ impl Running {
                 min_answering: 50,
                 failure: 80,
             },
-            peers: Peers::alone(node, PERIOD, own),
+            peers: Peers::for_tests(node, PERIOD, own, silent_peers),
             metrics: VerdictMetrics::register(&mut program.registry),
             leadership: leadership.clone(),
-            writer: Writer::new(leadership, WriteMetrics::register(&mut program.registry)),
+            abstentions,
+            writer: Writer::new(
+                leadership.clone(),
+                WriteMetrics::register(&mut program.registry),
+            ),
             clock: program.clock,
         };
         let task = report.run(program.stopping.clone());
@@ -129,6 +138,7 @@ impl Running {
         Self {
             connection,
             votes,
+            leadership,
             program,
         }
     }
@@ -357,6 +367,66 @@ fn a_condition_of_ours_that_cannot_be_read_is_overwritten() {
     let patch = serde_json::to_value(patch).unwrap();
     assert_eq!(patch[0]["value"], odd);
     assert_eq!(patch[1]["path"], "/status/conditions/0");
+}
+
+/// The API takes a condition that lacks everything but its type and status.
+#[test]
+fn a_verdict_without_time_reason_and_message_is_read() {
+    for nothing in [Value::Null, json!(7)] {
+        let mut bare = element(DNS_READY, FALSE, "", "");
+        for field in ["reason", "message", "lastTransitionTime"] {
+            bare[field] = nothing.clone();
+        }
+        let found: RawCluster = serde_json::from_value(cluster(&[bare])).unwrap();
+        let statuses: Vec<_> = found.ours().into_iter().map(|c| c.status).collect();
+        assert_eq!(statuses, [FALSE], "{nothing}");
+    }
+}
+
+/// As a real Karmada serves it.
+#[test]
+fn the_verdict_of_a_cluster_is_read_and_replaced_whatever_any_foreign_value_is() {
+    let text = include_str!("../../../tests/fixtures/cluster.json");
+    let mut object: Value = serde_json::from_str(text).unwrap();
+    // Most of their many elements are of the same shape.
+    for list in ["/status/apiEnablements", "/spec/resourceModels"] {
+        let list = object.pointer_mut(list).and_then(Value::as_array_mut);
+        list.unwrap().truncate(2);
+    }
+    let wanted: Condition = serde_json::from_value(dns_true()).unwrap();
+    let parts = [
+        "",
+        "/metadata",
+        "/metadata/name",
+        "/status",
+        "/status/conditions",
+    ];
+    let own = "/status/conditions/2";
+    for mutation in mutations(&object) {
+        let at = mutation.path.as_str();
+        let decides = [own, &format!("{own}/type"), &format!("{own}/status")].contains(&at);
+        if parts.contains(&at) || decides {
+            continue;
+        }
+        let text = mutation.object.to_string();
+        let Decoded::Valid(found) = serde_json::from_str::<Decoded<RawCluster>>(&text).unwrap()
+        else {
+            panic!("{at}: unreadable");
+        };
+        let statuses: Vec<_> = found.ours().into_iter().map(|c| c.status).collect();
+        assert_eq!(statuses, [FALSE], "{at}");
+        let Patch::Json(patch) = change(&found, &wanted).unwrap().to_patch() else {
+            panic!("{at}: another element is touched");
+        };
+        // The server compares with what it stores.
+        let patch = serde_json::to_value(patch).unwrap();
+        let tested = patch[0]["path"].as_str().unwrap();
+        assert_eq!(
+            mutation.object.pointer(tested),
+            Some(&patch[0]["value"]),
+            "{at}"
+        );
+    }
 }
 
 #[tokio::test(start_paused = true)]

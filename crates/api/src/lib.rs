@@ -1,18 +1,25 @@
 //! The Karmada API as Rust types: the kinds that karmada-rs reads and writes, with their names on the wire.
 //!
 //! A type has only the fields that karmada-rs uses. So objects must never be written back whole (`PUT`),
-//! which would erase all others: every write is a patch of fields that we own. This crate has no client
-//! and no clock.
+//! which would erase all others: every write is a patch of fields that we own. What others write is read
+//! leniently: a part that cannot be read must not hide the rest. This crate has no client and no clock.
 
 mod cluster;
 pub mod condition;
 pub mod crd;
+mod export;
 mod ingress;
 mod key;
+mod lenient;
 mod remedy;
 mod work;
 
 pub use cluster::{Cluster, ClusterSpec, ClusterStatus};
+pub use condition::Condition;
+pub use export::{
+    Placement, PlacementAffinity, PropagationPolicy, PropagationSpec, ResourceSelector,
+    ServiceExport,
+};
 pub use ingress::{
     KARMADA_INGRESS_FINALIZER, MultiClusterIngress, MultiClusterIngressSpec,
     MultiClusterIngressStatus, ServiceLocation,

@@ -3,6 +3,8 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::lenient;
+
 /// The action that blocks a cluster's traffic at the load balancer.
 pub const TRAFFIC_CONTROL: &str = "TrafficControl";
 
@@ -26,11 +28,19 @@ pub const TRAFFIC_CONTROL: &str = "TrafficControl";
 )]
 #[serde(rename_all = "camelCase")]
 pub struct RemedySpec {
-    /// The clusters that this remedy covers. Absent or empty: every cluster.
+    /// The clusters that this remedy covers. Absent: every cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-kubernetes-validations" = [{
+        "rule": "has(self.clusterNames) && size(self.clusterNames) > 0",
+        "message": "without clusterNames no cluster is selected; leave clusterAffinity out to select every cluster",
+    }]))]
     pub cluster_affinity: Option<ClusterAffinity>,
-    /// The actions are performed on a cluster as soon as any one of these matches it. Absent or empty: at once.
+    /// The actions are performed on a cluster as soon as any one of these matches it. Absent: at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-kubernetes-validations" = [{
+        "rule": "size(self) > 0",
+        "message": "an empty list never matches; leave decisionMatches out to act at once",
+    }]))]
     pub decision_matches: Option<Vec<DecisionMatch>>,
     /// The actions to perform on the cluster; the only known one is `TrafficControl`. Absent or empty: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -41,7 +51,7 @@ pub struct RemedySpec {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterAffinity {
-    /// The clusters' names. Absent or empty: every cluster.
+    /// The clusters' names. Absent or empty: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster_names: Option<Vec<String>>,
 }
@@ -55,15 +65,21 @@ pub struct DecisionMatch {
     pub cluster_condition_match: Option<ClusterConditionRequirement>,
 }
 
-/// A requirement on a condition of a cluster. A cluster without the condition never matches.
+/// A requirement on a condition of a cluster. A cluster without the condition never matches, and neither
+/// does a requirement that lacks a field.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(extend("required" = ["conditionStatus", "conditionType", "operator"]))]
 pub struct ClusterConditionRequirement {
     /// The condition's type, such as `ServiceDomainNameResolutionReady`.
+    #[serde(default, deserialize_with = "lenient::nullable")]
     pub condition_type: String,
     /// The relation between the condition's status and conditionStatus.
-    pub operator: Operator,
+    #[serde(default)]
+    #[schemars(with = "Operator")]
+    pub operator: Option<Operator>,
     /// The status to compare with: True, False or Unknown.
+    #[serde(default, deserialize_with = "lenient::nullable")]
     pub condition_status: String,
 }
 
@@ -81,16 +97,32 @@ pub enum Operator {
 #[serde(rename_all = "camelCase")]
 pub struct RemedyStatus {
     /// The generation of the spec that this status is based on.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "lenient::option",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub observed_generation: Option<i64>,
     /// Accepted: True if the spec can be carried out. Active: True while the remedy acts on any cluster.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "lenient::option",
+        skip_serializing_if = "Option::is_none"
+    )]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Option<Vec<Condition>>,
     /// The number of clusters that the remedy acts on.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "lenient::option",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub active_clusters: Option<i64>,
     /// The names of the clusters that the remedy acts on, sorted; the first 100.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "lenient::option",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub active_cluster_names: Option<Vec<String>>,
 }

@@ -2,6 +2,8 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::lenient;
+
 /// The clusters to which a resource template was scheduled.
 #[derive(
     CustomResource, Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema,
@@ -25,10 +27,18 @@ pub struct ResourceBindingSpec {
     /// The resource that is bound.
     pub resource: ObjectReference,
     /// The clusters to which it was scheduled.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "lenient::list",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub clusters: Option<Vec<TargetCluster>>,
     /// The bindings of other resources that depend on it, with their clusters.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "lenient::list",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub required_by: Option<Vec<BindingSnapshot>>,
 }
 
@@ -41,9 +51,6 @@ pub struct ObjectReference {
     pub api_version: String,
     /// Its kind.
     pub kind: String,
-    /// Its namespace; absent for a cluster-scoped kind.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub namespace: Option<String>,
     /// Its name.
     pub name: String,
 }
@@ -61,7 +68,11 @@ pub struct TargetCluster {
 #[schemars(extend("x-kubernetes-preserve-unknown-fields" = true))]
 pub struct BindingSnapshot {
     /// The clusters it was scheduled to.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "lenient::list",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub clusters: Option<Vec<TargetCluster>>,
 }
 
@@ -71,7 +82,11 @@ pub struct BindingSnapshot {
 #[schemars(extend("x-kubernetes-preserve-unknown-fields" = true))]
 pub struct ResourceBindingStatus {
     /// One element for each cluster that has the resource, or from which it is being removed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "lenient::list",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub aggregated_status: Option<Vec<AggregatedStatusItem>>,
 }
 
@@ -83,6 +98,10 @@ pub struct AggregatedStatusItem {
     /// The cluster's name.
     pub cluster_name: String,
     /// True if the resource was written to the cluster.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "lenient::option",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub applied: Option<bool>,
 }

@@ -4,7 +4,7 @@
 //! was read. A replacement therefore tests that its element is unchanged and touches no other; an
 //! insertion, which must send the whole list, carries the resourceVersion at which it was read.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// A patch that brings one condition into a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,6 +23,38 @@ pub enum ConditionPatch {
         /// The whole list, with the new element last.
         list: Vec<Value>,
     },
+}
+
+/// The body of a request that patches an object's status.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PatchBody {
+    /// The operations of a JSON patch (RFC 6902).
+    Json(Value),
+    /// A merge patch (RFC 7396).
+    Merge(Value),
+}
+
+impl ConditionPatch {
+    /// Returns the body of the patch of `status.conditions`. It fails if its base has changed since it
+    /// was read at `resource_version`: a failed `test` is 422 Invalid, a stale resourceVersion 409
+    /// Conflict.
+    pub fn body(&self, resource_version: Option<&str>) -> PatchBody {
+        match self {
+            // The `test` guards the one element; a change of any other must not fail the patch.
+            Self::Replace { index, old, new } => {
+                let path = format!("/status/conditions/{index}");
+                PatchBody::Json(json!([
+                    { "op": "test", "path": path, "value": old },
+                    { "op": "replace", "path": path, "value": new },
+                ]))
+            }
+            // The whole list is sent, so it must be the one that was read.
+            Self::Insert { list } => PatchBody::Merge(json!({
+                "metadata": { "resourceVersion": resource_version },
+                "status": { "conditions": list },
+            })),
+        }
+    }
 }
 
 /// Returns the patch that puts `new` in place of the first element of its type, or at the end.
@@ -108,18 +140,14 @@ mod tests {
     /// Applies a patch as an API server does.
     fn apply(list: &[Value], patch: &ConditionPatch) -> Vec<Value> {
         let mut object = json!({ "status": { "conditions": list } });
-        match patch {
-            ConditionPatch::Replace { index, old, new } => {
-                let pointer = format!("/status/conditions/{index}");
-                let operations = json!([
-                    { "op": "test", "path": pointer, "value": old },
-                    { "op": "replace", "path": pointer, "value": new },
-                ]);
+        match patch.body(Some("1")) {
+            PatchBody::Json(operations) => {
                 let operations: json_patch::Patch = serde_json::from_value(operations).unwrap();
                 json_patch::patch(&mut object, &operations).unwrap();
             }
-            ConditionPatch::Insert { list } => {
-                json_patch::merge(&mut object, &json!({ "status": { "conditions": list } }));
+            PatchBody::Merge(merge) => {
+                assert_eq!(merge["metadata"]["resourceVersion"], "1");
+                json_patch::merge(&mut object, &merge);
             }
         }
         object["status"]["conditions"].as_array().unwrap().clone()

@@ -15,8 +15,19 @@ pub struct Cache<K> {
     objects: BTreeMap<Key, Arc<K>>,
     /// Objects that exist but never had a valid version.
     unread: BTreeSet<Key>,
+    /// Objects whose newest version is invalid, so that an earlier one is in effect.
+    stale: BTreeSet<Key>,
     /// During a list, the known keys it has not returned yet.
     unlisted: BTreeSet<Key>,
+}
+
+/// The numbers of objects of one kind whose newest version does not decode.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Undecoded {
+    /// Those that never decoded: their content is unknown.
+    pub unread: usize,
+    /// Those of which an earlier version is in effect.
+    pub stale: usize,
 }
 
 /// A change of one object.
@@ -35,15 +46,47 @@ impl<K> Default for Cache<K> {
         Self {
             objects: BTreeMap::new(),
             unread: BTreeSet::new(),
+            stale: BTreeSet::new(),
             unlisted: BTreeSet::new(),
         }
     }
 }
 
-impl<K: Resource> Cache<K> {
+impl<K> Cache<K> {
+    /// Returns the last valid version of an object.
+    pub fn get(&self, key: &Key) -> Option<&Arc<K>> {
+        self.objects.get(key)
+    }
+
+    /// Iterates over the objects in the order of their keys.
+    pub fn iter(&self) -> impl Iterator<Item = (&Key, &Arc<K>)> {
+        self.objects.iter()
+    }
+
+    /// Returns the keys of objects that exist but never decoded: their content is unknown.
+    pub fn unread(&self) -> &BTreeSet<Key> {
+        &self.unread
+    }
+
+    /// Returns the number of objects that exist, decoded or not.
+    pub fn existing(&self) -> usize {
+        self.objects.len() + self.unread.len()
+    }
+
+    /// Counts the objects whose newest version does not decode.
+    pub fn undecoded(&self) -> Undecoded {
+        Undecoded {
+            unread: self.unread.len(),
+            stale: self.stale.len(),
+        }
+    }
+}
+
+impl<K: Resource + Clone + Default> Cache<K> {
     /// Applies an event of the watch and returns the changes. An invalid object keeps its last valid
     /// version, a known resource version is no change, and an object missing from a complete list is
-    /// gone.
+    /// gone. An invalid object that is being deleted is valid with its last content, or none, since only
+    /// its metadata matter then.
     pub fn observe(&mut self, event: Event<Decoded<K>>) -> Vec<Transition<K>> {
         match event {
             Event::Init => {
@@ -65,52 +108,47 @@ impl<K: Resource> Cache<K> {
         }
     }
 
-    /// Returns the last valid version of an object.
-    pub fn get(&self, key: &Key) -> Option<&Arc<K>> {
-        self.objects.get(key)
-    }
-
-    /// Iterates over the objects in the order of their keys.
-    pub fn iter(&self) -> impl Iterator<Item = (&Key, &Arc<K>)> {
-        self.objects.iter()
-    }
-
-    /// Returns the keys of objects that exist but never decoded: their content is unknown.
-    pub fn unread(&self) -> &BTreeSet<Key> {
-        &self.unread
-    }
-
     fn apply(&mut self, object: Decoded<K>) -> Option<Transition<K>> {
         let key = key_of(&object);
         self.unlisted.remove(&key);
-        match object {
-            Decoded::Valid(object) => {
-                self.unread.remove(&key);
-                let known = self.objects.get(&key);
-                if known.is_some_and(|known| same_version(&**known, &object)) {
-                    return None;
-                }
-                let new = Arc::new(object);
-                let old = self.objects.insert(key.clone(), Arc::clone(&new));
-                Some(Transition {
-                    key,
-                    old,
-                    new: Some(new),
-                })
+        let known = self.objects.get(&key);
+        let object = match object {
+            Decoded::Valid(object) => object,
+            Decoded::Invalid { metadata, error } if metadata.deletion_timestamp.is_some() => {
+                tracing::warn!(object = %key, error, "Unreadable object is being deleted, letting it go");
+                let mut object = known.map(|known| K::clone(known)).unwrap_or_default();
+                *object.meta_mut() = *metadata;
+                object
             }
             Decoded::Invalid { error, .. } => {
                 tracing::warn!(object = %key, error, "Unreadable object, keeping its last good version");
-                if !self.objects.contains_key(&key) {
-                    self.unread.insert(key);
-                }
-                None
+                let undecoded = if known.is_some() {
+                    &mut self.stale
+                } else {
+                    &mut self.unread
+                };
+                undecoded.insert(key);
+                return None;
             }
+        };
+        self.unread.remove(&key);
+        self.stale.remove(&key);
+        if known.is_some_and(|known| same_version(&**known, &object)) {
+            return None;
         }
+        let new = Arc::new(object);
+        let old = self.objects.insert(key.clone(), Arc::clone(&new));
+        Some(Transition {
+            key,
+            old,
+            new: Some(new),
+        })
     }
 
     fn remove(&mut self, key: Key) -> Option<Transition<K>> {
         self.unlisted.remove(&key);
         self.unread.remove(&key);
+        self.stale.remove(&key);
         let old = self.objects.remove(&key)?;
         Some(Transition {
             key,
@@ -163,6 +201,18 @@ mod tests {
         }
     }
 
+    fn deleting(object: Decoded<ConfigMap>) -> Decoded<ConfigMap> {
+        let mut object = object;
+        let time = serde_json::from_str("\"2026-11-20T08:00:00Z\"").unwrap();
+        object.meta_mut().deletion_timestamp = Some(time);
+        object
+    }
+
+    fn counts(cache: &Cache<ConfigMap>) -> (usize, usize) {
+        let Undecoded { unread, stale } = cache.undecoded();
+        (unread, stale)
+    }
+
     fn key(name: u8) -> Key {
         Key::cluster_scoped(name.to_string())
     }
@@ -201,6 +251,54 @@ mod tests {
         assert_eq!(cache.observe(Event::Apply(valid(1, 3))).len(), 1);
         assert!(cache.observe(Event::Delete(invalid(2, 4))).is_empty());
         assert!(cache.unread().is_empty());
+    }
+
+    #[test]
+    fn an_object_read_once_is_stale_until_it_is_valid_or_gone() {
+        let mut cache = Cache::default();
+        for name in [1, 2, 3] {
+            cache.observe(Event::Apply(valid(name, 1)));
+            cache.observe(Event::Apply(invalid(name, 2)));
+        }
+        assert_eq!(counts(&cache), (0, 3));
+        cache.observe(Event::Apply(valid(1, 3)));
+        assert_eq!(counts(&cache), (0, 2));
+        cache.observe(Event::Delete(invalid(2, 3)));
+        assert_eq!(counts(&cache), (0, 1));
+        // A list without the third.
+        for event in [Event::Init, Event::InitApply(valid(1, 3)), Event::InitDone] {
+            cache.observe(event);
+        }
+        assert_eq!(counts(&cache), (0, 0));
+        // The version that was good before may come back with a list.
+        cache.observe(Event::Apply(invalid(1, 4)));
+        assert!(cache.observe(Event::Apply(valid(1, 3))).is_empty());
+        assert_eq!(counts(&cache), (0, 0));
+    }
+
+    #[test]
+    fn an_unreadable_object_that_is_being_deleted_is_let_go_with_its_last_content() {
+        let mut cache = Cache::default();
+        let Decoded::Valid(mut map) = valid(1, 1) else {
+            panic!("invalid");
+        };
+        map.data = Some([("k".to_owned(), "v".to_owned())].into());
+        cache.observe(Event::Apply(Decoded::Valid(map)));
+        cache.observe(Event::Apply(invalid(1, 2)));
+        cache.observe(Event::Apply(invalid(2, 3)));
+        assert_eq!(counts(&cache), (1, 1));
+        for (name, content) in [(1, 1), (2, 0)] {
+            let changes = cache.observe(Event::Apply(deleting(invalid(name, 4))));
+            let [change] = changes.as_slice() else {
+                panic!("{changes:?}");
+            };
+            let map = change.new.as_ref().unwrap();
+            assert!(map.metadata.deletion_timestamp.is_some());
+            // Finalizers are removed from this version.
+            assert_eq!(map.metadata.resource_version.as_deref(), Some("4"));
+            assert_eq!(map.data.iter().flatten().count(), content);
+        }
+        assert_eq!(counts(&cache), (0, 0));
     }
 
     #[test]

@@ -6,9 +6,13 @@
 //! - backoff after a watch that ends at once,
 //! - no retries hidden from the caller,
 //! - the server's last known addresses while DNS fails,
-//! - a token file that is reread by monotonic time.
+//! - a token file that is reread by monotonic time,
+//! - a kubeconfig that is reread when it or a file that it names changes.
 
 mod addresses;
+mod expiry;
+mod proxy;
+mod renewal;
 mod short_watches;
 mod token;
 
@@ -23,14 +27,17 @@ use hyper_util::client::legacy::Client as HttpClient;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use kube::client::{Body, ClientBuilder, ConfigExt};
-use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::config::{AuthInfo, KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use rustls::pki_types::ServerName;
 use tower::Service;
 use tower::timeout::TimeoutLayer;
 use tower::util::{MapRequestLayer, option_layer};
 
-use self::addresses::Addresses;
+pub use self::addresses::Addresses;
+pub(crate) use self::expiry::{CREDENTIALS, Validity};
+pub(crate) use self::renewal::Renewal;
+
 use self::short_watches::FailShortWatches;
 use self::token::TokenFile;
 use crate::error::BoxError;
@@ -81,6 +88,16 @@ pub enum Error {
         "the kubeconfig's proxy-url is not supported: remove it, or name a server that is reached directly"
     )]
     Proxy,
+    /// The environment requires a proxy on the way to the server.
+    #[error(
+        "{variable} asks for a proxy on the way to {host}, which is not supported: add {host} to NO_PROXY, or unset {variable}"
+    )]
+    EnvironmentProxy {
+        /// The variable.
+        variable: &'static str,
+        /// The server's host.
+        host: String,
+    },
     /// Addresses are given for a server whose URL in the file contains an address.
     #[error(
         "the kubeconfig names the server by its address {0}: leave out the other addresses, or have it name the server by its host name"
@@ -110,20 +127,40 @@ pub enum Error {
 
 /// Creates a client. No request is sent, but an `exec` plugin of the kubeconfig runs.
 pub async fn connect(source: &Source, user_agent: &str) -> Result<Client, Error> {
+    let (client, _) = connect_by(source, user_agent, &Addresses::by_system()).await?;
+    Ok(client)
+}
+
+/// Creates a client that looks the server's name up in `addresses`, and returns its credentials too.
+async fn connect_by(
+    source: &Source,
+    user_agent: &str,
+    addresses: &Addresses,
+) -> Result<(Client, AuthInfo), Error> {
     let config = load(source).await?;
-    if config.proxy_url.is_some() {
-        return Err(Error::Proxy);
-    }
-    reach(config, &source.addresses, user_agent)
+    let auth = config.auth_info.clone();
+    let host = config.cluster_url.host().unwrap_or_default();
+    let is_address = host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok();
+    let addresses = if source.addresses.is_empty() {
+        if !is_address {
+            addresses.keep(host);
+        }
+        addresses.clone()
+    } else if is_address {
+        return Err(Error::NoHostName(host.to_owned()));
+    } else {
+        Addresses::fixed(&source.addresses)
+    };
+    Ok((reach(config, addresses, user_agent)?, auth))
 }
 
 /// Creates a client of the API server of the cluster in which this process is a pod.
 pub fn connect_as_pod(user_agent: &str) -> Result<Client, Error> {
     let config = Config::incluster().map_err(Error::ServiceAccount)?;
-    reach(config, &[], user_agent)
+    reach(config, Addresses::by_system(), user_agent)
 }
 
-fn reach(config: Config, addresses: &[IpAddr], user_agent: &str) -> Result<Client, Error> {
+fn reach(config: Config, addresses: Addresses, user_agent: &str) -> Result<Client, Error> {
     let http: HttpClient<_, Body> = HttpClient::builder(TokioExecutor::new())
         .timer(TokioTimer::new())
         .pool_timer(TokioTimer::new())
@@ -171,42 +208,60 @@ async fn load(source: &Source) -> Result<Config, Error> {
         context: source.context.clone(),
         ..KubeConfigOptions::default()
     };
-    if let Some(path) = &source.kubeconfig {
-        let file = Kubeconfig::read_from(path).map_err(|source| Error::Unreadable {
-            path: path.clone(),
-            source,
-        })?;
-        return Config::from_custom_kubeconfig(file, &options)
-            .await
-            .map_err(|source| Error::Unusable {
-                origin: path.display().to_string(),
+    let (file, origin) = match &source.kubeconfig {
+        Some(path) => {
+            let file = Kubeconfig::read_from(path).map_err(|source| Error::Unreadable {
+                path: path.clone(),
                 source,
-            });
+            })?;
+            (file, path.display().to_string())
+        }
+        None => match Kubeconfig::read() {
+            Ok(file) => (file, "($KUBECONFIG or ~/.kube/config)".to_owned()),
+            Err(source) if options.context.is_some() => {
+                let origin = "($KUBECONFIG or ~/.kube/config)".to_owned();
+                return Err(Error::Unusable { origin, source });
+            }
+            // The pod's service account, if there is no file. Its address is the cluster's own, which no
+            // proxy leads to.
+            Err(_) => return Config::infer().await.map_err(Error::Missing),
+        },
+    };
+    let own_proxy = proxy_of(&file, source.context.as_ref());
+    let mut config = Config::from_custom_kubeconfig(file, &options)
+        .await
+        .map_err(|source| Error::Unusable { origin, source })?;
+    if own_proxy {
+        return Err(Error::Proxy);
     }
-    if source.context.is_some() {
-        return Config::from_kubeconfig(&options)
-            .await
-            .map_err(|source| Error::Unusable {
-                origin: "($KUBECONFIG or ~/.kube/config)".to_owned(),
-                source,
-            });
+    let variable = |name: &str| std::env::var(name).ok();
+    if let Some(variable) = proxy::asked_for(&config.cluster_url, variable) {
+        let host = config.cluster_url.host().unwrap_or_default().to_owned();
+        return Err(Error::EnvironmentProxy { variable, host });
     }
-    Config::infer().await.map_err(Error::Missing)
+    // kube takes it from the environment without regard to `NO_PROXY`.
+    config.proxy_url = None;
+    Ok(config)
+}
+
+/// Returns `true` if the kubeconfig itself names a proxy for the cluster of the context.
+fn proxy_of(file: &Kubeconfig, context: Option<&String>) -> bool {
+    let context = context.or(file.current_context.as_ref());
+    let named = |named: &&kube::config::NamedContext| Some(&named.name) == context;
+    let context = file.contexts.iter().find(named);
+    let cluster = context.and_then(|named| Some(&named.context.as_ref()?.cluster));
+    let of = file
+        .clusters
+        .iter()
+        .find(|named| Some(&named.name) == cluster);
+    let proxy = of.and_then(|named| named.cluster.as_ref()?.proxy_url.as_ref());
+    proxy.is_some_and(|proxy| !proxy.is_empty())
 }
 
 fn connector(
     config: &Config,
-    addresses: &[IpAddr],
+    addresses: Addresses,
 ) -> Result<HttpsConnector<HttpConnector<Addresses>>, Error> {
-    let addresses = if addresses.is_empty() {
-        Addresses::looked_up()
-    } else {
-        let host = config.cluster_url.host().unwrap_or_default();
-        if host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok() {
-            return Err(Error::NoHostName(host.to_owned()));
-        }
-        Addresses::fixed(addresses)
-    };
     let mut http = HttpConnector::new_with_resolver(addresses);
     // The HTTPS connector wraps this one, which must accept its scheme.
     http.enforce_http(false);

@@ -6,6 +6,7 @@ use std::future::Future;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::activity::Activity;
 use crate::error::{BoxError, Chain};
 use crate::lease::Leadership;
 use crate::metrics::LoopMetrics;
@@ -46,6 +47,7 @@ pub fn spawn<C: Controller>(
         leadership,
         stopping: program.stopping.clone(),
         metrics: program.loop_metrics(name, queue.clone()),
+        activity: program.activity.clone(),
         queue,
     };
     program.tasks.spawn(name, run(controller, environment));
@@ -59,6 +61,7 @@ struct Environment<K> {
     /// Ends the loop after the reconciles in progress.
     stopping: CancellationToken,
     metrics: LoopMetrics,
+    activity: Activity,
 }
 
 async fn run<C: Controller>(
@@ -91,7 +94,6 @@ async fn lead<C: Controller>(controller: &C, environment: &Environment<C::Key>) 
         queue,
         leadership,
         stopping,
-        metrics,
         ..
     } = environment;
     let mut running = FuturesUnordered::new();
@@ -106,7 +108,7 @@ async fn lead<C: Controller>(controller: &C, environment: &Environment<C::Key>) 
             () = stopping.cancelled() => break,
             Some(()) = running.next() => {}
             key = queue.next(), if running.len() < CONCURRENCY => {
-                running.push(reconcile_one(controller, queue, metrics, key));
+                running.push(reconcile_one(controller, environment, key));
             }
         }
     }
@@ -115,10 +117,12 @@ async fn lead<C: Controller>(controller: &C, environment: &Environment<C::Key>) 
 
 async fn reconcile_one<C: Controller>(
     controller: &C,
-    queue: &Queue<C::Key>,
-    metrics: &LoopMetrics,
+    environment: &Environment<C::Key>,
     key: C::Key,
 ) {
+    let Environment { queue, metrics, .. } = environment;
+    // Until the key is released: with the next one taken at once, there is no gap between the two.
+    let _in_progress = environment.activity.begin();
     let started = Instant::now();
     let result = controller.reconcile(&key).await;
     metrics.reconciled(started.elapsed(), result.is_ok());
@@ -183,6 +187,7 @@ mod tests {
             readiness,
             leadership,
             stopping: stopping.clone(),
+            activity: Activity::new(),
             metrics: SharedMetrics::default().controller(
                 &mut Registry::default(),
                 "test",

@@ -1,4 +1,5 @@
-//! Kubernetes Events, written by a task of their own so that reconciles do not wait for them.
+//! Kubernetes Events, written by a task of their own while no reconcile is in progress: reconciles
+//! neither wait for them nor share the API server with them.
 
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use prometheus_client::metrics::counter::Counter;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use crate::activity::Activity;
 use crate::error::{BoxError, Chain};
 use crate::program::Program;
 
@@ -16,7 +18,15 @@ use crate::program::Program;
 const CAPACITY: usize = 4096;
 /// The longest note the API accepts, in bytes (`events.k8s.io/v1`).
 const MAX_NOTE: usize = 1024;
+/// The longest reason the API accepts, in bytes. That of a condition may be longer.
+const MAX_REASON: usize = 128;
 const WRITE_LIMIT: Duration = Duration::from_secs(10);
+/// The longest time that the next Event waits for reconciles to end. A burst of a thousand writes takes
+/// less; under constant load an Event goes out after each such time.
+const MAX_WAIT: Duration = Duration::from_secs(5);
+/// The number of free places in the queue below which Events no longer wait, so that none is dropped for
+/// the sake of speed.
+const SPARE: usize = CAPACITY / 2;
 
 /// Records the Events of a program; clones share its queue.
 #[derive(Clone, Debug)]
@@ -40,18 +50,25 @@ impl EventRecorder {
             controller: program.name.to_owned(),
             instance: None,
         };
-        let failed = dropped.clone();
-        program.tasks.spawn_last("events", |drained| {
-            write(client, reporter, queued, failed, drained)
-        });
+        let writing = Writing {
+            client,
+            reporter,
+            activity: program.activity.clone(),
+            failed: dropped.clone(),
+        };
+        program
+            .tasks
+            .spawn_last("events", |drained| writing.run(queued, drained));
         Self { queue, dropped }
     }
 
-    /// Queues `event` about the object `regarding`. A note that is too long is truncated.
+    /// Queues `event` about the object `regarding`. A reason or note that is too long is truncated.
     pub fn record(&self, regarding: ObjectReference, mut event: Event) {
         if let Some(note) = &mut event.note {
             note.truncate(note.floor_char_boundary(MAX_NOTE));
         }
+        let reason = event.reason.floor_char_boundary(MAX_REASON);
+        event.reason.truncate(reason);
         // An Event informs; it must not slow down or fail the reconcile that records it.
         if self.queue.try_send((regarding, event)).is_err() {
             self.dropped.inc();
@@ -59,35 +76,55 @@ impl EventRecorder {
     }
 }
 
-async fn write(
+/// The task that writes Events.
+struct Writing {
     client: Client,
     reporter: Reporter,
-    mut queued: mpsc::Receiver<(ObjectReference, Event)>,
+    activity: Activity,
     failed: Counter,
-    drained: CancellationToken,
-) -> Result<(), BoxError> {
-    loop {
-        let next = tokio::select! {
-            // Queued Events come first, so that a shutdown writes those of the last reconciles.
-            biased;
-            next = queued.recv() => next,
-            () = drained.cancelled() => return Ok(()),
-        };
-        let Some((regarding, event)) = next else {
-            drained.cancelled().await;
-            return Ok(());
-        };
+}
+
+impl Writing {
+    async fn run(
+        self,
+        mut queued: mpsc::Receiver<(ObjectReference, Event)>,
+        drained: CancellationToken,
+    ) -> Result<(), BoxError> {
+        loop {
+            let next = tokio::select! {
+                // Queued Events come first, so that a shutdown writes those of the last reconciles.
+                biased;
+                next = queued.recv() => next,
+                () = drained.cancelled() => return Ok(()),
+            };
+            let Some((regarding, event)) = next else {
+                drained.cancelled().await;
+                return Ok(());
+            };
+            if queued.capacity() > SPARE {
+                tokio::select! {
+                    biased;
+                    () = drained.cancelled() => {}
+                    () = self.activity.idle() => {}
+                    () = tokio::time::sleep(MAX_WAIT) => {}
+                }
+            }
+            self.write(&regarding, &event).await;
+        }
+    }
+
+    async fn write(&self, regarding: &ObjectReference, event: &Event) {
         // A recorder that is kept merges Events of one reason within some minutes into a series that
         // has only the first note; a new one for each Event keeps every note.
-        let recorder = Recorder::new(client.clone(), reporter.clone());
-        match tokio::time::timeout(WRITE_LIMIT, recorder.publish(&event, &regarding)).await {
+        let recorder = Recorder::new(self.client.clone(), self.reporter.clone());
+        match tokio::time::timeout(WRITE_LIMIT, recorder.publish(event, regarding)).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => {
-                failed.inc();
+                self.failed.inc();
                 tracing::warn!(error = %Chain(&error), reason = event.reason, "Could not write an Event");
             }
             Err(_) => {
-                failed.inc();
+                self.failed.inc();
                 tracing::warn!(reason = event.reason, "Could not write an Event in time");
             }
         }
@@ -96,7 +133,11 @@ async fn write(
 
 #[cfg(test)]
 mod tests {
+    use apiserver::ApiServer;
+    use kube::Api;
+    use kube::api::ListParams;
     use kube::runtime::events::EventType;
+    use tokio::time::sleep;
 
     use super::*;
 
@@ -111,17 +152,20 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_long_note_is_truncated_between_characters_to_what_an_event_may_hold() {
+    async fn long_texts_are_truncated_between_characters_to_what_an_event_may_hold() {
         let (queue, mut queued) = mpsc::channel(1);
         let dropped = Counter::default();
         let events = EventRecorder { queue, dropped };
         let note = format!("a{}", "ü".repeat(MAX_NOTE));
-        events.record(ObjectReference::default(), event(&note));
-        let note = queued
-            .recv()
-            .await
-            .and_then(|(_, event)| event.note)
-            .unwrap();
+        let reason = format!("a{}", "ü".repeat(MAX_REASON));
+        let long = Event {
+            reason,
+            ..event(&note)
+        };
+        events.record(ObjectReference::default(), long);
+        let (_, Event { note, reason, .. }) = queued.recv().await.unwrap();
+        assert_eq!(reason.len(), MAX_REASON - 1);
+        let note = note.unwrap();
         assert_eq!(note.len(), MAX_NOTE - 1);
         assert!(note.ends_with('ü'));
     }
@@ -138,5 +182,95 @@ mod tests {
         assert_eq!(dropped.get(), 0);
         events.record(ObjectReference::default(), event("second"));
         assert_eq!(dropped.get(), 1);
+    }
+
+    /// A program that records Events in an API, and the number of those the API has.
+    struct Recording {
+        server: ApiServer,
+        program: Program,
+        events: EventRecorder,
+    }
+
+    impl Recording {
+        fn start() -> Self {
+            let server = ApiServer::new();
+            let mut program = Program::new("test", ([127, 0, 0, 1], 0).into());
+            let client = Client::new(server.service(), "default");
+            let events = EventRecorder::spawn(&mut program, client);
+            Self {
+                server,
+                program,
+                events,
+            }
+        }
+
+        fn record(&self, count: usize) {
+            for number in 0..count {
+                let regarding = ObjectReference {
+                    name: Some("m1".to_owned()),
+                    kind: Some("Cluster".to_owned()),
+                    ..ObjectReference::default()
+                };
+                self.events.record(regarding, event(&number.to_string()));
+            }
+        }
+
+        async fn written(&self) -> usize {
+            let client = Client::new(self.server.service(), "default");
+            let events: Api<k8s_openapi::api::events::v1::Event> = Api::all(client);
+            events
+                .list(&ListParams::default())
+                .await
+                .unwrap()
+                .items
+                .len()
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn events_wait_until_no_reconcile_is_in_progress() {
+        let recording = Recording::start();
+        let (one, other) = (
+            recording.program.activity.begin(),
+            recording.program.activity.begin(),
+        );
+        recording.record(3);
+        sleep(MAX_WAIT / 2).await;
+        drop(one);
+        sleep(MAX_WAIT / 4).await;
+        assert_eq!(recording.written().await, 0);
+        drop(other);
+        sleep(Duration::from_millis(1)).await;
+        assert_eq!(recording.written().await, 3);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn events_go_out_under_constant_load_too() {
+        let recording = Recording::start();
+        let _constant = recording.program.activity.begin();
+        recording.record(3);
+        sleep(4 * MAX_WAIT).await;
+        assert_eq!(recording.written().await, 3);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_queue_that_fills_up_is_written_without_a_wait() {
+        let recording = Recording::start();
+        let _constant = recording.program.activity.begin();
+        recording.record(SPARE + 100);
+        sleep(MAX_WAIT / 2).await;
+        assert!(recording.written().await >= 100);
+        assert_eq!(recording.events.dropped.get(), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_shutdown_writes_what_waits() {
+        let mut recording = Recording::start();
+        let reconcile = recording.program.activity.begin();
+        recording.record(3);
+        recording.program.stopping.cancel();
+        assert!(recording.program.tasks.drain(Duration::from_secs(1)).await);
+        assert_eq!(recording.written().await, 3);
+        drop(reconcile);
     }
 }

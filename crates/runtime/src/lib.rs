@@ -4,11 +4,13 @@
 //! A program's `start` connects, spawns named tasks on a [`program::Program`] and returns; this crate
 //! runs them until shutdown. Decisions are pure functions of the `rules` crate.
 
+mod activity;
 pub mod admin;
 pub mod args;
 pub mod cache;
 pub mod client;
 pub mod controller;
+mod delivery;
 pub mod error;
 pub mod events;
 pub mod lease;
@@ -16,6 +18,7 @@ pub mod metrics;
 pub mod program;
 pub mod queue;
 pub mod readiness;
+mod reading;
 mod tasks;
 pub mod telemetry;
 pub mod watch;

@@ -5,18 +5,21 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use parking_lot::Mutex;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
-use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
 
+use crate::cache::Undecoded;
 use crate::queue::{Queue, QueueKey};
+use crate::readiness::Readiness;
 
 /// Creates a registry with the prefix `karmada_<name>_` that holds the build's version.
 pub(crate) fn registry(name: &str) -> Registry {
@@ -84,6 +87,50 @@ impl WriteMetrics {
 pub(crate) struct SharedMetrics {
     controllers: Option<ControllerMetrics>,
     unread: Option<ScrapedGauge>,
+    stale: Option<ScrapedGauge>,
+    failing_watches: Option<ScrapedGauge>,
+    credentials: Option<CredentialMetrics>,
+}
+
+/// The ends of the credentials of a program, by API and kind.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct CredentialMetrics {
+    ends: Family<CredentialLabels, Gauge>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct CredentialLabels {
+    api: &'static str,
+    credential: &'static str,
+}
+
+impl CredentialMetrics {
+    pub(crate) fn register(&self, registry: &mut Registry) {
+        registry.register_with_unit(
+            "credentials_expiry_timestamp",
+            "Time at which a token or client certificate of ours ends",
+            Unit::Seconds,
+            self.ends.clone(),
+        );
+    }
+
+    /// Sets the end of a credential; one that has none has no series.
+    pub(crate) fn set(
+        &self,
+        api: &'static str,
+        credential: &'static str,
+        until: Option<Timestamp>,
+    ) {
+        let labels = CredentialLabels { api, credential };
+        match until {
+            Some(until) => {
+                self.ends.get_or_create(&labels).set(until.as_second());
+            }
+            None => {
+                self.ends.remove(&labels);
+            }
+        }
+    }
 }
 
 impl SharedMetrics {
@@ -106,13 +153,44 @@ impl SharedMetrics {
         }
     }
 
-    /// Adds what `count` returns at each scrape to `unread_objects{kind}`.
-    pub(crate) fn unread(
+    /// Returns the ends of credentials, `credentials_expiry_timestamp_seconds{api,credential}`.
+    pub(crate) fn credentials(&mut self, registry: &mut Registry) -> CredentialMetrics {
+        let register = || {
+            let metrics = CredentialMetrics::default();
+            metrics.register(registry);
+            metrics
+        };
+        self.credentials.get_or_insert_with(register).clone()
+    }
+
+    /// Adds the watch `name` to `failing_watches{watch}`.
+    pub(crate) fn watch(
         &mut self,
         registry: &mut Registry,
-        count: impl Fn() -> Vec<(&'static str, usize)> + Send + Sync + 'static,
+        name: &'static str,
+        readiness: &Readiness,
     ) {
-        let gauge = self.unread.get_or_insert_with(|| {
+        let gauge = self.failing_watches.get_or_insert_with(|| {
+            ScrapedGauge::register(
+                registry,
+                "failing_watches",
+                "1 for a watch whose requests have failed for half a minute; meanwhile this replica does not lead",
+                "watch",
+            )
+        });
+        let unable = readiness.unable();
+        gauge.add(move || vec![(name, usize::from(unable.borrow().contains(name)))]);
+    }
+
+    /// Adds what `count` returns at each scrape to `unread_objects{kind}` and `stale_objects{kind}`.
+    pub(crate) fn undecoded(
+        &mut self,
+        registry: &mut Registry,
+        count: impl Fn() -> Vec<(&'static str, Undecoded)> + Send + Sync + 'static,
+    ) {
+        let count = Arc::new(count);
+        let counts = Arc::clone(&count);
+        let unread = self.unread.get_or_insert_with(|| {
             ScrapedGauge::register(
                 registry,
                 "unread_objects",
@@ -120,7 +198,22 @@ impl SharedMetrics {
                 "kind",
             )
         });
-        gauge.add(count);
+        unread.add(move || {
+            let counts = counts().into_iter();
+            counts.map(|(kind, count)| (kind, count.unread)).collect()
+        });
+        let stale = self.stale.get_or_insert_with(|| {
+            ScrapedGauge::register(
+                registry,
+                "stale_objects",
+                "Objects that no longer decode; their last good version stays in effect",
+                "kind",
+            )
+        });
+        stale.add(move || {
+            let counts = count().into_iter();
+            counts.map(|(kind, count)| (kind, count.stale)).collect()
+        });
     }
 }
 

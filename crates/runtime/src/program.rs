@@ -9,22 +9,24 @@ use axum::Router;
 use clap::Parser;
 use jiff::Timestamp;
 use kube::runtime::watcher::{Config, Event};
-use kube::{Api, Resource};
+use kube::{Api, Client, Resource};
 use prometheus_client::registry::Registry;
 use serde::de::DeserializeOwned;
-use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 pub use crate::args::CommonArgs;
 pub use crate::tasks::Tasks;
 
+use crate::activity::Activity;
+use crate::cache::Undecoded;
+use crate::client::Addresses;
 use crate::error::{BoxError, Chain};
 use crate::metrics::{LoopMetrics, SharedMetrics};
 use crate::queue::{Queue, QueueKey};
 use crate::readiness::Readiness;
 use crate::watch::Decoded;
-use crate::{admin, client, metrics, telemetry, watch};
+use crate::{admin, client, delivery, metrics, telemetry};
 
 /// The longest that ordinary tasks, and then the last ones, may take to end.
 const DRAIN_LIMIT: Duration = Duration::from_secs(10);
@@ -48,6 +50,9 @@ pub struct Program {
     /// The system clock, which may jump at any time: only for timestamps shown to users, never for
     /// decisions.
     pub clock: fn() -> Timestamp,
+    /// Looks up the servers that kubeconfigs name. By default the system's resolver does.
+    pub addresses: Addresses,
+    pub(crate) activity: Activity,
     shared_metrics: SharedMetrics,
 }
 
@@ -63,6 +68,8 @@ impl Program {
             routes: Router::new(),
             listen_address,
             clock: Timestamp::now,
+            addresses: Addresses::by_system(),
+            activity: Activity::new(),
             shared_metrics: SharedMetrics::default(),
         }
     }
@@ -72,9 +79,9 @@ impl Program {
     ///
     /// # Errors
     /// Fails if the listen address cannot be bound.
-    pub async fn serve(&mut self) -> Result<SocketAddr, StartError> {
+    pub fn serve(&mut self) -> Result<SocketAddr, StartError> {
         let address = self.listen_address;
-        let listener = TcpListener::bind(address).await.map_err(|error| {
+        let listener = admin::listen(address).map_err(|error| {
             StartError::Config(format!(
                 "cannot listen on {address}: {error}; name another --listen-address"
             ))
@@ -109,8 +116,26 @@ impl Program {
         drained && !failed
     }
 
+    /// Connects to an API, which `api` names in logs and metrics. The kubeconfig is read again when it or
+    /// a file that it names changes, and the end of its credentials is a metric, and near it a warning.
+    pub async fn connect(
+        &mut self,
+        api: &'static str,
+        source: &client::Source,
+    ) -> Result<Client, client::Error> {
+        let metrics = self.shared_metrics.credentials(&mut self.registry);
+        let addresses = self.addresses.clone();
+        let renewal =
+            client::Renewal::start(source, self.name, addresses, api, metrics, self.clock).await?;
+        let client = renewal.client();
+        let task = renewal.run(self.stopping.clone());
+        self.tasks.spawn("credentials", task);
+        Ok(client)
+    }
+
     /// Watches the objects that `api` and `selected` cover, in a task called `name`, and passes every
-    /// event to `observe`. A readiness gate of the same name opens after the first complete list.
+    /// event to `observe`. A readiness gate of the same name opens after the first complete list, and a
+    /// replica whose requests then fail for half a minute gives its lease back.
     pub fn watch<K>(
         &mut self,
         name: &'static str,
@@ -120,19 +145,47 @@ impl Program {
     ) where
         K: Resource<DynamicType: Default> + Clone + DeserializeOwned + Debug + Send + 'static,
     {
+        self.shared_metrics
+            .watch(&mut self.registry, name, &self.readiness);
+        self.spawn_watch(name, delivery::Source { api, selected }, true, observe);
+    }
+
+    /// Watches like [`Self::watch`], but in an API that has not the lease. Trouble in reading it does not
+    /// end leadership: if no replica can read it, one must still do what needs the other API only.
+    pub fn watch_elsewhere<K>(
+        &mut self,
+        name: &'static str,
+        api: Api<Decoded<K>>,
+        selected: Config,
+        observe: impl FnMut(Event<Decoded<K>>) + Send + 'static,
+    ) where
+        K: Resource<DynamicType: Default> + Clone + DeserializeOwned + Debug + Send + 'static,
+    {
+        self.spawn_watch(name, delivery::Source { api, selected }, false, observe);
+    }
+
+    fn spawn_watch<K>(
+        &mut self,
+        name: &'static str,
+        source: delivery::Source<K>,
+        needed_to_lead: bool,
+        observe: impl FnMut(Event<Decoded<K>>) + Send + 'static,
+    ) where
+        K: Resource<DynamicType: Default> + Clone + DeserializeOwned + Debug + Send + 'static,
+    {
         let gate = self.readiness.gate(name);
-        let events = watch::events(api, selected);
-        let task = watch::deliver(events, gate, self.stopping.clone(), observe);
+        let stopping = self.stopping.clone();
+        let task = delivery::deliver(source, gate, needed_to_lead, stopping, observe);
         self.tasks.spawn(name, task);
     }
 
-    /// Exposes `unread_objects{kind}`: `count` returns the number of objects of each kind that never
-    /// decoded, and is called at each scrape.
-    pub fn report_unread(
+    /// Exposes `unread_objects{kind}` and `stale_objects{kind}`: `count` returns the number of objects of
+    /// each kind whose newest version does not decode, and is called at each scrape.
+    pub fn report_undecoded(
         &mut self,
-        count: impl Fn() -> Vec<(&'static str, usize)> + Send + Sync + 'static,
+        count: impl Fn() -> Vec<(&'static str, Undecoded)> + Send + Sync + 'static,
     ) {
-        self.shared_metrics.unread(&mut self.registry, count);
+        self.shared_metrics.undecoded(&mut self.registry, count);
     }
 
     pub(crate) fn loop_metrics<K: QueueKey>(
@@ -243,7 +296,7 @@ async fn supervise(
         () = signals.received() => return Ok(ExitCode::SUCCESS),
         started = start(&mut program) => started?,
     }
-    let address = program.serve().await?;
+    let address = program.serve()?;
     tracing::info!(%address, version = env!("CARGO_PKG_VERSION"), "Started");
     let clean = program.run_until(async || signals.received().await).await;
     Ok(if clean {

@@ -1,4 +1,5 @@
-//! The conditions on which a program begins to act: named gates that each open once.
+//! The conditions on which a program begins to act: named gates that each open once. A gate also shows
+//! while what it stands for cannot be read for a while, which ends leadership and closes nothing.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,20 +9,25 @@ use tokio::sync::watch;
 /// The gates of a program. `/readyz` lists the closed ones.
 #[derive(Clone, Debug)]
 pub struct Readiness {
-    closed: Arc<watch::Sender<BTreeSet<&'static str>>>,
+    closed: Names,
+    unable: Names,
 }
+
+type Names = Arc<watch::Sender<BTreeSet<&'static str>>>;
 
 /// A gate, closed until [`Gate::open`].
 #[derive(Debug)]
 pub struct Gate {
     name: &'static str,
-    closed: Arc<watch::Sender<BTreeSet<&'static str>>>,
+    closed: Names,
+    unable: Names,
 }
 
 impl Readiness {
     pub(crate) fn new() -> Self {
         Self {
             closed: Arc::new(watch::Sender::new(BTreeSet::new())),
+            unable: Arc::new(watch::Sender::new(BTreeSet::new())),
         }
     }
 
@@ -34,6 +40,7 @@ impl Readiness {
         Gate {
             name,
             closed: Arc::clone(&self.closed),
+            unable: Arc::clone(&self.unable),
         }
     }
 
@@ -47,6 +54,11 @@ impl Readiness {
     pub fn closed(&self) -> Vec<&'static str> {
         self.closed.borrow().iter().copied().collect()
     }
+
+    /// Returns the names of what this replica cannot read, as they change.
+    pub(crate) fn unable(&self) -> watch::Receiver<BTreeSet<&'static str>> {
+        self.unable.subscribe()
+    }
 }
 
 impl Gate {
@@ -54,5 +66,21 @@ impl Gate {
     pub fn open(&self) {
         self.closed
             .send_if_modified(|closed| closed.remove(self.name));
+    }
+
+    /// Records that what the gate stands for cannot be read, or that it can again.
+    pub(crate) fn set_unable(&self, unable: bool) {
+        self.unable.send_if_modified(|names| {
+            if unable {
+                names.insert(self.name)
+            } else {
+                names.remove(self.name)
+            }
+        });
+    }
+
+    /// Returns the name of the gate.
+    pub(crate) fn name(&self) -> &'static str {
+        self.name
     }
 }

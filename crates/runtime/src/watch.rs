@@ -11,13 +11,12 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Config, Event, ExponentialBackoff};
 use kube::{Api, Resource};
-use serde::de::{DeserializeOwned, Error as _};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
-use tokio_util::sync::CancellationToken;
+use serde_json::{Map, Value};
 
-use crate::error::{BoxError, Chain, LastError};
-use crate::readiness::Gate;
+use crate::error::{Chain, LastError};
 
 const MIN_RETRY: Duration = Duration::from_millis(500);
 /// Before jitter, which at most doubles a delay.
@@ -51,28 +50,42 @@ pub fn events<K>(
 where
     K: Resource<DynamicType: Default> + Clone + DeserializeOwned + Debug + Send + 'static,
 {
+    let mut log = WatchLog::new::<K>();
+    attempts(api, config).filter_map(move |result| ready(log.filter(result)))
+}
+
+/// Returns the stream of [`events`] with its errors, which are not logged.
+pub(crate) fn attempts<K>(
+    api: Api<Decoded<K>>,
+    config: Config,
+) -> impl Stream<Item = watcher::Result<Event<Decoded<K>>>> + Send
+where
+    K: Resource<DynamicType: Default> + Clone + DeserializeOwned + Debug + Send + 'static,
+{
     let retries = ExponentialBuilder::new()
         .with_min_delay(MIN_RETRY)
         .with_max_delay(MAX_RETRY)
         .with_jitter()
         .without_max_times();
-    let mut log = WatchLog {
-        kind: K::kind(&K::DynamicType::default()).into_owned(),
-        last_error: LastError::default(),
-    };
-    watcher::watcher(api, config.page_size(PAGE))
-        .backoff(ExponentialBackoff::from(retries))
-        .filter_map(move |result| ready(log.filter(result)))
+    watcher::watcher(api, config.page_size(PAGE)).backoff(ExponentialBackoff::from(retries))
 }
 
 /// Logs the errors of one watch.
-struct WatchLog {
+pub(crate) struct WatchLog {
     kind: String,
     last_error: LastError,
 }
 
 impl WatchLog {
-    fn filter<K>(&mut self, result: watcher::Result<Event<K>>) -> Option<Event<K>> {
+    pub(crate) fn new<K: Resource<DynamicType: Default>>() -> Self {
+        Self {
+            kind: K::kind(&K::DynamicType::default()).into_owned(),
+            last_error: LastError::default(),
+        }
+    }
+
+    /// Returns the event of a result, and logs its error.
+    pub(crate) fn filter<K>(&mut self, result: watcher::Result<Event<K>>) -> Option<Event<K>> {
         let kind = &self.kind;
         match result {
             // kube emits this before the first page arrives: it proves no recovery.
@@ -94,26 +107,6 @@ impl WatchLog {
     }
 }
 
-/// Passes each event to `observe` until the program stops, and opens `gate` after the first complete
-/// list.
-pub(crate) async fn deliver<K>(
-    events: impl Stream<Item = Event<Decoded<K>>>,
-    gate: Gate,
-    stopping: CancellationToken,
-    mut observe: impl FnMut(Event<Decoded<K>>),
-) -> Result<(), BoxError> {
-    let mut events = std::pin::pin!(events.take_until(stopping.cancelled_owned()));
-    while let Some(event) = events.next().await {
-        let listed = matches!(event, Event::InitDone);
-        // The observer goes first: whoever passes the gate must find the whole list.
-        observe(event);
-        if listed {
-            gate.open();
-        }
-    }
-    Ok(())
-}
-
 impl<K: Resource> Decoded<K> {
     /// Returns the object's metadata, which decode even if the rest does not.
     pub fn metadata(&self) -> &ObjectMeta {
@@ -126,27 +119,57 @@ impl<K: Resource> Decoded<K> {
 
 impl<'de, K: Resource + DeserializeOwned> Deserialize<'de> for Decoded<K> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        struct OnlyMetadata {
-            #[serde(default)]
-            metadata: ObjectMeta,
-        }
         // The raw text, because a failed attempt consumes the deserializer.
         let raw = <&RawValue>::deserialize(deserializer)?;
+        // A response has many objects: none of them may make the others unreadable.
         let mut decoded = match serde_json::from_str::<K>(raw.get()) {
             Ok(object) => Self::Valid(object),
-            Err(error) => {
-                // Without metadata the object has no key: only then the whole response is an error.
-                let OnlyMetadata { metadata } =
-                    serde_json::from_str(raw.get()).map_err(D::Error::custom)?;
-                Self::Invalid {
-                    metadata: Box::new(metadata),
-                    error: error.to_string(),
-                }
-            }
+            Err(error) => mended(raw.get(), &error),
         };
         decoded.meta_mut().managed_fields = None;
-        Ok(decoded)
+        Ok(match decoded {
+            Self::Valid(object) if object.meta().name.is_none() => Self::Invalid {
+                metadata: Box::new(object.meta().clone()),
+                error: "an object without a name".to_owned(),
+            },
+            decoded => decoded,
+        })
+    }
+}
+
+/// The metadata that decide: without them the object may be another, or not be gone.
+const DECISIVE: [&str; 3] = ["name", "namespace", "deletionTimestamp"];
+
+/// Decodes an object that failed to decode with `error` without those of its metadata that are of a
+/// wrong type.
+fn mended<K: Resource + DeserializeOwned>(text: &str, error: &serde_json::Error) -> Decoded<K> {
+    let mut object: Map<String, Value> = serde_json::from_str(text).unwrap_or_default();
+    let mut fields = match object.remove("metadata") {
+        Some(Value::Object(fields)) => fields,
+        _ => Map::new(),
+    };
+    let mut decides = true;
+    fields.retain(|name, value| {
+        match (&**name, &mut *value) {
+            ("labels" | "annotations", Value::Object(texts)) => {
+                texts.retain(|_, text| text.is_string());
+            }
+            ("finalizers", Value::Array(texts)) => texts.retain(Value::is_string),
+            _ => {}
+        }
+        let alone = Map::from_iter([(name.clone(), value.clone())]);
+        let reads = ObjectMeta::deserialize(Value::Object(alone)).is_ok();
+        decides &= reads || !DECISIVE.contains(&&**name);
+        reads
+    });
+    let metadata = ObjectMeta::deserialize(Value::Object(fields.clone())).unwrap_or_default();
+    object.insert("metadata".to_owned(), Value::Object(fields));
+    match K::deserialize(Value::Object(object)) {
+        Ok(object) if decides => Decoded::Valid(object),
+        _ => Decoded::Invalid {
+            metadata: Box::new(metadata),
+            error: error.to_string(),
+        },
     }
 }
 
@@ -190,7 +213,7 @@ mod tests {
     use k8s_openapi::api::core::v1::ConfigMap;
     use karmada_api::Remedy;
     use kube::Client;
-    use serde_json::{Value, json};
+    use serde_json::json;
     use tokio::time::timeout;
 
     use super::*;
@@ -296,6 +319,73 @@ mod tests {
         );
         assert_eq!(decoded.metadata().name.as_deref(), Some("a"));
         assert_eq!(decoded.metadata().managed_fields, None);
+    }
+
+    #[test]
+    fn metadata_of_a_wrong_type_lose_nothing_else() {
+        let good = json!({ "name": "a", "labels": { "a": "b" }, "resourceVersion": "7" });
+        let odd = [
+            json!(7),
+            json!("x"),
+            json!([7]),
+            json!({ "x": 7 }),
+            json!(true),
+        ];
+        for field in [
+            "labels",
+            "annotations",
+            "finalizers",
+            "creationTimestamp",
+            "generation",
+            "managedFields",
+            "ownerReferences",
+            "uid",
+        ] {
+            for value in &odd {
+                let mut metadata = good.clone();
+                metadata[field] = value.clone();
+                let text = json!({ "metadata": metadata, "data": { "k": "v" } }).to_string();
+                let decoded: Decoded<ConfigMap> = serde_json::from_str(&text).unwrap();
+                let Decoded::Valid(map) = decoded else {
+                    panic!("{text}: {decoded:?}");
+                };
+                assert_eq!(map.metadata.name.as_deref(), Some("a"), "{text}");
+                assert_eq!(map.data.unwrap()["k"], "v");
+            }
+        }
+        let labels = json!({ "metadata": { "name": "a", "labels": { "a": "b", "c": 7 } } });
+        let decoded: Decoded<ConfigMap> = serde_json::from_str(&labels.to_string()).unwrap();
+        let read = decoded.metadata().labels.as_ref().unwrap();
+        assert_eq!(
+            read.iter().collect::<Vec<_>>(),
+            [(&"a".to_owned(), &"b".to_owned())]
+        );
+    }
+
+    #[test]
+    fn an_object_without_what_identifies_it_or_its_end_is_invalid_and_spares_the_others() {
+        for metadata in [
+            json!(null),
+            json!(7),
+            json!({}),
+            json!({ "name": 7 }),
+            json!({ "name": "b", "namespace": 7 }),
+            json!({ "name": "b", "deletionTimestamp": 7 }),
+        ] {
+            let list = json!([{ "metadata": metadata }, { "metadata": { "name": "a" } }, 7]);
+            let list: Vec<Decoded<ConfigMap>> = serde_json::from_str(&list.to_string()).unwrap();
+            assert!(
+                matches!(
+                    &*list,
+                    [
+                        Decoded::Invalid { .. },
+                        Decoded::Valid(_),
+                        Decoded::Invalid { .. }
+                    ]
+                ),
+                "{list:?}"
+            );
+        }
     }
 
     #[test]

@@ -35,22 +35,40 @@ pub trait LoadBalancer: Send + Sync + 'static {
     fn watch(self: Arc<Self>, program: &mut Program, queue: &Queue<Key>);
 
     /// Brings the load balancer to `desired` with as few writes as necessary. Removes the endpoints of
-    /// blocked clusters first, even if the rest fails.
+    /// clusters that are blocked, leaving or unknown first, even if the rest fails.
     fn ensure<'a>(
         &'a self,
         writer: &'a Writer,
         desired: &'a Desired,
     ) -> BoxFuture<'a, Result<Ensured, BoxError>>;
 
-    /// Removes everything that belongs to the ingress `key`. Fails while anything of it is left.
+    /// Removes everything that belongs to the ingress `key`, the endpoints of `excluded` clusters first.
+    /// Fails while anything of it is left.
     fn delete<'a>(
         &'a self,
         writer: &'a Writer,
         key: &'a Key,
+        excluded: &'a BTreeSet<String>,
     ) -> BoxFuture<'a, Result<Ensured, BoxError>>;
 
     /// Returns the ingresses that the load balancer holds something of.
     fn keys(&self) -> Vec<Key>;
+
+    /// Returns `true` if the load balancer holds something of the ingress `key`.
+    fn holds(&self, key: &Key) -> bool;
+
+    /// Returns the member clusters that the load balancer holds endpoints of for the ingress `key`.
+    fn clusters(&self, key: &Key) -> BTreeSet<String>;
+
+    /// Returns `true` if `error`, from one of the calls above, may mean that the load balancer does not
+    /// answer at all.
+    fn is_outage(&self, error: &BoxError) -> bool;
+
+    /// Sends a request that changes nothing.
+    ///
+    /// # Errors
+    /// Fails if the load balancer does not answer.
+    fn probe(&self) -> BoxFuture<'_, Result<(), BoxError>>;
 }
 
 /// The outcome of [`LoadBalancer::ensure`] and [`LoadBalancer::delete`].
@@ -112,12 +130,13 @@ pub(crate) enum ProviderName {
 pub(crate) async fn connect(
     args: &ProviderArgs,
     controller: &ControllerName,
+    program: &mut Program,
 ) -> Result<Arc<dyn LoadBalancer>, StartError> {
     args.reject_unused()?;
     Ok(match args.provider {
         ProviderName::None => Arc::new(NoLoadBalancer),
         ProviderName::Kubernetes => {
-            Arc::new(Kubernetes::connect(&args.kubernetes, controller).await?)
+            Arc::new(Kubernetes::connect(&args.kubernetes, controller, program).await?)
         }
     })
 }

@@ -1,3 +1,4 @@
+use std::collections::BTreeSet;
 use std::future::ready;
 use std::sync::Arc;
 
@@ -31,11 +32,32 @@ impl LoadBalancer for NoLoadBalancer {
         ready(Ok(Ensured::default())).boxed()
     }
 
-    fn delete<'a>(&'a self, _: &'a Writer, _: &'a Key) -> BoxFuture<'a, Result<Ensured, BoxError>> {
+    fn delete<'a>(
+        &'a self,
+        _: &'a Writer,
+        _: &'a Key,
+        _: &'a BTreeSet<String>,
+    ) -> BoxFuture<'a, Result<Ensured, BoxError>> {
         ready(Ok(Ensured::default())).boxed()
     }
 
     fn keys(&self) -> Vec<Key> {
         Vec::new()
+    }
+
+    fn holds(&self, _: &Key) -> bool {
+        false
+    }
+
+    fn clusters(&self, _: &Key) -> BTreeSet<String> {
+        BTreeSet::new()
+    }
+
+    fn is_outage(&self, _: &BoxError) -> bool {
+        false
+    }
+
+    fn probe(&self) -> BoxFuture<'_, Result<(), BoxError>> {
+        ready(Ok(())).boxed()
     }
 }

@@ -1,24 +1,34 @@
 use std::collections::BTreeSet;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 
 use apiserver::Fault;
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use karmada_rules::ingress::Desired;
+use karmada_rules::ingress::{Desired, WhenAllBlocked};
 use karmada_runtime::lease::Leadership;
 use karmada_runtime::metrics::WriteMetrics;
 use karmada_runtime::program::Program;
 use karmada_runtime::queue::Queue;
-use karmada_runtime::write::WriteError;
+use karmada_runtime::write::{WriteError, Writer};
+use kube::Api;
+use kube::api::{Patch, PatchParams};
 use kube::runtime::events::EventType;
 use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tokio::sync::watch;
 
 use super::*;
 use crate::fixtures::{
-    CONTROLLER, applied, binding, class, cluster, deleted, ingress, key, object, template,
+    CONTROLLER, applied, binding, class, cluster, deleted, ingress, key, object, slice, template,
 };
+use crate::gateway::GatewayReconciler;
 use crate::index::{Backends, Index};
-use crate::provider::{Obstacle, RelatedObject};
+use crate::metrics::Readmissions;
+use crate::outage::Outage;
+use crate::provider::{Ensured, LoadBalancer, Obstacle, RelatedObject};
 use crate::test_api::TestApi;
+use crate::watch::Queues;
 
 const INGRESS: &str = "/apis/networking.karmada.io/v1alpha1/namespaces/ns/multiclusteringresses/i";
 
@@ -28,7 +38,16 @@ struct FakeBalancer {
     calls: Mutex<Vec<String>>,
     results: Mutex<Vec<Result<Ensured, BoxError>>>,
     holds: Mutex<Vec<Key>>,
+    /// Set if another program serves the traffic.
+    serves_nothing: AtomicBool,
+    /// Set while it answers nothing.
+    is_down: AtomicBool,
+    /// The number of probes.
+    probes: watch::Sender<u32>,
 }
+
+/// The error of a balancer that is down.
+const OUTAGE: &str = "it does not answer";
 
 impl FakeBalancer {
     fn result(&self, call: String) -> BoxFuture<'_, Result<Ensured, BoxError>> {
@@ -40,7 +59,7 @@ impl FakeBalancer {
 
 impl LoadBalancer for FakeBalancer {
     fn needs_backends(&self) -> bool {
-        true
+        !self.serves_nothing.load(Relaxed)
     }
 
     fn watch(self: Arc<Self>, _: &mut Program, _: &Queue<Key>) {}
@@ -50,6 +69,10 @@ impl LoadBalancer for FakeBalancer {
         _: &'a Writer,
         desired: &'a Desired,
     ) -> BoxFuture<'a, Result<Ensured, BoxError>> {
+        if self.is_down.load(Relaxed) {
+            // A request without a response.
+            return std::future::pending().boxed();
+        }
         self.result(format!("ensure {}", desired.key))
     }
 
@@ -57,12 +80,35 @@ impl LoadBalancer for FakeBalancer {
         &'a self,
         _: &'a Writer,
         key: &'a Key,
+        _: &'a BTreeSet<String>,
     ) -> BoxFuture<'a, Result<Ensured, BoxError>> {
         self.result(format!("delete {key}"))
     }
 
     fn keys(&self) -> Vec<Key> {
         self.holds.lock().clone()
+    }
+
+    fn holds(&self, key: &Key) -> bool {
+        self.holds.lock().contains(key)
+    }
+
+    fn clusters(&self, _: &Key) -> BTreeSet<String> {
+        BTreeSet::new()
+    }
+
+    fn is_outage(&self, error: &BoxError) -> bool {
+        error.to_string() == OUTAGE
+    }
+
+    fn probe(&self) -> BoxFuture<'_, Result<(), BoxError>> {
+        self.probes.send_modify(|probes| *probes += 1);
+        let result = if self.is_down.load(Relaxed) {
+            Err(OUTAGE.into())
+        } else {
+            Ok(())
+        };
+        std::future::ready(result).boxed()
     }
 }
 
@@ -72,44 +118,76 @@ struct Stage {
     balancer: Arc<FakeBalancer>,
     events: Arc<Mutex<Vec<String>>>,
     reconciler: Reconciler,
+    gateway: GatewayReconciler,
+}
+
+/// Returns a recorder of Events about the ingress, warnings with a sign before the reason.
+fn recorder(events: &Arc<Mutex<Vec<String>>>) -> Arc<IngressEvents> {
+    let events = Arc::clone(events);
+    Arc::new(IngressEvents::new(move |regarding, event| {
+        assert_eq!(regarding.name.as_deref(), Some("i"));
+        assert_eq!(regarding.namespace.as_deref(), Some("ns"));
+        let warning = matches!(event.type_, EventType::Warning);
+        let sign = if warning { "!" } else { "" };
+        let note = event.note.unwrap_or_default();
+        events
+            .lock()
+            .push(format!("{sign}{}: {note}", event.reason));
+    }))
 }
 
 impl Stage {
     /// Returns a stage without ingresses. Service s runs in m1, which is blocked, and in m2.
     async fn new() -> Self {
         let api = TestApi::karmada().await;
-        let index = SharedIndex::new(Queue::default(), Some(Backends::default()));
+        let index = SharedIndex::new(Queues::default(), Some(Backends::default()));
         index.observe(|index| {
             index.observe_class(applied(class("ours", CONTROLLER)));
             index.observe_class(applied(class("other", "example.com/other")));
             index.observe_cluster(applied(cluster("m1", &["TrafficControl"])));
             index.observe_cluster(applied(cluster("m2", &[])));
             index.observe_binding(applied(binding("s", &["m1", "m2"])));
+            index.observe_slice(applied(slice("s", "m2", "10.0.0.2")));
             index.observe_template(applied(template("s", 80)))
         });
         let (balancer, events) = (Arc::new(FakeBalancer::default()), Arc::default());
-        let recorded: Arc<Mutex<Vec<String>>> = Arc::clone(&events);
-        let reconciler = Reconciler {
-            index: Arc::new(index),
+        let recorder = recorder(&events);
+        let index = Arc::new(index);
+        let settings = Settings {
             controller: CONTROLLER.parse().unwrap(),
-            balancer: Arc::<FakeBalancer>::clone(&balancer),
+            when_all_blocked: WhenAllBlocked::FailOpen,
+        };
+        let ingresses = Ingresses {
             client: api.client(),
             writer: Writer::new(Leadership::always(), WriteMetrics::default()),
-            events: IngressEvents::new(move |regarding, event| {
-                assert_eq!(regarding.name.as_deref(), Some("i"));
-                assert_eq!(regarding.namespace.as_deref(), Some("ns"));
-                let warning = matches!(event.type_, EventType::Warning);
-                let sign = if warning { "!" } else { "" };
-                let note = event.note.unwrap_or_default();
-                let event = format!("{sign}{}: {note}", event.reason);
-                recorded.lock().push(event);
-            }),
+        };
+        let (turns, queues) = (Turns::default(), Queues::default());
+        let reconciler = Reconciler {
+            index: Arc::clone(&index),
+            settings: settings.clone(),
+            ingresses: ingresses.clone(),
+            events: Arc::clone(&recorder),
+            turns: turns.clone(),
+            rivals: Arc::new(Rivals::new(queues.status.clone())),
+            queue: queues.status,
+        };
+        let gateway = GatewayReconciler {
+            index,
+            settings,
+            balancer: Arc::<FakeBalancer>::clone(&balancer),
+            ingresses,
+            events: recorder,
+            turns,
+            outage: Arc::new(Outage::new(queues.gateway.clone())),
+            readmissions: Readmissions::default(),
+            queue: queues.gateway,
         };
         Self {
             api,
             balancer,
             events,
             reconciler,
+            gateway,
         }
     }
 
@@ -139,8 +217,18 @@ impl Stage {
         self.balancer.results.lock().push(result);
     }
 
+    /// Reconciles the status and then the load balancer, and returns the first error.
     async fn reconcile(&self) -> Result<(), BoxError> {
-        self.reconciler.reconcile(&key("i")).await
+        let status = self.reconciler.reconcile(&key("i")).await;
+        let gateway = self.gateway.reconcile(&key("i")).await;
+        status.and(gateway)
+    }
+
+    /// Shows the ingress as it is stored to the index.
+    async fn show(&self) {
+        let api: Api<MultiClusterIngress> = Api::namespaced(self.api.outsider(), "ns");
+        let stored = api.get("i").await.unwrap();
+        self.observe(|index| index.observe_ingress(applied(stored)));
     }
 
     fn balancer_calls(&self) -> Vec<String> {
@@ -206,6 +294,9 @@ async fn a_new_ingress_gets_our_finalizer_before_anything_reaches_the_load_balan
         (format!("PATCH {INGRESS}/status"), status),
     ];
     assert_eq!(stage.api.requests(), expected);
+    assert_eq!(stage.balancer_calls(), [""; 0]);
+    stage.show().await;
+    stage.reconcile().await.unwrap();
     assert_eq!(stage.balancer_calls(), ["ensure ns/i"]);
     let expected = ["!TrafficBlocked: A Remedy takes the traffic of cluster m1 away"];
     assert_eq!(stage.events(), expected);
@@ -377,5 +468,166 @@ async fn an_ingress_deleted_meanwhile_is_no_failure() {
 async fn every_ingress_and_everything_in_the_load_balancer_is_reconciled_first() {
     let (stage, _) = Stage::with(converged()).await;
     stage.balancer.holds.lock().push(key("orphan"));
-    assert_eq!(stage.reconciler.keys(), [key("i"), key("orphan")]);
+    assert_eq!(stage.reconciler.keys(), [key("i")]);
+    assert_eq!(stage.gateway.keys(), [key("i"), key("orphan")]);
+}
+
+/// Returns the converged ingress with both clusters blocked.
+fn all_blocked() -> MultiClusterIngress {
+    let mut ingress = converged();
+    let status = ingress.status.as_mut().unwrap();
+    status.traffic_block_clusters = Some(vec!["m1".to_owned(), "m2".to_owned()]);
+    ingress
+}
+
+#[tokio::test]
+async fn a_readmission_is_recorded_once_and_counted_while_it_lasts() {
+    let (stage, _) = Stage::with(all_blocked()).await;
+    let m2 = |actions| applied(cluster("m2", actions));
+    stage.observe(|index| index.observe_cluster(m2(&["TrafficControl"])));
+    let note = "!TrafficReadmitted: every cluster of Service s is blocked, so those that a condition blocked are readmitted: m1, m2";
+    for expected in [vec![note.to_owned()], vec![]] {
+        stage.reconcile().await.unwrap();
+        assert_eq!(stage.events(), expected);
+        assert_eq!(stage.gateway.readmissions.total(), 1);
+    }
+    assert_eq!(stage.api.calls(), [""; 0], "the status shows the blocks");
+    stage.observe(|index| index.observe_cluster(m2(&[])));
+    stage.reconcile().await.unwrap();
+    assert_eq!(stage.gateway.readmissions.total(), 0);
+    let expected = ["TrafficUnblocked: Cluster m2 is no longer blocked"];
+    assert_eq!(stage.events(), expected);
+}
+
+#[tokio::test]
+async fn without_a_load_balancer_of_ours_no_readmission_is_recorded() {
+    let (stage, _) = Stage::with(all_blocked()).await;
+    stage.balancer.serves_nothing.store(true, Relaxed);
+    let blocked = applied(cluster("m2", &["TrafficControl"]));
+    stage.observe(|index| index.observe_cluster(blocked));
+    stage.reconcile().await.unwrap();
+    assert_eq!(stage.events(), [""; 0]);
+    assert_eq!(stage.gateway.readmissions.total(), 0);
+}
+
+#[tokio::test]
+async fn the_annotation_decides_for_its_ingress_and_a_bad_value_is_recorded() {
+    for (value, expected) in [
+        (
+            "fail-closed",
+            vec![
+                "!AllClustersBlocked: every cluster of Service s is blocked and none is readmitted, because fail-closed is in effect: m1, m2",
+            ],
+        ),
+        (
+            "open",
+            vec![
+                "!TrafficReadmitted: every cluster of Service s is blocked, so those that a condition blocked are readmitted: m1, m2",
+                "!InvalidAnnotation: annotation networking.karmada-rs.io/when-all-blocked is \"open\" and must be fail-open or fail-closed; fail-open is in effect",
+            ],
+        ),
+    ] {
+        let mut ingress = all_blocked();
+        let key = "networking.karmada-rs.io/when-all-blocked".to_owned();
+        ingress.metadata.annotations = Some([(key, value.to_owned())].into());
+        let (stage, _) = Stage::with(ingress).await;
+        let blocked = || applied(cluster("m2", &["TrafficControl"]));
+        stage.observe(|index| index.observe_cluster(blocked()));
+        stage.reconcile().await.unwrap();
+        let mut events = stage.events();
+        events.sort_by_key(|event| expected.iter().position(|e| e == event));
+        assert_eq!(events, expected);
+    }
+}
+
+#[tokio::test]
+async fn a_service_with_locations_and_no_endpoints_is_recorded() {
+    let (stage, _) = Stage::with(converged()).await;
+    stage.observe(|index| index.observe_slice(deleted(slice("s", "m2", "10.0.0.2"))));
+    stage.reconcile().await.unwrap();
+    let events = stage.events();
+    assert_eq!(events.len(), 1);
+    let note = "!NoEndpoints: Service s runs in m1, m2, but Karmada has collected no endpoints";
+    assert!(events[0].starts_with(note), "{events:?}");
+}
+
+#[tokio::test]
+async fn an_ingress_whose_class_vanishes_stays_served() {
+    let (stage, _) = Stage::with(converged()).await;
+    let gone = deleted(class("ours", CONTROLLER));
+    stage.observe(|index| index.observe_class(gone));
+    stage.reconcile().await.unwrap();
+    assert_eq!(stage.balancer_calls(), ["ensure ns/i"]);
+    assert_eq!(stage.api.calls(), [""; 0]);
+}
+
+#[tokio::test]
+async fn while_the_load_balancer_is_down_ingresses_wait_and_all_are_tried_once_it_answers() {
+    let (stage, _) = Stage::with(not_yet_blocked()).await;
+    let (outage, balancer) = (
+        Arc::clone(&stage.gateway.outage),
+        Arc::clone(&stage.balancer),
+    );
+    let mut probes = balancer.probes.subscribe();
+    tokio::spawn(outage.probe(balancer, std::future::pending()));
+    stage.balancer_returns(Err(OUTAGE.into()));
+    stage.gateway.reconcile(&key("i")).await.unwrap_err();
+    probes.wait_for(|probes| *probes == 1).await.unwrap();
+    assert_eq!(stage.gateway.outage.waiting(), 0, "it answered the probe");
+
+    stage.balancer_returns(Err(OUTAGE.into()));
+    stage.gateway.reconcile(&key("i")).await.unwrap_err();
+    stage.balancer.is_down.store(true, Relaxed);
+    // This request hangs until the probe shows that the balancer is down.
+    stage.gateway.reconcile(&key("i")).await.unwrap();
+    assert_eq!(stage.gateway.outage.waiting(), 1);
+    stage.reconciler.reconcile(&key("i")).await.unwrap();
+    assert_eq!(stage.api.calls(), [format!("PATCH {INGRESS}/status")]);
+
+    assert!(stage.gateway.queue.is_empty());
+    stage.balancer.is_down.store(false, Relaxed);
+    let answered = *probes.borrow() + 1;
+    probes.wait_for(|probes| *probes >= answered).await.unwrap();
+    while stage.gateway.queue.is_empty() {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(stage.gateway.outage.waiting(), 0);
+}
+
+#[tokio::test]
+async fn a_rival_writer_of_the_status_meets_pauses_and_is_named_once() {
+    let (stage, _) = Stage::with(not_yet_blocked()).await;
+    let api: Api<MultiClusterIngress> = Api::namespaced(stage.api.outsider(), "ns");
+    let theirs = json!({ "status": { "serviceLocations": null, "trafficBlockClusters": ["m9"] } });
+    let parameters = PatchParams {
+        field_manager: Some("rival".to_owned()),
+        ..PatchParams::default()
+    };
+    for _ in 0..20 {
+        stage.reconciler.reconcile(&key("i")).await.unwrap();
+        let patch = Patch::Merge(&theirs);
+        api.patch_status("i", &parameters, &patch).await.unwrap();
+        stage.show().await;
+    }
+    let events = stage.events();
+    let contested: Vec<&String> = events.iter().filter(|e| e.contains("Contested")).collect();
+    assert_eq!(contested.len(), 1, "{events:?}");
+    let note = "!StatusContested: rival undoes every write to status.serviceLocations";
+    assert!(contested[0].starts_with(note), "{contested:?}");
+    let calls = stage.api.calls();
+    let writes = calls
+        .iter()
+        .filter(|call| call.starts_with("PATCH"))
+        .count();
+    assert_eq!(writes, 3, "{calls:?}");
+
+    let (rivals, queue) = (&stage.reconciler.rivals, &stage.reconciler.queue);
+    let queued = async {
+        while queue.is_empty() {
+            tokio::task::yield_now().await;
+        }
+    };
+    rivals.run(queued).await.unwrap();
+    stage.reconciler.reconcile(&key("i")).await.unwrap();
+    assert_eq!(stage.api.calls().len(), 1);
 }

@@ -1,3 +1,5 @@
+mod wire;
+
 use std::collections::BTreeSet;
 
 use karmada_rules::ingress::{Facts, service_locations};
@@ -66,6 +68,52 @@ fn a_cluster_is_looked_up_by_where_services_are_now() {
     assert_woken(index.observe_cluster(blocked("m2")), &["a", "b"]);
     assert_woken(index.observe_ingress(deleted(ingress("b", &["t"]))), &["b"]);
     assert_woken(index.observe_cluster(deleted(cluster("m2", &[]))), &["a"]);
+}
+
+#[test]
+fn a_blocked_cluster_that_begins_to_leave_wakes_those_located_there() {
+    let mut index = index();
+    index.observe_cluster(applied(cluster("m1", &["TrafficControl"])));
+    let mut leaving = cluster("m1", &["TrafficControl"]);
+    leaving.metadata.deletion_timestamp = Some(object(json!("2026-01-01T00:00:00Z")));
+    assert_woken(index.observe_cluster(applied(leaving)), &["a"]);
+}
+
+/// Returns a Remedy for `m1` that blocks traffic.
+fn remedy(spec: &serde_json::Value) -> Remedy {
+    let mut all = json!({
+        "clusterAffinity": { "clusterNames": ["m1"] },
+        "actions": ["TrafficControl"],
+    });
+    all.as_object_mut()
+        .unwrap()
+        .extend(spec.as_object().unwrap().clone());
+    object(json!({ "metadata": { "name": "r" }, "spec": all }))
+}
+
+#[test]
+fn a_persons_decision_wakes_those_located_in_a_blocked_cluster_it_covers() {
+    let mut index = index();
+    let decided = || applied(remedy(&json!({})));
+    assert_woken(index.observe_remedy(decided()), &[]);
+    assert!(index.is_decided("m1") && !index.is_decided("m2"));
+    index.observe_cluster(applied(cluster("m1", &["TrafficControl"])));
+    let conditional = remedy(&json!({ "decisionMatches": [{}] }));
+    assert_woken(index.observe_remedy(applied(conditional)), &["a"]);
+    assert!(!index.is_decided("m1"));
+    assert_woken(index.observe_remedy(decided()), &["a"]);
+    let gone = deleted(remedy(&json!({})));
+    assert_woken(index.observe_remedy(gone), &["a"]);
+    assert!(!index.is_decided("m1"));
+}
+
+#[test]
+fn a_remedy_that_never_decoded_may_be_a_persons_decision() {
+    let mut index = index();
+    index.apply(|index| index.observe_remedy(invalid(&remedy(&json!({})))));
+    assert!(index.is_decided("m1") && index.is_decided("m2"));
+    index.apply(|index| index.observe_remedy(deleted(remedy(&json!({})))));
+    assert!(!index.is_decided("m1"));
 }
 
 #[test]

@@ -122,6 +122,18 @@ impl ApiServer {
                 Fault::TooManyRequests { retry_after } => {
                     Err(ApiError::too_many_requests(whole_seconds(retry_after)))?;
                 }
+                Fault::Unauthorized => Err(ApiError::unauthorized())?,
+                Fault::Forbidden => {
+                    let resource = Qualified {
+                        group,
+                        name: &info.plural,
+                    };
+                    Err(ApiError::forbidden(
+                        resource,
+                        &info.name,
+                        "a fault was injected",
+                    ))?;
+                }
                 Fault::InternalError => Err(ApiError::internal("a fault was injected"))?,
                 Fault::Unavailable => Err(ApiError::unavailable())?,
                 Fault::Conflict => {
@@ -135,6 +147,7 @@ impl ApiServer {
                 Fault::LoseResponse => effects.loses_response = true,
                 Fault::CutWatch { .. }
                 | Fault::ExpireWatch
+                | Fault::FailWatch
                 | Fault::WithholdBookmarks
                 | Fault::DelayEvents { .. } => {}
             }

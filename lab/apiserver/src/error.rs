@@ -315,6 +315,10 @@ impl ApiError {
         .with_details(json!({"retryAfterSeconds": retry_after}))
     }
 
+    pub(crate) fn unauthorized() -> Self {
+        Self::new(StatusCode::UNAUTHORIZED, "Unauthorized", "Unauthorized")
+    }
+
     pub(crate) fn unavailable() -> Self {
         Self::new(
             StatusCode::SERVICE_UNAVAILABLE,

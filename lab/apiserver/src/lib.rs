@@ -5,9 +5,10 @@
 //! collection.
 //!
 //! **It is not a control plane to depend on.** It keeps everything in memory and nothing on disk,
-//! has no authentication, authorization or encryption, calls no webhooks, does not evaluate CEL
-//! rules, converts custom resources between versions by changing `apiVersion` only, and runs no
-//! controllers except those that complete deletions. For anything real, use kube-apiserver.
+//! has no authentication, authorization or encryption, calls no webhooks, evaluates of CEL
+//! rules only those about emptiness, converts custom resources between versions by changing `apiVersion` only, and runs no
+//! controllers except those that complete deletions. `docs/embedded-api.md` lists what it does not do.
+//! For anything real, use kube-apiserver.
 //!
 //! Clients connect in process through [`ApiServer::service`] or over a socket through
 //! [`ApiServer::serve`]:

@@ -12,3 +12,20 @@ async fn the_embedded_server_conforms() {
     // Past libtest, which shows only what failed tests print.
     writeln!(stderr(), "{ran} cases ran on the embedded server").unwrap();
 }
+
+/// The page names what this server does not do, and nothing else.
+#[tokio::test]
+async fn the_page_lists_the_cases_that_the_embedded_server_does_not_pass() {
+    let page = include_str!("../../../docs/embedded-api.md");
+    let rows = page.lines().filter_map(|line| line.strip_prefix("| `"));
+    let listed: Vec<&str> = rows
+        .filter_map(|row| Some(row.split_once('`')?.0))
+        .collect();
+    let client = Client::new(ApiServer::new().service(), "default");
+    let results = api_conformance::run_not_embedded(client).await.unwrap();
+    let cases: Vec<&str> = results.iter().map(|(name, _)| *name).collect();
+    assert_eq!(listed, cases);
+    let passed = results.iter().filter(|(_, result)| result.is_ok());
+    let passed: Vec<&str> = passed.map(|(name, _)| *name).collect();
+    assert_eq!(passed, Vec::<&str>::new(), "no longer a difference");
+}

@@ -5,5 +5,6 @@
 pub mod dns;
 pub mod kubeconfig;
 pub mod memory;
+pub mod mutations;
 pub mod port;
 pub mod thresholds;

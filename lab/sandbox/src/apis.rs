@@ -16,6 +16,7 @@ use tokio::time::Instant;
 
 use crate::fault::ApiFault;
 use crate::get::Getter;
+use crate::origin;
 use crate::update::{Update, UpdateSender};
 
 /// The user agents that the API's faults affect: our programs, people, and the availability check.
@@ -147,7 +148,8 @@ async fn serve(server: &ApiServer, serving: &mut JoinSet<()>) -> Result<SocketAd
     let address = listener.local_addr()?;
     let server = server.clone();
     serving.spawn(async move {
-        if let Err(error) = server.serve(listener, std::future::pending()).await {
+        let ended = server.serve_only(listener, std::future::pending(), origin::is_own);
+        if let Err(error) = ended.await {
             tracing::error!(%error, "An API server ended");
         }
     });

@@ -14,6 +14,7 @@ mod member;
 mod network;
 mod node_vote;
 mod objects;
+mod origin;
 mod picture;
 mod record;
 mod sample_remedy;

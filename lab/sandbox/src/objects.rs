@@ -25,14 +25,13 @@ const SERVICE: &str = "web";
 
 /// The definitions of Karmada's kinds.
 const KINDS: [&str; 4] = [
-    include_str!("../../../manifests/crds/remedy.karmada.io_remedies.yaml"),
-    include_str!("../../../manifests/crds/networking.karmada.io_multiclusteringresses.yaml"),
+    include_str!("../../../tests/crds/remedy.karmada.io_remedies.yaml"),
+    include_str!("../../../tests/crds/networking.karmada.io_multiclusteringresses.yaml"),
     include_str!("../../../tests/crds/cluster.karmada.io_clusters.yaml"),
     include_str!("../../../tests/crds/work.karmada.io_resourcebindings.yaml"),
 ];
 /// The manifests that a user of Karmada applies for our controllers.
-const MANIFESTS: [&str; 4] = [
-    include_str!("../../../manifests/karmada/namespace.yaml"),
+const MANIFESTS: [&str; 3] = [
     include_str!("../../../manifests/karmada/remedy-controller.yaml"),
     include_str!("../../../manifests/karmada/ingress-controller.yaml"),
     include_str!("../../../manifests/karmada/ingressclass.yaml"),
@@ -49,10 +48,13 @@ pub(crate) async fn create_everything(apis: &Apis, members: &[(String, SocketAdd
         apis.install(kind)?;
     }
     let karmada = apis.karmada()?;
+    create_namespace(&karmada, "karmada-system").await?;
     for manifest in MANIFESTS {
         create_all(&karmada, manifest).await?;
     }
-    create_all(&apis.gateway()?, GATEWAY_MANIFEST).await?;
+    let gateway = apis.gateway()?;
+    create_namespace(&gateway, "karmada-rs").await?;
+    create_all(&gateway, GATEWAY_MANIFEST).await?;
     create_namespace(&karmada, NAMESPACE).await?;
     for (name, _) in members {
         join(&karmada, name).await?;

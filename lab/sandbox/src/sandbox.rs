@@ -222,7 +222,7 @@ async fn controller(
     let span = tracing::error_span!("controller", name);
     async {
         start(&mut program).await?;
-        program.serve().await
+        program.serve()
     }
     .instrument(span)
     .await?;

@@ -15,10 +15,11 @@ use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::{get, post};
 use futures::Stream;
-use http::{HeaderMap, StatusCode, Uri, header};
+use http::StatusCode;
 use serde::Serialize;
 use tokio::net::TcpListener;
 
+use crate::origin;
 use crate::record::Record;
 use crate::sandbox::{Action, Sandbox};
 
@@ -49,31 +50,14 @@ fn routes(sandbox: Arc<Sandbox>) -> Router {
         .layer(middleware::from_fn(only_own_page))
 }
 
-/// Refuses a request for a host name other than loopback's, as DNS rebinding makes, and one from
-/// another site's page.
+/// Refuses what another site's page sends.
 async fn only_own_page(request: Request, next: Next) -> Response {
-    if is_own_page(request.headers()) {
+    if origin::is_own(request.headers()) {
         next.run(request).await
     } else {
         let why = "only the page of this sandbox may send requests, by a loopback address\n";
         (StatusCode::FORBIDDEN, why).into_response()
     }
-}
-
-fn is_own_page(headers: &HeaderMap) -> bool {
-    let text = |name| {
-        headers
-            .get(name)
-            .map(|value| value.to_str().unwrap_or_default())
-    };
-    let Some(host) = text(header::HOST) else {
-        return false;
-    };
-    let name = format!("http://{host}").parse::<Uri>().ok();
-    let name = name.as_ref().and_then(Uri::host).unwrap_or_default();
-    let is_loopback = matches!(name, "localhost" | "127.0.0.1" | "[::1]");
-    let origin = text(header::ORIGIN);
-    is_loopback && origin.is_none_or(|origin| origin == format!("http://{host}"))
 }
 
 async fn act(State(sandbox): State<Arc<Sandbox>>, body: Bytes) -> Response {
@@ -136,34 +120,4 @@ impl Reader {
 fn event(name: &str, data: &impl Serialize) -> Event {
     let event = Event::default().event(name);
     event.json_data(data).unwrap_or_default()
-}
-
-#[cfg(test)]
-mod tests {
-    use http::HeaderValue;
-
-    use super::*;
-
-    #[test]
-    fn only_requests_of_our_own_page_by_a_loopback_address_are_served() {
-        let cases: [(&str, Option<&str>, bool); 8] = [
-            ("127.0.0.1:8000", None, true),
-            ("localhost:8000", None, true),
-            ("[::1]:8000", None, true),
-            ("127.0.0.1:8000", Some("http://127.0.0.1:8000"), true),
-            ("127.0.0.1:8000", Some("http://evil.example"), false),
-            ("127.0.0.1:8000", Some("http://127.0.0.1:9000"), false),
-            ("evil.example:8000", None, false),
-            ("127.0.0.1:8000", Some("null"), false),
-        ];
-        for (host, origin, expected) in cases {
-            let mut headers = HeaderMap::new();
-            headers.insert(header::HOST, HeaderValue::from_static(host));
-            if let Some(origin) = origin {
-                headers.insert(header::ORIGIN, HeaderValue::from_static(origin));
-            }
-            assert_eq!(is_own_page(&headers), expected, "{host} {origin:?}");
-        }
-        assert!(!is_own_page(&HeaderMap::new()));
-    }
 }

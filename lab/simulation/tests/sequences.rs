@@ -4,12 +4,20 @@ use std::thread::available_parallelism;
 use std::time::Duration;
 
 use simulation::convergence::{
-    About, ApiFault, ConditionState, FIRST_SEED, RemedyShape, Role, RunOptions, Step, failed_once,
-    run, search, sequence_of,
+    About, ApiFault, ConditionState, FIRST_SEED, Match, RemedyShape, Role, RunOptions, Step,
+    failed_once, run, search, sequence_of,
 };
 
 /// The number of random sequences of one run.
 const SEQUENCES: u64 = 10_000;
+
+/// The number of faults that the random sequences draw: those of the embedded API, late writes and
+/// unreadable objects.
+const FAULTS: usize = 18;
+
+/// The number of kinds of writes that are judged: actions, statuses, finalizers, and at the gateway
+/// Namespaces, Services, EndpointSlices and Ingresses.
+const JUDGED: usize = 7;
 
 /// A Remedy that blocks every cluster at once.
 const AT_ONCE: RemedyShape = RemedyShape {
@@ -59,7 +67,15 @@ fn random_sequences_converge() {
         .into_iter()
         .chain(FIRST_SEED..FIRST_SEED + SEQUENCES);
     match search(seeds, threads) {
-        Ok(summary) => println!("{summary}"),
+        Ok(summary) => {
+            println!("{summary}");
+            // A fault or a kind of write that never happens proves nothing.
+            assert_eq!(summary.faults.len(), FAULTS, "{summary}");
+            assert_eq!(summary.judged.len(), JUDGED, "{summary}");
+            for (what, count) in summary.faults.iter().chain(&summary.judged) {
+                assert!(*count > 0, "no {what}: {summary}");
+            }
+        }
         Err(found) => panic!("{found}"),
     }
 }
@@ -269,4 +285,89 @@ fn actions_survive_a_cluster_status_that_another_writer_rewrites_wholesale() {
     let set = format!("clusters/m0/status? {SET}");
     let cleared = format!("clusters/m0/status? {CLEARED}");
     follow(&log, &[&set, &set, &cleared, &cleared]);
+}
+
+/// The same with a write to an ingress, which still has our finalizer when the write arrives.
+#[test]
+fn a_late_write_of_a_former_leader_to_an_ingress_is_put_right() {
+    let program = Role::Ingress;
+    let log = converges(&[
+        seconds(5),
+        Step::Fault {
+            gateway: false,
+            program: Some(program),
+            about: None,
+            fault: ApiFault::Late { millis: 20_000 },
+            seconds: 1,
+        },
+        put_remedy(),
+        Step::Wait { millis: 1 },
+        Step::Kill {
+            program,
+            replica: 0,
+        },
+        Step::DeleteRemedy { remedy: 0 },
+        seconds(60),
+    ]);
+    let blocked = r#""trafficBlockClusters":["m0","m1"]"#;
+    let released = r#""trafficBlockClusters":null"#;
+    follow(&log, &[blocked, "ingress-controller-1.0", released]);
+}
+
+/// Ten minutes in which a verdict changes every 40 s, each time under another fault: every one of them
+/// is acted upon before the next.
+#[test]
+fn no_verdict_is_missed_in_ten_minutes_of_faults() {
+    let faults = [
+        ApiFault::Conflicts { every: 2 },
+        ApiFault::TooManyRequests { seconds: 2 },
+        ApiFault::Unauthorized,
+        ApiFault::Forbidden,
+        ApiFault::InternalErrors { every: 1 },
+        ApiFault::Unavailable,
+        ApiFault::Slow { millis: 3_000 },
+        ApiFault::LoseResponses { every: 1 },
+        ApiFault::Outage,
+        ApiFault::Silence,
+        ApiFault::CutWatches { inside_line: true },
+        ApiFault::ExpireWatches,
+        ApiFault::FailWatches,
+        ApiFault::WithholdBookmarks,
+        ApiFault::DelayEvents {
+            millis: 5_000,
+            coalesce: true,
+        },
+        ApiFault::StaleLists { versions: 20 },
+    ];
+    let matching = Match {
+        reporter: false,
+        equal: true,
+        status: ConditionState::Unhealthy,
+    };
+    let mut steps = vec![Step::PutRemedy {
+        remedy: 0,
+        spec: RemedyShape {
+            matches: Some(vec![matching]),
+            ..AT_ONCE
+        },
+    }];
+    let verdicts = [ConditionState::Unhealthy, ConditionState::Healthy];
+    for (fault, verdict) in faults.into_iter().zip(verdicts.into_iter().cycle()) {
+        steps.push(Step::Fault {
+            gateway: false,
+            program: None,
+            about: None,
+            fault,
+            seconds: 10,
+        });
+        steps.push(Step::Condition {
+            cluster: 0,
+            reporter: false,
+            status: Some(verdict),
+        });
+        steps.push(seconds(40));
+    }
+    let log = converges(&steps);
+    let [set, cleared] = [SET, CLEARED].map(|body| format!("clusters/m0/status? {body}"));
+    follow(&log, &[set.as_str(), &cleared].repeat(faults.len() / 2));
 }

@@ -1,3 +1,6 @@
+mod wire;
+
+use karmada_api::TRAFFIC_CONTROL;
 use karmada_api::condition::DNS_READY;
 use serde_json::{Value, from_value, json};
 
@@ -21,17 +24,19 @@ fn cluster(name: &str, version: u32, dns: Option<&str>, actions: &[&str]) -> Dec
     Decoded::Valid(cluster.unwrap())
 }
 
-fn remedy(name: &str, version: u32, clusters: &[&str]) -> Decoded<Remedy> {
+/// A Remedy for these clusters, or for every cluster.
+fn remedy(name: &str, version: u32, clusters: Option<&[&str]>) -> Decoded<Remedy> {
+    let affinity = clusters.map(|clusters| json!({ "clusterNames": clusters }));
     let remedy = from_value(json!({
         "apiVersion": "remedy.karmada.io/v1alpha1",
         "kind": "Remedy",
         "metadata": { "name": name, "resourceVersion": version.to_string() },
-        "spec": { "clusterAffinity": { "clusterNames": clusters }, "actions": ["A"] },
+        "spec": { "clusterAffinity": affinity, "actions": ["A"] },
     }));
     Decoded::Valid(remedy.unwrap())
 }
 
-fn invalid<K: kube::Resource>(object: &Decoded<K>) -> Decoded<K> {
+fn invalid<K: Resource>(object: &Decoded<K>) -> Decoded<K> {
     let metadata = Box::new(object.metadata().clone());
     let error = "unknown operator".to_owned();
     Decoded::Invalid { metadata, error }
@@ -46,7 +51,7 @@ fn keys(names: &[&str]) -> Vec<Key> {
 
 /// Three clusters without conditions.
 fn index() -> Index {
-    let mut index = Index::default();
+    let mut index = Index::new(MaxBlocked::Percent(100));
     for name in ["m1", "m2", "m3"] {
         let woken = index.observe_cluster(Event::Apply(cluster(name, 1, None, &[])));
         assert_eq!(woken, keys(&[name]), "a new cluster is woken");
@@ -78,7 +83,7 @@ fn a_condition_and_the_echo_of_our_own_write_wake_the_cluster() {
 /// A new list may show neither our write nor that another writer undid it.
 #[test]
 fn a_cluster_whose_decision_was_a_write_is_woken_by_every_event() {
-    let shared = SharedIndex::new(Queue::default());
+    let shared = SharedIndex::new(Queue::default(), MaxBlocked::Percent(100));
     *shared.index.lock() = index();
     let key = Key::cluster_scoped("m1");
     let woken = |version| {
@@ -96,15 +101,15 @@ fn a_cluster_whose_decision_was_a_write_is_woken_by_every_event() {
 fn a_remedy_wakes_the_clusters_of_its_old_scope_and_of_its_new_one() {
     let mut index = index();
     assert_eq!(
-        index.observe_remedy(Event::Apply(remedy("r", 1, &["m1"]))),
+        index.observe_remedy(Event::Apply(remedy("r", 1, Some(&["m1"])))),
         keys(&["m1"])
     );
     assert_eq!(
-        index.observe_remedy(Event::Apply(remedy("r", 2, &["m2"]))),
+        index.observe_remedy(Event::Apply(remedy("r", 2, Some(&["m2"])))),
         keys(&["m1", "m2"])
     );
     assert_eq!(
-        index.observe_remedy(Event::Delete(remedy("r", 3, &["m2"]))),
+        index.observe_remedy(Event::Delete(remedy("r", 3, Some(&["m2"])))),
         keys(&["m2"])
     );
 }
@@ -113,19 +118,38 @@ fn a_remedy_wakes_the_clusters_of_its_old_scope_and_of_its_new_one() {
 fn a_remedy_for_every_cluster_wakes_every_cluster() {
     let mut index = index();
     let all = keys(&["m1", "m2", "m3"]);
-    assert_eq!(index.observe_remedy(Event::Apply(remedy("r", 1, &[]))), all);
     assert_eq!(
-        index.observe_remedy(Event::Apply(remedy("r", 2, &["m1"]))),
+        index.observe_remedy(Event::Apply(remedy("r", 1, None))),
         all
+    );
+    assert_eq!(
+        index.observe_remedy(Event::Apply(remedy("r", 2, Some(&["m1"])))),
+        all
+    );
+}
+
+/// The last name removed by a pipeline must not block a fleet.
+#[test]
+fn a_remedy_whose_last_name_is_removed_wakes_the_clusters_it_had_and_covers_none() {
+    let mut index = index();
+    index.observe_remedy(Event::Apply(remedy("r", 1, Some(&["m1"]))));
+    let woken = index.observe_remedy(Event::Apply(remedy("r", 2, Some(&[]))));
+    assert_eq!(woken, keys(&["m1"]));
+    assert!(
+        index
+            .snapshot(&keys(&["m1"])[0])
+            .unwrap()
+            .remedies
+            .is_empty()
     );
 }
 
 #[test]
 fn a_remedy_with_the_same_spec_wakes_nothing() {
     let mut index = index();
-    index.observe_remedy(Event::Apply(remedy("r", 1, &["m1"])));
+    index.observe_remedy(Event::Apply(remedy("r", 1, Some(&["m1"]))));
     assert_eq!(
-        index.observe_remedy(Event::Apply(remedy("r", 2, &["m1"]))),
+        index.observe_remedy(Event::Apply(remedy("r", 2, Some(&["m1"])))),
         keys(&[])
     );
 }
@@ -134,18 +158,18 @@ fn a_remedy_with_the_same_spec_wakes_nothing() {
 fn every_cluster_is_woken_when_an_unread_remedy_decodes_or_is_gone() {
     let all = keys(&["m1", "m2", "m3"]);
     let mut index = index();
-    let unread = invalid(&remedy("r", 1, &["m1"]));
+    let unread = invalid(&remedy("r", 1, Some(&["m1"])));
     assert_eq!(
         index.observe_remedy(Event::Apply(unread.clone())),
         keys(&[])
     );
     assert!(!index.snapshot(&all[0]).unwrap().complete);
     assert_eq!(
-        index.observe_remedy(Event::Apply(remedy("r", 2, &["m1"]))),
+        index.observe_remedy(Event::Apply(remedy("r", 2, Some(&["m1"])))),
         all
     );
     assert!(index.snapshot(&all[0]).unwrap().complete);
-    index.observe_remedy(Event::Delete(remedy("r", 3, &["m1"])));
+    index.observe_remedy(Event::Delete(remedy("r", 3, Some(&["m1"]))));
     index.observe_remedy(Event::Apply(unread.clone()));
     assert_eq!(index.observe_remedy(Event::Delete(unread)), all);
 }
@@ -153,8 +177,8 @@ fn every_cluster_is_woken_when_an_unread_remedy_decodes_or_is_gone() {
 #[test]
 fn a_snapshot_has_the_remedies_that_cover_the_cluster() {
     let mut index = index();
-    index.observe_remedy(Event::Apply(remedy("all", 1, &[])));
-    index.observe_remedy(Event::Apply(remedy("one", 1, &["m1"])));
+    index.observe_remedy(Event::Apply(remedy("all", 1, None)));
+    index.observe_remedy(Event::Apply(remedy("one", 1, Some(&["m1"]))));
     let names = |index: &mut Index, cluster: &str| -> Vec<_> {
         let snapshot = index.snapshot(&Key::cluster_scoped(cluster)).unwrap();
         snapshot
@@ -188,7 +212,7 @@ fn a_changed_condition_of_ours_is_reported_once() {
 
 #[test]
 fn a_change_under_another_leader_is_not_reported() {
-    let shared = SharedIndex::new(Queue::default());
+    let shared = SharedIndex::new(Queue::default(), MaxBlocked::Percent(100));
     shared.observe(|index| index.observe_cluster(Event::Apply(cluster("m1", 1, None, &[]))));
     let failed = Event::Apply(cluster("m1", 2, Some("False"), &[]));
     shared.observe(|index| index.observe_cluster(failed));
@@ -200,4 +224,71 @@ fn a_change_under_another_leader_is_not_reported() {
             .changed
             .is_empty()
     );
+}
+
+fn on_dns(name: &str) -> Decoded<Remedy> {
+    let Decoded::Valid(mut remedy) = remedy(name, 1, None) else {
+        unreachable!()
+    };
+    let requirement =
+        json!({ "conditionType": DNS_READY, "operator": "Equal", "conditionStatus": "False" });
+    remedy.spec.decision_matches =
+        from_value(json!([{ "clusterConditionMatch": requirement }])).unwrap();
+    remedy.spec.actions = Some(vec![TRAFFIC_CONTROL.to_owned()]);
+    Decoded::Valid(remedy)
+}
+
+/// The clusters that may not be blocked although a condition requires it.
+fn over_bound(shared: &SharedIndex) -> Vec<&'static str> {
+    let over = |name: &&str| {
+        let key = Key::cluster_scoped(*name);
+        shared.snapshot(&key).unwrap().over_bound.is_some()
+    };
+    ["m1", "m2", "m3", "m4"].into_iter().filter(over).collect()
+}
+
+#[test]
+fn a_freed_place_under_the_bound_wakes_the_next_cluster() {
+    let shared = SharedIndex::new(Queue::default(), MaxBlocked::Percent(50));
+    let observe = |event| shared.index.lock().observe_cluster(event);
+    for name in ["m1", "m2", "m3", "m4"] {
+        observe(Event::Apply(cluster(name, 1, Some("True"), &[])));
+    }
+    shared
+        .index
+        .lock()
+        .observe_remedy(Event::Apply(on_dns("dns")));
+    for name in ["m4", "m3", "m2", "m1"] {
+        observe(Event::Apply(cluster(name, 2, Some("False"), &[])));
+    }
+    assert_eq!(over_bound(&shared), ["m1", "m2"], "others came first");
+    for name in ["m4", "m3"] {
+        let blocked = cluster(name, 3, Some("False"), &[TRAFFIC_CONTROL]);
+        observe(Event::Apply(blocked));
+    }
+    let recovered = cluster("m4", 4, Some("True"), &[TRAFFIC_CONTROL]);
+    let woken = observe(Event::Apply(recovered));
+    assert_eq!(woken, keys(&["m4"]), "its block is still set");
+    let released = cluster("m4", 5, Some("True"), &[]);
+    assert_eq!(observe(Event::Apply(released)), keys(&["m4", "m1"]));
+    assert_eq!(over_bound(&shared), ["m2"]);
+    assert_eq!(shared.bound(), (2, 1));
+}
+
+#[test]
+fn a_new_term_keeps_the_blocks_that_are_set_and_admits_the_others_by_name() {
+    let shared = SharedIndex::new(Queue::default(), MaxBlocked::Count(2));
+    let observe = |event| shared.index.lock().observe_cluster(event);
+    shared
+        .index
+        .lock()
+        .observe_remedy(Event::Apply(on_dns("dns")));
+    for name in ["m3", "m2", "m1", "m4"] {
+        observe(Event::Apply(cluster(name, 1, Some("False"), &[])));
+    }
+    assert_eq!(over_bound(&shared), ["m1", "m4"]);
+    let blocked = cluster("m4", 2, Some("False"), &[TRAFFIC_CONTROL]);
+    observe(Event::Apply(blocked));
+    shared.begin_term();
+    assert_eq!(over_bound(&shared), ["m2", "m3"]);
 }

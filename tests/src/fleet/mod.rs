@@ -87,20 +87,27 @@ pub struct Fleet {
 impl Fleet {
     /// Starts both APIs and installs the manifests that a user installs. No cluster has joined.
     pub async fn start(server: ApiKind, profile: Profile) -> Result<Self> {
+        let fleet = Self::before_us(server, profile).await?;
+        for file in [
+            "karmada/remedy-controller.yaml",
+            "karmada/ingress-controller.yaml",
+            "karmada/ingressclass.yaml",
+        ] {
+            manifests::apply(&fleet.karmada.client(), file).await?;
+        }
+        fleet.gateway.namespace("karmada-rs").await?;
+        manifests::apply(&fleet.gateway.client(), "gateway/ingress-controller.yaml").await?;
+        Ok(fleet)
+    }
+
+    /// Starts both APIs as they are before a user installs us. No cluster has joined.
+    pub async fn before_us(server: ApiKind, profile: Profile) -> Result<Self> {
         let (karmada, gateway) = tokio::try_join!(
             ControlPlane::start(ControlPlaneOptions::named("karmada").on(server)),
             ControlPlane::start(ControlPlaneOptions::named("gateway").on(server)),
         )?;
         karmada.install_crds(&crds::karmada()).await?;
-        for file in [
-            "karmada/namespace.yaml",
-            "karmada/remedy-controller.yaml",
-            "karmada/ingress-controller.yaml",
-            "karmada/ingressclass.yaml",
-        ] {
-            manifests::apply(&karmada.client(), file).await?;
-        }
-        manifests::apply(&gateway.client(), "gateway/ingress-controller.yaml").await?;
+        karmada.namespace("karmada-system").await?;
         karmada.namespace(NAMESPACE).await?;
         Ok(Self {
             served: Served::watch(gateway.client(), NAMESPACE),

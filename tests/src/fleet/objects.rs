@@ -22,15 +22,22 @@ use crate::manifests;
 const CLUSTER: &str = include_str!("../../fixtures/cluster.json");
 
 impl Fleet {
-    /// Creates the Cluster of a member, without a verdict and without actions, and its namespace.
+    /// Creates the Cluster of a member, without a verdict and without actions, its namespace, and the
+    /// rights of its agents.
     pub async fn join(&self, member: Member) -> Result<()> {
+        self.register(member).await?;
         let name = member.name();
-        self.create_cluster(&name).await?;
-        self.karmada.namespace(&execution_namespace(&name)).await?;
         manifests::apply_edited(&self.karmada.client(), "karmada/agent.yaml", |text| {
             text.replace("member1", &name)
         })
         .await
+    }
+
+    /// Creates the Cluster of a member, without a verdict and without actions, and its namespace.
+    pub async fn register(&self, member: Member) -> Result<()> {
+        let name = member.name();
+        self.create_cluster(&name).await?;
+        self.karmada.namespace(&execution_namespace(&name)).await
     }
 
     /// Creates a Cluster of that name, without a verdict and without actions.
@@ -49,6 +56,28 @@ impl Fleet {
         let status = Patch::Merge(json!({ "status": status }));
         clusters
             .patch_status(name, &PatchParams::default(), &status)
+            .await?;
+        Ok(())
+    }
+
+    /// Writes the verdict of a member in place of its agent.
+    pub async fn set_dns(&self, member: Member, status: &str) -> Result<()> {
+        self.set_condition(member, DNS_READY, status).await
+    }
+
+    /// Writes a condition of a member in place of its agent.
+    pub async fn set_condition(&self, member: Member, kind: &str, status: &str) -> Result<()> {
+        let clusters = self.clusters();
+        let cluster = clusters.get(&member.name()).await?;
+        let mut conditions = serde_json::to_value(cluster.conditions())?;
+        if let Some(conditions) = conditions.as_array_mut() {
+            conditions.retain(|condition| condition["type"] != kind);
+            conditions.push(json!({ "type": kind, "status": status, "reason": "Test",
+                "message": "", "lastTransitionTime": "2026-11-20T08:00:00Z" }));
+        }
+        let patch = Patch::Merge(json!({ "status": { "conditions": conditions } }));
+        clusters
+            .patch_status(&member.name(), &PatchParams::default(), &patch)
             .await?;
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! The programs of a fleet, each with the rights that `manifests/` grants it.
 
-use std::{ffi::OsString, path::PathBuf};
+use std::{ffi::OsString, fs, path::PathBuf};
 
 use anyhow::{Context, Result};
 use k8s_openapi::api::networking::v1::IngressClass;
@@ -12,14 +12,29 @@ use super::{Fleet, GATEWAY_CLASS, Member, objects::apply};
 use crate::{
     control_plane::ControlPlane,
     programs::{Binary, Running},
+    refusals::Refusals,
+    relay::Relay,
 };
 
 impl Fleet {
     /// Starts the remedy controller.
     pub async fn remedy_controller(&self) -> Result<Running> {
+        self.remedy_controller_with(&[]).await
+    }
+
+    /// Starts the remedy controller with these flags.
+    pub async fn remedy_controller_with(&self, flags: &[&str]) -> Result<Running> {
         let kubeconfig = account(&self.karmada, "karmada-system", "remedy-controller")?;
-        self.run(Binary::RemedyController, [flag("--kubeconfig", kubeconfig)])
+        let own = [flag("--kubeconfig", kubeconfig)];
+        let flags = flags.iter().map(OsString::from);
+        self.run(Binary::RemedyController, own.into_iter().chain(flags))
             .await
+    }
+
+    /// Starts the remedy controller so that its requests pass a proxy that may refuse them.
+    pub async fn remedy_controller_behind(&self, proxy: &Refusals) -> Result<Running> {
+        let kubeconfig = flag("--kubeconfig", proxy.kubeconfig());
+        self.run(Binary::RemedyController, [kubeconfig]).await
     }
 
     /// Starts the ingress controller with the `kubernetes` provider.
@@ -30,6 +45,24 @@ impl Fleet {
             flag("--kubeconfig", karmada),
             "--provider=kubernetes".into(),
             flag("--gateway-kubeconfig", gateway),
+            flag("--gateway-ingress-class", GATEWAY_CLASS),
+        ];
+        self.run(Binary::IngressController, flags).await
+    }
+
+    /// Starts the ingress controller with the `kubernetes` provider, which reaches the gateway through
+    /// a relay.
+    pub async fn ingress_controller_through(&self, relay: &Relay) -> Result<Running> {
+        let karmada = account(&self.karmada, "karmada-system", "ingress-controller")?;
+        let gateway = account(&self.gateway, "karmada-rs", "ingress-controller")?;
+        let direct = self.gateway.address().to_string();
+        let text = fs::read_to_string(&gateway)?.replace(&direct, &relay.address().to_string());
+        let relayed = gateway.with_file_name("through-relay");
+        fs::write(&relayed, text)?;
+        let flags = [
+            flag("--kubeconfig", karmada),
+            "--provider=kubernetes".into(),
+            flag("--gateway-kubeconfig", relayed),
             flag("--gateway-ingress-class", GATEWAY_CLASS),
         ];
         self.run(Binary::IngressController, flags).await

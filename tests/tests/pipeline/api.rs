@@ -134,6 +134,83 @@ async fn a_remedy_with_an_unknown_operator_or_without_a_required_field_is_refuse
     Ok(())
 }
 
+async fn a_remedy_with_an_empty_list_is_refused_with_what_to_leave_out(
+    server: ApiKind,
+) -> Result<()> {
+    let karmada = karmada(server).await?;
+    for affinity in [json!({}), json!({ "clusterNames": [] })] {
+        let message = refusal(&karmada, json!({ "clusterAffinity": affinity })).await;
+        let hint = "spec.clusterAffinity: Invalid value: without clusterNames no cluster is selected; \
+                    leave clusterAffinity out to select every cluster";
+        assert!(message.contains(hint), "{message}");
+    }
+    let message = refusal(&karmada, json!({ "decisionMatches": [] })).await;
+    let hint = "spec.decisionMatches: Invalid value: an empty list never matches; \
+                leave decisionMatches out to act at once";
+    assert!(message.contains(hint), "{message}");
+    // Absent is every cluster, and at once.
+    let remedies: Api<Remedy> = Api::all(karmada.client());
+    let open: Remedy =
+        serde_json::from_value(json!({ "metadata": { "name": "all" }, "spec": {} }))?;
+    remedies.create(&PostParams::default(), &open).await?;
+    Ok(())
+}
+
+/// Returns conditions as other clients leave them, all of which a real Karmada takes.
+fn careless_conditions() -> [Value; 6] {
+    [
+        json!({ "type": "A", "status": "True", "reason": null, "message": null, "lastTransitionTime": null }),
+        json!({ "type": "B", "status": "False", "reason": "", "message": "" }),
+        json!({ "type": "C", "status": null, "observedGeneration": null }),
+        json!({ "type": "D", "status": "Unknown", "observedGeneration": 7 }),
+        json!({ "type": null, "status": "True" }),
+        json!({}),
+    ]
+}
+
+async fn a_cluster_is_stored_and_read_with_conditions_as_careless_clients_leave_them(
+    server: ApiKind,
+) -> Result<()> {
+    let karmada = karmada(server).await?;
+    lost_on_the_way(
+        &karmada,
+        &ApiResource::erase::<Cluster>(&()),
+        &fixture("cluster"),
+    )
+    .await?;
+    let raw: Api<DynamicObject> =
+        Api::all_with(karmada.client(), &ApiResource::erase::<Cluster>(&()));
+    let mut cluster = raw.get("member1").await?;
+    let conditions = cluster.data["status"]["conditions"].as_array_mut();
+    conditions.unwrap().extend(careless_conditions());
+    // Not by a merge patch, from whose lists kube-apiserver removes null.
+    raw.replace_status("member1", &PostParams::default(), &cluster)
+        .await?;
+    let clusters: Api<Cluster> = Api::all(karmada.client());
+    let stored = clusters.get("member1").await?;
+    let read = |cluster: &Cluster, kind: &str| cluster.condition(kind).map(|c| c.status.clone());
+    for (kind, status) in [
+        ("Ready", "True"),
+        ("A", "True"),
+        ("B", "False"),
+        ("C", ""),
+        ("D", "Unknown"),
+    ] {
+        assert_eq!(read(&stored, kind).as_deref(), Some(status), "{kind}");
+    }
+    // The agent's patch tests a whole element: what was null must have stayed so.
+    let test = json!([
+        { "op": "test", "path": "/status/conditions/3", "value": careless_conditions()[0] },
+        { "op": "replace", "path": "/status/conditions/3/status", "value": "False" },
+    ]);
+    let patch: Patch<()> = Patch::Json(serde_json::from_value(test)?);
+    let changed = clusters
+        .patch_status("member1", &PatchParams::default(), &patch)
+        .await?;
+    assert_eq!(read(&changed, "A").as_deref(), Some("False"));
+    Ok(())
+}
+
 async fn an_action_unknown_to_us_is_kept(server: ApiKind) -> Result<()> {
     let karmada = karmada(server).await?;
     let remedies: Api<Remedy> = Api::all(karmada.client());
@@ -148,7 +225,7 @@ async fn an_action_unknown_to_us_is_kept(server: ApiKind) -> Result<()> {
     Ok(())
 }
 
-/// Returns the column titles and the cells of the first row that `kubectl get` shows.
+/// Returns the column titles and the cells of the first row of a table, which `kubectl get` prints.
 async fn table(karmada: &ControlPlane, path: &str) -> Result<(Vec<String>, Vec<Value>)> {
     let request = http::Request::get(path)
         .header("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io")
@@ -164,7 +241,7 @@ async fn table(karmada: &ControlPlane, path: &str) -> Result<(Vec<String>, Vec<V
     ))
 }
 
-async fn kubectl_shows_the_columns_that_matter(server: ApiKind) -> Result<()> {
+async fn tables_have_the_columns_that_matter(server: ApiKind) -> Result<()> {
     let karmada = karmada(server).await?;
     for (kind, resource) in [
         ("remedy", ApiResource::erase::<Remedy>(&())),
@@ -229,7 +306,9 @@ async fn short_names_and_categories_are_served(server: ApiKind) -> Result<()> {
 on_both!(
     objects_of_a_real_karmada_lose_no_field,
     a_remedy_with_an_unknown_operator_or_without_a_required_field_is_refused,
+    a_remedy_with_an_empty_list_is_refused_with_what_to_leave_out,
+    a_cluster_is_stored_and_read_with_conditions_as_careless_clients_leave_them,
     an_action_unknown_to_us_is_kept,
-    kubectl_shows_the_columns_that_matter,
+    tables_have_the_columns_that_matter,
     short_names_and_categories_are_served,
 );

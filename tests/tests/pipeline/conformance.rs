@@ -3,8 +3,8 @@
 mod real {
     use std::io::{Write, stderr};
 
-    use anyhow::ensure;
-    use api_conformance::{count, run};
+    use anyhow::{Context, ensure};
+    use api_conformance::{count, run, run_not_embedded};
     use pipeline_tests::{
         control_plane::{ControlPlane, ControlPlaneOptions},
         netns::{inside, isolated},
@@ -17,6 +17,9 @@ mod real {
             let api = ControlPlane::start(ControlPlaneOptions::named("api")).await?;
             let ran = run(api.client(), "").await?;
             ensure!(ran == count(), "only {ran} cases ran");
+            for (name, result) in run_not_embedded(api.client()).await? {
+                result.with_context(|| name)?;
+            }
             Ok(())
         });
         if !inside() {

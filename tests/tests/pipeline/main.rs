@@ -2,12 +2,18 @@
 //! side by side.
 
 mod api;
+mod brakes;
 mod conformance;
 mod control_plane;
+mod fleet_wide;
+mod gateway;
+mod image;
 mod ingresses;
+mod install;
 mod karmada_address;
 mod kubectl;
 mod leadership;
+mod manifests;
 mod namespaces;
 mod node_cache;
 mod outage;

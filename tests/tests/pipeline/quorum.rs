@@ -24,8 +24,9 @@ async fn one_nodes_broken_dns_is_named_while_the_verdict_stays(server: ApiKind) 
     let fleet = fleet(server).await?;
     let agents = Agents::start(&fleet, 5, Others::Named).await?;
     let leader = agents.leader().await?;
-    has_condition(&fleet, DNS_READY, "True", "0 of 5 nodes fail").await?;
-    has_condition(&fleet, REPORTER_READY, "True", "5 of 5 nodes vote").await?;
+    agents.votes(leader, "healthy", 5).await?;
+    has_condition(&fleet, DNS_READY, "True", "no node fails").await?;
+    has_condition(&fleet, REPORTER_READY, "True", "enough nodes vote").await?;
 
     let broken = (leader + 1) % 5;
     agents.dns_works_on((0..5).filter(|node| *node != broken));
@@ -65,7 +66,8 @@ async fn one_silent_node_in_five_changes_nothing_and_three_make_the_verdict_stal
     let mut agents = Agents::start(&fleet, 5, Others::Named).await?;
     let leader = agents.leader().await?;
     let other = |number: u8| (leader + number) % 5;
-    has_condition(&fleet, DNS_READY, "True", "0 of 5 nodes fail").await?;
+    agents.votes(leader, "healthy", 5).await?;
+    has_condition(&fleet, DNS_READY, "True", "no node fails").await?;
 
     agents.kill(other(1)).await?;
     agents.votes(leader, "silent", 1).await?;
@@ -93,10 +95,11 @@ async fn a_new_leaders_first_seconds_change_nothing(server: ApiKind) -> Result<(
     let fleet = fleet(server).await?;
     let mut agents = Agents::start(&fleet, 3, Others::Named).await?;
     let mut leader = agents.leader().await?;
-    has_condition(&fleet, DNS_READY, "True", "0 of 3 nodes fail").await?;
+    agents.votes(leader, "healthy", 3).await?;
+    has_condition(&fleet, DNS_READY, "True", "no node fails").await?;
     agents.dns_works_on([]);
     has_condition(&fleet, DNS_READY, "False", "3 of 3 nodes fail").await?;
-    has_condition(&fleet, REPORTER_READY, "True", "3 of 3 nodes vote").await?;
+    has_condition(&fleet, REPORTER_READY, "True", "enough nodes vote").await?;
     let before = fleet.clusters().get(&MEMBER.name()).await?;
 
     for _ in 0..2 {
@@ -143,8 +146,9 @@ async fn agents_that_lost_the_members_api_go_on_with_those_they_know(
 
     let writes = fleet.gateway.successful_writes().await?;
     agents::list(fleet.gateway.client(), 3).await?;
-    agents.leader().await?;
-    has_condition(&fleet, DNS_READY, "True", "0 of 3 nodes fail").await?;
+    let leader = agents.leader().await?;
+    agents.votes(leader, "healthy", 3).await?;
+    has_condition(&fleet, DNS_READY, "True", "no node fails").await?;
     let written = fleet.gateway.successful_writes().await?.since(&writes);
     assert_eq!(
         written.to_string(),
@@ -183,10 +187,63 @@ async fn an_agent_of_another_cluster_is_silent_and_logged_once(server: ApiKind) 
     agents.stop_all().await
 }
 
+/// Issue 10: the failing leader of two nodes, one of them silent, failed the whole cluster.
+async fn a_failing_leader_that_hears_nobody_marks_the_verdict_stale_and_gives_the_lease_back(
+    server: ApiKind,
+) -> Result<()> {
+    let fleet = fleet(server).await?;
+    let mut agents = Agents::start(&fleet, 2, Others::Named).await?;
+    let leader = agents.leader().await?;
+    let other = 1 - leader;
+    has_condition(&fleet, DNS_READY, "True", "").await?;
+    has_condition(&fleet, REPORTER_READY, "True", "").await?;
+    agents.kill(other).await?;
+    agents.votes(leader, "silent", 1).await?;
+    agents.dns_works_on([other]);
+    agents.votes(leader, "unhealthy", 1).await?;
+    let half = "1 of 2 nodes vote; 1 fail, not more than half of all";
+    has_condition(&fleet, REPORTER_READY, "False", half).await?;
+    has_condition(&fleet, DNS_READY, "True", "").await?;
+    let resignations = format!("{PREFIX}resignations_total");
+    agents
+        .on(leader)?
+        .until_metric(&resignations, |value| value > 0.5)
+        .await?;
+
+    // The other one comes back, and takes over while the first one abstains.
+    agents.restart(other).await?;
+    has_condition(&fleet, REPORTER_READY, "True", "").await?;
+    assert_eq!(agents.leader().await?, other);
+    agents.votes(other, "unhealthy", 1).await?;
+    has_condition(&fleet, DNS_READY, "True", "").await?;
+    agents.dns_works_on([]);
+    has_condition(&fleet, DNS_READY, "False", "2 of 2 nodes fail").await?;
+    agents.stop_all().await
+}
+
+/// Issue 10: every peer with the same name was taken for the leader itself.
+async fn agents_that_share_one_name_all_vote_and_are_warned_of(server: ApiKind) -> Result<()> {
+    let fleet = fleet(server).await?;
+    let agents = Agents::start(&fleet, 3, Others::Namesakes).await?;
+    let leader = agents.leader().await?;
+    agents.votes(leader, "healthy", 3).await?;
+    let warning = "Several agents have the same name";
+    agents.on(leader)?.until_output(warning).await?;
+    agents.dns_works_on((0..3).filter(|node| *node != leader));
+    agents.votes(leader, "unhealthy", 1).await?;
+    agents.dns_works_on([]);
+    has_condition(&fleet, DNS_READY, "False", "3 of 3 nodes fail").await?;
+    let output = agents.on(leader)?.output()?;
+    assert_eq!(output.matches(warning).count(), 1);
+    agents.stop_all().await
+}
+
 on_both!(
     one_nodes_broken_dns_is_named_while_the_verdict_stays,
     one_silent_node_in_five_changes_nothing_and_three_make_the_verdict_stale,
     a_new_leaders_first_seconds_change_nothing,
     agents_that_lost_the_members_api_go_on_with_those_they_know,
     an_agent_of_another_cluster_is_silent_and_logged_once,
+    a_failing_leader_that_hears_nobody_marks_the_verdict_stale_and_gives_the_lease_back,
+    agents_that_share_one_name_all_vote_and_are_warned_of,
 );

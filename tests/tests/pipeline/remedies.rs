@@ -2,8 +2,11 @@
 #![expect(clippy::unwrap_used, reason = "a test fails so")]
 
 use anyhow::Result;
-use karmada_api::{TRAFFIC_CONTROL, condition::DNS_READY};
-use kube::api::{DeleteParams, Patch, PatchParams};
+use karmada_api::{Cluster, TRAFFIC_CONTROL, condition::DNS_READY};
+use kube::{
+    Api,
+    api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams},
+};
 use pipeline_tests::{
     control_plane::{ApiKind, ControlPlane, ControlPlaneOptions},
     crds,
@@ -12,29 +15,6 @@ use pipeline_tests::{
     programs::{Binary, Profile, Running},
 };
 use serde_json::json;
-
-/// Writes a verdict in place of an agent.
-async fn set_dns(fleet: &Fleet, member: Member, status: &str) -> Result<()> {
-    let clusters = fleet.clusters();
-    let cluster = clusters.get(&member.name()).await?;
-    let mut conditions = serde_json::to_value(cluster.conditions())?;
-    if let Some(conditions) = conditions.as_array_mut() {
-        conditions.retain(|condition| condition["type"] != DNS_READY);
-        conditions.push(
-            json!({ "type": DNS_READY, "status": status, "reason": "Test",
-            "message": "", "lastTransitionTime": "2026-11-20T08:00:00Z" }),
-        );
-    }
-    let patch = json!({ "status": { "conditions": conditions } });
-    clusters
-        .patch_status(
-            &member.name(),
-            &PatchParams::default(),
-            &Patch::Merge(patch),
-        )
-        .await?;
-    Ok(())
-}
 
 /// Starts a fleet with one cluster that a Remedy blocks, and the controller that applied it.
 async fn under_maintenance(server: ApiKind) -> Result<(Fleet, Running)> {
@@ -69,6 +49,61 @@ async fn a_remedy_without_matches_blocks_at_once_and_its_deletion_restores(
     fleet.serves(&[Member(1), Member(2)]).await?;
     remedies.stop().await?;
     ingresses.stop().await
+}
+
+/// Writers in Go leave a zero time as null, and nothing requires a reason.
+async fn a_verdict_without_time_and_reason_is_acted_on_and_has_an_event(
+    server: ApiKind,
+) -> Result<()> {
+    let fleet = Fleet::start(server, Profile::Debug).await?;
+    fleet.join(Member(1)).await?;
+    fleet.set_dns(Member(1), "True").await?;
+    fleet.create_remedy("dns", on_dns()).await?;
+    let controller = fleet.remedy_controller().await?;
+    let leads = "karmada_remedy_controller_lease_holder";
+    controller.until_metric(leads, |held| held > 0.0).await?;
+    let bare = json!({ "type": DNS_READY, "status": "False", "reason": "", "message": null,
+        "lastTransitionTime": null });
+    let raw: Api<DynamicObject> =
+        Api::all_with(fleet.karmada.client(), &ApiResource::erase::<Cluster>(&()));
+    let mut cluster = raw.get("member1").await?;
+    cluster.data["status"]["conditions"] = json!([bare]);
+    // Not by a merge patch, from whose lists kube-apiserver removes null.
+    raw.replace_status("member1", &PostParams::default(), &cluster)
+        .await?;
+    fleet.has_actions(Member(1), &[TRAFFIC_CONTROL]).await?;
+    let event = format!("{DNS_READY} {DNS_READY} is False");
+    fleet.has_event("Cluster", "member1", &event).await?;
+    controller.stop().await
+}
+
+/// Karmada's own definition of the kind accepts it.
+async fn a_remedy_with_an_emptied_list_blocks_nothing_and_has_an_event(
+    server: ApiKind,
+) -> Result<()> {
+    let mut fleet = Fleet::start(server, Profile::Debug).await?;
+    fleet.karmada = ControlPlane::start(ControlPlaneOptions::named("karmada").on(server)).await?;
+    crds::install_without_rules(&fleet.karmada.client()).await?;
+    fleet.karmada.namespace("karmada-system").await?;
+    fleet.join(Member(1)).await?;
+    let kubeconfig = format!("--kubeconfig={}", fleet.karmada.kubeconfig_path().display());
+    let controller = Running::start(Binary::RemedyController, Profile::Debug, [kubeconfig]).await?;
+    fleet
+        .create_remedy("maintenance", maintenance(Member(1)))
+        .await?;
+    fleet.has_actions(Member(1), &[TRAFFIC_CONTROL]).await?;
+    let emptied = json!({ "spec": { "clusterAffinity": { "clusterNames": [] } } });
+    let (parameters, patch) = (PatchParams::default(), Patch::Merge(emptied));
+    let remedies = fleet.remedies();
+    remedies.patch("maintenance", &parameters, &patch).await?;
+    fleet.has_actions(Member(1), &[]).await?;
+    let event = "SelectsNoCluster clusterAffinity has no clusterNames";
+    fleet.has_event("Remedy", "maintenance", event).await?;
+    let never = json!({ "decisionMatches": [], "actions": [TRAFFIC_CONTROL] });
+    fleet.create_remedy("never", never).await?;
+    let event = "NeverMatches decisionMatches is empty";
+    fleet.has_event("Remedy", "never", event).await?;
+    controller.stop().await
 }
 
 async fn a_remedy_deleted_while_the_controller_is_down_is_undone_when_it_returns(
@@ -107,7 +142,7 @@ async fn a_cluster_created_after_the_remedy_is_acted_on(server: ApiKind) -> Resu
     fleet.join(Member(1)).await?;
     fleet.has_actions(Member(1), &[TRAFFIC_CONTROL]).await?;
     fleet.join(Member(2)).await?;
-    set_dns(&fleet, Member(2), "False").await?;
+    fleet.set_dns(Member(2), "False").await?;
     fleet.has_actions(Member(2), &[TRAFFIC_CONTROL]).await?;
     controller.stop().await
 }
@@ -164,6 +199,8 @@ async fn a_missing_lease_namespace_is_named_once_and_waited_for(server: ApiKind)
 
 on_both!(
     a_remedy_without_matches_blocks_at_once_and_its_deletion_restores,
+    a_verdict_without_time_and_reason_is_acted_on_and_has_an_event,
+    a_remedy_with_an_emptied_list_blocks_nothing_and_has_an_event,
     a_remedy_deleted_while_the_controller_is_down_is_undone_when_it_returns,
     a_killed_controller_is_replaced_once_its_lease_has_run_out,
     a_cluster_created_after_the_remedy_is_acted_on,

@@ -3,7 +3,7 @@
 use std::env;
 use std::process::Command;
 
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use pipeline_tests::chromium;
 use pipeline_tests::netns;
 use pipeline_tests::tools::{self, Tool};
@@ -13,6 +13,12 @@ use super::executable::Executable;
 
 /// Begins the names of the tests that need a browser.
 const IN_CHROMIUM: &str = "in_chromium::";
+
+/// The program that the commands of docs/install.md need.
+const JQ: &str = "jq";
+
+/// Begins the names of the tests that run them all.
+const WITH_JQ: &str = "install::with_tools::real::";
 
 /// The things missing on this machine, and the tests that cannot run without them.
 #[derive(Debug, Default)]
@@ -37,6 +43,12 @@ impl Missing {
             let why = anyhow::Error::from(why).context("the tests on real parts cannot run");
             missing.why.push(why);
             missing.names.extend(tools::NEEDED_BY);
+        }
+        if !there(JQ) {
+            let why = anyhow!("there is no `{JQ}` on the PATH, install it");
+            let why = why.context("the tests of docs/install.md on real parts cannot run");
+            missing.why.push(why);
+            missing.names.push(WITH_JQ);
         }
         if let Err(why) = chromium::available() {
             let why = why.context("the tests in a browser cannot run");
@@ -75,10 +87,12 @@ impl Missing {
 /// Installs what a bare distribution may lack, on a CI machine that permits it. Elsewhere the
 /// report names what is missing.
 pub(super) fn install_packages() {
-    let there = |program: &str| Command::new(program).arg("--version").output().is_ok();
     let mut packages = Vec::new();
     if !(there("ip") && there("unshare")) {
         packages.extend(["iproute2", "util-linux"]);
+    }
+    if !there(JQ) {
+        packages.push(JQ);
     }
     if chromium::available().is_err() {
         packages.extend(["chromium", "fonts-liberation"]);
@@ -91,4 +105,8 @@ pub(super) fn install_packages() {
         // The caller reports what is still missing afterwards.
         drop(Command::new("apt-get").args(arguments).status());
     }
+}
+
+fn there(program: &str) -> bool {
+    Command::new(program).arg("--version").output().is_ok()
 }

@@ -1,13 +1,19 @@
+use std::sync::Mutex;
+
 use apiserver::ApiServer;
 use http::Request;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use karmada_rules::health::campaign::LeaderContact;
+use karmada_runtime::lease::{self, LeaseConfig};
 use karmada_runtime::program::Program;
 use kube::api::PostParams;
 use kube::client::Body;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 use tower::ServiceExt;
 
 use super::*;
+use crate::campaign;
 
 fn slice(name: &str, endpoints: &Value) -> Decoded<EndpointSlice> {
     let slice = json!({
@@ -28,6 +34,7 @@ fn own() -> Identity {
     Identity {
         cluster: "member1".to_owned(),
         node: "n0".to_owned(),
+        id: uuid::Uuid::from_u128(0),
         port: 8080,
     }
 }
@@ -43,7 +50,7 @@ fn shown(slices: &Slices) -> Vec<String> {
 }
 
 #[test]
-fn the_other_agents_are_all_endpoints_but_our_own_ready_or_not() {
+fn the_agents_are_all_endpoints_ready_or_not() {
     let mut slices = slices();
     let endpoints = json!([endpoint("n0", "10.0.0.1"), endpoint("n1", "10.0.0.2")]);
     slices.observe(Event::Apply(slice("a", &endpoints)));
@@ -51,7 +58,36 @@ fn the_other_agents_are_all_endpoints_but_our_own_ready_or_not() {
         "b",
         &json!([endpoint("n2", "10.0.1.2")]),
     )));
-    assert_eq!(shown(&slices), ["n1 10.0.0.2:9090", "n2 10.0.1.2:9090"]);
+    let all = ["n0 10.0.0.1:9090", "n1 10.0.0.2:9090", "n2 10.0.1.2:9090"];
+    assert_eq!(shown(&slices), all);
+}
+
+#[test]
+fn the_agent_that_is_ending_on_our_own_node_ran_there_before_us() {
+    let mut slices = slices();
+    let mut ending = endpoint("n0", "10.0.0.1");
+    ending["conditions"]["terminating"] = json!(true);
+    let endpoints = json!([ending, endpoint("n0", "10.0.0.2")]);
+    slices.observe(Event::Apply(slice("a", &endpoints)));
+    assert_eq!(shown(&slices), ["n0 10.0.0.2:9090"]);
+}
+
+#[test]
+fn this_agent_is_one_of_the_known_agents_whether_or_not_it_is_listed() {
+    let metrics = PeerMetrics::register(&mut prometheus_client::registry::Registry::default());
+    let directory = Directory::new(&own(), metrics);
+    for (nodes, known) in [
+        (vec![], 1),
+        (vec!["n0"], 1),
+        (vec!["n1"], 2),
+        (vec!["n0", "n1"], 2),
+    ] {
+        let peers = nodes
+            .iter()
+            .map(|node| ((*node).to_owned(), Peer::default()));
+        directory.set(peers.collect());
+        assert_eq!(*directory.known().borrow(), Some(known), "{nodes:?}");
+    }
 }
 
 #[test]
@@ -129,7 +165,7 @@ fn slices_without_any_agent_are_no_list_and_with_our_own_alone_are_one() {
         "a",
         &json!([endpoint("n0", "10.0.0.1")]),
     )));
-    assert_eq!(slices.list(), Some(PeerList::new()));
+    assert_eq!(shown(&slices), ["n0 10.0.0.1:9090"]);
 }
 
 /// The discovery of agents on three nodes.
@@ -137,23 +173,58 @@ struct Discovered {
     lists: watch::Receiver<u32>,
     watches: watch::Receiver<u32>,
     known: watch::Receiver<Option<usize>>,
-    contacted: watch::Sender<Option<LeaderContact>>,
+    mode: watch::Sender<CampaignMode>,
+}
+
+/// Starts an API with a slice of so many agents.
+async fn api(agents: usize) -> ApiServer {
+    let server = ApiServer::new();
+    let endpoints: Vec<_> = (0..agents)
+        .map(|node| endpoint(&format!("n{node}"), "10.0.0.1"))
+        .collect();
+    let slice = json!({
+        "metadata": { "name": "a", "labels": { "kubernetes.io/service-name": "agents" } },
+        "addressType": "IPv4",
+        "endpoints": endpoints,
+    });
+    let slice: EndpointSlice = serde_json::from_value(slice).unwrap();
+    let slices = Api::default_namespaced(Client::new(server.service(), "default"));
+    let parameters = PostParams::default();
+    slices.create(&parameters, &slice).await.unwrap();
+    server
+}
+
+/// Returns the discovery of an agent that never gets the lease.
+fn discovery(
+    client: Client,
+    program: &mut Program,
+    mode: watch::Receiver<CampaignMode>,
+) -> Discovery {
+    let nowhere = Client::new(ApiServer::new().service(), "default");
+    let config = LeaseConfig {
+        mode: watch::channel(CampaignMode::Off).1,
+        ..LeaseConfig::eager("default".to_owned(), crate::NAME, "n0".to_owned())
+    };
+    let metrics = PeerMetrics::register(&mut prometheus_client::registry::Registry::default());
+    Discovery {
+        client,
+        service: Service {
+            namespace: None,
+            name: "agents".to_owned(),
+        },
+        own: Arc::new(own()),
+        directory: Arc::new(Directory::new(&own(), metrics)),
+        gate: program.readiness.gate("peers"),
+        election: Election {
+            mode,
+            leadership: lease::campaign(program, nowhere, config),
+        },
+    }
 }
 
 impl Discovered {
-    async fn start() -> Self {
-        let server = ApiServer::new();
-        let endpoints = ["n0", "n1", "n2"].map(|node| endpoint(node, "10.0.0.1"));
-        let slice = json!({
-            "metadata": { "name": "a", "labels": { "kubernetes.io/service-name": "agents" } },
-            "addressType": "IPv4",
-            "endpoints": endpoints,
-        });
-        let slice: EndpointSlice = serde_json::from_value(slice).unwrap();
-        let slices = Api::default_namespaced(Client::new(server.service(), "default"));
-        let parameters = PostParams::default();
-        slices.create(&parameters, &slice).await.unwrap();
-
+    async fn start(leadership: Option<Leadership>) -> Self {
+        let server = api(3).await;
         let (lists_sent, lists) = watch::channel(0);
         let (watches_sent, watches) = watch::channel(0);
         let counting = server.service().map_request(move |request: Request<Body>| {
@@ -166,78 +237,117 @@ impl Discovered {
             count.send_modify(|count| *count += 1);
             request
         });
-        let program = Program::new(crate::NAME, ([127, 0, 0, 1], 0).into());
-        let metrics = PeerMetrics::register(&mut prometheus_client::registry::Registry::default());
-        let directory = Arc::new(Directory::new(metrics));
-        let (contacted, contacts) = watch::channel(None);
-        let discovery = Discovery {
-            client: Client::new(counting, "default"),
-            service: Service {
-                namespace: None,
-                name: "agents".to_owned(),
-            },
-            own: Arc::new(own()),
-            directory: Arc::clone(&directory),
-            gate: program.readiness.gate("peers"),
-            contacts,
-        };
-        tokio::spawn(discovery.run(CancellationToken::new()));
+        let mut program = Program::new(crate::NAME, ([127, 0, 0, 1], 0).into());
+        let (mode, modes) = watch::channel(CampaignMode::Off);
+        let mut discovery = discovery(Client::new(counting, "default"), &mut program, modes);
+        if let Some(leadership) = leadership {
+            discovery.election.leadership = leadership;
+        }
+        let known = discovery.directory.known();
+        tokio::spawn(async move {
+            // Its tasks end when it is dropped.
+            let _program = program;
+            discovery.run(CancellationToken::new()).await
+        });
         Self {
             lists,
             watches,
-            known: directory.known(),
-            contacted,
+            known,
+            mode,
         }
-    }
-
-    fn contact(&self, standby: bool) {
-        let at = Instant::now().into_std();
-        let contact = LeaderContact { at, standby };
-        self.contacted.send_replace(Some(contact));
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_an_agent_that_leads_or_may_soon_watches_the_others_list_from_time_to_time() {
-    let mut discovered = Discovered::start().await;
-    discovered
-        .known
-        .wait_for(|known| *known == Some(3))
-        .await
-        .unwrap();
-    discovered
-        .watches
-        .wait_for(|count| *count == 1)
-        .await
-        .unwrap();
+async fn only_an_agent_that_campaigns_watches_the_others_list_from_time_to_time() {
+    let mut discovered = Discovered::start(None).await;
+    let listed = |known: &Option<usize>| *known == Some(3);
+    discovered.known.wait_for(listed).await.unwrap();
 
-    // Led: the watch ends, and one list follows after some ten minutes.
-    let led = async |discovered: &Discovered, time| {
-        let until = Instant::now() + time;
-        while Instant::now() < until {
-            discovered.contact(false);
-            sleep(Duration::from_secs(5)).await;
-        }
-    };
-    led(&discovered, Duration::from_mins(7)).await;
+    // One list follows after some ten minutes.
+    sleep(Duration::from_mins(7)).await;
     assert_eq!(*discovered.lists.borrow(), 1);
-    led(&discovered, Duration::from_mins(7)).await;
+    sleep(Duration::from_mins(7)).await;
     assert_eq!(*discovered.lists.borrow(), 2);
 
-    // It watches again once no leader contacts it, or one has it stand by.
+    // It lists and watches once it campaigns, and stops when another leads or it has to abstain.
+    let off = [CampaignMode::Off, CampaignMode::Withdrawn];
+    let on = [CampaignMode::Spread(Duration::ZERO), CampaignMode::Eager];
+    for (lists, (on, off)) in (3..).zip(on.into_iter().zip(off)) {
+        let before = *discovered.watches.borrow();
+        discovered.mode.send_replace(on);
+        let watches = |count: &u32| *count > before;
+        discovered.watches.wait_for(watches).await.unwrap();
+        assert_eq!(*discovered.lists.borrow(), lists);
+        sleep(Duration::from_mins(1)).await;
+        discovered.mode.send_replace(off);
+        sleep(Duration::from_mins(1)).await;
+        assert_eq!(*discovered.lists.borrow(), lists);
+    }
     let before = *discovered.watches.borrow();
-    sleep(lease::DURATION).await;
-    discovered
-        .watches
-        .wait_for(|count| *count > before)
-        .await
-        .unwrap();
-    assert_eq!(*discovered.lists.borrow(), 3);
-    led(&discovered, Duration::from_mins(1)).await;
-    discovered.contact(true);
-    discovered
-        .lists
-        .wait_for(|count| *count == 4)
-        .await
-        .unwrap();
+    sleep(Duration::from_mins(5)).await;
+    assert_eq!(*discovered.watches.borrow(), before);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_watches_whether_or_not_it_would_campaign() {
+    let mut discovered = Discovered::start(Some(Leadership::always())).await;
+    let watches = |count: &u32| *count == 1;
+    discovered.watches.wait_for(watches).await.unwrap();
+    // A watch lasts for five minutes, then the next begins.
+    sleep(Duration::from_mins(7)).await;
+    assert!(*discovered.watches.borrow() > 1);
+    assert_eq!(*discovered.lists.borrow(), 1);
+}
+
+/// Issue 10: they all listed at once when they started together, and when their leader fell silent.
+#[tokio::test(start_paused = true)]
+async fn a_thousand_agents_do_not_list_and_watch_at_the_same_moment() {
+    const SECOND: Duration = Duration::from_secs(1);
+    fastrand::seed(7);
+    let server = api(1_000).await;
+    let requests = Arc::<Mutex<Vec<Instant>>>::default();
+    let log = Arc::clone(&requests);
+    let counting = server.service().map_request(move |request: Request<Body>| {
+        log.lock().unwrap().push(Instant::now());
+        request
+    });
+    let client = Client::new(counting, "default");
+    let (contacted, contacts) = watch::channel(None);
+    let mut programs = Vec::new();
+    for _ in 0..1_000 {
+        let mut program = Program::new(crate::NAME, ([127, 0, 0, 1], 0).into());
+        let (seeking, mode) = watch::channel(CampaignMode::Off);
+        let discovery = discovery(client.clone(), &mut program, mode);
+        let facts = campaign::Facts {
+            contacts: contacts.clone(),
+            known: discovery.directory.known(),
+            abstentions: watch::channel(None).1,
+        };
+        campaign::start(&mut program, facts, seeking);
+        let task = discovery.run(program.stopping.clone());
+        program.tasks.spawn("peers", task);
+        programs.push(program);
+    }
+    // Lets `time` pass and returns the number of requests in its busiest second.
+    let busiest = async |time| {
+        sleep(time).await;
+        let requests = std::mem::take(&mut *requests.lock().unwrap());
+        let within = |first: &Instant| {
+            let second = *first..*first + SECOND;
+            requests.iter().filter(|at| second.contains(at)).count()
+        };
+        requests.iter().map(within).max().unwrap_or(0)
+    };
+    // Two hundred lists in a second, and the watches of those whose turn has come.
+    let started = busiest(10 * SECOND).await;
+    assert!((150..300).contains(&started), "{started}");
+    let contact = LeaderContact {
+        at: Instant::now().into_std(),
+        standby: false,
+    };
+    contacted.send_replace(Some(contact));
+    assert!(busiest(lease::DURATION).await <= 5);
+    let silent = busiest(Duration::from_mins(1)).await;
+    assert!((1..=15).contains(&silent), "{silent}");
 }

@@ -3,11 +3,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use axum::Router;
 use axum::routing::get;
+use futures::FutureExt;
 use karmada_rules::health::failure::FailureClass;
 use karmada_rules::health::observation::Failure;
+use karmada_runtime::client::Addresses;
 use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
+use uuid::Uuid;
 
 use super::super::list::{Directory, Peer};
 use super::super::{Identity, PATH};
@@ -31,8 +34,22 @@ async fn agent(text: String) -> String {
     serve(Router::new().route(PATH, get(move || std::future::ready(text.clone())))).await
 }
 
+/// Returns the identity of the agent on a node. Those on one node are the same process.
+fn identity(cluster: &str, node: &str) -> Identity {
+    let id = node
+        .bytes()
+        .fold(0, |id, byte| (id << 8) + u128::from(byte));
+    Identity {
+        cluster: cluster.to_owned(),
+        node: node.to_owned(),
+        id: Uuid::from_u128(id),
+        port: 1,
+    }
+}
+
 fn document(cluster: &str, node: &str, vote: Option<Vote>) -> String {
-    serde_json::to_string(&VoteDocument::new(cluster, node, vote, Duration::ZERO)).unwrap()
+    let own = identity(cluster, node);
+    serde_json::to_string(&VoteDocument::new(&own, vote, Duration::ZERO)).unwrap()
 }
 
 fn failure() -> Failure {
@@ -52,20 +69,22 @@ struct Polling {
 
 impl Polling {
     fn start(addresses: Vec<String>, period: Duration) -> Self {
+        Self::with_names(addresses, period, Addresses::by_system())
+    }
+
+    fn with_names(addresses: Vec<String>, period: Duration, names: Addresses) -> Self {
         let mut metrics = Registry::default();
         let peer_metrics = PeerMetrics::register(&mut metrics);
-        let directory = Arc::new(Directory::new(peer_metrics.clone()));
+        let own = Arc::new(identity("member1", "n0"));
+        let directory = Arc::new(Directory::new(&own, peer_metrics.clone()));
         directory.set(list(addresses));
-        let (votes, own) = watch::channel(Some(Vote::Healthy));
+        let (votes, vote) = watch::channel(Some(Vote::Healthy));
         let peers = Peers {
-            own: Arc::new(Identity {
-                cluster: "member1".to_owned(),
-                node: "n0".to_owned(),
-                port: 1,
-            }),
+            own,
             period,
-            votes: own,
+            votes: vote,
             directory: Arc::clone(&directory),
+            addresses: names,
             metrics: peer_metrics,
         };
         let (counted, tallies) = watch::channel(None);
@@ -154,6 +173,22 @@ async fn votes_are_counted_and_any_other_response_is_silence() {
     ] {
         assert!(polling.shows(line), "{line}");
     }
+}
+
+#[tokio::test]
+async fn peers_given_by_name_vote_while_dns_is_dead_for_a_leader_that_never_connected_to_them() {
+    let address = agent(document("member1", "n1", Some(Vote::Healthy))).await;
+    let by_name = address.replace("127.0.0.1", "agent-2.test");
+    let lookups = AtomicUsize::new(0);
+    let names = Addresses::by(move |_| match lookups.fetch_add(1, Ordering::Relaxed) {
+        0 => std::future::ready(Ok(vec![[127, 0, 0, 1].into()])).boxed(),
+        // Silent servers: the request's deadline must not pass meanwhile.
+        _ => std::future::pending().boxed(),
+    });
+    assert!(names.refresh("agent-2.test").await);
+    let mut polling = Polling::with_names(vec![by_name], PERIOD, names);
+    let tally = polling.until(|_| true).await;
+    assert_eq!((tally.healthy, tally.silent), (2, 0));
 }
 
 #[tokio::test]
@@ -275,4 +310,28 @@ async fn an_agent_that_joins_gets_a_request_in_the_next_round() {
     assert_eq!(polling.until(|_| true).await.known(), 2);
     polling.directory.set(list(vec![first, second]));
     polling.until(|tally| tally.healthy == 3).await;
+}
+
+/// Issue 10: every peer with this agent's name was taken for this agent.
+#[tokio::test]
+async fn agents_with_our_name_count_and_are_shown() {
+    let namesake = async |id, vote| {
+        let own = Identity {
+            id: Uuid::from_u128(id),
+            ..identity("member1", "n0")
+        };
+        let document = VoteDocument::new(&own, vote, Duration::ZERO);
+        agent(serde_json::to_string(&document).unwrap()).await
+    };
+    let agents = vec![
+        namesake(1, Some(Vote::Unhealthy(failure()))).await,
+        namesake(2, Some(Vote::Healthy)).await,
+        agent(document("member1", "n0", Some(Vote::Healthy))).await,
+    ];
+    let mut polling = Polling::start(agents, PERIOD);
+    let tally = polling.until(|_| true).await;
+    assert_eq!((tally.known(), tally.healthy), (3, 2));
+    let name = tally.failing.keys().next().unwrap();
+    assert!(name.starts_with("n0 at 127.0.0.1:"), "{name}");
+    assert!(polling.shows("namesakes 2"));
 }

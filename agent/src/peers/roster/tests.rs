@@ -10,6 +10,38 @@ fn unhealthy() -> Ballot {
     Ballot::Vote(Vote::Unhealthy(Failure::new(FailureClass::Timeout, server)))
 }
 
+/// The leader on `n0`.
+fn own() -> Identity {
+    Identity {
+        cluster: "member1".to_owned(),
+        node: "n0".to_owned(),
+        id: id("n0"),
+        port: 8080,
+    }
+}
+
+/// Returns the identifier of the process on a node.
+fn id(node: &str) -> Uuid {
+    let number = node.strip_prefix('n').unwrap();
+    Uuid::from_u128(number.parse().unwrap())
+}
+
+/// Returns the claim of the only agent on a node.
+fn claim(node: &str) -> Claim {
+    Claim {
+        node: node.to_owned(),
+        agent: Some(id(node)),
+    }
+}
+
+/// Returns the claim of an agent of an older version.
+fn old(node: &str) -> Claim {
+    Claim {
+        node: node.to_owned(),
+        agent: None,
+    }
+}
+
 /// Returns peers by key, with the node that the member's API names and their addresses.
 fn list(peers: &[(&str, Option<&str>, &[&str])]) -> PeerList {
     let peer = |(key, node, addresses): &(&str, Option<&str>, &[&str])| {
@@ -23,7 +55,7 @@ fn list(peers: &[(&str, Option<&str>, &[&str])]) -> PeerList {
 }
 
 fn roster(peers: &[(&str, Option<&str>, &[&str])]) -> Roster {
-    let mut roster = Roster::new("n0".to_owned());
+    let mut roster = Roster::new(Arc::new(own()));
     roster.update(&list(peers));
     roster
 }
@@ -37,7 +69,7 @@ fn addressed(addresses: &[&str]) -> Roster {
         };
         ((*address).to_owned(), peer)
     };
-    let mut roster = Roster::new("n0".to_owned());
+    let mut roster = Roster::new(Arc::new(own()));
     roster.update(&addresses.iter().map(peer).collect());
     roster
 }
@@ -51,9 +83,9 @@ fn standbys(roster: &mut Roster) -> Vec<String> {
 #[test]
 fn every_node_counts_once_and_our_own_with_our_vote() {
     let mut roster = addressed(&["a", "b", "c", "d"]);
-    roster.record("a", "n1".to_owned(), unhealthy());
-    roster.record("b", "n1".to_owned(), HEALTHY);
-    roster.record("c", "n0".to_owned(), unhealthy());
+    roster.record("a", claim("n1"), unhealthy());
+    roster.record("b", claim("n1"), HEALTHY);
+    roster.record("c", claim("n0"), unhealthy());
     roster.record_silence("d");
     let tally = roster.tally(Some(Vote::Healthy));
     assert_eq!(
@@ -66,8 +98,8 @@ fn every_node_counts_once_and_our_own_with_our_vote() {
 #[test]
 fn the_node_in_the_api_takes_precedence_over_the_one_an_agent_claims() {
     let mut roster = roster(&[("n1", Some("n1"), &["a"]), ("n2", Some("n2"), &["b"])]);
-    roster.record("n1", "n2".to_owned(), unhealthy());
-    roster.record("n2", "n2".to_owned(), HEALTHY);
+    roster.record("n1", claim("n2"), unhealthy());
+    roster.record("n2", claim("n2"), HEALTHY);
     let tally = roster.tally(None);
     assert_eq!((tally.healthy, tally.no_vote), (1, 1));
     assert_eq!(tally.failing.keys().collect::<Vec<_>>(), ["n1"]);
@@ -76,8 +108,8 @@ fn the_node_in_the_api_takes_precedence_over_the_one_an_agent_claims() {
 #[test]
 fn an_agent_that_falls_silent_is_still_known_to_be_ourselves_or_another() {
     let mut roster = addressed(&["a", "b"]);
-    roster.record("a", "n0".to_owned(), HEALTHY);
-    roster.record("b", "n1".to_owned(), HEALTHY);
+    roster.record("a", claim("n0"), HEALTHY);
+    roster.record("b", claim("n1"), HEALTHY);
     assert_eq!(roster.tally(None).known(), 2);
     roster.record_silence("a");
     roster.record_silence("b");
@@ -89,7 +121,7 @@ fn an_agent_that_falls_silent_is_still_known_to_be_ourselves_or_another() {
 fn one_address_of_a_node_that_responds_is_enough() {
     let mut roster = addressed(&["a", "b"]);
     for address in ["a", "b"] {
-        roster.record(address, "n1".to_owned(), HEALTHY);
+        roster.record(address, claim("n1"), HEALTHY);
     }
     roster.record_silence("a");
     let tally = roster.tally(None);
@@ -99,7 +131,7 @@ fn one_address_of_a_node_that_responds_is_enough() {
 #[test]
 fn an_agent_without_a_request_yet_is_silent() {
     let mut roster = addressed(&["a"]);
-    roster.record("a", "n1".to_owned(), HEALTHY);
+    roster.record("a", claim("n1"), HEALTHY);
     let both = list(&[("a", None, &["a"]), ("b", None, &["b"])]);
     roster.update(&both);
     let tally = roster.tally(None);
@@ -110,8 +142,8 @@ fn an_agent_without_a_request_yet_is_silent() {
 #[test]
 fn an_agent_that_leaves_the_list_is_not_counted_and_one_that_moves_keeps_its_ballot() {
     let mut roster = roster(&[("n1", Some("n1"), &["a"]), ("n2", Some("n2"), &["b"])]);
-    roster.record("n1", "n1".to_owned(), unhealthy());
-    roster.record("n2", "n2".to_owned(), HEALTHY);
+    roster.record("n1", claim("n1"), unhealthy());
+    roster.record("n2", claim("n2"), HEALTHY);
     roster.update(&list(&[("n1", Some("n1"), &["c"])]));
     let tally = roster.tally(None);
     assert_eq!((tally.known(), tally.failing.len()), (2, 1));
@@ -126,7 +158,7 @@ fn the_request_after_silence_goes_to_another_address() {
         addresses.extend(roster.requests().into_iter().map(|request| request.address));
         roster.record_silence("n1");
     }
-    roster.record("n1", "n1".to_owned(), HEALTHY);
+    roster.record("n1", claim("n1"), HEALTHY);
     addresses.extend(roster.requests().into_iter().map(|request| request.address));
     assert_eq!(addresses, ["a", "b", "a", "b"]);
 }
@@ -136,11 +168,11 @@ fn two_agents_stand_by_for_as_long_as_they_respond() {
     let mut roster = addressed(&["a", "b", "c", "d"]);
     assert_eq!(standbys(&mut roster), ["a", "b"]);
     for (peer, node) in [("b", "n2"), ("c", "n3"), ("d", "n4")] {
-        roster.record(peer, node.to_owned(), HEALTHY);
+        roster.record(peer, claim(node), HEALTHY);
     }
     roster.record_silence("a");
     assert_eq!(standbys(&mut roster), ["b", "c"]);
-    roster.record("a", "n1".to_owned(), HEALTHY);
+    roster.record("a", claim("n1"), HEALTHY);
     assert_eq!(standbys(&mut roster), ["b", "c"]);
     for peer in ["b", "c", "d"] {
         roster.record_silence(peer);
@@ -151,6 +183,99 @@ fn two_agents_stand_by_for_as_long_as_they_respond() {
 #[test]
 fn nobody_stands_by_for_itself() {
     let mut roster = addressed(&["a"]);
-    roster.record("a", "n0".to_owned(), HEALTHY);
+    roster.record("a", claim("n0"), HEALTHY);
     assert_eq!(standbys(&mut roster), [""; 0]);
+}
+
+/// Issue 10: with one `--host-name` on all nodes, every peer was ourselves and the quorum one vote.
+#[test]
+fn agents_of_one_name_all_count_and_are_reported() {
+    let mut roster = addressed(&["a", "b", "c", "d"]);
+    assert!(roster.namesakes().is_empty());
+    // A peer with our name, two with a common one, and ourselves by another address.
+    for (peer, node, agent) in [
+        ("a", "n0", 7),
+        ("b", "n1", 8),
+        ("c", "n1", 9),
+        ("d", "n0", 0),
+    ] {
+        let claim = Claim {
+            node: node.to_owned(),
+            agent: Some(Uuid::from_u128(agent)),
+        };
+        roster.record(peer, claim, unhealthy());
+    }
+    let tally = roster.tally(Some(Vote::Healthy));
+    assert_eq!((tally.known(), tally.healthy), (4, 1));
+    let failing: Vec<_> = tally.failing.keys().collect();
+    assert_eq!(failing, ["n0 at a", "n1", "n1 at c"]);
+    let expected = BTreeMap::from([("n0", vec!["a"]), ("n1", vec!["b", "c"])]);
+    assert_eq!(roster.namesakes(), expected);
+    // One that falls silent is still known, and no longer reported.
+    roster.record_silence("c");
+    assert_eq!(roster.tally(None).silent, 1);
+    assert_eq!(roster.namesakes(), BTreeMap::from([("n0", vec!["a"])]));
+}
+
+/// As the last one, with a name that the API has, too.
+#[test]
+fn the_agent_on_the_node_of_our_name_is_ourselves_unless_it_responds_as_another() {
+    let mut roster = roster(&[("n0", Some("n0"), &["a"]), ("n1", Some("n1"), &["b"])]);
+    roster.record("n1", claim("n1"), HEALTHY);
+    assert_eq!(roster.tally(None).known(), 2);
+    roster.record_silence("n0");
+    assert_eq!(roster.tally(None).known(), 2);
+    let namesake = Claim {
+        node: "n0".to_owned(),
+        agent: Some(Uuid::from_u128(7)),
+    };
+    // We run on n1, and another agent on n0 whose name we have.
+    roster.record("n1", claim("n0"), HEALTHY);
+    roster.record("n0", namesake, unhealthy());
+    let tally = roster.tally(Some(Vote::Healthy));
+    assert_eq!((tally.known(), tally.healthy), (2, 1));
+    assert_eq!(tally.failing.keys().collect::<Vec<_>>(), ["n0 at n0"]);
+    assert_eq!(roster.namesakes(), BTreeMap::from([("n0", vec!["n0"])]));
+}
+
+#[test]
+fn the_names_in_the_api_tell_namesakes_apart() {
+    let mut roster = roster(&[("n1", Some("n1"), &["a"]), ("n2", Some("n2"), &["b"])]);
+    for peer in ["n1", "n2"] {
+        let claim = Claim {
+            node: "n0".to_owned(),
+            agent: Some(id(peer)),
+        };
+        roster.record(peer, claim, unhealthy());
+    }
+    let tally = roster.tally(Some(Vote::Healthy));
+    assert_eq!(tally.failing.keys().collect::<Vec<_>>(), ["n1", "n2"]);
+    assert_eq!(roster.namesakes().len(), 1);
+}
+
+#[test]
+fn agents_of_an_older_version_are_told_apart_by_name_and_are_never_ourselves() {
+    let mut roster = addressed(&["a", "b", "c", "d"]);
+    roster.record("a", old("n1"), unhealthy());
+    roster.record("b", old("n1"), HEALTHY);
+    roster.record("c", old("n0"), unhealthy());
+    roster.record("d", claim("n2"), HEALTHY);
+    let tally = roster.tally(Some(Vote::Healthy));
+    assert_eq!((tally.known(), tally.healthy), (4, 2));
+    let failing: Vec<_> = tally.failing.keys().collect();
+    assert_eq!(failing, ["n0 at c", "n1"]);
+}
+
+#[test]
+fn a_restarted_agent_is_the_same_at_the_same_address() {
+    let mut roster = addressed(&["a"]);
+    for process in [5, 6] {
+        let claim = Claim {
+            node: "n1".to_owned(),
+            agent: Some(Uuid::from_u128(process)),
+        };
+        roster.record("a", claim, HEALTHY);
+    }
+    assert_eq!(roster.tally(None).known(), 2);
+    assert!(roster.namesakes().is_empty());
 }

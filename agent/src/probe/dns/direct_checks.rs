@@ -143,7 +143,7 @@ async fn discover(
             };
             let modified = *direct != now;
             if modified {
-                tracing::info!(service = ?now.service, pods = ?now.pods, "DNS servers asked directly");
+                tracing::info!(service = ?now.service, pods = ?now.pods, "DNS servers queried directly");
             }
             *direct = now;
             modified

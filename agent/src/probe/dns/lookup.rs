@@ -6,20 +6,25 @@
 //! legs under way stop holding up the rest: the legs not yet begun are spread evenly over this moment
 //! and the quarters to come. So every leg begins with at least a quarter of the round left, however
 //! many legs there are, and a healthy round still sends no more queries than a pod.
+//!
+//! While a name does not resolve, most lookups are *short*: one query to each server, and nothing else as
+//! long as none responds to it. Any response, however bad, is that of a living server, and the lookup
+//! goes on with all other legs.
 
 use std::collections::VecDeque;
 use std::future::Future;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
 
-use futures::StreamExt;
 use futures::stream::FuturesUnordered;
+use futures::{Stream, StreamExt};
 use hickory_proto::op::Query;
 use hickory_proto::rr::{Name, RecordType};
 use karmada_rules::health::diagnosis::Transport;
 use karmada_rules::health::failure::FailureClass;
-use karmada_rules::health::observation::Failure;
-use tokio::time::{Instant, sleep_until};
+use karmada_rules::health::observation::{Failure, Family};
+use tokio::time::{Instant, sleep_until, timeout};
 
 use super::exchange::ProbeError;
 
@@ -43,6 +48,9 @@ pub(super) struct Lookup<'a, C> {
     pub(super) servers: &'a [SocketAddr],
     pub(super) transport: Transport,
     pub(super) families: &'a [RecordType],
+    /// The longest that a lookup that has succeeded waits for the response to its query for the other
+    /// family.
+    pub(super) patience: Duration,
     pub(super) expected: Expected<'a>,
     pub(super) start: Instant,
     pub(super) deadline: Instant,
@@ -57,22 +65,62 @@ pub(super) enum Expected<'a> {
     Denial,
 }
 
+/// A success.
+#[derive(Debug)]
+pub(super) struct Found {
+    /// The first query with the expected response.
+    pub(super) query: Query,
+    /// The addresses of both families, or of one if the lookup did not wait for the other.
+    pub(super) addresses: Vec<IpAddr>,
+    /// The family that the server of this query did not respond for, if the lookup waited for it.
+    pub(super) silent: Option<Family>,
+}
+
+/// A failure.
+#[derive(Debug)]
+pub(super) struct NotFound {
+    /// The worst error of all legs that were begun.
+    pub(super) error: ProbeError,
+    /// True if every leg was begun, false if no server responded to a short lookup.
+    pub(super) complete: bool,
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Leg<'a> {
     candidate: &'a Name,
     server: SocketAddr,
+    families: &'a [RecordType],
 }
 
 /// The quarters of a round are numbered 0 to 3.
 const LAST_QUARTER: u8 = 3;
 
 impl<C: DnsClient> Lookup<'_, C> {
-    /// Queries `candidates`, which differ, and returns the first query with the expected response.
+    /// Queries `candidates`, which differ, until one has the expected response.
+    ///
+    /// With `first`, a query for one of them, the lookup is short.
     ///
     /// # Errors
     /// Returns the worst error of all legs if none succeeds, at the latest at the deadline.
-    pub(super) async fn resolve(&self, candidates: &[Name]) -> Result<Query, ProbeError> {
+    pub(super) async fn resolve(
+        &self,
+        candidates: &[Name],
+        first: Option<&Query>,
+    ) -> Result<Found, NotFound> {
+        let other_families: Vec<_>;
         let mut legs = self.legs(candidates);
+        // The legs of a short lookup that wait for a response.
+        let mut held = VecDeque::new();
+        if let Some(first) = first {
+            let asked = std::slice::from_ref(&first.query_type);
+            let others = self.families.iter().copied();
+            other_families = others.filter(|family| !asked.contains(family)).collect();
+            for leg in legs.iter_mut().filter(|leg| *leg.candidate == first.name) {
+                leg.families = &other_families;
+            }
+            legs.retain(|leg| !leg.families.is_empty());
+            held = std::mem::replace(&mut legs, self.legs_of(&first.name, asked).collect());
+        }
         let mut under_way = FuturesUnordered::new();
         let mut worst = None;
         let mut quarter = 0;
@@ -86,9 +134,18 @@ impl<C: DnsClient> Lookup<'_, C> {
                 biased;
                 Some((leg, begun_in, result)) = under_way.next() => {
                     let error = match result {
-                        Ok(query) => return Ok(query),
+                        Ok((mut found, others)) => {
+                            drop(under_way);
+                            let completed = self.complete(&mut found, others);
+                            // Either family alone is a success.
+                            drop(timeout(self.patience, completed).await);
+                            return Ok(found);
+                        }
                         Err(error) => error,
                     };
+                    if is_response(&error) {
+                        legs.append(&mut held);
+                    }
                     if is_denial(&error) {
                         postpone(&mut legs, leg.candidate);
                     }
@@ -102,52 +159,97 @@ impl<C: DnsClient> Lookup<'_, C> {
                 }
                 else => {
                     let no_server = || ProbeError::Internal(io::Error::other("resolv.conf names no server"));
-                    return Err(worst.unwrap_or_else(no_server));
+                    return Err(NotFound {
+                        error: worst.unwrap_or_else(no_server),
+                        complete: held.is_empty(),
+                    });
                 }
             }
         }
     }
 
     /// Returns every leg in a pod's order: all servers for a candidate before the next candidate.
-    fn legs<'c>(&self, candidates: &'c [Name]) -> VecDeque<Leg<'c>> {
-        let legs = candidates.iter().flat_map(|candidate| {
-            let leg = move |&server| Leg { candidate, server };
-            self.servers.iter().map(leg)
-        });
+    fn legs<'c>(&'c self, candidates: &'c [Name]) -> VecDeque<Leg<'c>> {
+        let candidates = candidates.iter();
+        let legs = candidates.flat_map(|candidate| self.legs_of(candidate, self.families));
         legs.collect()
     }
 
-    /// Queries all families at once and returns the first query with the expected response.
-    async fn run(&self, leg: Leg<'_>) -> Result<Query, ProbeError> {
-        let query = |&family| self.query(leg.server, Query::query(leg.candidate.clone(), family));
-        let mut queries: FuturesUnordered<_> = self.families.iter().map(query).collect();
+    fn legs_of<'c>(
+        &'c self,
+        candidate: &'c Name,
+        families: &'c [RecordType],
+    ) -> impl Iterator<Item = Leg<'c>> {
+        self.servers.iter().map(move |&server| Leg {
+            candidate,
+            server,
+            families,
+        })
+    }
+
+    /// Queries all families at once. Returns the first query with the expected response, and the
+    /// results still to come.
+    async fn run<'l>(
+        &'l self,
+        leg: Leg<'l>,
+    ) -> Result<(Found, impl Stream<Item = Result<Found, ProbeError>> + Unpin), ProbeError> {
+        let query =
+            move |&family| self.query(leg.server, Query::query(leg.candidate.clone(), family));
+        let mut queries: FuturesUnordered<_> = leg.families.iter().map(query).collect();
         let mut worst = None;
         while let Some(result) = queries.next().await {
             match result {
-                Ok(query) => return Ok(query),
+                Ok(found) => return Ok((found, queries)),
                 Err(error) => worst = Some(or_worse(worst, error)),
             }
         }
         Err(worst.unwrap_or_else(|| ProbeError::Internal(io::Error::other("nothing to query"))))
     }
 
-    async fn query(&self, server: SocketAddr, query: Query) -> Result<Query, ProbeError> {
+    async fn query(&self, server: SocketAddr, query: Query) -> Result<Found, ProbeError> {
         let response = self
             .client
             .query(server, self.transport, query.clone(), self.deadline);
+        let found = |addresses| Found {
+            query,
+            addresses,
+            silent: None,
+        };
         let mismatch = || ProbeError::Failed(Failure::new(FailureClass::Mismatch, server));
         match (response.await, self.expected) {
             (Ok(_), Expected::Denial) => Err(mismatch()),
             (Ok(addresses), Expected::Addresses(expected)) => {
                 let right = |address| expected.is_empty() || expected.contains(address);
                 if addresses.iter().all(right) {
-                    Ok(query)
+                    Ok(found(addresses))
                 } else {
                     Err(mismatch())
                 }
             }
-            (Err(error), Expected::Denial) if is_denial(&error) => Ok(query),
+            (Err(error), Expected::Denial) if is_denial(&error) => Ok(found(Vec::new())),
             (Err(error), _) => Err(error),
+        }
+    }
+
+    /// Waits for the response to the query for the other family, and adds it to `found`.
+    async fn complete(
+        &self,
+        found: &mut Found,
+        mut others: impl Stream<Item = Result<Found, ProbeError>> + Unpin,
+    ) {
+        let other = match found.query.query_type {
+            RecordType::A => Family::Aaaa,
+            _ => Family::A,
+        };
+        while let Some(result) = others.next().await {
+            match result {
+                Ok(rest) => found.addresses.extend(rest.addresses),
+                // NODATA, and any other response, spares a pod's resolver the wait.
+                Err(ProbeError::Failed(failure)) if failure.class == FailureClass::Timeout => {
+                    found.silent = Some(other);
+                }
+                Err(_) => {}
+            }
         }
     }
 
@@ -162,6 +264,12 @@ fn or_worse(worst: Option<ProbeError>, error: ProbeError) -> ProbeError {
         Some(worst) => worst.or_worse(error),
         None => error,
     }
+}
+
+/// Returns `true` if the error is a response, of whatever kind, to one of the queries.
+fn is_response(error: &ProbeError) -> bool {
+    matches!(error, ProbeError::Failed(failure)
+        if !matches!(failure.class, FailureClass::Timeout | FailureClass::Unreachable))
 }
 
 /// Returns `true` if the server denies the candidate. A pod's resolver then goes on to the next one.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use karmada_rules::health::diagnosis::{Diagnosis, DirectCheck, DirectChecks, Location, Transport};
 use karmada_rules::health::failure::{FailureClass, Server};
-use karmada_rules::health::observation::Observation;
+use karmada_rules::health::observation::{Family as AddressFamily, Observation};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -23,6 +23,7 @@ pub(super) struct DnsMetrics {
     queries: Family<QueryLabels, Counter>,
     /// The servers that `queries` has series of.
     servers: Arc<Mutex<BTreeSet<SocketAddr>>>,
+    silent: Family<SilentLabels, Counter>,
     direct: Family<DirectLabels, Counter>,
     fault: Family<FaultLabels, Gauge>,
 }
@@ -38,6 +39,11 @@ struct QueryLabels {
     server: String,
     /// `address`, a failure class, or `internal`.
     result: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct SilentLabels {
+    family: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -69,6 +75,7 @@ impl DnsMetrics {
             duration: Histogram::new(exponential_buckets(0.001, 2.0, 13)),
             queries: Family::default(),
             servers: Arc::default(),
+            silent: Family::default(),
             direct: Family::default(),
             fault: Family::default(),
         };
@@ -89,6 +96,11 @@ impl DnsMetrics {
             metrics.queries.clone(),
         );
         registry.register(
+            "probe_silent_family",
+            "Rounds in which names resolved, but queries for this family (A or AAAA) got no response",
+            metrics.silent.clone(),
+        );
+        registry.register(
             "probe_direct_answers",
             "Direct checks of the DNS Service and the DNS pods, past the servers that pods query, by result",
             metrics.direct.clone(),
@@ -104,6 +116,10 @@ impl DnsMetrics {
                 .rounds
                 .get_or_create(&RoundLabels { result })
                 .inc_by(0);
+        }
+        for family in AddressFamily::ALL.map(AddressFamily::as_str) {
+            let labels = SilentLabels { family };
+            metrics.silent.get_or_create(&labels).inc_by(0);
         }
         metrics.set_fault(None);
         metrics
@@ -145,6 +161,12 @@ impl DnsMetrics {
         self.queries
             .get_or_create(&QueryLabels { server, result })
             .inc();
+    }
+
+    /// Counts a round in which queries for this family got no response.
+    pub(super) fn record_silent(&self, family: AddressFamily) {
+        let family = family.as_str();
+        self.silent.get_or_create(&SilentLabels { family }).inc();
     }
 
     pub(super) fn record_direct_checks(&self, checks: &DirectChecks) {

@@ -5,7 +5,9 @@ mod direct_checks;
 mod exchange;
 mod lookup;
 mod metrics;
+mod outage;
 mod resolv_conf;
+mod resolver;
 mod round;
 
 use std::future::Future;
@@ -26,6 +28,7 @@ use self::direct_checks::{AddressSource, DirectTargets};
 use self::exchange::ProbeError;
 use self::lookup::DnsClient;
 use self::metrics::DnsMetrics;
+pub(crate) use self::resolver::addresses;
 use self::round::Prober;
 use super::schedule::Schedule;
 

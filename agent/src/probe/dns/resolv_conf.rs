@@ -37,7 +37,7 @@ impl ResolvConf {
         }
     }
 
-    fn parse(text: &[u8]) -> Self {
+    pub(super) fn parse(text: &[u8]) -> Self {
         // Like glibc, skip lines that do not parse and use the rest.
         let (config, _unreadable_lines) = Config::parse_with_errors(text);
         let servers = config.nameservers.iter().take(MOST_SERVERS);

@@ -3,27 +3,32 @@
 
 use std::future::Future;
 use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
 
 use fastrand::Rng;
 use futures::future::{join, join_all, join3, try_join_all};
 use hickory_proto::op::Query;
 use hickory_proto::rr::{Name, RecordType};
 use karmada_rules::health::diagnosis::{Diagnosis, DirectCheck, DirectChecks, Transport};
-use karmada_rules::health::observation::Observation;
+use karmada_rules::health::observation::{Family, Observation};
 use karmada_runtime::error::Chain;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::direct_checks::DirectServers;
 use super::exchange::ProbeError;
-use super::lookup::{DnsClient, Expected, Lookup};
+use super::lookup::{DnsClient, Expected, Found, Lookup, NotFound};
 use super::metrics::{DnsMetrics, QueryOutcome};
+use super::outage::{NameState, Questions};
 use super::resolv_conf::ResolvConf;
 use super::{DnsProbe, Schedule};
 
 /// The most pods queried in one round, so that its size does not grow with the cluster. Each round
 /// picks others.
 const MOST_PODS: usize = 32;
+/// The number of successive rounds in which queries for a family get no response before it is
+/// observed. A single one may have lost both copies of a query.
+const SILENT_ROUNDS: u32 = 3;
 
 /// Runs rounds, and keeps what one round leaves for the next.
 #[derive(Debug)]
@@ -33,8 +38,12 @@ pub(super) struct Prober<C> {
     direct: watch::Receiver<DirectServers>,
     metrics: DnsMetrics,
     random: Rng,
-    /// For each probe name, the query that last returned an address.
-    known: Vec<Option<Query>>,
+    /// For each probe name, the results of the lookups so far.
+    names: Vec<NameState>,
+    /// True if the newest round succeeded.
+    resolved: bool,
+    /// The family without responses in the newest rounds, and their number.
+    silent: Option<(Family, u32)>,
 }
 
 /// The result of a round.
@@ -43,6 +52,8 @@ pub(super) struct RoundResult {
     pub(super) result: Result<(), ProbeError>,
     /// The location of the fault, also while the servers that pods query still mask it.
     pub(super) diagnosis: Option<Diagnosis>,
+    /// The family whose queries have had no response for some rounds, while names resolve.
+    pub(super) silent: Option<Family>,
 }
 
 impl<C: DnsClient> Prober<C> {
@@ -53,14 +64,16 @@ impl<C: DnsClient> Prober<C> {
         metrics: DnsMetrics,
         random: Rng,
     ) -> Self {
-        let known = vec![None; probe.names.len()];
+        let names = vec![NameState::default(); probe.names.len()];
         Self {
             probe,
             client,
             direct,
             metrics,
             random,
-            known,
+            names,
+            resolved: false,
+            silent: None,
         }
     }
 
@@ -74,7 +87,7 @@ impl<C: DnsClient> Prober<C> {
             let observation = round.observation();
             self.metrics.record_round(observation, started.elapsed());
             // Logged when it changes, and not once per period for as long as an outage lasts.
-            let now = (observation.as_str(), round.diagnosis);
+            let now = (observation.as_str(), round.diagnosis, round.silent);
             if before.replace(now) != Some(now) {
                 round.log();
             }
@@ -101,11 +114,9 @@ impl<C: DnsClient> Prober<C> {
             &self.probe.nameservers
         };
         self.metrics.set_servers(servers);
-        let candidates: Vec<_> = self
-            .probe
-            .names
-            .iter()
-            .map(|name| conf.candidates(name))
+        let names = self.probe.names.iter();
+        let questions: Vec<_> = names
+            .map(|name| Questions::new(name, servers, &conf))
             .collect();
         let client = CountingClient {
             client: &self.client,
@@ -116,15 +127,21 @@ impl<C: DnsClient> Prober<C> {
             servers,
             transport: conf.transport,
             families: conf.families,
+            // The first success after a failure is not to be delayed: it may keep a vote from changing.
+            patience: if self.resolved {
+                self.probe.timeout
+            } else {
+                Duration::ZERO
+            },
             expected: Expected::Addresses(&self.probe.expected),
             start,
             deadline: start + self.probe.timeout,
         };
-        let names = join_all(
-            candidates
-                .iter()
-                .map(|candidates| lookup.resolve(candidates)),
-        );
+        let lookup_name = async |(name, questions): (&NameState, &Questions)| {
+            let first = name.first(questions);
+            lookup.resolve(&questions.candidates, first.as_ref()).await
+        };
+        let names = join_all(self.names.iter().zip(&questions).map(lookup_name));
         let denial = async {
             let Some(name) = uncached else { return Ok(()) };
             let lookup = Lookup {
@@ -133,11 +150,12 @@ impl<C: DnsClient> Prober<C> {
                 expected: Expected::Denial,
                 ..lookup
             };
-            lookup.resolve(&[name]).await.map(drop)
+            let result = lookup.resolve(&[name], None).await;
+            result.map(drop).map_err(|not_found| not_found.error)
         };
-        let checks = self.direct_checks(&direct, &candidates, conf.families, start);
+        let checks = self.direct_checks(&direct, &questions, start);
         let (names, denial, checks) = join3(names, denial, checks).await;
-        let result = self.result(names, denial);
+        let result = self.result(names.into_iter().zip(questions), denial);
         self.diagnose(result, checks, conf.transport)
     }
 
@@ -151,27 +169,40 @@ impl<C: DnsClient> Prober<C> {
         }
     }
 
-    /// Combines the results of all names and of the denial, and remembers the queries that succeeded.
+    /// Combines the results of all names and of the denial, and remembers them.
     fn result(
         &mut self,
-        names: Vec<Result<Query, ProbeError>>,
+        names: impl Iterator<Item = (Result<Found, NotFound>, Questions)>,
         denial: Result<(), ProbeError>,
     ) -> Result<(), ProbeError> {
-        // `fold` visits every name: also after a failure the queries that succeeded are kept.
-        let names = names.into_iter().zip(&mut self.known);
-        let resolved = names.map(|(name, known)| name.map(|query| *known = Some(query)));
-        resolved.fold(denial, both)
+        let mut result = denial;
+        let mut silent = None;
+        // Every name is visited: also after a failure the others' results are kept.
+        for ((name, questions), state) in names.zip(&mut self.names) {
+            let found = name.as_ref().ok();
+            silent = silent.or_else(|| found.and_then(|found| found.silent));
+            result = both(result, state.record(name, questions));
+        }
+        self.resolved = result.is_ok();
+        self.silent = silent.filter(|_| self.resolved).map(|family| {
+            self.metrics.record_silent(family);
+            let before = self.silent.filter(|(before, _)| *before == family);
+            (
+                family,
+                before.map_or(1, |(_, rounds)| rounds.saturating_add(1)),
+            )
+        });
+        result
     }
 
     /// Queries the DNS Service and pods directly. Returns `None` if a query could not be sent.
     async fn direct_checks(
         &self,
         direct: &DirectServers,
-        candidates: &[Vec<Name>],
-        families: &[RecordType],
+        questions: &[Questions],
         start: Instant,
     ) -> Option<DirectChecks> {
-        let check = |server| self.direct_check(server, candidates, families, start);
+        let check = |server| self.direct_check(server, questions, start);
         let service = try_join_all(direct.service.map(check));
         let pods = try_join_all(direct.pods.iter().copied().map(check));
         let (service, pods) = join(service, pods).await;
@@ -188,17 +219,13 @@ impl<C: DnsClient> Prober<C> {
     async fn direct_check(
         &self,
         server: SocketAddr,
-        candidates: &[Vec<Name>],
-        families: &[RecordType],
+        questions: &[Questions],
         start: Instant,
     ) -> Result<DirectCheck, ProbeError> {
         let over = async |transport| {
-            let names = self.known.iter().zip(candidates);
-            let resolved = join_all(names.map(async |(known, candidates)| {
-                // `resolv.conf` may have changed since the name last resolved.
-                let known = known
-                    .as_ref()
-                    .filter(|known| candidates.contains(&known.name));
+            let names = self.names.iter().zip(questions);
+            let resolved = join_all(names.map(async |(name, questions)| {
+                let known = name.known(questions);
                 let name = known.map(|known| [known.name.clone()]);
                 let family = known.map(|known| [known.query_type]);
                 let lookup = Lookup {
@@ -206,13 +233,15 @@ impl<C: DnsClient> Prober<C> {
                     client: &self.client,
                     servers: &[server],
                     transport,
-                    families: family.as_ref().map_or(families, |family| family),
+                    families: family.as_ref().map_or(questions.families, |family| family),
+                    patience: Duration::ZERO,
                     expected: Expected::Addresses(&self.probe.expected),
                     start,
                     deadline: start + self.probe.timeout,
                 };
-                let candidates = name.as_ref().map_or(candidates.as_slice(), |name| name);
-                lookup.resolve(candidates).await.map(drop)
+                let candidates = name.as_ref().map_or(&*questions.candidates, |name| name);
+                let result = lookup.resolve(candidates, None).await;
+                result.map(drop).map_err(|not_found| not_found.error)
             }));
             match resolved.await.into_iter().reduce(both).unwrap_or(Ok(())) {
                 Ok(()) => Ok(Ok(())),
@@ -245,7 +274,12 @@ impl<C: DnsClient> Prober<C> {
             Err(ProbeError::Internal(_)) => None,
         };
         self.metrics.set_fault(diagnosis);
-        RoundResult { result, diagnosis }
+        let silent = self.silent.filter(|(_, rounds)| *rounds >= SILENT_ROUNDS);
+        RoundResult {
+            result,
+            diagnosis,
+            silent: silent.map(|(family, _)| family),
+        }
     }
 
     /// Returns a name that does not exist and that no cache can know: in the first domain of the
@@ -314,7 +348,9 @@ pub(super) fn both(
 impl RoundResult {
     pub(super) fn observation(&self) -> Observation {
         match &self.result {
-            Ok(()) => Observation::Resolved,
+            Ok(()) => self
+                .silent
+                .map_or(Observation::Resolved, Observation::Partial),
             Err(ProbeError::Failed(failure)) => Observation::Failed(*failure),
             Err(ProbeError::Internal(_)) => Observation::Internal,
         }
@@ -322,7 +358,12 @@ impl RoundResult {
 
     pub(super) fn log(&self) {
         match (&self.result, self.diagnosis) {
-            (Ok(()), None) => tracing::info!("Names resolve"),
+            (Ok(()), None) => match self.silent {
+                None => tracing::info!("Names resolve"),
+                Some(family) => {
+                    tracing::warn!(%family, "Names resolve, but queries for one family get no response");
+                }
+            },
             (Ok(()), Some(fault)) => {
                 tracing::warn!(%fault, "Names resolve, but DNS is broken behind what answers");
             }

@@ -1,8 +1,10 @@
+mod families;
+mod load;
 mod options;
 mod outages;
 
 use std::collections::BTreeSet;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use futures::future::join_all;
 use hickory_proto::op::ResponseCode;
@@ -366,6 +368,7 @@ fn a_name_that_fails_outweighs_one_that_could_not_be_queried() {
         let round = RoundResult {
             result,
             diagnosis: None,
+            silent: None,
         };
         assert_eq!(round.observation(), expected);
     }
@@ -382,7 +385,7 @@ async fn rounds_are_scheduled_a_period_apart_whatever_a_round_takes() {
     let (finished, mut rounds) = mpsc::channel(1);
     let mut program = Program::new(crate::NAME, ([127, 0, 0, 1], 0).into());
     let gate = program.readiness.gate("probe");
-    let schedule = Schedule::new(place.period, finished, gate);
+    let schedule = Schedule::new(place.period, Duration::ZERO, finished, gate);
     let (period, timeout) = (place.period, place.probe.timeout);
     let probe = place.probe.clone();
     probe.start(&mut program, schedule, None).unwrap();

@@ -11,6 +11,8 @@ const DNS_PORT: u16 = 53;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FailureClass {
     // The derived order is that of the variants; `Failure::or_worse` depends on it.
+    /// A class that only a newer agent knows. No probe of this version observes it.
+    Other,
     /// The name exists but has no address.
     NoData,
     /// The name does not exist.
@@ -30,7 +32,7 @@ pub enum FailureClass {
 }
 
 impl FailureClass {
-    /// Every class, mildest first.
+    /// Every class that a probe observes, mildest first.
     pub const ALL: [Self; 8] = [
         Self::NoData,
         Self::NxDomain,
@@ -45,6 +47,7 @@ impl FailureClass {
     /// Returns the name in lower case, as messages and metrics use it.
     pub fn as_str(self) -> &'static str {
         match self {
+            Self::Other => "other",
             Self::NoData => "nodata",
             Self::NxDomain => "nxdomain",
             Self::Mismatch => "mismatch",
@@ -68,7 +71,7 @@ impl FromStr for FailureClass {
 
     /// Parses the output of [`Self::as_str`].
     fn from_str(text: &str) -> Result<Self, UnknownClass> {
-        let mut all = Self::ALL.into_iter();
+        let mut all = Self::ALL.into_iter().chain([Self::Other]);
         all.find(|class| class.as_str() == text).ok_or(UnknownClass)
     }
 }
@@ -133,7 +136,7 @@ mod tests {
 
     #[test]
     fn a_class_is_read_as_it_is_written() {
-        for class in FailureClass::ALL {
+        for class in FailureClass::ALL.into_iter().chain([FailureClass::Other]) {
             assert_eq!(class.as_str().parse(), Ok(class));
         }
         assert_eq!("formerr".parse::<FailureClass>(), Err(UnknownClass));

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::net::SocketAddr;
+use std::str::FromStr;
 
 use super::diagnosis::Diagnosis;
 use super::failure::{FailureClass, Server};
@@ -49,11 +50,57 @@ impl fmt::Display for Failure {
     }
 }
 
+/// An address family that queries are for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Family {
+    /// IPv4 addresses.
+    A,
+    /// IPv6 addresses.
+    Aaaa,
+}
+
+impl Family {
+    /// Both families.
+    pub const ALL: [Self; 2] = [Self::A, Self::Aaaa];
+
+    /// Returns the record type of its addresses.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::A => "A",
+            Self::Aaaa => "AAAA",
+        }
+    }
+}
+
+impl fmt::Display for Family {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for Family {
+    type Err = UnknownFamily;
+
+    /// Parses the output of [`Self::as_str`].
+    fn from_str(text: &str) -> Result<Self, UnknownFamily> {
+        let mut all = Self::ALL.into_iter();
+        all.find(|family| family.as_str() == text)
+            .ok_or(UnknownFamily)
+    }
+}
+
+/// The error for a text that names no address family.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnknownFamily;
+
 /// The observation of one probe round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Observation {
     /// Every name has an address, by at least one server.
     Resolved,
+    /// As [`Self::Resolved`], but for some rounds the queries for this family have had no response at
+    /// all. A resolver that queries both families, such as glibc's, then waits until it times out.
+    Partial(Family),
     /// A name has none; this is the worst failure of the round.
     Failed(Failure),
     /// No query could be sent, so nothing was observed.
@@ -64,7 +111,7 @@ impl Observation {
     /// Returns the observation in one word in lower case, as metrics use it.
     pub fn as_str(self) -> &'static str {
         match self {
-            Self::Resolved => "resolved",
+            Self::Resolved | Self::Partial(_) => "resolved",
             Self::Failed(failure) => failure.class.as_str(),
             Self::Internal => "internal",
         }
@@ -126,7 +173,15 @@ mod tests {
     fn an_observation_is_one_word() {
         let refused = Observation::Failed(failure(FailureClass::Refused, "10.0.0.1:53"));
         assert_eq!(Observation::Resolved.as_str(), "resolved");
+        assert_eq!(Observation::Partial(Family::Aaaa).as_str(), "resolved");
         assert_eq!(refused.as_str(), "refused");
         assert_eq!(Observation::Internal.as_str(), "internal");
+    }
+    #[test]
+    fn a_family_is_read_as_it_is_written() {
+        for family in Family::ALL {
+            assert_eq!(family.to_string().parse(), Ok(family));
+        }
+        assert_eq!("MX".parse::<Family>(), Err(UnknownFamily));
     }
 }

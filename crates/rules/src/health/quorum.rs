@@ -5,12 +5,15 @@
 //! in between keeps the current verdict: a cluster on the edge does not flap. The nodes' thresholds have
 //! already waited, so the verdict follows the votes at once.
 //!
+//! Silence is not agreement: the unhealthy votes must also be more than half of the known nodes. As long as
+//! they are not, although nearly all votes are unhealthy, too few nodes vote for any verdict.
+//!
 //! Karmada's detector corresponds to `min_answering` 100 and `failure` 100: every node must respond, and
 //! a single silent one blocks any change of the verdict.
 
 use std::collections::BTreeMap;
 
-use super::observation::Failure;
+use super::observation::{Failure, Family};
 use super::threshold::Vote;
 
 /// The number of nodes, and of kinds of failure, that a message names.
@@ -32,6 +35,8 @@ pub enum Ballot {
 pub struct Tally {
     /// Nodes that vote healthy.
     pub healthy: usize,
+    /// Those of them on which queries for a family get no response.
+    pub partial: BTreeMap<String, Family>,
     /// Nodes whose first rounds succeeded. They count as healthy only while the cluster has no verdict.
     pub first_success: usize,
     /// Nodes that vote unhealthy, with their failures.
@@ -47,6 +52,10 @@ impl Tally {
     pub fn count(&mut self, node: &str, ballot: Ballot) {
         match ballot {
             Ballot::Vote(Vote::Healthy) => self.healthy += 1,
+            Ballot::Vote(Vote::Partial(family)) => {
+                self.healthy += 1;
+                self.partial.insert(node.to_owned(), family);
+            }
             Ballot::Vote(Vote::FirstSuccess) => self.first_success += 1,
             Ballot::Vote(Vote::Unhealthy(failure)) => {
                 self.failing.insert(node.to_owned(), failure);
@@ -74,10 +83,18 @@ impl Tally {
     /// Returns a message such as
     /// `8 of 10 nodes fail: timeout from 10.96.0.10 (6), servfail from 10.96.0.10 (2); n1, n4, n7, …`
     fn message(&self) -> String {
-        let count = format!("{} of {} nodes fail", self.failing.len(), self.known());
+        let mut parts = vec![self.failures()];
+        let families = Family::ALL.into_iter();
+        parts.extend(families.filter_map(|family| self.unanswered(family)));
+        parts.join("; ")
+    }
+
+    fn failures(&self) -> String {
+        // No totals: whenever nodes come or go they would cost a write.
         if self.failing.is_empty() {
-            return count;
+            return "no node fails".to_owned();
         }
+        let count = format!("{} of {} nodes fail", self.failing.len(), self.known());
         let mut kinds: BTreeMap<String, usize> = BTreeMap::new();
         for failure in self.failing.values() {
             *kinds.entry(failure.to_string()).or_default() += 1;
@@ -90,6 +107,23 @@ impl Tally {
             .map(|(kind, count)| format!("{kind} ({count})"));
         let names = self.failing.keys().cloned();
         format!("{count}: {}; {}", first_few(kinds), first_few(names))
+    }
+
+    /// Returns the part of a message on the queries for `family` that get no response, such as
+    /// `AAAA queries get no response on n1, n4, n7, …`
+    fn unanswered(&self, family: Family) -> Option<String> {
+        let partial = self.partial.iter();
+        let nodes: Vec<_> = partial
+            .filter(|(_, silent)| **silent == family)
+            .map(|(node, _)| node.clone())
+            .collect();
+        let on = match nodes.len() {
+            0 => return None,
+            // No names, which would change with the nodes.
+            count if count == self.healthy => "any node".to_owned(),
+            _ => first_few(nodes.into_iter()),
+        };
+        Some(format!("{family} queries get no response on {on}"))
     }
 }
 
@@ -107,7 +141,8 @@ pub struct Quorum {
 pub struct Verdict {
     /// True if DNS works in the cluster.
     pub healthy: bool,
-    /// The number of failing nodes, their failures, and the first few names.
+    /// The number of failing nodes, their failures, and the first few names; no totals while nothing
+    /// fails.
     pub message: String,
 }
 
@@ -117,9 +152,10 @@ pub struct Judgement {
     /// The verdict. `None` if too few nodes vote, or if neither side has enough votes and there is no
     /// current verdict.
     pub verdict: Option<Verdict>,
-    /// True if enough nodes vote.
+    /// True if enough nodes vote. Their number is also too small if their failures contradict the current
+    /// verdict and the silent nodes could make up for them.
     pub sufficient: bool,
-    /// The number of votes and of known nodes.
+    /// The number of votes and of known nodes, if too few vote.
     pub message: String,
 }
 
@@ -131,11 +167,15 @@ impl Quorum {
         let unhealthy = tally.failing.len();
         let votes = tally.healthy + first_success + unhealthy;
         let known = tally.known();
-        let sufficient = votes > 0 && reaches(votes, self.min_answering, known);
+        let failing = reaches(unhealthy, self.failure, votes);
+        let more_than_half = unhealthy.saturating_mul(2) > known;
+        let undecided = failing && !more_than_half && current != Some(false);
+        let enough = votes > 0 && reaches(votes, self.min_answering, known);
+        let sufficient = enough && !undecided;
         // The two majorities exclude each other, since the failure quorum is above half of the votes.
         let healthy = if !sufficient {
             None
-        } else if reaches(unhealthy, self.failure, votes) {
+        } else if failing && more_than_half {
             Some(false)
         } else if reaches(votes - unhealthy, 50, votes) {
             Some(true)
@@ -148,7 +188,15 @@ impl Quorum {
                 message: tally.message(),
             }),
             sufficient,
-            message: format!("{votes} of {known} nodes vote"),
+            message: if sufficient {
+                "enough nodes vote".to_owned()
+            } else if enough {
+                format!(
+                    "{votes} of {known} nodes vote; {unhealthy} fail, not more than half of all"
+                )
+            } else {
+                format!("{votes} of {known} nodes vote")
+            },
         }
     }
 }

@@ -7,7 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use karmada_api::Condition;
 use karmada_api::condition::{
     DNS_FAILED_REASON, DNS_READY, DNS_READY_REASON, FALSE, INSUFFICIENT_OBSERVATIONS_REASON, OWNED,
     REPORTER_READY, REPORTING_REASON, TRUE,
@@ -28,8 +29,22 @@ pub struct Pace {
     pub patience: Duration,
 }
 
+/// The participation of the nodes in the vote.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Participation {
+    /// Nothing has been planned in this term yet.
+    Unknown,
+    /// Enough nodes vote.
+    Enough,
+    /// Too few nodes vote.
+    TooFew {
+        /// The moment since when too few do.
+        since: Instant,
+    },
+}
+
 /// The writes that are due.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReportPlan {
     /// No condition must change.
     Unchanged,
@@ -47,8 +62,7 @@ pub struct Reporter {
     started: Instant,
     /// The last verdict: true if DNS works.
     verdict: Option<bool>,
-    /// The moment since when too few nodes vote.
-    insufficient: Option<Instant>,
+    participation: Participation,
     /// The last write of each condition.
     written: BTreeMap<&'static str, Instant>,
     /// The last write of each condition that changed its status or reason.
@@ -80,7 +94,7 @@ impl Reporter {
             quorum,
             started: now,
             verdict: None,
-            insufficient: None,
+            participation: Participation::Unknown,
             written: BTreeMap::new(),
             changed: BTreeMap::new(),
             changing: BTreeSet::new(),
@@ -101,15 +115,24 @@ impl Reporter {
         let current = published(conditions).map(|published| self.verdict.unwrap_or(published));
         let judgement = self.quorum.judge(tally, current);
         let (desired, not_before) = if judgement.sufficient {
-            self.insufficient = None;
+            self.participation = Participation::Enough;
             let verdict = judgement.verdict.as_ref();
             self.verdict = verdict.map(|verdict| verdict.healthy);
             let mut desired: Vec<_> = verdict.map(dns_ready).into_iter().collect();
             desired.push(reporting(&judgement));
             (desired, Some(now))
         } else {
-            let since = *self.insufficient.get_or_insert(now);
-            let stale = vec![insufficient(&judgement)];
+            let since = match self.participation {
+                Participation::TooFew { since } => since,
+                Participation::Unknown | Participation::Enough => now,
+            };
+            self.participation = Participation::TooFew { since };
+            let desired = insufficient(&judgement);
+            // The count of another leader stands: two that hear too few nodes would rewrite it in turn.
+            let marked = find(conditions, REPORTER_READY)
+                .is_some_and(|current| desired.is_status_of(current));
+            let theirs = marked && !self.written.contains_key(REPORTER_READY);
+            let stale = if theirs { Vec::new() } else { vec![desired] };
             (stale, since.checked_add(self.pace.patience))
         };
         // DNS_READY comes first: a verdict must not wait for a write of the other condition.
@@ -140,6 +163,11 @@ impl Reporter {
     /// Returns the verdict of the last plan with enough votes: `Some(true)` if DNS works in the cluster.
     pub fn verdict(&self) -> Option<bool> {
         self.verdict
+    }
+
+    /// Returns the participation as of the last plan.
+    pub fn participation(&self) -> Participation {
+        self.participation
     }
 
     /// Records a successful write of the condition of type `kind`.
@@ -227,15 +255,16 @@ fn condition(current: Option<&Condition>, desired: DesiredCondition, time: Times
     let last_transition_time = match current {
         // By convention the time changes with the status only, not with reason or message.
         Some(current) if current.status == desired.status => current.last_transition_time.clone(),
-        _ => Time(whole),
+        _ => None,
     };
     Condition {
         type_: desired.kind.to_owned(),
         status: desired.status.to_owned(),
         reason: desired.reason.to_owned(),
         message: desired.message,
-        last_transition_time,
-        observed_generation: None,
+        // Any client may have left the time out, or written null for it.
+        last_transition_time: Some(last_transition_time.unwrap_or(Time(whole))),
+        unclear: false,
     }
 }
 

@@ -4,6 +4,10 @@
 //! its threshold settles the vote at that very moment, without waiting for another round; a streak of
 //! failures may take a quarter of a second more. [`Threshold::next_change`] returns that moment.
 //!
+//! The time between two rounds counts only if rounds really cover it. While the process does not run (a
+//! frozen cgroup, swap, SIGSTOP) nothing is observed, so such a stall brings no streak to its threshold, and
+//! a round that it interrupts observes nothing.
+//!
 //! A node whose vote falls from healthy to unhealthy again and again must succeed for twice as long after
 //! each fall before it is healthy once more. So a cluster that flaps is not blocked and released all the
 //! time.
@@ -12,11 +16,13 @@
 
 use std::time::{Duration, Instant};
 
-use super::observation::{Failure, Observation};
+use super::observation::{Failure, Family, Observation};
 
 /// The times for which observations must agree before they count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Thresholds {
+    /// The time from the scheduled start of one round to that of the next.
+    pub period: Duration,
     /// The time for which all rounds must have failed for an unhealthy vote.
     pub failure: Duration,
     /// The time for which all rounds must have succeeded for a healthy vote.
@@ -26,6 +32,14 @@ pub struct Thresholds {
     /// The longest time for which a node that falls again and again must succeed for a healthy vote. A
     /// value below `success` has no effect.
     pub max_hold: Duration,
+}
+
+impl Thresholds {
+    /// Returns the longest time that a round covers from its scheduled start. A second period leaves room
+    /// for a late round, and for one that could not ask.
+    fn reach(&self) -> Duration {
+        self.period.saturating_mul(2)
+    }
 }
 
 /// The time for which a fall from healthy to unhealthy is remembered.
@@ -54,8 +68,17 @@ pub enum Vote {
     FirstSuccess,
     /// DNS works on this node.
     Healthy,
+    /// As [`Self::Healthy`], but queries for this family get no response.
+    Partial(Family),
     /// DNS fails on this node; this is its newest failure.
     Unhealthy(Failure),
+}
+
+impl Vote {
+    /// Returns `true` unless DNS fails on the node.
+    pub fn is_healthy(self) -> bool {
+        !matches!(self, Self::Unhealthy(_))
+    }
 }
 
 /// The state machine of a node's vote.
@@ -88,7 +111,8 @@ struct Streak {
     newest_agrees: bool,
 }
 
-type Outcome = Result<(), Failure>;
+/// A success has the family whose queries get no response, if one does.
+type Outcome = Result<Option<Family>, Failure>;
 
 impl Threshold {
     /// Creates the state of a node without any observation.
@@ -105,16 +129,24 @@ impl Threshold {
     pub fn observe(&mut self, round: &Round) {
         // First with the old streak alone: it may have settled before this round finished.
         self.advance(round.finished);
+        let took = round.finished.saturating_duration_since(round.scheduled);
         match round.observation {
-            Observation::Resolved => self.extend(Ok(()), round),
+            // Its deadline is shorter than a period. So the process stalled meanwhile, and a missing
+            // response is no evidence against the server.
+            _ if took > self.thresholds.reach() => self.interrupt(),
+            Observation::Resolved => self.extend(Ok(None), round),
+            Observation::Partial(family) => self.extend(Ok(Some(family)), round),
             Observation::Failed(failure) => self.extend(Err(failure), round),
-            Observation::Internal => {
-                if let Some(streak) = &mut self.streak {
-                    streak.newest_agrees = false;
-                }
-            }
+            Observation::Internal => self.interrupt(),
         }
         self.advance(round.finished);
+    }
+
+    /// Processes a round that observed nothing.
+    fn interrupt(&mut self) {
+        if let Some(streak) = &mut self.streak {
+            streak.newest_agrees = false;
+        }
     }
 
     /// Lets time pass up to `now`.
@@ -161,7 +193,16 @@ impl Threshold {
 
     fn extend(&mut self, outcome: Outcome, round: &Round) {
         let since = match &self.streak {
-            Some(streak) if streak.outcome.is_ok() == outcome.is_ok() => streak.since,
+            Some(streak) if streak.outcome.is_ok() == outcome.is_ok() => {
+                let gap = round.scheduled.saturating_duration_since(streak.due);
+                let missed = if gap > self.thresholds.reach() {
+                    gap.saturating_sub(self.thresholds.period)
+                } else {
+                    Duration::ZERO
+                };
+                // At most the scheduled start of this round, so it cannot overflow.
+                streak.since + missed
+            }
             _ => round.scheduled,
         };
         self.streak = Some(Streak {
@@ -171,9 +212,12 @@ impl Threshold {
             newest: round.finished,
             newest_agrees: true,
         });
-        // The vote stays, but its failure is the newest one.
-        if let (Some(Vote::Unhealthy(shown)), Err(newest)) = (&mut self.settled, outcome) {
-            *shown = newest;
+        // The vote stays, but its failure or family is the newest one.
+        if self
+            .settled
+            .is_some_and(|settled| settled.is_healthy() == outcome.is_ok())
+        {
+            self.settled = Some(vote(outcome));
         }
     }
 
@@ -183,7 +227,8 @@ impl Threshold {
             &mut self.settled,
             self.streak.as_ref().map(|streak| vote(streak.outcome)),
         );
-        if let (Some(Vote::Healthy), Some(Vote::Unhealthy(_))) = (before, self.settled) {
+        let healthy = |vote: Option<Vote>| vote.map(Vote::is_healthy);
+        if (healthy(before), healthy(self.settled)) == (Some(true), Some(false)) {
             let remembered = self
                 .fall
                 .filter(|fall| at.saturating_duration_since(fall.at) < FALL_MEMORY);
@@ -196,19 +241,24 @@ impl Threshold {
     /// clock.
     fn settles_at(&self) -> Option<Instant> {
         let streak = self.streak.as_ref().filter(|streak| streak.newest_agrees)?;
-        match (streak.outcome, self.settled) {
-            (Ok(()), Some(Vote::Healthy)) | (Err(_), Some(Vote::Unhealthy(_))) => None,
-            (Ok(()), _) => self.recovers_at(streak.since),
-            (Err(_), _) => {
+        let healthy = self.settled.map(Vote::is_healthy);
+        let settles = match streak.outcome {
+            outcome if healthy == Some(outcome.is_ok()) => return None,
+            Ok(_) => self.recovers_at(streak.since)?,
+            Err(_) => {
                 let old = streak.since.checked_add(self.thresholds.failure)?;
                 // A round due at or after that moment has failed already, so nothing is left to wait for.
                 if streak.due >= old {
-                    Some(old)
+                    old
                 } else {
-                    old.checked_add(LAST_ROUND_GRACE)
+                    old.checked_add(LAST_ROUND_GRACE)?
                 }
             }
-        }
+        };
+        let covered = streak.due.checked_add(self.thresholds.reach());
+        covered
+            .is_none_or(|until| settles <= until)
+            .then_some(settles)
     }
 
     /// Returns the moment at which successes since `since` make the vote healthy: after the hold or, if
@@ -234,7 +284,8 @@ impl Threshold {
 
 fn vote(outcome: Outcome) -> Vote {
     match outcome {
-        Ok(()) => Vote::Healthy,
+        Ok(None) => Vote::Healthy,
+        Ok(Some(family)) => Vote::Partial(family),
         Err(failure) => Vote::Unhealthy(failure),
     }
 }

@@ -11,6 +11,9 @@ pub enum Admission {
     Admitted,
     /// A Remedy blocks the cluster's traffic.
     Blocked,
+    /// A Remedy blocks the cluster's traffic because of a condition, but no other cluster serves the
+    /// Service: the load balancer sends requests there all the same.
+    Readmitted,
     /// The Cluster object is being deleted.
     ClusterDeleting,
     /// No Cluster object of that name exists.
@@ -20,6 +23,19 @@ pub enum Admission {
 }
 
 impl Admission {
+    /// Returns `true` if the load balancer sends requests there.
+    pub fn is_served(self) -> bool {
+        matches!(self, Self::Admitted | Self::Readmitted)
+    }
+
+    /// Returns `true` if the cluster must get no request for any Service.
+    pub fn is_excluded(self) -> bool {
+        matches!(
+            self,
+            Self::Blocked | Self::ClusterDeleting | Self::ClusterMissing
+        )
+    }
+
     /// Returns the admission of a cluster that has a Cluster object, wherever the Service is
     /// located. A block outlasts the start of the cluster's deletion.
     pub fn of(cluster: &Cluster) -> Self {

@@ -69,8 +69,10 @@ fn is_name(text: &str) -> bool {
 pub enum Ownership {
     /// The class names our controller.
     Ours,
-    /// The class names another controller, or does not exist.
+    /// The class names another controller.
     Foreign,
+    /// No class names a controller: it does not exist, or several are the default.
+    Unclaimed,
     /// The class could not be read.
     Unclear,
 }
@@ -84,7 +86,8 @@ pub fn ownership(spec: &IngressSpec, facts: &impl Facts, controller: &Controller
     };
     match class.map(controller_of) {
         Cached::Present(Some(name)) if name == controller.as_str() => Ownership::Ours,
-        Cached::Present(_) | Cached::Absent => Ownership::Foreign,
+        Cached::Present(Some(_)) => Ownership::Foreign,
+        Cached::Present(None) | Cached::Absent => Ownership::Unclaimed,
         Cached::Unread => Ownership::Unclear,
     }
 }
@@ -151,9 +154,9 @@ mod tests {
         ];
         assert_ownership(Some("a"), &classes, Ownership::Ours);
         assert_ownership(Some("b"), &classes, Ownership::Foreign);
-        assert_ownership(Some("c"), &classes, Ownership::Foreign);
-        assert_ownership(Some(""), &classes, Ownership::Foreign);
-        assert_ownership(None, &classes, Ownership::Foreign);
+        assert_ownership(Some("c"), &classes, Ownership::Unclaimed);
+        assert_ownership(Some(""), &classes, Ownership::Unclaimed);
+        assert_ownership(None, &classes, Ownership::Unclaimed);
     }
 
     #[test]
@@ -165,9 +168,9 @@ mod tests {
         assert_ownership(None, &just_ours, Ownership::Ours);
         assert_ownership(None, &[other_default.clone(), plain], Ownership::Foreign);
         let two = [our_default.clone(), other_default];
-        assert_ownership(None, &two, Ownership::Foreign);
+        assert_ownership(None, &two, Ownership::Unclaimed);
         let two_of_ours = [our_default, default_class("d", ours().as_str())];
-        assert_ownership(None, &two_of_ours, Ownership::Foreign);
+        assert_ownership(None, &two_of_ours, Ownership::Unclaimed);
     }
 
     #[test]
@@ -175,7 +178,7 @@ mod tests {
         let mut not_true = default_class("a", ours().as_str());
         let annotations = not_true.metadata.annotations.as_mut().unwrap();
         annotations.insert(DEFAULT_CLASS_ANNOTATION.to_owned(), "True".to_owned());
-        assert_ownership(None, &[not_true], Ownership::Foreign);
+        assert_ownership(None, &[not_true], Ownership::Unclaimed);
     }
 
     #[test]

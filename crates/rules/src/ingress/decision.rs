@@ -1,14 +1,15 @@
 use karmada_api::{KARMADA_INGRESS_FINALIZER, Key, MultiClusterIngress, MultiClusterIngressStatus};
 
 use super::admission::blocked_clusters;
+use super::brake::{WhenAllBlocked, annotated};
 use super::class::{ControllerName, Ownership, ownership};
-use super::desired::Desired;
+use super::desired::{Desired, passed_on};
 use super::facts::{Cached, Facts};
 use super::locations::service_locations;
 use super::plan::{BlockChange, FieldPlan, StatusPatch};
 
 /// The decision on one `MultiClusterIngress`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
     /// Do nothing: it, or its class, cannot be read.
     Leave,
@@ -31,7 +32,7 @@ pub struct Release {
 
 /// The service of an ingress: first it gets our finalizer, then its status and the load balancer are
 /// updated.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Serve {
     /// Its finalizers.
     pub finalizers: FieldPlan<Vec<String>>,
@@ -39,14 +40,23 @@ pub struct Serve {
     pub status: FieldPlan<StatusPatch>,
     /// The clusters that the status write blocks and unblocks.
     pub change: BlockChange,
-    /// The desired state of the load balancer.
-    pub desired: Desired,
+}
+
+/// The settings of the controller that its decisions depend on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// The name of our controller, and of its finalizer.
+    pub controller: ControllerName,
+    /// The behaviour while every cluster of a backend Service is blocked, unless an ingress has an
+    /// annotation of its own.
+    pub when_all_blocked: WhenAllBlocked,
 }
 
 /// Decides on the ingress `key`, with `seen` its state in the cache.
 ///
-/// An ingress with our finalizer is ours to clean up whatever its class is now, and ours to serve while
-/// its class cannot be read.
+/// An ingress with our finalizer is ours to clean up whatever its class is now, and ours to serve until
+/// a class that can be read names another controller: a class that vanishes, or a second default one,
+/// must not tear live traffic down.
 pub fn decide(
     key: &Key,
     seen: Cached<&MultiClusterIngress>,
@@ -65,11 +75,13 @@ pub fn decide(
     }
     match owner {
         Ownership::Ours => Decision::Serve(Box::new(serve(key, ingress, facts, controller))),
-        Ownership::Unclear if carried => {
+        Ownership::Unclaimed | Ownership::Unclear if carried => {
             Decision::Serve(Box::new(serve(key, ingress, facts, controller)))
         }
         Ownership::Unclear => Decision::Leave,
-        Ownership::Foreign => Decision::Release(release(ingress, owner, controller)),
+        Ownership::Unclaimed | Ownership::Foreign => {
+            Decision::Release(release(ingress, owner, controller))
+        }
     }
 }
 
@@ -98,9 +110,13 @@ fn release(
     let deleting = ingress.metadata.deletion_timestamp.is_some();
     let finalizers = finalizers(ingress).to_vec();
     let ours = |f: &String| f == controller.as_str();
+    let is_ours = match owner {
+        Ownership::Ours => true,
+        Ownership::Unclaimed => finalizers.iter().any(ours),
+        Ownership::Foreign | Ownership::Unclear => false,
+    };
     // On deletion Karmada's finalizer has no other controller that would remove it.
-    let karmadas =
-        |f: &String| f == KARMADA_INGRESS_FINALIZER && deleting && owner == Ownership::Ours;
+    let karmadas = |f: &String| f == KARMADA_INGRESS_FINALIZER && deleting && is_ours;
     let mut rest = finalizers.clone();
     rest.retain(|f| !ours(f) && !karmadas(f));
     Release {
@@ -130,12 +146,26 @@ fn serve(
     Serve {
         finalizers: FieldPlan::replace(&finalizers, with_ours),
         change: BlockChange::between(before, &blocked),
-        desired: Desired::new(key.clone(), spec, &status, facts),
         status: FieldPlan::replace(
             &StatusPatch::current(&status),
             StatusPatch::new(locations, blocked),
         ),
     }
+}
+
+/// Returns the desired state of the load balancer for the ingress `key`, which is ours to serve.
+pub fn desired(
+    key: &Key,
+    ingress: &MultiClusterIngress,
+    facts: &impl Facts,
+    settings: &Settings,
+) -> Desired {
+    let mut desired = Desired::new(key.clone(), &ingress.spec.ingress, &status(ingress), facts);
+    (desired.when_all_blocked, desired.misspelt) =
+        annotated(&ingress.metadata, settings.when_all_blocked);
+    desired.annotations = passed_on(&ingress.metadata);
+    desired.readmit(facts);
+    desired
 }
 
 #[cfg(test)]
@@ -144,7 +174,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::super::fixtures::{
-        Fixture, binding, blocked, class, cluster, ingress, location, slice, some_time,
+        Fixture, binding, blocked, class, cluster, default_class, ingress, location, slice,
+        some_time,
     };
     use super::*;
 
@@ -219,7 +250,13 @@ mod tests {
         };
         assert_eq!(serve.status, FieldPlan::Write(patch));
         assert_eq!(serve.change.blocked, ["m2"]);
-        assert_eq!(serve.desired.backends.len(), 1);
+        let settings = Settings {
+            controller: OURS.parse().unwrap(),
+            when_all_blocked: WhenAllBlocked::FailOpen,
+        };
+        let ingress = of_class("ours", &["x"]);
+        let desired = desired(&Key::new("ns", "i"), &ingress, &fixture(), &settings);
+        assert_eq!(desired.backends.len(), 1);
     }
 
     #[test]
@@ -272,6 +309,39 @@ mod tests {
     }
 
     #[test]
+    fn an_ingress_whose_class_is_gone_is_served_only_if_it_was() {
+        let served_before = of_class("gone", &[OURS]);
+        assert!(matches!(
+            decided(&served_before, &fixture()),
+            Decision::Serve(_)
+        ));
+        assert_eq!(released(&of_class("gone", &["x"])), Release::of_nothing());
+        let deleted = deleting(of_class("gone", &[OURS, KARMADA_INGRESS_FINALIZER]));
+        assert_eq!(released(&deleted).finalizers, FieldPlan::Write(Vec::new()));
+    }
+
+    #[test]
+    fn a_second_default_class_releases_nothing_that_is_served() {
+        let mut served_before = of_class("ours", &[OURS]);
+        served_before.spec.ingress.ingress_class_name = None;
+        let mut fixture = fixture();
+        fixture.unread_classes.clear();
+        fixture.classes = vec![
+            default_class("a", OURS),
+            default_class("b", "example.com/other"),
+        ];
+        assert!(matches!(
+            decided(&served_before, &fixture),
+            Decision::Serve(_)
+        ));
+        fixture.classes.remove(0);
+        assert!(matches!(
+            decided(&served_before, &fixture),
+            Decision::Release(_)
+        ));
+    }
+
+    #[test]
     fn an_ingress_with_an_unreadable_class_is_served_only_if_it_was() {
         let new = of_class("unread", &[]);
         assert_eq!(decided(&new, &fixture()), Decision::Leave);
@@ -288,7 +358,7 @@ mod tests {
     proptest! {
         #[test]
         fn deciding_twice_changes_nothing(
-            class in "(ours|other|unread)",
+            class in "(ours|other|unread|gone)",
             finalizers in proptest::collection::btree_set(
                 proptest::sample::select(vec!["x", OURS, KARMADA_INGRESS_FINALIZER]), 0..3),
             is_deleting in any::<bool>(),

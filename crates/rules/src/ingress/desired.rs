@@ -4,9 +4,11 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::{Service, ServicePort};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::networking::v1::IngressSpec;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_api::{Key, MultiClusterIngressStatus, cluster_of_execution_namespace};
 
 use super::admission::{Admission, admission_of};
+use super::brake::WhenAllBlocked;
 use super::facts::{Cached, Facts};
 use super::locations::{located, services};
 
@@ -21,10 +23,19 @@ pub struct Desired {
     pub key: Key,
     /// Its rules, TLS and default backend, without its class: that is ours, not the load balancer's.
     pub routes: IngressSpec,
+    /// Its annotations that are meant for the controller that serves it.
+    pub annotations: BTreeMap<String, String>,
     /// The Services that the routes name, sorted by name.
     pub backends: Vec<Backend>,
     /// Collected `EndpointSlice`s that could never be read. Objects made from them remain.
     pub unread_slices: BTreeSet<String>,
+    /// Clusters that must get no request, whichever Service the load balancer has endpoints of there:
+    /// it may still route to one that the routes no longer name.
+    pub excluded: BTreeSet<String>,
+    /// The behaviour while every cluster of a backend is blocked.
+    pub when_all_blocked: WhenAllBlocked,
+    /// The text of an annotation for that behaviour that could not be parsed.
+    pub misspelt: Option<String>,
 }
 
 /// One Service behind the load balancer.
@@ -45,6 +56,8 @@ pub struct ClusterEndpoints {
     pub cluster: String,
     /// The cluster's claim to requests for the Service.
     pub admission: Admission,
+    /// Set if the Service runs there, by its binding or, if that is unreadable, possibly.
+    pub is_located: bool,
     /// The slices as Karmada collected them, sorted by name. Their ports have the names of the Service's
     /// ports.
     pub slices: Vec<Arc<EndpointSlice>>,
@@ -81,6 +94,10 @@ impl Desired {
             },
             backends,
             unread_slices: facts.unread_slices(&key.namespace),
+            annotations: BTreeMap::new(),
+            excluded: BTreeSet::new(),
+            when_all_blocked: WhenAllBlocked::default(),
+            misspelt: None,
             key,
         }
     }
@@ -89,6 +106,37 @@ impl Desired {
     pub fn backend(&self, service: &str) -> Option<&Backend> {
         self.backends.iter().find(|b| b.service == service)
     }
+}
+
+/// Returns the annotations of `ingress` that are meant for the controller that serves it: neither
+/// kubectl's, nor Karmada's, nor ours. The class that an old annotation names is ours as well.
+pub(super) fn passed_on(ingress: &ObjectMeta) -> BTreeMap<String, String> {
+    const OTHERS: [&str; 2] = [
+        "kubectl.kubernetes.io/last-applied-configuration",
+        "kubernetes.io/ingress.class",
+    ];
+    let is_of = |key: &str, domain: &str| {
+        let own = key.split_once('/').map_or("", |(own, _)| own);
+        own.strip_suffix(domain)
+            .is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+    };
+    let all = ingress.annotations.iter().flatten();
+    all.filter(|(key, _)| {
+        !OTHERS.contains(&key.as_str()) && !is_of(key, "karmada.io") && !is_of(key, "karmada-rs.io")
+    })
+    .map(|(key, value)| (key.clone(), value.clone()))
+    .collect()
+}
+
+/// Returns those of `clusters` that must get no request. An unreadable one is left out unless it is in
+/// `previous`, the clusters blocked so far.
+pub fn excluded(
+    clusters: BTreeSet<String>,
+    previous: &[String],
+    facts: &impl Facts,
+) -> BTreeSet<String> {
+    let is_excluded = |name: &String| admission_of(name, previous, facts).is_excluded();
+    clusters.into_iter().filter(is_excluded).collect()
 }
 
 impl Backend {
@@ -100,13 +148,14 @@ impl Backend {
     ) -> Self {
         let blocked = status.traffic_block_clusters.as_deref().unwrap_or_default();
         let located = located(namespace, service, facts);
+        let is_located = |cluster: &str| match &located {
+            Cached::Present(clusters) => clusters.contains(cluster),
+            Cached::Unread => true,
+            Cached::Absent => false,
+        };
         // A block outranks the location, so that a blocked cluster is reported as such everywhere.
         let admission = |cluster: &str| match admission_of(cluster, blocked, facts) {
-            Admission::Admitted => match &located {
-                Cached::Present(clusters) if clusters.contains(cluster) => Admission::Admitted,
-                Cached::Unread => Admission::Admitted,
-                Cached::Present(_) | Cached::Absent => Admission::NotLocated,
-            },
+            Admission::Admitted if !is_located(cluster) => Admission::NotLocated,
             other => other,
         };
         let mut clusters: BTreeMap<String, Vec<Arc<EndpointSlice>>> = BTreeMap::new();
@@ -126,6 +175,7 @@ impl Backend {
             slices.sort_by(|a, b| a.metadata.name.cmp(&b.metadata.name));
             ClusterEndpoints {
                 admission: admission(&cluster),
+                is_located: is_located(&cluster),
                 cluster,
                 slices,
             }
@@ -278,6 +328,30 @@ mod tests {
         labels.insert(SERVICE_LABEL.into(), "s".into());
         assert_eq!(slice_service(&own), None);
         assert_eq!(slice_service(&EndpointSlice::default()), None);
+    }
+
+    #[test]
+    fn annotations_are_passed_on_but_those_of_kubectl_karmada_and_ourselves() {
+        let kept = [
+            "nginx.ingress.kubernetes.io/rewrite-target",
+            "example.com/notkarmada.io",
+            "notkarmada.io/a",
+            "plain",
+        ];
+        let dropped = [
+            "kubectl.kubernetes.io/last-applied-configuration",
+            "kubernetes.io/ingress.class",
+            "networking.karmada-rs.io/when-all-blocked",
+            "propagationpolicy.karmada.io/name",
+            "karmada.io/a",
+        ];
+        let all = kept.iter().chain(&dropped);
+        let metadata = ObjectMeta {
+            annotations: Some(all.map(|&key| (key.to_owned(), "v".to_owned())).collect()),
+            ..ObjectMeta::default()
+        };
+        let expected = kept.map(|key| (key.to_owned(), "v".to_owned()));
+        assert_eq!(passed_on(&metadata), expected.into());
     }
 
     #[test]

@@ -36,6 +36,9 @@ pub trait Facts {
     fn class(&self, name: &str) -> Cached<&IngressClass>;
     /// Returns the member cluster `name`.
     fn cluster(&self, name: &str) -> Cached<&Cluster>;
+    /// Returns `true` if a Remedy without matches blocks the traffic of `cluster`, or may do so: a
+    /// person decided that, unlike a block that a condition caused.
+    fn is_decided(&self, cluster: &str) -> bool;
     /// Returns the object with the name of the binding of `service` ([`super::binding_name`]).
     fn binding(&self, namespace: &str, service: &str) -> Cached<&ResourceBinding>;
     /// Returns the template of `service`.

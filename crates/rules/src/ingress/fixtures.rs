@@ -25,6 +25,8 @@ pub(super) struct Fixture {
     pub(super) unread_classes: BTreeSet<String>,
     pub(super) clusters: BTreeMap<String, Cluster>,
     pub(super) unread_clusters: BTreeSet<String>,
+    /// The clusters that a Remedy without matches blocks.
+    pub(super) decided: BTreeSet<String>,
     pub(super) bindings: BTreeMap<String, ResourceBinding>,
     pub(super) unread_bindings: BTreeSet<String>,
     pub(super) templates: BTreeMap<String, Service>,
@@ -86,6 +88,10 @@ impl Facts for Fixture {
 
     fn cluster(&self, name: &str) -> Cached<&Cluster> {
         seen(&self.clusters, &self.unread_clusters, name)
+    }
+
+    fn is_decided(&self, cluster: &str) -> bool {
+        self.decided.contains(cluster)
     }
 
     fn binding(&self, _: &str, service: &str) -> Cached<&ResourceBinding> {
@@ -173,7 +179,6 @@ pub(super) fn binding(service: &str, clusters: &[&str]) -> ResourceBinding {
             resource: ObjectReference {
                 api_version: "v1".to_owned(),
                 kind: "Service".to_owned(),
-                namespace: Some("ns".to_owned()),
                 name: service.to_owned(),
             },
             clusters: Some(clusters.collect()),

@@ -5,9 +5,11 @@
 //! cluster.
 
 mod admission;
+mod brake;
 mod class;
 mod decision;
 mod desired;
+mod export;
 mod facts;
 #[cfg(test)]
 mod fixtures;
@@ -17,9 +19,13 @@ mod plan;
 mod problem;
 
 pub use admission::Admission;
+pub use brake::{
+    InvalidWhenAllBlocked, WHEN_ALL_BLOCKED_ANNOTATION, WhenAllBlocked, decided_scope,
+};
 pub use class::{ControllerName, InvalidControllerName, Ownership, ownership};
-pub use decision::{Decision, Release, Serve, decide};
-pub use desired::{Backend, ClusterEndpoints, Desired, slice_cluster, slice_service};
+pub use decision::{Decision, Release, Serve, Settings, decide, desired};
+pub use desired::{Backend, ClusterEndpoints, Desired, excluded, slice_cluster, slice_service};
+pub use export::{ExportChange, ExportFacts, Exporter, Need, PolicyChange};
 pub use facts::{Cached, Facts};
 pub use locations::{binding_name, bound_clusters, bound_service, service_locations, services};
 pub use plan::{BlockChange, FieldPlan, StatusPatch, load_balancer};

@@ -4,7 +4,9 @@ use std::fmt;
 use k8s_openapi::api::core::v1::ServicePort;
 use k8s_openapi::api::networking::v1::ServiceBackendPort;
 
-use super::desired::Desired;
+use super::admission::Admission;
+use super::brake::{InvalidWhenAllBlocked, WHEN_ALL_BLOCKED_ANNOTATION, WhenAllBlocked};
+use super::desired::{Backend, Desired};
 use super::facts::Cached;
 use super::locations::backends;
 
@@ -23,6 +25,36 @@ pub enum Problem {
         /// The port's name or number.
         port: String,
     },
+    /// The annotation for the behaviour while every cluster is blocked cannot be parsed.
+    Misspelt {
+        /// Its value.
+        value: String,
+        /// The behaviour that is in effect.
+        effective: WhenAllBlocked,
+    },
+    /// Every cluster of the Service is blocked, and some are readmitted.
+    Readmitted {
+        /// The Service.
+        service: String,
+        /// The readmitted clusters.
+        clusters: Vec<String>,
+    },
+    /// Every cluster of the Service is blocked, and none is readmitted.
+    AllBlocked {
+        /// The Service.
+        service: String,
+        /// The blocked clusters.
+        clusters: Vec<String>,
+        /// The behaviour that is in effect.
+        effective: WhenAllBlocked,
+    },
+    /// The Service has locations, but Karmada has collected no endpoints there.
+    NoEndpoints {
+        /// The Service.
+        service: String,
+        /// The locations.
+        clusters: Vec<String>,
+    },
 }
 
 impl fmt::Display for Problem {
@@ -32,13 +64,74 @@ impl fmt::Display for Problem {
                 write!(f, "Service {service} does not exist in this namespace")
             }
             Self::NoPort { service, port } => write!(f, "Service {service} has no port {port}"),
+            Self::Misspelt { value, effective } => write!(
+                f,
+                "annotation {WHEN_ALL_BLOCKED_ANNOTATION} is {value:?} and {InvalidWhenAllBlocked}; {effective} is in effect"
+            ),
+            Self::Readmitted { service, clusters } => write!(
+                f,
+                "every cluster of Service {service} is blocked, so those that a condition blocked are readmitted: {}",
+                clusters.join(", ")
+            ),
+            Self::AllBlocked {
+                service,
+                clusters,
+                effective,
+            } => {
+                let clusters = clusters.join(", ");
+                match effective {
+                    WhenAllBlocked::FailClosed => write!(
+                        f,
+                        "every cluster of Service {service} is blocked and none is readmitted, because fail-closed is in effect: {clusters}"
+                    ),
+                    WhenAllBlocked::FailOpen => write!(
+                        f,
+                        "every cluster of Service {service} is blocked and none may be readmitted, because a Remedy without matches blocks it or it cannot be read: {clusters}"
+                    ),
+                }
+            }
+            Self::NoEndpoints { service, clusters } => write!(
+                f,
+                "Service {service} runs in {}, but Karmada has collected no endpoints of it there; it collects those of a Service with a ServiceExport that is propagated to these clusters",
+                clusters.join(", ")
+            ),
         }
     }
 }
 
 impl Desired {
-    /// Returns the problems of the routes.
+    /// Returns the problems of the ingress.
     pub fn problems(&self) -> BTreeSet<Problem> {
+        let mut problems = self.route_problems();
+        problems.extend(self.misspelt.iter().map(|value| Problem::Misspelt {
+            value: value.clone(),
+            effective: self.when_all_blocked,
+        }));
+        for backend in &self.backends {
+            problems.extend(self.blocked_everywhere(backend));
+            problems.extend(without_endpoints(backend));
+        }
+        problems
+    }
+
+    fn blocked_everywhere(&self, backend: &Backend) -> Option<Problem> {
+        let service = backend.service.clone();
+        let readmitted = backend.clusters_with(Admission::Readmitted);
+        if !readmitted.is_empty() {
+            return Some(Problem::Readmitted {
+                service,
+                clusters: readmitted,
+            });
+        }
+        let blocked = backend.clusters_with(Admission::Blocked);
+        (!backend.is_served() && !blocked.is_empty()).then_some(Problem::AllBlocked {
+            service,
+            clusters: blocked,
+            effective: self.when_all_blocked,
+        })
+    }
+
+    fn route_problems(&self) -> BTreeSet<Problem> {
         backends(&self.routes)
             .filter_map(|backend| backend.service.as_ref())
             .filter_map(|named| {
@@ -58,6 +151,20 @@ impl Desired {
             })
             .collect()
     }
+}
+
+/// Returns the problem of a Service that has a template and locations, but no endpoints in any of them.
+fn without_endpoints(backend: &Backend) -> Option<Problem> {
+    let is_known = matches!(backend.ports, Cached::Present(_));
+    let located = backend.clusters.iter().filter(|cluster| cluster.is_located);
+    let clusters: Vec<String> = located.clone().map(|c| c.cluster.clone()).collect();
+    let endpoints = located
+        .flat_map(|cluster| &cluster.slices)
+        .flat_map(|slice| slice.endpoints.iter().flatten());
+    (is_known && !clusters.is_empty() && endpoints.count() == 0).then(|| Problem::NoEndpoints {
+        service: backend.service.clone(),
+        clusters,
+    })
 }
 
 fn is_port(named: &ServiceBackendPort, port: &ServicePort) -> bool {

@@ -1,13 +1,19 @@
 //! The remedy actions of a cluster, from its conditions and the users' remedies.
 
+mod bound;
+mod inert;
 mod scope;
+mod silence;
 
 use std::collections::BTreeSet;
 use std::fmt;
 
-use karmada_api::{Cluster, ClusterConditionRequirement, Operator, Remedy};
+use karmada_api::{Cluster, ClusterConditionRequirement, Operator, Remedy, TRAFFIC_CONTROL};
 
+pub use bound::{BlockBound, Claim, MaxBlocked, OverBound};
+pub use inert::{Inert, inert};
 pub use scope::{RemedyIndex, Scope};
+pub use silence::{Reporters, reporter_silent};
 
 /// The write of a cluster's `status.remedyActions`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,21 +64,32 @@ pub enum Cause {
 
 /// Plans the actions of `cluster`. `remedies` are those whose scope covers it, in any order. While
 /// `complete` is false, a remedy could not be read yet: then actions are added but not cleared, since the
-/// unread remedy may require them.
+/// unread remedy may require them. While `may_block` is false, [`BlockBound`] keeps the cluster unblocked.
+/// An action that cannot be read is written over, but not before everything that decides about it is known.
 pub fn plan<'a>(
     cluster: &Cluster,
     remedies: impl IntoIterator<Item = &'a Remedy>,
     complete: bool,
+    may_block: bool,
 ) -> RemedyPlan {
     // A cluster that is leaving keeps its actions: lifting a block would send it traffic again.
     if cluster.metadata.deletion_timestamp.is_some() {
         return RemedyPlan::Unchanged;
     }
     let current = cluster.remedy_actions();
-    let mut acting: Vec<(&Remedy, Cause)> = remedies
-        .into_iter()
-        .filter_map(|remedy| Some((remedy, cause(remedy, cluster)?)))
-        .collect();
+    let mut acting: Vec<(&Remedy, Cause)> = Vec::new();
+    // Actions that a remedy may require, by a condition that cannot be read.
+    let mut possible: BTreeSet<&String> = BTreeSet::new();
+    for remedy in remedies {
+        if let Some(cause) = cause(remedy, cluster) {
+            acting.push((remedy, cause));
+        } else if depends_on_unclear(remedy, cluster) {
+            possible.extend(actions(remedy));
+        }
+    }
+    if cluster.has_unclear_actions() && !(complete && possible.is_empty()) {
+        return RemedyPlan::Unchanged;
+    }
     // By name, so that the remedy named in a change does not depend on the order of the cache.
     acting.sort_by(|(a, _), (b, _)| a.metadata.name.cmp(&b.metadata.name));
 
@@ -80,9 +97,11 @@ pub fn plan<'a>(
         .iter()
         .flat_map(|(remedy, _)| actions(remedy))
         .collect();
-    if !complete {
-        wanted.extend(current);
+    if !may_block {
+        wanted.retain(|action| *action != TRAFFIC_CONTROL);
     }
+    let is_kept = |action: &&String| !complete || possible.contains(*action);
+    wanted.extend(current.iter().filter(is_kept));
     // `remedyActions: []` is not up to date: the field must be absent rather than empty.
     let absent = cluster
         .status
@@ -91,11 +110,24 @@ pub fn plan<'a>(
     let settled = if wanted.is_empty() {
         absent
     } else {
-        wanted.iter().copied().eq(current)
+        wanted.iter().copied().eq(current) && !cluster.has_unclear_actions()
     };
     if settled {
         return RemedyPlan::Unchanged;
     }
+    RemedyPlan::Write {
+        changes: changes(current, &wanted, &acting),
+        actions: wanted.into_iter().cloned().collect(),
+    }
+}
+
+/// Returns the changes from the current actions to those wanted, first those set. `acting` has the
+/// remedies that act on the cluster, by name.
+fn changes(
+    current: &[String],
+    wanted: &BTreeSet<&String>,
+    acting: &[(&Remedy, Cause)],
+) -> Vec<ActionChange> {
     let set = wanted
         .iter()
         .filter(|action| !current.contains(action))
@@ -109,6 +141,7 @@ pub fn plan<'a>(
                 cause: cause.clone(),
             })
         });
+    // Unique: another writer may have listed an action twice.
     let cleared: BTreeSet<&String> = current
         .iter()
         .filter(|action| !wanted.contains(action))
@@ -116,39 +149,48 @@ pub fn plan<'a>(
     let cleared = cleared.into_iter().map(|action| ActionChange::Cleared {
         action: action.clone(),
     });
-    RemedyPlan::Write {
-        changes: set.chain(cleared).collect(),
-        actions: wanted.into_iter().cloned().collect(),
-    }
+    set.chain(cleared).collect()
 }
 
 /// Returns the reason why `remedy` acts on `cluster`, or `None` if it does not. Checks the remedy's scope
 /// too.
 pub fn cause(remedy: &Remedy, cluster: &Cluster) -> Option<Cause> {
-    let name = cluster.metadata.name.as_deref().unwrap_or_default();
-    if remedy.metadata.deletion_timestamp.is_some() || !Scope::of(remedy).covers(name) {
+    if !covers(remedy, cluster) {
         return None;
     }
-    let matches = remedy.spec.decision_matches.as_deref().unwrap_or_default();
-    if matches.is_empty() {
-        return Some(Cause::Unconditional);
+    match &remedy.spec.decision_matches {
+        // Nobody asked for a condition. An empty list is one whose last match was removed.
+        None => Some(Cause::Unconditional),
+        Some(_) => requirements(remedy).find_map(|requirement| met(requirement, cluster)),
     }
-    matches
-        .iter()
-        .filter_map(|decision| decision.cluster_condition_match.as_ref())
-        .find_map(|requirement| met(requirement, cluster))
 }
 
-/// Returns the cause if the requirement is met. A condition that the cluster does not have never
-/// matches, `NotEqual` included.
+/// Returns `true` if the remedy names a condition of the cluster that cannot be read.
+fn depends_on_unclear(remedy: &Remedy, cluster: &Cluster) -> bool {
+    let unclear = |wanted: &ClusterConditionRequirement| cluster.is_unclear(&wanted.condition_type);
+    covers(remedy, cluster) && requirements(remedy).any(unclear)
+}
+
+fn covers(remedy: &Remedy, cluster: &Cluster) -> bool {
+    let name = cluster.metadata.name.as_deref().unwrap_or_default();
+    remedy.metadata.deletion_timestamp.is_none() && Scope::of(remedy).covers(name)
+}
+
+fn requirements(remedy: &Remedy) -> impl Iterator<Item = &ClusterConditionRequirement> {
+    let matches = remedy.spec.decision_matches.iter().flatten();
+    matches.filter_map(|decision| decision.cluster_condition_match.as_ref())
+}
+
+/// Returns the cause if the requirement is met. A condition that the cluster does not have, or whose
+/// status cannot be read, never matches, `NotEqual` included.
 fn met(requirement: &ClusterConditionRequirement, cluster: &Cluster) -> Option<Cause> {
     let condition = cluster.condition(&requirement.condition_type)?;
     let equal = condition.status == requirement.condition_status;
-    let met = match requirement.operator {
+    let met = match requirement.operator? {
         Operator::Equal => equal,
         Operator::NotEqual => !equal,
     };
-    met.then(|| Cause::Condition {
+    (met && !condition.unclear).then(|| Cause::Condition {
         kind: condition.type_.clone(),
         status: condition.status.clone(),
     })

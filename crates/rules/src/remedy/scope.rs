@@ -16,12 +16,14 @@ pub enum Scope {
 }
 
 impl Scope {
-    /// Returns the scope of `remedy`. An affinity that is absent or names no cluster covers every one.
+    /// Returns the scope of `remedy`. Without an affinity it is every cluster; an affinity without names
+    /// selects none, so that a list emptied by mistake does not block a fleet.
     pub fn of(remedy: &Remedy) -> Self {
-        let affinity = remedy.spec.cluster_affinity.as_ref();
-        match affinity.and_then(|affinity| affinity.cluster_names.as_ref()) {
-            Some(names) if !names.is_empty() => Self::Named(names.iter().cloned().collect()),
-            _ => Self::Every,
+        match &remedy.spec.cluster_affinity {
+            Some(affinity) => {
+                Self::Named(affinity.cluster_names.iter().flatten().cloned().collect())
+            }
+            None => Self::Every,
         }
     }
 

@@ -44,6 +44,7 @@ fn acts(mut spec: Value, conditions: &[(&str, &str)]) -> bool {
         &cluster("member1", conditions, None),
         [&remedy("r", spec)],
         true,
+        true,
     );
     plan != RemedyPlan::Unchanged
 }
@@ -56,15 +57,26 @@ fn written(plan: RemedyPlan) -> Vec<String> {
 }
 
 #[test]
-fn a_remedy_without_matches_acts_at_once() {
+fn a_remedy_without_matches_acts_at_once_and_one_with_an_empty_list_never() {
     assert!(acts(json!({}), &[]));
-    assert!(acts(json!({"decisionMatches": []}), &[]));
+    assert!(acts(json!({"decisionMatches": null}), &[]));
+    assert!(!acts(json!({"decisionMatches": []}), &[]));
+    assert!(!acts(
+        json!({"decisionMatches": []}),
+        &[(DNS_READY, "False")]
+    ));
 }
 
 #[test]
-fn an_affinity_that_names_no_cluster_covers_every_one() {
-    assert!(acts(json!({"clusterAffinity": {}}), &[]));
-    assert!(acts(json!({"clusterAffinity": {"clusterNames": []}}), &[]));
+fn a_remedy_without_an_affinity_covers_every_cluster_and_one_without_names_none() {
+    assert!(acts(json!({"clusterAffinity": null}), &[]));
+    for no_names in [
+        json!({}),
+        json!({"clusterNames": null}),
+        json!({"clusterNames": []}),
+    ] {
+        assert!(!acts(json!({"clusterAffinity": no_names}), &[]));
+    }
     assert!(acts(
         json!({"clusterAffinity": {"clusterNames": ["member1"]}}),
         &[]
@@ -110,13 +122,103 @@ fn any_one_match_suffices_and_an_empty_one_matches_nothing() {
 }
 
 #[test]
+fn a_requirement_that_lacks_a_field_matches_nothing() {
+    for field in ["conditionType", "operator", "conditionStatus"] {
+        let mut requirement = when("Equal", "False");
+        requirement["clusterConditionMatch"][field] = Value::Null;
+        let spec = json!({"decisionMatches": [requirement]});
+        assert!(!acts(spec, &[(DNS_READY, "False")]), "{field}");
+    }
+}
+
+#[test]
+fn a_remedy_with_an_empty_list_is_inert_and_the_reason_names_what_to_leave_out() {
+    let reasons = |spec| -> Vec<String> {
+        let reasons = inert(&remedy("r", spec)).into_iter();
+        reasons.map(|reason| reason.to_string()).collect()
+    };
+    let none: [&str; 0] = [];
+    assert_eq!(reasons(json!({})), none);
+    assert_eq!(reasons(json!({"decisionMatches": [{}]})), none);
+    let both = reasons(json!({"clusterAffinity": {}, "decisionMatches": []}));
+    assert!(both[0].contains("leave clusterAffinity out"), "{both:?}");
+    assert!(both[1].contains("leave decisionMatches out"), "{both:?}");
+    assert_eq!(both.len(), 2);
+}
+
+/// A cluster with a condition that cannot be read.
+fn unclear(condition: &Value, actions: &Value) -> Cluster {
+    from_value(json!({
+        "metadata": {"name": "member1"},
+        "status": {"conditions": [condition], "remedyActions": actions},
+    }))
+    .unwrap()
+}
+
+#[test]
+fn a_condition_that_cannot_be_read_neither_sets_nor_clears_an_action() {
+    for (operator, odd) in [
+        ("Equal", json!({"type": DNS_READY, "status": 7})),
+        ("NotEqual", json!({"type": DNS_READY, "status": 7})),
+        ("Equal", json!({"type": 7, "status": "False"})),
+        ("NotEqual", json!(7)),
+    ] {
+        let matching =
+            json!({"actions": [TRAFFIC_CONTROL], "decisionMatches": [when(operator, "False")]});
+        let dns = remedy("dns", matching);
+        for actions in [json!(null), json!([TRAFFIC_CONTROL])] {
+            let plan = plan(&unclear(&odd, &actions), [&dns], true, true);
+            assert_eq!(plan, RemedyPlan::Unchanged, "{operator} {actions}");
+        }
+        // What other remedies decide holds.
+        let alert = remedy("alert", json!({"actions": ["Alert"]}));
+        let member = unclear(&odd, &json!(["Drain", TRAFFIC_CONTROL]));
+        let plan = plan(&member, [&dns, &alert], true, true);
+        assert_eq!(written(plan), ["Alert", TRAFFIC_CONTROL]);
+    }
+}
+
+#[test]
+fn actions_that_cannot_be_read_are_written_over_once_all_that_decides_is_known() {
+    let acting = remedy("r", json!({"actions": [TRAFFIC_CONTROL]}));
+    for garbage in [json!(7), json!([7]), json!([TRAFFIC_CONTROL, 7])] {
+        let mut member = cluster("member1", &[], None);
+        member.status = from_value(json!({"remedyActions": garbage})).unwrap();
+        assert_eq!(
+            written(plan(&member, [&acting], true, true)),
+            [TRAFFIC_CONTROL],
+            "{garbage}"
+        );
+        assert_eq!(written(plan(&member, [], true, true)), [""; 0], "{garbage}");
+        assert_eq!(
+            plan(&member, [], false, true),
+            RemedyPlan::Unchanged,
+            "{garbage}"
+        );
+        let dns = remedy(
+            "dns",
+            json!({"actions": ["A"], "decisionMatches": [when("Equal", "False")]}),
+        );
+        let unclear = unclear(&json!(7), &garbage);
+        assert_eq!(
+            plan(&unclear, [&dns], true, true),
+            RemedyPlan::Unchanged,
+            "{garbage}"
+        );
+    }
+}
+
+#[test]
 fn a_remedy_without_actions_and_one_being_deleted_require_nothing() {
     let mut deleting = remedy("r", json!({"actions": [TRAFFIC_CONTROL]}));
     deleting.metadata.deletion_timestamp = Some(from_value(json!("2026-11-20T08:00:00Z")).unwrap());
     let member = cluster("member1", &[], None);
-    assert_eq!(plan(&member, [&deleting], true), RemedyPlan::Unchanged);
     assert_eq!(
-        plan(&member, [&remedy("r", json!({"actions": []}))], true),
+        plan(&member, [&deleting], true, true),
+        RemedyPlan::Unchanged
+    );
+    assert_eq!(
+        plan(&member, [&remedy("r", json!({"actions": []}))], true, true),
         RemedyPlan::Unchanged
     );
 }
@@ -126,7 +228,7 @@ fn a_cluster_being_deleted_is_left_alone() {
     let mut member = cluster("member1", &[], None);
     member.metadata.deletion_timestamp = Some(from_value(json!("2026-11-20T08:00:00Z")).unwrap());
     let acting = remedy("r", json!({"actions": [TRAFFIC_CONTROL]}));
-    assert_eq!(plan(&member, [&acting], true), RemedyPlan::Unchanged);
+    assert_eq!(plan(&member, [&acting], true, true), RemedyPlan::Unchanged);
 }
 
 #[test]
@@ -136,13 +238,13 @@ fn unknown_actions_are_passed_on_sorted_and_unique() {
         json!({"actions": [TRAFFIC_CONTROL, "Drain", TRAFFIC_CONTROL]}),
     );
     let b = remedy("b", json!({"actions": ["Drain", "Alert"]}));
-    let plan = plan(&cluster("member1", &[], None), [&b, &a], true);
+    let plan = plan(&cluster("member1", &[], None), [&b, &a], true, true);
     assert_eq!(written(plan), ["Alert", "Drain", TRAFFIC_CONTROL]);
 }
 
 #[test]
 fn the_last_action_cleared_leaves_no_field_behind() {
-    let plan = |actions| plan(&cluster("member1", &[], actions), [], true);
+    let plan = |actions| plan(&cluster("member1", &[], actions), [], true, true);
     assert_eq!(
         plan(Some(&[TRAFFIC_CONTROL])),
         RemedyPlan::Write {
@@ -166,7 +268,7 @@ fn the_last_action_cleared_leaves_no_field_behind() {
 fn an_unsorted_or_duplicated_list_is_corrected() {
     let both = remedy("r", json!({"actions": ["A", "B"]}));
     let member = cluster("member1", &[], Some(&["B", "A", "A"]));
-    assert_eq!(written(plan(&member, [&both], true)), ["A", "B"]);
+    assert_eq!(written(plan(&member, [&both], true, true)), ["A", "B"]);
 }
 
 #[test]
@@ -174,10 +276,10 @@ fn while_a_remedy_is_unread_actions_are_added_but_not_cleared() {
     let alert = remedy("r", json!({"actions": ["Alert"]}));
     let member = cluster("member1", &[], Some(&[TRAFFIC_CONTROL]));
     assert_eq!(
-        written(plan(&member, [&alert], false)),
+        written(plan(&member, [&alert], false, true)),
         ["Alert", TRAFFIC_CONTROL]
     );
-    assert_eq!(plan(&member, [], false), RemedyPlan::Unchanged);
+    assert_eq!(plan(&member, [], false, true), RemedyPlan::Unchanged);
 }
 
 #[test]
@@ -190,6 +292,7 @@ fn a_change_names_the_remedy_and_condition_that_caused_it() {
         &cluster("member1", &[(DNS_READY, "False")], None),
         [&dns],
         true,
+        true,
     ) else {
         panic!("nothing to write");
     };
@@ -197,6 +300,13 @@ fn a_change_names_the_remedy_and_condition_that_caused_it() {
         changes[0].to_string(),
         "TrafficControl set by Remedy dns: ServiceDomainNameResolutionReady is False"
     );
+}
+
+#[test]
+fn a_cluster_over_the_bound_gets_the_other_actions_only() {
+    let both = remedy("r", json!({"actions": ["Alert", TRAFFIC_CONTROL]}));
+    let member = cluster("member1", &[], None);
+    assert_eq!(written(plan(&member, [&both], true, false)), ["Alert"]);
 }
 
 fn arbitrary_remedy() -> impl Strategy<Value = Value> {
@@ -230,11 +340,11 @@ proptest! {
         let remedies: Vec<Remedy> = specs.into_iter().enumerate().map(|(i, spec)| remedy(&format!("r{i}"), spec)).collect();
         let conditions: Vec<_> = status.map(|status| (DNS_READY, status)).into_iter().collect();
         let mut member = cluster("m1", &conditions, current.as_deref());
-        let forward = plan(&member, &remedies, complete);
-        prop_assert_eq!(&forward, &plan(&member, remedies.iter().rev(), complete));
+        let forward = plan(&member, &remedies, complete, true);
+        prop_assert_eq!(&forward, &plan(&member, remedies.iter().rev(), complete, true));
         if let RemedyPlan::Write { actions, .. } = forward {
             member.status.as_mut().unwrap().remedy_actions = (!actions.is_empty()).then_some(actions);
-            prop_assert_eq!(plan(&member, &remedies, complete), RemedyPlan::Unchanged);
+            prop_assert_eq!(plan(&member, &remedies, complete, true), RemedyPlan::Unchanged);
         }
     }
 

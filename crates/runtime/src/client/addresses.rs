@@ -1,6 +1,8 @@
-//! The addresses of a server: those of its name in DNS or, while DNS fails, the last ones it returned.
-//! A program that reports a dead DNS must not depend on it.
+//! The addresses of names: those in DNS or, while DNS fails, the last ones it returned. A program that
+//! reports a dead DNS must not depend on it.
 
+use std::collections::BTreeMap;
+use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
@@ -14,24 +16,32 @@ use parking_lot::Mutex;
 use tokio::time::timeout;
 use tower::Service;
 
-/// The longest a new connection waits for DNS. A slower lookup continues, and later connections wait
-/// for the same one.
-const LOOKUP_LIMIT: Duration = Duration::from_secs(2);
+/// The longest a new connection waits for the lookup of a name without known addresses. A slower lookup
+/// continues, and later connections wait for the same one.
+const LOOKUP_LIMIT: Duration = Duration::from_secs(5);
+/// The longest a new connection waits for a lookup while addresses are known: far less than any request
+/// may take, so that a dead DNS costs none of them its deadline.
+const PATIENCE: Duration = Duration::from_millis(500);
 
-/// The addresses of the server of one client, shared by its clones.
+/// A lookup of a name.
+type Lookup = dyn Fn(String) -> BoxFuture<'static, io::Result<Vec<IpAddr>>> + Send + Sync;
+
+/// The last good addresses of names, shared by its clones.
 #[derive(Clone)]
-pub(super) struct Addresses(Arc<Origin>);
+pub struct Addresses(Arc<Origin>);
 
 enum Origin {
     Fixed(Vec<SocketAddr>),
-    LookedUp { lookup: Lookup, state: Mutex<State> },
+    LookedUp {
+        lookup: Box<Lookup>,
+        names: Mutex<BTreeMap<String, State>>,
+    },
 }
 
 /// The result of a lookup; all who wait for it share the error.
 type Found = Result<Vec<SocketAddr>, Arc<io::Error>>;
 
-type Lookup = Box<dyn Fn(Name) -> BoxFuture<'static, io::Result<Vec<SocketAddr>>> + Send + Sync>;
-
+/// The state of one name.
 #[derive(Default)]
 struct State {
     in_flight: Option<Shared<BoxFuture<'static, Found>>>,
@@ -41,74 +51,112 @@ struct State {
 }
 
 impl Addresses {
-    /// Returns fixed addresses.
+    /// Returns fixed addresses, whatever the name.
     pub(super) fn fixed(addresses: &[IpAddr]) -> Self {
-        // The connector replaces port 0 with the port of the URL.
-        let any_port = |ip: &IpAddr| SocketAddr::new(*ip, 0);
         Self(Arc::new(Origin::Fixed(
-            addresses.iter().map(any_port).collect(),
+            addresses.iter().copied().map(any_port).collect(),
         )))
     }
 
-    /// Returns addresses from the system's resolver.
-    pub(super) fn looked_up() -> Self {
-        Self::by(Box::new(|name| {
+    /// Returns addresses from the system's resolver. A lookup blocks a thread for as long as it takes,
+    /// which nothing can cut short.
+    pub fn by_system() -> Self {
+        Self::by(|name| {
             async move {
-                // getaddrinfo blocks, possibly for long.
-                let lookup = move || (name.as_str(), 0).to_socket_addrs().map(Iterator::collect);
+                let lookup = move || {
+                    let found = (name.as_str(), 0).to_socket_addrs()?;
+                    Ok(found.map(|address| address.ip()).collect())
+                };
                 tokio::task::spawn_blocking(lookup).await?
             }
             .boxed()
+        })
+    }
+
+    /// Returns addresses from `lookup`.
+    pub fn by(
+        lookup: impl Fn(String) -> BoxFuture<'static, io::Result<Vec<IpAddr>>> + Send + Sync + 'static,
+    ) -> Self {
+        Self(Arc::new(Origin::LookedUp {
+            lookup: Box::new(lookup),
+            names: Mutex::default(),
         }))
     }
 
-    fn by(lookup: Lookup) -> Self {
-        let state = Mutex::default();
-        Self(Arc::new(Origin::LookedUp { lookup, state }))
+    /// Adds a name to [those](Self::kept) whose addresses must be known before they are needed.
+    pub fn keep(&self, name: &str) {
+        if let Origin::LookedUp { names, .. } = &*self.0 {
+            names.lock().entry(name.to_owned()).or_default();
+        }
     }
 
-    async fn find(self, name: Name) -> io::Result<Vec<SocketAddr>> {
-        let (lookup, state) = match &*self.0 {
+    /// Returns the names that were added, and those that connections have needed.
+    pub fn kept(&self) -> Vec<String> {
+        match &*self.0 {
+            Origin::Fixed(_) => Vec::new(),
+            Origin::LookedUp { names, .. } => names.lock().keys().cloned().collect(),
+        }
+    }
+
+    /// Looks a name up, however long it takes, and keeps its addresses. Returns `true` if any are known
+    /// now, from this lookup or from an earlier one.
+    pub async fn refresh(&self, name: &str) -> bool {
+        self.find(name, None).await.is_ok()
+    }
+
+    /// Returns the addresses of a name. `limit` bounds the lookup, for a name with and without known
+    /// addresses.
+    async fn find(
+        &self,
+        name: &str,
+        limit: Option<(Duration, Duration)>,
+    ) -> io::Result<Vec<SocketAddr>> {
+        let (lookup, names) = match &*self.0 {
             Origin::Fixed(addresses) => return Ok(addresses.clone()),
-            Origin::LookedUp { lookup, state } => (lookup, state),
+            Origin::LookedUp { lookup, names } => (lookup, names),
         };
-        let in_flight = {
-            let mut state = state.lock();
-            match &state.in_flight {
-                Some(in_flight) => in_flight.clone(),
-                None => state
-                    .in_flight
-                    .insert(
-                        lookup(name.clone())
-                            .map(|found| found.map_err(Arc::new))
-                            .boxed()
-                            .shared(),
-                    )
-                    .clone(),
-            }
+        let (in_flight, limit) = {
+            let mut names = names.lock();
+            let state = names.entry(name.to_owned()).or_default();
+            let limit = limit.map(|(known, unknown)| {
+                if state.last_good.is_empty() {
+                    unknown
+                } else {
+                    known
+                }
+            });
+            let in_flight = state.in_flight.get_or_insert_with(|| {
+                let found = lookup(name.to_owned()).map(|found| match found {
+                    Ok(found) => Ok(found.into_iter().map(any_port).collect()),
+                    Err(error) => Err(Arc::new(error)),
+                });
+                found.boxed().shared()
+            });
+            (in_flight.clone(), limit)
         };
-        let found = timeout(LOOKUP_LIMIT, in_flight).await;
-        let mut state = state.lock();
-        if state
-            .in_flight
-            .as_ref()
-            .is_some_and(|lookup| lookup.peek().is_some())
-        {
+        let found = match limit {
+            Some(limit) => timeout(limit, in_flight).await.map_err(|_| limit),
+            None => Ok(in_flight.await),
+        };
+        let mut names = names.lock();
+        let state = names.entry(name.to_owned()).or_default();
+        let ended = |lookup: &Shared<_>| lookup.peek().is_some();
+        if state.in_flight.as_ref().is_some_and(ended) {
             state.in_flight = None;
         }
         let error = match found {
             Ok(Ok(found)) if !found.is_empty() => {
                 if std::mem::take(&mut state.failing) {
-                    tracing::info!(%name, "The API server's name resolves again");
+                    tracing::info!(name, "The name resolves again");
                 }
                 state.last_good.clone_from(&found);
                 return Ok(found);
             }
             Ok(Ok(_)) => io::Error::new(io::ErrorKind::NotFound, "the name has no address"),
             Ok(Err(error)) => io::Error::new(error.kind(), error.to_string()),
-            Err(_) => io::Error::new(
+            Err(limit) => io::Error::new(
                 io::ErrorKind::TimedOut,
-                format!("no answer from DNS within {LOOKUP_LIMIT:?}"),
+                format!("no answer from DNS within {limit:?}"),
             ),
         };
         if state.last_good.is_empty() {
@@ -116,10 +164,21 @@ impl Addresses {
             return Err(io::Error::other(error));
         }
         if !std::mem::replace(&mut state.failing, true) {
-            tracing::warn!(%name, %error, addresses = ?state.last_good, "The API server's name does not resolve, using its last addresses");
+            tracing::warn!(name, %error, addresses = ?state.last_good, "The name does not resolve, using its last addresses");
         }
         Ok(state.last_good.clone())
     }
+}
+
+impl fmt::Debug for Addresses {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Addresses").finish_non_exhaustive()
+    }
+}
+
+/// The connector replaces port 0 with the port of the URL.
+fn any_port(ip: IpAddr) -> SocketAddr {
+    SocketAddr::new(ip, 0)
 }
 
 impl Service<Name> for Addresses {
@@ -132,8 +191,12 @@ impl Service<Name> for Addresses {
     }
 
     fn call(&mut self, name: Name) -> Self::Future {
-        let found = self.clone().find(name);
-        async { Ok(found.await?.into_iter()) }.boxed()
+        let addresses = self.clone();
+        async move {
+            let limit = Some((PATIENCE, LOOKUP_LIMIT));
+            Ok(addresses.find(name.as_str(), limit).await?.into_iter())
+        }
+        .boxed()
     }
 }
 

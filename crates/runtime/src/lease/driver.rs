@@ -18,9 +18,9 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::election::{Action, Election, RETRY_EVERY, Record};
+use super::election::{Action, Election, MARGIN, RETRY_EVERY, Record};
 use super::request::{self, Response};
-use super::{DURATION, Leadership};
+use super::{DURATION, Leadership, candidacy};
 use crate::args::LeaderElectionArgs;
 use crate::error::{BoxError, Chain, LastError};
 use crate::program::Program;
@@ -36,8 +36,11 @@ pub struct LeaseConfig {
     pub namespace: String,
     /// The lease's name.
     pub name: &'static str,
-    /// The name of this host; the holder identity is `<host>_<uuid>`.
+    /// The name of this host; the holder identity is `<host>_<id>`.
     pub host: String,
+    /// The identifier of this process. A host name alone would let a restarted replica take itself for
+    /// the leader of its last life.
+    pub id: Uuid,
     /// The mode of the campaign, which may change at any time.
     pub mode: watch::Receiver<CampaignMode>,
 }
@@ -51,6 +54,8 @@ pub enum CampaignMode {
     Spread(Duration),
     /// Campaigns as one of few: retries a failed request soon.
     Eager,
+    /// Gives the lease back if this replica holds it, and sends no requests then.
+    Withdrawn,
 }
 
 impl LeaseConfig {
@@ -60,6 +65,7 @@ impl LeaseConfig {
             namespace,
             name,
             host,
+            id: Uuid::new_v4(),
             mode: watch::channel(CampaignMode::Eager).1,
         }
     }
@@ -90,13 +96,17 @@ impl LeaseMetrics {
 }
 
 /// Returns the leadership of a control-plane program: that of the lease with its name in
-/// `karmada-system`, or an unconditional one without leader election.
+/// `karmada-system`, held only while this replica can read, or an unconditional one without leader
+/// election.
 pub fn leadership(program: &mut Program, client: Client, args: &LeaderElectionArgs) -> Leadership {
     if !args.leader_elect {
         return Leadership::always();
     }
     let host = gethostname::gethostname().to_string_lossy().into_owned();
-    let config = LeaseConfig::eager("karmada-system".to_owned(), program.name, host);
+    let config = LeaseConfig {
+        mode: candidacy::start(program),
+        ..LeaseConfig::eager("karmada-system".to_owned(), program.name, host)
+    };
     campaign(program, client, config)
 }
 
@@ -107,8 +117,7 @@ pub fn campaign(program: &mut Program, client: Client, config: LeaseConfig) -> L
     let driver = Driver {
         api: Api::namespaced(client.clone(), &config.namespace),
         watched: Api::namespaced(client, &config.namespace),
-        // A host name alone would let a restarted replica take itself for the leader of its last life.
-        election: Election::new(format!("{}_{}", config.host, Uuid::new_v4()), DURATION),
+        election: Election::new(format!("{}_{}", config.host, config.id), DURATION),
         config,
         clock: program.clock,
         held_until,
@@ -157,7 +166,11 @@ impl Driver {
             if mode == CampaignMode::Eager {
                 self.election.retry_by(Instant::now() + RETRY_EVERY);
             }
-            let active = mode != CampaignMode::Off || self.leads();
+            if mode == CampaignMode::Withdrawn {
+                self.give_back().await;
+            }
+            let campaigns = !matches!(mode, CampaignMode::Off | CampaignMode::Withdrawn);
+            let active = campaigns || self.leads();
             let action = if active {
                 self.election.next(Instant::now())
             } else {
@@ -184,8 +197,24 @@ impl Driver {
                 () = sleep_until(until) => {}
             }
         }
-        self.release().await;
+        // First stop leading: another replica may lead as soon as the release is stored.
+        self.held_until.send_replace(None);
+        if let Some(record) = self.election.to_release().cloned() {
+            self.release(&record).await;
+        }
         Ok(())
+    }
+
+    /// Stops leading while the program runs, and gives the lease back.
+    async fn give_back(&mut self) {
+        let record = self.election.to_release().cloned();
+        self.election.forget();
+        self.publish();
+        if let Some(record) = record {
+            // A write that was on its way when leadership ended must not meet the next leader's.
+            tokio::time::sleep(MARGIN).await;
+            self.release(&record).await;
+        }
     }
 
     fn watch(&self) -> Changes {
@@ -294,12 +323,7 @@ impl Driver {
             .send_if_modified(|held| std::mem::replace(held, until) != until);
     }
 
-    async fn release(&mut self) {
-        // First stop leading: another replica may lead as soon as the release is stored.
-        self.held_until.send_replace(None);
-        let Some(record) = self.election.to_release() else {
-            return;
-        };
+    async fn release(&self, record: &Record) {
         let request = request::release(&self.api, self.config.name, record);
         match tokio::time::timeout(REQUEST_LIMIT, request).await {
             Ok(Ok(_)) => tracing::info!("Gave the lease back"),

@@ -11,7 +11,7 @@ pub(super) const RENEW_EVERY: Duration = Duration::from_secs(5);
 pub(super) const RETRY_EVERY: Duration = Duration::from_secs(2);
 /// The time between the end of leadership and the moment others may take the lease. It covers a write
 /// that is on its way; client-go has its `RenewDeadline` for the same purpose.
-const MARGIN: Duration = Duration::from_secs(1);
+pub(super) const MARGIN: Duration = Duration::from_secs(1);
 
 /// The relevant part of a `Lease` object.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,10 +1,11 @@
 //! Leadership through a `Lease`: at most one replica at a time believes that it leads.
 //!
 //! `election` decides without I/O or a clock, `request` reads and writes the lease, and `driver`
-//! connects the two. As in client-go's leader election, a lease expires its duration after the last
+//! connects the two. `candidacy` keeps a replica that cannot read its API from holding the lease. As in client-go's leader election, a lease expires its duration after the last
 //! *observed* change by the local monotonic clock. Its timestamps are never compared, so the clocks of
 //! the replicas need not agree.
 
+mod candidacy;
 mod driver;
 mod election;
 mod request;

@@ -2,7 +2,7 @@
 
 use karmada_api::Key;
 use karmada_rules::ingress::kubernetes::Clash;
-use karmada_runtime::write::WriteError;
+use karmada_runtime::write::{WriteError, WriteErrorKind};
 
 use crate::provider::{Obstacle, RelatedObject};
 
@@ -29,6 +29,20 @@ pub(super) enum GatewayError {
     /// A patch does not serialize.
     #[error("could not write down what to change")]
     Edit(#[from] serde_json::Error),
+}
+
+impl GatewayError {
+    /// Returns `true` if the gateway cluster may not answer at all.
+    pub(super) fn is_outage(&self) -> bool {
+        match self {
+            Self::Write { source, .. } => {
+                source.kind() == WriteErrorKind::Transient
+                    && !matches!(**source, WriteError::NotLeading)
+            }
+            Self::Read { .. } => true,
+            Self::Stale { .. } | Self::Edit(_) => false,
+        }
+    }
 }
 
 /// Obstacles in the gateway cluster.

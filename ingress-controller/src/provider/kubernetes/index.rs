@@ -39,7 +39,7 @@ impl<K> Default for ObjectIndex<K> {
     }
 }
 
-impl<K: Resource> ObjectIndex<K> {
+impl<K: Resource + Clone + Default> ObjectIndex<K> {
     /// Applies an event of the watch and returns the ingresses it concerns.
     pub(super) fn observe(&mut self, event: Event<Decoded<K>>) -> Vec<Key> {
         let mut concerned = Vec::new();

@@ -14,14 +14,16 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use futures::FutureExt;
-use futures::future::BoxFuture;
+use futures::future::{BoxFuture, join_all};
 use k8s_openapi::api::core::v1::{Namespace, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::networking::v1::{Ingress, IngressLoadBalancerStatus};
 use karmada_api::Key;
-use karmada_rules::ingress::kubernetes::{Existing, Gateway, KubernetesPlan, Write, removal};
+use karmada_rules::ingress::kubernetes::{
+    Existing, Gateway, KubernetesPlan, Write, removal, slice_cluster,
+};
 use karmada_rules::ingress::{ControllerName, Desired};
-use karmada_runtime::client::{self, Source};
+use karmada_runtime::client::Source;
 use karmada_runtime::error::BoxError;
 use karmada_runtime::program::{Program, StartError};
 use karmada_runtime::queue::Queue;
@@ -74,12 +76,13 @@ impl Kubernetes {
     pub(super) async fn connect(
         args: &KubernetesArgs,
         controller: &ControllerName,
+        program: &mut Program,
     ) -> Result<Self, StartError> {
         let source = Source {
             kubeconfig: Some(args.kubeconfig()?.to_owned()),
             ..Source::default()
         };
-        let client = client::connect(&source, crate::NAME).await?;
+        let client = program.connect("gateway", &source).await?;
         let class = args.ingress_class().map(ToOwned::to_owned);
         Ok(Self::new(client, Gateway::new(controller, class)))
     }
@@ -92,8 +95,15 @@ impl Kubernetes {
         plan: KubernetesPlan,
     ) -> Result<BTreeSet<GatewayObstacle>, GatewayError> {
         let mut tally = Tally::default();
-        for slice in &plan.blocked_slices {
-            tally.add(self.slices.delete(writer, slice).await)?;
+        // All of them are tried, and none waits for another: each is traffic into a broken cluster.
+        let deletions = plan.blocked_slices.iter();
+        let deletions = join_all(deletions.map(|slice| self.slices.delete(writer, slice))).await;
+        let mut failure = None;
+        for result in deletions {
+            failure = tally.add(result).err().or(failure);
+        }
+        if let Some(failure) = failure {
+            return Err(failure);
         }
         // Backends before the routes to them.
         for service in &plan.services {
@@ -187,12 +197,18 @@ impl Kubernetes {
         })
     }
 
-    async fn delete_all(&self, writer: &Writer, key: &Key) -> Result<Ensured, BoxError> {
-        let plan = removal(Existing {
-            services: self.services.existing(key, None),
-            slices: self.slices.existing(key, None),
-            ingresses: self.ingresses.existing(key, None),
-        });
+    async fn delete_all(
+        &self,
+        writer: &Writer,
+        key: &Key,
+        excluded: &BTreeSet<String>,
+    ) -> Result<Ensured, BoxError> {
+        let existing = Existing {
+            services: self.services.of(key),
+            slices: self.slices.of(key),
+            ingresses: self.ingresses.of(key),
+        };
+        let plan = removal(existing, excluded);
         match self.apply(writer, plan).await?.pop_first() {
             // The finalizer must stay while an object is left that only this ingress leads to.
             Some(obstacle) => Err(Obstacle::from(obstacle).into()),
@@ -223,7 +239,7 @@ impl Kubernetes {
         let queue = queue.clone();
         let ours = Config::default().labels(&self.gateway.selector());
         let api = Api::all(self.client.clone());
-        program.watch(name, api, ours, move |event| {
+        program.watch_elsewhere(name, api, ours, move |event| {
             queue.add_all(objects(&provider).observe(event));
         });
     }
@@ -252,8 +268,9 @@ impl LoadBalancer for Kubernetes {
         &'a self,
         writer: &'a Writer,
         key: &'a Key,
+        excluded: &'a BTreeSet<String>,
     ) -> BoxFuture<'a, Result<Ensured, BoxError>> {
-        self.delete_all(writer, key).boxed()
+        self.delete_all(writer, key, excluded).boxed()
     }
 
     fn keys(&self) -> Vec<Key> {
@@ -262,6 +279,34 @@ impl LoadBalancer for Kubernetes {
             .chain(self.slices.ingresses())
             .chain(self.ingresses.ingresses());
         all.collect::<BTreeSet<_>>().into_iter().collect()
+    }
+
+    fn holds(&self, key: &Key) -> bool {
+        !self.services.of(key).is_empty()
+            || !self.slices.of(key).is_empty()
+            || !self.ingresses.of(key).is_empty()
+    }
+
+    fn clusters(&self, key: &Key) -> BTreeSet<String> {
+        let slices = self.slices.of(key);
+        let clusters = slices.iter().filter_map(|slice| slice_cluster(slice));
+        clusters.map(ToOwned::to_owned).collect()
+    }
+
+    fn is_outage(&self, error: &BoxError) -> bool {
+        error.downcast_ref().is_some_and(GatewayError::is_outage)
+    }
+
+    fn probe(&self) -> BoxFuture<'_, Result<(), BoxError>> {
+        async move {
+            match self.client.apiserver_version().await {
+                Ok(_) => Ok(()),
+                // It answers, and the user may not read its version.
+                Err(kube::Error::Api(status)) if status.code < 429 => Ok(()),
+                Err(error) => Err(error.into()),
+            }
+        }
+        .boxed()
     }
 }
 

@@ -26,6 +26,7 @@ pub(super) trait GatewayKind:
     + Serialize
     + DeserializeOwned
     + Clone
+    + Default
     + Debug
     + Send
     + Sync
@@ -71,6 +72,11 @@ impl<K: GatewayKind> GatewayObjects<K> {
     /// Returns the ingresses that have an object of this kind.
     pub(super) fn ingresses(&self) -> Vec<Key> {
         self.index.lock().ingresses().collect()
+    }
+
+    /// Returns the objects of `ingress`.
+    pub(super) fn of(&self, ingress: &Key) -> Vec<Arc<K>> {
+        self.index.lock().of(ingress).cloned().collect()
     }
 
     /// Returns the objects of `ingress`, and those with the name of an object in `wanted`.

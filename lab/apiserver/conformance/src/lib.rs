@@ -16,17 +16,28 @@ use anyhow::{Result, bail};
 use futures::{StreamExt, stream};
 use kube::Client;
 
+use crate::cases::Case;
 use crate::server::Server;
 
 /// The limit of cases that run concurrently.
 const AT_ONCE: usize = 8;
 
-/// Returns the number of cases.
+/// Returns the number of cases that every server passes.
 pub fn count() -> usize {
     cases::all().len()
 }
 
-/// Runs every case whose name contains `filter`, and returns their number.
+/// Runs the cases that the embedded server does not pass, and returns the result of each by its name.
+///
+/// # Errors
+/// Returns an error if the cases cannot be prepared.
+pub async fn run_not_embedded(client: Client) -> Result<Vec<(&'static str, Result<()>)>> {
+    definitions::install(&Server::new(client.clone(), "suite")).await?;
+    Ok(results(&client, &cases::not_embedded()).await)
+}
+
+/// Runs every case whose name contains `filter`, except those that the embedded server does not pass, and
+/// returns their number.
 ///
 /// # Errors
 /// Returns an error with the name and reason of each failed case.
@@ -36,14 +47,7 @@ pub async fn run(client: Client, filter: &str) -> Result<usize> {
         .into_iter()
         .filter(|case| case.name.contains(filter))
         .collect();
-    let results: Vec<_> = stream::iter(&cases)
-        .map(|case| async {
-            let server = Server::new(client.clone(), case.name);
-            (case.name, (case.run)(server).await)
-        })
-        .buffered(AT_ONCE)
-        .collect()
-        .await;
+    let results = results(&client, &cases).await;
     let failures: Vec<_> = results
         .iter()
         .filter_map(|(name, result)| Some(format!("{name}: {:#}", result.as_ref().err()?)))
@@ -57,4 +61,16 @@ pub async fn run(client: Client, filter: &str) -> Result<usize> {
         );
     }
     Ok(cases.len())
+}
+
+/// Runs cases, and returns the result of each by its name.
+async fn results(client: &Client, cases: &[Case]) -> Vec<(&'static str, Result<()>)> {
+    stream::iter(cases)
+        .map(|case| async {
+            let server = Server::new(client.clone(), case.name);
+            (case.name, (case.run)(server).await)
+        })
+        .buffered(AT_ONCE)
+        .collect()
+        .await
 }

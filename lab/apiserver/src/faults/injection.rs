@@ -15,6 +15,10 @@ pub enum Fault {
         /// The value of `Retry-After`, rounded up to whole seconds.
         retry_after: Duration,
     },
+    /// Rejects a request with 401 `Unauthorized`, as for an expired token.
+    Unauthorized,
+    /// Rejects a request with 403 `Forbidden`, as without a right.
+    Forbidden,
     /// Rejects a request with 500 `InternalError`.
     InternalError,
     /// Rejects a request with 503 `ServiceUnavailable`.
@@ -36,6 +40,8 @@ pub enum Fault {
     },
     /// Ends a watch with 410 `Expired` instead of its next line.
     ExpireWatch,
+    /// Ends a watch with 500 `InternalError` instead of its next line, as when etcd has no leader.
+    FailWatch,
     /// Withholds bookmarks, except the one that ends the initial events.
     WithholdBookmarks,
     /// Delays the events of a watch.
@@ -88,6 +94,28 @@ impl Fault {
         Injection::from(self).client(user_agent)
     }
 
+    /// Returns the name of the fault.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Conflict => "Conflict",
+            Self::TooManyRequests { .. } => "TooManyRequests",
+            Self::Unauthorized => "Unauthorized",
+            Self::Forbidden => "Forbidden",
+            Self::InternalError => "InternalError",
+            Self::Unavailable => "Unavailable",
+            Self::Slow(_) => "Slow",
+            Self::LoseResponse => "LoseResponse",
+            Self::Disconnect => "Disconnect",
+            Self::Silence => "Silence",
+            Self::CutWatch { .. } => "CutWatch",
+            Self::ExpireWatch => "ExpireWatch",
+            Self::FailWatch => "FailWatch",
+            Self::WithholdBookmarks => "WithholdBookmarks",
+            Self::DelayEvents { .. } => "DelayEvents",
+            Self::StaleList { .. } => "StaleList",
+        }
+    }
+
     /// Returns `true` if the fault is decided once per request with this verb, rather than per
     /// watch line.
     pub(super) fn happens_to(&self, verb: Verb) -> bool {
@@ -97,9 +125,12 @@ impl Fault {
             Self::StaleList { .. } => verb == Verb::List,
             Self::CutWatch { .. }
             | Self::ExpireWatch
+            | Self::FailWatch
             | Self::WithholdBookmarks
             | Self::DelayEvents { .. } => false,
             Self::TooManyRequests { .. }
+            | Self::Unauthorized
+            | Self::Forbidden
             | Self::InternalError
             | Self::Unavailable
             | Self::Slow(_)

@@ -15,6 +15,7 @@
 
 mod injection;
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -40,6 +41,8 @@ pub struct Faults {
 struct Active {
     next: u64,
     faults: Vec<ActiveFault>,
+    /// Number of times each fault was applied, by its name; removed ones included.
+    hits: BTreeMap<&'static str, u64>,
 }
 
 #[derive(Debug)]
@@ -151,6 +154,12 @@ impl Faults {
             .collect()
     }
 
+    /// Returns the number of times each fault was applied since the server started, by its
+    /// [name](Fault::name). An open watch that a fault ends counts as well.
+    pub fn hits(&self) -> BTreeMap<&'static str, u64> {
+        self.active.lock().hits.clone()
+    }
+
     /// Returns the faults of a request, in the order of their injection.
     pub(crate) fn of_request(&self, info: &RequestInfo) -> Vec<Fault> {
         self.count(|injection| injection.fault.happens_to(info.verb) && injection.concerns(info))
@@ -159,8 +168,10 @@ impl Faults {
     /// Returns the fault of the next line of a watch.
     pub(crate) fn of_line(&self, info: &RequestInfo) -> Option<Fault> {
         let hits = self.count(|injection| {
-            matches!(injection.fault, Fault::CutWatch { .. } | Fault::ExpireWatch)
-                && injection.concerns(info)
+            matches!(
+                injection.fault,
+                Fault::CutWatch { .. } | Fault::ExpireWatch | Fault::FailWatch
+            ) && injection.concerns(info)
         });
         hits.into_iter().next()
     }
@@ -184,17 +195,19 @@ impl Faults {
         })
     }
 
-    /// Returns the fault that ends an open watch, without counting it.
+    /// Returns the fault that ends an open watch. It is no opportunity of that fault.
     pub(crate) fn of_open_watch(&self, info: &RequestInfo) -> Option<Break> {
-        let active = self.active.lock();
+        let mut active = self.active.lock();
         let mut concerned = (active.faults.iter())
             .filter(|fault| fault.is_lasting())
             .filter(|fault| fault.injection.concerns(info));
-        concerned.find_map(|fault| match fault.injection.fault {
-            Fault::Disconnect => Some(Break::Disconnected),
-            Fault::Silence => Some(Break::Silent),
+        let (broken, name) = concerned.find_map(|fault| match &fault.injection.fault {
+            fault @ Fault::Disconnect => Some((Break::Disconnected, fault.name())),
+            fault @ Fault::Silence => Some((Break::Silent, fault.name())),
             _ => None,
-        })
+        })?;
+        *active.hits.entry(name).or_default() += 1;
+        Some(broken)
     }
 
     /// Returns `true` if the socket accepts no connections.
@@ -238,10 +251,14 @@ impl Faults {
     fn count(&self, concerned: impl Fn(&Injection) -> bool) -> Vec<Fault> {
         let mut active = self.active.lock();
         active.faults.retain(|fault| !fault.is_done());
-        (active.faults.iter_mut())
+        let hit: Vec<Fault> = (active.faults.iter_mut())
             .filter(|fault| !fault.is_over() && concerned(&fault.injection))
             .filter_map(|fault| fault.hit().then(|| fault.injection.fault.clone()))
-            .collect()
+            .collect();
+        for fault in &hit {
+            *active.hits.entry(fault.name()).or_default() += 1;
+        }
+        hit
     }
 }
 

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::Kind;
 use crate::metadata;
+use crate::schema::rules;
 
 /// Returns the warnings about an object that replaces `before`.
 pub(crate) fn warnings(kind: &Kind, object: &Value, before: Option<&Value>) -> Vec<String> {
@@ -37,21 +38,11 @@ fn of_definition(spec: &Value) -> Vec<String> {
     }
     let versions = spec["versions"].as_array().into_iter().flatten();
     for (index, version) in versions.enumerate() {
-        if has_rules(&version["schema"]) {
+        if rules::has_unknown(&version["schema"]) {
             warnings.push(format!(
-                "spec.versions[{index}].schema: this server does not evaluate x-kubernetes-validations"
+                "spec.versions[{index}].schema: this server does not evaluate all x-kubernetes-validations"
             ));
         }
     }
     warnings
-}
-
-fn has_rules(schema: &Value) -> bool {
-    match schema {
-        Value::Object(fields) => {
-            fields.contains_key("x-kubernetes-validations") || fields.values().any(has_rules)
-        }
-        Value::Array(items) => items.iter().any(has_rules),
-        _ => false,
-    }
 }

@@ -1,7 +1,7 @@
 //! Schemas of kinds, and their use: validation, defaulting and pruning.
 //!
-//! CEL rules (`x-kubernetes-validations`) are not evaluated: objects that break only those are
-//! accepted.
+//! Of the CEL rules (`x-kubernetes-validations`) only those about emptiness are evaluated: objects that
+//! break only others are accepted.
 
 mod defaults;
 mod definitions;
@@ -10,6 +10,7 @@ mod facts;
 mod formats;
 mod node;
 mod prune;
+pub(crate) mod rules;
 mod translate;
 mod validate;
 
@@ -112,6 +113,7 @@ impl Schema {
         let mut causes = validate::causes(&self.validator, object);
         if !self.builtin {
             duplicates::find(&self.root, object, "", &mut causes);
+            rules::find(&self.document, object, "", &mut causes);
         }
         causes
     }

@@ -306,8 +306,8 @@ fn an_unusable_schema_is_reported_with_its_location() {
 #[test]
 fn the_schemas_of_our_own_custom_resources_can_be_used() {
     for name in [
-        "manifests/crds/networking.karmada.io_multiclusteringresses",
-        "manifests/crds/remedy.karmada.io_remedies",
+        "tests/crds/networking.karmada.io_multiclusteringresses",
+        "tests/crds/remedy.karmada.io_remedies",
         "tests/crds/cluster.karmada.io_clusters",
         "tests/crds/work.karmada.io_resourcebindings",
     ] {
@@ -390,6 +390,43 @@ fn a_definition_that_contains_itself_ends() {
     let before = crd.clone();
     assert_eq!(schema.prune(&mut crd), Vec::<String>::new());
     assert_eq!(crd, before);
+}
+
+#[test]
+fn an_empty_list_breaks_a_rule_about_emptiness() {
+    let names = json!({ "type": "array", "items": { "type": "string" } });
+    let schema = Schema::new(json!({ "type": "object", "properties": { "spec": {
+        "type": "object", "properties": {
+            "list": {
+                "type": "array", "items": { "type": "string" },
+                "x-kubernetes-validations": [{ "rule": "size(self) > 0", "message": "leave it out" }],
+            },
+            "affinity": {
+                "type": "object", "properties": { "names": names },
+                "x-kubernetes-validations": [{ "rule": "has(self.names) && size(self.names) > 0" }],
+            },
+        },
+    } } }))
+    .unwrap();
+    let broken = |spec: Value| -> Vec<(String, String)> {
+        let causes = schema.validate(&json!({ "spec": spec })).into_iter();
+        causes.map(|cause| (cause.field, cause.message)).collect()
+    };
+    assert_eq!(broken(json!({})), []);
+    assert_eq!(
+        broken(json!({ "list": ["a"], "affinity": { "names": ["a"] } })),
+        []
+    );
+    let list = (
+        "spec.list".to_owned(),
+        "Invalid value: leave it out".to_owned(),
+    );
+    assert_eq!(broken(json!({ "list": [] })), [list]);
+    for affinity in [json!({}), json!({ "names": [] })] {
+        let broken = broken(json!({ "affinity": affinity }));
+        assert_eq!(broken.len(), 1);
+        assert_eq!(broken[0].0, "spec.affinity");
+    }
 }
 
 /// Generates JSON, some of whose fields are those of a widget.

@@ -43,6 +43,8 @@ impl Requirement {
 /// # Errors
 /// Returns a message with the token that was found and those that were expected.
 pub(super) fn parse(selector: &str) -> Result<Vec<Requirement>, String> {
+    // As in kube-apiserver, whose lexer takes a NUL for the end of the text.
+    let selector = selector.split('\0').next().unwrap_or_default();
     let mut tokens = Tokens { rest: selector };
     let mut requirements = Vec::new();
     if tokens.peek().is_empty() {

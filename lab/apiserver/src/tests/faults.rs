@@ -293,3 +293,36 @@ async fn a_lease_can_be_stolen() {
     assert_eq!(stolen["spec"]["leaseTransitions"], 4);
     assert_eq!(stolen["spec"]["renewTime"], "2026-01-01T00:00:01.000000Z");
 }
+
+#[tokio::test(start_paused = true)]
+async fn credentials_and_rights_can_be_refused() {
+    let server = server();
+    server.post(REMEDIES, &remedy("a")).await.ok();
+    let faults = server.faults();
+    faults.inject(Fault::Unauthorized.times(1));
+    faults.inject(Fault::Forbidden.kind("remedies"));
+    server.get(CONFIG_MAPS).await.fails(401, "Unauthorized");
+    server.get(CONFIG_MAPS).await.ok();
+    let change = json!({"spec": {"size": 2}});
+    let path = format!("{REMEDIES}/a");
+    server.merge(&path, &change).await.fails(403, "Forbidden");
+    server.get(REMEDIES).await.fails(403, "Forbidden");
+    faults.clear();
+    server.get(REMEDIES).await.ok();
+    assert_eq!(
+        faults.hits(),
+        [("Forbidden", 2), ("Unauthorized", 1)].into()
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_can_fail_for_another_reason_than_its_version() {
+    let server = server();
+    let mut watch = server.watch(CONFIG_MAPS).await;
+    server.faults().inject(Fault::FailWatch.times(1));
+    server.post(CONFIG_MAPS, &config_map("a")).await.ok();
+    let (type_, status) = watch.next().await.unwrap().unwrap();
+    assert_eq!((type_.as_str(), &status["code"]), ("ERROR", &json!(500)));
+    assert_eq!(watch.next().await.unwrap(), None);
+    assert_eq!(server.faults().hits(), [("FailWatch", 1)].into());
+}

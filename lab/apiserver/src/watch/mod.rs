@@ -216,6 +216,11 @@ impl Watch {
                     ApiError::expired("The resourceVersion for the provided watch is too old.");
                 Some(Ok(Bytes::from(Text::error(&error).into_string())))
             }
+            (Some(Fault::FailWatch), _) => {
+                self.is_over = true;
+                let error = ApiError::internal("etcdserver: no leader");
+                Some(Ok(Bytes::from(Text::error(&error).into_string())))
+            }
             (_, Text::Error(text)) => {
                 self.is_over = true;
                 Some(Ok(Bytes::from(text)))

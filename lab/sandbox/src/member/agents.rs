@@ -138,7 +138,7 @@ impl Agents {
             let mut program = Program::new(NAME, address);
             let started = async {
                 start(args, &mut program).await?;
-                program.serve().await
+                program.serve()
             };
             match started.await {
                 Ok(_) => drop(

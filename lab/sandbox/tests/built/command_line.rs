@@ -3,9 +3,10 @@
 use std::path::Path;
 
 use rustix::process::Signal;
+use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-use crate::program::{Sandbox, request};
+use crate::program::{Sandbox, request, request_with};
 
 async fn refused(flags: &[&str], expected: &str) {
     let mut sandbox = Sandbox::start(flags);
@@ -107,4 +108,49 @@ async fn a_terminal_that_closes_ends_it_and_leaves_nothing_behind() {
         assert_eq!(code, Some(0), "{signal:?}: {}", sandbox.errors());
         assert!(!folder.exists(), "{signal:?}");
     }
+}
+
+#[tokio::test]
+async fn no_other_sites_page_can_write_to_the_apis() {
+    let mut sandbox = Sandbox::start(&[]);
+    let kubeconfig = sandbox.line("kubeconfig: ").await;
+    let kubeconfig = std::fs::read_to_string(kubeconfig).unwrap();
+    let kubeconfig: Value = serde_json::from_str(&kubeconfig).unwrap();
+    let clusters = kubeconfig["clusters"].as_array().unwrap();
+    assert_eq!(clusters.len(), 2, "{kubeconfig}");
+    for cluster in clusters {
+        let server = cluster["cluster"]["server"].as_str().unwrap();
+        let address = server.strip_prefix("http://").unwrap();
+        let post = async |name: &str, headers: &[(&str, &str)]| {
+            let map = json!({ "metadata": { "name": name } }).to_string();
+            let json = [("Content-Type", "application/json")];
+            let headers = [&json, headers].concat();
+            let path = "POST /api/v1/namespaces/default/configmaps";
+            request_with(server, path, &headers, &map).await
+        };
+        let own = format!("http://{address}");
+        for (name, headers) in [
+            ("of-kubectl", &[("Host", address)][..]),
+            ("of-itself", &[("Host", address), ("Origin", &own)]),
+        ] {
+            let response = post(name, headers).await;
+            assert!(response.starts_with("HTTP/1.1 201"), "{name}: {response}");
+        }
+        for (name, headers) in [
+            (
+                "of-a-page",
+                &[("Host", address), ("Origin", "http://evil.example")][..],
+            ),
+            ("of-a-file", &[("Host", address), ("Origin", "null")]),
+            ("of-rebound-dns", &[("Host", "evil.example")]),
+        ] {
+            let response = post(name, headers).await;
+            assert!(response.starts_with("HTTP/1.1 403"), "{name}: {response}");
+            let path = format!("GET /api/v1/namespaces/default/configmaps/{name}");
+            let response = request(server, &path, "").await;
+            assert!(response.starts_with("HTTP/1.1 404"), "{name}: {response}");
+        }
+    }
+    sandbox.signal(Signal::INT);
+    assert_eq!(sandbox.end().await.0, Some(0), "{}", sandbox.errors());
 }

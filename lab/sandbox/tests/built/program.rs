@@ -88,11 +88,28 @@ impl Sandbox {
 
 /// Sends a request to a page, and returns the status line, the headers and the body of the response.
 pub(crate) async fn request(page: &str, head: &str, body: &str) -> String {
-    let address = page.strip_prefix("http://").unwrap();
+    let host = page.strip_prefix("http://").unwrap();
+    request_with(page, head, &[("Host", host)], body).await
+}
+
+/// Sends a request with these headers to a server, and returns the status line, the headers and the
+/// body of the response.
+pub(crate) async fn request_with(
+    server: &str,
+    head: &str,
+    headers: &[(&str, &str)],
+    body: &str,
+) -> String {
+    let address = server.strip_prefix("http://").unwrap();
     let mut stream = TcpStream::connect(address).await.unwrap();
     let length = body.len();
+    let headers: Vec<_> = headers
+        .iter()
+        .map(|(name, value)| format!("{name}: {value}\r\n"))
+        .collect();
+    let headers = headers.concat();
     let request = format!(
-        "{head} HTTP/1.1\r\nHost: {address}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+        "{head} HTTP/1.1\r\n{headers}Content-Length: {length}\r\nConnection: close\r\n\r\n{body}"
     );
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut response = String::new();

@@ -102,7 +102,7 @@ async fn start_at_once(
 ) -> Result<()> {
     let apis = Apis::start(options.nodes, port).await?;
     let begun = Instant::now();
-    let nodes = Nodes::start(options, &apis, dns.address(), port, 0..options.nodes).await?;
+    let nodes = Nodes::start(options, &apis, dns.address(), port, 0..options.nodes)?;
     let started = begun.elapsed();
     apis.verdict(true, PATIENCE).await?;
     let verdict = begun.elapsed();
@@ -131,7 +131,7 @@ async fn lead(
     leader.metric("lease_holder").reaches(1.0).await?;
     let alone = leader.memory()?;
     apis.list(1..options.nodes, port).await?;
-    let nodes = Nodes::start(options, &apis, dns.address(), port, 1..options.nodes).await?;
+    let nodes = Nodes::start(options, &apis, dns.address(), port, 1..options.nodes)?;
     let all = f64::from(options.nodes);
     leader
         .metric("nodes{answer=\"healthy\"}")

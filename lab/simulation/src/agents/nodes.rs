@@ -19,7 +19,7 @@ pub(super) struct Nodes {
 
 impl Nodes {
     /// Starts the agents of `nodes`.
-    pub(super) async fn start(
+    pub(super) fn start(
         options: &Options,
         apis: &Apis,
         dns: SocketAddr,
@@ -34,7 +34,7 @@ impl Nodes {
             let (karmada, member) = (apis.karmada.agents.clone(), apis.member.agents.clone());
             cluster_health_agent::assemble(args, karmada, Some(member), &mut program)
                 .with_context(|| format!("cannot start the agent of {}", name(node)))?;
-            program.serve().await?;
+            program.serve()?;
             agents.spawn(program.run_until(async || std::future::pending().await));
         }
         Ok(Self { agents })

@@ -1,5 +1,6 @@
 //! The two APIs, and the writes of all clients but our controllers.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::LazyLock;
@@ -20,8 +21,8 @@ use super::record::{Delays, Record, Recorded};
 
 /// The definitions of Karmada's kinds.
 const DEFINITIONS: [&str; 4] = [
-    include_str!("../../../../manifests/crds/remedy.karmada.io_remedies.yaml"),
-    include_str!("../../../../manifests/crds/networking.karmada.io_multiclusteringresses.yaml"),
+    include_str!("../../../../tests/crds/remedy.karmada.io_remedies.yaml"),
+    include_str!("../../../../tests/crds/networking.karmada.io_multiclusteringresses.yaml"),
     include_str!("../../../../tests/crds/cluster.karmada.io_clusters.yaml"),
     include_str!("../../../../tests/crds/work.karmada.io_resourcebindings.yaml"),
 ];
@@ -31,12 +32,39 @@ const DEFINITIONS: [&str; 4] = [
 static KARMADA: LazyLock<Result<ApiServer, String>> = LazyLock::new(|| {
     let server = ApiServer::new();
     for definition in DEFINITIONS {
-        let definition = serde_saphyr::from_str(definition).map_err(|error| error.to_string())?;
+        let mut definition: Value =
+            serde_saphyr::from_str(definition).map_err(|error| error.to_string())?;
+        remove_rules(&mut definition);
+        loosen(&mut definition);
         let installed = server.install(&definition);
         installed.map_err(|error| error.to_string())?;
     }
     Ok(server)
 });
+
+/// Lets a definition accept any `spec`, as a later version of a kind may.
+fn loosen(definition: &mut Value) {
+    for version in definition["spec"]["versions"]
+        .as_array_mut()
+        .into_iter()
+        .flatten()
+    {
+        version["schema"]["openAPIV3Schema"]["properties"]["spec"] =
+            json!({ "x-kubernetes-preserve-unknown-fields": true });
+    }
+}
+
+/// Removes the rules of our definitions that Karmada's own lack, so that a Remedy may have empty lists.
+fn remove_rules(schema: &mut Value) {
+    match schema {
+        Value::Object(fields) => {
+            fields.remove("x-kubernetes-validations");
+            fields.values_mut().for_each(remove_rules);
+        }
+        Value::Array(items) => items.iter_mut().for_each(remove_rules),
+        _ => {}
+    }
+}
 
 /// The path of the leases.
 pub(crate) const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/karmada-system/leases";
@@ -239,6 +267,21 @@ impl Apis {
     /// Returns the delays of a program's writes to an API.
     pub(crate) fn delays(&self, side: Side, program: Role) -> Delays {
         self.delays[side as usize][program as usize].clone()
+    }
+
+    /// Returns the number of times each fault was applied.
+    pub(crate) fn hits(&self) -> BTreeMap<&'static str, u64> {
+        let mut hits = BTreeMap::new();
+        for server in [&self.karmada, &self.gateway] {
+            if let Server::Embedded(server) = server {
+                for (fault, count) in server.faults().hits() {
+                    *hits.entry(fault).or_default() += count;
+                }
+            }
+        }
+        let late = self.delays.iter().flatten().map(Delays::hits).sum();
+        hits.insert("Late", late);
+        hits
     }
 
     /// Ends every fault.

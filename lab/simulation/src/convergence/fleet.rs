@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::apis::{Apis, LEASES};
 use super::kinds::{Kind, Side, is_deleting, list};
+use super::model::is_readable;
 use super::objects::{
     self, class_name, cluster_name, cluster_names, condition_type, ingress_name, remedy_name,
     service_name,
@@ -17,7 +18,9 @@ use super::objects::{
 use super::program::Role;
 use super::record::Record;
 use super::replicas::Replicas;
-use super::step::{ApiFault, Backends, CLUSTERS, Class, ConditionState, REPLICAS, SERVICES, Step};
+use super::step::{
+    ApiFault, Backends, CLUSTERS, Class, ConditionState, REPLICAS, SERVICES, Spoilt, Step,
+};
 
 /// Karmada's finalizer on clusters.
 const CLUSTER_FINALIZER: &str = "karmada.io/cluster-controller";
@@ -31,6 +34,10 @@ pub(crate) struct Fleet {
     pub(crate) replicas: Replicas,
     /// The distinct statuses of each cluster so far, oldest first.
     statuses: BTreeMap<u8, Vec<Value>>,
+    /// The specs of the objects that were made unreadable.
+    spoilt: BTreeMap<(Kind, String), Value>,
+    /// The number of objects that were made unreadable.
+    spoilings: u64,
 }
 
 impl Fleet {
@@ -41,6 +48,8 @@ impl Fleet {
             apis,
             replicas: Replicas::new(record),
             statuses: BTreeMap::new(),
+            spoilt: BTreeMap::new(),
+            spoilings: 0,
         };
         for cluster in 0..2 {
             fleet.apply(&Step::Join { cluster }).await?;
@@ -270,12 +279,60 @@ impl Fleet {
                     }
                 }
             }
-            Step::Mend => apis.mend(),
+            Step::Spoil { spoilt, nth } => self.spoil(*spoilt, *nth).await?,
+            Step::Mend => self.mend().await?,
             Step::Wait { millis } => {
                 tokio::time::sleep(Duration::from_millis((*millis).into())).await;
             }
         }
         self.remember().await
+    }
+
+    /// Ends every fault and makes every object readable.
+    pub(crate) async fn mend(&mut self) -> Result<()> {
+        self.apis.mend();
+        for ((kind, name), spec) in std::mem::take(&mut self.spoilt) {
+            let found = self.apis.object(kind, &name).await?;
+            if found.is_some_and(|found| !is_readable(kind, &found)) {
+                self.write_spec(kind, &name, &spec).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the number of times that each fault was applied.
+    pub(crate) fn faults(&self) -> BTreeMap<&'static str, u64> {
+        let mut hits = self.apis.hits();
+        hits.insert("Spoil", self.spoilings);
+        hits
+    }
+
+    /// Makes an object unreadable, if there is one and the server accepts that.
+    async fn spoil(&mut self, spoilt: Spoilt, nth: u8) -> Result<()> {
+        let (kind, name) = match spoilt {
+            Spoilt::Remedy => (Kind::Remedy, remedy_name(nth)),
+            Spoilt::Ingress => (Kind::MultiClusterIngress, ingress_name(nth)),
+            Spoilt::Binding => (Kind::Binding, super::model::binding_name(service_name(nth))),
+        };
+        let Some(found) = self.apis.object(kind, &name).await? else {
+            return Ok(());
+        };
+        if is_readable(kind, &found) {
+            self.spoilings += u64::from(self.write_spec(kind, &name, &json!(7)).await?);
+            self.spoilt.insert((kind, name), found["spec"].clone());
+        }
+        Ok(())
+    }
+
+    /// Replaces the spec of an object. Returns `false` if the server refuses it, as a real one does with
+    /// one that does not fit its schema.
+    async fn write_spec(&self, kind: Kind, name: &str, spec: &Value) -> Result<bool> {
+        let access = self.apis.access(kind.side());
+        let body = json!({ "spec": spec });
+        let (status, _) = access
+            .send(Method::PATCH, &kind.path(name), Some(&body))
+            .await?;
+        Ok(status.is_success())
     }
 
     /// Records the statuses of the clusters for [`Step::RewriteStatus`].
@@ -431,6 +488,8 @@ fn injection(fault: ApiFault) -> std::result::Result<Injection, Duration> {
             let retry_after = Duration::from_secs(seconds.into());
             Fault::TooManyRequests { retry_after }.into()
         }
+        ApiFault::Unauthorized => Fault::Unauthorized.into(),
+        ApiFault::Forbidden => Fault::Forbidden.into(),
         ApiFault::InternalErrors { every } => Fault::InternalError.every(every.into()),
         ApiFault::Unavailable => Fault::Unavailable.into(),
         ApiFault::Slow { millis: by } => Fault::Slow(millis(by)).into(),
@@ -439,6 +498,7 @@ fn injection(fault: ApiFault) -> std::result::Result<Injection, Duration> {
         ApiFault::Silence => Fault::Silence.into(),
         ApiFault::CutWatches { inside_line } => Fault::CutWatch { inside_line }.into(),
         ApiFault::ExpireWatches => Fault::ExpireWatch.into(),
+        ApiFault::FailWatches => Fault::FailWatch.into(),
         ApiFault::WithholdBookmarks => Fault::WithholdBookmarks.into(),
         ApiFault::DelayEvents {
             millis: by,

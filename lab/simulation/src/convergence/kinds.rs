@@ -71,6 +71,14 @@ impl Kind {
         }
     }
 
+    /// Returns `true` if a step may make objects of this kind unreadable.
+    pub(crate) fn may_be_spoilt(self) -> bool {
+        matches!(
+            self,
+            Self::Remedy | Self::MultiClusterIngress | Self::Binding
+        )
+    }
+
     fn namespaced(self) -> bool {
         !matches!(self, Self::Cluster | Self::Remedy | Self::IngressClass)
     }
@@ -96,7 +104,8 @@ impl Kind {
         format!("{}/{name}", self.collection())
     }
 
-    /// Parses a path of an API into a kind and the segments after its plural.
+    /// Parses a path of an API into a kind and the segments after its plural. Namespaces other than the
+    /// users' have no kinds.
     pub(crate) fn of_path(side: Side, path: &str) -> Option<(Self, Vec<&str>)> {
         Self::ALL
             .into_iter()
@@ -106,7 +115,7 @@ impl Kind {
                 let mut parts = rest.split('/');
                 let mut plural = parts.next()?;
                 if plural == "namespaces" && kind.namespaced() {
-                    parts.next()?;
+                    parts.next().filter(|namespace| *namespace == NAMESPACE)?;
                     plural = parts.next()?;
                 }
                 (plural == kind.names().1).then(|| (kind, parts.collect()))

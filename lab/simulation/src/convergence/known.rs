@@ -1,20 +1,22 @@
 //! The versions of objects that a process has received, with the moments at which they were replaced.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::kinds::{Kind, name};
+use super::kinds::{Kind, name, text};
+use super::model;
 
 /// A position in the record.
-type Moment = usize;
+pub(crate) type Moment = usize;
 
 /// A version of an object.
 #[derive(Debug)]
 struct Version {
     /// `None` if the object did not exist.
-    object: Option<Value>,
-    /// The arrival of the next version; `None` for the newest.
+    object: Option<Arc<Value>>,
+    /// The arrival of the version that replaced it; `None` for those that may be the newest.
     until: Option<Moment>,
 }
 
@@ -22,6 +24,9 @@ struct Version {
 #[derive(Debug, Default)]
 pub(crate) struct Known {
     versions: BTreeMap<(Kind, String), Vec<Version>>,
+    /// The same objects by their name and resource version, and those in responses to writes, which may
+    /// be without anything but metadata.
+    by_version: BTreeMap<(Kind, String, String), Arc<Value>>,
     /// The kinds that were listed at least once.
     listed: BTreeSet<Kind>,
 }
@@ -59,15 +64,50 @@ impl Known {
         }
     }
 
+    /// Reads the object in the response to a write or to a read of one object, or its metadata.
+    pub(crate) fn read_object(&mut self, kind: Kind, object: Value, now: Moment) {
+        let is_whole = object["kind"] == kind.names().2;
+        if is_whole {
+            self.replace(kind, name(&object).to_owned(), Some(object), now);
+        } else {
+            self.remember(kind, &Arc::new(object));
+        }
+    }
+
+    /// Notes that the process has deleted an object, or has found it absent.
+    pub(crate) fn read_absence(&mut self, kind: Kind, name: &str, now: Moment) {
+        self.replace(kind, name.to_owned(), None, now);
+    }
+
+    fn remember(&mut self, kind: Kind, object: &Arc<Value>) {
+        let version = text(object, "/metadata/resourceVersion").to_owned();
+        let key = (kind, name(object).to_owned(), version);
+        self.by_version.insert(key, Arc::clone(object));
+    }
+
     fn replace(&mut self, kind: Kind, name: String, object: Option<Value>, now: Moment) {
+        let object = object.map(Arc::new);
+        if let Some(object) = &object {
+            self.remember(kind, object);
+        }
         let versions = self.versions.entry((kind, name)).or_default();
-        match versions.last_mut() {
-            Some(last) => last.until = Some(now),
+        if versions.is_empty() {
             // Until now the process knew the object as absent.
-            None => versions.push(Version {
+            versions.push(Version {
                 object: None,
-                until: Some(now),
-            }),
+                until: None,
+            });
+        }
+        // Beside an unreadable version the last readable one stays in use.
+        let is_readable = |object: &Option<Arc<Value>>| {
+            let object = object.as_deref();
+            object.is_some_and(|object| model::is_readable(kind, object))
+        };
+        let keeps_readable = object.is_some() && !is_readable(&object);
+        for version in versions.iter_mut().filter(|v| v.until.is_none()) {
+            if !(keeps_readable && is_readable(&version.object)) {
+                version.until = Some(now);
+            }
         }
         versions.push(Version {
             object,
@@ -90,8 +130,21 @@ impl Known {
         versions
             .iter()
             .filter(is_recent)
-            .map(|version| version.object.as_ref())
+            .map(|version| version.object.as_deref())
             .collect()
+    }
+
+    /// Returns the object of this name and resource version, whenever it was received.
+    pub(crate) fn at_version(&self, kind: Kind, name: &str, version: &str) -> Option<&Value> {
+        let key = (kind, name.to_owned(), version.to_owned());
+        self.by_version.get(&key).map(|object| &**object)
+    }
+
+    /// Returns the newest version of an object that existed.
+    pub(crate) fn newest(&self, kind: Kind, name: &str) -> Option<&Value> {
+        let versions = self.versions.get(&(kind, name.to_owned()))?;
+        let mut existing = versions.iter().rev().filter_map(|v| v.object.as_deref());
+        existing.next()
     }
 
     /// Returns the names of all objects of a kind that the process ever received.

@@ -19,6 +19,7 @@ mod search;
 mod settled;
 mod step;
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -34,7 +35,7 @@ pub use self::program::Role;
 pub use self::real::OnRealApis;
 pub use self::search::{FIRST_SEED, Found, Summary, failed_once, random_seed, search, sequence_of};
 pub use self::step::{
-    About, ApiFault, Backends, Class, ConditionState, Match, RemedyShape, Step, sequences,
+    About, ApiFault, Backends, Class, ConditionState, Match, RemedyShape, Spoilt, Step, sequences,
 };
 
 /// The timeout until the fleet has settled. The longest chain is: a stolen lease expires after 15 s, a
@@ -75,6 +76,10 @@ impl RunOptions {
 pub struct Run {
     /// The error is the property that does not hold.
     pub outcome: Result<(), String>,
+    /// The number of writes that were judged, by what they write.
+    pub judged: BTreeMap<&'static str, u64>,
+    /// The number of times that each fault was applied, by its name.
+    pub faults: BTreeMap<&'static str, u64>,
     entries: Vec<Entry>,
 }
 
@@ -101,35 +106,49 @@ pub fn run(steps: &[Step], options: &RunOptions) -> Run {
         .build();
     // The jitter draws from this thread's generator, and the runtime stays on this thread.
     fastrand::seed(options.seed);
-    let played = runtime.map_err(anyhow::Error::from).map(|runtime| {
-        // Entries that follow come from the runtime as it drops the programs.
-        runtime.block_on(async { (play(steps, options, record.clone()).await, record.since(0)) })
+    let played = runtime.map_err(anyhow::Error::from).and_then(|runtime| {
+        runtime.block_on(async {
+            let mut fleet = Fleet::new(Apis::embedded()?, record.clone()).await?;
+            let mut explainer = Explainer::default();
+            let outcome = play(&mut fleet, &mut explainer, steps, options).await;
+            Ok(Run {
+                outcome: outcome.map_err(|error| format!("{error:#}")),
+                judged: explainer.judged().clone(),
+                faults: fleet.faults(),
+                // Entries that follow come from the runtime as it drops the programs.
+                entries: record.since(0),
+            })
+        })
     });
-    let (outcome, entries) = played.unwrap_or_else(|error| (Err(error), Vec::new()));
-    Run {
-        outcome: outcome.map_err(|error| format!("{error:#}")),
-        entries,
-    }
+    played.unwrap_or_else(|error| Run {
+        outcome: Err(format!("{error:#}")),
+        judged: BTreeMap::new(),
+        faults: BTreeMap::new(),
+        entries: Vec::new(),
+    })
 }
 
 /// Applies the steps, ends every fault, and waits for convergence and then for `options.quiet`.
-async fn play(steps: &[Step], options: &RunOptions, record: Record) -> Result<()> {
-    let mut fleet = Fleet::new(Apis::embedded()?, record).await?;
+async fn play(
+    fleet: &mut Fleet,
+    explainer: &mut Explainer,
+    steps: &[Step],
+    options: &RunOptions,
+) -> Result<()> {
     fleet.start_all().await?;
-    let mut explainer = Explainer::default();
     for (nth, step) in steps.iter().enumerate() {
         let holds = async {
             fleet.apply(step).await?;
-            check(&fleet, &mut explainer)
+            check(fleet, explainer)
         };
         holds
             .await
             .with_context(|| format!("in step {nth}, {step:?}"))?;
     }
-    fleet.apis.mend();
+    fleet.mend().await?;
     fleet.replicas.start_missing(&fleet.apis).await?;
-    settle(&fleet, &mut explainer).await?;
-    stay_quiet(&fleet, &mut explainer, options.quiet).await
+    settle(fleet, explainer).await?;
+    stay_quiet(fleet, explainer, options.quiet).await
 }
 
 /// Checks the properties that hold at every moment.

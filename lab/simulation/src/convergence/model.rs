@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::kinds::{is_deleting, list, name, text};
+use super::kinds::{Kind, is_deleting, list, name, text};
 use super::program::CONTROLLER;
 
 const TRAFFIC_CONTROL: &str = "TrafficControl";
@@ -15,10 +15,15 @@ fn texts<'a>(object: &'a Value, pointer: &str) -> BTreeSet<&'a str> {
     list(object, pointer).filter_map(Value::as_str).collect()
 }
 
+/// Returns `true` unless a step has [spoilt](super::step::Step::Spoil) the object.
+pub(crate) fn is_readable(kind: Kind, object: &Value) -> bool {
+    !kind.may_be_spoilt() || object["spec"].is_object()
+}
+
 /// Returns the actions that a Remedy wants for a cluster.
 pub(crate) fn wanted_actions(remedy: &Value, cluster: &Value) -> BTreeSet<String> {
     let named = texts(remedy, "/spec/clusterAffinity/clusterNames");
-    let is_covered = named.is_empty() || named.contains(name(cluster));
+    let is_covered = remedy["spec"]["clusterAffinity"].is_null() || named.contains(name(cluster));
     let matches = |entry: &Value| {
         let wanted = &entry["clusterConditionMatch"];
         let mut conditions = list(cluster, "/status/conditions");
@@ -29,8 +34,8 @@ pub(crate) fn wanted_actions(remedy: &Value, cluster: &Value) -> BTreeSet<String
                 equal == (wanted["operator"] == "Equal")
             })
     };
-    let mut all = list(remedy, "/spec/decisionMatches").peekable();
-    let is_met = all.peek().is_none() || all.any(matches);
+    let mut all = list(remedy, "/spec/decisionMatches");
+    let is_met = remedy["spec"]["decisionMatches"].is_null() || all.any(matches);
     if !is_covered || !is_met || is_deleting(remedy) {
         return BTreeSet::new();
     }
@@ -50,8 +55,26 @@ pub(crate) fn is_admitted(cluster: &Value) -> bool {
     !is_blocked(cluster) && !is_deleting(cluster)
 }
 
-/// Returns `true` if these classes make an ingress ours, regardless of its finalizers.
-pub(crate) fn is_ours<'a>(ingress: &Value, classes: impl Iterator<Item = &'a Value>) -> bool {
+/// Returns `true` if a Remedy without matches blocks a cluster: a person decided that.
+pub(crate) fn is_decided(remedy: &Value, cluster: &Value) -> bool {
+    remedy["spec"]["decisionMatches"].is_null()
+        && wanted_actions(remedy, cluster).contains(TRAFFIC_CONTROL)
+}
+
+/// Returns `true` if a cluster may serve although it is blocked, provided that no other cluster serves
+/// the Service.
+pub(crate) fn is_readmissible<'a>(
+    cluster: &Value,
+    mut remedies: impl Iterator<Item = &'a Value>,
+) -> bool {
+    is_blocked(cluster)
+        && !is_deleting(cluster)
+        && !remedies.any(|remedy| is_decided(remedy, cluster))
+}
+
+/// Returns the controller that these classes name for an ingress. A class that does not exist, or one
+/// of several default ones, names none.
+fn controller_of<'a>(ingress: &Value, classes: impl Iterator<Item = &'a Value>) -> Option<&'a str> {
     const DEFAULT: &str = "/metadata/annotations/ingressclass.kubernetes.io~1is-default-class";
     let wanted = text(ingress, "/spec/ingressClassName");
     let candidates: Vec<&Value> = if wanted.is_empty() {
@@ -61,7 +84,24 @@ pub(crate) fn is_ours<'a>(ingress: &Value, classes: impl Iterator<Item = &'a Val
     } else {
         classes.filter(|class| name(class) == wanted).collect()
     };
-    matches!(*candidates, [class] if text(class, "/spec/controller") == CONTROLLER)
+    match *candidates {
+        [class] => Some(text(class, "/spec/controller")).filter(|name| !name.is_empty()),
+        _ => None,
+    }
+}
+
+/// Returns `true` if these classes make an ingress ours, regardless of its finalizers.
+pub(crate) fn is_ours<'a>(ingress: &Value, classes: impl Iterator<Item = &'a Value>) -> bool {
+    controller_of(ingress, classes) == Some(CONTROLLER)
+}
+
+/// Returns `true` if an ingress that is not being deleted is served: it is ours, or it was and no class
+/// names another controller.
+pub(crate) fn is_served<'a>(ingress: &Value, classes: impl Iterator<Item = &'a Value>) -> bool {
+    match controller_of(ingress, classes) {
+        Some(controller) => controller == CONTROLLER,
+        None => carries(ingress, CONTROLLER),
+    }
 }
 
 /// Returns `true` if an ingress has a finalizer.

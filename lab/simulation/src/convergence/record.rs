@@ -5,20 +5,22 @@ use std::future::Future;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use apiserver::ApiService;
 use axum::body::Body;
 use bytes::Bytes;
-use http::{Method, Request, Response};
+use http::{Method, Request, Response, header};
 use http_body_util::BodyExt;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 use tower::Service;
 
 use super::kinds::Side;
-use super::program::Process;
+use super::model;
+use super::program::{CONTROLLER, Process};
 
 /// The most requests that all programs may make in one instant of virtual time. Starting, or changing
 /// every ingress, takes a few hundred.
@@ -126,6 +128,7 @@ pub(crate) struct Recorded {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Delays {
     waiting: Arc<Mutex<VecDeque<Duration>>>,
+    hits: Arc<AtomicU64>,
 }
 
 impl Delays {
@@ -138,7 +141,14 @@ impl Delays {
     }
 
     fn next(&self) -> Option<Duration> {
-        self.waiting.lock().pop_front()
+        let delay = self.waiting.lock().pop_front()?;
+        self.hits.fetch_add(1, Ordering::Relaxed);
+        Some(delay)
+    }
+
+    /// Returns the number of writes that were delayed.
+    pub(crate) fn hits(&self) -> u64 {
+        self.hits.load(Ordering::Relaxed)
     }
 }
 
@@ -207,16 +217,31 @@ impl Drop for Exchange {
 }
 
 impl Recorded {
-    /// Returns `true` if a write may be stored after its program has abandoned it. A write to an
-    /// ingress may not: once the finalizer is gone, no controller reconciles that ingress again.
-    fn may_be_late(&self, path: &str) -> bool {
-        self.side == Side::Gateway || !path.contains("/multiclusteringresses/")
+    /// Returns `true` if a late write must not be stored: one of the status of an ingress without our
+    /// finalizer. No controller reconciles such an ingress again, so nothing would undo the write;
+    /// docs/operate.md names this exception.
+    async fn is_released(&mut self, path: &str) -> io::Result<bool> {
+        let ingress = path.strip_suffix("/status");
+        let Some(ingress) = ingress.filter(|path| path.contains("/multiclusteringresses/")) else {
+            return Ok(false);
+        };
+        let request = Request::get(ingress)
+            // Faults are limited to the user agents of the controllers.
+            .header(header::USER_AGENT, "simulation")
+            .body(Body::empty());
+        let response = self.inner.call(request.map_err(io::Error::other)?).await?;
+        let body = response.into_body().collect().await;
+        let body = body.map_err(io::Error::other)?.to_bytes();
+        let ingress = serde_json::from_slice(&body)?;
+        Ok(!model::carries(&ingress, CONTROLLER))
     }
 
     /// Sends a request. A delayed one is sent even if the program has abandoned it.
     async fn send(mut self, request: Request<Body>) -> io::Result<Response<Body>> {
-        let is_late = *request.method() != Method::GET && self.may_be_late(request.uri().path());
-        let late = if is_late { self.delays.next() } else { None };
+        let late = match *request.method() {
+            Method::GET => None,
+            _ => self.delays.next(),
+        };
         let Some(late) = late else {
             return self.inner.call(request).await;
         };
@@ -225,7 +250,11 @@ impl Recorded {
         // A task of its own outlives this future, which an abandoning program drops.
         let sending = tokio::spawn(async move {
             tokio::time::sleep(late).await;
-            let response = self.inner.call(request).await;
+            let response = match self.is_released(request.uri().path()).await {
+                Ok(false) => self.inner.call(request).await,
+                Ok(true) => Err(io::ErrorKind::ConnectionReset.into()),
+                Err(error) => Err(error),
+            };
             shared.lock().late -= 1;
             response
         });

@@ -1,5 +1,6 @@
 //! A search for the shortest sequence that does not converge.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,13 +10,13 @@ use parking_lot::Mutex;
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
 
-use super::{RunOptions, Step, run, sequences};
+use super::{Run, RunOptions, Step, run, sequences};
 
 /// The limit of attempts to shorten a failing sequence.
 const SHRINKING: u32 = 500;
 
 /// Totals of a search in which every sequence converged.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     /// The number of sequences.
     pub sequences: u64,
@@ -23,6 +24,36 @@ pub struct Summary {
     pub steps: u64,
     /// The number of requests that the programs made.
     pub requests: u64,
+    /// The number of writes that were judged, by what they write.
+    pub judged: BTreeMap<&'static str, u64>,
+    /// The number of times that each fault was applied, by its name.
+    pub faults: BTreeMap<&'static str, u64>,
+}
+
+impl Summary {
+    fn of(steps: &[Step], run: &Run) -> Self {
+        Self {
+            sequences: 1,
+            steps: steps.len() as u64,
+            requests: run.requests() as u64,
+            judged: run.judged.clone(),
+            faults: run.faults.clone(),
+        }
+    }
+
+    fn add(&mut self, one: Self) {
+        self.sequences += one.sequences;
+        self.steps += one.steps;
+        self.requests += one.requests;
+        for (sum, counts) in [
+            (&mut self.judged, one.judged),
+            (&mut self.faults, one.faults),
+        ] {
+            for (what, count) in counts {
+                *sum.entry(what).or_default() += count;
+            }
+        }
+    }
 }
 
 impl fmt::Display for Summary {
@@ -31,11 +62,20 @@ impl fmt::Display for Summary {
             sequences,
             steps,
             requests,
+            judged,
+            faults,
         } = self;
-        write!(
+        let counts = |counts: &BTreeMap<&str, u64>| {
+            let counts = counts.iter().map(|(what, count)| format!("{what} {count}"));
+            counts.collect::<Vec<_>>().join(", ")
+        };
+        let writes: u64 = judged.values().sum();
+        writeln!(
             f,
             "converged: {sequences} sequences, {steps} steps, {requests} requests"
-        )
+        )?;
+        writeln!(f, "judged: {writes} writes: {}", counts(judged))?;
+        write!(f, "faults: {}", counts(faults))
     }
 }
 
@@ -141,12 +181,7 @@ pub fn search(
                 return;
             };
             match run_seed(seed) {
-                Ok(one) => {
-                    let mut all = summary.lock();
-                    all.sequences += 1;
-                    all.steps += one.steps;
-                    all.requests += one.requests;
-                }
+                Ok(one) => summary.lock().add(one),
                 Err(error) => {
                     failed.store(true, Ordering::Relaxed);
                     *found.lock() = Some(error);
@@ -172,11 +207,7 @@ fn run_seed(seed: u64) -> Result<Summary, Box<Found>> {
     let steps = tree.current();
     let first = run(&steps, &options);
     let Err(why) = &first.outcome else {
-        return Ok(Summary {
-            sequences: 1,
-            steps: steps.len() as u64,
-            requests: first.requests() as u64,
-        });
+        return Ok(Summary::of(&steps, &first));
     };
     tracing::info!(seed, why, "Shrinking a sequence that fails");
     let shrunken = runner.run_one(tree, |steps| {

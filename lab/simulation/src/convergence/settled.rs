@@ -68,7 +68,7 @@ fn check_cluster(objects: &Objects, cluster: &Value, found: &mut Differences) {
 }
 
 fn is_served(objects: &Objects, ingress: &Value) -> bool {
-    !is_deleting(ingress) && model::is_ours(ingress, of(objects, Kind::IngressClass))
+    !is_deleting(ingress) && model::is_served(ingress, of(objects, Kind::IngressClass))
 }
 
 fn check_ingress(objects: &Objects, ingress: &Value, found: &mut Differences) {
@@ -153,17 +153,27 @@ fn wanted(objects: &Objects, ingress: &Value) -> Served {
         .collect()
 }
 
-/// Returns the endpoints of a Service in admitted clusters.
+/// Returns the endpoints of a Service in admitted clusters or, without any, in readmitted ones.
 fn admitted(objects: &Objects, service: &str) -> BTreeSet<String> {
     let binding = find(objects, Kind::Binding, &model::binding_name(service));
-    let located = model::located(service, binding).unwrap_or_default();
+    let mut located = model::located(service, binding).unwrap_or_default();
+    let is = |cluster: &str, admission: &dyn Fn(&Value) -> bool| {
+        find(objects, Kind::Cluster, cluster).is_some_and(admission)
+    };
+    if located
+        .iter()
+        .any(|cluster| is(cluster, &model::is_admitted))
+    {
+        located.retain(|cluster| is(cluster, &model::is_admitted));
+    } else {
+        let readmitted =
+            |cluster: &Value| model::is_readmissible(cluster, of(objects, Kind::Remedy));
+        located.retain(|cluster| is(cluster, &readmitted));
+    }
     of(objects, Kind::EndpointSlice)
         .filter(|slice| model::collected_for(slice) == Some(service))
         .filter(|slice| {
-            model::collected_from(slice).is_some_and(|cluster| {
-                located.contains(cluster)
-                    && find(objects, Kind::Cluster, cluster).is_some_and(model::is_admitted)
-            })
+            model::collected_from(slice).is_some_and(|cluster| located.contains(cluster))
         })
         .flat_map(model::endpoints)
         .collect()

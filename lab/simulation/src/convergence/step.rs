@@ -82,7 +82,9 @@ pub enum Step {
         fault: ApiFault,
         seconds: u8,
     },
-    /// Every fault ends.
+    /// An object gets a spec that the programs cannot read.
+    Spoil { spoilt: Spoilt, nth: u8 },
+    /// Every fault ends, and every object is readable again.
     Mend,
     /// Time passes.
     Wait { millis: u32 },
@@ -102,9 +104,9 @@ pub enum ConditionState {
 /// The spec of a Remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RemedyShape {
-    /// The clusters in its affinity, as bits; without an affinity, every cluster.
+    /// The clusters in its affinity, as bits, which may be none; without an affinity, every cluster.
     pub clusters: Option<u8>,
-    /// Its matches; without matches, it acts at once.
+    /// Its matches; without a list, it acts at once, and with an empty one never.
     pub matches: Option<Vec<Match>>,
     /// `TrafficControl`, another action, both, or none, as bits.
     pub actions: u8,
@@ -173,6 +175,15 @@ impl About {
     }
 }
 
+/// The kind of an object that becomes unreadable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "each is a kind")]
+pub enum Spoilt {
+    Remedy,
+    Ingress,
+    Binding,
+}
+
 /// A fault of an API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(
@@ -186,6 +197,8 @@ pub enum ApiFault {
     TooManyRequests {
         seconds: u8,
     },
+    Unauthorized,
+    Forbidden,
     InternalErrors {
         every: u8,
     },
@@ -202,6 +215,7 @@ pub enum ApiFault {
         inside_line: bool,
     },
     ExpireWatches,
+    FailWatches,
     WithholdBookmarks,
     DelayEvents {
         millis: u16,
@@ -251,6 +265,7 @@ fn step() -> impl Strategy<Value = Step> {
         6 => about_backends(),
         5 => about_programs(),
         5 => fault(),
+        1 => spoil(),
         1 => Just(Step::Mend),
     ]
 }
@@ -367,35 +382,70 @@ fn about_programs() -> impl Strategy<Value = Step> {
     ]
 }
 
+fn spoil() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        (0..REMEDIES).prop_map(|nth| (Spoilt::Remedy, nth)),
+        (0..INGRESSES).prop_map(|nth| (Spoilt::Ingress, nth)),
+        (0..SERVICES).prop_map(|nth| (Spoilt::Binding, nth)),
+    ]
+    .prop_map(|(spoilt, nth)| Step::Spoil { spoilt, nth })
+}
+
+/// Generates faults that can happen: each API has its clients, each client its kinds, and only writes
+/// conflict, lose their response, or come late.
 fn fault() -> impl Strategy<Value = Step> {
-    (
-        prop::bool::weighted(0.3),
-        prop::option::weighted(0.5, program()),
-        prop::option::weighted(0.5, about()),
-        api_fault(),
-        1_u8..=40,
-    )
-        .prop_map(|(gateway, program, about, fault, seconds)| Step::Fault {
+    let client = prop_oneof![
+        3 => Just((false, Some(Role::Remedy))),
+        3 => Just((false, Some(Role::Ingress))),
+        5 => Just((false, None)),
+        4 => Just((true, Some(Role::Ingress))),
+    ];
+    (client, api_fault(), 1_u8..=40).prop_flat_map(|((gateway, program), fault, seconds)| {
+        let written = matches!(
+            fault,
+            ApiFault::Conflicts { .. } | ApiFault::LoseResponses { .. }
+        );
+        let kinds = about(gateway, program, written);
+        let about = prop::option::weighted(0.5, prop::sample::select(kinds));
+        about.prop_map(move |about| Step::Fault {
             gateway,
             program,
-            about,
+            // A late write is of any kind.
+            about: about.filter(|_| !matches!(fault, ApiFault::Late { .. })),
             fault,
             seconds,
         })
+    })
 }
 
-fn about() -> impl Strategy<Value = About> {
-    prop::sample::select(vec![
-        About::Clusters,
-        About::Remedies,
-        About::MultiClusterIngresses,
-        About::IngressClasses,
-        About::ResourceBindings,
-        About::Services,
-        About::EndpointSlices,
-        About::Ingresses,
-        About::Leases,
-    ])
+/// Returns the kinds that a program reads from an API, or writes to it.
+fn about(gateway: bool, program: Option<Role>, written: bool) -> Vec<About> {
+    let remedy = program != Some(Role::Ingress);
+    let ingress = program != Some(Role::Remedy);
+    let all = [
+        // The kind, and whether it is read at the gateway, by the remedy-controller, by the
+        // ingress-controller, and written.
+        (About::Clusters, false, true, true, remedy),
+        (About::Remedies, false, true, false, false),
+        (About::MultiClusterIngresses, false, false, true, true),
+        (About::IngressClasses, false, false, true, false),
+        (About::ResourceBindings, false, false, true, false),
+        (About::Services, true, false, true, gateway),
+        (About::EndpointSlices, true, false, true, gateway),
+        (About::Ingresses, true, false, false, gateway),
+        (About::Leases, false, true, true, true),
+    ];
+    let concerned = all
+        .into_iter()
+        .filter(|(_, at_gateway, by_remedy, by_ingress, writes)| {
+            let is_read = if gateway {
+                *at_gateway
+            } else {
+                remedy && *by_remedy || ingress && *by_ingress
+            };
+            is_read && (*writes || !written)
+        });
+    concerned.map(|(about, ..)| about).collect()
 }
 
 fn api_fault() -> impl Strategy<Value = ApiFault> {
@@ -405,6 +455,8 @@ fn api_fault() -> impl Strategy<Value = ApiFault> {
             .clone()
             .prop_map(|every| ApiFault::Conflicts { every }),
         (1_u8..4).prop_map(|seconds| ApiFault::TooManyRequests { seconds }),
+        Just(ApiFault::Unauthorized),
+        Just(ApiFault::Forbidden),
         every
             .clone()
             .prop_map(|every| ApiFault::InternalErrors { every }),
@@ -415,6 +467,7 @@ fn api_fault() -> impl Strategy<Value = ApiFault> {
         Just(ApiFault::Silence),
         any::<bool>().prop_map(|inside_line| ApiFault::CutWatches { inside_line }),
         Just(ApiFault::ExpireWatches),
+        Just(ApiFault::FailWatches),
         Just(ApiFault::WithholdBookmarks),
         (1_u16..=8_000, any::<bool>())
             .prop_map(|(millis, coalesce)| ApiFault::DelayEvents { millis, coalesce }),

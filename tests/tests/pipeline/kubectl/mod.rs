@@ -1,3 +1,3 @@
-//! The real kubectl against the embedded server.
+//! The real kubectl against both servers.
 
 mod with_tools;

@@ -4,22 +4,24 @@ use std::{fs, path::Path};
 
 use anyhow::{Result, ensure};
 use pipeline_tests::{
+    both,
     control_plane::{ApiKind, ControlPlane, ControlPlaneOptions},
     crds,
     kubectl::Kubectl,
+    on_both, test_name,
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};
 
-/// An embedded Karmada API and kubectl for it.
+/// A Karmada API and kubectl for it.
 struct Served {
     kubectl: Kubectl,
     _karmada: ControlPlane,
 }
 
 impl Served {
-    async fn start() -> Result<Self> {
-        let options = ControlPlaneOptions::named("karmada").on(ApiKind::Embedded);
+    async fn start(server: ApiKind) -> Result<Self> {
+        let options = ControlPlaneOptions::named("karmada").on(server);
         let karmada = ControlPlane::start(options).await?;
         karmada.install_crds(&crds::karmada()).await?;
         Ok(Self {
@@ -72,9 +74,8 @@ fn row<'a>(table: &'a str, name: &str) -> (Vec<&'a str>, Vec<&'a str>) {
     )
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn objects_are_shown_as_a_real_server_shows_them() {
-    let api = Served::start().await.unwrap();
+async fn objects_are_shown_as_a_real_server_shows_them(server: ApiKind) -> Result<()> {
+    let api = Served::start(server).await?;
     api.remedy("dns", "team: a").await;
     api.remedy("maintenance", "team: b").await;
     let table = api.run("get remedies").await;
@@ -124,11 +125,58 @@ async fn objects_are_shown_as_a_real_server_shows_them() {
         unknown.contains("the server doesn't have a resource type \"nonsense\""),
         "{unknown}"
     );
+    Ok(())
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn kinds_short_names_and_categories_can_be_combined() {
-    let api = Served::start().await.unwrap();
+/// Creates an object of `tests/fixtures` with its status.
+async fn create_fixture(api: &Served, name: &str) -> Result<()> {
+    let path = format!("{}/fixtures/{name}.json", env!("CARGO_MANIFEST_DIR"));
+    let mut object: Value = serde_json::from_str(&fs::read_to_string(path)?)?;
+    for own in ["creationTimestamp", "generation", "resourceVersion", "uid"] {
+        object["metadata"].as_object_mut().unwrap().remove(own);
+    }
+    api.feed("create -f -", &object.to_string()).await;
+    if object["status"].is_object() {
+        let status = json!({ "status": object["status"] }).to_string();
+        let mut line = vec!["patch", name, object["metadata"]["name"].as_str().unwrap()];
+        if let Some(namespace) = object["metadata"]["namespace"].as_str() {
+            line.extend(["-n", namespace]);
+        }
+        line.extend(["--subresource=status", "--type=merge", "-p", &status]);
+        api.kubectl.run_args(&line).await?;
+    }
+    Ok(())
+}
+
+async fn the_columns_that_matter_are_shown(server: ApiKind) -> Result<()> {
+    let api = Served::start(server).await?;
+    api.run("create namespace bench").await;
+    create_fixture(&api, "remedy").await?;
+    create_fixture(&api, "multiclusteringress").await?;
+    let table = api.run("get remedies").await;
+    let (titles, cells) = row(&table, "dns");
+    assert_eq!(titles, ["NAME", "ACTIONS", "ACTIVE", "AGE"]);
+    assert_eq!(cells[1], r#"["TrafficControl"]"#);
+    let blocked = r#"{"status":{"trafficBlockClusters":["c00001"]}}"#;
+    let line = "patch mci m00000 -n bench --subresource=status --type=merge -p";
+    let mut line: Vec<&str> = line.split(' ').collect();
+    line.push(blocked);
+    api.kubectl.run_args(&line).await?;
+    let table = api.run("get mci -n bench").await;
+    let (titles, cells) = row(&table, "m00000");
+    assert_eq!(
+        titles,
+        ["NAME", "CLASS", "HOSTS", "BLOCKED", "ADDRESS", "AGE"]
+    );
+    assert_eq!(
+        cells[1..5],
+        ["fake", "h0.example.com", r#"["c00001"]"#, "1.2.3.5"]
+    );
+    Ok(())
+}
+
+async fn kinds_short_names_and_categories_can_be_combined(server: ApiKind) -> Result<()> {
+    let api = Served::start(server).await?;
     api.run("create namespace shop").await;
     api.run(&format!("apply -f {}", samples())).await;
     let all = api.run("get clusters,remedies,mci -A").await;
@@ -156,11 +204,11 @@ async fn kinds_short_names_and_categories_can_be_combined() {
             "shop.example.com"
         ]
     );
+    Ok(())
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn resources_are_listed() {
-    let api = Served::start().await.unwrap();
+async fn resources_are_listed(server: ApiKind) -> Result<()> {
+    let api = Served::start(server).await?;
     let resources = api.run("api-resources -o wide").await;
     let (_, remedies) = row(&resources, "remedies");
     assert_eq!(
@@ -179,11 +227,11 @@ async fn resources_are_listed() {
     }
     let version = api.run("version").await;
     assert!(version.contains("Server Version: v1.36"), "{version}");
+    Ok(())
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn fields_are_explained() {
-    let api = Served::start().await.unwrap();
+async fn fields_are_explained(server: ApiKind) -> Result<()> {
+    let api = Served::start(server).await?;
     let remedy = api.run("explain remedy.spec").await;
     for part in [
         "GROUP:      remedy.karmada.io",
@@ -210,11 +258,11 @@ async fn fields_are_explained() {
         missing.contains("field \"nothing\" does not exist"),
         "{missing}"
     );
+    Ok(())
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn manifests_are_applied() {
-    let api = Served::start().await.unwrap();
+async fn manifests_are_applied(server: ApiKind) -> Result<()> {
+    let api = Served::start(server).await?;
     api.run("create namespace shop").await;
     let line = format!("apply -f {}", samples());
     let first = api.run(&line).await;
@@ -255,11 +303,11 @@ async fn manifests_are_applied() {
         refused.contains("unknown field \"spec.nonsense\""),
         "{refused}"
     );
+    Ok(())
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn an_apply_by_the_server_respects_owners() {
-    let api = Served::start().await.unwrap();
+async fn an_apply_by_the_server_respects_owners(server: ApiKind) -> Result<()> {
+    let api = Served::start(server).await?;
     let map = |value: &str| {
         format!(
             "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: one}}\ndata: {{a: '{value}'}}\n"
@@ -289,11 +337,11 @@ async fn an_apply_by_the_server_respects_owners() {
     );
     let managers = api.run("get configmap one --show-managed-fields -o jsonpath={.metadata.managedFields[*].manager}").await;
     assert_eq!(managers, "you");
+    Ok(())
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn objects_are_patched_labelled_and_annotated() {
-    let api = Served::start().await.unwrap();
+async fn objects_are_patched(server: ApiKind) -> Result<()> {
+    let api = Served::start(server).await?;
     api.remedy("dns", "").await;
     let merge = [
         "patch",
@@ -337,7 +385,11 @@ async fn objects_are_patched_labelled_and_annotated() {
         strategic.contains("strategic-merge-patch+json is not supported"),
         "{strategic}"
     );
+    Ok(())
+}
 
+async fn objects_are_labelled_and_annotated(server: ApiKind) -> Result<()> {
+    let api = Served::start(server).await?;
     api.run("create configmap one --from-literal=a=1").await;
     let strategic = ["patch", "configmap", "one", "-p", r#"{"data":{"b":"2"}}"#];
     api.kubectl.run_args(&strategic).await.unwrap();
@@ -354,11 +406,11 @@ async fn objects_are_patched_labelled_and_annotated() {
     assert_eq!(one["data"], serde_json::json!({ "a": "1", "b": "2" }));
     assert_eq!(one["metadata"]["annotations"]["note"], "hello");
     assert_eq!(one["metadata"].get("labels"), None);
+    Ok(())
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn an_object_is_edited() {
-    let api = Served::start().await.unwrap();
+async fn an_object_is_edited(server: ApiKind) -> Result<()> {
+    let api = Served::start(server).await?;
     api.remedy("dns", "").await;
     for editor in ["sed -i s/TrafficControl/Drain/", "true"] {
         let mut command = api.kubectl.command(&["edit", "remedy", "dns"]).unwrap();
@@ -378,11 +430,11 @@ async fn an_object_is_edited() {
             .await,
         "Drain"
     );
+    Ok(())
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn objects_are_deleted_in_each_way() {
-    let api = Served::start().await.unwrap();
+async fn objects_are_deleted_in_each_way(server: ApiKind) -> Result<()> {
+    let api = Served::start(server).await?;
     api.remedy("dns", "").await;
     let hold = [
         "patch",
@@ -414,11 +466,11 @@ async fn objects_are_deleted_in_each_way() {
     ];
     api.kubectl.run_args(&release).await.unwrap();
     assert!(waiting.wait().await.unwrap().success());
+    Ok(())
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn what_is_owned_is_deleted_or_orphaned() {
-    let api = Served::start().await.unwrap();
+async fn what_is_owned_is_deleted_or_orphaned(server: ApiKind) -> Result<()> {
+    let api = Served::start(server).await?;
     for (cascade, is_kept) in [
         ("orphan", true),
         ("foreground", false),
@@ -446,11 +498,11 @@ async fn what_is_owned_is_deleted_or_orphaned() {
                 .await;
         }
     }
+    Ok(())
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_namespace_takes_its_contents_with_it() {
-    let api = Served::start().await.unwrap();
+async fn a_namespace_takes_its_contents_with_it(server: ApiKind) -> Result<()> {
+    let api = Served::start(server).await?;
     api.run("create namespace shop").await;
     api.run("create configmap one -n shop").await;
     api.run("delete namespace shop").await;
@@ -459,11 +511,11 @@ async fn a_namespace_takes_its_contents_with_it() {
     api.run("create configmap one").await;
     api.run("delete configmaps --all").await;
     assert_eq!(api.run("get configmaps -o name").await, "");
+    Ok(())
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn kubectl_waits_for_what_comes() {
-    let api = Served::start().await.unwrap();
+async fn kubectl_waits_for_what_comes(server: ApiKind) -> Result<()> {
+    let api = Served::start(server).await?;
     api.remedy("dns", "").await;
     for (condition, patch) in [
         (
@@ -494,11 +546,11 @@ async fn kubectl_waits_for_what_comes() {
             "remedy.remedy.karmada.io/dns condition met\n"
         );
     }
+    Ok(())
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn changes_are_watched() {
-    let api = Served::start().await.unwrap();
+async fn changes_are_watched(server: ApiKind) -> Result<()> {
+    let api = Served::start(server).await?;
     api.remedy("dns", "").await;
     let mut watch = api
         .kubectl
@@ -524,11 +576,11 @@ async fn changes_are_watched() {
     api.run("delete remedy dns").await;
     assert_eq!(next().await.unwrap(), ["DELETED", "dns"]);
     watch.kill().await.unwrap();
+    Ok(())
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_dry_run_and_a_diff_change_nothing() {
-    let api = Served::start().await.unwrap();
+async fn a_dry_run_and_a_diff_change_nothing(server: ApiKind) -> Result<()> {
+    let api = Served::start(server).await?;
     let manifest = fs::read_to_string(format!("{}/remedy-dns.yaml", samples())).unwrap();
     let tried = api.feed("apply --dry-run=server -f -", &manifest).await;
     assert_eq!(
@@ -560,11 +612,11 @@ async fn a_dry_run_and_a_diff_change_nothing() {
             .contains("Unsupported value: \"Similar\": supported values: \"Equal\", \"NotEqual\""),
         "{refused}"
     );
+    Ok(())
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn objects_are_described_with_their_events() {
-    let api = Served::start().await.unwrap();
+async fn objects_are_described_with_their_events(server: ApiKind) -> Result<()> {
+    let api = Served::start(server).await?;
     api.remedy("dns", "team: a").await;
     let uid = api.run("get remedy dns -o jsonpath={.metadata.uid}").await;
     let event = format!(
@@ -592,11 +644,11 @@ async fn objects_are_described_with_their_events() {
         let described = api.run(&format!("describe {kind}")).await;
         assert!(described.contains(part), "{described}");
     }
+    Ok(())
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn objects_are_created_from_arguments() -> Result<()> {
-    let api = Served::start().await?;
+async fn objects_are_created_from_arguments(server: ApiKind) -> Result<()> {
+    let api = Served::start(server).await?;
     for (line, printed) in [
         ("create namespace shop", "namespace/shop created"),
         (
@@ -642,4 +694,47 @@ async fn objects_are_created_from_arguments() -> Result<()> {
         r#"{"b":"2"}"#
     );
     Ok(())
+}
+
+on_both!(
+    objects_are_shown_as_a_real_server_shows_them,
+    the_columns_that_matter_are_shown,
+    kinds_short_names_and_categories_can_be_combined,
+    resources_are_listed,
+    fields_are_explained,
+    manifests_are_applied,
+    an_apply_by_the_server_respects_owners,
+    objects_are_patched,
+    objects_are_labelled_and_annotated,
+    an_object_is_edited,
+    objects_are_deleted_in_each_way,
+    kubectl_waits_for_what_comes,
+    changes_are_watched,
+    a_dry_run_and_a_diff_change_nothing,
+    objects_are_described_with_their_events,
+    objects_are_created_from_arguments,
+);
+
+// On the embedded API only: on a real one these are the work of kube-controller-manager, which does not
+// run here.
+mod controllers {
+    use super::*;
+
+    #[test]
+    fn what_is_owned_is_deleted_or_orphaned() {
+        both::run(
+            test_name!(),
+            ApiKind::Embedded,
+            super::what_is_owned_is_deleted_or_orphaned,
+        );
+    }
+
+    #[test]
+    fn a_namespace_takes_its_contents_with_it() {
+        both::run(
+            test_name!(),
+            ApiKind::Embedded,
+            super::a_namespace_takes_its_contents_with_it,
+        );
+    }
 }

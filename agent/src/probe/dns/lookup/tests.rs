@@ -134,13 +134,16 @@ async fn lookup_of(
         servers: &servers,
         transport: Transport::Udp,
         families: &FAMILIES,
+        patience: Duration::ZERO,
         expected,
         start,
         deadline: start + LIMIT,
     };
-    let result = lookup.resolve(&names).await;
+    let result = lookup.resolve(&names, None).await;
     Outcome {
-        result,
+        result: result
+            .map(|found| found.query)
+            .map_err(|not_found| not_found.error),
         took: start.elapsed(),
         queries: client.queries.into_inner().unwrap(),
     }

@@ -101,10 +101,8 @@ impl Votes {
         weather: impl Fn(Duration) -> Weather + Sync,
         end: Duration,
     ) -> Self {
-        let search: Vec<_> = (0..suffixes)
-            .rev()
-            .map(|place| format!("s{place}.local"))
-            .collect();
+        let suffixes = (0..suffixes).rev();
+        let search: Vec<_> = suffixes.map(|place| format!("s{place}.local")).collect();
         let conf = format!("options ndots:5\nsearch {}\n", search.join(" "));
         let servers: Vec<_> = (1..=servers)
             .map(|last| ([10, 96, 0, last], 53).into())
@@ -121,6 +119,7 @@ impl Votes {
         };
         let prober = place.prober_with(sky, DirectServers::default());
         let mut threshold = Threshold::new(Thresholds {
+            period: profile.period,
             failure: profile.threshold,
             success: profile.threshold,
             silence: profile.threshold,
@@ -130,7 +129,8 @@ impl Votes {
         let mut failed = 0;
         let (finished, mut rounds) = mpsc::channel(1);
         let program = Program::new(crate::NAME, ([127, 0, 0, 1], 0).into());
-        let schedule = Schedule::new(place.period, finished, program.readiness.gate("probe"));
+        let gate = program.readiness.gate("probe");
+        let schedule = Schedule::new(place.period, Duration::ZERO, finished, gate);
         let voting = async {
             loop {
                 let change = threshold.next_change().map(Instant::from_std);

@@ -15,6 +15,7 @@ fn fresh(now: Instant, known: Option<usize>) -> ElectionView {
         started: now,
         contact: None,
         known,
+        abstains_until: None,
     }
 }
 
@@ -28,7 +29,7 @@ fn an_agent_without_a_contact_waits_for_its_turn() {
         (1_000, 7.0, 666_667),
     ];
     for (known, share, millis) in cases {
-        let Candidacy::From(at) = fresh(now, Some(known)).candidacy(LEASE, share) else {
+        let Candidacy::From(at) = fresh(now, Some(known)).candidacy(now, LEASE, share) else {
             panic!("it never campaigns");
         };
         let difference = (at - now).abs_diff(Duration::from_millis(millis));
@@ -39,7 +40,10 @@ fn an_agent_without_a_contact_waits_for_its_turn() {
 #[test]
 fn an_agent_without_a_list_never_campaigns() {
     let now = Instant::now();
-    assert_eq!(fresh(now, None).candidacy(LEASE, 0.0), Candidacy::Never);
+    assert_eq!(
+        fresh(now, None).candidacy(now, LEASE, 0.0),
+        Candidacy::Never
+    );
 }
 
 #[test]
@@ -52,13 +56,13 @@ fn an_agent_with_a_contact_leaves_the_lease_alone_for_as_long_as_it_lasts() {
         }),
         ..fresh(now, Some(3))
     };
-    let from = |share| contacted.candidacy(LEASE, share);
+    let from = |share| contacted.candidacy(now, LEASE, share);
     assert_eq!(from(0.0), Candidacy::From(now + seconds(75)));
     assert_eq!(from(1.0), Candidacy::From(now + seconds(77)));
 }
 
 #[test]
-fn a_standby_campaigns_at_once_even_after_its_leader_has_fallen_silent() {
+fn a_standby_campaigns_at_once_until_its_leader_has_been_silent_for_two_leases() {
     let now = Instant::now();
     let standby = ElectionView {
         contact: Some(LeaderContact {
@@ -67,7 +71,67 @@ fn a_standby_campaigns_at_once_even_after_its_leader_has_fallen_silent() {
         }),
         ..fresh(now, Some(1_000))
     };
-    assert_eq!(standby.candidacy(LEASE, 1.0), Candidacy::StandBy);
+    let at = |seconds_later| standby.candidacy(now + seconds(seconds_later), LEASE, 0.03);
+    for seconds_later in [0, 16, 29] {
+        let relieved = Candidacy::StandBy(now + seconds(30));
+        assert_eq!(at(seconds_later), relieved, "{seconds_later}");
+    }
+    // From then on it has a turn like all others.
+    assert_eq!(at(30), Candidacy::From(now + seconds(35)));
+}
+
+#[test]
+fn an_agent_that_abstains_does_not_even_stand_by() {
+    let now = Instant::now();
+    let until = now + abstention(LEASE);
+    let contact = |standby| LeaderContact { at: until, standby };
+    for contact in [None, Some(contact(true)), Some(contact(false))] {
+        let abstaining = ElectionView {
+            contact,
+            abstains_until: Some(until),
+            ..fresh(now, Some(3))
+        };
+        let before = abstaining.candidacy(now + seconds(29), LEASE, 0.0);
+        assert_eq!(before, Candidacy::Abstain(until));
+        let afterwards = match contact {
+            None => Candidacy::From(now),
+            Some(LeaderContact { standby: true, .. }) => Candidacy::StandBy(until + 2 * LEASE),
+            Some(_) => Candidacy::From(until + LEASE),
+        };
+        assert_eq!(abstaining.candidacy(until, LEASE, 0.0), afterwards);
+    }
+}
+
+#[test]
+fn every_other_agent_campaigns_before_an_abstention_ends_and_no_reporter_seems_silent() {
+    let abstention = abstention(LEASE);
+    for known in [2, 3, 10] {
+        assert!(LEASE + spread(known) < abstention, "{known}");
+    }
+    // Of more agents, the first ones.
+    assert!(LEASE + spread(1_000).mul_f64(0.02) < abstention);
+    // The remedy-controller's default patience.
+    let silent = LEASE + Duration::from_mins(1);
+    assert!(abstention < silent);
+}
+
+#[test]
+fn a_leader_with_too_few_votes_stays_longer_from_term_to_term_and_alone_for_ever() {
+    let mut tenure = Tenure::new(seconds(40));
+    let now = Instant::now();
+    for lasts in [40, 80, 160, 320, 600, 600] {
+        assert_eq!(tenure.ends_at(2, now), Some(now + seconds(lasts)));
+        assert_eq!(tenure.ends_at(1, now), None);
+        tenure.resigned();
+    }
+    tenure.heard_enough();
+    assert_eq!(tenure.ends_at(1_000, now), Some(now + seconds(40)));
+    let hour = Tenure::new(Duration::from_hours(1));
+    assert_eq!(
+        hour.ends_at(2, now),
+        Some(now + Duration::from_hours(1)),
+        "no term is shorter than the patience"
+    );
 }
 
 /// Agents that start at the same time, and the number of their attempts to get the lease. An attempt that
@@ -114,11 +178,12 @@ impl Crowd {
                     started,
                     contact: self.contact[agent],
                     known: Some(self.shares.len()),
+                    abstains_until: None,
                 };
-                let campaigns = match view.candidacy(LEASE, self.shares[agent]) {
-                    Candidacy::Never => false,
+                let campaigns = match view.candidacy(started + now, LEASE, self.shares[agent]) {
+                    Candidacy::Never | Candidacy::Abstain(_) => false,
                     Candidacy::From(at) => at <= started + now,
-                    Candidacy::StandBy => true,
+                    Candidacy::StandBy(_) => true,
                 };
                 let begins = campaigns && !self.campaigning[agent] && self.leader != Some(agent);
                 self.campaigning[agent] = campaigns;
@@ -165,7 +230,7 @@ proptest! {
     #[test]
     fn a_turn_is_never_longer_than_the_spread(known in 0_usize..100_000, share in 0.0..=1.0) {
         let now = Instant::now();
-        let Candidacy::From(at) = fresh(now, Some(known)).candidacy(LEASE, share) else {
+        let Candidacy::From(at) = fresh(now, Some(known)).candidacy(now, LEASE, share) else {
             panic!("it never campaigns");
         };
         prop_assert!(at - now <= spread(known) + Duration::from_nanos(1));

@@ -72,13 +72,40 @@ fn silent_nodes_neither_vote_nor_veto() {
     assert_eq!(verdict(&nodes(0, 8, 2), Some(true)), Some(false));
     assert_eq!(verdict(&nodes(8, 0, 2), Some(false)), Some(true));
     // Half of the nodes vote, which is enough.
-    assert_eq!(verdict(&nodes(0, 5, 5), Some(true)), Some(false));
+    assert_eq!(verdict(&nodes(5, 0, 5), Some(false)), Some(true));
+    assert_eq!(verdict(&nodes(0, 5, 5), Some(false)), Some(false));
     // Three in five are silent: there is no verdict, however the others vote.
     for current in [None, Some(true), Some(false)] {
         let judgement = QUORUM.judge(&nodes(0, 4, 6), current);
         assert_eq!((judgement.verdict, judgement.sufficient), (None, false));
     }
     assert_eq!(verdict(&nodes(0, 0, 0), Some(true)), None);
+}
+
+/// Issue 10: with two nodes, one of them silent, the other alone failed the whole cluster.
+#[test]
+fn silence_is_not_agreement_a_failure_takes_more_than_half_of_all_nodes() {
+    for current in [None, Some(true)] {
+        for (failing, silent, message) in [
+            (1, 1, "1 of 2 nodes vote; 1 fail, not more than half of all"),
+            (
+                5,
+                5,
+                "5 of 10 nodes vote; 5 fail, not more than half of all",
+            ),
+        ] {
+            let judgement = QUORUM.judge(&nodes(0, failing, silent), current);
+            assert_eq!((judgement.verdict, judgement.sufficient), (None, false));
+            assert_eq!(judgement.message, message);
+        }
+        assert_eq!(verdict(&nodes(0, 6, 4), current), Some(false));
+        // Most nodes fail, but silent ones could not outvote those that work.
+        assert_eq!(verdict(&nodes(1, 4, 4), Some(true)), None);
+        assert_eq!(verdict(&nodes(2, 4, 3), Some(true)), Some(true));
+    }
+    // With fewer votes than `min_answering` demands, the message does not depend on their failures.
+    let judgement = QUORUM.judge(&nodes(0, 1, 2), Some(true));
+    assert_eq!(judgement.message, "1 of 3 nodes vote");
 }
 
 #[test]
@@ -97,7 +124,10 @@ fn a_judgement_counts_votes_even_when_neither_side_has_enough() {
     let judgement = QUORUM.judge(&nodes(4, 6, 3), None);
     assert!(judgement.sufficient);
     assert_eq!(judgement.verdict, None);
-    assert_eq!(judgement.message, "10 of 13 nodes vote");
+    assert_eq!(judgement.message, "enough nodes vote");
+    let judgement = QUORUM.judge(&nodes(4, 1, 6), None);
+    assert!(!judgement.sufficient);
+    assert_eq!(judgement.message, "5 of 11 nodes vote");
 }
 
 #[test]
@@ -108,7 +138,7 @@ fn a_message_counts_nodes_and_kinds_of_failure_and_names_three_of_each() {
     let nodata = vote(FailureClass::NoData);
     let servfail = vote(FailureClass::ServFail);
     let cases = [
-        (vec![], "0 of 5 nodes fail"),
+        (vec![], "no node fails"),
         (
             vec![("n2", timeout), ("n1", timeout)],
             "2 of 5 nodes fail: timeout from 10.96.0.10 (2); n1, n2",
@@ -134,6 +164,61 @@ fn a_message_counts_nodes_and_kinds_of_failure_and_names_three_of_each() {
             tally.count(node, answer);
         }
         assert_eq!(tally.message(), expected);
+    }
+}
+
+/// Returns the messages of both conditions.
+fn messages(tally: &Tally) -> (String, String) {
+    let judgement = QUORUM.judge(tally, Some(true));
+    (judgement.verdict.unwrap().message, judgement.message)
+}
+
+#[test]
+fn while_nothing_fails_the_messages_do_not_change_with_the_number_of_nodes() {
+    let same = messages(&nodes(3, 0, 0));
+    assert_eq!(
+        same,
+        ("no node fails".to_owned(), "enough nodes vote".to_owned())
+    );
+    for others in [nodes(4, 0, 0), nodes(30, 0, 0), nodes(30, 0, 2)] {
+        assert_eq!(messages(&others), same);
+    }
+    let (failures, votes) = messages(&nodes(9, 1, 3));
+    assert!(failures.starts_with("1 of 13 nodes fail: "), "{failures}");
+    assert_eq!(votes, "enough nodes vote");
+}
+
+#[test]
+fn a_family_without_responses_is_named_and_counts_as_healthy() {
+    let partial = |family| Ballot::Vote(Vote::Partial(family));
+    let (a, aaaa) = (partial(Family::A), partial(Family::Aaaa));
+    let healthy = Ballot::Vote(Vote::Healthy);
+    let cases = [
+        (
+            vec![healthy, aaaa],
+            "no node fails; AAAA queries get no response on n001",
+        ),
+        (
+            vec![aaaa, aaaa, aaaa, aaaa, healthy],
+            "no node fails; AAAA queries get no response on n000, n001, n002, …",
+        ),
+        (
+            vec![aaaa, aaaa, aaaa, aaaa],
+            "no node fails; AAAA queries get no response on any node",
+        ),
+        (
+            vec![a, aaaa],
+            "no node fails; A queries get no response on n000; AAAA queries get no response on n001",
+        ),
+        (
+            vec![aaaa, unhealthy(), Ballot::NoVote],
+            "1 of 3 nodes fail: timeout from 10.96.0.10 (1); n001; AAAA queries get no response on any node",
+        ),
+    ];
+    for (ballots, expected) in cases {
+        let tally = tally(&ballots);
+        assert_eq!(tally.message(), expected);
+        assert_eq!(verdict(&tally, Some(true)), Some(true), "{expected}");
     }
 }
 
@@ -215,6 +300,7 @@ proptest! {
         match (current, after) {
             (Some(true), Some(false)) => {
                 prop_assert!(tally.failing.len() * 100 >= votes * usize::from(quorum.failure));
+                prop_assert!(tally.failing.len() * 2 > tally.known());
             }
             (Some(false), Some(true)) => prop_assert!(tally.failing.len() * 2 <= votes),
             _ => {}

@@ -6,17 +6,21 @@ use crate::health::failure::FailureClass;
 const PERIOD: u64 = 5_000;
 const LATENCY: u64 = 10;
 const THRESHOLDS: Thresholds = Thresholds {
+    period: Duration::from_millis(PERIOD),
     failure: Duration::from_secs(30),
     success: Duration::from_secs(20),
     silence: Duration::from_secs(30),
     max_hold: Duration::from_secs(150),
 };
 
+/// The longest time that a round covers.
+const REACH: Duration = Duration::from_millis(2 * PERIOD);
+
 fn failure(class: FailureClass) -> Failure {
     Failure::new(class, "10.96.0.10:53".parse().unwrap())
 }
 
-/// A threshold fed with one round each period: `.` resolved, `x` timeout, `s` servfail,
+/// A threshold fed with one round each period: `.` resolved, `4` resolved without AAAA, `x` timeout, `s` servfail,
 /// `?` internal, `-` no round at all.
 struct Fed {
     start: Instant,
@@ -32,6 +36,7 @@ impl Fed {
         for (index, symbol) in (0..).zip(rounds.chars()) {
             let observation = match symbol {
                 '.' => Observation::Resolved,
+                '4' => Observation::Partial(Family::Aaaa),
                 'x' => Observation::Failed(failure(FailureClass::Timeout)),
                 's' => Observation::Failed(failure(FailureClass::ServFail)),
                 '?' => Observation::Internal,
@@ -95,6 +100,19 @@ const VOTES: &str = "
     .....------xxxxxx | 85.25  | timeout | and takes a whole threshold
     .x.x.x.x.x.x.x.   | 70.1   | first   | alternating outcomes never settle
     .x.x.x.x.x.x.x.x  | 75.1   | none    | and may leave no vote
+    ...44           | 20.01  | partial  | a family without responses does not break a streak of successes
+    .....4          | 25.01  | partial  | a healthy vote shows its newest family
+    .....4.         | 30.01  | healthy  | and none once all respond
+    ....44xxxxxxx   | 60.01  | timeout  | such a vote falls as any healthy one
+    xxxxxxx444      | 54     | timeout  | and takes as long to return
+    xxxxxxx4444     | 55     | partial  | from an unhealthy one
+    xxxxx             | 31      | none    | a stall is not covered by the rounds before it
+    xxxxx---x         | 40.02   | none    | one round after a stall adds one period
+    xxxxx---x         | 45.25   | timeout | and then the streak goes on
+    xx-x-xx           | 30.01   | timeout | a single missing round is bridged
+    .--.              | 20      | first   | two successes around a stall do not settle
+    .....x----x       | 56      | healthy | a stall between two failures is no outage
+    xxxxxxx.---.      | 56      | timeout | nor is one between two successes a recovery
 ";
 
 #[test]
@@ -110,9 +128,39 @@ fn a_vote_follows_from_the_rounds_and_the_time() {
             None => "none",
             Some(Vote::FirstSuccess) => "first",
             Some(Vote::Healthy) => "healthy",
+            Some(Vote::Partial(_)) => "partial",
             Some(Vote::Unhealthy(failure)) => failure.class.as_str(),
         };
         assert_eq!(shown, expected, "{sentence}: {case}");
+    }
+}
+
+/// Issue 10: the first round after a stall was due before it, and as old as the threshold at once.
+#[test]
+fn a_round_that_a_stall_delays_or_interrupts_turns_no_vote() {
+    for stalled in [26_000, 31_000, 60_000, 3_600_000] {
+        let mut fed = Fed::rounds(".....");
+        let round = |scheduled, finished| Round {
+            scheduled,
+            finished,
+            observation: Observation::Failed(failure(FailureClass::Timeout)),
+        };
+        // Due at 25 s, just before the process stalls.
+        let resumed = 25_000 + stalled;
+        fed.state
+            .observe(&round(fed.at(25_000), fed.at(resumed + LATENCY)));
+        let unhealthy = |vote| matches!(vote, Some(Vote::Unhealthy(_)));
+        assert!(!unhealthy(fed.state.vote()), "{stalled}");
+        // Rounds go on, and take a whole threshold.
+        let first = resumed + PERIOD;
+        for number in 0..6 {
+            let scheduled = fed.at(first + number * PERIOD);
+            let finished = scheduled + Duration::from_millis(LATENCY);
+            fed.state.observe(&round(scheduled, finished));
+            assert!(!unhealthy(fed.state.vote()), "{stalled} {number}");
+        }
+        let settled = fed.at(first + 30_250);
+        assert!(unhealthy(fed.vote_at(settled)), "{stalled}");
     }
 }
 
@@ -120,7 +168,12 @@ fn a_vote_follows_from_the_rounds_and_the_time() {
 fn next_change_is_when_the_vote_changes_by_itself() {
     let cases = [
         ("no observation, nothing to wait for", "", None),
-        ("a streak settles", "xx", Some(30_250)),
+        ("a streak settles", "xxxxxx", Some(30_250)),
+        (
+            "not without the rounds until then",
+            "xx",
+            Some(5_000 + LATENCY + 30_000),
+        ),
         (
             "one observation is too old by then",
             "x",
@@ -131,7 +184,11 @@ fn next_change_is_when_the_vote_changes_by_itself() {
             ".....",
             Some(20_000 + LATENCY + 30_000),
         ),
-        ("a contrary streak settles first", ".....xx", Some(55_250)),
+        (
+            "a contrary streak settles first",
+            ".....xxxxxx",
+            Some(55_250),
+        ),
         (
             "an internal round leaves only silence",
             "xx?",
@@ -146,6 +203,7 @@ fn next_change_is_when_the_vote_changes_by_itself() {
 #[test]
 fn a_threshold_beyond_the_clock_is_never_reached() {
     let never = Thresholds {
+        period: Duration::MAX,
         failure: Duration::MAX,
         success: Duration::MAX,
         silence: Duration::MAX,
@@ -308,6 +366,18 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 0..60)
 }
 
+/// Rounds as in [`steps`], with stalls between them and within them.
+fn stalled_steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        6 => (4_000_u64..6_000, 0_u64..2_000, 0_u8..8)
+            .prop_map(|(after, takes, seen)| Step::Round { after, takes, seen }),
+        1 => (0_u64..100_000, 0_u64..100_000, 0_u8..8)
+            .prop_map(|(after, takes, seen)| Step::Round { after, takes, seen }),
+        1 => (0_u64..100_000).prop_map(|after| Step::Look { after }),
+    ];
+    prop::collection::vec(step, 0..60)
+}
+
 fn observation(seen: u8) -> Observation {
     match seen {
         0..=2 => Observation::Resolved,
@@ -395,7 +465,7 @@ proptest! {
                 _ => {}
             }
             let settled = match state.vote() {
-                Some(Vote::Healthy) => Some((true, THRESHOLDS.success)),
+                Some(Vote::Healthy | Vote::Partial(_)) => Some((true, THRESHOLDS.success)),
                 Some(Vote::Unhealthy(_)) => Some((false, THRESHOLDS.failure)),
                 Some(Vote::FirstSuccess) | None => None,
             };
@@ -404,6 +474,34 @@ proptest! {
                     streak.is_some_and(|(since, of)| of == good && now - since >= threshold)
                 };
                 assert!(whole(earlier) || whole(newest_streak(&outcomes)));
+            }
+            before = settled;
+        });
+    }
+
+    /// Issue 10: after a stall one round turned the vote.
+    #[test]
+    fn a_vote_takes_as_many_rounds_as_cover_its_threshold(steps in stalled_steps()) {
+        let mut outcomes = Vec::new();
+        let mut before = None;
+        play(&steps, true, |state, _, round| {
+            let run = |outcomes: &[bool], good| outcomes.iter().rev().take_while(|of| **of == good).count();
+            let earlier = outcomes.clone();
+            match round {
+                Some(Round { scheduled, finished, .. }) if *finished - *scheduled > REACH => {}
+                Some(Round { observation: Observation::Resolved, .. }) => outcomes.push(true),
+                Some(Round { observation: Observation::Failed(_), .. }) => outcomes.push(false),
+                _ => {}
+            }
+            let settled = match state.vote() {
+                Some(Vote::Healthy | Vote::Partial(_)) => Some((true, THRESHOLDS.success)),
+                Some(Vote::Unhealthy(_)) => Some((false, THRESHOLDS.failure)),
+                Some(Vote::FirstSuccess) | None => None,
+            };
+            if let Some((good, threshold)) = settled && settled != before {
+                let rounds = run(&earlier, good).max(run(&outcomes, good));
+                let covered = REACH * u32::try_from(rounds).unwrap();
+                assert!(covered >= threshold, "{rounds} rounds");
             }
             before = settled;
         });

@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1::{Service, ServiceSpec};
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
@@ -6,6 +6,8 @@ use k8s_openapi::api::networking::v1::{Ingress, IngressSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Serialize;
 use serde_json::Value;
+
+use super::objects::PASSED_ON_ANNOTATION;
 
 /// One operation of a JSON patch (RFC 6902) on a field that we own.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,6 +93,7 @@ impl Managed for Ingress {
         let wanted = self.spec.as_ref().unwrap_or(&none);
         let found = existing.spec.as_ref().unwrap_or(&none);
         let mut edits = Edits::of_metadata(&self.metadata, &existing.metadata)?;
+        edits.remove_no_longer_passed_on(&self.metadata, &existing.metadata);
         edits.part("/spec/rules", wanted.rules.as_ref(), found.rules.as_ref())?;
         edits.part("/spec/tls", wanted.tls.as_ref(), found.tls.as_ref())?;
         let backends = (
@@ -104,6 +107,12 @@ impl Managed for Ingress {
         }
         Ok(edits.0)
     }
+}
+
+/// Returns the JSON pointer of the entry `key` in the map at `path`.
+fn entry(path: &str, key: &str) -> String {
+    // RFC 6901, section 3: `~` first, or the `~` of `~1` would be escaped again.
+    format!("{path}/{}", key.replace('~', "~0").replace('/', "~1"))
 }
 
 #[derive(Default)]
@@ -133,11 +142,29 @@ impl Edits {
             return self.part(path, wanted, None);
         };
         for (key, value) in wanted.into_iter().flatten() {
-            // RFC 6901, section 3: `~` first, or the `~` of `~1` would be escaped again.
-            let path = format!("{path}/{}", key.replace('~', "~0").replace('/', "~1"));
-            self.part(&path, Some(value), found.get(key))?;
+            self.part(&entry(path, key), Some(value), found.get(key))?;
         }
         Ok(())
+    }
+
+    /// Adds edits that remove the annotations that the user's ingress had once. Annotations that others
+    /// set on `found` stay.
+    fn remove_no_longer_passed_on(&mut self, wanted: &ObjectMeta, found: &ObjectMeta) {
+        let Some(found) = &found.annotations else {
+            return;
+        };
+        let recorded = found.get(PASSED_ON_ANNOTATION);
+        let recorded = recorded.and_then(|list| serde_json::from_str::<Vec<String>>(list).ok());
+        let once: BTreeSet<String> = recorded.into_iter().flatten().collect();
+        let is_wanted = |key: &String| wanted.annotations.iter().any(|all| all.contains_key(key));
+        for key in once.into_iter().chain([PASSED_ON_ANNOTATION.to_owned()]) {
+            if found.contains_key(&key) && !is_wanted(&key) {
+                self.0.push(Edit {
+                    path: entry("/metadata/annotations", &key),
+                    value: None,
+                });
+            }
+        }
     }
 
     fn part<T: PartialEq + Serialize>(

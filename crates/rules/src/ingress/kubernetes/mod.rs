@@ -9,6 +9,9 @@ mod plan;
 #[cfg(test)]
 mod tests;
 
+pub(super) use names::managed_by;
+pub(super) use objects::MANAGED_BY_LABEL;
+
 pub use drift::{Edit, Managed};
 pub use objects::{Gateway, Objects, ingress_of};
-pub use plan::{Clash, Existing, KubernetesPlan, Update, Write, removal};
+pub use plan::{Clash, Existing, KubernetesPlan, Update, Write, removal, slice_cluster};

@@ -32,7 +32,7 @@ pub(super) fn object_name(ingress: &str, service: &str, rest: &[&str]) -> String
 
 /// Returns the value of the label on our own objects: the controller's name with its slash replaced, and
 /// shortened with a hash if it is too long for a label.
-pub(super) fn managed_by(controller: &ControllerName) -> String {
+pub(in crate::ingress) fn managed_by(controller: &ControllerName) -> String {
     let name = controller.as_str().replace('/', "_");
     if name.len() <= LONGEST {
         name

@@ -8,15 +8,18 @@ use k8s_openapi::api::networking::v1::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use karmada_api::Key;
+use serde_json::json;
 
 use super::names::{managed_by, object_name};
-use crate::ingress::{Admission, Backend, Cached, ClusterEndpoints, ControllerName, Desired};
+use crate::ingress::{Backend, Cached, ClusterEndpoints, ControllerName, Desired};
 
-const MANAGED_BY_LABEL: &str = "app.kubernetes.io/managed-by";
+pub(in crate::ingress) const MANAGED_BY_LABEL: &str = "app.kubernetes.io/managed-by";
 const SLICE_MANAGED_BY_LABEL: &str = "endpointslice.kubernetes.io/managed-by";
 pub(super) const SERVICE_LABEL: &str = "kubernetes.io/service-name";
 pub(super) const CLUSTER_LABEL: &str = "karmada-rs.io/cluster";
 const INGRESS_ANNOTATION: &str = "karmada-rs.io/multi-cluster-ingress";
+/// Lists the annotations that an Ingress has from the user's ingress, as JSON.
+pub(super) const PASSED_ON_ANNOTATION: &str = "karmada-rs.io/passed-on-annotations";
 pub(super) const SOURCE_ANNOTATION: &str = "karmada-rs.io/collected-endpoint-slice";
 
 /// The factory of objects in the gateway cluster, which also recognizes them.
@@ -31,7 +34,7 @@ pub struct Gateway {
 pub struct Objects {
     /// One for each backend Service that has ports.
     pub services: Vec<Service>,
-    /// One for each collected slice with endpoints of an admitted cluster. Collected slices come from an
+    /// One for each collected slice with endpoints of a served cluster. Collected slices come from an
     /// API server, so each has one address family and at most 1,000 endpoints.
     pub slices: Vec<EndpointSlice>,
     /// `None` if there is nothing to route: an Ingress needs a rule or a default backend.
@@ -88,11 +91,11 @@ impl Gateway {
                 Cached::Unread => {}
                 Cached::Present(_) | Cached::Absent => continue,
             }
-            let admitted = backend
+            let served = backend
                 .clusters
                 .iter()
-                .filter(|cluster| cluster.admission == Admission::Admitted);
-            for cluster in admitted {
+                .filter(|cluster| cluster.admission.is_served());
+            for cluster in served {
                 objects.slices.extend(self.slices(key, backend, cluster));
             }
         }
@@ -167,10 +170,20 @@ impl Gateway {
             tls: non_empty(routes.tls.iter().flatten().map(tls).collect()),
         };
         let routes_anything = spec.default_backend.is_some() || spec.rules.is_some();
-        routes_anything.then(|| Ingress {
-            metadata: self.meta(key, key.name.clone()),
-            spec: Some(spec),
-            status: None,
+        routes_anything.then(|| {
+            let mut metadata = self.meta(key, key.name.clone());
+            if !desired.annotations.is_empty() {
+                let names: Vec<&String> = desired.annotations.keys().collect();
+                let annotations = metadata.annotations.get_or_insert_default();
+                annotations.extend(desired.annotations.clone());
+                let names = json!(names).to_string();
+                annotations.insert(PASSED_ON_ANNOTATION.to_owned(), names);
+            }
+            Ingress {
+                metadata,
+                spec: Some(spec),
+                status: None,
+            }
         })
     }
 }

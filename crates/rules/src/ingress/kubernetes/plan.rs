@@ -30,7 +30,8 @@ pub struct Existing {
 /// because an object is missing.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct KubernetesPlan {
-    /// Endpoints of blocked clusters, deleted first, even if later writes fail.
+    /// Endpoints of clusters that are blocked, leaving or unknown, deleted first, even if later writes
+    /// fail.
     pub blocked_slices: Vec<Arc<EndpointSlice>>,
     /// Services to create or update.
     pub services: Vec<Write<Service>>,
@@ -117,11 +118,17 @@ impl KubernetesPlan {
     }
 }
 
-/// Returns the plan that deletes every object created for an ingress.
-pub fn removal(existing: Existing) -> KubernetesPlan {
+/// Returns the plan that deletes every object created for an ingress. The endpoints of `excluded`
+/// clusters go first: the gateway cluster may refuse to delete the Ingress that routes to them.
+pub fn removal(existing: Existing, excluded: &BTreeSet<String>) -> KubernetesPlan {
+    let of_excluded = |slice: &Arc<EndpointSlice>| {
+        slice_cluster(slice).is_some_and(|cluster| excluded.contains(cluster))
+    };
+    let (blocked_slices, stale_slices) = existing.slices.into_iter().partition(of_excluded);
     KubernetesPlan {
+        blocked_slices,
         stale_ingresses: existing.ingresses,
-        stale_slices: existing.slices,
+        stale_slices,
         stale_services: existing.services,
         ..KubernetesPlan::default()
     }
@@ -169,17 +176,26 @@ fn compare<K: Managed>(
     Ok(Compared { writes, stale })
 }
 
-/// Returns `true` for endpoints of a blocked cluster.
+/// Returns `true` for endpoints of a cluster that must get no request.
 fn is_blocked(desired: &Desired, slice: &EndpointSlice) -> bool {
-    admission(desired, slice) == Some(Admission::Blocked)
+    match admission(desired, slice) {
+        Some(admission) => admission.is_excluded(),
+        None => slice_cluster(slice).is_some_and(|cluster| desired.excluded.contains(cluster)),
+    }
 }
 
-/// Returns `true` for endpoints of an admitted cluster whose source slice cannot be read.
+/// Returns the member cluster that the endpoints in one of our slices belong to.
+pub fn slice_cluster(slice: &EndpointSlice) -> Option<&str> {
+    let labels = slice.metadata.labels.as_ref()?;
+    labels.get(CLUSTER_LABEL).map(String::as_str)
+}
+
+/// Returns `true` for endpoints of a served cluster whose source slice cannot be read.
 fn keeps_slice(desired: &Desired, slice: &EndpointSlice) -> bool {
     let annotations = slice.metadata.annotations.as_ref();
     let source = annotations.and_then(|a| a.get(SOURCE_ANNOTATION));
     let is_unread = source.is_some_and(|s| desired.unread_slices.contains(s));
-    is_unread && admission(desired, slice) == Some(Admission::Admitted)
+    is_unread && admission(desired, slice).is_some_and(Admission::is_served)
 }
 
 /// Returns `true` for a Service whose template cannot be read.

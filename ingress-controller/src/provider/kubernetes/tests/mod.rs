@@ -3,6 +3,8 @@
 mod obstacles;
 mod writes;
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::api::core::v1::ServicePort;
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointPort};
 use k8s_openapi::api::networking::v1::{
@@ -10,7 +12,7 @@ use k8s_openapi::api::networking::v1::{
 };
 use karmada_api::execution_namespace;
 use karmada_rules::ingress::kubernetes::{Clash, Managed};
-use karmada_rules::ingress::{Admission, Backend, Cached, ClusterEndpoints};
+use karmada_rules::ingress::{Admission, Backend, Cached, ClusterEndpoints, WhenAllBlocked};
 use karmada_runtime::lease::Leadership;
 use karmada_runtime::metrics::WriteMetrics;
 use karmada_runtime::watch::Decoded;
@@ -72,7 +74,8 @@ impl Stage {
     }
 
     async fn delete(&self) -> Result<Ensured, BoxError> {
-        self.provider.delete(&self.writer, &key()).await
+        let none = BTreeSet::new();
+        self.provider.delete(&self.writer, &key(), &none).await
     }
 
     /// Asserts that `error` is that the object of kind `kind` changed since it was seen.
@@ -134,6 +137,7 @@ fn desired(clusters: &[(&str, Admission)]) -> Desired {
         .map(|&(cluster, admission)| ClusterEndpoints {
             cluster: cluster.to_owned(),
             admission,
+            is_located: admission != Admission::NotLocated,
             slices: vec![Arc::new(slice(cluster))],
         });
     Desired {
@@ -151,6 +155,10 @@ fn desired(clusters: &[(&str, Admission)]) -> Desired {
             clusters: clusters.collect(),
         }],
         unread_slices: BTreeSet::new(),
+        annotations: BTreeMap::new(),
+        excluded: BTreeSet::new(),
+        when_all_blocked: WhenAllBlocked::FailOpen,
+        misspelt: None,
     }
 }
 

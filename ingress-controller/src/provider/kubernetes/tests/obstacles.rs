@@ -86,6 +86,54 @@ async fn when_the_gateway_is_unavailable_one_failed_write_is_enough() {
 }
 
 #[tokio::test]
+async fn the_endpoints_of_excluded_clusters_go_even_if_the_gateway_keeps_the_ingress() {
+    let stage = Stage::converged(&open()).await;
+    let (_, slices) = stage.names(&open());
+    let deletion = format!("DELETE {INGRESSES}/i");
+    stage.api.reject(deletion.clone(), 403, "Forbidden");
+    let excluded = BTreeSet::from(["m1".to_owned()]);
+    let result = stage
+        .provider
+        .delete(&stage.writer, &key(), &excluded)
+        .await;
+    result.unwrap_err();
+    let expected = [format!("DELETE {SLICES}/{}", slices[0]), deletion];
+    assert_eq!(stage.api.calls(), expected);
+}
+
+#[tokio::test]
+async fn one_deletion_that_fails_keeps_no_other_excluded_cluster_in() {
+    let stage = Stage::converged(&open()).await;
+    let (_, mut slices) = stage.names(&open());
+    slices.sort();
+    let first = format!("DELETE {SLICES}/{}", slices[0]);
+    stage.api.reject(first.clone(), 500, "InternalError");
+    let blocked = Admission::Blocked;
+    let both = desired(&[("m1", blocked), ("m2", Admission::ClusterDeleting)]);
+    stage.ensure(&both).await.unwrap_err();
+    assert_eq!(
+        stage.api.calls(),
+        [first, format!("DELETE {SLICES}/{}", slices[1])]
+    );
+}
+
+#[tokio::test]
+async fn only_a_gateway_that_may_not_answer_at_all_is_an_outage() {
+    let stage = Stage::new().await;
+    let faults = stage.api.server.faults();
+    faults.inject(Fault::Unavailable.times(1));
+    let error = stage.ensure(&open()).await.unwrap_err();
+    assert!(stage.provider.is_outage(&error), "{error}");
+    faults.inject(Fault::Unavailable.times(1));
+    stage.provider.probe().await.unwrap_err();
+    stage.provider.probe().await.unwrap();
+    let wanted = stage.provider.gateway.objects(&open());
+    stage.api.create(&wanted.services[0]).await;
+    let error = stage.ensure(&open()).await.unwrap_err();
+    assert!(!stage.provider.is_outage(&error), "{error}");
+}
+
+#[tokio::test]
 async fn everything_of_an_ingress_is_removed_and_what_is_gone_already_is_no_error() {
     let stage = Stage::converged(&open()).await;
     assert_eq!(stage.provider.keys(), [key()]);

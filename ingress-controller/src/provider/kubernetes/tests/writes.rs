@@ -86,6 +86,22 @@ async fn the_endpoints_of_a_blocked_cluster_go_first_even_if_the_rest_fails() {
 }
 
 #[tokio::test]
+async fn the_endpoints_of_an_unknown_or_leaving_cluster_go_even_if_the_ingress_is_rejected() {
+    for admission in [Admission::ClusterMissing, Admission::ClusterDeleting] {
+        let stage = Stage::converged(&open()).await;
+        let (_, slices) = stage.names(&open());
+        let mut desired = desired(&[("m1", admission), ("m2", Admission::Admitted)]);
+        desired.routes.tls = m1_elsewhere_with_tls().routes.tls;
+        let update = format!("PATCH {INGRESSES}/i");
+        stage.api.reject(update.clone(), 422, "Invalid");
+        let ensured = stage.ensure(&desired).await.unwrap();
+        assert_eq!(ensured.obstacles.len(), 1);
+        let expected = [format!("DELETE {SLICES}/{}", slices[0]), update];
+        assert_eq!(stage.api.calls(), expected);
+    }
+}
+
+#[tokio::test]
 async fn an_update_changes_only_our_fields_and_only_of_the_version_seen() {
     let stage = Stage::converged(&open()).await;
     let (service, _) = stage.names(&open());

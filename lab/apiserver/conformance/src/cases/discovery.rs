@@ -1,7 +1,7 @@
 //! Discovery, version, metrics and OpenAPI.
 
 use anyhow::{Context, Result};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::{
     definitions::GROUP,
@@ -342,6 +342,13 @@ pub(super) async fn schemas_are_served(server: Server) -> Result<()> {
     check_patch(patch)
 }
 
+/// Follows the reference of a schema, if it is one.
+fn resolved<'a>(schemas: &'a Map<String, Value>, schema: &'a Value) -> &'a Value {
+    let reference = schema["allOf"][0]["$ref"].as_str();
+    let name = reference.and_then(|reference| reference.rsplit('/').next());
+    name.and_then(|name| schemas.get(name)).unwrap_or(schema)
+}
+
 pub(super) async fn built_in_schemas_describe_how_lists_merge(server: Server) -> Result<()> {
     let document = server.get("/openapi/v3/api/v1").await?.expect(200)?;
     let patch = &document["paths"]["/api/v1/namespaces/{namespace}/services/{name}"]["patch"];
@@ -352,9 +359,27 @@ pub(super) async fn built_in_schemas_describe_how_lists_merge(server: Server) ->
     let schemas = document["components"]["schemas"]
         .as_object()
         .context("there are no schemas")?;
-    let service = schemas
-        .values()
-        .find(|schema| schema["x-kubernetes-group-version-kind"][0]["kind"] == "Service");
-    check!(service.is_some(), "Service");
+    for (kind, part, list, keys) in [
+        ("Service", "spec", "ports", json!(["port", "protocol"])),
+        ("Service", "status", "conditions", json!(["type"])),
+        ("Namespace", "status", "conditions", json!(["type"])),
+    ] {
+        let whole = schemas
+            .values()
+            .find(|schema| schema["x-kubernetes-group-version-kind"][0]["kind"] == kind)
+            .with_context(|| format!("there is no {kind}"))?;
+        let part = resolved(schemas, &whole["properties"][part]);
+        let list = resolved(schemas, &part["properties"][list]);
+        check_eq!(
+            (
+                &list["x-kubernetes-list-type"],
+                &list["x-kubernetes-list-map-keys"],
+                &list["x-kubernetes-patch-strategy"],
+                &list["x-kubernetes-patch-merge-key"],
+            ),
+            (&json!("map"), &keys, &json!("merge"), &keys[0]),
+            "{kind}"
+        );
+    }
     Ok(())
 }

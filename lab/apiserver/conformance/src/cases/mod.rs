@@ -6,6 +6,7 @@ mod custom;
 mod deletion;
 mod discovery;
 mod garbage;
+mod limits;
 mod lists;
 mod objects;
 mod patches;
@@ -25,12 +26,12 @@ pub(crate) struct Case {
     pub(crate) run: fn(Server) -> BoxFuture<'static, Result<()>>,
 }
 
-/// Lists the cases of each module. The modules themselves are declared above by plain items:
+/// Lists the cases of each module in a function `$all`. The modules themselves are declared above by plain items:
 /// rustfmt does not find those that a macro declares.
 macro_rules! cases {
-    ($($module:ident: $($name:ident),+;)+) => {
-        /// Returns all cases.
-        pub(crate) fn all() -> Vec<Case> {
+    ($(#[$about:meta])* $all:ident; $($module:ident: $($name:ident),+;)+) => {
+        $(#[$about])*
+        pub(crate) fn $all() -> Vec<Case> {
             vec![$($(Case {
                 name: stringify!($name),
                 run: |server| Box::pin($module::$name(server)),
@@ -40,6 +41,24 @@ macro_rules! cases {
 }
 
 cases! {
+    /// Returns the cases that the embedded server does not pass.
+    not_embedded;
+    limits:
+        rights_are_checked,
+        the_caller_has_a_name,
+        a_webhook_can_refuse_an_object,
+        rules_in_cel_are_evaluated,
+        a_custom_resource_can_be_scaled,
+        every_kind_of_a_cluster_is_served,
+        a_node_port_is_allocated,
+        responses_may_be_protobuf,
+        schemas_are_served_in_openapi_2,
+        a_request_has_a_priority;
+}
+
+cases! {
+    /// Returns the cases that every server passes.
+    all;
     objects:
         a_created_object_gets_its_metadata,
         a_kind_without_status_has_no_generation,

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::{Cluster, addresses, desired, desired_of, fixture, key, service_name};
 use crate::ingress::Desired;
-use crate::ingress::fixtures::{Fixture, binding, blocked, ingress, location};
+use crate::ingress::fixtures::{Fixture, binding, blocked, cluster, deleting, ingress, location};
 use crate::ingress::kubernetes::{Clash, Edit, Existing, KubernetesPlan, Write, removal};
 
 #[test]
@@ -45,12 +45,37 @@ fn the_endpoints_of_a_blocked_cluster_are_deleted_and_come_back_the_same() {
 #[test]
 fn endpoints_excluded_for_another_reason_are_deleted_last() {
     let mut gateway = Cluster::converged(&desired(&fixture(), &["s"]));
-    let mut elsewhere = fixture().with_binding("s", binding("s", &["m2"]));
-    elsewhere.clusters.remove("m1");
+    let elsewhere = fixture().with_binding("s", binding("s", &["m2"]));
     let plan = gateway.plan(&desired(&elsewhere, &["s"]));
     assert_eq!((plan.blocked_slices.len(), plan.stale_slices.len()), (0, 1));
     gateway.apply(plan);
     assert_eq!(gateway.addresses(), addresses(&[("s", &["10.0.0.2"])]));
+}
+
+#[test]
+fn the_endpoints_of_a_cluster_that_leaves_or_is_unknown_are_deleted_first() {
+    let gateway = Cluster::converged(&desired(&fixture(), &["s"]));
+    let mut gone = fixture();
+    gone.clusters.remove("m1");
+    for fixture in [gone, fixture().with_cluster(deleting(cluster("m1")))] {
+        let plan = gateway.plan(&desired(&fixture, &["s"]));
+        assert_eq!((plan.blocked_slices.len(), plan.stale_slices.len()), (1, 0));
+    }
+}
+
+#[test]
+fn the_endpoints_of_an_excluded_cluster_are_deleted_first_for_a_backend_no_longer_named_too() {
+    let gateway = Cluster::converged(&desired(&fixture(), &["s", "t"]));
+    let mut only_s = desired(&fixture(), &["s"]);
+    only_s.excluded = ["m1".to_owned()].into();
+    let plan = gateway.plan(&only_s);
+    assert_eq!((plan.blocked_slices.len(), plan.stale_slices.len()), (1, 0));
+    let existing = Existing {
+        slices: gateway.slices.values().cloned().collect(),
+        ..Existing::default()
+    };
+    let plan = removal(existing, &only_s.excluded);
+    assert_eq!((plan.blocked_slices.len(), plan.stale_slices.len()), (2, 1));
 }
 
 #[test]
@@ -214,6 +239,47 @@ fn a_changed_label_or_annotation_alone_is_corrected() {
 }
 
 #[test]
+fn annotations_of_the_users_ingress_come_and_go_and_those_of_others_stay() {
+    let annotated = |entries: &[(&str, &str)]| {
+        let mut desired = desired(&fixture(), &["s"]);
+        let entries = entries.iter().map(|&(k, v)| (k.to_owned(), v.to_owned()));
+        desired.annotations = entries.collect();
+        desired
+    };
+    let plain = Cluster::converged(&annotated(&[]));
+    let mut gateway = plain.clone();
+    let theirs = |gateway: &mut Cluster| {
+        let ingress = Arc::make_mut(gateway.ingresses.get_mut("i").unwrap());
+        let annotations = ingress.metadata.annotations.get_or_insert_default();
+        annotations.insert("example.com/theirs".to_owned(), "x".to_owned());
+    };
+    theirs(&mut gateway);
+    let rewrite = "nginx.ingress.kubernetes.io/rewrite-target";
+    let two = annotated(&[(rewrite, "/$1"), ("a", "b")]);
+    gateway.apply(gateway.plan(&two));
+    let mut expected = Cluster::converged(&two);
+    let annotations = expected.ingresses["i"]
+        .metadata
+        .annotations
+        .clone()
+        .unwrap();
+    assert_eq!(annotations[rewrite], "/$1");
+    theirs(&mut expected);
+    assert_eq!(gateway, expected);
+
+    let one = annotated(&[(rewrite, "/$2")]);
+    gateway.apply(gateway.plan(&one));
+    let mut expected = Cluster::converged(&one);
+    theirs(&mut expected);
+    assert_eq!(gateway, expected);
+
+    gateway.apply(gateway.plan(&annotated(&[])));
+    let mut expected = plain;
+    theirs(&mut expected);
+    assert_eq!(gateway, expected);
+}
+
+#[test]
 fn removal_deletes_everything_created_for_an_ingress() {
     let mut gateway = Cluster::converged(&desired(&fixture(), &["s", "t"]));
     let existing = Existing {
@@ -221,7 +287,10 @@ fn removal_deletes_everything_created_for_an_ingress() {
         slices: gateway.slices.values().cloned().collect(),
         ingresses: gateway.ingresses.values().cloned().collect(),
     };
-    gateway.apply(removal(existing));
+    gateway.apply(removal(existing, &BTreeSet::new()));
     assert_eq!(gateway, Cluster::default());
-    assert_eq!(removal(Existing::default()), KubernetesPlan::default());
+    assert_eq!(
+        removal(Existing::default(), &BTreeSet::new()),
+        KubernetesPlan::default()
+    );
 }

@@ -1,0 +1,290 @@
+//! The brake: what serves a backend Service when every one of its clusters is blocked.
+
+use std::fmt;
+use std::str::FromStr;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use karmada_api::{Remedy, TRAFFIC_CONTROL};
+
+use super::admission::Admission;
+use super::desired::{Backend, Desired};
+use super::facts::{Cached, Facts};
+use crate::remedy::Scope;
+
+/// The annotation that overrides `--when-all-blocked` for one ingress.
+pub const WHEN_ALL_BLOCKED_ANNOTATION: &str = "networking.karmada-rs.io/when-all-blocked";
+
+/// The behaviour while every cluster of a backend Service is blocked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum WhenAllBlocked {
+    /// The clusters that a condition blocked are readmitted: a probe that is wrong everywhere must not
+    /// leave the load balancer without a backend.
+    #[default]
+    FailOpen,
+    /// The Service is not served.
+    FailClosed,
+}
+
+/// The error for a text that is no [`WhenAllBlocked`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InvalidWhenAllBlocked;
+
+impl fmt::Display for InvalidWhenAllBlocked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("must be fail-open or fail-closed")
+    }
+}
+
+impl std::error::Error for InvalidWhenAllBlocked {}
+
+impl FromStr for WhenAllBlocked {
+    type Err = InvalidWhenAllBlocked;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "fail-open" => Ok(Self::FailOpen),
+            "fail-closed" => Ok(Self::FailClosed),
+            _ => Err(InvalidWhenAllBlocked),
+        }
+    }
+}
+
+impl fmt::Display for WhenAllBlocked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::FailOpen => "fail-open",
+            Self::FailClosed => "fail-closed",
+        })
+    }
+}
+
+/// Returns the clusters whose traffic `remedy` blocks by the decision of a person, that is without
+/// matches. `None` if it blocks none that way.
+pub fn decided_scope(remedy: &Remedy) -> Option<Scope> {
+    let spec = &remedy.spec;
+    let blocks = |actions: &Vec<String>| actions.iter().any(|action| action == TRAFFIC_CONTROL);
+    let decided = remedy.metadata.deletion_timestamp.is_none()
+        // Absent: an empty list never matches.
+        && spec.decision_matches.is_none()
+        && spec.actions.as_ref().is_some_and(blocks);
+    decided.then(|| Scope::of(remedy))
+}
+
+/// Returns the value of the annotation, and the text of one that cannot be parsed, which counts as
+/// `default`.
+pub(super) fn annotated(
+    metadata: &ObjectMeta,
+    default: WhenAllBlocked,
+) -> (WhenAllBlocked, Option<String>) {
+    let annotations = metadata.annotations.as_ref();
+    let Some(text) = annotations.and_then(|a| a.get(WHEN_ALL_BLOCKED_ANNOTATION)) else {
+        return (default, None);
+    };
+    match text.parse() {
+        Ok(value) => (value, None),
+        Err(InvalidWhenAllBlocked) => (default, Some(text.clone())),
+    }
+}
+
+impl Desired {
+    /// Readmits, for each backend that no cluster serves, the blocked clusters that may serve it.
+    pub(super) fn readmit(&mut self, facts: &impl Facts) {
+        if self.when_all_blocked == WhenAllBlocked::FailClosed {
+            return;
+        }
+        for backend in &mut self.backends {
+            backend.readmit(facts);
+        }
+    }
+}
+
+impl Backend {
+    fn readmit(&mut self, facts: &impl Facts) {
+        if self.is_served() {
+            return;
+        }
+        for cluster in &mut self.clusters {
+            // An unreadable cluster may be about to leave, and one that leaves is admitted nowhere.
+            let stays = match facts.cluster(&cluster.cluster) {
+                Cached::Present(object) => object.metadata.deletion_timestamp.is_none(),
+                Cached::Absent | Cached::Unread => false,
+            };
+            if cluster.admission == Admission::Blocked
+                && cluster.is_located
+                && stays
+                && !facts.is_decided(&cluster.cluster)
+            {
+                cluster.admission = Admission::Readmitted;
+            }
+        }
+    }
+
+    /// Returns `true` if a cluster serves this Service.
+    pub fn is_served(&self) -> bool {
+        self.clusters.iter().any(|c| c.admission.is_served())
+    }
+
+    /// Returns the names of the clusters that run this Service and have this admission.
+    pub(super) fn clusters_with(&self, admission: Admission) -> Vec<String> {
+        let clusters = self.clusters.iter();
+        let clusters = clusters.filter(|c| c.is_located && c.admission == admission);
+        clusters.map(|c| c.cluster.clone()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use karmada_api::{ClusterAffinity, DecisionMatch, Key, RemedySpec};
+    use proptest::prelude::*;
+
+    use super::super::fixtures::{
+        Fixture, binding, blocked, cluster, deleting, ingress, some_time,
+    };
+    use super::super::{Settings, desired};
+    use super::*;
+
+    fn settings(when_all_blocked: WhenAllBlocked) -> Settings {
+        Settings {
+            controller: "karmada-rs.io/ingress-controller".parse().unwrap(),
+            when_all_blocked,
+        }
+    }
+
+    fn admissions(fixture: &Fixture, when: WhenAllBlocked) -> Vec<(String, Admission)> {
+        let ingress = ingress("i", &["s"], None);
+        let desired = desired(&Key::new("ns", "i"), &ingress, fixture, &settings(when));
+        let clusters = desired.backends[0].clusters.iter();
+        clusters.map(|c| (c.cluster.clone(), c.admission)).collect()
+    }
+
+    #[track_caller]
+    fn assert_open(fixture: &Fixture, expected: &[(&str, Admission)]) {
+        let expected: Vec<_> = expected.iter().map(|&(c, a)| (c.to_owned(), a)).collect();
+        assert_eq!(admissions(fixture, WhenAllBlocked::FailOpen), expected);
+    }
+
+    fn fixture(clusters: &[&str]) -> Fixture {
+        Fixture::default().with_binding("s", binding("s", clusters))
+    }
+
+    #[test]
+    fn when_all_clusters_of_a_service_are_blocked_those_that_a_condition_blocked_are_readmitted() {
+        let fixture = fixture(&["m1", "m2"])
+            .with_cluster(blocked("m1"))
+            .with_cluster(blocked("m2"));
+        let readmitted = Admission::Readmitted;
+        assert_open(&fixture, &[("m1", readmitted), ("m2", readmitted)]);
+        let closed = admissions(&fixture, WhenAllBlocked::FailClosed);
+        assert!(closed.iter().all(|(_, a)| *a == Admission::Blocked));
+    }
+
+    #[test]
+    fn while_one_cluster_serves_the_blocked_ones_stay_blocked() {
+        let fixture = fixture(&["m1", "m2"])
+            .with_cluster(blocked("m1"))
+            .with_cluster(cluster("m2"));
+        let expected = [("m1", Admission::Blocked), ("m2", Admission::Admitted)];
+        assert_open(&fixture, &expected);
+    }
+
+    #[test]
+    fn a_cluster_blocked_by_a_person_is_never_readmitted() {
+        let mut fixture = fixture(&["m1", "m2"])
+            .with_cluster(blocked("m1"))
+            .with_cluster(blocked("m2"));
+        fixture.decided = ["m1".to_owned()].into();
+        let expected = [("m1", Admission::Blocked), ("m2", Admission::Readmitted)];
+        assert_open(&fixture, &expected);
+    }
+
+    #[test]
+    fn a_cluster_that_leaves_or_is_unknown_neither_serves_nor_is_readmitted() {
+        let mut fixture = fixture(&["gone", "leaving", "leaving-blocked", "m1", "unread"])
+            .with_cluster(deleting(cluster("leaving")))
+            .with_cluster(deleting(blocked("leaving-blocked")))
+            .with_cluster(blocked("m1"));
+        let expected = [
+            ("gone", Admission::ClusterMissing),
+            ("leaving", Admission::ClusterDeleting),
+            ("leaving-blocked", Admission::Blocked),
+            ("m1", Admission::Readmitted),
+            ("unread", Admission::ClusterMissing),
+        ];
+        assert_open(&fixture, &expected);
+        // Nothing is known of it but that it exists: it serves as it did.
+        fixture.unread_clusters = ["unread".to_owned()].into();
+        let found = admissions(&fixture, WhenAllBlocked::FailOpen);
+        assert_eq!(found[3], ("m1".to_owned(), Admission::Blocked));
+        assert_eq!(found[4], ("unread".to_owned(), Admission::Admitted));
+    }
+
+    #[test]
+    fn the_annotation_overrides_the_flag_and_a_bad_value_does_not() {
+        let (open, closed) = (WhenAllBlocked::FailOpen, WhenAllBlocked::FailClosed);
+        let with = |value: &str| ObjectMeta {
+            annotations: Some([(WHEN_ALL_BLOCKED_ANNOTATION.to_owned(), value.to_owned())].into()),
+            ..ObjectMeta::default()
+        };
+        assert_eq!(annotated(&with("fail-closed"), open), (closed, None));
+        assert_eq!(annotated(&with("fail-open"), closed), (open, None));
+        let bad = Some("open".to_owned());
+        assert_eq!(annotated(&with("open"), closed), (closed, bad));
+        assert_eq!(annotated(&ObjectMeta::default(), closed), (closed, None));
+    }
+
+    #[test]
+    fn only_a_remedy_without_matches_that_blocks_traffic_is_a_decision() {
+        let remedy = |matches: Option<Vec<DecisionMatch>>, actions: &[&str]| {
+            let spec = RemedySpec {
+                cluster_affinity: Some(ClusterAffinity {
+                    cluster_names: Some(vec!["m1".to_owned()]),
+                }),
+                decision_matches: matches,
+                actions: Some(actions.iter().map(|&a| a.to_owned()).collect()),
+            };
+            Remedy::new("r", spec)
+        };
+        let decided = remedy(None, &["Cordon", TRAFFIC_CONTROL]);
+        let scope = decided_scope(&decided).unwrap();
+        assert!(scope.covers("m1") && !scope.covers("m2"));
+        let mut leaving = decided;
+        leaving.metadata.deletion_timestamp = Some(some_time());
+        let conditional = Some(vec![DecisionMatch::default()]);
+        for other in [
+            leaving,
+            remedy(conditional, &[TRAFFIC_CONTROL]),
+            remedy(Some(Vec::new()), &[TRAFFIC_CONTROL]),
+            remedy(None, &["Cordon"]),
+        ] {
+            assert_eq!(decided_scope(&other), None);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_blocked_cluster_serves_only_where_no_other_does_and_no_person_blocked_it(
+            states in proptest::collection::vec(0..4_u8, 1..5),
+            decided in proptest::collection::btree_set("m[0-4]", 0..3),
+        ) {
+            let names: Vec<String> = (0..states.len()).map(|n| format!("m{n}")).collect();
+            let located: Vec<&str> = names.iter().map(String::as_str).collect();
+            let mut fixture = fixture(&located);
+            fixture.decided.clone_from(&decided);
+            for (state, name) in states.iter().zip(&names) {
+                fixture = match state {
+                    0 => fixture.with_cluster(cluster(name)),
+                    1 => fixture.with_cluster(blocked(name)),
+                    2 => fixture.with_cluster(deleting(blocked(name))),
+                    _ => fixture,
+                };
+            }
+            let found = admissions(&fixture, WhenAllBlocked::FailOpen);
+            let open = found.iter().any(|(_, a)| *a == Admission::Admitted);
+            for ((name, admission), state) in found.iter().zip(states) {
+                let readmitted = !open && state == 1 && !decided.contains(name);
+                prop_assert_eq!(*admission == Admission::Readmitted, readmitted);
+                prop_assert_eq!(admission.is_served(), state == 0 || readmitted);
+            }
+        }
+    }
+}

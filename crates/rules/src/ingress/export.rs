@@ -1,0 +1,430 @@
+//! The exports of backend Services: Karmada collects the endpoints of a Service only from clusters to
+//! which a `ServiceExport` of its name is propagated.
+
+use std::collections::BTreeSet;
+
+use k8s_openapi::Resource as _;
+use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use karmada_api::{
+    Key, Placement, PlacementAffinity, PropagationPolicy, PropagationSpec, ResourceSelector,
+    ServiceExport,
+};
+
+use super::class::ControllerName;
+use super::facts::Cached;
+use super::kubernetes::{MANAGED_BY_LABEL, managed_by};
+
+/// The need for the export of a Service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// An ingress of ours routes to the Service.
+    Needed,
+    /// No ingress of ours does.
+    Unneeded,
+    /// One may: an ingress, or its class, cannot be read.
+    Unclear,
+}
+
+/// What decides about the export of one Service.
+#[derive(Clone, Debug)]
+pub struct ExportFacts<'a> {
+    /// The need for it.
+    pub need: Need,
+    /// The Service's template.
+    pub template: Cached<&'a Service>,
+    /// The clusters of the Service's binding.
+    pub clusters: Cached<BTreeSet<&'a str>>,
+    /// The `ServiceExport` of the Service's name, whoever made it.
+    pub export: Cached<&'a ServiceExport>,
+    /// The policy of ours for it.
+    pub policy: Cached<&'a PropagationPolicy>,
+}
+
+/// The changes to the export of one Service.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ExportChange {
+    /// Create this export.
+    pub create: Option<ServiceExport>,
+    /// Delete the export with this uid.
+    pub delete: Option<Option<String>>,
+    /// Change the policy.
+    pub policy: Option<PolicyChange>,
+}
+
+/// A change to the policy that propagates an export.
+#[derive(Clone, Debug, PartialEq)]
+pub enum PolicyChange {
+    /// Create it.
+    Create(Box<PropagationPolicy>),
+    /// Replace its selectors and clusters, provided that it still has this resource version.
+    Update {
+        /// The version.
+        version: Option<String>,
+        /// The selectors and the clusters.
+        spec: PropagationSpec,
+    },
+    /// Delete the one with this uid.
+    Delete {
+        /// The uid.
+        uid: Option<String>,
+    },
+}
+
+/// The factory of exports and their policies, which also recognizes them.
+#[derive(Clone, Debug)]
+pub struct Exporter {
+    managed_by: String,
+}
+
+impl Exporter {
+    /// Creates a factory for `controller`.
+    pub fn new(controller: &ControllerName) -> Self {
+        Self {
+            managed_by: managed_by(controller),
+        }
+    }
+
+    /// Returns the label selector of our objects.
+    pub fn selector(&self) -> String {
+        format!("{MANAGED_BY_LABEL}={}", self.managed_by)
+    }
+
+    /// Returns `true` if an object is ours to change.
+    pub fn owns(&self, meta: &ObjectMeta) -> bool {
+        let labels = meta.labels.as_ref();
+        labels.and_then(|labels| labels.get(MANAGED_BY_LABEL)) == Some(&self.managed_by)
+    }
+
+    /// Returns the name of the policy for the export of `service`.
+    pub fn policy_name(service: &str) -> String {
+        format!("export-{service}")
+    }
+
+    /// Returns the Service whose export the policy `name` propagates.
+    pub fn exported(policy: &str) -> Option<&str> {
+        policy.strip_prefix("export-")
+    }
+
+    /// Plans the changes to the export of `service`. A `ServiceExport` of another owner is left alone,
+    /// and needs no policy of ours: its owner propagates it.
+    pub fn plan(&self, service: &Key, facts: &ExportFacts<'_>) -> ExportChange {
+        let is_unread = facts.template == Cached::Unread
+            || facts.clusters == Cached::Unread
+            || facts.export == Cached::Unread
+            || facts.policy == Cached::Unread;
+        if is_unread || facts.need == Need::Unclear {
+            return ExportChange::default();
+        }
+        let existing = present(facts.export);
+        let theirs = existing.is_some_and(|export| !self.owns(&export.metadata));
+        let wanted = if theirs {
+            None
+        } else {
+            self.wanted(service, facts)
+        };
+        ExportChange {
+            create: match (&wanted, existing) {
+                (Some((export, _)), None) => Some(export.clone()),
+                _ => None,
+            },
+            delete: existing
+                .filter(|export| !theirs && !is_of(&export.metadata, wanted.as_ref()))
+                .filter(|export| export.metadata.deletion_timestamp.is_none())
+                .map(|export| export.metadata.uid.clone()),
+            policy: policy_change(present(facts.policy), wanted),
+        }
+    }
+
+    fn wanted(
+        &self,
+        service: &Key,
+        facts: &ExportFacts<'_>,
+    ) -> Option<(ServiceExport, PropagationPolicy)> {
+        let template = present(facts.template)?;
+        let clusters = present(facts.clusters.clone())?;
+        // A policy without names would propagate to every cluster.
+        if facts.need != Need::Needed
+            || clusters.is_empty()
+            || template.metadata.deletion_timestamp.is_some()
+        {
+            return None;
+        }
+        let meta = |name: String| ObjectMeta {
+            name: Some(name),
+            namespace: Some(service.namespace.clone()),
+            labels: Some([(MANAGED_BY_LABEL.to_owned(), self.managed_by.clone())].into()),
+            owner_references: Some(vec![OwnerReference {
+                api_version: Service::API_VERSION.to_owned(),
+                kind: Service::KIND.to_owned(),
+                name: service.name.clone(),
+                uid: template.metadata.uid.clone().unwrap_or_default(),
+                ..OwnerReference::default()
+            }]),
+            ..ObjectMeta::default()
+        };
+        let (api_version, kind) = (
+            ServiceExport::API_VERSION.to_owned(),
+            ServiceExport::KIND.to_owned(),
+        );
+        let policy = PropagationPolicy {
+            api_version: PropagationPolicy::API_VERSION.to_owned(),
+            kind: PropagationPolicy::KIND.to_owned(),
+            metadata: meta(Self::policy_name(&service.name)),
+            spec: PropagationSpec {
+                resource_selectors: vec![ResourceSelector {
+                    api_version: api_version.clone(),
+                    kind: kind.clone(),
+                    name: Some(service.name.clone()),
+                }],
+                placement: Placement {
+                    cluster_affinity: Some(PlacementAffinity {
+                        cluster_names: Some(clusters.iter().map(|&c| c.to_owned()).collect()),
+                    }),
+                },
+            },
+        };
+        let export = ServiceExport {
+            api_version,
+            kind,
+            metadata: meta(service.name.clone()),
+        };
+        Some((export, policy))
+    }
+}
+
+fn present<T>(cached: Cached<T>) -> Option<T> {
+    match cached {
+        Cached::Present(object) => Some(object),
+        Cached::Absent | Cached::Unread => None,
+    }
+}
+
+/// Returns `true` if an existing object belongs to the Service for which `wanted` was made. Of one that
+/// was created again, the garbage collector deletes the dependents of its predecessor.
+fn is_of(existing: &ObjectMeta, wanted: Option<&(ServiceExport, PropagationPolicy)>) -> bool {
+    wanted.is_some_and(|(export, _)| existing.owner_references == export.metadata.owner_references)
+}
+
+fn policy_change(
+    existing: Option<&PropagationPolicy>,
+    wanted: Option<(ServiceExport, PropagationPolicy)>,
+) -> Option<PolicyChange> {
+    let Some(existing) = existing else {
+        return wanted.map(|(_, policy)| PolicyChange::Create(Box::new(policy)));
+    };
+    let metadata = &existing.metadata;
+    if metadata.deletion_timestamp.is_some() {
+        // Its end wakes the Service.
+        return None;
+    }
+    if !is_of(metadata, wanted.as_ref()) {
+        let uid = metadata.uid.clone();
+        return Some(PolicyChange::Delete { uid });
+    }
+    let (_, policy) = wanted?;
+    (existing.spec != policy.spec).then(|| PolicyChange::Update {
+        version: metadata.resource_version.clone(),
+        spec: policy.spec,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixtures::{some_time, template};
+    use super::*;
+
+    fn exporter() -> Exporter {
+        Exporter::new(&"karmada-rs.io/ingress-controller".parse().unwrap())
+    }
+
+    fn service() -> Key {
+        Key::new("ns", "s")
+    }
+
+    fn with_uid(uid: &str) -> Service {
+        let mut template = template("s", &[("web", 80)]);
+        template.metadata.uid = Some(uid.to_owned());
+        template
+    }
+
+    fn facts<'a>(template: &'a Service, clusters: &[&'a str]) -> ExportFacts<'a> {
+        ExportFacts {
+            need: Need::Needed,
+            template: Cached::Present(template),
+            clusters: Cached::Present(clusters.iter().copied().collect()),
+            export: Cached::Absent,
+            policy: Cached::Absent,
+        }
+    }
+
+    fn plan(facts: &ExportFacts<'_>) -> ExportChange {
+        exporter().plan(&service(), facts)
+    }
+
+    /// Returns what is created for Service `s` in these clusters, as an API server stores it.
+    fn created(template: &Service, clusters: &[&str]) -> (ServiceExport, PropagationPolicy) {
+        let change = plan(&facts(template, clusters));
+        let Some(PolicyChange::Create(mut policy)) = change.policy else {
+            panic!("{change:?}");
+        };
+        let mut export = change.create.unwrap();
+        export.metadata.uid = Some("e".to_owned());
+        policy.metadata.uid = Some("p".to_owned());
+        policy.metadata.resource_version = Some("7".to_owned());
+        (export, *policy)
+    }
+
+    #[test]
+    fn a_service_of_an_ingress_is_exported_to_the_clusters_of_its_binding() {
+        let template = with_uid("u");
+        let (export, policy) = created(&template, &["m2", "m1"]);
+        let export = serde_json::to_value(export).unwrap();
+        let labels = serde_json::json!({ "app.kubernetes.io/managed-by": "karmada-rs.io_ingress-controller" });
+        let owner = serde_json::json!([
+            { "apiVersion": "v1", "kind": "Service", "name": "s", "uid": "u" }
+        ]);
+        assert_eq!(
+            export,
+            serde_json::json!({
+                "apiVersion": "multicluster.x-k8s.io/v1alpha1",
+                "kind": "ServiceExport",
+                "metadata": {
+                    "name": "s", "namespace": "ns", "uid": "e",
+                    "labels": labels, "ownerReferences": owner,
+                },
+            })
+        );
+        assert_eq!(policy.metadata.name.as_deref(), Some("export-s"));
+        let policy = serde_json::to_value(policy).unwrap();
+        assert_eq!(policy["metadata"]["ownerReferences"], owner);
+        assert_eq!(
+            policy["spec"],
+            serde_json::json!({
+                "resourceSelectors": [{
+                    "apiVersion": "multicluster.x-k8s.io/v1alpha1",
+                    "kind": "ServiceExport",
+                    "name": "s",
+                }],
+                "placement": { "clusterAffinity": { "clusterNames": ["m1", "m2"] } },
+            })
+        );
+    }
+
+    #[test]
+    fn an_export_that_is_up_to_date_is_unchanged_and_follows_the_binding() {
+        let template = with_uid("u");
+        let (export, policy) = created(&template, &["m1"]);
+        let existing = |clusters: &[&'static str]| ExportFacts {
+            export: Cached::Present(&export),
+            policy: Cached::Present(&policy),
+            ..facts(&template, clusters)
+        };
+        assert_eq!(plan(&existing(&["m1"])), ExportChange::default());
+        let moved = plan(&existing(&["m1", "m2"]));
+        let Some(PolicyChange::Update { version, spec }) = moved.policy else {
+            panic!("{moved:?}");
+        };
+        let affinity = spec.placement.cluster_affinity.unwrap();
+        assert_eq!(version.as_deref(), Some("7"));
+        assert_eq!(affinity.cluster_names.unwrap(), ["m1", "m2"]);
+        assert_eq!((moved.create, moved.delete), (None, None));
+    }
+
+    #[test]
+    fn an_export_is_removed_once_nobody_needs_it_or_it_has_no_clusters_or_another_owner() {
+        let template = with_uid("u");
+        let (export, policy) = created(&template, &["m1"]);
+        let existing = ExportFacts {
+            export: Cached::Present(&export),
+            policy: Cached::Present(&policy),
+            ..facts(&template, &["m1"])
+        };
+        let again = with_uid("u2");
+        let mut leaving = with_uid("u");
+        leaving.metadata.deletion_timestamp = Some(some_time());
+        let unneeded = ExportFacts {
+            need: Need::Unneeded,
+            ..existing.clone()
+        };
+        let nowhere = ExportFacts {
+            clusters: Cached::Present(BTreeSet::new()),
+            ..existing.clone()
+        };
+        let of = |template| ExportFacts {
+            template,
+            ..existing.clone()
+        };
+        let removed = ExportChange {
+            create: None,
+            delete: Some(Some("e".to_owned())),
+            policy: Some(PolicyChange::Delete {
+                uid: Some("p".to_owned()),
+            }),
+        };
+        for facts in [
+            unneeded,
+            nowhere,
+            of(Cached::Absent),
+            of(Cached::Present(&leaving)),
+            of(Cached::Present(&again)),
+        ] {
+            assert_eq!(plan(&facts), removed, "{facts:?}");
+        }
+        let unbound = ExportFacts {
+            clusters: Cached::Absent,
+            ..existing
+        };
+        assert_eq!(plan(&unbound), removed);
+    }
+
+    #[test]
+    fn an_export_of_another_owner_is_left_alone_and_gets_no_policy() {
+        let template = with_uid("u");
+        let mut theirs = ServiceExport::default();
+        theirs.metadata.name = Some("s".to_owned());
+        let facts = ExportFacts {
+            export: Cached::Present(&theirs),
+            ..facts(&template, &["m1"])
+        };
+        assert_eq!(plan(&facts), ExportChange::default());
+        let (_, policy) = created(&template, &["m1"]);
+        let with_ours = ExportFacts {
+            policy: Cached::Present(&policy),
+            ..facts
+        };
+        let change = plan(&with_ours);
+        assert_eq!((change.create, change.delete), (None, None));
+        assert!(matches!(change.policy, Some(PolicyChange::Delete { .. })));
+    }
+
+    #[test]
+    fn whatever_cannot_be_read_changes_nothing() {
+        let template = with_uid("u");
+        let needed = facts(&template, &["m1"]);
+        for unread in [
+            ExportFacts {
+                need: Need::Unclear,
+                ..needed.clone()
+            },
+            ExportFacts {
+                template: Cached::Unread,
+                ..needed.clone()
+            },
+            ExportFacts {
+                clusters: Cached::Unread,
+                ..needed.clone()
+            },
+            ExportFacts {
+                export: Cached::Unread,
+                ..needed.clone()
+            },
+            ExportFacts {
+                policy: Cached::Unread,
+                ..needed
+            },
+        ] {
+            assert_eq!(plan(&unread), ExportChange::default());
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! Reporters that have fallen silent: whose lease nobody renews any more.
+//!
+//! A lease expires its duration after its last *observed* change, by our own clock. Its timestamps are
+//! never compared, so the clocks of the members need not agree with ours.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use karmada_api::condition::{FALSE, REPORTER_LEASE, REPORTER_READY, REPORTER_SILENT_REASON};
+use serde_json::{Value, json};
+
+/// The leases of all reporters, as far as they have been observed.
+#[derive(Clone, Debug)]
+pub struct Reporters {
+    grace: Duration,
+    by_cluster: BTreeMap<String, Heartbeat>,
+    /// During a list, the clusters whose lease it has not returned yet.
+    unlisted: BTreeSet<String>,
+}
+
+#[derive(Clone, Debug)]
+struct Heartbeat {
+    version: String,
+    /// The moment at which this version was first observed.
+    observed: Instant,
+    /// The duration of the lease and the grace period.
+    patience: Duration,
+}
+
+impl Reporters {
+    /// Creates an empty set of reporters, each of which may be silent for `grace` longer than its lease.
+    pub fn new(grace: Duration) -> Self {
+        Self {
+            grace,
+            by_cluster: BTreeMap::new(),
+            unlisted: BTreeSet::new(),
+        }
+    }
+
+    /// Takes in the start of a list of all leases.
+    pub fn list(&mut self) {
+        self.unlisted = self.by_cluster.keys().cloned().collect();
+    }
+
+    /// Takes in the end of a list: leases that it did not return are gone.
+    pub fn listed(&mut self) {
+        for cluster in std::mem::take(&mut self.unlisted) {
+            self.remove(&cluster);
+        }
+    }
+
+    /// Takes in a version of the lease of `cluster`, which is valid for `duration`.
+    pub fn observe(&mut self, cluster: &str, version: &str, duration: Duration, now: Instant) {
+        self.unlisted.remove(cluster);
+        let known = self.by_cluster.get(cluster);
+        // A list or read that shows the same version again is no sign of life.
+        if known.is_some_and(|known| known.version == version) {
+            return;
+        }
+        let heartbeat = Heartbeat {
+            version: version.to_owned(),
+            observed: now,
+            patience: duration.saturating_add(self.grace),
+        };
+        self.by_cluster.insert(cluster.to_owned(), heartbeat);
+    }
+
+    /// Forgets the reporter of `cluster`. A reporter whose lease was deleted has been removed, not lost.
+    pub fn remove(&mut self, cluster: &str) {
+        self.by_cluster.remove(cluster);
+    }
+
+    /// Returns the time for which the reporter of `cluster` may be silent, if it has been for longer. A
+    /// cluster that never had a reporter has no silent one.
+    pub fn silent(&self, cluster: &str, now: Instant) -> Option<Duration> {
+        let heartbeat = self.by_cluster.get(cluster)?;
+        let silent = heartbeat.deadline().is_some_and(|deadline| deadline <= now);
+        silent.then_some(heartbeat.patience)
+    }
+
+    /// Iterates over the clusters whose reporter is silent.
+    pub fn all_silent(&self, now: Instant) -> impl Iterator<Item = &String> {
+        self.by_cluster
+            .keys()
+            .filter(move |cluster| self.silent(cluster, now).is_some())
+    }
+
+    /// Returns the moment at which to look again: no reporter becomes silent before.
+    pub fn next_look(&self, now: Instant) -> Option<Instant> {
+        let deadlines = self.by_cluster.values().filter_map(Heartbeat::deadline);
+        // A reporter that appears only now has at least the grace period.
+        deadlines
+            .filter(|deadline| *deadline > now)
+            .chain(now.checked_add(self.grace))
+            .min()
+    }
+}
+
+impl Heartbeat {
+    fn deadline(&self) -> Option<Instant> {
+        self.observed.checked_add(self.patience)
+    }
+}
+
+/// Returns the condition that marks the reporter of `cluster` as silent for longer than `patience`, or
+/// `None` if `conditions`, raw as the server stores them, have it already. `time` becomes its transition
+/// time if its status changes.
+pub fn reporter_silent(
+    cluster: &str,
+    conditions: &[Value],
+    patience: Duration,
+    time: Timestamp,
+) -> Option<Value> {
+    let current = conditions.iter().find(|c| c["type"] == REPORTER_READY);
+    let was_false = current.is_some_and(|current| current["status"] == FALSE);
+    if was_false && current.is_some_and(|current| current["reason"] == REPORTER_SILENT_REASON) {
+        return None;
+    }
+    // `metav1.Time` has whole seconds.
+    let now = json!(Time(
+        Timestamp::from_second(time.as_second()).unwrap_or(time)
+    ));
+    let since = current
+        .map(|current| &current["lastTransitionTime"])
+        .filter(|since| was_false && since.is_string());
+    let namespace = karmada_api::execution_namespace(cluster);
+    let seconds = patience.as_secs();
+    Some(json!({
+        "type": REPORTER_READY,
+        "status": FALSE,
+        "reason": REPORTER_SILENT_REASON,
+        "message": format!("the lease {namespace}/{REPORTER_LEASE} has not been renewed for more than {seconds}s: no agent reports, and the verdict keeps its last value"),
+        "lastTransitionTime": since.unwrap_or(&now),
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LEASE: Duration = Duration::from_secs(15);
+    const GRACE: Duration = Duration::from_mins(1);
+
+    fn reporters() -> (Reporters, Instant) {
+        (Reporters::new(GRACE), Instant::now())
+    }
+
+    #[test]
+    fn a_reporter_is_silent_a_grace_period_after_its_lease_has_run_out() {
+        let (mut reporters, start) = reporters();
+        reporters.observe("m1", "1", LEASE, start);
+        let renewed = start + Duration::from_secs(40);
+        reporters.observe("m1", "2", LEASE, renewed);
+        let limit = renewed + LEASE + GRACE;
+        let almost = LEASE + GRACE.mul_f64(0.999);
+        assert_eq!(reporters.silent("m1", renewed + almost), None);
+        assert_eq!(reporters.silent("m1", limit), Some(LEASE + GRACE));
+        assert_eq!(reporters.all_silent(limit).collect::<Vec<_>>(), ["m1"]);
+        reporters.observe("m1", "3", LEASE, limit);
+        assert_eq!(reporters.silent("m1", limit), None);
+    }
+
+    #[test]
+    fn seeing_the_same_version_again_is_no_sign_of_life() {
+        let (mut reporters, start) = reporters();
+        reporters.observe("m1", "1", LEASE, start);
+        let limit = start + LEASE + GRACE;
+        reporters.list();
+        reporters.observe("m1", "1", LEASE, limit);
+        reporters.listed();
+        assert!(reporters.silent("m1", limit).is_some());
+    }
+
+    #[test]
+    fn a_cluster_without_a_lease_has_no_silent_reporter() {
+        let (mut reporters, start) = reporters();
+        let late = start + Duration::from_hours(1);
+        assert_eq!(reporters.silent("m1", late), None);
+        for cluster in ["m1", "m2"] {
+            reporters.observe(cluster, "1", LEASE, start);
+        }
+        reporters.remove("m1");
+        reporters.list();
+        reporters.listed();
+        assert_eq!(reporters.all_silent(late).count(), 0);
+    }
+
+    #[test]
+    fn the_next_look_is_when_the_first_becomes_silent_and_at_most_a_grace_period_away() {
+        let (mut reporters, start) = reporters();
+        assert_eq!(reporters.next_look(start), Some(start + GRACE));
+        reporters.observe("m1", "1", LEASE, start);
+        let later = start + Duration::from_secs(70);
+        reporters.observe("m2", "1", LEASE, later);
+        assert_eq!(reporters.next_look(later), Some(start + LEASE + GRACE));
+        let both = later + LEASE + GRACE;
+        assert_eq!(reporters.next_look(both), Some(both + GRACE));
+    }
+
+    #[test]
+    fn the_condition_is_false_with_the_time_of_its_change_and_is_made_once() {
+        let time: Timestamp = "2026-11-20T08:00:00.5Z".parse().unwrap();
+        let patience = LEASE + GRACE;
+        let silent = |conditions: &[Value]| reporter_silent("m1", conditions, patience, time);
+        let other = json!({ "type": "Ready", "status": "True" });
+        let made = silent(std::slice::from_ref(&other)).unwrap();
+        assert_eq!(made["status"], FALSE);
+        assert_eq!(made["reason"], REPORTER_SILENT_REASON);
+        assert_eq!(made["lastTransitionTime"], "2026-11-20T08:00:00Z");
+        assert_eq!(
+            made["message"],
+            "the lease karmada-es-m1/cluster-health-agent has not been renewed for more than 75s: no agent reports, and the verdict keeps its last value"
+        );
+        assert_eq!(silent(&[other, made]), None);
+    }
+
+    #[test]
+    fn a_condition_that_is_false_already_keeps_its_transition_time_unless_it_is_null() {
+        let before = json!("2026-11-19T08:00:00Z");
+        for (status, since, kept) in [
+            ("False", before.clone(), true),
+            ("False", Value::Null, false),
+            ("True", before.clone(), false),
+        ] {
+            let current = json!({ "type": REPORTER_READY, "status": status,
+                "reason": "Other", "lastTransitionTime": since });
+            let time = Timestamp::UNIX_EPOCH;
+            let made = reporter_silent("m1", &[current], GRACE, time).unwrap();
+            assert_eq!(made["lastTransitionTime"] == before, kept, "{status}");
+            assert!(made["lastTransitionTime"].is_string());
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! The end of the credentials in a kubeconfig: of a token that is a JWT, and of a client certificate.
+
+use std::fs;
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use jiff::Timestamp;
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
+use kube::config::AuthInfo;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use serde::Deserialize;
+
+/// The longest time before the end at which the end is near.
+const NEAR: Duration = Duration::from_hours(24);
+
+/// The kinds of credentials whose end can be known, as a label of metrics.
+pub(crate) const CREDENTIALS: [&str; 2] = ["token", "client_certificate"];
+
+/// The validity of a credential.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Validity {
+    /// The start, if it is known.
+    pub(crate) from: Option<Timestamp>,
+    /// The end.
+    pub(crate) until: Timestamp,
+}
+
+impl Validity {
+    /// Returns `true` if the end is near: a day, or a tenth of the whole time if that is less. The token
+    /// of a pod lasts an hour and is renewed ten minutes before its end.
+    pub(crate) fn ends_soon(&self, now: Timestamp) -> bool {
+        let lifetime = self.from.map(|from| self.until.duration_since(from));
+        let tenth = lifetime.and_then(|lifetime| Duration::try_from(lifetime / 10).ok());
+        let near = tenth.map_or(NEAR, |tenth| tenth.min(NEAR));
+        let left = Duration::try_from(self.until.duration_since(now)).unwrap_or_default();
+        left <= near
+    }
+}
+
+/// Returns the validity of each of the [`CREDENTIALS`], as far as it is known. Files are read anew.
+pub(crate) fn validities(auth: &AuthInfo) -> [Option<Validity>; 2] {
+    let token = if auth.token.is_some() {
+        // Only its serialization shows a secret.
+        let auth = serde_json::to_value(auth).unwrap_or_default();
+        auth["token"].as_str().map(ToOwned::to_owned)
+    } else {
+        (auth.token_file.as_ref()).and_then(|path| fs::read_to_string(path).ok())
+    };
+    let certificate = match &auth.client_certificate_data {
+        // The kubeconfig has PEM in Base64.
+        Some(data) => base64::engine::general_purpose::STANDARD.decode(data).ok(),
+        None => (auth.client_certificate.as_ref()).and_then(|path| fs::read(path).ok()),
+    };
+    [
+        token.and_then(|token| of_token(token.trim())),
+        certificate.and_then(|pem| of_certificate(&pem)),
+    ]
+}
+
+/// Returns the validity of a token, if it is a JWT (RFC 7519) with an end.
+fn of_token(token: &str) -> Option<Validity> {
+    #[derive(Deserialize)]
+    struct Claims {
+        iat: Option<f64>,
+        exp: f64,
+    }
+    let claims = token.split('.').nth(1)?;
+    let claims = URL_SAFE_NO_PAD.decode(claims).ok()?;
+    let claims: Claims = serde_json::from_slice(&claims).ok()?;
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "a NumericDate may have a fraction, and casts saturate"
+    )]
+    let time = |seconds: f64| Timestamp::from_second(seconds as i64).ok();
+    Some(Validity {
+        from: claims.iat.and_then(time),
+        until: time(claims.exp)?,
+    })
+}
+
+/// Returns the validity of the first certificate in `pem`.
+fn of_certificate(pem: &[u8]) -> Option<Validity> {
+    let certificate = CertificateDer::from_pem_slice(pem).ok()?;
+    // RFC 5280, section 4.1: TBSCertificate is the first element, and begins with an optional version,
+    // the serial number, the signature algorithm, the issuer and the validity.
+    let (_, certificate, _) = element(&certificate)?;
+    let (_, mut fields, _) = element(certificate)?;
+    if element(fields)?.0 == 0xa0 {
+        fields = element(fields)?.2;
+    }
+    for _ in ["serialNumber", "signature", "issuer"] {
+        fields = element(fields)?.2;
+    }
+    let (_, validity, _) = element(fields)?;
+    let (from_tag, from, rest) = element(validity)?;
+    let (until_tag, until, _) = element(rest)?;
+    Some(Validity {
+        from: time(from_tag, from),
+        until: time(until_tag, until)?,
+    })
+}
+
+/// Returns the tag, the content, and what follows the first DER element of `input`.
+fn element(input: &[u8]) -> Option<(u8, &[u8], &[u8])> {
+    let (&tag, rest) = input.split_first()?;
+    let (&first, rest) = rest.split_first()?;
+    let (length, rest) = if first < 0x80 {
+        (usize::from(first), rest)
+    } else {
+        let (bytes, rest) = rest.split_at_checked(usize::from(first & 0x7f))?;
+        let add = |length: usize, byte: &u8| {
+            let length = length.checked_mul(256)?;
+            length.checked_add(usize::from(*byte))
+        };
+        (bytes.iter().try_fold(0, add)?, rest)
+    };
+    let (content, rest) = rest.split_at_checked(length)?;
+    Some((tag, content, rest))
+}
+
+/// Reads a `Time` of RFC 5280, section 4.1.2.5.
+fn time(tag: u8, text: &[u8]) -> Option<Timestamp> {
+    const UTC_TIME: u8 = 0x17;
+    let text = std::str::from_utf8(text).ok()?;
+    let text = match tag {
+        UTC_TIME if *text.as_bytes().first()? < b'5' => format!("20{text}"),
+        UTC_TIME => format!("19{text}"),
+        _ => text.to_owned(),
+    };
+    let time = DateTime::strptime("%Y%m%d%H%M%SZ", text).ok()?;
+    Some(time.to_zoned(TimeZone::UTC).ok()?.timestamp())
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::ToSpan;
+    use serde_json::json;
+
+    use super::*;
+
+    /// Made with `openssl req -x509 -newkey ed25519 -nodes -subj /CN=a -days 365`.
+    const CERTIFICATE: &str = include_str!("expiry/certificate.pem");
+
+    fn jwt(claims: &serde_json::Value) -> String {
+        let part = |value: &serde_json::Value| URL_SAFE_NO_PAD.encode(value.to_string());
+        format!("{}.{}.c2ln", part(&json!({ "alg": "RS256" })), part(claims))
+    }
+
+    fn at(text: &str) -> Timestamp {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn a_jwt_ends_with_its_claim_and_another_token_is_not_known_to_end() {
+        let token = jwt(&json!({ "iat": 1_000, "exp": 1_800_000_000.5, "sub": "agent" }));
+        let validity = of_token(&token).unwrap();
+        assert_eq!(validity.until.as_second(), 1_800_000_000);
+        assert_eq!(validity.from.unwrap().as_second(), 1_000);
+        let endless = jwt(&json!({ "sub": "agent" }));
+        for other in ["", "opaque", "a.b.c", &endless] {
+            assert_eq!(of_token(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn a_certificate_ends_with_its_validity_and_garbage_is_not_known_to_end() {
+        let validity = of_certificate(CERTIFICATE.as_bytes()).unwrap();
+        assert_eq!(validity.from, Some(at("2026-11-22T05:07:12Z")));
+        assert_eq!(validity.until, at("2027-11-22T05:07:12Z"));
+        assert_eq!(of_certificate(b"no PEM"), None);
+        let der = CertificateDer::from_pem_slice(CERTIFICATE.as_bytes()).unwrap();
+        for length in 0..der.len() {
+            assert_eq!(element(&der[..length]), None, "cut after {length} bytes");
+        }
+    }
+
+    #[test]
+    fn an_end_is_near_a_day_before_it_or_in_the_last_tenth_of_a_short_life() {
+        let until = at("2026-11-20T08:00:00Z");
+        let before = |span: jiff::Span| until - span;
+        let year = Validity {
+            from: Some(before(8760.hours())),
+            until,
+        };
+        assert!(!year.ends_soon(before(25.hours())) && year.ends_soon(before(23.hours())));
+        let unknown = Validity { from: None, until };
+        assert!(!unknown.ends_soon(before(25.hours())) && unknown.ends_soon(before(23.hours())));
+        let hour = Validity {
+            from: Some(before(60.minutes())),
+            until,
+        };
+        assert!(!hour.ends_soon(before(10.minutes())) && hour.ends_soon(before(5.minutes())));
+        assert!(hour.ends_soon(until + 1.hours()));
+    }
+
+    #[test]
+    fn the_credentials_of_a_kubeconfig_are_found_inline_and_in_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| {
+            let path = folder.path().join(name);
+            fs::write(&path, text).unwrap();
+            Some(path.to_str().unwrap().to_owned())
+        };
+        let token = jwt(&json!({ "exp": 1_800_000_000 }));
+        let files = AuthInfo {
+            token_file: write("token", &format!("{token}\n")),
+            client_certificate: write("client.crt", CERTIFICATE),
+            ..AuthInfo::default()
+        };
+        let data = base64::engine::general_purpose::STANDARD.encode(CERTIFICATE);
+        let inline = AuthInfo {
+            token: Some(token.into()),
+            client_certificate_data: Some(data),
+            ..AuthInfo::default()
+        };
+        let found = validities(&files);
+        assert!(found.iter().all(Option::is_some));
+        assert_eq!(found, validities(&inline));
+        assert_eq!(validities(&AuthInfo::default()), [None, None]);
+    }
+}

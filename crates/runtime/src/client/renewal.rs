@@ -1,0 +1,202 @@
+//! A client whose kubeconfig is read again when it or a file that it names changes.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use std::{env, fs};
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use http::{Request, Response};
+use jiff::Timestamp;
+use kube::Client;
+use kube::client::Body;
+use kube::config::{AuthInfo, Kubeconfig};
+use parking_lot::Mutex;
+use tokio_util::sync::CancellationToken;
+use tower::Service;
+
+use super::expiry::validities;
+use super::{Addresses, CREDENTIALS, Error, Source, Validity, connect_by};
+use crate::error::{BoxError, Chain, LastError};
+use crate::metrics::CredentialMetrics;
+
+/// The interval between two looks at the files. They are a few kilobytes, and a program that sends no
+/// request, as most agents, must notice a change as well.
+const LOOK_EVERY: Duration = Duration::from_secs(10);
+
+/// The service of a client that is replaced with its credentials.
+#[derive(Clone)]
+struct Replaceable {
+    /// The client of the newest credentials. Requests in progress, watches included, keep theirs.
+    newest: Arc<Mutex<Client>>,
+}
+
+impl Service<Request<Body>> for Replaceable {
+    type Response = Response<Body>;
+    type Error = kube::Error;
+    type Future = BoxFuture<'static, kube::Result<Response<Body>>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<kube::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let newest = self.newest.lock().clone();
+        async move { newest.send(request).await }.boxed()
+    }
+}
+
+/// A connection to an API and the files that it depends on.
+pub(crate) struct Renewal {
+    source: Source,
+    user_agent: &'static str,
+    addresses: Addresses,
+    /// The name of the API in logs and metrics.
+    api: &'static str,
+    metrics: CredentialMetrics,
+    clock: fn() -> Timestamp,
+    client: Client,
+    service: Replaceable,
+    /// The files as they were before they were last used.
+    fingerprint: u64,
+    auth: AuthInfo,
+    /// The ends that a warning has been logged about.
+    warned: [Option<Validity>; CREDENTIALS.len()],
+    last_error: LastError,
+}
+
+impl Renewal {
+    /// Connects, and looks the server's name up in `addresses`.
+    pub(crate) async fn start(
+        source: &Source,
+        user_agent: &'static str,
+        addresses: Addresses,
+        api: &'static str,
+        metrics: CredentialMetrics,
+        clock: fn() -> Timestamp,
+    ) -> Result<Self, Error> {
+        // Before the files are used: a change meanwhile shows at the next look.
+        let fingerprint = fingerprint(source);
+        let (newest, auth) = connect_by(source, user_agent, &addresses).await?;
+        let namespace = newest.default_namespace().to_owned();
+        let service = Replaceable {
+            newest: Arc::new(Mutex::new(newest)),
+        };
+        let mut renewal = Self {
+            source: source.clone(),
+            user_agent,
+            addresses,
+            api,
+            metrics,
+            clock,
+            client: Client::new(service.clone(), namespace),
+            service,
+            fingerprint,
+            auth,
+            warned: [None; CREDENTIALS.len()],
+            last_error: LastError::default(),
+        };
+        renewal.note_ends();
+        Ok(renewal)
+    }
+
+    /// Returns the client, which follows the files while the renewal runs.
+    pub(crate) fn client(&self) -> Client {
+        self.client.clone()
+    }
+
+    /// Looks at the files now and then until the program stops.
+    pub(crate) async fn run(mut self, stopping: CancellationToken) -> Result<(), BoxError> {
+        loop {
+            tokio::select! {
+                biased;
+                () = stopping.cancelled() => return Ok(()),
+                () = tokio::time::sleep(LOOK_EVERY) => {}
+            }
+            self.look().await;
+        }
+    }
+
+    /// Reads the files again if they have changed, and notes the ends of the credentials.
+    async fn look(&mut self) {
+        let fingerprint = fingerprint(&self.source);
+        if fingerprint != self.fingerprint {
+            match connect_by(&self.source, self.user_agent, &self.addresses).await {
+                Ok((newest, auth)) => {
+                    *self.service.newest.lock() = newest;
+                    self.auth = auth;
+                    self.fingerprint = fingerprint;
+                    self.last_error.clear();
+                    tracing::info!(api = self.api, "Read the changed kubeconfig");
+                }
+                // Perhaps only half of it has been written yet. What was read before may still be valid.
+                Err(error) => {
+                    let error = Chain(&error).to_string();
+                    if self.last_error.replace(&error) {
+                        let api = self.api;
+                        tracing::warn!(api, error, "Cannot use the changed kubeconfig, will retry");
+                    }
+                }
+            }
+        }
+        self.note_ends();
+    }
+
+    fn note_ends(&mut self) {
+        let (api, now) = (self.api, (self.clock)());
+        let found = validities(&self.auth).into_iter();
+        for ((credential, validity), warned) in
+            CREDENTIALS.into_iter().zip(found).zip(&mut self.warned)
+        {
+            let until = validity.map(|validity| validity.until);
+            self.metrics.set(api, credential, until);
+            let ending = validity.filter(|validity| validity.ends_soon(now));
+            if let Some(Validity { until, .. }) = ending
+                && *warned != ending
+            {
+                tracing::warn!(api, credential, %until, "Credentials end soon, renew them");
+            }
+            *warned = ending;
+        }
+    }
+}
+
+/// Returns a hash of the kubeconfig and of the files that it names. A token file is not among them: it
+/// is read again by itself.
+fn fingerprint(source: &Source) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    let mut add = |path: &PathBuf| fs::read(path).ok().hash(&mut hasher);
+    let file = if let Some(path) = &source.kubeconfig {
+        add(path);
+        Kubeconfig::read_from(path)
+    } else {
+        if let Some(paths) = env::var_os("KUBECONFIG") {
+            env::split_paths(&paths).for_each(|path| add(&path));
+        } else if let Some(home) = env::home_dir() {
+            add(&home.join(".kube/config"));
+        }
+        Kubeconfig::read()
+    };
+    let file = file.unwrap_or_default();
+    let clusters = file
+        .clusters
+        .iter()
+        .filter_map(|named| named.cluster.as_ref());
+    let users = file
+        .auth_infos
+        .iter()
+        .filter_map(|named| named.auth_info.as_ref());
+    let named = clusters
+        .map(|cluster| &cluster.certificate_authority)
+        .chain(users.flat_map(|user| [&user.client_certificate, &user.client_key]));
+    for path in named.flatten() {
+        add(&PathBuf::from(path));
+    }
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests;

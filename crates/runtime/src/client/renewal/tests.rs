@@ -1,0 +1,159 @@
+use std::convert::Infallible;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
+
+use axum::Router;
+use axum::http::HeaderMap;
+use axum::http::header::AUTHORIZATION;
+use axum::routing::get;
+use jiff::ToSpan;
+use serde_json::json;
+use tokio::net::TcpListener;
+
+use super::*;
+
+/// Starts a server that responds with the name given and the credentials it was sent.
+async fn server(name: &'static str) -> SocketAddr {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let echo = move |headers: HeaderMap| async move {
+        let sent = headers
+            .get(AUTHORIZATION)
+            .map(|sent| sent.to_str().unwrap());
+        Ok::<_, Infallible>(format!("{name} {}", sent.unwrap_or("nothing")))
+    };
+    let routes = Router::new().route("/", get(echo));
+    tokio::spawn(async move { axum::serve(listener, routes).await });
+    address
+}
+
+fn write(path: &Path, server: SocketAddr, user: &serde_json::Value) {
+    let kubeconfig = json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "c",
+        "clusters": [{ "name": "c", "cluster": { "server": format!("http://{server}") } }],
+        "users": [{ "name": "c", "user": user }],
+        "contexts": [{ "name": "c", "context": { "cluster": "c", "user": "c" } }],
+    });
+    fs::write(path, kubeconfig.to_string()).unwrap();
+}
+
+async fn start(kubeconfig: &Path) -> (Renewal, CredentialMetrics) {
+    let source = Source {
+        kubeconfig: Some(kubeconfig.to_owned()),
+        ..Source::default()
+    };
+    let metrics = CredentialMetrics::default();
+    let clock = || "2026-11-20T08:00:00Z".parse().unwrap();
+    let renewal = Renewal::start(
+        &source,
+        "test",
+        Addresses::by_system(),
+        "karmada",
+        metrics.clone(),
+        clock,
+    )
+    .await;
+    (renewal.unwrap(), metrics)
+}
+
+async fn response(client: &Client) -> String {
+    let request = Request::get("/").body(Vec::new()).unwrap();
+    client.request_text(request).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_changed_kubeconfig_is_used_by_every_clone_of_the_client() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("kubeconfig");
+    let (one, other) = (server("one").await, server("other").await);
+    write(&path, one, &json!({ "token": "first" }));
+    let (mut renewal, _) = start(&path).await;
+    let client = renewal.client();
+    assert_eq!(response(&client).await, "one Bearer first");
+    write(&path, one, &json!({ "token": "second" }));
+    renewal.look().await;
+    assert_eq!(response(&client).await, "one Bearer second");
+    write(&path, other, &json!({ "token": "second" }));
+    renewal.look().await;
+    assert_eq!(response(&client).await, "other Bearer second");
+}
+
+#[tokio::test]
+async fn a_kubeconfig_that_cannot_be_used_leaves_the_last_one_in_use() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("kubeconfig");
+    let one = server("one").await;
+    write(&path, one, &json!({ "token": "first" }));
+    let (mut renewal, _) = start(&path).await;
+    let client = renewal.client();
+    let whole = fs::read_to_string(&path).unwrap();
+    let parts = [&whole[..whole.len() / 2], ""];
+    for part in parts {
+        fs::write(&path, part).unwrap();
+        renewal.look().await;
+        assert_eq!(response(&client).await, "one Bearer first");
+    }
+    fs::remove_file(&path).unwrap();
+    renewal.look().await;
+    assert_eq!(response(&client).await, "one Bearer first");
+    write(&path, one, &json!({ "token": "second" }));
+    renewal.look().await;
+    assert_eq!(response(&client).await, "one Bearer second");
+}
+
+#[tokio::test]
+async fn a_changed_certificate_is_a_change_of_the_kubeconfig_that_names_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, certificate) = (folder.path().join("kubeconfig"), folder.path().join("crt"));
+    fs::write(&certificate, "first").unwrap();
+    let user = json!({ "client-certificate": "crt", "client-key": "key" });
+    write(&path, SocketAddr::from(([127, 0, 0, 1], 1)), &user);
+    let source = Source {
+        kubeconfig: Some(path),
+        ..Source::default()
+    };
+    let first = fingerprint(&source);
+    assert_eq!(fingerprint(&source), first);
+    fs::write(&certificate, "second").unwrap();
+    assert_ne!(fingerprint(&source), first);
+}
+
+#[tokio::test]
+async fn the_end_of_a_credential_is_a_metric_and_near_it_a_warning() {
+    use base64::Engine;
+    let ends = |time: Timestamp| {
+        let claims = json!({ "exp": time.as_second() }).to_string();
+        let claims = base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(claims);
+        json!({ "token": format!("e30.{claims}.c2ln") })
+    };
+    let now: Timestamp = "2026-11-20T08:00:00Z".parse().unwrap();
+    let (far, near) = (now + 48.hours(), now + 23.hours());
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("kubeconfig");
+    let nowhere = SocketAddr::from(([127, 0, 0, 1], 1));
+    write(&path, nowhere, &ends(far));
+    let (mut renewal, metrics) = start(&path).await;
+    let shown = || {
+        let mut registry = prometheus_client::registry::Registry::default();
+        metrics.register(&mut registry);
+        let mut text = String::new();
+        prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
+        text
+    };
+    let series = |time: Timestamp| {
+        let second = time.as_second();
+        format!(
+            "credentials_expiry_timestamp_seconds{{api=\"karmada\",credential=\"token\"}} {second}\n"
+        )
+    };
+    assert!(shown().contains(&series(far)), "{}", shown());
+    assert_eq!(renewal.warned, [None, None]);
+    write(&path, nowhere, &ends(near));
+    renewal.look().await;
+    assert!(shown().contains(&series(near)), "{}", shown());
+    assert_eq!(renewal.warned[0].map(|validity| validity.until), Some(near));
+    write(&path, nowhere, &json!({ "token": "opaque" }));
+    renewal.look().await;
+    assert!(!shown().contains("token\""), "{}", shown());
+    assert_eq!(renewal.warned, [None, None]);
+}

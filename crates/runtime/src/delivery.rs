@@ -1,0 +1,88 @@
+//! The delivery of a watch's events to its observer, for the whole life of a program.
+
+use std::fmt::Debug;
+
+use futures::StreamExt;
+use kube::runtime::watcher::{Config, Error, Event};
+use kube::{Api, Resource};
+use serde::de::DeserializeOwned;
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+use crate::error::BoxError;
+use crate::readiness::Gate;
+use crate::reading::{PATIENCE, Reading};
+use crate::watch::{Decoded, WatchLog, attempts};
+
+/// The objects of a watch.
+pub(crate) struct Source<K> {
+    pub(crate) api: Api<Decoded<K>>,
+    pub(crate) selected: Config,
+}
+
+/// Passes each event to `observe` until the program stops, and opens `gate` after the first complete
+/// list. If `needed_to_lead`, the gate also shows while the watch cannot read for a while.
+pub(crate) async fn deliver<K>(
+    source: Source<K>,
+    gate: Gate,
+    needed_to_lead: bool,
+    stopping: CancellationToken,
+    mut observe: impl FnMut(Event<Decoded<K>>),
+) -> Result<(), BoxError>
+where
+    K: Resource<DynamicType: Default> + Clone + DeserializeOwned + Debug + Send + 'static,
+{
+    let mut log = WatchLog::new::<K>();
+    let mut reading = Reading::new();
+    loop {
+        let mut attempts = std::pin::pin!(attempts(source.api.clone(), source.selected.clone()));
+        loop {
+            let able_at = reading.able_at();
+            let next = tokio::select! {
+                biased;
+                () = stopping.cancelled() => return Ok(()),
+                next = attempts.next() => next,
+                () = sleep_until(able_at.unwrap_or_else(Instant::now)), if able_at.is_some() => {
+                    reading = Reading::new();
+                    gate.set_unable(false);
+                    tracing::info!(watch = gate.name(), "Can read again");
+                    continue;
+                }
+            };
+            let Some(result) = next else { break };
+            let unable = needed_to_lead && note(&mut reading, &result, Instant::now());
+            if let Some(event) = log.filter(result) {
+                let listed = matches!(event, Event::InitDone);
+                // The observer goes first: whoever passes the gate must find the whole list.
+                observe(event);
+                if listed {
+                    gate.open();
+                }
+            }
+            if unable {
+                gate.set_unable(true);
+                tracing::warn!(
+                    watch = gate.name(),
+                    after = ?PATIENCE,
+                    "Cannot read, leaving leadership to others"
+                );
+                // A new list proves that reading works as soon as it does; an idle watch that opens
+                // again shows nothing.
+                break;
+            }
+        }
+    }
+}
+
+/// Takes in a result of the watch. Returns `true` if the watch is unable to read from now on.
+fn note<K>(reading: &mut Reading, result: &Result<Event<Decoded<K>>, Error>, now: Instant) -> bool {
+    match result {
+        Ok(Event::Init) => reading.listing(),
+        // One page of a list that may still fail.
+        Ok(Event::InitApply(_)) => {}
+        Ok(Event::InitDone | Event::Apply(_) | Event::Delete(_)) => reading.succeeded(now),
+        Err(Error::WatchFailed(_)) => reading.broke(),
+        Err(_) => return reading.failed(now),
+    }
+    false
+}

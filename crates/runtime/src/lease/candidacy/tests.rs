@@ -1,0 +1,188 @@
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use apiserver::{ApiServer, Fault, Verb};
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use kube::api::PostParams;
+use kube::runtime::watcher::{self, Event};
+use kube::{Api, Client};
+use serde_json::{from_value, json};
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::args::LeaderElectionArgs;
+use crate::lease::{Leadership, leadership};
+use crate::program::Program;
+use crate::reading::PATIENCE;
+use crate::watch::Decoded;
+
+const NAME: &str = "test";
+const LONG: Duration = Duration::from_hours(1);
+/// Ample for a retry, a list and the request of a free lease.
+const SOON: Duration = Duration::from_secs(15);
+
+/// An API with the namespace of the leases.
+async fn server() -> ApiServer {
+    let server = ApiServer::new();
+    let namespaces: Api<Namespace> = Api::all(Client::new(server.service(), "default"));
+    let karmada = from_value(json!({ "metadata": { "name": "karmada-system" } })).unwrap();
+    let parameters = PostParams::default();
+    namespaces.create(&parameters, &karmada).await.unwrap();
+    server
+}
+
+async fn lease(server: &ApiServer) -> Option<Lease> {
+    let leases = Api::namespaced(Client::new(server.service(), "default"), "karmada-system");
+    leases.get_opt(NAME).await.unwrap()
+}
+
+/// A replica of a program that watches `configmaps`.
+struct Replica {
+    program: Program,
+    leadership: Leadership,
+}
+
+impl Replica {
+    /// Starts the replica whose requests have this user agent.
+    fn start(server: &ApiServer, user_agent: &str) -> Self {
+        let config = kube::Config::new(http::Uri::from_static("http://api"));
+        let client = crate::client::with_service(server.service(), config, user_agent).unwrap();
+        let mut program = Program::new(NAME, SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
+        let args = LeaderElectionArgs { leader_elect: true };
+        let leadership = leadership(&mut program, client.clone(), &args);
+        let observe = |_: Event<Decoded<ConfigMap>>| {};
+        let all = watcher::Config::default();
+        program.watch("configmaps", Api::all(client), all, observe);
+        Self {
+            program,
+            leadership,
+        }
+    }
+
+    fn leads(&self) -> bool {
+        self.leadership.held_until().is_some()
+    }
+
+    fn metrics(&self) -> String {
+        let mut text = String::new();
+        prometheus_client::encoding::text::encode(&mut text, &self.program.registry).unwrap();
+        text
+    }
+
+    fn transitions(&self) -> u32 {
+        let prefix = "karmada_test_lease_transitions_total ";
+        let metrics = self.metrics();
+        let line = metrics.lines().find_map(|line| line.strip_prefix(prefix));
+        line.unwrap().parse().unwrap()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replica_that_cannot_list_does_not_seek_the_lease() {
+    let server = server().await;
+    let refused = Fault::Unavailable.kind("configmaps").client("blind");
+    let refused = server.faults().inject(refused);
+    let blind = Replica::start(&server, "blind");
+    sleep(LONG).await;
+    assert!(!blind.leads());
+    assert_eq!(lease(&server).await, None, "the lease is left alone");
+    let able = Replica::start(&server, "able");
+    sleep(SOON).await;
+    assert!(able.leads() && !blind.leads());
+    server.faults().remove(refused);
+    drop(able);
+    sleep(SOON + 2 * crate::lease::DURATION).await;
+    assert!(blind.leads(), "it campaigns once it has listed");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_that_cannot_read_for_a_while_hands_over_and_stands_by_until_it_can() {
+    // Of these only the first ends open watches at once.
+    for fault in [Fault::Disconnect, Fault::Unavailable, Fault::Silence] {
+        let server = server().await;
+        let first = Replica::start(&server, "first");
+        first.leadership.acquired().await;
+        let second = Replica::start(&server, "second");
+        sleep(LONG).await;
+        let started = Instant::now();
+        let injected = fault.clone().kind("configmaps").client("first");
+        let injected = server.faults().inject(injected);
+        let acquired = timeout(LONG, second.leadership.acquired()).await;
+        assert!(acquired.is_ok() && !first.leads(), "{fault:?}");
+        let handed_over = started.elapsed();
+        assert!(handed_over >= PATIENCE, "{fault:?}: {handed_over:?}");
+        assert!(handed_over < Duration::from_mins(10), "{handed_over:?}");
+        if fault == Fault::Disconnect {
+            assert!(handed_over < PATIENCE + SOON, "{handed_over:?}");
+        }
+        let failing = "karmada_test_failing_watches{watch=\"configmaps\"} 1";
+        assert!(first.metrics().contains(failing), "{}", first.metrics());
+        sleep(LONG).await;
+        assert!(second.leads() && second.transitions() == 1, "{fault:?}");
+        server.faults().remove(injected);
+        sleep(Duration::from_mins(1)).await;
+        drop(second);
+        first.leadership.acquired().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_short_trouble_in_reading_changes_nothing() {
+    let server = server().await;
+    let leader = Replica::start(&server, "leader");
+    leader.leadership.acquired().await;
+    let _standby = Replica::start(&server, "standby");
+    for _ in 0..20 {
+        let short = PATIENCE / 2;
+        let trouble = Fault::Disconnect.kind("configmaps").client("leader");
+        server.faults().inject(trouble.lasting(short));
+        sleep(2 * short).await;
+    }
+    assert!(leader.leads() && leader.transitions() == 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_outage_of_the_whole_api_ends_in_one_leader_and_no_flapping() {
+    for outage in [20, 90, 3600].map(Duration::from_secs) {
+        let server = server().await;
+        let replicas = ["a", "b"].map(|name| Replica::start(&server, name));
+        sleep(LONG).await;
+        let before: u32 = replicas.iter().map(Replica::transitions).sum();
+        server.faults().inject(Fault::Disconnect.lasting(outage));
+        sleep(outage + SOON).await;
+        let leaders = replicas.iter().filter(|replica| replica.leads()).count();
+        assert_eq!(leaders, 1, "after {outage:?}");
+        sleep(LONG).await;
+        let after: u32 = replicas.iter().map(Replica::transitions).sum();
+        // The old leader lost the lease, and a new one has it.
+        assert_eq!(after - before, 2, "after {outage:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn while_no_replica_can_read_none_leads_and_the_lease_rests() {
+    let server = server().await;
+    let replicas = ["a", "b"].map(|name| Replica::start(&server, name));
+    sleep(LONG).await;
+    let away = server.faults().inject(Fault::Disconnect.kind("configmaps"));
+    sleep(2 * PATIENCE + SOON).await;
+    let rests = lease(&server).await.unwrap();
+    sleep(LONG).await;
+    assert_eq!(replicas.iter().filter(|replica| replica.leads()).count(), 0);
+    assert_eq!(lease(&server).await, Some(rests));
+    server.faults().remove(away);
+    sleep(SOON).await;
+    assert_eq!(replicas.iter().filter(|replica| replica.leads()).count(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replica_that_may_list_and_not_watch_does_not_come_and_go() {
+    let server = server().await;
+    let refused = Fault::Unavailable.kind("configmaps").verbs([Verb::Watch]);
+    server.faults().inject(refused);
+    let replica = Replica::start(&server, "a");
+    sleep(LONG).await;
+    assert!(!replica.leads());
+    // Until its patience was over.
+    assert_eq!(replica.transitions(), 2);
+}

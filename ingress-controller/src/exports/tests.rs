@@ -1,0 +1,177 @@
+use karmada_runtime::lease::Leadership;
+use karmada_runtime::metrics::WriteMetrics;
+use serde_json::Value;
+
+use super::*;
+use crate::fixtures::{
+    CONTROLLER, applied, binding, class, deleted, ingress, key, object, template,
+};
+use crate::index::Backends;
+use crate::test_api::TestApi;
+use crate::watch::Queues;
+
+const EXPORTS: &str = "/apis/multicluster.x-k8s.io/v1alpha1/namespaces/ns/serviceexports";
+const POLICIES: &str = "/apis/policy.karmada.io/v1alpha1/namespaces/ns/propagationpolicies";
+
+/// A reconciler with its API, which serves both kinds.
+struct Stage {
+    api: TestApi,
+    queues: Queues,
+    reconciler: ExportReconciler,
+}
+
+impl Stage {
+    /// Returns a stage on which ingress i routes to Service s, which runs in m1.
+    async fn new() -> Self {
+        let api = TestApi::karmada().await;
+        api.install_exports();
+        let backends = Backends::new(true);
+        let queues = Queues::default();
+        let index = SharedIndex::new(queues.clone(), Some(backends));
+        // It must exist: the API collects the dependents of an owner that does not.
+        let service = api.create(&template("s", 80)).await;
+        index.observe(|index| {
+            index.observe_class(applied(class("ours", CONTROLLER)));
+            index.observe_ingress(applied(ingress("i", &["s"])));
+            index.observe_binding(applied(binding("s", &["m1"])));
+            index.observe_template(applied(service))
+        });
+        let controller: ControllerName = CONTROLLER.parse().unwrap();
+        let reconciler = ExportReconciler {
+            index: Arc::new(index),
+            exporter: Exporter::new(&controller),
+            controller,
+            client: api.client(),
+            writer: Writer::new(Leadership::always(), WriteMetrics::default()),
+        };
+        Self {
+            api,
+            queues,
+            reconciler,
+        }
+    }
+
+    /// Lists everything stored, as the watches do.
+    async fn list(&self) {
+        self.show(Index::observe_export).await;
+        self.show(Index::observe_policy).await;
+    }
+
+    async fn show<K>(&self, observe: fn(&mut Index, Event<Decoded<K>>) -> Vec<Key>)
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+        K: Clone + Debug + DeserializeOwned,
+    {
+        let api: Api<K> = Api::namespaced(self.api.outsider(), "ns");
+        let stored = api.list(&kube::api::ListParams::default()).await.unwrap();
+        let ours = |object: &K| self.reconciler.exporter.owns(object.meta());
+        let is_policy = K::kind(&()) == PropagationPolicy::KIND;
+        let listed = stored.items.into_iter().filter(|k| !is_policy || ours(k));
+        let listed = listed.map(|object| Event::InitApply(Decoded::Valid(object)));
+        for event in [Event::Init]
+            .into_iter()
+            .chain(listed)
+            .chain([Event::InitDone])
+        {
+            let index = &self.reconciler.index;
+            index.observe_exports(|index| observe(index, event));
+        }
+    }
+
+    async fn reconcile(&self) -> Result<(), BoxError> {
+        self.reconciler.reconcile(&key("s")).await
+    }
+
+    async fn create<K>(&self, value: Value)
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+        K: Clone + Debug + DeserializeOwned + serde::Serialize,
+    {
+        self.api.create::<K>(&object(value)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_service_is_exported_while_an_ingress_of_ours_needs_it() {
+    let stage = Stage::new().await;
+    stage.reconcile().await.unwrap();
+    assert_eq!(stage.api.calls(), [""; 0], "not every export is known");
+    stage.list().await;
+    assert_eq!(stage.queues.exports.len(), 1);
+    stage.reconcile().await.unwrap();
+    let created = [format!("POST {EXPORTS}"), format!("POST {POLICIES}")];
+    assert_eq!(stage.api.calls(), created);
+
+    stage.list().await;
+    stage.reconcile().await.unwrap();
+    assert_eq!(stage.api.calls(), [""; 0]);
+
+    let index = &stage.reconciler.index;
+    index.observe(|index| index.observe_binding(applied(binding("s", &["m1", "m2"]))));
+    stage.reconcile().await.unwrap();
+    let requests = stage.api.requests();
+    assert_eq!(requests[0].0, format!("PATCH {POLICIES}/export-s"));
+    let names = &requests[0].1["spec"]["placement"]["clusterAffinity"]["clusterNames"];
+    assert_eq!(*names, json!(["m1", "m2"]));
+
+    stage.list().await;
+    index.observe(|index| index.observe_ingress(deleted(ingress("i", &["s"]))));
+    stage.reconcile().await.unwrap();
+    let removed = [
+        format!("DELETE {EXPORTS}/s"),
+        format!("DELETE {POLICIES}/export-s"),
+    ];
+    assert_eq!(stage.api.calls(), removed);
+    stage.list().await;
+    stage.reconcile().await.unwrap();
+    assert_eq!(stage.api.calls(), [""; 0]);
+}
+
+#[tokio::test]
+async fn a_write_that_the_watch_has_not_shown_is_not_a_clash() {
+    let stage = Stage::new().await;
+    stage.list().await;
+    stage.reconcile().await.unwrap();
+    stage.reconcile().await.unwrap();
+    let policy = format!("{POLICIES}/export-s");
+    let create = [format!("POST {EXPORTS}"), format!("POST {POLICIES}")];
+    let expected = [&create[..], &create[..], &[format!("GET {policy}")]].concat();
+    assert_eq!(stage.api.calls(), expected);
+}
+
+#[tokio::test]
+async fn an_export_or_a_policy_of_a_user_is_never_touched() {
+    let stage = Stage::new().await;
+    stage
+        .create::<PropagationPolicy>(json!({
+            "apiVersion": PropagationPolicy::API_VERSION,
+            "kind": PropagationPolicy::KIND,
+            "metadata": { "name": "export-s", "namespace": "ns" },
+        }))
+        .await;
+    stage.list().await;
+    let clash = stage.reconcile().await.unwrap_err().to_string();
+    assert!(
+        clash.starts_with("PropagationPolicy ns/export-s exists and was not made by"),
+        "{clash}"
+    );
+    let stage = Stage::new().await;
+    stage
+        .create::<ServiceExport>(json!({
+            "apiVersion": ServiceExport::API_VERSION,
+            "kind": ServiceExport::KIND,
+            "metadata": { "name": "s", "namespace": "ns" },
+        }))
+        .await;
+    stage.list().await;
+    stage.reconcile().await.unwrap();
+    assert_eq!(stage.api.calls(), [""; 0]);
+}
+
+#[tokio::test]
+async fn an_api_without_these_kinds_is_recognized() {
+    let api = TestApi::karmada().await;
+    assert!(!is_served(&api.client()).await.unwrap());
+    api.install_exports();
+    assert!(is_served(&api.client()).await.unwrap());
+}

@@ -1,0 +1,183 @@
+//! Brings the load balancer to its desired state for one `MultiClusterIngress`, and releases those that
+//! are not ours. A load balancer that does not answer holds up nothing but this loop.
+
+use std::collections::BTreeSet;
+use std::future::Future;
+use std::sync::Arc;
+
+use karmada_api::{Key, MultiClusterIngress};
+use karmada_rules::ingress::{
+    Decision, Desired, FieldPlan, Problem, Release, Settings, StatusPatch, load_balancer,
+};
+use karmada_runtime::controller::Controller;
+use karmada_runtime::error::BoxError;
+use karmada_runtime::queue::Queue;
+use serde_json::{Value, json};
+
+use crate::events::{IngressEvents, obstacle};
+use crate::ingresses::{Ingresses, WriteOutcome};
+use crate::metrics::Readmissions;
+use crate::outage::Outage;
+use crate::provider::{Ensured, LoadBalancer};
+use crate::turns::{Turn, Turns};
+use crate::watch::SharedIndex;
+
+/// Reconciles the load balancer.
+pub(crate) struct GatewayReconciler {
+    pub(crate) index: Arc<SharedIndex>,
+    pub(crate) settings: Settings,
+    pub(crate) balancer: Arc<dyn LoadBalancer>,
+    pub(crate) ingresses: Ingresses,
+    pub(crate) events: Arc<IngressEvents>,
+    pub(crate) turns: Turns,
+    pub(crate) outage: Arc<Outage>,
+    pub(crate) readmissions: Readmissions,
+    /// The queue of this loop.
+    pub(crate) queue: Queue<Key>,
+}
+
+impl Controller for GatewayReconciler {
+    type Key = Key;
+
+    fn keys(&self) -> Vec<Key> {
+        self.outage.clear();
+        self.readmissions.clear();
+        let mut keys = self.index.keys();
+        // Ingresses deleted while nobody led exist only there.
+        keys.extend(self.balancer.keys());
+        keys
+    }
+
+    async fn reconcile(&self, key: &Key) -> Result<(), BoxError> {
+        match self.index.decide(key, &self.settings) {
+            (_, Decision::Leave) | (None, Decision::Serve(_)) => Ok(()),
+            (Some(ingress), Decision::Serve(serve)) => {
+                // Without our finalizer the ingress could be deleted with its objects left behind, so
+                // it must be stored before the first of them. Those that exist are kept up to date.
+                if serve.finalizers != FieldPlan::Unchanged && !self.balancer.holds(key) {
+                    return Ok(());
+                }
+                self.serve(key, &ingress).await
+            }
+            (_, Decision::Release(_)) => self.release(key).await,
+        }
+    }
+}
+
+impl GatewayReconciler {
+    async fn serve(&self, key: &Key, ingress: &MultiClusterIngress) -> Result<(), BoxError> {
+        let held = self.balancer.clusters(key);
+        let desired = self.index.desired(key, ingress, held, &self.settings);
+        let call = self.balancer.ensure(&self.ingresses.writer, &desired);
+        let Some(ensured) = self.unless_down(key, call).await else {
+            return Ok(());
+        };
+        let ensured = ensured?;
+        self.record(ingress, &desired, &ensured);
+        if let Some(reported) = ensured.load_balancer
+            && let FieldPlan::Write(wanted) = load_balancer(ingress.status.as_ref(), reported)
+        {
+            let status = json!({ "loadBalancer": wanted });
+            self.ingresses
+                .write_status(key, "load_balancer", status)
+                .await?;
+        }
+        // No event shows that an obstacle is gone, so it is an error that is retried.
+        match ensured.obstacles.into_iter().next() {
+            Some(obstacle) => Err(obstacle.into()),
+            None => Ok(()),
+        }
+    }
+
+    async fn release(&self, key: &Key) -> Result<(), BoxError> {
+        let Some(_turn) = self.turns.take(key, Turn::Release, &self.queue) else {
+            return Ok(());
+        };
+        // Decided again: the status loop may have held the turn meanwhile.
+        let (ingress, Decision::Release(release)) = self.index.decide(key, &self.settings) else {
+            self.queue.add(key.clone());
+            return Ok(());
+        };
+        let excluded = self.index.excluded(self.balancer.clusters(key));
+        let deletion = self.balancer.delete(&self.ingresses.writer, key, &excluded);
+        let Some(ensured) = self.unless_down(key, deletion).await else {
+            return Ok(());
+        };
+        let ensured = ensured?;
+        self.events.forget(key);
+        self.readmissions.set(key, 0);
+        match ingress {
+            Some(ingress) => self.clean(key, &ingress, &release, &ensured).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn clean(
+        &self,
+        key: &Key,
+        ingress: &MultiClusterIngress,
+        release: &Release,
+        ensured: &Ensured,
+    ) -> Result<(), BoxError> {
+        let mut version = ingress.metadata.resource_version.clone();
+        if release.clears_status {
+            let status = cleared(ensured)?;
+            match self.ingresses.write_status(key, "status", status).await? {
+                WriteOutcome::Stored { version: stored } => version = stored,
+                WriteOutcome::Gone => return Ok(()),
+            }
+        }
+        // The finalizer goes last: the API server may delete the ingress in the same moment.
+        if let FieldPlan::Write(finalizers) = &release.finalizers {
+            self.ingresses
+                .write_finalizers(key, version.as_deref(), finalizers)
+                .await?;
+            tracing::info!(ingress = %key, "Ingress let go");
+        }
+        Ok(())
+    }
+
+    /// Runs a call of the load balancer. Returns `None` while that is down.
+    async fn unless_down(
+        &self,
+        key: &Key,
+        call: impl Future<Output = Result<Ensured, BoxError>>,
+    ) -> Option<Result<Ensured, BoxError>> {
+        let result = self.outage.unless_down(key, call).await?;
+        if let Err(error) = &result
+            && self.balancer.is_outage(error)
+        {
+            self.outage.suspect(key);
+        }
+        Some(result)
+    }
+
+    /// Records readmissions, and the obstacles in the ingress itself and in the load balancer.
+    fn record(&self, ingress: &MultiClusterIngress, desired: &Desired, ensured: &Ensured) {
+        // Without a load balancer of ours, another program decides what is served.
+        let problems = if self.balancer.needs_backends() {
+            desired.problems()
+        } else {
+            BTreeSet::new()
+        };
+        let readmitted = problems
+            .iter()
+            .filter(|problem| matches!(problem, Problem::Readmitted { .. }));
+        self.readmissions.set(&desired.key, readmitted.count());
+        let problems = problems
+            .iter()
+            .map(|problem| obstacle(problem, &desired.key));
+        let all = problems.chain(ensured.obstacles.iter().cloned()).collect();
+        self.events.obstacles(ingress, &all);
+    }
+}
+
+/// Returns the merge patch that clears our part of a status. The addresses are ours only if the load
+/// balancer is.
+fn cleared(ensured: &Ensured) -> serde_json::Result<Value> {
+    let mut status = serde_json::to_value(StatusPatch::default())?;
+    if ensured.load_balancer.is_some() {
+        status["loadBalancer"] = Value::Null;
+    }
+    Ok(status)
+}

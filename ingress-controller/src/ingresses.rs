@@ -1,0 +1,104 @@
+//! The writes to `MultiClusterIngress`es.
+
+use std::time::Duration;
+
+use karmada_api::{Key, MultiClusterIngress};
+use karmada_runtime::error::BoxError;
+use karmada_runtime::write::{WriteError, WriteErrorKind, Writer};
+use kube::api::{Patch, PatchParams};
+use kube::core::PartialObjectMeta;
+use kube::{Api, Client};
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use crate::rivals;
+
+/// The longest duration of a read that only serves a message.
+const READ_LIMIT: Duration = Duration::from_secs(10);
+
+/// The ingresses in the Karmada API.
+#[derive(Clone)]
+pub(crate) struct Ingresses {
+    pub(crate) client: Client,
+    pub(crate) writer: Writer,
+}
+
+impl Ingresses {
+    /// Merges `status` into the status of the ingress `key`. No other writer has these fields, so a
+    /// merge patch overwrites nobody's change. It carries no resourceVersion: a decision on an older
+    /// version is made again when the watch shows this write.
+    pub(crate) async fn write_status(
+        &self,
+        key: &Key,
+        target: &'static str,
+        status: Value,
+    ) -> Result<WriteOutcome, WriteError> {
+        let api = self.api(key);
+        let patch = Patch::Merge(json!({ "status": status }));
+        let parameters = PatchParams {
+            field_manager: Some(crate::NAME.to_owned()),
+            ..PatchParams::default()
+        };
+        let call = api.patch_status(&key.name, &parameters, &patch);
+        WriteOutcome::of(self.writer.write(target, call).await)
+    }
+
+    /// Replaces the finalizers of the ingress `key`, provided that its resource version is still
+    /// `version`.
+    pub(crate) async fn write_finalizers(
+        &self,
+        key: &Key,
+        version: Option<&str>,
+        finalizers: &[String],
+    ) -> Result<WriteOutcome, BoxError> {
+        let api = self.api(key);
+        // The list is shared with other controllers, and a patch replaces it as a whole. Replacing the
+        // resource version too makes the API server compare it: 409 if anything changed.
+        let steps = json!([
+            { "op": "replace", "path": "/metadata/resourceVersion", "value": version },
+            { "op": "add", "path": "/metadata/finalizers", "value": finalizers },
+        ]);
+        let patch: Patch<()> = Patch::Json(serde_json::from_value(steps)?);
+        let parameters = PatchParams::default();
+        let call = api.patch(&key.name, &parameters, &patch);
+        Ok(WriteOutcome::of(
+            self.writer.write("finalizers", call).await,
+        )?)
+    }
+
+    /// Returns the other manager that last wrote one of these fields of the status of the ingress `key`,
+    /// if that can be found out.
+    pub(crate) async fn rival(&self, key: &Key, fields: &[&str]) -> Option<String> {
+        let api: Api<MultiClusterIngress> = Api::namespaced(self.client.clone(), &key.namespace);
+        let found = timeout(READ_LIMIT, api.get_metadata(&key.name)).await;
+        let entries = found.ok()?.ok()?.metadata.managed_fields?;
+        rivals::manager(&entries, crate::NAME, fields)
+    }
+
+    fn api(&self, key: &Key) -> Api<PartialObjectMeta<MultiClusterIngress>> {
+        Api::namespaced(self.client.clone(), &key.namespace)
+    }
+}
+
+/// The outcome of a write to an ingress.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum WriteOutcome {
+    /// The ingress is stored with this resource version.
+    Stored { version: Option<String> },
+    /// The ingress no longer exists.
+    Gone,
+}
+
+impl WriteOutcome {
+    fn of(
+        result: Result<PartialObjectMeta<MultiClusterIngress>, WriteError>,
+    ) -> Result<Self, WriteError> {
+        match result {
+            Ok(stored) => Ok(Self::Stored {
+                version: stored.metadata.resource_version,
+            }),
+            Err(error) if error.kind() == WriteErrorKind::Missing => Ok(Self::Gone),
+            Err(error) => Err(error),
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! The exclusion between two loops that write to the same ingress: one keeps its status up to date, the
+//! other releases it. A status written after the release would stay for ever, because nobody reconciles
+//! an ingress that is not ours.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use karmada_api::Key;
+use karmada_runtime::queue::Queue;
+use parking_lot::Mutex;
+
+/// The ingresses that a loop is writing to. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Turns {
+    taken: Arc<Mutex<BTreeMap<Key, Taken>>>,
+}
+
+#[derive(Debug)]
+struct Taken {
+    by: Turn,
+    /// The queue of the other loop, if that came too early.
+    waiting: Option<Queue<Key>>,
+}
+
+/// The loop that has the turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Turn {
+    Status,
+    Release,
+}
+
+/// A turn that ends when it is dropped.
+#[derive(Debug)]
+#[must_use = "the turn ends when it is dropped"]
+pub(crate) struct Guard {
+    turns: Turns,
+    key: Key,
+}
+
+impl Turns {
+    /// Takes the turn for `key`. While another loop has it, returns `None` and adds the key to `queue`
+    /// as soon as that loop is done.
+    pub(crate) fn take(&self, key: &Key, turn: Turn, queue: &Queue<Key>) -> Option<Guard> {
+        let mut taken = self.taken.lock();
+        if let Some(other) = taken.get_mut(key)
+            && other.by != turn
+        {
+            other.waiting = Some(queue.clone());
+            return None;
+        }
+        let by = Taken {
+            by: turn,
+            waiting: None,
+        };
+        taken.insert(key.clone(), by);
+        Some(Guard {
+            turns: self.clone(),
+            key: key.clone(),
+        })
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        let taken = self.turns.taken.lock().remove(&self.key);
+        if let Some(queue) = taken.and_then(|taken| taken.waiting) {
+            queue.add(self.key.clone());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::key;
+
+    #[test]
+    fn a_loop_that_comes_too_early_is_woken_when_the_other_is_done() {
+        let (turns, queue) = (Turns::default(), Queue::default());
+        let status = turns.take(&key("i"), Turn::Status, &queue).unwrap();
+        assert!(turns.take(&key("i"), Turn::Release, &queue).is_none());
+        assert!(turns.take(&key("j"), Turn::Release, &queue).is_some());
+        assert!(queue.is_empty());
+        drop(status);
+        assert_eq!(queue.len(), 1);
+        let release = turns.take(&key("i"), Turn::Release, &queue).unwrap();
+        assert!(turns.take(&key("i"), Turn::Status, &queue).is_none());
+        drop(release);
+        assert!(turns.take(&key("i"), Turn::Status, &queue).is_some());
+    }
+}

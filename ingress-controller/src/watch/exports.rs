@@ -1,0 +1,71 @@
+//! The changes to exports and their policies, which wake the Service that is exported.
+
+use k8s_openapi::api::core::v1::Service;
+use karmada_api::{Key, MultiClusterIngress, PropagationPolicy, ServiceExport};
+use karmada_rules::ingress::Exporter;
+use karmada_runtime::cache::Cache;
+use karmada_runtime::watch::Decoded;
+use kube::Resource;
+use kube::runtime::watcher::Event;
+
+use crate::index::{Exports, Index};
+
+impl Index {
+    /// Applies an event of an export and returns the Services it concerns.
+    pub(crate) fn observe_export(&mut self, event: Event<Decoded<ServiceExport>>) -> Vec<Key> {
+        self.observe_exports(0, |exports| &mut exports.objects, event)
+    }
+
+    /// Applies an event of a policy and returns the Services it concerns.
+    pub(crate) fn observe_policy(&mut self, event: Event<Decoded<PropagationPolicy>>) -> Vec<Key> {
+        let policies = self.observe_exports(1, |exports| &mut exports.policies, event);
+        let services = policies.into_iter().filter_map(|policy| {
+            let service = Exporter::exported(&policy.name)?;
+            Some(Key::new(policy.namespace, service))
+        });
+        // The first complete list concerns every Service.
+        services.chain(self.take_concerned()).collect()
+    }
+
+    /// Applies an event to the `nth` of the two caches.
+    fn observe_exports<K: Resource + Clone + Default>(
+        &mut self,
+        nth: usize,
+        cache: fn(&mut Exports) -> &mut Cache<K>,
+        event: Event<Decoded<K>>,
+    ) -> Vec<Key> {
+        let backends = self.backends.as_mut();
+        let Some(exports) = backends.and_then(|backends| backends.exports.as_mut()) else {
+            return Vec::new();
+        };
+        let is_listed = matches!(event, Event::InitDone);
+        let transitions = cache(exports).observe(event);
+        let mut concerned: Vec<Key> = transitions.into_iter().map(|t| t.key).collect();
+        if is_listed && !std::mem::replace(&mut exports.listed[nth], true) {
+            let all = self.exportable();
+            self.concern(all);
+            if nth == 0 {
+                concerned.extend(self.take_concerned());
+            }
+        }
+        concerned
+    }
+}
+
+/// Returns what of an ingress decides about the exports of its Services.
+pub(super) fn routing(ingress: &MultiClusterIngress) -> impl PartialEq + '_ {
+    let metadata = &ingress.metadata;
+    (
+        &ingress.spec,
+        &metadata.finalizers,
+        &metadata.deletion_timestamp,
+    )
+}
+
+/// Returns what tells one Service of a name from the next.
+pub(super) fn life(template: &Service) -> impl PartialEq + '_ {
+    (
+        &template.metadata.uid,
+        &template.metadata.deletion_timestamp,
+    )
+}

@@ -1,0 +1,260 @@
+//! Objects as a real Karmada serves them, with any one value changed.
+
+use karmada_rules::ingress::{FieldPlan, Serve, StatusPatch};
+use lab_parts::mutations::mutations;
+use serde_json::Value;
+
+use super::*;
+use crate::fixtures::CONTROLLER;
+
+const INGRESS: &str = include_str!("../../../../tests/fixtures/multiclusteringress.json");
+const BINDING: &str = include_str!("../../../../tests/fixtures/resourcebinding.json");
+const CLUSTER: &str = include_str!("../../../../tests/fixtures/cluster.json");
+/// What names an object, and what contains it.
+const IDENTITY: [&str; 4] = ["", "/metadata", "/metadata/name", "/metadata/namespace"];
+
+fn parse(text: &str) -> Value {
+    serde_json::from_str(text).unwrap()
+}
+
+/// The fixture with a second rule, so that there is a rest to decide from.
+fn ingress_fixture() -> Value {
+    let mut ingress = parse(INGRESS);
+    let mut second = ingress["spec"]["rules"][0].clone();
+    second["host"] = json!("h1.example.com");
+    ingress["spec"]["rules"]
+        .as_array_mut()
+        .unwrap()
+        .push(second);
+    ingress
+}
+
+/// The fixture with every other way in which a Service comes to be in a cluster.
+fn binding_fixture() -> Value {
+    let mut binding = parse(BINDING);
+    binding["spec"]["requiredBy"] =
+        json!([{ "namespace": "bench", "name": "x", "clusters": [{ "name": "c2" }] }]);
+    binding["status"] = json!({ "aggregatedStatus": [{ "clusterName": "c3", "applied": true, "health": "Healthy" }] });
+    binding
+}
+
+/// The fixture as the object of another cluster, without most of its many elements of the same shape.
+fn cluster_fixture(name: &str) -> Value {
+    let mut cluster = parse(CLUSTER);
+    cluster["metadata"]["name"] = json!(name);
+    for list in ["/status/apiEnablements", "/spec/resourceModels"] {
+        let list = cluster.pointer_mut(list).and_then(Value::as_array_mut);
+        list.unwrap().truncate(2);
+    }
+    cluster
+}
+
+/// Decodes an object as it arrives.
+fn arrive<K: Resource + DeserializeOwned>(object: &Value) -> Event<Decoded<K>> {
+    Event::Apply(serde_json::from_str(&object.to_string()).unwrap())
+}
+
+fn index_with_class() -> Index {
+    let mut index = Index::new(None);
+    index.observe_class(applied(class("fake", CONTROLLER)));
+    index
+}
+
+fn decision(index: &Index) -> Decision {
+    let key = Key::new("bench", "m00000");
+    let seen = index.ingress(&key).map(AsRef::as_ref);
+    decide(&key, seen, index, &CONTROLLER.parse().unwrap())
+}
+
+/// Returns the locations of Service `s0` and the blocked clusters as they should be, or `None` if the
+/// ingress is not served.
+fn served(index: &Index) -> Option<(Vec<String>, Vec<String>)> {
+    let Decision::Serve(serve) = decision(index) else {
+        return None;
+    };
+    let Serve { status, .. } = *serve;
+    let seen = index.ingress(&Key::new("bench", "m00000"));
+    let status: StatusPatch = match status {
+        FieldPlan::Write(status) => status,
+        FieldPlan::Unchanged => {
+            let Cached::Present(ingress) = seen else {
+                return None;
+            };
+            let status = ingress.status.clone().unwrap_or_default();
+            StatusPatch {
+                service_locations: status.service_locations,
+                traffic_block_clusters: status.traffic_block_clusters,
+            }
+        }
+    };
+    let locations = status.service_locations.into_iter().flatten();
+    let clusters = locations.flat_map(|location| location.clusters.unwrap_or_default());
+    let blocked = status.traffic_block_clusters.unwrap_or_default();
+    Some((clusters.collect(), blocked))
+}
+
+#[test]
+fn an_ingress_is_served_whatever_any_one_value_is() {
+    for mutation in mutations(&ingress_fixture()) {
+        let path = mutation.path.as_str();
+        // Without these nothing is left that names the object, its class or its Services.
+        let decisive = ["/spec", "/spec/rules", "/spec/ingressClassName", "/status"];
+        if IDENTITY.contains(&path) || decisive.contains(&path) {
+            continue;
+        }
+        let mut index = index_with_class();
+        index.observe_binding(arrive(&parse(BINDING)));
+        index.observe_cluster(arrive(&cluster_fixture("c00000")));
+        index.observe_ingress(arrive(&mutation.object));
+        let all = ["c00000", "c00001"].map(ToOwned::to_owned).to_vec();
+        let blocked = vec!["c00000".to_owned()];
+        assert_eq!(
+            served(&index),
+            Some((all, blocked)),
+            "{path} {}",
+            mutation.object
+        );
+    }
+}
+
+#[test]
+fn what_cannot_be_read_of_an_ingress_or_a_binding_takes_nothing_away() {
+    let all = ["c00000", "c00001", "c2", "c3"];
+    for mutation in mutations(&ingress_fixture()).iter().filter(|m| m.mistyped) {
+        // The class may have changed, and is the ingress's own.
+        if mutation.path == "/spec/ingressClassName" {
+            continue;
+        }
+        let mut index = index_with_class();
+        index.observe_binding(arrive(&binding_fixture()));
+        index.observe_ingress(arrive(&ingress_fixture()));
+        index.observe_ingress(arrive(&mutation.object));
+        let (located, _) = served(&index).unwrap_or_else(|| panic!("{} is let go", mutation.path));
+        assert_eq!(located, all, "{}", mutation.path);
+    }
+    for mutation in mutations(&binding_fixture()).iter().filter(|m| m.mistyped) {
+        let mut index = index_with_class();
+        index.observe_binding(arrive(&binding_fixture()));
+        index.observe_ingress(arrive(&ingress_fixture()));
+        index.observe_binding(arrive(&mutation.object));
+        let (located, _) = served(&index).unwrap();
+        // Of a list, the element that cannot be read is as if it were absent.
+        let lost = all
+            .iter()
+            .filter(|one| !located.iter().any(|there| there == *one));
+        let parts = [
+            "/spec/clusters/",
+            "/spec/requiredBy/",
+            "/status/aggregatedStatus/",
+        ];
+        let element = parts.iter().any(|part| mutation.path.starts_with(part));
+        assert!(
+            lost.count() <= usize::from(element),
+            "{}: {located:?}",
+            mutation.path
+        );
+    }
+}
+
+#[test]
+fn a_binding_locates_its_service_whatever_any_other_value_is() {
+    for mutation in mutations(&parse(BINDING)) {
+        let path = mutation.path.as_str();
+        let decisive = IDENTITY.contains(&path)
+            || path == "/spec"
+            || path.starts_with("/spec/resource")
+            || path.starts_with("/spec/clusters");
+        // The Service's namespace is the binding's own.
+        if decisive && path != "/spec/resource/namespace" {
+            continue;
+        }
+        let mut index = index_with_class();
+        index.observe_ingress(arrive(&parse(INGRESS)));
+        index.observe_binding(arrive(&mutation.object));
+        let (located, _) = served(&index).unwrap();
+        assert_eq!(located, ["c00000", "c00001"], "{path}");
+    }
+}
+
+#[test]
+fn a_cluster_is_blocked_whatever_any_value_but_its_actions_is() {
+    for mutation in mutations(&cluster_fixture("c00000")) {
+        let path = mutation.path.as_str();
+        let decisive = [
+            "/status",
+            "/status/remedyActions",
+            "/status/remedyActions/0",
+        ];
+        let decides = IDENTITY.contains(&path) || decisive.contains(&path);
+        // A decisive value that is null or absent lifts the block; one of a wrong type must not.
+        if decides && !mutation.mistyped {
+            continue;
+        }
+        let mut index = index_with_class();
+        index.observe_binding(arrive(&parse(BINDING)));
+        index.observe_ingress(arrive(&ingress_fixture()));
+        if decides {
+            index.observe_cluster(arrive(&cluster_fixture("c00000")));
+        }
+        index.observe_cluster(arrive(&mutation.object));
+        let (_, blocked) = served(&index).unwrap();
+        assert_eq!(blocked, ["c00000"], "{path}");
+    }
+}
+
+#[test]
+fn actions_that_cannot_be_read_keep_the_last_ones_and_are_counted() {
+    let mut index = index_with_class();
+    index.observe_binding(arrive(&parse(BINDING)));
+    index.observe_ingress(arrive(&ingress_fixture()));
+    let with = |actions: Value| {
+        let mut cluster = cluster_fixture("c00000");
+        cluster["status"]["remedyActions"] = actions;
+        arrive::<Cluster>(&cluster)
+    };
+    let stale = |index: &Index| {
+        let counts = index.undecoded();
+        counts
+            .into_iter()
+            .find(|(kind, _)| *kind == "Cluster")
+            .unwrap()
+            .1
+            .stale
+    };
+    index.observe_cluster(with(json!(["TrafficControl"])));
+    for odd in [json!(7), json!([7]), json!(["Cordon", 7])] {
+        index.observe_cluster(with(odd));
+        assert_eq!(served(&index).unwrap().1, ["c00000"]);
+        assert_eq!(stale(&index), 1);
+    }
+    let mut lifted = cluster_fixture("c00000");
+    lifted["status"]["remedyActions"] = Value::Null;
+    lifted["metadata"]["resourceVersion"] = json!("99999");
+    let woken = index.observe_cluster(arrive(&lifted));
+    assert_eq!(woken, [Key::new("bench", "m00000")]);
+    assert_eq!(served(&index).unwrap().1, [""; 0]);
+    assert_eq!(stale(&index), 0);
+}
+
+#[test]
+fn an_unreadable_ingress_that_is_being_deleted_is_let_go() {
+    let mut ingress = ingress_fixture();
+    ingress["metadata"]["finalizers"] = json!([CONTROLLER]);
+    let mut deleting = ingress.clone();
+    deleting["metadata"]["deletionTimestamp"] = json!("2026-11-22T08:00:00Z");
+    deleting["metadata"]["resourceVersion"] = json!("99999");
+    deleting["spec"] = json!(7);
+    for read_once in [true, false] {
+        let mut index = index_with_class();
+        if read_once {
+            index.observe_ingress(arrive(&ingress));
+        }
+        let woken = index.observe_ingress(arrive(&deleting));
+        assert!(woken.contains(&Key::new("bench", "m00000")));
+        let Decision::Release(release) = decision(&index) else {
+            panic!("{read_once}: it is kept");
+        };
+        assert!(release.clears_status);
+        assert_eq!(release.finalizers, FieldPlan::Write(vec![]));
+    }
+}

@@ -1,0 +1,309 @@
+//! The writes to the Karmada API.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::convergence::kinds::{Kind, is_deleting, list, text};
+use crate::convergence::known::{Known, Moment};
+use crate::convergence::model;
+use crate::convergence::program::CONTROLLER;
+
+/// The most combinations of classes to try.
+const COMBINATIONS: usize = 4_096;
+
+/// The result of a check. The error is the violated property.
+pub(super) type Check<T = ()> = Result<T, String>;
+
+/// Fails a check unless the condition holds.
+pub(super) fn check(holds: bool, violated: impl FnOnce() -> String) -> Check {
+    if holds { Ok(()) } else { Err(violated()) }
+}
+
+/// The versions of objects from which a process may have decided.
+pub(super) struct Facts<'a> {
+    pub(super) known: &'a Known,
+    pub(super) since: Moment,
+}
+
+impl<'a> Facts<'a> {
+    pub(super) fn versions(&self, kind: Kind, name: &str) -> Vec<Option<&'a Value>> {
+        self.known.versions(kind, name, self.since)
+    }
+
+    pub(super) fn present(&self, kind: Kind, name: &str) -> impl Iterator<Item = &'a Value> {
+        self.versions(kind, name).into_iter().flatten()
+    }
+
+    /// Returns the object at the version that a JSON patch or the preconditions of a deletion name.
+    pub(super) fn base(&self, kind: Kind, name: &str, version: &Value) -> Check<&'a Value> {
+        let version = version
+            .as_str()
+            .ok_or("it does not depend on the version of the object")?;
+        let base = self.known.at_version(kind, name, version);
+        base.ok_or_else(|| format!("the process never received version {version}"))
+    }
+
+    /// Returns the object that a JSON patch makes of the version that it names.
+    pub(super) fn patched(&self, kind: Kind, name: &str, patch: &Value) -> Check<Value> {
+        let steps = patch.as_array().ok_or("it is no JSON patch")?;
+        let mut guards = steps.iter().filter(|step| {
+            step["path"] == "/metadata/resourceVersion"
+                && matches!(step["op"].as_str(), Some("replace" | "test"))
+        });
+        let guard = guards.next().map_or(&Value::Null, |step| &step["value"]);
+        let mut object = self.base(kind, name, guard)?.clone();
+        let patch: json_patch::Patch =
+            serde_json::from_value(patch.clone()).map_err(|error| error.to_string())?;
+        json_patch::patch(&mut object, &patch)
+            .map_err(|error| format!("it does not fit the version that it names: {error}"))?;
+        Ok(object)
+    }
+
+    /// Checks that `remedyActions`, and nothing else, is the union of the actions that some version of
+    /// each Remedy wants for one version of the cluster.
+    pub(super) fn actions(&self, name: &str, body: &Value) -> Check {
+        only(body, &["remedyActions"])?;
+        let written = &body["status"]["remedyActions"];
+        let remedies: Vec<Vec<Option<&Value>>> = self
+            .known
+            .names(Kind::Remedy)
+            .map(|name| self.versions(Kind::Remedy, name))
+            .collect();
+        let is_unread = |remedy: Option<&Value>| {
+            remedy.is_some_and(|remedy| !model::is_readable(Kind::Remedy, remedy))
+        };
+        let keeps = remedies.iter().flatten().copied().any(is_unread);
+        let mut possible = BTreeSet::new();
+        for cluster in self
+            .present(Kind::Cluster, name)
+            .filter(|cluster| !is_deleting(cluster))
+        {
+            let mut sums = BTreeSet::from([BTreeSet::new()]);
+            for versions in &remedies {
+                let wanted: BTreeSet<BTreeSet<String>> = versions
+                    .iter()
+                    .filter(|remedy| !is_unread(**remedy))
+                    .map(|remedy| {
+                        remedy
+                            .map(|r| model::wanted_actions(r, cluster))
+                            .unwrap_or_default()
+                    })
+                    .collect();
+                let with = |sum: &BTreeSet<String>| {
+                    wanted
+                        .iter()
+                        .map(|one| sum | one)
+                        .collect::<Vec<BTreeSet<String>>>()
+                };
+                if !wanted.is_empty() {
+                    sums = sums.iter().flat_map(with).collect();
+                }
+            }
+            if keeps {
+                // What an unreadable Remedy wants is unknown: nothing may be cleared.
+                let before = list(cluster, "/status/remedyActions").filter_map(Value::as_str);
+                let before: BTreeSet<String> = before.map(str::to_owned).collect();
+                let kept: Vec<_> = sums.iter().map(|sum| sum | &before).collect();
+                sums.extend(kept);
+            }
+            possible.extend(sums);
+        }
+        let explained = possible
+            .iter()
+            .any(|actions| model::written(actions) == *written);
+        check(explained, || {
+            format!("only these are explained: {possible:?}")
+        })
+    }
+
+    /// Returns the combinations of versions of the classes, at most [`COMBINATIONS`].
+    fn classes(&self) -> Vec<Vec<&'a Value>> {
+        let mut all = vec![Vec::new()];
+        for name in self.known.names(Kind::IngressClass) {
+            let versions = self.versions(Kind::IngressClass, name);
+            let with = |chosen: &Vec<&'a Value>| {
+                let chosen = chosen.clone();
+                let extended = versions
+                    .iter()
+                    .map(move |version| chosen.iter().copied().chain(*version).collect::<Vec<_>>());
+                extended.collect::<Vec<_>>()
+            };
+            all = all.iter().flat_map(with).take(COMBINATIONS).collect();
+        }
+        all
+    }
+
+    /// Returns two flags: `true` if some versions of the classes make the ingress ours to serve, and
+    /// `true` if some do not.
+    pub(super) fn may_serve(&self, ingress: &Value) -> (bool, bool) {
+        let deleting = is_deleting(ingress);
+        if !model::is_readable(Kind::MultiClusterIngress, ingress) {
+            return (false, deleting);
+        }
+        let classes = self.classes();
+        let served = |chosen: &Vec<&Value>| model::is_served(ingress, chosen.iter().copied());
+        (
+            !deleting && classes.iter().any(served),
+            deleting || !classes.iter().all(served),
+        )
+    }
+
+    /// Returns the versions of an ingress that may be ours to serve.
+    pub(super) fn served(&self, name: &str) -> Vec<&'a Value> {
+        self.present(Kind::MultiClusterIngress, name)
+            .filter(|ingress| self.may_serve(ingress).0)
+            .collect()
+    }
+
+    /// Checks a write of our part of the status of an ingress.
+    pub(super) fn status(&self, name: &str, body: &Value) -> Check {
+        let ours = ["serviceLocations", "trafficBlockClusters", "loadBalancer"];
+        only(body, &ours)?;
+        let status = &body["status"];
+        if status.get("trafficBlockClusters").is_none() {
+            return self.addresses(name, &status["loadBalancer"]);
+        }
+        let addresses = &status["loadBalancer"];
+        check(addresses.is_null(), || {
+            "addresses are written on their own".to_owned()
+        })?;
+        self.blocks(name, status)
+    }
+
+    /// Checks that the addresses are those that the gateway shows in some version of its Ingress, if
+    /// the ingress may be ours.
+    fn addresses(&self, name: &str, written: &Value) -> Check {
+        let shown = self
+            .versions(Kind::GatewayIngress, name)
+            .into_iter()
+            .any(|served| {
+                let shown = served.map_or(&Value::Null, |served| &served["status"]["loadBalancer"]);
+                let has_none = list(shown, "/ingress").next().is_none();
+                shown == written || has_none && list(written, "/ingress").next().is_none()
+            });
+        check(shown, || {
+            "the gateway never showed these addresses".to_owned()
+        })?;
+        let served = !self.served(name).is_empty();
+        check(served, || "the ingress is not ours".to_owned())
+    }
+
+    /// Checks that locations and blocks follow from one version of the ingress, each location from
+    /// some version of the binding, and each block from some version of the cluster. Both may be
+    /// absent if the ingress may not be ours to serve.
+    fn blocks(&self, name: &str, status: &Value) -> Check {
+        let nothing =
+            status["serviceLocations"].is_null() && status["trafficBlockClusters"].is_null();
+        let explained = self
+            .present(Kind::MultiClusterIngress, name)
+            .any(|ingress| {
+                let (served, released) = self.may_serve(ingress);
+                (released && nothing) || (served && self.is_located(ingress, status))
+            });
+        check(explained, || {
+            "no versions of the ingress, its bindings and clusters explain it".to_owned()
+        })
+    }
+
+    fn is_located(&self, ingress: &'a Value, status: &Value) -> bool {
+        let written: Vec<&Value> = list(status, "/serviceLocations").collect();
+        let services = model::services(ingress);
+        let is_known = |written: &&Value| services.contains(text(written, "/name"));
+        if !written.iter().all(is_known) {
+            return false;
+        }
+        let entry = |entries: &[&'a Value], service: &str| -> Option<&'a Value> {
+            let mut entries = entries.iter();
+            entries.find(|entry| entry["name"] == *service).copied()
+        };
+        let before: Vec<&Value> = list(ingress, "/status/serviceLocations").collect();
+        let located = services.iter().all(|service| {
+            let written = written.iter().find(|entry| entry["name"] == **service);
+            let bindings = self.versions(Kind::Binding, &model::binding_name(service));
+            bindings.into_iter().any(|binding| {
+                if binding.is_some_and(|b| !model::is_readable(Kind::Binding, b)) {
+                    // The last decision stands in for it.
+                    return entry(&before, service) == written.copied();
+                }
+                let clusters = model::located(service, binding);
+                clusters
+                    .map(|clusters| model::location(service, &clusters))
+                    .as_ref()
+                    == written.copied()
+            })
+        });
+        let clusters: BTreeSet<&str> = written
+            .iter()
+            .flat_map(|entry| list(entry, "/clusters"))
+            .filter_map(Value::as_str)
+            .collect();
+        let blocked: BTreeSet<&str> = list(status, "/trafficBlockClusters")
+            .filter_map(Value::as_str)
+            .collect();
+        let agrees = |cluster: &&&str| {
+            let versions = self.versions(Kind::Cluster, cluster);
+            let is_blocked = |version: Option<&Value>| version.is_some_and(model::is_blocked);
+            versions
+                .iter()
+                .any(|&version| is_blocked(version) == blocked.contains(**cluster))
+        };
+        located && blocked.is_subset(&clusters) && clusters.iter().all(|c| agrees(&c))
+    }
+
+    /// Checks that a write of finalizers adds ours to an ingress that may be ours to serve, or removes
+    /// it, and on deletion Karmada's, from one that may not.
+    pub(super) fn finalizers(&self, name: &str, patch: &Value) -> Check {
+        let kind = Kind::MultiClusterIngress;
+        let object = self.patched(kind, name, patch)?;
+        let guard = text(&object, "/metadata/resourceVersion").into();
+        let mut untouched = self.base(kind, name, &guard)?.clone();
+        let finalizers = |object: &Value| -> Vec<String> {
+            let all = list(object, "/metadata/finalizers").filter_map(Value::as_str);
+            all.map(str::to_owned).collect()
+        };
+        let (before, after) = (finalizers(&untouched), finalizers(&object));
+        untouched["metadata"]["finalizers"] = object["metadata"]["finalizers"].clone();
+        check(untouched == object, || {
+            "it changes more than finalizers".to_owned()
+        })?;
+        let with_ours: Vec<String> = before
+            .iter()
+            .cloned()
+            .chain([CONTROLLER.to_owned()])
+            .collect();
+        let explained = if before.iter().any(|f| f == CONTROLLER) || after != with_ours {
+            self.present(kind, name).any(|ingress| {
+                let kept = before.iter().filter(|finalizer| {
+                    model::may_keep(
+                        finalizer,
+                        is_deleting(ingress) && self.is_of_our_class(ingress),
+                    )
+                });
+                let theirs = before.iter().filter(|finalizer| *finalizer != CONTROLLER);
+                self.may_serve(ingress).1 && (kept.eq(&after) || theirs.eq(&after))
+            })
+        } else {
+            !self.served(name).is_empty()
+        };
+        check(explained, || {
+            format!("no version of the ingress and its classes explains {after:?} after {before:?}")
+        })
+    }
+
+    /// Returns `true` if some versions of the classes make the ingress ours, deleting or not.
+    fn is_of_our_class(&self, ingress: &Value) -> bool {
+        let classes = self.classes();
+        let mut classes = classes.iter();
+        classes.any(|chosen| model::is_ours(ingress, chosen.iter().copied()))
+    }
+}
+
+/// Checks that a merge patch has no other fields of a status than these.
+fn only(body: &Value, fields: &[&str]) -> Check {
+    let status = body["status"].as_object();
+    let other = status.and_then(|status| status.keys().find(|key| !fields.contains(&key.as_str())));
+    check(status.is_some() && other.is_none(), || {
+        format!("it may write {fields:?} only, not {other:?}")
+    })
+}

@@ -1,0 +1,90 @@
+#!/usr/bin/env bash
+# Removes what our programs have written to the API of a kubectl context, whichever it is: Karmada's, the
+# gateway's or a member's. Needs none of our programs, and they must not run any more.
+#
+#   manifests/clean.sh CONTEXT [--dry-run=server]
+#
+# INGRESS_CLASS_CONTROLLER is the ingress controller's --ingress-class-controller, if that is not the
+# default. Every command tests what it removes and may be repeated.
+set -euo pipefail
+
+context=${1:?"usage: $0 CONTEXT [--dry-run=server]"}
+dry_run=${2:-}
+controller=${INGRESS_CLASS_CONTROLLER:-karmada-rs.io/ingress-controller}
+
+api() {
+  kubectl --context "$context" "$@"
+}
+
+# Asks for one change. `delete` is silent about what is gone already.
+change() {
+  api "$@" ${dry_run:+"$dry_run"}
+}
+
+kinds=$(api api-resources --output name)
+has() {
+  printf '%s\n' "$kinds" | grep -qxF "$1"
+}
+
+# Each line is an object and a JSON patch that removes the element `i` of a list, if it is still there.
+removals() { # kind, prefix of the line, list, condition, path of the tested value, value
+  api get "$1" --all-namespaces --output go-template="{{range \$o := .items}}{{range \$i, \$e := $3}}{{if $4}}$2 [{\"op\":\"test\",\"path\":\"/$5\",\"value\":\"$6\"},{\"op\":\"remove\",\"path\":\"/${5%/type}\"}]{{\"\\n\"}}{{end}}{{end}}{{end}}"
+}
+
+# Conditions of Clusters, and the actions that only a Remedy controller sets.
+if has clusters.cluster.karmada.io; then
+  for condition in ServiceDomainNameResolutionReady HealthReporterReady; do
+    removals clusters.cluster.karmada.io '{{$o.metadata.name}}' .status.conditions \
+      "eq \$e.type \"$condition\"" 'status/conditions/{{$i}}/type' "$condition" |
+      while read -r name patch; do
+        change patch clusters.cluster.karmada.io "$name" --subresource status --type json --patch "$patch"
+      done
+  done
+  api get clusters.cluster.karmada.io --output \
+    go-template='{{range .items}}{{if .status.remedyActions}}{{.metadata.name}}{{"\n"}}{{end}}{{end}}' |
+    while read -r name; do
+      change patch clusters.cluster.karmada.io "$name" --subresource status --type merge \
+        --patch '{"status":{"remedyActions":null}}'
+    done
+fi
+
+# MultiClusterIngresses that the ingress controller still serves: the finalizer last, as the object may be
+# waiting for it to go.
+if has multiclusteringresses.networking.karmada.io; then
+  removals multiclusteringresses.networking.karmada.io '{{$o.metadata.namespace}} {{$o.metadata.name}}' \
+    .metadata.finalizers "eq \$e \"$controller\"" 'metadata/finalizers/{{$i}}' "$controller" |
+    while read -r namespace name patch; do
+      change --namespace "$namespace" patch multiclusteringresses.networking.karmada.io "$name" \
+        --subresource status --type merge \
+        --patch '{"status":null}'
+      change --namespace "$namespace" patch multiclusteringresses.networking.karmada.io "$name" \
+        --type json --patch "$patch"
+    done
+fi
+
+# What serves them in the gateway, and exports their Services in Karmada: it bears the controller's label.
+label="app.kubernetes.io/managed-by=$(printf %s "$controller" | tr / _)"
+for kind in ingresses.networking.k8s.io services endpointslices.discovery.k8s.io \
+  serviceexports.multicluster.x-k8s.io propagationpolicies.policy.karmada.io; do
+  if has "$kind"; then
+    change delete "$kind" --all-namespaces --selector "$label" --ignore-not-found
+  fi
+done
+
+# Leases.
+if has leases.coordination.k8s.io; then
+  change --namespace karmada-system delete leases.coordination.k8s.io remedy-controller ingress-controller \
+    --ignore-not-found
+  change delete leases.coordination.k8s.io --all-namespaces \
+    --field-selector metadata.name=cluster-health-agent --ignore-not-found
+fi
+
+# Conditions of Nodes (--node-condition).
+if has nodes; then
+  removals nodes '{{$o.metadata.name}}' .status.conditions \
+    'eq $e.type "ServiceDomainNameResolutionReady"' 'status/conditions/{{$i}}/type' \
+    ServiceDomainNameResolutionReady |
+    while read -r name patch; do
+      change patch node "$name" --subresource status --type json --patch "$patch"
+    done
+fi

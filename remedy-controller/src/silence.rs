@@ -1,0 +1,210 @@
+//! Marks the reporter of a cluster as silent once nobody renews its lease any more.
+//!
+//! It takes away nothing else: the verdict keeps its last value, and a reporter that returns writes the
+//! condition itself.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt;
+use jiff::Timestamp;
+use k8s_openapi::api::coordination::v1::Lease;
+use karmada_api::condition::{REPORTER_LEASE, REPORTER_READY, REPORTER_SILENT_REASON};
+use karmada_api::{Cluster, Key, cluster_of_execution_namespace, execution_namespace};
+use karmada_rules::condition::{PatchBody, upsert};
+use karmada_rules::remedy::{Reporters, reporter_silent};
+use karmada_runtime::controller::Controller;
+use karmada_runtime::error::BoxError;
+use karmada_runtime::lease::DURATION;
+use karmada_runtime::program::Program;
+use karmada_runtime::queue::Queue;
+use karmada_runtime::watch::{Decoded, events};
+use karmada_runtime::write::{WriteErrorKind, Writer};
+use kube::api::{ApiResource, DynamicObject, Patch, PatchParams};
+use kube::runtime::watcher::{Config, Event};
+use kube::{Api, Client, Resource};
+use parking_lot::Mutex;
+use serde_json::Value;
+use tokio::time::{Instant, sleep_until};
+
+use crate::watch::SharedIndex;
+
+/// The reporters' leases behind a lock.
+#[derive(Debug)]
+pub(crate) struct SharedReporters(Mutex<Reporters>);
+
+impl SharedReporters {
+    pub(crate) fn new(grace: Duration) -> Self {
+        Self(Mutex::new(Reporters::new(grace)))
+    }
+
+    /// Watches the leases of all reporters, and adds clusters whose reporter is silent to `queue`.
+    ///
+    /// Trouble with the leases holds up nothing else: unlike [`Program::watch`], this has no gate.
+    pub(crate) fn watch(
+        self: &Arc<Self>,
+        program: &mut Program,
+        client: &Client,
+        queue: Queue<Key>,
+    ) {
+        // The API server sends no other lease, of which each node of a cluster has one.
+        let ours = Config::default().fields(&format!("metadata.name={REPORTER_LEASE}"));
+        let leases = events(Api::all(client.clone()), ours);
+        let (reporters, stopping) = (Arc::clone(self), program.stopping.clone());
+        program.tasks.spawn("reporters", async move {
+            let mut leases = std::pin::pin!(leases.take_until(stopping.cancelled_owned()));
+            while let Some(event) = leases.next().await {
+                reporters.observe(&event);
+            }
+            Ok(())
+        });
+        let (reporters, stopping) = (Arc::clone(self), program.stopping.clone());
+        program.tasks.spawn("silence", async move {
+            loop {
+                let (silent, next_look) = reporters.look();
+                queue.add_all(silent);
+                tokio::select! {
+                    biased;
+                    () = stopping.cancelled() => return Ok(()),
+                    () = sleep_until(next_look) => {}
+                }
+            }
+        });
+    }
+
+    fn observe(&self, event: &Event<Decoded<Lease>>) {
+        let mut reporters = self.0.lock();
+        match event {
+            Event::Init => reporters.list(),
+            Event::InitDone => reporters.listed(),
+            Event::InitApply(lease) | Event::Apply(lease) => observe(&mut reporters, lease),
+            Event::Delete(lease) => {
+                if let Some(cluster) = cluster_of(lease) {
+                    reporters.remove(cluster);
+                }
+            }
+        }
+    }
+
+    /// Returns the clusters whose reporter is silent, and the moment of the next look.
+    fn look(&self) -> (Vec<Key>, Instant) {
+        let now = Instant::now().into_std();
+        let reporters = self.0.lock();
+        let silent = reporters.all_silent(now).map(Key::cluster_scoped).collect();
+        // A grace period beyond what an `Instant` holds leaves nothing to look for.
+        let next = reporters
+            .next_look(now)
+            .unwrap_or(now + Duration::from_hours(1));
+        (silent, Instant::from_std(next))
+    }
+
+    /// Returns the number of clusters whose reporter is silent.
+    pub(crate) fn silent(&self) -> usize {
+        let now = Instant::now().into_std();
+        self.0.lock().all_silent(now).count()
+    }
+}
+
+fn observe(reporters: &mut Reporters, lease: &Decoded<Lease>) {
+    let version = lease.metadata().resource_version.as_deref();
+    let (Some(cluster), Some(version)) = (cluster_of(lease), version) else {
+        return;
+    };
+    let seconds = match lease {
+        Decoded::Valid(lease) => lease.spec.as_ref().and_then(|s| s.lease_duration_seconds),
+        // Somebody writes it, and that is what counts.
+        Decoded::Invalid { .. } => None,
+    };
+    let duration = seconds
+        .and_then(|seconds| u64::try_from(seconds).ok())
+        .map_or(DURATION, Duration::from_secs);
+    reporters.observe(cluster, version, duration, Instant::now().into_std());
+}
+
+fn cluster_of(lease: &Decoded<Lease>) -> Option<&str> {
+    cluster_of_execution_namespace(lease.metadata().namespace.as_deref()?)
+}
+
+/// Reconciles the reporters.
+pub(crate) struct SilenceReconciler {
+    pub(crate) reporters: Arc<SharedReporters>,
+    pub(crate) index: Arc<SharedIndex>,
+    pub(crate) client: Client,
+    pub(crate) writer: Writer,
+    /// The clock of the conditions' transition times.
+    pub(crate) clock: fn() -> Timestamp,
+}
+
+impl Controller for SilenceReconciler {
+    type Key = Key;
+
+    fn keys(&self) -> Vec<Key> {
+        self.reporters.look().0
+    }
+
+    async fn reconcile(&self, key: &Key) -> Result<(), BoxError> {
+        let cluster = &key.name;
+        let marked = |found: &Cluster| {
+            found.metadata.deletion_timestamp.is_some()
+                || found
+                    .condition(REPORTER_READY)
+                    .is_some_and(|condition| condition.reason == REPORTER_SILENT_REASON)
+        };
+        if self.index.cluster(key).is_none_or(|found| marked(&found)) {
+            return Ok(());
+        }
+        let Some(patience) = self.confirm(cluster).await? else {
+            return Ok(());
+        };
+        let resource = ApiResource::erase::<Cluster>(&());
+        let clusters: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource);
+        // Read now and raw: the patch tests what the server stores, down to fractions of a second.
+        let Some(found) = clusters.get_opt(cluster).await? else {
+            return Ok(());
+        };
+        let conditions = &found.data["status"]["conditions"];
+        let conditions = conditions.as_array().map_or(&[][..], Vec::as_slice);
+        let Some(silent) = reporter_silent(cluster, conditions, patience, (self.clock)()) else {
+            return Ok(());
+        };
+        let version = found.meta().resource_version.as_deref();
+        let patch: Patch<Value> = match upsert(conditions, silent).body(version) {
+            PatchBody::Json(operations) => Patch::Json(serde_json::from_value(operations)?),
+            PatchBody::Merge(merge) => Patch::Merge(merge),
+        };
+        let parameters = PatchParams::default();
+        let call = clusters.patch_status(cluster, &parameters, &patch);
+        match self.writer.write("conditions", call).await {
+            Ok(_) => tracing::warn!(cluster, ?patience, "Reporter is silent"),
+            Err(error) if error.kind() == WriteErrorKind::Missing => {}
+            // The next attempt reads what was in the way.
+            Err(error) => return Err(error.into()),
+        }
+        Ok(())
+    }
+}
+
+impl SilenceReconciler {
+    /// Returns the time for which the reporter of `cluster` may be silent, if it has been for longer.
+    ///
+    /// Reads the lease, because while the API was away no renewal could be observed: a silence is real
+    /// only if the version that was observed before it is still the newest after it.
+    async fn confirm(&self, cluster: &str) -> Result<Option<Duration>, BoxError> {
+        let silent = |reporters: &Reporters| {
+            let now = Instant::now().into_std();
+            reporters.silent(cluster, now)
+        };
+        if silent(&self.reporters.0.lock()).is_none() {
+            return Ok(None);
+        }
+        let namespace = execution_namespace(cluster);
+        let leases: Api<Decoded<Lease>> = Api::namespaced(self.client.clone(), &namespace);
+        let lease = leases.get_opt(REPORTER_LEASE).await?;
+        let mut reporters = self.reporters.0.lock();
+        match lease {
+            Some(lease) => observe(&mut reporters, &lease),
+            None => reporters.remove(cluster),
+        }
+        Ok(silent(&reporters))
+    }
+}

@@ -1,0 +1,132 @@
+//! Objects as a real Karmada serves them, with any one value changed.
+
+use karmada_api::TRAFFIC_CONTROL;
+use karmada_rules::remedy::{MaxBlocked, RemedyPlan, plan};
+use lab_parts::mutations::mutations;
+
+use super::*;
+
+/// Returns the fixture, without most of its many elements of the same shape.
+fn cluster_fixture() -> Value {
+    let text = include_str!("../../../../tests/fixtures/cluster.json");
+    let mut cluster: Value = serde_json::from_str(text).unwrap();
+    for list in ["/status/apiEnablements", "/spec/resourceModels"] {
+        let list = cluster.pointer_mut(list).and_then(Value::as_array_mut);
+        list.unwrap().truncate(2);
+    }
+    cluster
+}
+
+fn remedy_fixture() -> Value {
+    serde_json::from_str(include_str!("../../../../tests/fixtures/remedy.json")).unwrap()
+}
+
+/// Decodes an object as it arrives.
+fn arrive<K: Resource + serde::de::DeserializeOwned>(object: &Value) -> Event<Decoded<K>> {
+    Event::Apply(serde_json::from_str(&object.to_string()).unwrap())
+}
+
+fn decide(index: &mut Index, cluster: &str) -> RemedyPlan {
+    let snapshot = index.snapshot(&Key::cluster_scoped(cluster)).unwrap();
+    let remedies = snapshot.remedies.iter().map(|remedy| &**remedy);
+    plan(
+        &snapshot.cluster,
+        remedies,
+        snapshot.complete,
+        snapshot.over_bound.is_none(),
+    )
+}
+
+fn sets_the_action(plan: &RemedyPlan) -> bool {
+    matches!(plan, RemedyPlan::Write { actions, .. } if actions == &[TRAFFIC_CONTROL])
+}
+
+fn keeps_the_action(plan: &RemedyPlan) -> bool {
+    *plan == RemedyPlan::Unchanged || sets_the_action(plan)
+}
+
+#[test]
+fn a_cluster_is_acted_on_whatever_any_value_that_is_not_ours_is() {
+    let mut cluster = cluster_fixture();
+    cluster["status"]["remedyActions"].take();
+    // What names the object, and the condition that the agent owns, with what contains them.
+    let ours = [
+        "",
+        "/metadata",
+        "/metadata/name",
+        "/status",
+        "/status/conditions",
+        "/status/conditions/2",
+        "/status/conditions/2/type",
+        "/status/conditions/2/status",
+    ];
+    let mutations = mutations(&cluster).into_iter();
+    let foreign: Vec<_> = mutations
+        .filter(|mutation| !ours.contains(&mutation.path.as_str()))
+        .collect();
+    assert!(foreign.len() > 500, "{}", foreign.len());
+    for mutation in foreign {
+        let mut index = Index::new(MaxBlocked::Percent(100));
+        index.observe_remedy(arrive(&remedy_fixture()));
+        index.observe_cluster(arrive(&mutation.object));
+        let plan = decide(&mut index, "member1");
+        let element = mutation.object.pointer(&mutation.path);
+        assert!(
+            sets_the_action(&plan),
+            "{} {element:?}: {plan:?}",
+            mutation.path
+        );
+    }
+}
+
+#[test]
+fn what_cannot_be_read_of_a_cluster_or_a_remedy_clears_no_action() {
+    let (cluster, remedy) = (cluster_fixture(), remedy_fixture());
+    for mutation in mutations(&cluster).iter().filter(|m| m.mistyped) {
+        let mut index = Index::new(MaxBlocked::Percent(100));
+        index.observe_remedy(arrive(&remedy));
+        index.observe_cluster(arrive(&cluster));
+        index.observe_cluster(arrive(&mutation.object));
+        let plan = decide(&mut index, "member1");
+        assert!(keeps_the_action(&plan), "{}: {plan:?}", mutation.path);
+    }
+    for mutation in mutations(&remedy).iter().filter(|m| m.mistyped) {
+        for read_once in [true, false] {
+            let mut index = Index::new(MaxBlocked::Percent(100));
+            index.observe_cluster(arrive(&cluster));
+            if read_once {
+                index.observe_remedy(arrive(&remedy));
+            }
+            index.observe_remedy(arrive(&mutation.object));
+            let plan = decide(&mut index, "member1");
+            assert!(
+                keeps_the_action(&plan),
+                "{} {read_once}: {plan:?}",
+                mutation.path
+            );
+        }
+    }
+}
+
+#[test]
+fn a_remedy_acts_whatever_its_other_values_are_and_hinders_no_other() {
+    let mut cluster = cluster_fixture();
+    cluster["status"]["remedyActions"].take();
+    let mut other = cluster.clone();
+    other["metadata"]["name"] = json!("member2");
+    for mutation in mutations(&remedy_fixture()) {
+        let mut index = Index::new(MaxBlocked::Percent(100));
+        index.observe_cluster(arrive(&cluster));
+        index.observe_cluster(arrive(&other));
+        index.observe_remedy(Event::Apply(remedy("other", 1, Some(&["member2"]))));
+        index.observe_remedy(arrive(&mutation.object));
+        let plan = decide(&mut index, "member2");
+        assert!(plan != RemedyPlan::Unchanged, "{}", mutation.path);
+        let decides = ["", "/metadata", "/metadata/name"].contains(&mutation.path.as_str())
+            || mutation.path.starts_with("/spec");
+        if !decides {
+            let plan = decide(&mut index, "member1");
+            assert!(sets_the_action(&plan), "{}: {plan:?}", mutation.path);
+        }
+    }
+}

@@ -1,0 +1,276 @@
+//! The gateway's trouble is not Karmada's, and a class or an export is not lost by accident.
+
+use std::{path::Path, time::Duration};
+
+use anyhow::{Context, Result};
+use futures::future::try_join_all;
+use k8s_openapi::api::{core::v1::Service, networking::v1::IngressClass};
+use karmada_api::{PropagationPolicy, ServiceExport};
+use kube::{
+    Api,
+    api::{DeleteParams, Patch, PatchParams, PostParams},
+};
+use pipeline_tests::{
+    control_plane::ApiKind,
+    fleet::{Fleet, INGRESS, Member, NAMESPACE, SERVICE, maintenance},
+    on_both,
+    programs::Profile,
+    relay::Relay,
+    wait::until,
+};
+use serde_json::json;
+use tokio::time::timeout;
+
+const MEMBERS: [Member; 2] = [Member(1), Member(2)];
+/// Eight at a time that each wait ten seconds for the gateway would take more than four minutes.
+const INGRESSES: usize = 200;
+const BLOCKED_WITHIN: Duration = Duration::from_mins(1);
+
+async fn a_gateway_that_does_not_answer_holds_up_no_status_and_is_caught_up_with_at_once(
+    server: ApiKind,
+) -> Result<()> {
+    let fleet = Fleet::with_members(server, Profile::Debug, &MEMBERS).await?;
+    let names: Vec<String> = (0..INGRESSES).map(|n| format!("i{n}")).collect();
+    for name in &names {
+        fleet.create_ingress(name, "karmada-rs").await?;
+    }
+    let relay = Relay::start(fleet.gateway.address()).await?;
+    let _remedies = fleet.remedy_controller().await?;
+    let controller = fleet.ingress_controller_through(&relay).await?;
+    let queue = r#"karmada_ingress_controller_queue_length{controller="load_balancer"}"#;
+    fleet.serves(&MEMBERS).await?;
+    controller
+        .until_metric(queue, |length| length == 0.0)
+        .await?;
+
+    relay.set_silent(true);
+    fleet
+        .create_remedy("maintenance", maintenance(Member(1)))
+        .await?;
+    let ingresses = fleet.ingresses();
+    let blocked = names.iter().map(|name| {
+        until(&ingresses, name, "blocked", |ingress| {
+            let status = ingress.and_then(|ingress| ingress.status.as_ref());
+            status.is_some_and(|status| status.traffic_block_clusters.is_some())
+        })
+    });
+    timeout(BLOCKED_WITHIN, try_join_all(blocked))
+        .await
+        .context("the gateway holds up the status")??;
+    let waiting = "karmada_ingress_controller_waiting_for_load_balancer";
+    controller
+        .until_metric(waiting, |waiting| waiting > 0.0)
+        .await?;
+
+    relay.set_silent(false);
+    fleet.serves(&[Member(2)]).await?;
+    controller
+        .until_metric(queue, |length| length == 0.0)
+        .await?;
+    controller.stop().await
+}
+
+async fn an_ingress_whose_class_vanishes_stays_served_and_blocked(server: ApiKind) -> Result<()> {
+    let fleet = Fleet::with_members(server, Profile::Debug, &MEMBERS).await?;
+    let _remedies = fleet.remedy_controller().await?;
+    let controller = fleet.ingress_controller().await?;
+    fleet.serves(&MEMBERS).await?;
+    let classes: Api<IngressClass> = Api::all(fleet.karmada.client());
+    classes
+        .delete("karmada-rs", &DeleteParams::default())
+        .await?;
+    // A block shows that the change of the class has been decided on, too.
+    fleet
+        .create_remedy("maintenance", maintenance(Member(1)))
+        .await?;
+    fleet.has_blocked(&[Member(1)]).await?;
+    fleet.serves(&[Member(2)]).await?;
+    fleet.gateway_ingress(INGRESS).await?;
+    controller.stop().await
+}
+
+async fn backends_are_exported_to_the_clusters_of_their_binding(server: ApiKind) -> Result<()> {
+    let fleet = Fleet::with_members(server, Profile::Debug, &MEMBERS).await?;
+    let crds = Path::new(env!("CARGO_MANIFEST_DIR")).join("crds/exports");
+    fleet.karmada.install_crds(&[crds]).await?;
+    let controller = fleet.ingress_controller().await?;
+    let client = fleet.karmada.client();
+    let exports: Api<ServiceExport> = Api::namespaced(client.clone(), NAMESPACE);
+    let policies: Api<PropagationPolicy> = Api::namespaced(client.clone(), NAMESPACE);
+    let policy = format!("export-{SERVICE}");
+    let names = |policy: Option<&PropagationPolicy>| {
+        let affinity = policy.and_then(|policy| policy.spec.placement.cluster_affinity.clone());
+        affinity.and_then(|affinity| affinity.cluster_names)
+    };
+    let both = Some(vec!["member1".to_owned(), "member2".to_owned()]);
+    until(&policies, &policy, "for both members", |policy| {
+        names(policy) == both
+    })
+    .await?;
+    let export = exports.get(SERVICE).await?;
+    let service = Api::<Service>::namespaced(client, NAMESPACE)
+        .get(SERVICE)
+        .await?;
+    let owners = export.metadata.owner_references.unwrap_or_default();
+    assert_eq!(owners.len(), 1);
+    assert_eq!(Some(&owners[0].uid), service.metadata.uid.as_ref());
+
+    fleet.place(&[Member(1)]).await?;
+    let one = Some(vec!["member1".to_owned()]);
+    until(&policies, &policy, "for member1", |policy| {
+        names(policy) == one
+    })
+    .await?;
+
+    let theirs = json!({
+        "apiVersion": ServiceExport::API_VERSION, "kind": ServiceExport::KIND,
+        "metadata": { "name": "other" },
+    });
+    let theirs = exports
+        .create(&PostParams::default(), &serde_json::from_value(theirs)?)
+        .await?;
+    fleet
+        .ingresses()
+        .delete(INGRESS, &DeleteParams::default())
+        .await?;
+    until(&exports, SERVICE, "gone", |export| export.is_none()).await?;
+    until(&policies, &policy, "gone", |policy| policy.is_none()).await?;
+    assert_eq!(exports.get("other").await?, theirs);
+    controller.stop().await
+}
+
+async fn annotations_and_missing_endpoints_are_seen_by_the_user(server: ApiKind) -> Result<()> {
+    let fleet = Fleet::with_members(server, Profile::Debug, &MEMBERS).await?;
+    let rewrite = "nginx.ingress.kubernetes.io/rewrite-target";
+    let annotated = json!({ "metadata": { "annotations": {
+        rewrite: "/$1",
+        "kubectl.kubernetes.io/last-applied-configuration": "{}",
+    } } });
+    let ingresses = fleet.ingresses();
+    let parameters = PatchParams::default();
+    ingresses
+        .patch(INGRESS, &parameters, &Patch::Merge(annotated))
+        .await?;
+    let controller = fleet.ingress_controller().await?;
+    fleet.serves(&MEMBERS).await?;
+    let gateway: Api<k8s_openapi::api::networking::v1::Ingress> =
+        Api::namespaced(fleet.gateway.client(), NAMESPACE);
+    let value = |ingress: Option<&k8s_openapi::api::networking::v1::Ingress>, key: &str| {
+        let annotations = ingress.and_then(|ingress| ingress.metadata.annotations.as_ref());
+        annotations.and_then(|annotations| annotations.get(key).cloned())
+    };
+    until(&gateway, INGRESS, "annotated", |ingress| {
+        value(ingress, rewrite).as_deref() == Some("/$1")
+    })
+    .await?;
+    let annotated = gateway.get(INGRESS).await?;
+    let kubectls = "kubectl.kubernetes.io/last-applied-configuration";
+    assert_eq!(value(Some(&annotated), kubectls), None);
+    let without = json!({ "metadata": { "annotations": { rewrite: null } } });
+    ingresses
+        .patch(INGRESS, &parameters, &Patch::Merge(without))
+        .await?;
+    until(&gateway, INGRESS, "plain", |ingress| {
+        value(ingress, rewrite).is_none()
+    })
+    .await?;
+
+    let slices: Api<k8s_openapi::api::discovery::v1::EndpointSlice> =
+        Api::namespaced(fleet.karmada.client(), NAMESPACE);
+    for member in MEMBERS {
+        let name = format!("imported-{}-{SERVICE}", member.name());
+        slices.delete(&name, &DeleteParams::default()).await?;
+    }
+    let event = "NoEndpoints Service web runs in member1, member2";
+    fleet
+        .has_event("MultiClusterIngress", INGRESS, event)
+        .await?;
+    controller.stop().await
+}
+
+on_both!(
+    a_gateway_that_does_not_answer_holds_up_no_status_and_is_caught_up_with_at_once,
+    an_ingress_whose_class_vanishes_stays_served_and_blocked,
+    backends_are_exported_to_the_clusters_of_their_binding,
+    annotations_and_missing_endpoints_are_seen_by_the_user,
+);
+
+/// Admission on a real API only: the embedded one has none.
+mod admission {
+    use k8s_openapi::api::admissionregistration::v1::{
+        ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
+    };
+    use pipeline_tests::{fleet::isolated, test_name};
+
+    use super::*;
+
+    #[test]
+    fn an_ingress_that_admission_refuses_keeps_no_blocked_endpoint_in() {
+        isolated(test_name!(), async || {
+            let fleet = Fleet::with_members(ApiKind::Real, Profile::Debug, &MEMBERS).await?;
+            let _remedies = fleet.remedy_controller().await?;
+            let controller = fleet.ingress_controller().await?;
+            fleet.serves(&MEMBERS).await?;
+            refuse_ingresses(&fleet).await?;
+            let tls = json!({ "spec": { "tls": [{ "hosts": ["a.example.com"] }] } });
+            let ingresses = fleet.ingresses();
+            ingresses
+                .patch(INGRESS, &PatchParams::default(), &Patch::Merge(tls))
+                .await?;
+            fleet
+                .has_event("MultiClusterIngress", INGRESS, "GatewayRefused")
+                .await?;
+            // A cluster that leaves: its object stays until Karmada removes the finalizer.
+            let held = json!({ "metadata": { "finalizers": ["karmada.io/cluster-controller"] } });
+            let clusters = fleet.clusters();
+            clusters
+                .patch("member1", &PatchParams::default(), &Patch::Merge(held))
+                .await?;
+            clusters.delete("member1", &DeleteParams::default()).await?;
+            fleet.serves(&[Member(2)]).await?;
+            controller.stop().await
+        });
+    }
+
+    /// Has the gateway's API refuse every write of an Ingress, from the next one on.
+    async fn refuse_ingresses(fleet: &Fleet) -> Result<()> {
+        let policy = json!({
+            "metadata": { "name": "no-ingress" },
+            "spec": {
+                "failurePolicy": "Fail",
+                "matchConstraints": { "resourceRules": [{
+                    "apiGroups": ["networking.k8s.io"], "apiVersions": ["v1"],
+                    "operations": ["CREATE", "UPDATE"], "resources": ["ingresses"],
+                }] },
+                "validations": [{ "expression": "false", "message": "refused by the test" }],
+            },
+        });
+        let binding = json!({
+            "metadata": { "name": "no-ingress" },
+            "spec": { "policyName": "no-ingress", "validationActions": ["Deny"] },
+        });
+        let client = fleet.gateway.client();
+        let create = PostParams::default();
+        let policies: Api<ValidatingAdmissionPolicy> = Api::all(client.clone());
+        policies
+            .create(&create, &serde_json::from_value(policy)?)
+            .await?;
+        let bindings: Api<ValidatingAdmissionPolicyBinding> = Api::all(client.clone());
+        bindings
+            .create(&create, &serde_json::from_value(binding)?)
+            .await?;
+        // The API server has a watch of its own: repeat until it refuses.
+        fleet.gateway.namespace("tries").await?;
+        let tries: Api<k8s_openapi::api::networking::v1::Ingress> =
+            Api::namespaced(client, "tries");
+        let ingress = json!({
+            "metadata": { "name": "try" },
+            "spec": { "defaultBackend": { "service": { "name": "s", "port": { "number": 80 } } } },
+        });
+        let ingress = serde_json::from_value(ingress)?;
+        while tries.create(&create, &ingress).await.is_ok() {
+            tries.delete("try", &DeleteParams::default()).await?;
+        }
+        Ok(())
+    }
+}

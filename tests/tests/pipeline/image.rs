@@ -1,0 +1,147 @@
+//! The Containerfile: its build stage, run outside a container with stand-ins for what it downloads.
+#![expect(clippy::unwrap_used, reason = "a test fails so")]
+
+use std::{
+    env, fs,
+    os::unix::fs::PermissionsExt,
+    path::Path,
+    process::{Command, Output},
+};
+
+use pipeline_tests::{
+    cargo,
+    programs::{self, Binary, Profile},
+};
+
+const TEXT: &str = include_str!("../../../Containerfile");
+
+/// Writes down its arguments and what cross-compilation needs; `cargo build` finds the built program.
+const STAND_IN: &str = r#"#!/bin/sh
+echo "$(basename "$0") $*" >> log
+env | grep -E '^(CC_|CARGO_TARGET_.*_LINKER)' >> log
+if [ "$1" = build ]; then
+  mkdir -p "target/$6/$4"
+  cp "$BUILT" "target/$6/$4/$8"
+fi
+"#;
+
+/// Runs the build stage in a folder, and returns its output and the log of the stand-ins.
+fn build(folder: &Path, program: &str, [build, target]: [&str; 2]) -> (Output, String) {
+    let run = TEXT.split("\nRUN ").nth(1).unwrap();
+    let run = run.split("\n\n").next().unwrap().replace("\\\n", "\n");
+    assert!(run.contains("/image/"), "{run}");
+    let image = folder.join("image");
+    let script = run.replace("/image/", &format!("{}/", image.display()));
+    for name in ["apt-get", "cargo", "rustup"] {
+        let path = folder.join(name);
+        fs::write(&path, STAND_IN).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let path = format!("{}:{}", folder.display(), env::var("PATH").unwrap());
+    let output = Command::new("sh")
+        .args(["-c", &script])
+        .current_dir(folder)
+        .env("PATH", path)
+        .env(
+            "BUILT",
+            programs::path(Binary::Agent, Profile::Debug).unwrap(),
+        )
+        .env("PROGRAM", program)
+        .env("BUILDARCH", build)
+        .env("TARGETARCH", target)
+        .output()
+        .unwrap();
+    let log = fs::read_to_string(folder.join("log")).unwrap_or_default();
+    (output, log)
+}
+
+fn built(program: &str, architectures: [&str; 2]) -> (tempfile::TempDir, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let (output, log) = build(folder.path(), program, architectures);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{program}: {errors}");
+    (folder, log)
+}
+
+#[test]
+fn the_agents_image_starts_with_the_command_of_karmadas_detector() {
+    programs::build_for_tests().unwrap();
+    let (folder, log) = built("cluster-health-agent", ["amd64", "amd64"]);
+    assert_eq!(
+        log,
+        "rustup target add x86_64-unknown-linux-gnu\n\
+         cargo build --locked --profile dist-agent --target x86_64-unknown-linux-gnu --package cluster-health-agent\n"
+    );
+    for name in [
+        "program",
+        "cluster-health-agent",
+        "service-name-resolution-detector",
+        "service-name-resolution-detector-example",
+    ] {
+        let started = Command::new(folder.path().join("image/bin").join(name))
+            .args(["--v=4", "--logtostderr", "--version"])
+            .output()
+            .unwrap();
+        let printed = String::from_utf8_lossy(&started.stdout);
+        assert!(
+            printed.starts_with("cluster-health-agent "),
+            "{name}: {started:?}"
+        );
+    }
+}
+
+#[test]
+fn every_image_is_built_for_both_architectures_on_either() {
+    programs::build_for_tests().unwrap();
+    for (program, profile) in [
+        ("cluster-health-agent", "dist-agent"),
+        ("remedy-controller", "dist"),
+        ("ingress-controller", "dist"),
+    ] {
+        for (architectures, target, gcc) in [
+            (
+                ["amd64", "arm64"],
+                "aarch64-unknown-linux-gnu",
+                "aarch64-linux-gnu-gcc",
+            ),
+            (
+                ["arm64", "amd64"],
+                "x86_64-unknown-linux-gnu",
+                "x86_64-linux-gnu-gcc",
+            ),
+        ] {
+            let (_folder, log) = built(program, architectures);
+            let underscored = target.replace('-', "_");
+            for expected in [
+                format!("build --locked --profile {profile} --target {target} --package {program}"),
+                format!("CC_{underscored}={gcc}"),
+                format!("CARGO_TARGET_{}_LINKER={gcc}", underscored.to_uppercase()),
+            ] {
+                assert!(log.contains(&expected), "{expected}: {log}");
+            }
+        }
+    }
+    let folder = tempfile::tempdir().unwrap();
+    for (program, architectures) in [
+        ("sandbox", ["amd64", "amd64"]),
+        ("remedy-controller", ["amd64", "riscv64"]),
+    ] {
+        let (output, _) = build(folder.path(), program, architectures);
+        assert!(!output.status.success(), "{program} {architectures:?}");
+    }
+}
+
+#[test]
+fn the_image_has_no_shell_and_the_compiler_of_the_workspace() {
+    let bases: Vec<_> = TEXT
+        .lines()
+        .filter(|line| line.starts_with("FROM "))
+        .collect();
+    assert_eq!(bases.len(), 2, "{bases:?}");
+    assert!(bases[1].starts_with("FROM gcr.io/distroless/"), "{bases:?}");
+    assert!(TEXT.trim_end().ends_with("ENTRYPOINT [\"/bin/program\"]"));
+    let toolchain = fs::read_to_string(cargo::root().join("rust-toolchain.toml")).unwrap();
+    let (_, channel) = toolchain.split_once("channel = \"").unwrap();
+    let (channel, _) = channel.split_once('"').unwrap();
+    assert!(bases[0].contains(&format!("/rust:{channel}-")), "{bases:?}");
+}

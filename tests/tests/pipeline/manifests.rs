@@ -1,0 +1,143 @@
+//! The manifests, as files.
+#![expect(clippy::unwrap_used, reason = "a test fails so")]
+
+use std::{fs, path::Path};
+
+use pipeline_tests::cargo;
+use serde_json::Value;
+
+/// Returns the objects of all manifests in a folder.
+fn objects(folder: &Path) -> Vec<Value> {
+    let mut objects = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            objects.extend(self::objects(&path));
+        } else if path.extension().is_some_and(|end| end == "yaml")
+            && !path.ends_with("kustomization.yaml")
+        {
+            let text = fs::read_to_string(&path).unwrap();
+            let read: Vec<Value> = serde_saphyr::from_multiple(&text).unwrap();
+            objects.extend(read);
+        }
+    }
+    objects
+}
+
+/// Returns the objects that a user installs at this place.
+fn installed(place: &str) -> Vec<Value> {
+    objects(&cargo::root().join("manifests").join(place))
+}
+
+fn of_kind<'a>(objects: &'a [Value], kind: &str) -> Vec<&'a Value> {
+    objects
+        .iter()
+        .filter(|object| object["kind"] == kind)
+        .collect()
+}
+
+#[test]
+fn nothing_of_karmadas_is_in_what_a_user_deletes() {
+    for place in ["karmada", "gateway", "host", "member"] {
+        let objects = installed(place);
+        assert!(!objects.is_empty(), "{place}");
+        for kind in ["Namespace", "CustomResourceDefinition", "APIService"] {
+            assert!(of_kind(&objects, kind).is_empty(), "{kind} in {place}");
+        }
+    }
+}
+
+#[test]
+fn pods_run_on_linux_nodes_with_an_account_of_their_own_and_no_priority_class() {
+    let mut checked = 0;
+    for place in ["host", "member"] {
+        let objects = installed(place);
+        let accounts = of_kind(&objects, "ServiceAccount");
+        for workload in ["Deployment", "DaemonSet"]
+            .iter()
+            .flat_map(|kind| of_kind(&objects, kind))
+        {
+            let name = &workload["metadata"]["name"];
+            let pod = &workload["spec"]["template"]["spec"];
+            assert_eq!(pod["nodeSelector"]["kubernetes.io/os"], "linux", "{name}");
+            // Namespaces other than kube-system may admit the system's classes by quota only.
+            assert_eq!(pod["priorityClassName"], Value::Null, "{name}");
+            let account = &pod["serviceAccountName"];
+            let mut names = accounts.iter().map(|account| &account["metadata"]["name"]);
+            assert!(
+                account.is_string() && names.any(|name| name == account),
+                "{name}: {account}"
+            );
+            checked += 1;
+        }
+    }
+    assert_eq!(checked, 3);
+}
+
+#[test]
+fn the_replicas_of_a_controller_are_spread_over_nodes() {
+    let objects = installed("host");
+    let deployments = of_kind(&objects, "Deployment");
+    assert_eq!(deployments.len(), 2);
+    for deployment in deployments {
+        let spec = &deployment["spec"];
+        let spread = &spec["template"]["spec"]["topologySpreadConstraints"][0];
+        assert_eq!(spread["topologyKey"], "kubernetes.io/hostname");
+        // A single node must be enough.
+        assert_eq!(spread["whenUnsatisfiable"], "ScheduleAnyway");
+        assert_eq!(spread["labelSelector"], spec["selector"]);
+    }
+}
+
+#[test]
+fn only_agents_and_prometheus_reach_the_port_of_the_agents() {
+    let objects = installed("member");
+    let [policy] = of_kind(&objects, "NetworkPolicy")[..] else {
+        panic!("not one NetworkPolicy");
+    };
+    let [agents] = of_kind(&objects, "DaemonSet")[..] else {
+        panic!("not one DaemonSet");
+    };
+    let selector = &agents["spec"]["selector"];
+    let spec = &policy["spec"];
+    assert_eq!(&spec["podSelector"], selector);
+    assert_eq!(spec["policyTypes"], serde_json::json!(["Ingress"]));
+    let rules = spec["ingress"].as_array().unwrap();
+    assert_eq!(rules.len(), 1);
+    let from = rules[0]["from"].as_array().unwrap();
+    assert_eq!(&from[0]["podSelector"], selector);
+    assert_eq!(from[0]["namespaceSelector"], Value::Null);
+    assert_eq!(
+        from[1]["podSelector"]["matchLabels"]["app.kubernetes.io/name"],
+        "prometheus"
+    );
+    assert_eq!(from.len(), 2);
+    let container = &agents["spec"]["template"]["spec"]["containers"][0];
+    let ports = container["ports"].as_array().unwrap();
+    assert_eq!(ports.len(), 1);
+    assert_eq!(
+        rules[0]["ports"],
+        serde_json::json!([{ "port": ports[0]["name"] }])
+    );
+}
+
+#[test]
+fn the_documentation_names_manifests_that_exist() {
+    let root = cargo::root();
+    let mut found = 0;
+    for entry in fs::read_dir(root.join("docs")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            continue;
+        }
+        let text = fs::read_to_string(&path).unwrap();
+        for (start, _) in text.match_indices("manifests/") {
+            let is_name = |c: char| c.is_ascii_alphanumeric() || "/-_.".contains(c);
+            let name = text[start..].split(|c| !is_name(c)).next().unwrap();
+            let name = name.trim_end_matches('.');
+            assert!(root.join(name).exists(), "{}: {name}", path.display());
+            found += 1;
+        }
+    }
+    assert!(found > 10, "{found}");
+}
