@@ -48,8 +48,10 @@ pub fn spawn<C: Controller>(
         stopping: program.stopping.clone(),
         metrics: program.loop_metrics(name, queue.clone()),
         activity: program.activity.clone(),
+        place: program.loops,
         queue,
     };
+    program.loops += 1;
     program.tasks.spawn(name, run(controller, environment));
 }
 
@@ -62,6 +64,8 @@ struct Environment<K> {
     stopping: CancellationToken,
     metrics: LoopMetrics,
     activity: Activity,
+    /// The number of loops of the program that start before this one.
+    place: usize,
 }
 
 async fn run<C: Controller>(
@@ -79,6 +83,11 @@ async fn run<C: Controller>(
             biased;
             () = stopping.cancelled() => return Ok(()),
             () = environment.leadership.acquired() => {}
+        }
+        // A tokio watch wakes its receivers in random order. In this way the loops of a program always
+        // start in the same one, so that a simulated run can be repeated.
+        for _ in 0..environment.place {
+            tokio::task::yield_now().await;
         }
         // Another leader may have undone or made anything meanwhile: keys and backoff from an earlier
         // term mean nothing, and every object is due.
@@ -188,6 +197,7 @@ mod tests {
             leadership,
             stopping: stopping.clone(),
             activity: Activity::new(),
+            place: 0,
             metrics: SharedMetrics::default().controller(
                 &mut Registry::default(),
                 "test",

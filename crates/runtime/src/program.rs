@@ -53,6 +53,8 @@ pub struct Program {
     /// Looks up the servers that kubeconfigs name. By default the system's resolver does.
     pub addresses: Addresses,
     pub(crate) activity: Activity,
+    /// The number of reconcile loops.
+    pub(crate) loops: usize,
     shared_metrics: SharedMetrics,
 }
 
@@ -70,6 +72,7 @@ impl Program {
             clock: Timestamp::now,
             addresses: Addresses::by_system(),
             activity: Activity::new(),
+            loops: 0,
             shared_metrics: SharedMetrics::default(),
         }
     }

@@ -4,7 +4,11 @@ use std::fmt::Debug;
 
 use anyhow::Result;
 use k8s_openapi::NamespaceResourceScope;
-use k8s_openapi::api::{core::v1::Service, discovery::v1::EndpointSlice, networking::v1::Ingress};
+use k8s_openapi::api::{
+    core::v1::Service,
+    discovery::v1::EndpointSlice,
+    networking::v1::{Ingress, IngressClass},
+};
 use karmada_api::{
     Cluster, Remedy, ResourceBinding, TRAFFIC_CONTROL, condition::DNS_READY, execution_namespace,
 };
@@ -143,6 +147,17 @@ impl Fleet {
             .create(&PostParams::default(), &ingress)
             .await?;
         Ok(())
+    }
+
+    /// Creates an IngressClass in the Karmada API.
+    pub async fn create_class(&self, name: &str, controller: &str) -> Result<()> {
+        let classes: Api<IngressClass> = Api::all(self.karmada.client());
+        apply(
+            &classes,
+            name,
+            json!({ "spec": { "controller": controller } }),
+        )
+        .await
     }
 
     /// Creates a Remedy.

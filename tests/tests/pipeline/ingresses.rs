@@ -42,6 +42,10 @@ async fn an_ingress_moved_to_another_class_is_cleaned_and_comes_back_with_its_cl
         &fleet.ingresses().get(INGRESS).await?
     )));
 
+    // Only a class that exists names another controller.
+    fleet
+        .create_class("other", "example.com/ingress-controller")
+        .await?;
     patch(&fleet, json!({ "spec": { "ingressClassName": "other" } })).await?;
     until(&fleet.ingresses(), INGRESS, "let go", |ingress| {
         !carries_finalizer(ingress)

@@ -83,10 +83,12 @@ fn ingress(blocked: &[&str]) -> Update {
     }))])
 }
 
-fn remedy(name: &str, clusters: &[&str]) -> Arc<Remedy> {
+/// A Remedy for these clusters, or for every cluster.
+fn remedy(name: &str, clusters: Option<&[&str]>) -> Arc<Remedy> {
+    let affinity = clusters.map(|clusters| json!({ "clusterNames": clusters }));
     parsed(json!({
         "metadata": { "name": name },
-        "spec": { "clusterAffinity": { "clusterNames": clusters }, "actions": ["TrafficControl"] },
+        "spec": { "clusterAffinity": affinity, "actions": ["TrafficControl"] },
     }))
 }
 
@@ -186,11 +188,11 @@ async fn traffic_is_never_gone_from_a_cluster_that_is_not_blocked() {
 async fn a_remedy_opens_the_sequence_of_the_clusters_it_covers() {
     let mut fleet = Fleet::new();
     fleet.after(0, cluster("True", &[]));
-    fleet.after(0, Update::Remedies(vec![remedy("dns", &[])]));
+    fleet.after(0, Update::Remedies(vec![remedy("dns", None)]));
     assert_eq!(fleet.stages(), [FIRST_VERDICT]);
     let both = vec![
-        remedy("dns", &[]),
-        remedy("maintenance-member1", &["member1"]),
+        remedy("dns", None),
+        remedy("maintenance-member1", Some(&["member1"])),
     ];
     fleet.after(1000, Update::Remedies(both));
     fleet.after(8, cluster("True", &["TrafficControl"]));

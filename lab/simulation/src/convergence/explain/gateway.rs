@@ -111,11 +111,17 @@ impl Facts<'_> {
     }
 
     /// Returns `true` if in some versions no person blocked a cluster, and no cluster is admitted in
-    /// which a Service runs.
+    /// which a Service runs. A binding that cannot be read may place it in that cluster alone.
     fn may_be_readmitted(&self, service: &str, cluster: &str) -> bool {
         let all_blocked = self
             .present(Kind::Binding, &model::binding_name(service))
-            .filter_map(|binding| model::located(service, Some(binding)))
+            .filter_map(|binding| {
+                if model::is_readable(Kind::Binding, binding) {
+                    model::located(service, Some(binding))
+                } else {
+                    Some([cluster.to_owned()].into())
+                }
+            })
             .any(|located| {
                 located.iter().all(|one| {
                     let versions = self.versions(Kind::Cluster, one);
