@@ -4,6 +4,7 @@
 #
 #   manifests/clean.sh CONTEXT [--dry-run=server]
 #
+# With ONLY=nodes it removes the conditions of Nodes and nothing else, and the programs may run.
 # INGRESS_CLASS_CONTROLLER is the ingress controller's --ingress-class-controller, if that is not the
 # default. Every command tests what it removes and may be repeated.
 set -euo pipefail
@@ -21,9 +22,18 @@ change() {
   api "$@" ${dry_run:+"$dry_run"}
 }
 
-kinds=$(api api-resources --output name)
+# kubectl fails if any aggregated API is down, although it lists all others. Only ours are needed.
+errors=$(mktemp)
+trap 'rm -f "$errors"' EXIT
+if ! kinds=$(api api-resources --output name 2>"$errors"); then
+  ours='karmada\.io|networking\.k8s\.io|discovery\.k8s\.io|coordination\.k8s\.io|multicluster\.x-k8s\.io'
+  if [[ -z $kinds ]] || grep -Eq "$ours" "$errors"; then
+    cat "$errors" >&2
+    exit 1
+  fi
+fi
 has() {
-  printf '%s\n' "$kinds" | grep -qxF "$1"
+  [[ ${ONLY:-$1} == "$1" ]] && grep -qxF "$1" <<<"$kinds"
 }
 
 # Each line is an object and a JSON patch that removes the element `i` of a list, if it is still there.
@@ -54,16 +64,27 @@ if has multiclusteringresses.networking.karmada.io; then
   removals multiclusteringresses.networking.karmada.io '{{$o.metadata.namespace}} {{$o.metadata.name}}' \
     .metadata.finalizers "eq \$e \"$controller\"" 'metadata/finalizers/{{$i}}' "$controller" |
     while read -r namespace name patch; do
-      change --namespace "$namespace" patch multiclusteringresses.networking.karmada.io "$name" \
-        --subresource status --type merge \
-        --patch '{"status":null}'
+      object=(--namespace "$namespace" multiclusteringresses.networking.karmada.io "$name")
+      # The addresses are ours only if our provider wrote them.
+      fields=$(api get "${object[@]}" --show-managed-fields \
+        --output jsonpath='{.metadata.managedFields[?(@.manager=="ingress-controller")].fieldsV1}')
+      [[ $fields == *'"f:loadBalancer"'* ]] && addresses=',"loadBalancer":null' || addresses=
+      change patch "${object[@]}" --subresource status --type merge \
+        --patch "{\"status\":{\"serviceLocations\":null,\"trafficBlockClusters\":null$addresses}}"
+      [[ $(api get "${object[@]}" --output jsonpath='{.status}') != '{}' ]] ||
+        change patch "${object[@]}" --subresource status --type merge --patch '{"status":null}'
       change --namespace "$namespace" patch multiclusteringresses.networking.karmada.io "$name" \
         --type json --patch "$patch"
     done
 fi
 
 # What serves them in the gateway, and exports their Services in Karmada: it bears the controller's label.
-label="app.kubernetes.io/managed-by=$(printf %s "$controller" | tr / _)"
+value=$(printf %s "$controller" | tr / _)
+if ((${#value} > 63)); then
+  echo "the label of a controller whose name is longer than 63 characters is a hash: read it from an object in the gateway" >&2
+  exit 1
+fi
+label="app.kubernetes.io/managed-by=$value"
 for kind in ingresses.networking.k8s.io services endpointslices.discovery.k8s.io \
   serviceexports.multicluster.x-k8s.io propagationpolicies.policy.karmada.io; do
   if has "$kind"; then

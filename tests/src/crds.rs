@@ -114,6 +114,39 @@ async fn served(client: &Client, name: &str) -> Result<()> {
     Ok(())
 }
 
+/// Waits until the API publishes the schemas of the installed CRDs in these folders, which kubectl explains
+/// and validates by. A real one does so a moment after it serves them, without an event.
+///
+/// # Errors
+/// As [`install`], and a schema that is not published in time.
+pub async fn explained(client: &Client, folders: &[impl AsRef<Path>]) -> Result<()> {
+    for folder in folders {
+        for crd in read(folder.as_ref())? {
+            let crd: CustomResourceDefinition = crd.try_parse()?;
+            let (group, plural) = (&crd.spec.group, &crd.spec.names.plural);
+            for version in crd.spec.versions.iter().filter(|version| version.served) {
+                let schema = format!("/openapi/v3/apis/{group}/{}", version.name);
+                // The path that lists all objects, those of all namespaces too.
+                let path = format!("\"/apis/{group}/{}/{plural}\"", version.name);
+                let published = async {
+                    loop {
+                        let request = Request::get(&schema).body(Vec::new())?;
+                        let text = client.request_text(request).await;
+                        if text.is_ok_and(|text| text.contains(&path)) {
+                            return anyhow::Ok(());
+                        }
+                        sleep(POLL).await;
+                    }
+                };
+                timeout(SERVED_WITHIN, published)
+                    .await
+                    .with_context(|| format!("{schema} does not describe {plural}"))??;
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Reads the CRDs of a folder, which may have a kustomization too. They stay untyped, so that the
 /// server receives every field of the file.
 fn read(folder: &Path) -> Result<Vec<DynamicObject>> {

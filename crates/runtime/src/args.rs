@@ -12,7 +12,7 @@ use crate::client::Source;
 /// The flags of every program.
 #[derive(Args, Clone, Debug)]
 pub struct CommonArgs {
-    /// Address that serves /livez, /readyz, /metrics and further endpoints of the program. [::] is every address of both families, and every IPv4 address on a host without IPv6.
+    /// Address that serves /livez, /readyz, /metrics and further endpoints of the program. `[::]` is every address of both families, and every IPv4 address on a host without IPv6.
     #[arg(
         long,
         env = "KARMADA_LISTEN_ADDRESS",

@@ -24,6 +24,7 @@ impl Served {
         let options = ControlPlaneOptions::named("karmada").on(server);
         let karmada = ControlPlane::start(options).await?;
         karmada.install_crds(&crds::karmada()).await?;
+        crds::explained(&karmada.client(), &crds::karmada()).await?;
         Ok(Self {
             kubectl: Kubectl::new(karmada.kubeconfig_path().to_owned())?,
             _karmada: karmada,
