@@ -125,7 +125,9 @@ pub fn assemble(
     let (name, queue) = ("multiclusteringress", queues.status);
     controller::spawn(program, name, status, queue, leadership.clone());
     let (name, queue) = ("load_balancer", queues.gateway);
-    controller::spawn(program, name, gateway, queue, leadership);
+    // Its keys come from the gateway, which it must know as a whole; the other loops need none of it.
+    let also = program.elsewhere.clone();
+    controller::spawn_after(program, also, name, gateway, queue, leadership);
 }
 
 /// Spawns the requests that end an outage of the load balancer.

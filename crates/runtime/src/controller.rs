@@ -42,8 +42,22 @@ pub fn spawn<C: Controller>(
     queue: Queue<C::Key>,
     leadership: Leadership,
 ) {
+    let none = Readiness::new();
+    spawn_after(program, none, name, controller, queue, leadership);
+}
+
+/// Spawns a loop like [`spawn`], which starts only once the gates `also` are open too.
+pub fn spawn_after<C: Controller>(
+    program: &mut Program,
+    also: Readiness,
+    name: &'static str,
+    controller: C,
+    queue: Queue<C::Key>,
+    leadership: Leadership,
+) {
     let environment = Environment {
         readiness: program.readiness.clone(),
+        also,
         leadership,
         stopping: program.stopping.clone(),
         metrics: program.loop_metrics(name, queue.clone()),
@@ -59,6 +73,8 @@ pub fn spawn<C: Controller>(
 struct Environment<K> {
     queue: Queue<K>,
     readiness: Readiness,
+    /// The gates that only this loop waits for.
+    also: Readiness,
     leadership: Leadership,
     /// Ends the loop after the reconciles in progress.
     stopping: CancellationToken,
@@ -76,7 +92,10 @@ async fn run<C: Controller>(
     tokio::select! {
         biased;
         () = stopping.cancelled() => return Ok(()),
-        () = environment.readiness.opened() => {}
+        () = async {
+            environment.readiness.opened().await;
+            environment.also.opened().await;
+        } => {}
     }
     loop {
         tokio::select! {
@@ -194,6 +213,7 @@ mod tests {
         let environment = Environment {
             queue: queue.clone(),
             readiness,
+            also: Readiness::new(),
             leadership,
             stopping: stopping.clone(),
             activity: Activity::new(),
@@ -285,6 +305,33 @@ mod tests {
             .wait_for(|calls| *calls == 4)
             .await
             .unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn only_a_loop_that_needs_another_api_waits_for_its_gates() {
+        let mut program = Program::new("test", SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
+        let gate = program.elsewhere.gate("elsewhere");
+        let also = program.elsewhere.clone();
+        let [waiting, other] = [(); 2].map(|()| {
+            Arc::new(Recorder {
+                seen: Mutex::default(),
+                calls: watch::Sender::new(0),
+            })
+        });
+        let (leadership, controller) = (Leadership::always(), Arc::clone(&waiting));
+        let queue = Queue::default();
+        spawn_after(&mut program, also, "waiting", controller, queue, leadership);
+        let (leadership, controller) = (Leadership::always(), Arc::clone(&other));
+        let queue = Queue::default();
+        spawn(&mut program, "other", controller, queue, leadership);
+        let mut calls = other.calls.subscribe();
+        calls.wait_for(|calls| *calls == 4).await.unwrap();
+        tokio::time::sleep(Duration::from_hours(1)).await;
+        assert!(waiting.seen.lock().is_empty());
+        assert_eq!(program.readiness.closed(), [""; 0]);
+        gate.open();
+        let mut calls = waiting.calls.subscribe();
+        calls.wait_for(|calls| *calls == 4).await.unwrap();
     }
 
     #[tokio::test(start_paused = true)]

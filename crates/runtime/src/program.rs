@@ -24,7 +24,7 @@ use crate::client::Addresses;
 use crate::error::{BoxError, Chain};
 use crate::metrics::{LoopMetrics, SharedMetrics};
 use crate::queue::{Queue, QueueKey};
-use crate::readiness::Readiness;
+use crate::readiness::{Gate, Readiness};
 use crate::watch::Decoded;
 use crate::{admin, client, delivery, metrics, telemetry};
 
@@ -39,6 +39,9 @@ pub struct Program {
     pub registry: Registry,
     /// The gates that must open before the program acts.
     pub readiness: Readiness,
+    /// The gates of the watches in an API that has not the lease. Only the loops that need that API wait
+    /// for them, and `/readyz` does not: without it, the program still does everything else.
+    pub elsewhere: Readiness,
     /// The running tasks.
     pub tasks: Tasks,
     /// Cancelled at shutdown.
@@ -65,6 +68,7 @@ impl Program {
             name,
             registry: metrics::registry(name),
             readiness: Readiness::new(),
+            elsewhere: Readiness::new(),
             tasks: Tasks::new(),
             stopping: CancellationToken::new(),
             routes: Router::new(),
@@ -150,11 +154,13 @@ impl Program {
     {
         self.shared_metrics
             .watch(&mut self.registry, name, &self.readiness);
-        self.spawn_watch(name, delivery::Source { api, selected }, true, observe);
+        let gate = self.readiness.gate(name);
+        self.spawn_watch(gate, delivery::Source { api, selected }, true, observe);
     }
 
-    /// Watches like [`Self::watch`], but in an API that has not the lease. Trouble in reading it does not
-    /// end leadership: if no replica can read it, one must still do what needs the other API only.
+    /// Watches like [`Self::watch`], but in an API that has not the lease, with a gate in
+    /// [`Self::elsewhere`]. Trouble in reading it neither delays nor ends leadership: if no replica can
+    /// read it, one must still do what needs the other API only.
     pub fn watch_elsewhere<K>(
         &mut self,
         name: &'static str,
@@ -164,19 +170,20 @@ impl Program {
     ) where
         K: Resource<DynamicType: Default> + Clone + DeserializeOwned + Debug + Send + 'static,
     {
-        self.spawn_watch(name, delivery::Source { api, selected }, false, observe);
+        let gate = self.elsewhere.gate(name);
+        self.spawn_watch(gate, delivery::Source { api, selected }, false, observe);
     }
 
     fn spawn_watch<K>(
         &mut self,
-        name: &'static str,
+        gate: Gate,
         source: delivery::Source<K>,
         needed_to_lead: bool,
         observe: impl FnMut(Event<Decoded<K>>) + Send + 'static,
     ) where
         K: Resource<DynamicType: Default> + Clone + DeserializeOwned + Debug + Send + 'static,
     {
-        let gate = self.readiness.gate(name);
+        let name = gate.name();
         let stopping = self.stopping.clone();
         let task = delivery::deliver(source, gate, needed_to_lead, stopping, observe);
         self.tasks.spawn(name, task);

@@ -13,7 +13,7 @@ use karmada_api::{
 
 use super::class::ControllerName;
 use super::facts::Cached;
-use super::kubernetes::{MANAGED_BY_LABEL, managed_by};
+use super::kubernetes::{MANAGED_BY_LABEL, limited, managed_by};
 
 /// The need for the export of a Service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +44,7 @@ pub struct ExportFacts<'a> {
 /// The changes to the export of one Service.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ExportChange {
-    /// Create this export.
+    /// Create this export, after the change of the policy.
     pub create: Option<ServiceExport>,
     /// Delete the export with this uid.
     pub delete: Option<Option<String>>,
@@ -96,14 +96,24 @@ impl Exporter {
         labels.and_then(|labels| labels.get(MANAGED_BY_LABEL)) == Some(&self.managed_by)
     }
 
-    /// Returns the name of the policy for the export of `service`.
+    /// Returns the name of the policy for the export of `service`, which is a valid label: Karmada's
+    /// webhook refuses longer names.
     pub fn policy_name(service: &str) -> String {
-        format!("export-{service}")
+        limited(format!("export-{service}"), service)
     }
 
-    /// Returns the Service whose export the policy `name` propagates.
-    pub fn exported(policy: &str) -> Option<&str> {
-        policy.strip_prefix("export-")
+    /// Returns the Service for whose export `policy` was made. A shortened name does not show it, and
+    /// users may have changed the policy: it is the owner or the selected object that such a name is
+    /// derived from.
+    pub fn exported(policy: &PropagationPolicy) -> Option<&str> {
+        let metadata = &policy.metadata;
+        let owners = metadata.owner_references.iter().flatten();
+        let owners = owners.filter(|owner| owner.kind == Service::KIND);
+        let selected = policy.spec.resource_selectors.iter();
+        owners
+            .map(|owner| owner.name.as_str())
+            .chain(selected.filter_map(|selector| selector.name.as_deref()))
+            .find(|service| metadata.name.as_ref() == Some(&Self::policy_name(service)))
     }
 
     /// Plans the changes to the export of `service`. A `ServiceExport` of another owner is left alone,
@@ -123,16 +133,21 @@ impl Exporter {
         } else {
             self.wanted(service, facts)
         };
+        let policy = policy_change(present(facts.policy), wanted.as_ref());
+        // Without a policy of ours, a wider one of a user would claim the export and keep it.
+        let is_leaving =
+            present(facts.policy).is_some_and(|p| p.metadata.deletion_timestamp.is_some());
+        let is_propagated = !is_leaving && !matches!(policy, Some(PolicyChange::Delete { .. }));
         ExportChange {
             create: match (&wanted, existing) {
-                (Some((export, _)), None) => Some(export.clone()),
+                (Some((export, _)), None) if is_propagated => Some(export.clone()),
                 _ => None,
             },
             delete: existing
                 .filter(|export| !theirs && !is_of(&export.metadata, wanted.as_ref()))
                 .filter(|export| export.metadata.deletion_timestamp.is_none())
                 .map(|export| export.metadata.uid.clone()),
-            policy: policy_change(present(facts.policy), wanted),
+            policy,
         }
     }
 
@@ -201,31 +216,36 @@ fn present<T>(cached: Cached<T>) -> Option<T> {
 }
 
 /// Returns `true` if an existing object belongs to the Service for which `wanted` was made. Of one that
-/// was created again, the garbage collector deletes the dependents of its predecessor.
+/// was created again, the garbage collector deletes the dependents of its predecessor. Other tools may add
+/// owners of theirs.
 fn is_of(existing: &ObjectMeta, wanted: Option<&(ServiceExport, PropagationPolicy)>) -> bool {
-    wanted.is_some_and(|(export, _)| existing.owner_references == export.metadata.owner_references)
+    let existing = existing.owner_references.as_deref().unwrap_or_default();
+    wanted.is_some_and(|(export, _)| {
+        let mut owners = export.metadata.owner_references.iter().flatten();
+        owners.all(|owner| existing.contains(owner))
+    })
 }
 
 fn policy_change(
     existing: Option<&PropagationPolicy>,
-    wanted: Option<(ServiceExport, PropagationPolicy)>,
+    wanted: Option<&(ServiceExport, PropagationPolicy)>,
 ) -> Option<PolicyChange> {
     let Some(existing) = existing else {
-        return wanted.map(|(_, policy)| PolicyChange::Create(Box::new(policy)));
+        return wanted.map(|(_, policy)| PolicyChange::Create(Box::new(policy.clone())));
     };
     let metadata = &existing.metadata;
     if metadata.deletion_timestamp.is_some() {
         // Its end wakes the Service.
         return None;
     }
-    if !is_of(metadata, wanted.as_ref()) {
+    if !is_of(metadata, wanted) {
         let uid = metadata.uid.clone();
         return Some(PolicyChange::Delete { uid });
     }
     let (_, policy) = wanted?;
     (existing.spec != policy.spec).then(|| PolicyChange::Update {
         version: metadata.resource_version.clone(),
-        spec: policy.spec,
+        spec: policy.spec.clone(),
     })
 }
 
@@ -379,6 +399,43 @@ mod tests {
     }
 
     #[test]
+    fn an_owner_that_another_tool_adds_changes_nothing() {
+        let template = with_uid("u");
+        let (mut export, mut policy) = created(&template, &["m1"]);
+        for metadata in [&mut export.metadata, &mut policy.metadata] {
+            let theirs = OwnerReference {
+                uid: "theirs".to_owned(),
+                ..OwnerReference::default()
+            };
+            let owners = metadata.owner_references.as_mut().unwrap();
+            owners.insert(0, theirs);
+        }
+        let existing = ExportFacts {
+            export: Cached::Present(&export),
+            policy: Cached::Present(&policy),
+            ..facts(&template, &["m1"])
+        };
+        assert_eq!(plan(&existing), ExportChange::default());
+    }
+
+    #[test]
+    fn an_export_is_not_created_while_a_policy_of_ours_that_does_not_fit_is_still_there() {
+        let (before, template) = (with_uid("u"), with_uid("u2"));
+        let (_, mut policy) = created(&before, &["m1"]);
+        let with = |policy| ExportFacts {
+            policy,
+            ..facts(&template, &["m1"])
+        };
+        let change = plan(&with(Cached::Present(&policy)));
+        assert_eq!(change.create, None);
+        assert!(matches!(change.policy, Some(PolicyChange::Delete { .. })));
+        policy.metadata.deletion_timestamp = Some(some_time());
+        let leaving = plan(&with(Cached::Present(&policy)));
+        assert_eq!(leaving, ExportChange::default());
+        assert!(plan(&with(Cached::Absent)).create.is_some());
+    }
+
+    #[test]
     fn an_export_of_another_owner_is_left_alone_and_gets_no_policy() {
         let template = with_uid("u");
         let mut theirs = ServiceExport::default();
@@ -396,6 +453,35 @@ mod tests {
         let change = plan(&with_ours);
         assert_eq!((change.create, change.delete), (None, None));
         assert!(matches!(change.policy, Some(PolicyChange::Delete { .. })));
+    }
+
+    #[test]
+    fn the_policy_of_a_service_with_a_long_name_has_a_shortened_one_and_leads_to_the_service() {
+        for length in [1, 56, 57, 63] {
+            let name = "s".repeat(length);
+            let template = with_uid("u");
+            let change = exporter().plan(&Key::new("ns", &name), &facts(&template, &["m1"]));
+            let Some(PolicyChange::Create(mut policy)) = change.policy else {
+                panic!("{change:?}");
+            };
+            let policy_name = policy.metadata.name.clone().unwrap();
+            assert_eq!(policy_name, Exporter::policy_name(&name));
+            assert!(policy_name.len() <= 63, "{policy_name}");
+            let is_readable = policy_name == format!("export-{name}");
+            assert_eq!(is_readable, length <= 56, "{policy_name}");
+            assert_eq!(Exporter::exported(&policy), Some(name.as_str()));
+            let owners = policy.metadata.owner_references.take();
+            assert_eq!(Exporter::exported(&policy), Some(name.as_str()));
+            policy.metadata.owner_references = owners;
+            policy.spec = PropagationSpec::default();
+            assert_eq!(Exporter::exported(&policy), Some(name.as_str()));
+            policy.metadata.owner_references = None;
+            assert_eq!(Exporter::exported(&policy), None);
+        }
+        let mut other = "s".repeat(63);
+        let name = Exporter::policy_name(&other);
+        other.replace_range(62.., "t");
+        assert_ne!(Exporter::policy_name(&other), name);
     }
 
     #[test]

@@ -96,6 +96,23 @@ async fn a_replica_that_cannot_list_does_not_seek_the_lease() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_replica_leads_while_another_api_has_not_answered_since_its_start() {
+    let (server, elsewhere) = (server().await, ApiServer::new());
+    let silence = Fault::Silence.kind("configmaps");
+    elsewhere.faults().inject(silence);
+    let mut replica = Replica::start(&server, "replica");
+    let api = Api::all(Client::new(elsewhere.service(), "default"));
+    let observe = |_: Event<Decoded<ConfigMap>>| {};
+    let (program, all) = (&mut replica.program, watcher::Config::default());
+    program.watch_elsewhere("elsewhere", api, all, observe);
+    sleep(LONG).await;
+    assert!(replica.leads());
+    let program = &replica.program;
+    assert_eq!(program.readiness.closed(), [""; 0], "shown by /readyz");
+    assert_eq!(program.elsewhere.closed(), ["elsewhere"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_leader_that_cannot_read_for_a_while_hands_over_and_stands_by_until_it_can() {
     // Of these only the first ends open watches at once.
     for fault in [Fault::Disconnect, Fault::Unavailable, Fault::Silence] {
