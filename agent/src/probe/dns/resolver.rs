@@ -20,8 +20,8 @@ use super::resolv_conf::ResolvConf;
 /// The deadline of a lookup. A new connection without known addresses waits for the whole of it.
 const LIMIT: Duration = Duration::from_secs(4);
 /// The wait for the addresses of the other family: RFC 8305, section 3, waits 50 ms, but a search list
-/// may be long and the server far.
-const PATIENCE: Duration = Duration::from_millis(300);
+/// may be long, the server far and a datagram lost, and a connection with known addresses does not wait.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The files that a lookup reads anew each time.
 #[derive(Clone, Debug)]
