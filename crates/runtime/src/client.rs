@@ -16,6 +16,8 @@ mod renewal;
 mod short_watches;
 mod token;
 
+use std::env;
+use std::ffi::OsString;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -59,6 +61,25 @@ pub struct Source {
     /// The server's addresses, which replace a DNS lookup. The certificate must still match the host
     /// name of the kubeconfig.
     pub addresses: Vec<IpAddr>,
+}
+
+impl Source {
+    /// Returns `true` if no kubeconfig is named or present, so that only the pod's service account
+    /// remains.
+    fn is_pod(&self) -> bool {
+        self.is_pod_with(env::var_os("KUBECONFIG"), env::home_dir())
+    }
+
+    fn is_pod_with(&self, variable: Option<OsString>, home: Option<PathBuf>) -> bool {
+        let named = variable.is_some_and(|variable| {
+            // As kube reads it: empty paths count for nothing.
+            env::split_paths(&variable).any(|path| !path.as_os_str().is_empty())
+        });
+        // A path that cannot be examined may be a file.
+        let present =
+            || home.is_some_and(|home| home.join(".kube/config").try_exists().unwrap_or(true));
+        self.kubeconfig.is_none() && self.context.is_none() && !named && !present()
+    }
 }
 
 /// Errors of creating a client, all for the user to correct.
@@ -127,17 +148,20 @@ pub enum Error {
 
 /// Creates a client. No request is sent, but an `exec` plugin of the kubeconfig runs.
 pub async fn connect(source: &Source, user_agent: &str) -> Result<Client, Error> {
-    let (client, _) = connect_by(source, user_agent, &Addresses::by_system()).await?;
+    let addresses = Addresses::by_system();
+    let (client, _) = connect_by(source, source.is_pod(), user_agent, &addresses).await?;
     Ok(client)
 }
 
 /// Creates a client that looks the server's name up in `addresses`, and returns its credentials too.
+/// Only with `is_pod` are they those of the pod's service account.
 async fn connect_by(
     source: &Source,
+    is_pod: bool,
     user_agent: &str,
     addresses: &Addresses,
 ) -> Result<(Client, AuthInfo), Error> {
-    let config = load(source).await?;
+    let config = load(source, is_pod).await?;
     let auth = config.auth_info.clone();
     let host = config.cluster_url.host().unwrap_or_default();
     let is_address = host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok();
@@ -203,7 +227,11 @@ where
     Ok(ClientBuilder::new(FailShortWatches::new(stack), config.default_namespace).build())
 }
 
-async fn load(source: &Source) -> Result<Config, Error> {
+async fn load(source: &Source, is_pod: bool) -> Result<Config, Error> {
+    if is_pod {
+        // The server's address is the cluster's own, which no proxy leads to.
+        return Config::infer().await.map_err(Error::Missing);
+    }
     let options = KubeConfigOptions {
         context: source.context.clone(),
         ..KubeConfigOptions::default()
@@ -216,16 +244,13 @@ async fn load(source: &Source) -> Result<Config, Error> {
             })?;
             (file, path.display().to_string())
         }
-        None => match Kubeconfig::read() {
-            Ok(file) => (file, "($KUBECONFIG or ~/.kube/config)".to_owned()),
-            Err(source) if options.context.is_some() => {
-                let origin = "($KUBECONFIG or ~/.kube/config)".to_owned();
-                return Err(Error::Unusable { origin, source });
+        None => {
+            let origin = "($KUBECONFIG or ~/.kube/config)".to_owned();
+            match Kubeconfig::read() {
+                Ok(file) => (file, origin),
+                Err(source) => return Err(Error::Unusable { origin, source }),
             }
-            // The pod's service account, if there is no file. Its address is the cluster's own, which no
-            // proxy leads to.
-            Err(_) => return Config::infer().await.map_err(Error::Missing),
-        },
+        }
     };
     let own_proxy = proxy_of(&file, source.context.as_ref());
     let mut config = Config::from_custom_kubeconfig(file, &options)
@@ -234,7 +259,7 @@ async fn load(source: &Source) -> Result<Config, Error> {
     if own_proxy {
         return Err(Error::Proxy);
     }
-    let variable = |name: &str| std::env::var(name).ok();
+    let variable = |name: &str| env::var(name).ok();
     if let Some(variable) = proxy::asked_for(&config.cluster_url, variable) {
         let host = config.cluster_url.host().unwrap_or_default().to_owned();
         return Err(Error::EnvironmentProxy { variable, host });
@@ -282,4 +307,39 @@ fn connector(
         }
     };
     Ok(builder.wrap_connector(http))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn the_service_account_is_used_only_where_no_kubeconfig_is_named_or_present() {
+        let home = tempfile::tempdir().unwrap();
+        let home = home.path().to_owned();
+        let default = Source::default();
+        let named = Source {
+            kubeconfig: Some("/missing".into()),
+            ..Source::default()
+        };
+        let context = Source {
+            context: Some("one".to_owned()),
+            ..Source::default()
+        };
+        let is_pod = |source: &Source, variable: Option<&str>| {
+            source.is_pod_with(variable.map(OsString::from), Some(home.clone()))
+        };
+        assert!(default.is_pod_with(None, None));
+        assert!(is_pod(&default, None));
+        assert!(is_pod(&default, Some("")));
+        // A file that is missing or half written does not make it the pod's service account.
+        assert!(!is_pod(&default, Some("/missing")));
+        assert!(!is_pod(&named, None));
+        assert!(!is_pod(&context, None));
+        fs::create_dir(home.join(".kube")).unwrap();
+        fs::write(home.join(".kube/config"), "half").unwrap();
+        assert!(!is_pod(&default, None));
+    }
 }

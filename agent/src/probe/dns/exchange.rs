@@ -19,6 +19,8 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 /// A UDP response without EDNS has at most 512 bytes (RFC 1035, section 4.2.1), but some servers
 /// exceed that.
 const LARGEST_DATAGRAM: usize = 4096;
+/// The most datagrams that are read once the deadline has passed, so that strays do not outlast it.
+const MOST_LATE: usize = 16;
 
 /// The reason why a query, or all queries for a name, returned no usable address.
 #[derive(Debug)]
@@ -105,6 +107,16 @@ impl Exchange {
                 // Timers first: a flood of stray datagrams must not outlast the deadline.
                 biased;
                 () = sleep_until(self.deadline) => {
+                    // After a stall of this process the response may be in the socket. tokio reads only
+                    // once its driver has seen that, so the system is asked directly.
+                    let socket = socket.into_std().map_err(ProbeError::Internal)?;
+                    for _ in 0..MOST_LATE {
+                        let Ok(length) = socket.recv(&mut buffer) else { break };
+                        match buffer.get(..length).and_then(|bytes| self.response(bytes)) {
+                            Some(response) => return Ok(response),
+                            None => strays = true,
+                        }
+                    }
                     return Err(self.failed(if strays { FailureClass::Mismatch } else { FailureClass::Timeout }));
                 }
                 () = sleep_until(resend_at), if copies == 1 => {

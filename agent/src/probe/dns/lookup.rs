@@ -8,8 +8,8 @@
 //! many legs there are, and a healthy round still sends no more queries than a pod.
 //!
 //! While a name does not resolve, most lookups are *short*: one query to each server, and nothing else as
-//! long as none responds to it. Any response, however bad, is that of a living server, and the lookup
-//! goes on with all other legs.
+//! long as none responds to it. Any response before the deadline, however bad, is that of a living
+//! server, and the lookup goes on with all other legs.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -81,7 +81,8 @@ pub(super) struct Found {
 pub(super) struct NotFound {
     /// The worst error of all legs that were begun.
     pub(super) error: ProbeError,
-    /// True if every leg was begun, false if no server responded to a short lookup.
+    /// True if every leg was begun in time for its response, false for a short lookup without a response
+    /// in its first quarter.
     pub(super) complete: bool,
 }
 
@@ -121,11 +122,17 @@ impl<C: DnsClient> Lookup<'_, C> {
             legs.retain(|leg| !leg.families.is_empty());
             held = std::mem::replace(&mut legs, self.legs_of(&first.name, asked).collect());
         }
+        let mut complete = held.is_empty();
         let mut under_way = FuturesUnordered::new();
         let mut worst = None;
         let mut quarter = 0;
         let mut begin = 1;
         loop {
+            // A query sent now could not be answered. The first leg runs all the same: it has the error.
+            if worst.is_some() && !legs.is_empty() && Instant::now() >= self.deadline {
+                legs.clear();
+                complete = false;
+            }
             for leg in legs.drain(..begin.min(legs.len())) {
                 under_way.push(async move { (leg, quarter, self.run(leg).await) });
             }
@@ -143,7 +150,12 @@ impl<C: DnsClient> Lookup<'_, C> {
                         }
                         Err(error) => error,
                     };
-                    if is_response(&error) {
+                    let now = Instant::now();
+                    // At the deadline a mismatch is a stray datagram, which no server need have sent.
+                    if is_response(&error) && !held.is_empty() && now < self.deadline {
+                        // A server as slow as this one does not respond in time to legs begun later. If
+                        // these counted, no lookup would ever be a full one.
+                        complete = now < self.end_of(0);
                         legs.append(&mut held);
                     }
                     if is_denial(&error) {
@@ -161,7 +173,7 @@ impl<C: DnsClient> Lookup<'_, C> {
                     let no_server = || ProbeError::Internal(io::Error::other("resolv.conf names no server"));
                     return Err(NotFound {
                         error: worst.unwrap_or_else(no_server),
-                        complete: held.is_empty(),
+                        complete,
                     });
                 }
             }

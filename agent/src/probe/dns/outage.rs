@@ -8,7 +8,8 @@
 //! - Their query is the one that last returned an address. Before there is one, it is the first that a pod
 //!   sends.
 //! - A server that denies that name, or responds in any other way, gets all other queries in the same
-//!   round. So the name may have moved to another suffix meanwhile.
+//!   round. So the name may have moved to another suffix meanwhile. If the server takes longer than the
+//!   first quarter of the round, these come too late, and the round is no full one.
 //! - Whatever `resolv.conf` or the flags change makes the next lookup a full one.
 //!
 //! Only where a server stays silent on this query and responds to another one does it take until the next

@@ -13,7 +13,7 @@ use resolv_conf::{Config, ScopedIp};
 const MOST_SERVERS: usize = 3;
 /// glibc caps `ndots` at this (`RES_MAXNDOTS`).
 const MOST_DOTS: u32 = 15;
-const PORT: u16 = 53;
+pub(super) const PORT: u16 = 53;
 
 /// The settings of a lookup.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -111,9 +111,9 @@ impl Addresses {
         name: &str,
         limit: Option<(Duration, Duration)>,
     ) -> io::Result<Vec<SocketAddr>> {
-        let (lookup, names) = match &*self.0 {
+        let names = match &*self.0 {
             Origin::Fixed(addresses) => return Ok(addresses.clone()),
-            Origin::LookedUp { lookup, names } => (lookup, names),
+            Origin::LookedUp { names, .. } => names,
         };
         let (in_flight, limit) = {
             let mut names = names.lock();
@@ -125,40 +125,24 @@ impl Addresses {
                     known
                 }
             });
-            let in_flight = state.in_flight.get_or_insert_with(|| {
-                let found = lookup(name.to_owned()).map(|found| match found {
-                    Ok(found) => Ok(found.into_iter().map(any_port).collect()),
-                    Err(error) => Err(Arc::new(error)),
-                });
-                found.boxed().shared()
-            });
+            let start = || self.clone().look_up(name.to_owned());
+            let in_flight = state.in_flight.get_or_insert_with(start);
             (in_flight.clone(), limit)
         };
         let found = match limit {
             Some(limit) => timeout(limit, in_flight).await.map_err(|_| limit),
             None => Ok(in_flight.await),
         };
-        let mut names = names.lock();
-        let state = names.entry(name.to_owned()).or_default();
-        let ended = |lookup: &Shared<_>| lookup.peek().is_some();
-        if state.in_flight.as_ref().is_some_and(ended) {
-            state.in_flight = None;
-        }
         let error = match found {
-            Ok(Ok(found)) if !found.is_empty() => {
-                if std::mem::take(&mut state.failing) {
-                    tracing::info!(name, "The name resolves again");
-                }
-                state.last_good.clone_from(&found);
-                return Ok(found);
-            }
-            Ok(Ok(_)) => io::Error::new(io::ErrorKind::NotFound, "the name has no address"),
+            Ok(Ok(found)) => return Ok(found),
             Ok(Err(error)) => io::Error::new(error.kind(), error.to_string()),
             Err(limit) => io::Error::new(
                 io::ErrorKind::TimedOut,
                 format!("no answer from DNS within {limit:?}"),
             ),
         };
+        let mut names = names.lock();
+        let state = names.entry(name.to_owned()).or_default();
         if state.last_good.is_empty() {
             let error = format!("cannot resolve {name}: {error}");
             return Err(io::Error::other(error));
@@ -167,6 +151,50 @@ impl Addresses {
             tracing::warn!(name, %error, addresses = ?state.last_good, "The name does not resolve, using its last addresses");
         }
         Ok(state.last_good.clone())
+    }
+
+    /// Starts a lookup, which keeps its result whether or not anyone still waits for it.
+    fn look_up(self, name: String) -> Shared<BoxFuture<'static, Found>> {
+        // Nobody stops this task: every lookup has a deadline of its own, the program's or the system's.
+        let task = tokio::spawn(async move {
+            let Origin::LookedUp { lookup, names } = &*self.0 else {
+                return Ok(Vec::new());
+            };
+            // A task of its own, so that a lookup that panics is not in flight for ever.
+            let found = tokio::spawn(lookup(name.clone())).await;
+            let found = found.unwrap_or_else(|error| Err(io::Error::other(error)));
+            let mut names = names.lock();
+            let state = names.entry(name.clone()).or_default();
+            state.in_flight = None;
+            let found = found.map_err(Arc::new)?;
+            if found.is_empty() {
+                let error = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+                return Err(Arc::new(error));
+            }
+            if std::mem::take(&mut state.failing) {
+                tracing::info!(name, "The name resolves again");
+            }
+            state.keep(found.into_iter().map(any_port).collect());
+            Ok(state.last_good.clone())
+        });
+        let joined = |joined: Result<Found, _>| {
+            joined.unwrap_or_else(|error| Err(Arc::new(io::Error::other(error))))
+        };
+        task.map(joined).boxed().shared()
+    }
+}
+
+impl State {
+    /// Keeps the addresses of a response. Those of a family that it has none of stay behind them: most
+    /// likely that family's query was lost, and one dead address more costs a connection little.
+    fn keep(&mut self, found: Vec<SocketAddr>) {
+        let before = std::mem::replace(&mut self.last_good, found);
+        for family in [SocketAddr::is_ipv4, SocketAddr::is_ipv6] {
+            if !self.last_good.iter().any(family) {
+                let rest = before.iter().copied().filter(family);
+                self.last_good.extend(rest);
+            }
+        }
     }
 }
 

@@ -52,6 +52,8 @@ impl Service<Request<Body>> for Replaceable {
 /// A connection to an API and the files that it depends on.
 pub(crate) struct Renewal {
     source: Source,
+    /// True while the credentials are the pod's service account.
+    is_pod: bool,
     user_agent: &'static str,
     addresses: Addresses,
     /// The name of the API in logs and metrics.
@@ -80,13 +82,15 @@ impl Renewal {
     ) -> Result<Self, Error> {
         // Before the files are used: a change meanwhile shows at the next look.
         let fingerprint = fingerprint(source);
-        let (newest, auth) = connect_by(source, user_agent, &addresses).await?;
+        let is_pod = source.is_pod();
+        let (newest, auth) = connect_by(source, is_pod, user_agent, &addresses).await?;
         let namespace = newest.default_namespace().to_owned();
         let service = Replaceable {
             newest: Arc::new(Mutex::new(newest)),
         };
         let mut renewal = Self {
             source: source.clone(),
+            is_pod,
             user_agent,
             addresses,
             api,
@@ -124,8 +128,11 @@ impl Renewal {
     async fn look(&mut self) {
         let fingerprint = fingerprint(&self.source);
         if fingerprint != self.fingerprint {
-            match connect_by(&self.source, self.user_agent, &self.addresses).await {
+            // Never back from a file: one that is gone for a moment must not lead to another cluster.
+            let is_pod = self.is_pod && self.source.is_pod();
+            match connect_by(&self.source, is_pod, self.user_agent, &self.addresses).await {
                 Ok((newest, auth)) => {
+                    self.is_pod = is_pod;
                     *self.service.newest.lock() = newest;
                     self.auth = auth;
                     self.fingerprint = fingerprint;

@@ -129,6 +129,41 @@ async fn without_a_matching_response_the_time_runs_out() {
 }
 
 #[tokio::test]
+async fn a_response_that_came_during_a_stall_of_this_process_counts() {
+    // Outside the runtime, which the test blocks.
+    let server = std::net::UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let address = server.local_addr().unwrap();
+    let (queried, stall) = tokio::sync::oneshot::channel();
+    let (respond, stalled) = std::sync::mpsc::channel();
+    let (responded, response) = std::sync::mpsc::channel();
+    let serving = std::thread::spawn(move || {
+        let mut buffer = [0; LARGEST_DATAGRAM];
+        let (length, client) = server.recv_from(&mut buffer).unwrap();
+        queried.send(()).unwrap();
+        stalled.recv().unwrap();
+        // The query as a response with the code NXDOMAIN (RFC 1035, section 4.1.1).
+        buffer[2] |= 0x80;
+        buffer[3] |= 3;
+        server.send_to(&buffer[..length], client).unwrap();
+        responded.send(()).unwrap();
+    });
+    let deadline = Instant::now() + AMPLE / 10;
+    let stalling = async {
+        stall.await.unwrap();
+        respond.send(()).unwrap();
+        response.recv().unwrap();
+        std::thread::sleep(deadline.saturating_duration_since(Instant::now()) + SHORT);
+    };
+    let exchange = exchange(address, Transport::Udp, query(), deadline);
+    let (result, ()) = tokio::join!(exchange, stalling);
+    serving.join().unwrap();
+    let Err(ProbeError::Failed(failure)) = result else {
+        panic!("not a failure: {result:?}");
+    };
+    assert_eq!(failure.class, FailureClass::NxDomain);
+}
+
+#[tokio::test]
 async fn a_lost_datagram_is_sent_again_once() {
     let drops_first = Behaviour::new(|received| {
         if received.repeated {

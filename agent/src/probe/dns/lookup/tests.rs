@@ -356,6 +356,56 @@ async fn without_a_server_there_is_no_result() {
     assert!(matches!(outcome.result, Err(ProbeError::Internal(_))));
 }
 
+/// Returns whether a short lookup of three candidates at a server with this response was complete, and
+/// the number of its queries.
+async fn short_lookup(delay: Duration, class: FailureClass) -> (bool, usize) {
+    let names = ["c0.", "c1.", "c2."].map(|name| Name::from_ascii(name).unwrap());
+    let servers = [SocketAddr::from(([127, 0, 0, 1], 0))];
+    let client = Scripted {
+        replies: Box::new(move |_, _, _| Reply::Failure(class)),
+        delay,
+        queries: Mutex::default(),
+    };
+    let start = Instant::now();
+    let lookup = Lookup {
+        client: &client,
+        servers: &servers,
+        transport: Transport::Udp,
+        families: &FAMILIES,
+        patience: Duration::ZERO,
+        expected: Expected::Addresses(&[]),
+        start,
+        deadline: start + LIMIT,
+    };
+    let first = Query::query(names[0].clone(), FAMILIES[0]);
+    let not_found = lookup.resolve(&names, Some(&first)).await.unwrap_err();
+    (
+        not_found.complete,
+        client.queries.into_inner().unwrap().len(),
+    )
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_short_lookup_is_a_full_one_only_if_a_response_leaves_time_for_the_others() {
+    let all = 3 * FAMILIES.len();
+    let denied = FailureClass::NxDomain;
+    assert_eq!(short_lookup(PROMPT, denied).await, (true, all));
+    assert_eq!(short_lookup(QUARTER - PROMPT, denied).await, (true, all));
+    // The others may still be answered, but nobody can rely on it.
+    assert_eq!(short_lookup(QUARTER + PROMPT, denied).await, (false, all));
+    let slow = Duration::from_millis(1400);
+    assert_eq!(short_lookup(slow, denied).await, (false, all));
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_begun_at_the_deadline_or_after_it() {
+    for class in [FailureClass::Mismatch, FailureClass::NxDomain] {
+        for late in [Duration::ZERO, QUARTER] {
+            assert_eq!(short_lookup(LIMIT + late, class).await, (false, 1));
+        }
+    }
+}
+
 /// Returns the number of legs a pod would begin if every response comes at once, and `true` if it
 /// gets an address.
 fn as_a_pod(

@@ -176,9 +176,54 @@ async fn one_who_gives_up_waiting_leaves_the_lookup_to_the_others() {
     let given_up = timeout(Duration::from_secs(1), scripted.found()).await;
     assert!(given_up.is_err());
     scripted.dns.send_replace(Dns::Returns(&[1]));
-    sleep(Duration::from_secs(1)).await;
     assert_eq!(scripted.found().await, Ok(vec![address(1)]));
     assert_eq!(scripted.lookups(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lookup_that_nobody_waits_for_any_more_keeps_its_addresses() {
+    let scripted = Scripted::new(Dns::Hangs);
+    scripted.found().await.unwrap_err();
+    scripted.dns.send_replace(Dns::Returns(&[1]));
+    sleep(Duration::from_secs(1)).await;
+    scripted.dns.send_replace(Dns::Hangs);
+    let started = Instant::now();
+    assert_eq!(scripted.found().await, Ok(vec![address(1)]));
+    assert_eq!(started.elapsed(), PATIENCE);
+    // The second lookup is another one: the response to the first is no fresh one now.
+    assert_eq!(scripted.lookups(), 2);
+}
+
+#[tokio::test]
+async fn a_lookup_that_panics_is_an_error_and_the_next_one_is_another() {
+    let calls = AtomicUsize::new(0);
+    let addresses = Addresses::by(move |_| {
+        let first = calls.fetch_add(1, Ordering::Relaxed) == 0;
+        async move {
+            assert!(!first, "the first lookup panics");
+            Ok(vec![address(1).ip()])
+        }
+        .boxed()
+    });
+    assert!(!addresses.refresh(NAME).await);
+    assert!(addresses.refresh(NAME).await);
+}
+
+#[test]
+fn the_addresses_of_a_family_without_a_response_stay_behind_the_new_ones() {
+    let six: SocketAddr = "[2001:db8::1]:0".parse().unwrap();
+    let other_six: SocketAddr = "[2001:db8::2]:0".parse().unwrap();
+    let cases = [
+        (vec![address(1), six], vec![address(1), six]),
+        (vec![address(2)], vec![address(2), six]),
+        (vec![other_six], vec![other_six, address(2)]),
+        (vec![address(3), six], vec![address(3), six]),
+    ];
+    let mut state = State::default();
+    for (found, kept) in cases {
+        state.keep(found);
+        assert_eq!(state.last_good, kept);
+    }
 }
 
 #[tokio::test]
