@@ -25,7 +25,7 @@ pub use crate::args::Args;
 use crate::args::Config;
 use crate::metrics::VerdictMetrics;
 use crate::node_condition::NodeConditions;
-use crate::peers::{Election, Identity, Surroundings};
+use crate::peers::{Election, Identity, PeerSettings};
 use crate::report::Report;
 
 /// The program's name: its user agent, the name of its lease, and the prefix of its metrics.
@@ -87,7 +87,7 @@ fn run(
     addresses::start(program, addresses.clone());
     let rounds = config.probes.start(program, member.clone())?;
     let votes = vote::start(program, config.thresholds, rounds);
-    let surroundings = Surroundings {
+    let settings = PeerSettings {
         source: config.peers,
         member: member.clone(),
         addresses,
@@ -98,7 +98,7 @@ fn run(
         peers,
         contacts,
         known,
-    } = peers::start(program, own, surroundings, votes.clone())?;
+    } = peers::start(program, own, settings, votes.clone())?;
     let (abstentions, abstained) = watch::channel(None);
     let facts = campaign::Facts {
         contacts,

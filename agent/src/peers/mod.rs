@@ -78,8 +78,8 @@ pub(crate) struct Peers {
     metrics: PeerMetrics,
 }
 
-/// What discovery and polling need.
-pub(crate) struct Surroundings {
+/// The settings and connections of discovery and polling.
+pub(crate) struct PeerSettings {
     pub(crate) source: PeerSource,
     /// The API of the member cluster.
     pub(crate) member: Option<Client>,
@@ -107,16 +107,16 @@ pub(crate) struct Started {
 pub(crate) fn start(
     program: &mut Program,
     own: Identity,
-    surroundings: Surroundings,
+    settings: PeerSettings,
     votes: watch::Receiver<Option<Vote>>,
 ) -> Result<Started, StartError> {
-    let Surroundings {
+    let PeerSettings {
         source,
         member,
         addresses,
         election,
         period,
-    } = surroundings;
+    } = settings;
     let own = Arc::new(own);
     let (contacted, contacts) = watch::channel(None);
     let (dating, dated) = serve::no_vote();

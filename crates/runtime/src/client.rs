@@ -236,20 +236,17 @@ async fn load(source: &Source, is_pod: bool) -> Result<Config, Error> {
         context: source.context.clone(),
         ..KubeConfigOptions::default()
     };
-    let (file, origin) = match &source.kubeconfig {
-        Some(path) => {
-            let file = Kubeconfig::read_from(path).map_err(|source| Error::Unreadable {
-                path: path.clone(),
-                source,
-            })?;
-            (file, path.display().to_string())
-        }
-        None => {
-            let origin = "($KUBECONFIG or ~/.kube/config)".to_owned();
-            match Kubeconfig::read() {
-                Ok(file) => (file, origin),
-                Err(source) => return Err(Error::Unusable { origin, source }),
-            }
+    let (file, origin) = if let Some(path) = &source.kubeconfig {
+        let file = Kubeconfig::read_from(path).map_err(|source| Error::Unreadable {
+            path: path.clone(),
+            source,
+        })?;
+        (file, path.display().to_string())
+    } else {
+        let origin = "($KUBECONFIG or ~/.kube/config)".to_owned();
+        match Kubeconfig::read() {
+            Ok(file) => (file, origin),
+            Err(source) => return Err(Error::Unusable { origin, source }),
         }
     };
     let own_proxy = proxy_of(&file, source.context.as_ref());

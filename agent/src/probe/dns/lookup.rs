@@ -108,20 +108,14 @@ impl<C: DnsClient> Lookup<'_, C> {
         candidates: &[Name],
         first: Option<&Query>,
     ) -> Result<Found, NotFound> {
-        let other_families: Vec<_>;
-        let mut legs = self.legs(candidates);
-        // The legs of a short lookup that wait for a response.
-        let mut held = VecDeque::new();
-        if let Some(first) = first {
-            let asked = std::slice::from_ref(&first.query_type);
-            let others = self.families.iter().copied();
-            other_families = others.filter(|family| !asked.contains(family)).collect();
-            for leg in legs.iter_mut().filter(|leg| *leg.candidate == first.name) {
-                leg.families = &other_families;
-            }
-            legs.retain(|leg| !leg.families.is_empty());
-            held = std::mem::replace(&mut legs, self.legs_of(&first.name, asked).collect());
-        }
+        let others: Vec<_> = match first {
+            Some(first) => self.families_but(first.query_type).collect(),
+            None => Vec::new(),
+        };
+        let (mut legs, mut held) = match first {
+            Some(first) => self.short_legs(candidates, first, &others),
+            None => (self.legs(candidates), VecDeque::new()),
+        };
         let mut complete = held.is_empty();
         let mut under_way = FuturesUnordered::new();
         let mut worst = None;
@@ -178,6 +172,27 @@ impl<C: DnsClient> Lookup<'_, C> {
                 }
             }
         }
+    }
+
+    /// Returns the legs that a short lookup begins with, and those that wait for a response to them.
+    fn short_legs<'c>(
+        &'c self,
+        candidates: &'c [Name],
+        first: &'c Query,
+        others: &'c [RecordType],
+    ) -> (VecDeque<Leg<'c>>, VecDeque<Leg<'c>>) {
+        let mut held = self.legs(candidates);
+        for leg in held.iter_mut().filter(|leg| *leg.candidate == first.name) {
+            leg.families = others;
+        }
+        held.retain(|leg| !leg.families.is_empty());
+        let family = std::slice::from_ref(&first.query_type);
+        (self.legs_of(&first.name, family).collect(), held)
+    }
+
+    fn families_but(&self, family: RecordType) -> impl Iterator<Item = RecordType> {
+        let all = self.families.iter().copied();
+        all.filter(move |other| *other != family)
     }
 
     /// Returns every leg in a pod's order: all servers for a candidate before the next candidate.

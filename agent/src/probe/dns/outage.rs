@@ -32,15 +32,15 @@ const SHORT_LOOKUPS: u32 = 2;
 
 /// All that a lookup may query.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Questions {
+pub(super) struct LookupPlan {
     pub(super) servers: Vec<SocketAddr>,
     pub(super) candidates: Vec<Name>,
     pub(super) families: &'static [RecordType],
     pub(super) transport: Transport,
 }
 
-impl Questions {
-    /// Returns the questions that `name` leads to, for `servers`.
+impl LookupPlan {
+    /// Returns the plan for `name` at `servers`.
     pub(super) fn new(name: &Name, servers: &[SocketAddr], conf: &ResolvConf) -> Self {
         Self {
             servers: servers.to_vec(),
@@ -62,8 +62,8 @@ pub(super) struct NameState {
 
 #[derive(Clone, Debug)]
 struct Outage {
-    /// What the last full lookup queried.
-    questions: Questions,
+    /// The plan of the last full lookup.
+    plan: LookupPlan,
     /// The failure of the last full lookup.
     failure: Failure,
     /// The number of short lookups since.
@@ -71,26 +71,22 @@ struct Outage {
 }
 
 impl NameState {
-    /// Returns the query that last returned an address, if it is still one of `questions`.
-    pub(super) fn known(&self, questions: &Questions) -> Option<&Query> {
+    /// Returns the query that last returned an address, if `plan` still has it.
+    pub(super) fn known(&self, plan: &LookupPlan) -> Option<&Query> {
         self.known.as_ref().filter(|known| {
-            questions.candidates.contains(&known.name)
-                && questions.families.contains(&known.query_type)
+            plan.candidates.contains(&known.name) && plan.families.contains(&known.query_type)
         })
     }
 
     /// Returns the query of a short lookup, or `None` if the next lookup is a full one.
-    pub(super) fn first(&self, questions: &Questions) -> Option<Query> {
+    pub(super) fn first(&self, plan: &LookupPlan) -> Option<Query> {
         let outage = self.outage.as_ref()?;
-        if outage.questions != *questions || outage.short >= SHORT_LOOKUPS {
+        if outage.plan != *plan || outage.short >= SHORT_LOOKUPS {
             return None;
         }
-        let known = self.known(questions).cloned();
+        let known = self.known(plan).cloned();
         known.or_else(|| {
-            let (name, family) = questions
-                .candidates
-                .first()
-                .zip(questions.families.first())?;
+            let (name, family) = plan.candidates.first().zip(plan.families.first())?;
             Some(Query::query(name.clone(), *family))
         })
     }
@@ -100,7 +96,7 @@ impl NameState {
     pub(super) fn record(
         &mut self,
         result: Result<Found, NotFound>,
-        questions: Questions,
+        plan: LookupPlan,
     ) -> Result<(), ProbeError> {
         let NotFound { error, complete } = match result {
             Ok(found) => {
@@ -120,7 +116,7 @@ impl NameState {
             }
             _ => {
                 self.outage = Some(Outage {
-                    questions,
+                    plan,
                     failure,
                     short: 0,
                 });

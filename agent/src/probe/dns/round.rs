@@ -20,7 +20,7 @@ use super::direct_checks::DirectServers;
 use super::exchange::ProbeError;
 use super::lookup::{DnsClient, Expected, Found, Lookup, NotFound};
 use super::metrics::{DnsMetrics, QueryOutcome};
-use super::outage::{NameState, Questions};
+use super::outage::{LookupPlan, NameState};
 use super::resolv_conf::ResolvConf;
 use super::{DnsProbe, Schedule};
 
@@ -122,8 +122,8 @@ impl<C: DnsClient> Prober<C> {
         };
         self.metrics.set_servers(servers);
         let names = self.probe.names.iter();
-        let questions: Vec<_> = names
-            .map(|name| Questions::new(name, servers, &conf))
+        let plans: Vec<_> = names
+            .map(|name| LookupPlan::new(name, servers, &conf))
             .collect();
         let client = CountingClient {
             client: &self.client,
@@ -144,11 +144,11 @@ impl<C: DnsClient> Prober<C> {
             start,
             deadline: start + self.probe.timeout,
         };
-        let lookup_name = async |(name, questions): (&NameState, &Questions)| {
-            let first = name.first(questions);
-            lookup.resolve(&questions.candidates, first.as_ref()).await
+        let lookup_name = async |(name, plan): (&NameState, &LookupPlan)| {
+            let first = name.first(plan);
+            lookup.resolve(&plan.candidates, first.as_ref()).await
         };
-        let names = join_all(self.names.iter().zip(&questions).map(lookup_name));
+        let names = join_all(self.names.iter().zip(&plans).map(lookup_name));
         let denial = async {
             let Some(name) = uncached else { return Ok(()) };
             let lookup = Lookup {
@@ -160,9 +160,9 @@ impl<C: DnsClient> Prober<C> {
             let result = lookup.resolve(&[name], None).await;
             result.map(drop).map_err(|not_found| not_found.error)
         };
-        let checks = self.direct_checks(&direct, &questions, start);
+        let checks = self.direct_checks(&direct, &plans, start);
         let (names, denial, checks) = join3(names, denial, checks).await;
-        let result = self.result(names.into_iter().zip(questions), denial);
+        let result = self.result(names.into_iter().zip(plans), denial);
         self.diagnose(result, checks, conf.transport)
     }
 
@@ -179,16 +179,16 @@ impl<C: DnsClient> Prober<C> {
     /// Combines the results of all names and of the denial, and remembers them.
     fn result(
         &mut self,
-        names: impl Iterator<Item = (Result<Found, NotFound>, Questions)>,
+        names: impl Iterator<Item = (Result<Found, NotFound>, LookupPlan)>,
         denial: Result<(), ProbeError>,
     ) -> Result<(), ProbeError> {
         let mut result = denial;
         let mut silent = None;
         // Every name is visited: also after a failure the others' results are kept.
-        for ((name, questions), state) in names.zip(&mut self.names) {
+        for ((name, plan), state) in names.zip(&mut self.names) {
             let found = name.as_ref().ok();
             silent = silent.or_else(|| found.and_then(|found| found.silent));
-            result = both(result, state.record(name, questions));
+            result = both(result, state.record(name, plan));
         }
         self.resolved = result.is_ok();
         self.silent = silent.filter(|_| self.resolved).map(|family| {
@@ -206,10 +206,10 @@ impl<C: DnsClient> Prober<C> {
     async fn direct_checks(
         &self,
         direct: &DirectServers,
-        questions: &[Questions],
+        plans: &[LookupPlan],
         start: Instant,
     ) -> Option<DirectChecks> {
-        let check = |server| self.direct_check(server, questions, start);
+        let check = |server| self.direct_check(server, plans, start);
         let service = try_join_all(direct.service.map(check));
         let pods = try_join_all(direct.pods.iter().copied().map(check));
         let (service, pods) = join(service, pods).await;
@@ -226,13 +226,13 @@ impl<C: DnsClient> Prober<C> {
     async fn direct_check(
         &self,
         server: SocketAddr,
-        questions: &[Questions],
+        plans: &[LookupPlan],
         start: Instant,
     ) -> Result<DirectCheck, ProbeError> {
         let over = async |transport| {
-            let names = self.names.iter().zip(questions);
-            let resolved = join_all(names.map(async |(name, questions)| {
-                let known = name.known(questions);
+            let names = self.names.iter().zip(plans);
+            let resolved = join_all(names.map(async |(name, plan)| {
+                let known = name.known(plan);
                 let name = known.map(|known| [known.name.clone()]);
                 let family = known.map(|known| [known.query_type]);
                 let lookup = Lookup {
@@ -240,13 +240,13 @@ impl<C: DnsClient> Prober<C> {
                     client: &self.client,
                     servers: &[server],
                     transport,
-                    families: family.as_ref().map_or(questions.families, |family| family),
+                    families: family.as_ref().map_or(plan.families, |family| family),
                     patience: Duration::ZERO,
                     expected: Expected::Addresses(&self.probe.expected),
                     start,
                     deadline: start + self.probe.timeout,
                 };
-                let candidates = name.as_ref().map_or(&*questions.candidates, |name| name);
+                let candidates = name.as_ref().map_or(&*plan.candidates, |name| name);
                 let result = lookup.resolve(candidates, None).await;
                 result.map(drop).map_err(|not_found| not_found.error)
             }));
