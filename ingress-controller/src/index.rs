@@ -132,8 +132,8 @@ impl Index {
                 .map(|service| Key::new(&key.namespace, service))
         });
         let exported = exports.objects.iter().map(|(key, _)| key.clone());
-        let propagated = exports.policies.iter().filter_map(|(key, _)| {
-            let service = Exporter::exported(&key.name)?;
+        let propagated = exports.policies.iter().filter_map(|(key, policy)| {
+            let service = Exporter::exported(policy)?;
             Some(Key::new(&key.namespace, service))
         });
         named.chain(exported).chain(propagated).collect()

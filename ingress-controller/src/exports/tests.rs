@@ -128,6 +128,28 @@ async fn a_service_is_exported_while_an_ingress_of_ours_needs_it() {
 }
 
 #[tokio::test]
+async fn the_end_of_a_policy_wakes_a_service_whose_name_does_not_fit_in_the_policys() {
+    let (stage, long) = (Stage::new().await, "s".repeat(63));
+    let service = stage.api.create(&template(&long, 80)).await;
+    let index = &stage.reconciler.index;
+    index.observe(|index| {
+        index.observe_ingress(applied(ingress("long", &[&long])));
+        index.observe_binding(applied(binding(&long, &["m1"])));
+        index.observe_template(applied(service))
+    });
+    stage.list().await;
+    stage.reconciler.reconcile(&key(&long)).await.unwrap();
+    stage.list().await;
+    let policies: Api<PropagationPolicy> = Api::namespaced(stage.api.outsider(), "ns");
+    let policy = policies.get(&Exporter::policy_name(&long)).await.unwrap();
+    index.observe_exports(|index| {
+        let concerned = index.observe_policy(deleted(policy));
+        assert_eq!(concerned, [key(&long)]);
+        concerned
+    });
+}
+
+#[tokio::test]
 async fn a_write_that_the_watch_has_not_shown_is_not_a_clash() {
     let stage = Stage::new().await;
     stage.list().await;

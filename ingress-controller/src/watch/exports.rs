@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::Service;
 use karmada_api::{Key, MultiClusterIngress, PropagationPolicy, ServiceExport};
 use karmada_rules::ingress::Exporter;
-use karmada_runtime::cache::Cache;
+use karmada_runtime::cache::{Cache, Transition};
 use karmada_runtime::watch::Decoded;
 use kube::Resource;
 use kube::runtime::watcher::Event;
@@ -13,42 +13,41 @@ use crate::index::{Exports, Index};
 impl Index {
     /// Applies an event of an export and returns the Services it concerns.
     pub(crate) fn observe_export(&mut self, event: Event<Decoded<ServiceExport>>) -> Vec<Key> {
-        self.observe_exports(0, |exports| &mut exports.objects, event)
+        let exports = self.observe_exports(0, |exports| &mut exports.objects, event);
+        let services = exports.into_iter().map(|export| export.key);
+        services.chain(self.take_concerned()).collect()
     }
 
     /// Applies an event of a policy and returns the Services it concerns.
     pub(crate) fn observe_policy(&mut self, event: Event<Decoded<PropagationPolicy>>) -> Vec<Key> {
         let policies = self.observe_exports(1, |exports| &mut exports.policies, event);
-        let services = policies.into_iter().filter_map(|policy| {
-            let service = Exporter::exported(&policy.name)?;
-            Some(Key::new(policy.namespace, service))
+        let versions = policies.iter().flat_map(|Transition { key, old, new }| {
+            let versions = [old, new].into_iter().flatten();
+            versions.map(|policy| (&key.namespace, Exporter::exported(policy)))
         });
-        // The first complete list concerns every Service.
+        let services =
+            versions.filter_map(|(namespace, service)| Some(Key::new(namespace, service?)));
         services.chain(self.take_concerned()).collect()
     }
 
-    /// Applies an event to the `nth` of the two caches.
+    /// Applies an event to the `nth` of the two caches. Its first complete list concerns every Service.
     fn observe_exports<K: Resource + Clone + Default>(
         &mut self,
         nth: usize,
         cache: fn(&mut Exports) -> &mut Cache<K>,
         event: Event<Decoded<K>>,
-    ) -> Vec<Key> {
+    ) -> Vec<Transition<K>> {
         let backends = self.backends.as_mut();
         let Some(exports) = backends.and_then(|backends| backends.exports.as_mut()) else {
             return Vec::new();
         };
         let is_listed = matches!(event, Event::InitDone);
         let transitions = cache(exports).observe(event);
-        let mut concerned: Vec<Key> = transitions.into_iter().map(|t| t.key).collect();
         if is_listed && !std::mem::replace(&mut exports.listed[nth], true) {
             let all = self.exportable();
             self.concern(all);
-            if nth == 0 {
-                concerned.extend(self.take_concerned());
-            }
         }
-        concerned
+        transitions
     }
 }
 

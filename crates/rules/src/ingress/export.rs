@@ -13,7 +13,7 @@ use karmada_api::{
 
 use super::class::ControllerName;
 use super::facts::Cached;
-use super::kubernetes::{MANAGED_BY_LABEL, managed_by};
+use super::kubernetes::{MANAGED_BY_LABEL, limited, managed_by};
 
 /// The need for the export of a Service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,14 +96,24 @@ impl Exporter {
         labels.and_then(|labels| labels.get(MANAGED_BY_LABEL)) == Some(&self.managed_by)
     }
 
-    /// Returns the name of the policy for the export of `service`.
+    /// Returns the name of the policy for the export of `service`, which is a valid label: Karmada's
+    /// webhook refuses longer names.
     pub fn policy_name(service: &str) -> String {
-        format!("export-{service}")
+        limited(format!("export-{service}"), service)
     }
 
-    /// Returns the Service whose export the policy `name` propagates.
-    pub fn exported(policy: &str) -> Option<&str> {
-        policy.strip_prefix("export-")
+    /// Returns the Service for whose export `policy` was made. A shortened name does not show it, and
+    /// users may have changed the policy: it is the owner or the selected object that such a name is
+    /// derived from.
+    pub fn exported(policy: &PropagationPolicy) -> Option<&str> {
+        let metadata = &policy.metadata;
+        let owners = metadata.owner_references.iter().flatten();
+        let owners = owners.filter(|owner| owner.kind == Service::KIND);
+        let selected = policy.spec.resource_selectors.iter();
+        owners
+            .map(|owner| owner.name.as_str())
+            .chain(selected.filter_map(|selector| selector.name.as_deref()))
+            .find(|service| metadata.name.as_ref() == Some(&Self::policy_name(service)))
     }
 
     /// Plans the changes to the export of `service`. A `ServiceExport` of another owner is left alone,
@@ -396,6 +406,35 @@ mod tests {
         let change = plan(&with_ours);
         assert_eq!((change.create, change.delete), (None, None));
         assert!(matches!(change.policy, Some(PolicyChange::Delete { .. })));
+    }
+
+    #[test]
+    fn the_policy_of_a_service_with_a_long_name_has_a_shortened_one_and_leads_to_the_service() {
+        for length in [1, 56, 57, 63] {
+            let name = "s".repeat(length);
+            let template = with_uid("u");
+            let change = exporter().plan(&Key::new("ns", &name), &facts(&template, &["m1"]));
+            let Some(PolicyChange::Create(mut policy)) = change.policy else {
+                panic!("{change:?}");
+            };
+            let policy_name = policy.metadata.name.clone().unwrap();
+            assert_eq!(policy_name, Exporter::policy_name(&name));
+            assert!(policy_name.len() <= 63, "{policy_name}");
+            let is_readable = policy_name == format!("export-{name}");
+            assert_eq!(is_readable, length <= 56, "{policy_name}");
+            assert_eq!(Exporter::exported(&policy), Some(name.as_str()));
+            let owners = policy.metadata.owner_references.take();
+            assert_eq!(Exporter::exported(&policy), Some(name.as_str()));
+            policy.metadata.owner_references = owners;
+            policy.spec = PropagationSpec::default();
+            assert_eq!(Exporter::exported(&policy), Some(name.as_str()));
+            policy.metadata.owner_references = None;
+            assert_eq!(Exporter::exported(&policy), None);
+        }
+        let mut other = "s".repeat(63);
+        let name = Exporter::policy_name(&other);
+        other.replace_range(62.., "t");
+        assert_ne!(Exporter::policy_name(&other), name);
     }
 
     #[test]

@@ -9,7 +9,7 @@ mod plan;
 #[cfg(test)]
 mod tests;
 
-pub(super) use names::managed_by;
+pub(super) use names::{limited, managed_by};
 pub(super) use objects::MANAGED_BY_LABEL;
 
 pub use drift::{Edit, Managed};

@@ -33,11 +33,16 @@ pub(super) fn object_name(ingress: &str, service: &str, rest: &[&str]) -> String
 /// Returns the value of the label on our own objects: the controller's name with its slash replaced, and
 /// shortened with a hash if it is too long for a label.
 pub(in crate::ingress) fn managed_by(controller: &ControllerName) -> String {
-    let name = controller.as_str().replace('/', "_");
+    limited(controller.as_str().replace('/', "_"), controller.as_str())
+}
+
+/// Returns `name`, which must be ASCII, if it is short enough for a label, or else one that is shortened
+/// with the hash of `whole`.
+pub(in crate::ingress) fn limited(name: String, whole: &str) -> String {
     if name.len() <= LONGEST {
         name
     } else {
-        hashed(&name, [controller.as_str()])
+        hashed(&name, [whole])
     }
 }
 
