@@ -257,7 +257,7 @@ async fn follow<K>(
 {
     let mut events = std::pin::pin!(events(Api::all(client.clone()), config));
     while let Some(event) = events.next().await {
-        index.observe_exports(|index| observe(index, event));
+        index.observe(|index| observe(index, event));
     }
 }
 

@@ -225,10 +225,27 @@ impl Index {
         self.by_cluster.replace(key, clusters);
     }
 
-    /// Returns the number of objects of all kinds that never decoded.
-    pub(crate) fn count_unread(&self) -> usize {
-        let kinds = self.undecoded().into_iter();
-        kinds.map(|(_, count)| count.unread).sum()
+    /// Returns the objects that never decoded, for each kind that decides about ingresses.
+    pub(crate) fn unread(&self) -> Vec<BTreeSet<Key>> {
+        let mut unread = vec![
+            self.ingresses.unread().clone(),
+            self.classes.unread().clone(),
+            self.clusters.unread().clone(),
+            self.bindings.unread().clone(),
+        ];
+        if let Some(backends) = &self.backends {
+            unread.push(backends.templates.unread().clone());
+            unread.push(backends.slices.unread().clone());
+            unread.push(backends.remedies.unread().clone());
+        }
+        unread
+    }
+
+    /// Returns the exports and the policies that never decoded.
+    pub(crate) fn unread_exports(&self) -> Option<[BTreeSet<Key>; 2]> {
+        let exports = self.backends.as_ref()?.exports.as_ref()?;
+        let unread = [exports.objects.unread(), exports.policies.unread()];
+        Some(unread.map(BTreeSet::clone))
     }
 
     /// Returns the number of objects of each kind whose newest version does not decode.
@@ -243,6 +260,10 @@ impl Index {
             counts.push(("Service", backends.templates.undecoded()));
             counts.push(("EndpointSlice", backends.slices.undecoded()));
             counts.push(("Remedy", backends.remedies.undecoded()));
+            if let Some(exports) = &backends.exports {
+                counts.push(("ServiceExport", exports.objects.undecoded()));
+                counts.push(("PropagationPolicy", exports.policies.undecoded()));
+            }
         }
         counts
     }

@@ -122,7 +122,8 @@ impl SharedIndex {
         excluded(clusters, &[], &*self.index.lock())
     }
 
-    /// Applies an event with `observe` and wakes the ingresses it returns.
+    /// Applies an event with `observe` and wakes the ingresses it returns, and the exports of the Services
+    /// it concerns.
     pub(crate) fn observe(&self, observe: impl FnOnce(&mut Index) -> Vec<Key>) {
         let (woken, concerned) = {
             let mut index = self.index.lock();
@@ -132,12 +133,6 @@ impl SharedIndex {
         self.queues.status.add_all(woken.iter().cloned());
         self.queues.gateway.add_all(woken);
         self.queues.exports.add_all(concerned);
-    }
-
-    /// Applies an event with `observe` and wakes the exports of the Services it returns.
-    pub(crate) fn observe_exports(&self, observe: impl FnOnce(&mut Index) -> Vec<Key>) {
-        let woken = observe(&mut self.index.lock());
-        self.queues.exports.add_all(woken);
     }
 
     /// Returns the Services that may need an export, and those that have one.
@@ -182,15 +177,21 @@ impl Watching<'_> {
 impl Index {
     /// Applies an event with `observe` and returns the ingresses it concerns.
     fn apply(&mut self, observe: impl FnOnce(&mut Self) -> Vec<Key>) -> Vec<Key> {
-        let unread = self.count_unread();
+        let (unread, unread_exports) = (self.unread(), self.unread_exports());
         let mut woken = observe(self);
         // Any ingress may depend on an object that does not decode: its content is unknown.
-        if self.count_unread() != unread {
+        let is_other = self.unread() != unread;
+        if is_other {
             let all: Vec<Key> = self.keys().cloned().collect();
             for ingress in &all {
                 self.index_ingress(ingress);
             }
             woken.extend(all);
+        }
+        // No transition shows one of them that is gone, and an export that waits for it has no backoff.
+        if is_other || self.unread_exports() != unread_exports {
+            let all = self.exportable();
+            self.concern(all);
         }
         woken
     }

@@ -74,7 +74,7 @@ impl Stage {
             .chain([Event::InitDone])
         {
             let index = &self.reconciler.index;
-            index.observe_exports(|index| observe(index, event));
+            index.observe(|index| observe(index, event));
         }
     }
 
@@ -142,10 +142,11 @@ async fn the_end_of_a_policy_wakes_a_service_whose_name_does_not_fit_in_the_poli
     stage.list().await;
     let policies: Api<PropagationPolicy> = Api::namespaced(stage.api.outsider(), "ns");
     let policy = policies.get(&Exporter::policy_name(&long)).await.unwrap();
-    index.observe_exports(|index| {
-        let concerned = index.observe_policy(deleted(policy));
-        assert_eq!(concerned, [key(&long)]);
-        concerned
+    index.observe(|index| {
+        index.observe_policy(deleted(policy));
+        let concerned = index.take_concerned();
+        assert_eq!(concerned, [key(&long)].into());
+        Vec::new()
     });
 }
 

@@ -11,14 +11,14 @@ use kube::runtime::watcher::Event;
 use crate::index::{Exports, Index};
 
 impl Index {
-    /// Applies an event of an export and returns the Services it concerns.
+    /// Applies an event of an export, which wakes no ingress.
     pub(crate) fn observe_export(&mut self, event: Event<Decoded<ServiceExport>>) -> Vec<Key> {
         let exports = self.observe_exports(0, |exports| &mut exports.objects, event);
-        let services = exports.into_iter().map(|export| export.key);
-        services.chain(self.take_concerned()).collect()
+        self.concern(exports.into_iter().map(|export| export.key));
+        Vec::new()
     }
 
-    /// Applies an event of a policy and returns the Services it concerns.
+    /// Applies an event of a policy, which wakes no ingress.
     pub(crate) fn observe_policy(&mut self, event: Event<Decoded<PropagationPolicy>>) -> Vec<Key> {
         let policies = self.observe_exports(1, |exports| &mut exports.policies, event);
         let versions = policies.iter().flat_map(|Transition { key, old, new }| {
@@ -27,7 +27,8 @@ impl Index {
         });
         let services =
             versions.filter_map(|(namespace, service)| Some(Key::new(namespace, service?)));
-        services.chain(self.take_concerned()).collect()
+        self.concern(services);
+        Vec::new()
     }
 
     /// Applies an event to the `nth` of the two caches. Its first complete list concerns every Service.

@@ -2,6 +2,7 @@ mod wire;
 
 use std::collections::BTreeSet;
 
+use karmada_api::{PropagationPolicy, ServiceExport};
 use karmada_rules::ingress::{Facts, service_locations};
 use proptest::prelude::*;
 use serde_json::json;
@@ -309,5 +310,59 @@ proptest! {
             let woken: BTreeSet<Key> = woken.into_iter().collect();
             prop_assert_eq!(woken, index.searched(name));
         }
+    }
+}
+
+/// Applies an event and returns the Services whose exports it concerns.
+fn concerned(index: &mut Index, observe: impl FnOnce(&mut Index) -> Vec<Key>) -> Vec<Key> {
+    index.apply(observe);
+    index.take_concerned().into_iter().collect()
+}
+
+#[test]
+fn something_unread_that_comes_or_goes_concerns_every_export() {
+    let mut index = Index::new(Some(Backends::new(true)));
+    index.observe_ingress(applied(ingress("a", &["s"])));
+    index.observe_ingress(applied(ingress("b", &["t"])));
+    index.take_concerned();
+    let all = [key("s"), key("t")];
+    let (x, y) = (ingress("x", &["s"]), ingress("y", &["s"]));
+    let seen = concerned(&mut index, |index| index.observe_ingress(invalid(&x)));
+    assert_eq!(seen, all);
+    // The one list shows that x is gone, and that y is there.
+    for event in [Event::Init, listed(invalid(&y))] {
+        index.apply(|index| index.observe_ingress(event));
+    }
+    let (a, b) = (ingress("a", &["s"]), ingress("b", &["t"]));
+    for event in [a, b].map(|known| listed(applied(known))) {
+        index.apply(|index| index.observe_ingress(event));
+    }
+    index.take_concerned();
+    let done = |index: &mut Index| index.observe_ingress(Event::InitDone);
+    assert_eq!(concerned(&mut index, done), all);
+    let seen = concerned(&mut index, |index| index.observe_ingress(deleted(y)));
+    assert_eq!(seen, all);
+
+    let (export, policy) = (ServiceExport::default(), PropagationPolicy::default());
+    let seen = concerned(&mut index, |index| index.observe_export(invalid(&export)));
+    assert_eq!(seen, all);
+    let unread = |index: &Index| {
+        let counts = index.undecoded().into_iter();
+        counts.map(|(_, count)| count.unread).sum::<usize>()
+    };
+    assert_eq!(unread(&index), 1);
+    let seen = concerned(&mut index, |index| index.observe_export(deleted(export)));
+    assert_eq!(seen, all);
+    index.apply(|index| index.observe_policy(invalid(&policy)));
+    assert_eq!(unread(&index), 1);
+    index.take_concerned();
+    let seen = concerned(&mut index, |index| index.observe_policy(deleted(policy)));
+    assert_eq!(seen, all);
+}
+
+fn listed<K>(event: Event<Decoded<K>>) -> Event<Decoded<K>> {
+    match event {
+        Event::Apply(object) => Event::InitApply(object),
+        other => other,
     }
 }
