@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
-use karmada_api::{Key, PropagationPolicy, ServiceExport};
+use karmada_api::{Key, PropagationPolicy, PropagationSpec, ServiceExport};
 use karmada_rules::ingress::{ControllerName, Exporter, PolicyChange};
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::{BoxError, Chain};
@@ -63,46 +63,63 @@ impl Controller for ExportReconciler {
         else {
             return Ok(());
         };
-        if let Some(export) = &change.create {
-            let api = self.api::<ServiceExport>(service);
-            let parameters = PostParams::default();
-            let call = api.create(&parameters, export);
-            match self.writer.write("service_export", call).await {
-                Ok(_) => tracing::info!(%service, "Service exported"),
-                // Of a user, or ours already: the watch shows which.
-                Err(error) if error.kind() == WriteErrorKind::Conflict => {}
-                Err(error) => return Err(failed::<ServiceExport>(service, error).into()),
+        let name = Exporter::policy_name(&service.name);
+        let policy = Key::new(&service.namespace, name);
+        // A wider policy of a user claims an export that has none of ours yet, and keeps it.
+        match &change.policy {
+            Some(PolicyChange::Create(object)) => self.create_policy(&policy, object).await?,
+            Some(PolicyChange::Update { version, spec }) => {
+                self.update_policy(&policy, version.as_deref(), spec)
+                    .await?;
             }
+            Some(PolicyChange::Delete { .. }) | None => {}
+        }
+        if let Some(export) = &change.create {
+            self.create_export(service, export).await?;
         }
         if let Some(uid) = change.delete {
             self.delete::<ServiceExport>("service_export", service, uid)
                 .await?;
         }
-        let name = Exporter::policy_name(&service.name);
-        let policy = Key::new(&service.namespace, name);
-        match change.policy {
-            None => Ok(()),
-            Some(PolicyChange::Create(object)) => self.create_policy(&policy, &object).await,
-            Some(PolicyChange::Update { version, spec }) => {
-                let metadata = json!({ "resourceVersion": version });
-                let patch = Patch::Merge(json!({ "metadata": metadata, "spec": spec }));
-                let api = self.api::<PropagationPolicy>(&policy);
-                let parameters = PatchParams::default();
-                let call = api.patch(&policy.name, &parameters, &patch);
-                match self.writer.write("propagation_policy", call).await {
-                    Ok(_) => Ok(()),
-                    Err(error) => Err(failed::<PropagationPolicy>(&policy, error).into()),
-                }
-            }
-            Some(PolicyChange::Delete { uid }) => {
-                self.delete::<PropagationPolicy>("propagation_policy", &policy, uid)
-                    .await
-            }
+        if let Some(PolicyChange::Delete { uid }) = change.policy {
+            self.delete::<PropagationPolicy>("propagation_policy", &policy, uid)
+                .await?;
         }
+        Ok(())
     }
 }
 
 impl ExportReconciler {
+    async fn create_export(&self, key: &Key, export: &ServiceExport) -> Result<(), BoxError> {
+        let api = self.api::<ServiceExport>(key);
+        let parameters = PostParams::default();
+        let call = api.create(&parameters, export);
+        match self.writer.write("service_export", call).await {
+            Ok(_) => tracing::info!(service = %key, "Service exported"),
+            // Of a user, or ours already: the watch shows which.
+            Err(error) if error.kind() == WriteErrorKind::Conflict => {}
+            Err(error) => return Err(failed::<ServiceExport>(key, error).into()),
+        }
+        Ok(())
+    }
+
+    async fn update_policy(
+        &self,
+        key: &Key,
+        version: Option<&str>,
+        spec: &PropagationSpec,
+    ) -> Result<(), BoxError> {
+        let metadata = json!({ "resourceVersion": version });
+        let patch = Patch::Merge(json!({ "metadata": metadata, "spec": spec }));
+        let api = self.api::<PropagationPolicy>(key);
+        let parameters = PatchParams::default();
+        let call = api.patch(&key.name, &parameters, &patch);
+        match self.writer.write("propagation_policy", call).await {
+            Ok(_) => Ok(()),
+            Err(error) => Err(failed::<PropagationPolicy>(key, error).into()),
+        }
+    }
+
     async fn create_policy(&self, key: &Key, policy: &PropagationPolicy) -> Result<(), BoxError> {
         let api = self.api::<PropagationPolicy>(key);
         let parameters = PostParams::default();

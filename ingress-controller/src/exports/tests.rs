@@ -99,7 +99,7 @@ async fn a_service_is_exported_while_an_ingress_of_ours_needs_it() {
     stage.list().await;
     assert_eq!(stage.queues.exports.len(), 1);
     stage.reconcile().await.unwrap();
-    let created = [format!("POST {EXPORTS}"), format!("POST {POLICIES}")];
+    let created = [format!("POST {POLICIES}"), format!("POST {EXPORTS}")];
     assert_eq!(stage.api.calls(), created);
 
     stage.list().await;
@@ -157,9 +157,13 @@ async fn a_write_that_the_watch_has_not_shown_is_not_a_clash() {
     stage.reconcile().await.unwrap();
     stage.reconcile().await.unwrap();
     let policy = format!("{POLICIES}/export-s");
-    let create = [format!("POST {EXPORTS}"), format!("POST {POLICIES}")];
-    let expected = [&create[..], &create[..], &[format!("GET {policy}")]].concat();
-    assert_eq!(stage.api.calls(), expected);
+    let [create_policy, create_export] = [POLICIES, EXPORTS].map(|path| format!("POST {path}"));
+    let (again, read) = (create_policy.clone(), format!("GET {policy}"));
+    let first = [create_policy, create_export.clone()];
+    assert_eq!(
+        stage.api.calls(),
+        [&first[..], &[again, read, create_export]].concat()
+    );
 }
 
 #[tokio::test]
@@ -177,6 +181,13 @@ async fn an_export_or_a_policy_of_a_user_is_never_touched() {
     assert!(
         clash.starts_with("PropagationPolicy ns/export-s exists and was not made by"),
         "{clash}"
+    );
+    let [policy, read] = ["POST", "GET"].map(|method| format!("{method} {POLICIES}"));
+    let read = format!("{read}/export-s");
+    assert_eq!(
+        stage.api.calls(),
+        [policy, read],
+        "nothing would propagate the export"
     );
     let stage = Stage::new().await;
     stage

@@ -44,7 +44,7 @@ pub struct ExportFacts<'a> {
 /// The changes to the export of one Service.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ExportChange {
-    /// Create this export.
+    /// Create this export, after the change of the policy.
     pub create: Option<ServiceExport>,
     /// Delete the export with this uid.
     pub delete: Option<Option<String>>,
@@ -133,16 +133,21 @@ impl Exporter {
         } else {
             self.wanted(service, facts)
         };
+        let policy = policy_change(present(facts.policy), wanted.as_ref());
+        // Without a policy of ours, a wider one of a user would claim the export and keep it.
+        let is_leaving =
+            present(facts.policy).is_some_and(|p| p.metadata.deletion_timestamp.is_some());
+        let is_propagated = !is_leaving && !matches!(policy, Some(PolicyChange::Delete { .. }));
         ExportChange {
             create: match (&wanted, existing) {
-                (Some((export, _)), None) => Some(export.clone()),
+                (Some((export, _)), None) if is_propagated => Some(export.clone()),
                 _ => None,
             },
             delete: existing
                 .filter(|export| !theirs && !is_of(&export.metadata, wanted.as_ref()))
                 .filter(|export| export.metadata.deletion_timestamp.is_none())
                 .map(|export| export.metadata.uid.clone()),
-            policy: policy_change(present(facts.policy), wanted),
+            policy,
         }
     }
 
@@ -218,24 +223,24 @@ fn is_of(existing: &ObjectMeta, wanted: Option<&(ServiceExport, PropagationPolic
 
 fn policy_change(
     existing: Option<&PropagationPolicy>,
-    wanted: Option<(ServiceExport, PropagationPolicy)>,
+    wanted: Option<&(ServiceExport, PropagationPolicy)>,
 ) -> Option<PolicyChange> {
     let Some(existing) = existing else {
-        return wanted.map(|(_, policy)| PolicyChange::Create(Box::new(policy)));
+        return wanted.map(|(_, policy)| PolicyChange::Create(Box::new(policy.clone())));
     };
     let metadata = &existing.metadata;
     if metadata.deletion_timestamp.is_some() {
         // Its end wakes the Service.
         return None;
     }
-    if !is_of(metadata, wanted.as_ref()) {
+    if !is_of(metadata, wanted) {
         let uid = metadata.uid.clone();
         return Some(PolicyChange::Delete { uid });
     }
     let (_, policy) = wanted?;
     (existing.spec != policy.spec).then(|| PolicyChange::Update {
         version: metadata.resource_version.clone(),
-        spec: policy.spec,
+        spec: policy.spec.clone(),
     })
 }
 
@@ -386,6 +391,26 @@ mod tests {
             ..existing
         };
         assert_eq!(plan(&unbound), removed);
+    }
+
+    #[test]
+    fn an_export_is_not_created_while_a_policy_of_ours_that_does_not_fit_is_still_there() {
+        let (before, template) = (with_uid("u"), with_uid("u2"));
+        let (_, mut policy) = created(&before, &["m1"]);
+        let needed = facts(&template, &["m1"]);
+        assert!(plan(&needed).create.is_some());
+        let change = plan(&ExportFacts {
+            policy: Cached::Present(&policy),
+            ..needed.clone()
+        });
+        assert_eq!(change.create, None);
+        assert!(matches!(change.policy, Some(PolicyChange::Delete { .. })));
+        policy.metadata.deletion_timestamp = Some(some_time());
+        let leaving = plan(&ExportFacts {
+            policy: Cached::Present(&policy),
+            ..needed
+        });
+        assert_eq!(leaving, ExportChange::default());
     }
 
     #[test]
