@@ -216,9 +216,14 @@ fn present<T>(cached: Cached<T>) -> Option<T> {
 }
 
 /// Returns `true` if an existing object belongs to the Service for which `wanted` was made. Of one that
-/// was created again, the garbage collector deletes the dependents of its predecessor.
+/// was created again, the garbage collector deletes the dependents of its predecessor. Other tools may add
+/// owners of theirs.
 fn is_of(existing: &ObjectMeta, wanted: Option<&(ServiceExport, PropagationPolicy)>) -> bool {
-    wanted.is_some_and(|(export, _)| existing.owner_references == export.metadata.owner_references)
+    let existing = existing.owner_references.as_deref().unwrap_or_default();
+    wanted.is_some_and(|(export, _)| {
+        let mut owners = export.metadata.owner_references.iter().flatten();
+        owners.all(|owner| existing.contains(owner))
+    })
 }
 
 fn policy_change(
@@ -391,6 +396,26 @@ mod tests {
             ..existing
         };
         assert_eq!(plan(&unbound), removed);
+    }
+
+    #[test]
+    fn an_owner_that_another_tool_adds_changes_nothing() {
+        let template = with_uid("u");
+        let (mut export, mut policy) = created(&template, &["m1"]);
+        for metadata in [&mut export.metadata, &mut policy.metadata] {
+            let theirs = OwnerReference {
+                uid: "theirs".to_owned(),
+                ..OwnerReference::default()
+            };
+            let owners = metadata.owner_references.as_mut().unwrap();
+            owners.insert(0, theirs);
+        }
+        let existing = ExportFacts {
+            export: Cached::Present(&export),
+            policy: Cached::Present(&policy),
+            ..facts(&template, &["m1"])
+        };
+        assert_eq!(plan(&existing), ExportChange::default());
     }
 
     #[test]
