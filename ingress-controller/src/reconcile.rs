@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use crate::events::IngressEvents;
 use crate::ingresses::{Ingresses, WriteOutcome};
-use crate::rivals::{self, Rivals};
+use crate::rivals::{Reaction, Rivals};
 use crate::turns::{Turn, Turns};
 use crate::watch::SharedIndex;
 
@@ -70,9 +70,9 @@ impl Reconciler {
         if let FieldPlan::Write(patch) = &serve.status {
             let patch = serde_json::to_value(patch)?;
             let seen = ingress.metadata.resource_version.as_deref();
-            let undone = match self.rivals.turn(key, &patch, seen, Instant::now()) {
-                rivals::Turn::Write { undone } => undone,
-                rivals::Turn::Wait { is_news } => {
+            let undone = match self.rivals.react(key, &patch, seen, Instant::now()) {
+                Reaction::Write { undone } => undone,
+                Reaction::Wait { is_news } => {
                     if is_news {
                         let manager = self.ingresses.rival(key, &STATUS_FIELDS).await;
                         self.events.contested(ingress, manager.as_deref());

@@ -42,7 +42,7 @@ struct Last {
 
 /// The reaction to an object that lacks the value of ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Turn {
+pub(crate) enum Reaction {
     /// Write it. Our last writes were undone this many times.
     Write { undone: u32 },
     /// Wait; the object is queued again when the pause is over.
@@ -64,26 +64,32 @@ impl Rivals {
     }
 
     /// Decides whether to write `value` to the object `key`, whose version `seen` has another one.
-    pub(crate) fn turn(&self, key: &Key, value: &Value, seen: Option<&str>, now: Instant) -> Turn {
+    pub(crate) fn react(
+        &self,
+        key: &Key,
+        value: &Value,
+        seen: Option<&str>,
+        now: Instant,
+    ) -> Reaction {
         let mut all = self.last.lock();
         let Some(last) = all.get_mut(key) else {
-            return Turn::Write { undone: 0 };
+            return Reaction::Write { undone: 0 };
         };
         // An older version does not show our write yet: nobody has undone it.
         let is_undone = last.value == *value && is_newer(seen, last.version.as_deref());
         if !is_undone || now >= last.at + TRUCE {
-            return Turn::Write { undone: 0 };
+            return Reaction::Write { undone: 0 };
         }
         let undone = last.undone + 1;
         let until = last.at + pause(undone);
         if now >= until {
-            return Turn::Write { undone };
+            return Reaction::Write { undone };
         }
         let is_news = !std::mem::replace(&mut last.is_reported, true);
         drop(all);
         self.pauses.lock().insert((until, key.clone()));
         self.changed.notify_one();
-        Turn::Wait { is_news }
+        Reaction::Wait { is_news }
     }
 
     /// Remembers a write that was stored as `version` at `at`.
@@ -194,14 +200,14 @@ mod tests {
             // The rival is quick: our write is undone whenever we look.
             version += 1;
             let now = begun + passed;
-            match rivals.turn(&key("i"), &value, Some(&version.to_string()), now) {
-                Turn::Write { undone } => {
+            match rivals.react(&key("i"), &value, Some(&version.to_string()), now) {
+                Reaction::Write { undone } => {
                     version += 1;
                     let stored = Some(version.to_string());
                     rivals.written(&key("i"), value.clone(), stored, undone, now);
                     writes.push(passed.as_secs());
                 }
-                Turn::Wait { is_news } => {
+                Reaction::Wait { is_news } => {
                     news += u32::from(is_news);
                     passed += Duration::from_millis(500);
                 }
@@ -218,14 +224,14 @@ mod tests {
         let (ours, other) = (json!("ours"), json!("other"));
         let version = Some("9".to_owned());
         rivals.written(&key("i"), ours.clone(), version, 20, now);
-        let none = Turn::Write { undone: 0 };
-        assert_eq!(rivals.turn(&key("i"), &ours, Some("9"), now), none);
-        assert_eq!(rivals.turn(&key("i"), &other, Some("10"), now), none);
-        assert_eq!(rivals.turn(&key("j"), &ours, Some("10"), now), none);
-        let waits = Turn::Wait { is_news: true };
-        assert_eq!(rivals.turn(&key("i"), &ours, Some("10"), now), waits);
+        let none = Reaction::Write { undone: 0 };
+        assert_eq!(rivals.react(&key("i"), &ours, Some("9"), now), none);
+        assert_eq!(rivals.react(&key("i"), &other, Some("10"), now), none);
+        assert_eq!(rivals.react(&key("j"), &ours, Some("10"), now), none);
+        let waits = Reaction::Wait { is_news: true };
+        assert_eq!(rivals.react(&key("i"), &ours, Some("10"), now), waits);
         let later = now + TRUCE;
-        assert_eq!(rivals.turn(&key("i"), &ours, Some("10"), later), none);
+        assert_eq!(rivals.react(&key("i"), &ours, Some("10"), later), none);
     }
 
     #[tokio::test]
@@ -234,7 +240,7 @@ mod tests {
         let rivals = Rivals::new(queue.clone());
         let version = Some("9".to_owned());
         rivals.written(&key("i"), json!(1), version, TOLERATED, now);
-        rivals.turn(&key("i"), &json!(1), Some("10"), now);
+        rivals.react(&key("i"), &json!(1), Some("10"), now);
         rivals.run(sleep_until(now)).await.unwrap();
         assert!(queue.is_empty());
         let over = sleep_until(now + pause(TOLERATED + 1));

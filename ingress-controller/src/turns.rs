@@ -48,9 +48,11 @@ impl Turns {
             other.waiting = Some(queue.clone());
             return None;
         }
+        // A turn of the same loop may still have its guard: who waits for that one waits for this one.
+        let replaced = taken.remove(key);
         let by = Taken {
             by: turn,
-            waiting: None,
+            waiting: replaced.and_then(|replaced| replaced.waiting),
         };
         taken.insert(key.clone(), by);
         Some(Guard {
@@ -87,5 +89,16 @@ mod tests {
         assert!(turns.take(&key("i"), Turn::Status, &queue).is_none());
         drop(release);
         assert!(turns.take(&key("i"), Turn::Status, &queue).is_some());
+    }
+
+    #[test]
+    fn a_loop_that_takes_its_turn_again_does_not_lose_the_other_that_waits() {
+        let (turns, queue) = (Turns::default(), Queue::default());
+        let first = turns.take(&key("i"), Turn::Status, &queue).unwrap();
+        assert!(turns.take(&key("i"), Turn::Release, &queue).is_none());
+        let second = turns.take(&key("i"), Turn::Status, &queue).unwrap();
+        assert!(queue.is_empty());
+        drop((first, second));
+        assert_eq!(queue.len(), 1);
     }
 }
