@@ -133,7 +133,7 @@ async fn the_end_of_a_policy_wakes_a_service_whose_name_does_not_fit_in_the_poli
     let service = stage.api.create(&template(&long, 80)).await;
     let index = &stage.reconciler.index;
     index.observe(|index| {
-        index.observe_ingress(applied(ingress("i", &[&long])));
+        index.observe_ingress(applied(ingress("long", &[&long])));
         index.observe_binding(applied(binding(&long, &["m1"])));
         index.observe_template(applied(service))
     });
