@@ -375,7 +375,8 @@ fn violation(entry: &Entry, state: &State, request: &Request) -> Option<String> 
     let program = entry.process.program;
     let decides = |kind: &Kind| match program {
         Role::Remedy => matches!(kind, Kind::Cluster | Kind::Remedy),
-        Role::Ingress => true,
+        // A gateway that does not answer holds up no write to Karmada.
+        Role::Ingress => kind.side() == Side::Karmada || entry.side == Side::Gateway,
     };
     let needed: Vec<Kind> = Kind::ALL.into_iter().filter(decides).collect();
     if !state.known.has_listed(&needed) {
