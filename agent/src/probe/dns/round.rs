@@ -2,7 +2,6 @@
 //! at once and within one deadline.
 
 use std::future::Future;
-use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
@@ -30,9 +29,6 @@ const MOST_PODS: usize = 32;
 /// The number of successive rounds in which queries for a family get no response before it is
 /// observed. A single one may have lost both copies of a query.
 const SILENT_ROUNDS: u32 = 3;
-/// The time by which a round may miss its deadline. One that misses it by more was stalled with this
-/// process: queries may have been sent too late, and responses read too late.
-const MOST_DELAY: Duration = Duration::from_millis(500);
 
 /// Runs rounds, and keeps what one round leaves for the next.
 #[derive(Debug)]
@@ -87,10 +83,7 @@ impl<C: DnsClient> Prober<C> {
         loop {
             let scheduled = schedule.due().await;
             let started = Instant::now();
-            let mut round = self.round().await;
-            if started.elapsed() > self.probe.timeout + MOST_DELAY {
-                round.void();
-            }
+            let round = self.round().await;
             let observation = round.observation();
             self.metrics.record_round(observation, started.elapsed());
             // Logged when it changes, and not once per period for as long as an outage lasts.
@@ -353,15 +346,6 @@ pub(super) fn both(
 }
 
 impl RoundResult {
-    /// Makes a failure of a round that was stalled no observation. A success remains one.
-    fn void(&mut self) {
-        if matches!(self.result, Err(ProbeError::Failed(_))) {
-            let stalled = io::Error::other("the process was stalled during the round");
-            self.result = Err(ProbeError::Internal(stalled));
-            self.diagnosis = None;
-        }
-    }
-
     pub(super) fn observation(&self) -> Observation {
         match &self.result {
             Ok(()) => self

@@ -374,43 +374,6 @@ fn a_name_that_fails_outweighs_one_that_could_not_be_queried() {
     }
 }
 
-/// Servers whose failures are noticed so long after the deadline.
-struct Stalled(Duration);
-
-impl DnsClient for Stalled {
-    async fn query(
-        &self,
-        server: SocketAddr,
-        _transport: Transport,
-        _query: Query,
-        deadline: Instant,
-    ) -> Result<Vec<IpAddr>, ProbeError> {
-        tokio::time::sleep_until(deadline + self.0).await;
-        let timeout = Failure::new(FailureClass::Timeout, server);
-        Err(ProbeError::Failed(timeout))
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_failed_round_that_was_stalled_is_no_observation() {
-    let server = SocketAddr::from(([10, 96, 0, 10], 53));
-    let place = Location::new("options ndots:1\n", &[server], 5 * SHORT);
-    let timeout = failed(FailureClass::Timeout, server);
-    let cases = [(0, timeout), (400, timeout), (600, Observation::Internal)];
-    for (late, expected) in cases {
-        let client = Stalled(Duration::from_millis(late));
-        let prober = place.prober_with(client, DirectServers::default());
-        let (finished, mut rounds) = mpsc::channel(1);
-        let program = Program::new(crate::NAME, ([127, 0, 0, 1], 0).into());
-        let gate = program.readiness.gate("probe");
-        let schedule = Schedule::new(place.period, Duration::ZERO, finished, gate);
-        tokio::select! {
-            () = prober.run(schedule) => unreachable!("the rounds are received"),
-            Some(round) = rounds.recv() => assert_eq!(round.observation, expected, "{late} ms"),
-        }
-    }
-}
-
 #[tokio::test]
 async fn rounds_are_scheduled_a_period_apart_whatever_a_round_takes() {
     let server = serving(Response::Drop).await;
