@@ -2,16 +2,14 @@
 
 use std::borrow::Cow;
 
-use json_patch::jsonptr::PointerBuf;
-use json_patch::{PatchOperation, ReplaceOperation, TestOperation};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_api::condition::OWNED;
 use karmada_api::{Cluster, Condition};
-use karmada_rules::condition::ConditionPatch;
+use karmada_rules::condition::{PatchBody, upsert};
 use kube::Resource;
 use kube::api::Patch;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// A `Cluster` of which only the conditions are read. They stay raw: the patch tests that one of them is
 /// unchanged, down to fractions of a second, which a typed condition loses.
@@ -30,12 +28,8 @@ struct RawStatus {
 }
 
 /// A write of one condition.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Change {
-    patch: ConditionPatch,
-    /// The version at which the list was read, if the patch sends the whole list.
-    resource_version: Option<String>,
-}
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Change(PatchBody);
 
 impl RawCluster {
     /// Returns the conditions that this agent owns. One whose status cannot be read counts as absent and
@@ -58,18 +52,9 @@ impl RawCluster {
 
     /// Returns the change that brings `condition` into the list.
     pub(super) fn change_to(&self, condition: &Condition) -> serde_json::Result<Change> {
-        let patch =
-            karmada_rules::condition::upsert(self.elements(), serde_json::to_value(condition)?);
-        let resource_version = match patch {
-            // The `test` guards the one element; a change of any other must not fail the patch.
-            ConditionPatch::Replace { .. } => None,
-            // The whole list is sent, so it must be the one that was read.
-            ConditionPatch::Insert { .. } => self.metadata.resource_version.clone(),
-        };
-        Ok(Change {
-            patch,
-            resource_version,
-        })
+        let patch = upsert(self.elements(), serde_json::to_value(condition)?);
+        let version = self.metadata.resource_version.as_deref();
+        Ok(Change(patch.body(version)))
     }
 
     fn elements(&self) -> &[Value] {
@@ -82,30 +67,11 @@ impl RawCluster {
 }
 
 impl Change {
-    /// Converts the change to a patch that fails if its base has changed since it was read: a failed
-    /// `test` is 422 Invalid, a stale resourceVersion 409 Conflict.
-    ///
-    /// The list is atomic for the API server, so a patch without such a guard would erase the
-    /// conditions that others have written meanwhile.
-    pub(super) fn to_patch(&self) -> Patch<Value> {
-        match self.patch.clone() {
-            ConditionPatch::Replace { index, old, new } => {
-                let path = PointerBuf::from_tokens(["status", "conditions", &index.to_string()]);
-                let test = TestOperation {
-                    path: path.clone(),
-                    value: old,
-                };
-                let replace = ReplaceOperation { path, value: new };
-                Patch::Json(json_patch::Patch(vec![
-                    PatchOperation::Test(test),
-                    PatchOperation::Replace(replace),
-                ]))
-            }
-            ConditionPatch::Insert { list } => Patch::Merge(json!({
-                "metadata": { "resourceVersion": self.resource_version },
-                "status": { "conditions": list },
-            })),
-        }
+    pub(super) fn to_patch(&self) -> serde_json::Result<Patch<Value>> {
+        Ok(match self.0.clone() {
+            PatchBody::Json(operations) => Patch::Json(serde_json::from_value(operations)?),
+            PatchBody::Merge(merge) => Patch::Merge(merge),
+        })
     }
 }
 

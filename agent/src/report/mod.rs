@@ -257,7 +257,8 @@ impl<'a> Leader<'a> {
                 return Ok(());
             };
             let change = change(cluster, condition)?;
-            let (parameters, patch) = (PatchParams::default(), change.to_patch());
+            let patch = change.to_patch().map_err(kube::Error::SerdeError)?;
+            let parameters = PatchParams::default();
             let call = self
                 .clusters
                 .patch_status(&self.report.cluster, &parameters, &patch);
