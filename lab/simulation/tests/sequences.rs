@@ -193,11 +193,9 @@ fn two_leaders_by_a_deleted_lease_do_not_fight_without_a_pause() {
     }
 }
 
-/// The leader's write is in flight while another replica takes over and finds nothing to do.
-#[test]
-fn a_write_of_a_former_leader_that_comes_late_is_put_right() {
-    let program = Role::Remedy;
-    let log = converges(&[
+/// Plays a leader whose write is in flight while another replica takes over and finds nothing to do.
+fn late_write_of(program: Role) -> String {
+    converges(&[
         seconds(5),
         Step::Fault {
             gateway: false,
@@ -214,7 +212,12 @@ fn a_write_of_a_former_leader_that_comes_late_is_put_right() {
         },
         Step::DeleteRemedy { remedy: 0 },
         seconds(60),
-    ]);
+    ])
+}
+
+#[test]
+fn a_write_of_a_former_leader_that_comes_late_is_put_right() {
+    let log = late_write_of(Role::Remedy);
     follow(&log, &[SET, "remedy-controller-1.0", CLEARED]);
 }
 
@@ -290,25 +293,7 @@ fn actions_survive_a_cluster_status_that_another_writer_rewrites_wholesale() {
 /// The same with a write to an ingress, which still has our finalizer when the write arrives.
 #[test]
 fn a_late_write_of_a_former_leader_to_an_ingress_is_put_right() {
-    let program = Role::Ingress;
-    let log = converges(&[
-        seconds(5),
-        Step::Fault {
-            gateway: false,
-            program: Some(program),
-            about: None,
-            fault: ApiFault::Late { millis: 20_000 },
-            seconds: 1,
-        },
-        put_remedy(),
-        Step::Wait { millis: 1 },
-        Step::Kill {
-            program,
-            replica: 0,
-        },
-        Step::DeleteRemedy { remedy: 0 },
-        seconds(60),
-    ]);
+    let log = late_write_of(Role::Ingress);
     let blocked = r#""trafficBlockClusters":["m0","m1"]"#;
     let released = r#""trafficBlockClusters":null"#;
     follow(&log, &[blocked, "ingress-controller-1.0", released]);

@@ -34,7 +34,6 @@ static KARMADA: LazyLock<Result<ApiServer, String>> = LazyLock::new(|| {
     for definition in DEFINITIONS {
         let mut definition: Value =
             serde_saphyr::from_str(definition).map_err(|error| error.to_string())?;
-        remove_rules(&mut definition);
         loosen(&mut definition);
         let installed = server.install(&definition);
         installed.map_err(|error| error.to_string())?;
@@ -42,7 +41,8 @@ static KARMADA: LazyLock<Result<ApiServer, String>> = LazyLock::new(|| {
     Ok(server)
 });
 
-/// Lets a definition accept any `spec`, as a later version of a kind may.
+/// Lets a definition accept any `spec`, as a later version of a kind may, and as Karmada's own does where
+/// ours has rules.
 fn loosen(definition: &mut Value) {
     for version in definition["spec"]["versions"]
         .as_array_mut()
@@ -51,18 +51,6 @@ fn loosen(definition: &mut Value) {
     {
         version["schema"]["openAPIV3Schema"]["properties"]["spec"] =
             json!({ "x-kubernetes-preserve-unknown-fields": true });
-    }
-}
-
-/// Removes the rules of our definitions that Karmada's own lack, so that a Remedy may have empty lists.
-fn remove_rules(schema: &mut Value) {
-    match schema {
-        Value::Object(fields) => {
-            fields.remove("x-kubernetes-validations");
-            fields.values_mut().for_each(remove_rules);
-        }
-        Value::Array(items) => items.iter_mut().for_each(remove_rules),
-        _ => {}
     }
 }
 
