@@ -24,7 +24,7 @@ pub struct Args {
         value_name = "NAME"
     )]
     pub(crate) ingress_class_controller: ControllerName,
-    /// What to do while every cluster of a backend Service is blocked: fail-open readmits those that a condition blocked, fail-closed serves none. The annotation networking.karmada-rs.io/when-all-blocked overrides it for one MultiClusterIngress.
+    /// Behaviour while every cluster of a backend Service is blocked: fail-open readmits those that a condition blocked, fail-closed serves none. The annotation networking.karmada-rs.io/when-all-blocked overrides it for one MultiClusterIngress.
     #[arg(
         long,
         env = "KARMADA_WHEN_ALL_BLOCKED",

@@ -21,7 +21,7 @@ pub struct Args {
         value_name = "NUMBER|PERCENT"
     )]
     pub(crate) max_blocked_clusters: MaxBlocked,
-    /// How much longer than its lease a cluster's reporter may be silent before `HealthReporterReady` becomes False with reason `ReporterSilent`.
+    /// Time beyond its lease for which a cluster's reporter may be silent before `HealthReporterReady` becomes False with reason `ReporterSilent`.
     #[arg(
         long,
         env = "KARMADA_REPORTER_GRACE_PERIOD",

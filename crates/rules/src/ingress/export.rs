@@ -26,7 +26,7 @@ pub enum Need {
     Unclear,
 }
 
-/// What decides about the export of one Service.
+/// The facts that decide about the export of one Service.
 #[derive(Clone, Debug)]
 pub struct ExportFacts<'a> {
     /// The need for it.

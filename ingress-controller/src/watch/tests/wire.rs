@@ -10,7 +10,7 @@ use crate::fixtures::CONTROLLER;
 const INGRESS: &str = include_str!("../../../../tests/fixtures/multiclusteringress.json");
 const BINDING: &str = include_str!("../../../../tests/fixtures/resourcebinding.json");
 const CLUSTER: &str = include_str!("../../../../tests/fixtures/cluster.json");
-/// What names an object, and what contains it.
+/// The values that name an object, and those that contain them.
 const IDENTITY: [&str; 4] = ["", "/metadata", "/metadata/name", "/metadata/namespace"];
 
 fn parse(text: &str) -> Value {

@@ -130,7 +130,7 @@ fn a_cluster_that_joins_raises_a_percentage_and_one_that_leaves_lifts_no_block()
 }
 
 proptest! {
-    /// Whatever happened before, a new term decides from the objects alone.
+    /// A new term decides from the objects alone, whatever happened before.
     #[test]
     fn a_new_term_decides_from_the_objects_and_not_from_their_order(
         claims in prop::collection::btree_map("[a-h]", prop::sample::select(vec![Claim::None, Claim::Wanted, Claim::Held]), 0..8),

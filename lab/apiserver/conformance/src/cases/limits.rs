@@ -1,4 +1,4 @@
-//! What the embedded server does not do: a Kubernetes API passes these cases, and the embedded server fails
+//! The limits of the embedded server: a Kubernetes API passes these cases, and the embedded server fails
 //! each of them. `docs/embedded-api.md` lists them.
 
 use anyhow::Result;

@@ -10,7 +10,7 @@ use crate::convergence::kinds::text;
 /// The duration of a lease.
 const LEASE: Duration = Duration::from_secs(15);
 
-/// What a process knows of its lease.
+/// The knowledge that a process has of its lease.
 #[derive(Debug, Default)]
 pub(super) struct Lease {
     /// The name under which the process holds it.
