@@ -107,6 +107,8 @@ async fn backends_are_exported_to_the_clusters_of_their_binding(server: ApiKind)
         names(policy) == both
     })
     .await?;
+    // The policy comes first.
+    until(&exports, SERVICE, "exported", |export| export.is_some()).await?;
     let export = exports.get(SERVICE).await?;
     let service = Api::<Service>::namespaced(client, NAMESPACE)
         .get(SERVICE)

@@ -155,6 +155,14 @@ async fn agents_that_lost_the_members_api_go_on_with_those_they_know(
         "1 POST endpointslices.discovery.k8s.io"
     );
 
+    // Agents list the others at random moments, and one without a list does not campaign.
+    for node in 0..3 {
+        let known = "karmada_cluster_health_agent_known_agents";
+        agents
+            .on(node)?
+            .until_metric(known, |known| known > 2.5)
+            .await?;
+    }
     fleet.gateway.stop_api().await?;
     agents.dns_works_on([]);
     has_condition(&fleet, DNS_READY, "False", "3 of 3 nodes fail").await?;
