@@ -32,7 +32,7 @@ use crate::{
 const POLL: Duration = Duration::from_millis(50);
 /// The limit until an agent leads: an abandoned lease lasts 15 s, and agents campaign after a random
 /// delay.
-const LED_WITHIN: Duration = Duration::from_mins(3);
+const LED_WITHIN: Duration = Duration::from_mins(1);
 /// The agents' port.
 const PORT: u16 = 8080;
 
