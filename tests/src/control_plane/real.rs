@@ -21,8 +21,16 @@ const READY_WITHIN: Duration = Duration::from_secs(90);
 /// The limit of one request for readiness.
 const READY_REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The Service that every Kubernetes API creates.
-const OWN_SERVICE: &str = "/api/v1/namespaces/default/services/kubernetes";
+/// The objects that the API server creates a moment after it is ready. Later, they would be writes that
+/// nobody made.
+const OWN_OBJECTS: [&str; 6] = [
+    "/api/v1/namespaces/kube-system",
+    "/api/v1/namespaces/kube-public",
+    "/api/v1/namespaces/kube-node-lease",
+    "/api/v1/namespaces/default/services/kubernetes",
+    "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication",
+    "/api/v1/namespaces/kube-system/configmaps/kube-apiserver-legacy-service-account-token-tracking",
+];
 
 /// Both programs. Dropping them ends them.
 pub(super) struct Real {
@@ -85,8 +93,7 @@ impl Real {
     }
 }
 
-/// Returns `true` if the API server is ready and has created its own Service, which it does a moment
-/// later.
+/// Returns `true` if the API server is ready and has created its own objects.
 async fn is_ready(address: SocketAddr, client: &Client) -> bool {
     if TcpStream::connect(address).await.is_err() {
         return false;
@@ -98,7 +105,12 @@ async fn is_ready(address: SocketAddr, client: &Client) -> bool {
         let response = timeout(READY_REQUEST_TIMEOUT, client.request_text(request)).await;
         matches!(response, Ok(Ok(_)))
     };
-    succeeds("/readyz").await && succeeds(OWN_SERVICE).await
+    for path in ["/readyz"].into_iter().chain(OWN_OBJECTS) {
+        if !succeeds(path).await {
+            return false;
+        }
+    }
+    true
 }
 
 async fn start_etcd(folder: &Path, etcd: SocketAddr, peers: SocketAddr) -> Result<Process> {
