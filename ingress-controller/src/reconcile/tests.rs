@@ -485,7 +485,7 @@ async fn a_readmission_is_recorded_once_and_counted_while_it_lasts() {
     let (stage, _) = Stage::with(all_blocked()).await;
     let m2 = |actions| applied(cluster("m2", actions));
     stage.observe(|index| index.observe_cluster(m2(&["TrafficControl"])));
-    let note = "!TrafficReadmitted: every cluster of Service s is blocked, so those that a condition blocked are readmitted: m1, m2";
+    let note = "!TrafficReadmitted: every cluster of Service s is blocked or has no endpoints, so those that a condition blocked are readmitted: m1, m2";
     for expected in [vec![note.to_owned()], vec![]] {
         stage.reconcile().await.unwrap();
         assert_eq!(stage.events(), expected);
@@ -522,7 +522,7 @@ async fn the_annotation_decides_for_its_ingress_and_a_bad_value_is_recorded() {
         (
             "open",
             vec![
-                "!TrafficReadmitted: every cluster of Service s is blocked, so those that a condition blocked are readmitted: m1, m2",
+                "!TrafficReadmitted: every cluster of Service s is blocked or has no endpoints, so those that a condition blocked are readmitted: m1, m2",
                 "!InvalidAnnotation: annotation networking.karmada-rs.io/when-all-blocked is \"open\" and must be fail-open or fail-closed; fail-open is in effect",
             ],
         ),

@@ -1,4 +1,5 @@
-//! The brake: what serves a backend Service when every one of its clusters is blocked.
+//! The brake: what serves a backend Service when every one of its clusters is blocked or has no
+//! endpoints.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,7 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_api::{Remedy, TRAFFIC_CONTROL};
 
 use super::admission::Admission;
-use super::desired::{Backend, Desired};
+use super::desired::{Backend, ClusterEndpoints, Desired};
 use super::facts::{Cached, Facts};
 use crate::remedy::Scope;
 
@@ -92,15 +93,27 @@ impl Desired {
         if self.when_all_blocked == WhenAllBlocked::FailClosed {
             return;
         }
+        let is_unread = !self.unread_slices.is_empty();
         for backend in &mut self.backends {
-            backend.readmit(facts);
+            backend.readmit(is_unread, facts);
         }
     }
 }
 
+impl ClusterEndpoints {
+    fn has_endpoints(&self) -> bool {
+        let mut endpoints = self.slices.iter().flat_map(|slice| &slice.endpoints);
+        endpoints.any(|endpoints| !endpoints.is_empty())
+    }
+}
+
 impl Backend {
-    fn readmit(&mut self, facts: &impl Facts) {
-        if self.is_served() {
+    /// `is_unread`: slices of the namespace cannot be read.
+    fn readmit(&mut self, is_unread: bool, facts: &impl Facts) {
+        let is_served = self.is_served();
+        let mut served = self.clusters.iter().filter(|c| c.admission.is_served());
+        // An unread slice may have the endpoints of an admitted cluster.
+        if is_served && (is_unread || served.any(ClusterEndpoints::has_endpoints)) {
             return;
         }
         for cluster in &mut self.clusters {
@@ -112,6 +125,8 @@ impl Backend {
             if cluster.admission == Admission::Blocked
                 && cluster.is_located
                 && stays
+                // Beside an admitted cluster, one without endpoints would change nothing.
+                && (!is_served || cluster.has_endpoints())
                 && !facts.is_decided(&cluster.cluster)
             {
                 cluster.admission = Admission::Readmitted;
@@ -119,7 +134,7 @@ impl Backend {
         }
     }
 
-    /// Returns `true` if a cluster serves this Service.
+    /// Returns `true` if a cluster may serve this Service.
     pub fn is_served(&self) -> bool {
         self.clusters.iter().any(|c| c.admission.is_served())
     }
@@ -138,7 +153,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::super::fixtures::{
-        Fixture, binding, blocked, cluster, deleting, ingress, some_time,
+        Fixture, binding, blocked, cluster, deleting, ingress, slice, some_time,
     };
     use super::super::{Settings, desired};
     use super::*;
@@ -185,6 +200,39 @@ mod tests {
             .with_cluster(cluster("m2"));
         let expected = [("m1", Admission::Blocked), ("m2", Admission::Admitted)];
         assert_open(&fixture, &expected);
+    }
+
+    #[test]
+    fn where_no_admitted_cluster_has_endpoints_a_blocked_one_that_has_is_readmitted() {
+        let clusters = || {
+            fixture(&["m1", "m2", "m3"])
+                .with_cluster(cluster("m1"))
+                .with_cluster(blocked("m2"))
+                .with_cluster(blocked("m3"))
+        };
+        let expected = |m2| {
+            [
+                ("m1", Admission::Admitted),
+                ("m2", m2),
+                ("m3", Admission::Blocked),
+            ]
+        };
+        let in_m2 = slice("s", "m2", "b", &["10.0.0.2"]);
+        for in_m1 in [None, Some(slice("s", "m1", "a", &[]))] {
+            let slices: Vec<_> = in_m1.into_iter().chain([in_m2.clone()]).collect();
+            let fixture = clusters().with_slices(&slices);
+            assert_open(&fixture, &expected(Admission::Readmitted));
+            let closed = admissions(&fixture, WhenAllBlocked::FailClosed);
+            assert_eq!(closed[1].1, Admission::Blocked);
+            let mut unread = fixture.clone();
+            unread.unread_slices = ["unread".to_owned()].into();
+            assert_open(&unread, &expected(Admission::Blocked));
+            let mut decided = fixture;
+            decided.decided = ["m2".to_owned()].into();
+            assert_open(&decided, &expected(Admission::Blocked));
+        }
+        let served = clusters().with_slices(&[slice("s", "m1", "a", &["10.0.0.1"]), in_m2]);
+        assert_open(&served, &expected(Admission::Blocked));
     }
 
     #[test]

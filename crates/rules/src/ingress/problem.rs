@@ -32,7 +32,7 @@ pub enum Problem {
         /// The behaviour that is in effect.
         effective: WhenAllBlocked,
     },
-    /// Every cluster of the Service is blocked, and some are readmitted.
+    /// Every cluster of the Service is blocked or has no endpoints, and some are readmitted.
     Readmitted {
         /// The Service.
         service: String,
@@ -70,7 +70,7 @@ impl fmt::Display for Problem {
             ),
             Self::Readmitted { service, clusters } => write!(
                 f,
-                "every cluster of Service {service} is blocked, so those that a condition blocked are readmitted: {}",
+                "every cluster of Service {service} is blocked or has no endpoints, so those that a condition blocked are readmitted: {}",
                 clusters.join(", ")
             ),
             Self::AllBlocked {
