@@ -1,6 +1,7 @@
-//! The brake: what serves a backend Service when every one of its clusters is blocked or has no
+//! The brake: what serves a backend Service when every one of its clusters is blocked or has no ready
 //! endpoints.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
@@ -8,7 +9,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_api::{Remedy, TRAFFIC_CONTROL};
 
 use super::admission::Admission;
-use super::desired::{Backend, ClusterEndpoints, Desired};
+use super::desired::{Backend, ClusterEndpoints, Desired, Held, excluded};
 use super::facts::{Cached, Facts};
 use crate::remedy::Scope;
 
@@ -95,42 +96,78 @@ impl Desired {
         }
         let is_unread = !self.unread_slices.is_empty();
         for backend in &mut self.backends {
-            backend.readmit(is_unread, facts);
+            for cluster in backend.barred(is_unread) {
+                if is_readmissible(&cluster, facts) {
+                    backend.readmit(&cluster);
+                }
+            }
         }
     }
 }
 
+/// Returns those of the clusters that a load balancer holds endpoints of that must lose them, although
+/// its ingress cannot be read. The brake works on what is held, as no more is known of the Services.
+pub(super) fn cut(held: Held, when_all_blocked: WhenAllBlocked, facts: &impl Facts) -> Held {
+    let cut = held.into_iter().filter_map(|(service, clusters)| {
+        let mut cut = excluded(clusters.clone(), &[], facts);
+        if when_all_blocked == WhenAllBlocked::FailOpen && cut == clusters {
+            cut.retain(|cluster| !is_readmissible(cluster, facts));
+        }
+        (!cut.is_empty()).then_some((service, cut))
+    });
+    cut.collect()
+}
+
+/// Returns `true` if `cluster` may serve although it is blocked: a condition did that, and no person.
+fn is_readmissible(cluster: &str, facts: &impl Facts) -> bool {
+    // An unreadable cluster may be about to leave, and one that leaves is admitted nowhere.
+    let stays = match facts.cluster(cluster) {
+        Cached::Present(object) => {
+            Admission::of(object) == Admission::Blocked
+                && object.metadata.deletion_timestamp.is_none()
+        }
+        Cached::Absent | Cached::Unread => false,
+    };
+    stays && !facts.is_decided(cluster)
+}
+
 impl ClusterEndpoints {
-    fn has_endpoints(&self) -> bool {
-        let mut endpoints = self.slices.iter().flat_map(|slice| &slice.endpoints);
-        endpoints.any(|endpoints| !endpoints.is_empty())
+    fn has_ready_endpoints(&self) -> bool {
+        let mut endpoints = self
+            .slices
+            .iter()
+            .flat_map(|slice| &slice.endpoints)
+            .flatten();
+        endpoints.any(|endpoint| {
+            let conditions = endpoint.conditions.as_ref();
+            // Unknown is to be taken for ready (Kubernetes API reference, EndpointConditions).
+            conditions.and_then(|conditions| conditions.ready) != Some(false)
+        })
     }
 }
 
 impl Backend {
-    /// `is_unread`: slices of the namespace cannot be read.
-    fn readmit(&mut self, is_unread: bool, facts: &impl Facts) {
+    /// Returns the blocked clusters that would serve this Service, while no other cluster does.
+    /// `is_unread` is set if slices of the namespace cannot be read: they may have the endpoints of an
+    /// admitted cluster.
+    pub(super) fn barred(&self, is_unread: bool) -> BTreeSet<String> {
         let is_served = self.is_served();
         let mut served = self.clusters.iter().filter(|c| c.admission.is_served());
-        // An unread slice may have the endpoints of an admitted cluster.
-        if is_served && (is_unread || served.any(ClusterEndpoints::has_endpoints)) {
-            return;
+        if is_served && (is_unread || served.any(ClusterEndpoints::has_ready_endpoints)) {
+            return BTreeSet::new();
         }
-        for cluster in &mut self.clusters {
-            // An unreadable cluster may be about to leave, and one that leaves is admitted nowhere.
-            let stays = match facts.cluster(&cluster.cluster) {
-                Cached::Present(object) => object.metadata.deletion_timestamp.is_none(),
-                Cached::Absent | Cached::Unread => false,
-            };
-            if cluster.admission == Admission::Blocked
+        let blocked = self.clusters.iter().filter(|cluster| {
+            cluster.admission == Admission::Blocked
                 && cluster.is_located
-                && stays
                 // Beside an admitted cluster, one without endpoints would change nothing.
-                && (!is_served || cluster.has_endpoints())
-                && !facts.is_decided(&cluster.cluster)
-            {
-                cluster.admission = Admission::Readmitted;
-            }
+                && (!is_served || cluster.has_ready_endpoints())
+        });
+        blocked.map(|cluster| cluster.cluster.clone()).collect()
+    }
+
+    fn readmit(&mut self, name: &str) {
+        for cluster in self.clusters.iter_mut().filter(|c| c.cluster == name) {
+            cluster.admission = Admission::Readmitted;
         }
     }
 
@@ -203,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn where_no_admitted_cluster_has_endpoints_a_blocked_one_that_has_is_readmitted() {
+    fn where_no_admitted_cluster_has_ready_endpoints_a_blocked_one_that_has_is_readmitted() {
         let clusters = || {
             fixture(&["m1", "m2", "m3"])
                 .with_cluster(cluster("m1"))
@@ -218,7 +255,11 @@ mod tests {
             ]
         };
         let in_m2 = slice("s", "m2", "b", &["10.0.0.2"]);
-        for in_m1 in [None, Some(slice("s", "m1", "a", &[]))] {
+        let mut unready = slice("s", "m1", "a", &["10.0.0.1"]);
+        for endpoint in unready.endpoints.iter_mut().flatten() {
+            endpoint.conditions.as_mut().unwrap().ready = Some(false);
+        }
+        for in_m1 in [None, Some(slice("s", "m1", "a", &[])), Some(unready)] {
             let slices: Vec<_> = in_m1.into_iter().chain([in_m2.clone()]).collect();
             let fixture = clusters().with_slices(&slices);
             assert_open(&fixture, &expected(Admission::Readmitted));
@@ -233,6 +274,42 @@ mod tests {
         }
         let served = clusters().with_slices(&[slice("s", "m1", "a", &["10.0.0.1"]), in_m2]);
         assert_open(&served, &expected(Admission::Blocked));
+    }
+
+    #[test]
+    fn of_an_unreadable_ingress_excluded_clusters_are_cut_unless_the_brake_keeps_them() {
+        let mut fixture = Fixture::default()
+            .with_cluster(cluster("open"))
+            .with_cluster(blocked("b1"))
+            .with_cluster(blocked("b2"))
+            .with_cluster(blocked("decided"))
+            .with_cluster(deleting(blocked("leaving")));
+        fixture.decided = ["decided".to_owned()].into();
+        fixture.unread_clusters = ["unread".to_owned()].into();
+        let (open, closed) = (WhenAllBlocked::FailOpen, WhenAllBlocked::FailClosed);
+        let set = |names: &[&str]| -> BTreeSet<String> {
+            names.iter().map(|&name| name.to_owned()).collect()
+        };
+        for (held, when, expected) in [
+            (&["open", "b1", "gone"][..], open, &["b1", "gone"][..]),
+            (&["b1", "b2"], open, &[]),
+            (&["b1", "b2"], closed, &["b1", "b2"]),
+            (
+                &["b1", "decided", "leaving", "gone"],
+                open,
+                &["decided", "leaving", "gone"],
+            ),
+            (&["unread", "b1"], open, &["b1"]),
+            (&["open"], closed, &[]),
+        ] {
+            let held = Held::from([
+                ("s".to_owned(), set(held)),
+                ("t".to_owned(), set(&["open"])),
+            ]);
+            let found = cut(held, when, &fixture);
+            assert_eq!(found.get("s").cloned().unwrap_or_default(), set(expected));
+            assert_eq!(found.len(), usize::from(!expected.is_empty()));
+        }
     }
 
     #[test]
