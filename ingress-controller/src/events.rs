@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::sync::Arc;
 
 use k8s_openapi::Resource as _;
 use k8s_openapi::api::core::v1::{ObjectReference, Service};
@@ -11,6 +12,7 @@ use kube::Resource;
 use kube::runtime::events::{Event, EventType};
 use parking_lot::Mutex;
 
+use crate::ingresses::Part;
 use crate::provider::{Obstacle, RelatedObject};
 
 const INGRESS_API_VERSION: &str = "networking.karmada.io/v1alpha1";
@@ -21,6 +23,8 @@ pub(crate) struct IngressEvents {
     record: Box<dyn Fn(ObjectReference, Event) + Send + Sync>,
     /// The obstacles of each ingress that were last recorded.
     recorded: Mutex<BTreeMap<Key, BTreeSet<Obstacle>>>,
+    /// The obstacle to the export of each Service, and the ingresses on which it is recorded.
+    exports: Mutex<BTreeMap<Key, (Obstacle, BTreeSet<Key>)>>,
 }
 
 impl fmt::Debug for IngressEvents {
@@ -37,6 +41,7 @@ impl IngressEvents {
         Self {
             record: Box::new(record),
             recorded: Mutex::default(),
+            exports: Mutex::default(),
         }
     }
 
@@ -80,26 +85,92 @@ impl IngressEvents {
         }
     }
 
-    /// Records that `manager` undoes every write to the status of `ingress`.
-    pub(crate) fn contested(&self, ingress: &MultiClusterIngress, manager: Option<&str>) {
-        let key = Key::of(ingress);
-        let manager = manager.unwrap_or("another client with this controller's name");
-        tracing::warn!(ingress = %key, manager, "Another writer undoes every write, will write again after growing pauses");
+    /// Records `obstacle` to the export of `service` on those of `ingresses`, which route there, that
+    /// have no Event of it yet. `None` if there is none any more.
+    pub(crate) fn export(
+        &self,
+        service: &Key,
+        obstacle: Option<Obstacle>,
+        ingresses: &[Arc<MultiClusterIngress>],
+    ) {
+        let mut exports = self.exports.lock();
+        let before = exports.remove(service);
+        let Some(obstacle) = obstacle else {
+            return;
+        };
+        let before = before.filter(|(known, _)| *known == obstacle);
+        let mut recorded = before.map(|(_, recorded)| recorded).unwrap_or_default();
+        for ingress in ingresses {
+            if recorded.insert(Key::of(&**ingress)) {
+                let (reason, note) = (obstacle.reason, obstacle.message.clone());
+                let related = reference(&obstacle.object);
+                // Users may well export a Service themselves.
+                let type_ = match reason {
+                    "ExportNotOurs" => EventType::Normal,
+                    _ => EventType::Warning,
+                };
+                self.record(ingress, type_, reason, note, related);
+            }
+        }
+        exports.insert(service.clone(), (obstacle, recorded));
+    }
+
+    /// Records on `ingresses` that another client undoes every write to the object `key`, with which we
+    /// export a Service that they route to.
+    pub(crate) fn export_contested(
+        &self,
+        kind: &'static str,
+        key: &Key,
+        ingresses: &[Arc<MultiClusterIngress>],
+    ) {
+        tracing::warn!(kind, object = %key, "Another writer undoes every write, will write again after growing pauses");
         let note = format!(
-            "{manager} undoes every write to status.serviceLocations and status.trafficBlockClusters; this controller writes them again after growing pauses, up to 5 minutes"
+            "another client undoes every write to {kind} {key}; this controller writes again after growing pauses, up to 5 minutes"
         );
+        let object = RelatedObject {
+            api_version: None,
+            kind,
+            key: key.clone(),
+        };
+        for ingress in ingresses {
+            let (note, related) = (note.clone(), reference(&object));
+            self.record(
+                ingress,
+                EventType::Warning,
+                "ExportContested",
+                note,
+                related,
+            );
+        }
+    }
+
+    /// Records that `manager` undoes every write to this part of `ingress`.
+    pub(crate) fn contested(
+        &self,
+        ingress: &MultiClusterIngress,
+        part: Part,
+        manager: Option<&str>,
+    ) {
+        let key = Key::of(ingress);
+        let manager = manager.unwrap_or("another client");
+        let (parent, fields) = part.fields();
+        let fields: Vec<String> = fields.iter().map(|f| format!("{parent}.{f}")).collect();
+        let fields = fields.join(" and ");
+        tracing::warn!(ingress = %key, manager, fields, "Another writer undoes every write, will write again after growing pauses");
+        let note = format!(
+            "{manager} undoes every write to {fields}; this controller writes again after growing pauses, up to 5 minutes"
+        );
+        let reason = match part {
+            Part::Finalizers | Part::Release => "FinalizersContested",
+            Part::Status => "StatusContested",
+            Part::LoadBalancer => "LoadBalancerContested",
+        };
         let own = RelatedObject {
             api_version: Some(INGRESS_API_VERSION),
             kind: INGRESS_KIND,
             key,
         };
-        self.record(
-            ingress,
-            EventType::Warning,
-            "StatusContested",
-            note,
-            reference(&own),
-        );
+        self.record(ingress, EventType::Warning, reason, note, reference(&own));
     }
 
     /// Forgets the ingress `key`, which is no longer served.

@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use karmada_api::{Key, PropagationPolicy, PropagationSpec, ServiceExport};
-use karmada_rules::ingress::{ControllerName, Exporter, PolicyChange};
+use karmada_rules::ingress::{ControllerName, ExportChange, Exporter, PolicyChange};
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::{BoxError, Chain};
 use karmada_runtime::program::Program;
+use karmada_runtime::queue::Queue;
 use karmada_runtime::watch::{Decoded, events};
 use karmada_runtime::write::{WriteError, WriteErrorKind, Writer};
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
@@ -17,9 +18,13 @@ use kube::core::NamespaceResourceScope;
 use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
-use serde_json::json;
+use serde_json::{Value, json};
+use tokio::time::Instant;
 
+use crate::events::IngressEvents;
 use crate::index::Index;
+use crate::provider::{Obstacle, RelatedObject};
+use crate::rivals::{Reaction, Rivals};
 use crate::watch::SharedIndex;
 
 /// The pause between two looks for the kinds in an API that lacks them.
@@ -32,6 +37,11 @@ pub(crate) struct ExportReconciler {
     pub(crate) exporter: Exporter,
     pub(crate) client: Client,
     pub(crate) writer: Writer,
+    pub(crate) events: Arc<IngressEvents>,
+    /// The objects of each kind that others change or delete as often as we write them.
+    pub(crate) rivals: Rivals<(&'static str, Key)>,
+    /// The queue of this loop.
+    pub(crate) queue: Queue<Key>,
 }
 
 /// Errors of the export of a Service.
@@ -63,13 +73,66 @@ impl Controller for ExportReconciler {
         else {
             return Ok(());
         };
+        let is_theirs = change.is_theirs;
+        let obstacle = match self.apply(service, change).await {
+            Ok(()) => None,
+            Err(error) => match error.downcast_ref() {
+                Some(ExportError::Clash(policy)) => Some((clash(policy, &error), error)),
+                _ => return Err(error),
+            },
+        };
+        let (clash, error) = obstacle.unzip();
+        let obstacle = clash.or_else(|| is_theirs.then(|| left_to_its_owner(service)));
+        let ingresses = match &obstacle {
+            Some(_) => self.index.routing_to(service, &self.controller),
+            None => Vec::new(),
+        };
+        self.events.export(service, obstacle, &ingresses);
+        error.map_or(Ok(()), Err)
+    }
+}
+
+/// Returns the obstacle that a policy of a user is.
+fn clash(policy: &Key, error: &BoxError) -> Obstacle {
+    Obstacle {
+        reason: "ExportClash",
+        object: RelatedObject {
+            api_version: Some(PropagationPolicy::API_VERSION),
+            kind: PropagationPolicy::KIND,
+            key: policy.clone(),
+        },
+        message: error.to_string(),
+    }
+}
+
+/// Returns the obstacle that an export of a user is: it is none if it is propagated.
+fn left_to_its_owner(service: &Key) -> Obstacle {
+    Obstacle {
+        reason: "ExportNotOurs",
+        object: RelatedObject {
+            api_version: Some(ServiceExport::API_VERSION),
+            kind: ServiceExport::KIND,
+            key: service.clone(),
+        },
+        message: format!(
+            "ServiceExport {service} was not made by this controller, which leaves it alone: whoever made it propagates it to the clusters of the Service"
+        ),
+    }
+}
+
+impl ExportReconciler {
+    async fn apply(&self, service: &Key, change: ExportChange) -> Result<(), BoxError> {
         let name = Exporter::policy_name(&service.name);
         let policy = Key::new(&service.namespace, name);
         // A wider policy of a user claims an export that has none of ours yet, and keeps it.
         match &change.policy {
-            Some(PolicyChange::Create(object)) => self.create_policy(&policy, object).await?,
+            Some(PolicyChange::Create(object)) => {
+                if !self.create_policy(service, &policy, object).await? {
+                    return Ok(());
+                }
+            }
             Some(PolicyChange::Update { version, spec }) => {
-                self.update_policy(&policy, version.as_deref(), spec)
+                self.update_policy(service, &policy, version.as_deref(), spec)
                     .await?;
             }
             Some(PolicyChange::Delete { .. }) | None => {}
@@ -78,24 +141,64 @@ impl Controller for ExportReconciler {
             self.create_export(service, export).await?;
         }
         if let Some(uid) = change.delete {
-            self.delete::<ServiceExport>("service_export", service, uid)
+            self.delete::<ServiceExport>("service_export", service, service, uid)
                 .await?;
         }
         if let Some(PolicyChange::Delete { uid }) = change.policy {
-            self.delete::<PropagationPolicy>("propagation_policy", &policy, uid)
+            self.delete::<PropagationPolicy>("propagation_policy", service, &policy, uid)
                 .await?;
         }
         Ok(())
     }
-}
 
-impl ExportReconciler {
+    /// Begins a write of `value` to the object `key`, which is another one in its version `seen`, for
+    /// the export of `service`. During a pause, because another writer undoes every write, returns `None`
+    /// and queues the Service at its end.
+    fn begin<K: Known>(
+        &self,
+        service: &Key,
+        key: &Key,
+        value: Value,
+        seen: Option<&str>,
+    ) -> Option<Begun> {
+        let part = (K::NAME, key.clone());
+        match self.rivals.react(&part, &value, seen, Instant::now()) {
+            Reaction::Write { undone } => Some(Begun {
+                part,
+                value,
+                undone,
+            }),
+            Reaction::Wait { until, is_news } => {
+                if is_news {
+                    let ingresses = self.index.routing_to(service, &self.controller);
+                    self.events.export_contested(K::NAME, key, &ingresses);
+                }
+                self.queue.add_at(service.clone(), until);
+                None
+            }
+        }
+    }
+
+    /// Remembers a write that was stored as `version`.
+    fn end(&self, begun: Begun, version: Option<String>) {
+        let (part, value, undone) = (begun.part, begun.value, begun.undone);
+        self.rivals
+            .written(&part, value, version, undone, Instant::now());
+    }
+
     async fn create_export(&self, key: &Key, export: &ServiceExport) -> Result<(), BoxError> {
+        let value = serde_json::to_value(export)?;
+        let Some(begun) = self.begin::<ServiceExport>(key, key, value, None) else {
+            return Ok(());
+        };
         let api = self.api::<ServiceExport>(key);
         let parameters = PostParams::default();
         let call = api.create(&parameters, export);
         match self.writer.write("service_export", call).await {
-            Ok(_) => tracing::info!(service = %key, "Service exported"),
+            Ok(stored) => {
+                self.end(begun, stored.metadata.resource_version);
+                tracing::info!(service = %key, "Service exported");
+            }
             // Of a user, or ours already: the watch shows which.
             Err(error) if error.kind() == WriteErrorKind::Conflict => {}
             Err(error) => return Err(failed::<ServiceExport>(key, error).into()),
@@ -105,27 +208,49 @@ impl ExportReconciler {
 
     async fn update_policy(
         &self,
+        service: &Key,
         key: &Key,
         version: Option<&str>,
         spec: &PropagationSpec,
     ) -> Result<(), BoxError> {
+        let value = serde_json::to_value(spec)?;
+        let Some(begun) = self.begin::<PropagationPolicy>(service, key, value, version) else {
+            return Ok(());
+        };
         let metadata = json!({ "resourceVersion": version });
         let patch = Patch::Merge(json!({ "metadata": metadata, "spec": spec }));
         let api = self.api::<PropagationPolicy>(key);
         let parameters = PatchParams::default();
         let call = api.patch(&key.name, &parameters, &patch);
         match self.writer.write("propagation_policy", call).await {
-            Ok(_) => Ok(()),
+            Ok(stored) => {
+                self.end(begun, stored.metadata.resource_version);
+                Ok(())
+            }
             Err(error) => Err(failed::<PropagationPolicy>(key, error).into()),
         }
     }
 
-    async fn create_policy(&self, key: &Key, policy: &PropagationPolicy) -> Result<(), BoxError> {
+    /// Creates a policy. Returns `false` during a pause.
+    async fn create_policy(
+        &self,
+        service: &Key,
+        key: &Key,
+        policy: &PropagationPolicy,
+    ) -> Result<bool, BoxError> {
+        let value = serde_json::to_value(policy)?;
+        let Some(begun) = self.begin::<PropagationPolicy>(service, key, value, None) else {
+            return Ok(false);
+        };
         let api = self.api::<PropagationPolicy>(key);
         let parameters = PostParams::default();
         let call = api.create(&parameters, policy);
-        let Err(error) = self.writer.write("propagation_policy", call).await else {
-            return Ok(());
+        let error = match self.writer.write("propagation_policy", call).await {
+            Ok(stored) => {
+                self.end(begun, stored.metadata.resource_version);
+                return Ok(true);
+            }
+            Err(error) => error,
         };
         if error.kind() != WriteErrorKind::Conflict {
             return Err(failed::<PropagationPolicy>(key, error).into());
@@ -135,13 +260,14 @@ impl ExportReconciler {
             Some(found) if !self.exporter.owns(&found.metadata) => {
                 Err(ExportError::Clash(key.clone()).into())
             }
-            _ => Ok(()),
+            _ => Ok(true),
         }
     }
 
     async fn delete<K>(
         &self,
         target: &'static str,
+        service: &Key,
         key: &Key,
         uid: Option<String>,
     ) -> Result<(), BoxError>
@@ -149,6 +275,9 @@ impl ExportReconciler {
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
         K: Clone + Debug + DeserializeOwned + Known,
     {
+        let Some(begun) = self.begin::<K>(service, key, Value::Null, None) else {
+            return Ok(());
+        };
         let parameters = DeleteParams::default().preconditions(Preconditions {
             resource_version: None,
             uid,
@@ -156,7 +285,10 @@ impl ExportReconciler {
         let api = self.api::<K>(key);
         let call = api.delete(&key.name, &parameters);
         match self.writer.write(target, call).await {
-            Ok(_) => Ok(()),
+            Ok(_) => {
+                self.end(begun, None);
+                Ok(())
+            }
             // Another object of that name is not ours to delete.
             Err(error)
                 if matches!(
@@ -176,6 +308,14 @@ impl ExportReconciler {
     {
         Api::namespaced(self.client.clone(), &key.namespace)
     }
+}
+
+/// A write that has begun.
+struct Begun {
+    part: (&'static str, Key),
+    value: Value,
+    /// The number of times that it was undone before.
+    undone: u32,
 }
 
 /// A kind with a name for messages.

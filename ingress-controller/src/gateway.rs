@@ -13,9 +13,12 @@ use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
 use karmada_runtime::queue::Queue;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
+use crate::contest::Contest;
 use crate::events::{IngressEvents, obstacle};
-use crate::ingresses::{Ingresses, WriteOutcome};
+use crate::grace::Grace;
+use crate::ingresses::{Part, WriteOutcome};
 use crate::metrics::Readmissions;
 use crate::outage::Outage;
 use crate::provider::{Ensured, LoadBalancer};
@@ -27,8 +30,9 @@ pub(crate) struct GatewayReconciler {
     pub(crate) index: Arc<SharedIndex>,
     pub(crate) settings: Settings,
     pub(crate) balancer: Arc<dyn LoadBalancer>,
-    pub(crate) ingresses: Ingresses,
+    pub(crate) contest: Contest,
     pub(crate) events: Arc<IngressEvents>,
+    pub(crate) grace: Grace,
     pub(crate) turns: Turns,
     pub(crate) outage: Arc<Outage>,
     pub(crate) readmissions: Readmissions,
@@ -42,6 +46,7 @@ impl Controller for GatewayReconciler {
     fn keys(&self) -> Vec<Key> {
         self.outage.clear();
         self.readmissions.clear();
+        self.grace.clear();
         let mut keys = self.index.keys();
         // Ingresses deleted while nobody led exist only there.
         keys.extend(self.balancer.keys());
@@ -50,7 +55,8 @@ impl Controller for GatewayReconciler {
 
     async fn reconcile(&self, key: &Key) -> Result<(), BoxError> {
         match self.index.decide(key, &self.settings) {
-            (_, Decision::Leave) | (None, Decision::Serve(_)) => Ok(()),
+            (None, Decision::Serve(_)) => Ok(()),
+            (_, Decision::Leave) => self.leave(key).await,
             (Some(ingress), Decision::Serve(serve)) => {
                 // Without our finalizer the ingress could be deleted with its objects left behind, so
                 // it must be stored before the first of them. Those that exist are kept up to date.
@@ -66,9 +72,12 @@ impl Controller for GatewayReconciler {
 
 impl GatewayReconciler {
     async fn serve(&self, key: &Key, ingress: &MultiClusterIngress) -> Result<(), BoxError> {
-        let held = self.balancer.clusters(key);
-        let desired = self.index.desired(key, ingress, held, &self.settings);
-        let call = self.balancer.ensure(&self.ingresses.writer, &desired);
+        let desired = self
+            .index
+            .desired(key, ingress, self.clusters(key), &self.settings);
+        let call = self
+            .balancer
+            .ensure(&self.contest.ingresses.writer, &desired);
         let Some(ensured) = self.unless_down(key, call).await else {
             return Ok(());
         };
@@ -77,16 +86,35 @@ impl GatewayReconciler {
         if let Some(reported) = ensured.load_balancer
             && let FieldPlan::Write(wanted) = load_balancer(ingress.status.as_ref(), reported)
         {
-            let status = json!({ "loadBalancer": wanted });
-            self.ingresses
-                .write_status(key, "load_balancer", status)
-                .await?;
+            let (part, status) = (Part::LoadBalancer, json!({ "loadBalancer": wanted }));
+            let write = self.contest.write(ingress, part, status, &self.queue);
+            write.await?;
         }
         // No event shows that an obstacle is gone, so it is an error that is retried.
         match ensured.obstacles.into_iter().next() {
             Some(obstacle) => Err(obstacle.into()),
             None => Ok(()),
         }
+    }
+
+    /// Removes endpoints of clusters that must get no request, and leaves everything else as it is.
+    async fn leave(&self, key: &Key) -> Result<(), BoxError> {
+        let held = self.balancer.endpoints(key);
+        let cut = self.index.cut(key, held, &self.settings);
+        if cut.is_empty() {
+            return Ok(());
+        }
+        let call = self.balancer.cut(&self.contest.ingresses.writer, key, &cut);
+        self.unless_down(key, call).await.unwrap_or(Ok(()))
+    }
+
+    /// Returns the member clusters that the load balancer holds endpoints of.
+    fn clusters(&self, key: &Key) -> BTreeSet<String> {
+        self.balancer
+            .endpoints(key)
+            .into_values()
+            .flatten()
+            .collect()
     }
 
     async fn release(&self, key: &Key) -> Result<(), BoxError> {
@@ -98,18 +126,23 @@ impl GatewayReconciler {
             self.queue.add(key.clone());
             return Ok(());
         };
-        let excluded = self.index.excluded(self.balancer.clusters(key));
-        let deletion = self.balancer.delete(&self.ingresses.writer, key, &excluded);
+        let excluded = self.index.excluded(self.clusters(key));
+        let deletion = self
+            .balancer
+            .delete(&self.contest.ingresses.writer, key, &excluded);
         let Some(ensured) = self.unless_down(key, deletion).await else {
             return Ok(());
         };
         let ensured = ensured?;
         self.events.forget(key);
+        self.grace.forget(key);
         self.readmissions.set(key, 0);
-        match ingress {
-            Some(ingress) => self.clean(key, &ingress, &release, &ensured).await,
-            None => Ok(()),
+        self.contest.forget(key, &[Part::LoadBalancer]);
+        if let Some(ingress) = ingress {
+            return self.clean(key, &ingress, &release, &ensured).await;
         }
+        self.contest.forget(key, &[Part::Release]);
+        Ok(())
     }
 
     async fn clean(
@@ -119,30 +152,53 @@ impl GatewayReconciler {
         release: &Release,
         ensured: &Ensured,
     ) -> Result<(), BoxError> {
+        // The finalizer goes last: the API server may delete the ingress in the same moment.
+        let finalizers = match &release.finalizers {
+            FieldPlan::Write(finalizers) => Some(json!(finalizers)),
+            FieldPlan::Unchanged => None,
+        };
+        let mut undone = 0;
+        if let Some(finalizers) = &finalizers {
+            let begun = self
+                .contest
+                .begin(ingress, Part::Release, finalizers, &self.queue);
+            match begun.await {
+                Some(times) => undone = times,
+                None => return Ok(()),
+            }
+        }
         let mut version = ingress.metadata.resource_version.clone();
         if release.clears_status {
             let status = cleared(ensured)?;
-            match self.ingresses.write_status(key, "status", status).await? {
+            match self
+                .contest
+                .ingresses
+                .write_status(key, "status", status)
+                .await?
+            {
                 WriteOutcome::Stored { version: stored } => version = stored,
                 WriteOutcome::Gone => return Ok(()),
             }
         }
-        // The finalizer goes last: the API server may delete the ingress in the same moment.
-        if let FieldPlan::Write(finalizers) = &release.finalizers {
-            self.ingresses
-                .write_finalizers(key, version.as_deref(), finalizers)
-                .await?;
+        if let Some(finalizers) = finalizers {
+            let write =
+                self.contest
+                    .ingresses
+                    .write_finalizers(key, version.as_deref(), &finalizers);
+            let outcome = write.await?;
+            self.contest
+                .end(key, Part::Release, finalizers, &outcome, undone);
             tracing::info!(ingress = %key, "Ingress let go");
         }
         Ok(())
     }
 
     /// Runs a call of the load balancer. Returns `None` while that is down.
-    async fn unless_down(
+    async fn unless_down<T>(
         &self,
         key: &Key,
-        call: impl Future<Output = Result<Ensured, BoxError>>,
-    ) -> Option<Result<Ensured, BoxError>> {
+        call: impl Future<Output = Result<T, BoxError>>,
+    ) -> Option<Result<T, BoxError>> {
         let result = self.outage.unless_down(key, call).await?;
         if let Err(error) = &result
             && self.balancer.is_outage(error)
@@ -164,6 +220,10 @@ impl GatewayReconciler {
             .iter()
             .filter(|problem| matches!(problem, Problem::Readmitted { .. }));
         self.readmissions.set(&desired.key, readmitted.count());
+        let (problems, due) = self.grace.lasting(&desired.key, problems, Instant::now());
+        if let Some(due) = due {
+            self.queue.add_at(desired.key.clone(), due);
+        }
         let problems = problems
             .iter()
             .map(|problem| obstacle(problem, &desired.key));

@@ -34,6 +34,9 @@ pub(crate) struct Index {
     by_cluster: ReverseIndex<Key, String>,
     /// From an ingress to the class it names, if any.
     by_class: ReverseIndex<Key, Option<String>>,
+    /// The ingresses that the last decision left as they are. The load balancer may hold endpoints of
+    /// any cluster for them.
+    left: BTreeSet<Key>,
 }
 
 /// The objects from which a load balancer learns the addresses of backends.
@@ -88,6 +91,20 @@ impl Index {
     /// Returns the ingresses with a Service in `cluster`.
     pub(crate) fn located_in(&self, cluster: &str) -> Vec<Key> {
         self.by_cluster.sources(cluster).cloned().collect()
+    }
+
+    /// Remembers whether the last decision left the ingress `key` as it is.
+    pub(crate) fn set_left(&mut self, key: &Key, is_left: bool) {
+        if is_left {
+            self.left.insert(key.clone());
+        } else {
+            self.left.remove(key);
+        }
+    }
+
+    /// Returns the ingresses that the last decision left as they are.
+    pub(crate) fn left(&self) -> impl Iterator<Item = Key> {
+        self.left.iter().cloned()
     }
 
     /// Returns the ingresses that `class` may decide about: those that name it, and those that name
@@ -189,6 +206,21 @@ impl Index {
         } else {
             Need::Unneeded
         }
+    }
+
+    /// Returns the ingresses of ours that route to `service`.
+    pub(crate) fn routing_to(
+        &self,
+        service: &Key,
+        controller: &ControllerName,
+    ) -> Vec<Arc<MultiClusterIngress>> {
+        let all = self.by_service.sources(service);
+        let ours = all.filter(|key| {
+            let seen = self.ingress(key).map(AsRef::as_ref);
+            matches!(decide(key, seen, self, controller), Decision::Serve(_))
+        });
+        ours.filter_map(|key| self.ingresses.get(key).map(Arc::clone))
+            .collect()
     }
 
     /// Updates the index after a change of the ingress `key`.

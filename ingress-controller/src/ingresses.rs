@@ -16,6 +16,30 @@ use crate::rivals;
 /// The longest duration of a read that only serves a message.
 const READ_LIMIT: Duration = Duration::from_secs(10);
 
+/// A part of an ingress that we write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Part {
+    /// The finalizers of an ingress that is ours.
+    Finalizers,
+    /// The locations of its Services, and the blocked clusters.
+    Status,
+    /// The addresses of its load balancer.
+    LoadBalancer,
+    /// The finalizers of one that is not ours, or no longer.
+    Release,
+}
+
+impl Part {
+    /// Returns the field that holds the fields of this part, and these.
+    pub(crate) fn fields(self) -> (&'static str, &'static [&'static str]) {
+        match self {
+            Self::Finalizers | Self::Release => ("metadata", &["finalizers"]),
+            Self::Status => ("status", &["serviceLocations", "trafficBlockClusters"]),
+            Self::LoadBalancer => ("status", &["loadBalancer"]),
+        }
+    }
+}
+
 /// The ingresses in the Karmada API.
 #[derive(Clone)]
 pub(crate) struct Ingresses {
@@ -49,7 +73,7 @@ impl Ingresses {
         &self,
         key: &Key,
         version: Option<&str>,
-        finalizers: &[String],
+        finalizers: &Value,
     ) -> Result<WriteOutcome, BoxError> {
         let api = self.api(key);
         // The list is shared with other controllers, and a patch replaces it as a whole. Replacing the
@@ -66,13 +90,13 @@ impl Ingresses {
         )?)
     }
 
-    /// Returns the other manager that last wrote one of these fields of the status of the ingress `key`,
-    /// if that can be found out.
-    pub(crate) async fn rival(&self, key: &Key, fields: &[&str]) -> Option<String> {
+    /// Returns the other manager that last wrote this part of the ingress `key`, if that can be found out.
+    pub(crate) async fn rival(&self, key: &Key, part: Part) -> Option<String> {
         let api: Api<MultiClusterIngress> = Api::namespaced(self.client.clone(), &key.namespace);
         let found = timeout(READ_LIMIT, api.get_metadata(&key.name)).await;
         let entries = found.ok()?.ok()?.metadata.managed_fields?;
-        rivals::manager(&entries, crate::NAME, fields)
+        let (parent, fields) = part.fields();
+        rivals::manager(&entries, crate::NAME, parent, fields)
     }
 
     fn api(&self, key: &Key) -> Api<PartialObjectMeta<MultiClusterIngress>> {

@@ -2,11 +2,13 @@
 //! with Services there, in their status and in the load balancer.
 
 mod args;
+mod contest;
 mod events;
 mod exports;
 #[cfg(test)]
 mod fixtures;
 mod gateway;
+mod grace;
 mod index;
 mod ingresses;
 mod metrics;
@@ -21,18 +23,22 @@ mod watch;
 
 use std::sync::Arc;
 
-use karmada_rules::ingress::{ControllerName, Exporter, Settings};
+use karmada_api::Key;
+use karmada_rules::ingress::{Exporter, Settings};
 use karmada_runtime::events::EventRecorder;
 use karmada_runtime::metrics::WriteMetrics;
 use karmada_runtime::program::{Program, StartError};
+use karmada_runtime::queue::Queue;
 use karmada_runtime::write::Writer;
 use karmada_runtime::{controller, lease};
 use kube::Client;
 
 pub use crate::args::Args;
+use crate::contest::Contest;
 use crate::events::IngressEvents;
 use crate::exports::ExportReconciler;
 use crate::gateway::GatewayReconciler;
+use crate::grace::Grace;
 use crate::index::Backends;
 use crate::ingresses::Ingresses;
 use crate::metrics::{Gauges, Readmissions};
@@ -92,36 +98,37 @@ pub fn assemble(
         client,
         writer: Writer::new(leadership.clone(), writes),
     };
+    let contest = Contest {
+        ingresses,
+        events: Arc::clone(&events),
+        rivals: Arc::default(),
+    };
     if exports {
-        let exporting = exporter(program, &index, &settings.controller, &ingresses);
+        let exporting = exporter(program, &index, &settings, &contest, &queues.exports);
         let (queue, leadership) = (queues.exports.clone(), leadership.clone());
         controller::spawn(program, "serviceexport", exporting, queue, leadership);
     }
     let turns = Turns::default();
-    let rivals = Arc::new(Rivals::new(queues.status.clone()));
     let status = Reconciler {
         index: Arc::clone(&index),
         settings: settings.clone(),
-        ingresses: ingresses.clone(),
+        contest: contest.clone(),
         events: Arc::clone(&events),
         turns: turns.clone(),
-        rivals: Arc::clone(&rivals),
         queue: queues.status.clone(),
     };
     let gateway = GatewayReconciler {
         index,
         settings,
         balancer,
-        ingresses,
+        contest,
         events,
+        grace: Grace::default(),
         turns,
         outage,
         readmissions,
         queue: queues.gateway.clone(),
     };
-    let stopping = program.stopping.clone().cancelled_owned();
-    let pausing = async move { rivals.run(stopping).await };
-    program.tasks.spawn("rivals", pausing);
     let (name, queue) = ("multiclusteringress", queues.status);
     controller::spawn(program, name, status, queue, leadership.clone());
     let (name, queue) = ("load_balancer", queues.gateway);
@@ -149,16 +156,20 @@ fn events(program: &mut Program, client: &Client) -> Arc<IngressEvents> {
 fn exporter(
     program: &mut Program,
     index: &Arc<SharedIndex>,
-    controller: &ControllerName,
-    ingresses: &Ingresses,
+    settings: &Settings,
+    contest: &Contest,
+    queue: &Queue<Key>,
 ) -> ExportReconciler {
-    let exporter = Exporter::new(controller);
+    let (exporter, ingresses) = (Exporter::new(&settings.controller), &contest.ingresses);
     exports::watch(program, &ingresses.client, index, &exporter);
     ExportReconciler {
         index: Arc::clone(index),
-        controller: controller.clone(),
+        controller: settings.controller.clone(),
         exporter,
         client: ingresses.client.clone(),
         writer: ingresses.writer.clone(),
+        events: Arc::clone(&contest.events),
+        rivals: Rivals::default(),
+        queue: queue.clone(),
     }
 }

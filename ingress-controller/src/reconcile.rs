@@ -7,26 +7,22 @@ use karmada_rules::ingress::{Decision, FieldPlan, Serve, Settings};
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
 use karmada_runtime::queue::Queue;
-use tokio::time::Instant;
+use serde_json::json;
 
+use crate::contest::Contest;
 use crate::events::IngressEvents;
-use crate::ingresses::{Ingresses, WriteOutcome};
-use crate::rivals::{Reaction, Rivals};
+use crate::ingresses::{Part, WriteOutcome};
 use crate::turns::{Turn, Turns};
 use crate::watch::SharedIndex;
-
-/// The fields of a status that no other controller writes.
-const STATUS_FIELDS: [&str; 2] = ["serviceLocations", "trafficBlockClusters"];
 
 /// Reconciles the status of ingresses. The release of those that are not ours begins in the load
 /// balancer and is done by [`crate::gateway`].
 pub(crate) struct Reconciler {
     pub(crate) index: Arc<SharedIndex>,
     pub(crate) settings: Settings,
-    pub(crate) ingresses: Ingresses,
+    pub(crate) contest: Contest,
     pub(crate) events: Arc<IngressEvents>,
     pub(crate) turns: Turns,
-    pub(crate) rivals: Arc<Rivals>,
     /// The queue of this loop.
     pub(crate) queue: Queue<Key>,
 }
@@ -43,50 +39,26 @@ impl Controller for Reconciler {
             return Ok(());
         };
         if let (Some(ingress), Decision::Serve(serve)) = self.index.decide(key, &self.settings) {
-            return self.serve(key, &ingress, &serve).await;
+            return self.serve(&ingress, &serve).await;
         }
-        self.rivals.forget(key);
+        self.contest.forget(key, &[Part::Finalizers, Part::Status]);
         Ok(())
     }
 }
 
 impl Reconciler {
-    async fn serve(
-        &self,
-        key: &Key,
-        ingress: &MultiClusterIngress,
-        serve: &Serve,
-    ) -> Result<(), BoxError> {
+    async fn serve(&self, ingress: &MultiClusterIngress, serve: &Serve) -> Result<(), BoxError> {
         if let FieldPlan::Write(finalizers) = &serve.finalizers {
-            let version = ingress.metadata.resource_version.as_deref();
-            let outcome = self
-                .ingresses
-                .write_finalizers(key, version, finalizers)
-                .await?;
-            if outcome == WriteOutcome::Gone {
+            let (part, finalizers) = (Part::Finalizers, json!(finalizers));
+            let write = self.contest.write(ingress, part, finalizers, &self.queue);
+            if write.await? == Some(WriteOutcome::Gone) {
                 return Ok(());
             }
         }
         if let FieldPlan::Write(patch) = &serve.status {
-            let patch = serde_json::to_value(patch)?;
-            let seen = ingress.metadata.resource_version.as_deref();
-            let undone = match self.rivals.react(key, &patch, seen, Instant::now()) {
-                Reaction::Write { undone } => undone,
-                Reaction::Wait { is_news } => {
-                    if is_news {
-                        let manager = self.ingresses.rival(key, &STATUS_FIELDS).await;
-                        self.events.contested(ingress, manager.as_deref());
-                    }
-                    return Ok(());
-                }
-            };
-            let outcome = self
-                .ingresses
-                .write_status(key, "status", patch.clone())
-                .await?;
-            if let WriteOutcome::Stored { version } = outcome {
-                let now = Instant::now();
-                self.rivals.written(key, patch, version, undone, now);
+            let (part, patch) = (Part::Status, serde_json::to_value(patch)?);
+            let write = self.contest.write(ingress, part, patch, &self.queue);
+            if let Some(WriteOutcome::Stored { .. }) = write.await? {
                 self.events.traffic_changed(ingress, &serve.change);
             }
         }

@@ -1,17 +1,12 @@
-//! Other writers of a field of ours: who undoes each of our writes is answered after growing pauses.
+//! Other writers of what is ours: who undoes each of our writes is answered after growing pauses.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::future::Future;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
-use karmada_api::Key;
-use karmada_runtime::error::BoxError;
-use karmada_runtime::queue::Queue;
 use parking_lot::Mutex;
 use serde_json::Value;
-use tokio::sync::Notify;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::Instant;
 
 /// The number of times that a write may be undone before there is a pause: a restored backup, or a user
 /// who tries something, is no rival.
@@ -21,13 +16,10 @@ const LONGEST_PAUSE: Duration = Duration::from_mins(5);
 /// A write that lasted this long was not undone by a rival.
 const TRUCE: Duration = Duration::from_mins(10);
 
-/// The last write to each object, and the objects that wait for a pause to end.
+/// The last write to each part `K` of what is ours.
 #[derive(Debug)]
-pub(crate) struct Rivals {
-    queue: Queue<Key>,
-    last: Mutex<BTreeMap<Key, Last>>,
-    pauses: Mutex<BTreeSet<(Instant, Key)>>,
-    changed: Notify,
+pub(crate) struct Rivals<K> {
+    last: Mutex<BTreeMap<K, Last>>,
 }
 
 #[derive(Debug)]
@@ -40,39 +32,40 @@ struct Last {
     is_reported: bool,
 }
 
-/// The reaction to an object that lacks the value of ours.
+/// The reaction to a part that lacks the value of ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reaction {
     /// Write it. Our last writes were undone this many times.
     Write { undone: u32 },
-    /// Wait; the object is queued again when the pause is over.
+    /// Wait.
     Wait {
+        /// The end of the pause.
+        until: Instant,
         /// Set once for each rivalry.
         is_news: bool,
     },
 }
 
-impl Rivals {
-    /// Creates the rivals of the controller with this queue.
-    pub(crate) fn new(queue: Queue<Key>) -> Self {
+impl<K> Default for Rivals<K> {
+    fn default() -> Self {
         Self {
-            queue,
-            last: Mutex::default(),
-            pauses: Mutex::default(),
-            changed: Notify::new(),
+            last: Mutex::new(BTreeMap::new()),
         }
     }
+}
 
-    /// Decides whether to write `value` to the object `key`, whose version `seen` has another one.
+impl<K: Clone + Ord> Rivals<K> {
+    /// Decides whether to write `value` to `part`, which is another one in the version `seen` of its
+    /// object. A removal is null; an object that does not exist has no version.
     pub(crate) fn react(
         &self,
-        key: &Key,
+        part: &K,
         value: &Value,
         seen: Option<&str>,
         now: Instant,
     ) -> Reaction {
         let mut all = self.last.lock();
-        let Some(last) = all.get_mut(key) else {
+        let Some(last) = all.get_mut(part) else {
             return Reaction::Write { undone: 0 };
         };
         // An older version does not show our write yet: nobody has undone it.
@@ -86,23 +79,20 @@ impl Rivals {
             return Reaction::Write { undone };
         }
         let is_news = !std::mem::replace(&mut last.is_reported, true);
-        drop(all);
-        self.pauses.lock().insert((until, key.clone()));
-        self.changed.notify_one();
-        Reaction::Wait { is_news }
+        Reaction::Wait { until, is_news }
     }
 
     /// Remembers a write that was stored as `version` at `at`.
     pub(crate) fn written(
         &self,
-        key: &Key,
+        part: &K,
         value: Value,
         version: Option<String>,
         undone: u32,
         at: Instant,
     ) {
         let mut all = self.last.lock();
-        let is_reported = undone > 0 && all.get(key).is_some_and(|last| last.is_reported);
+        let is_reported = undone > 0 && all.get(part).is_some_and(|last| last.is_reported);
         let last = Last {
             value,
             version,
@@ -110,35 +100,12 @@ impl Rivals {
             undone,
             is_reported,
         };
-        all.insert(key.clone(), last);
+        all.insert(part.clone(), last);
     }
 
-    /// Forgets the object `key`.
-    pub(crate) fn forget(&self, key: &Key) {
-        self.last.lock().remove(key);
-    }
-
-    /// Queues each object when its pause is over, until `stopping` returns.
-    pub(crate) async fn run(&self, stopping: impl Future<Output = ()>) -> Result<(), BoxError> {
-        let mut stopping = std::pin::pin!(stopping);
-        loop {
-            let next = self.pauses.lock().first().map(|(until, _)| *until);
-            let over = async {
-                match next {
-                    Some(until) => sleep_until(until).await,
-                    None => std::future::pending().await,
-                }
-            };
-            tokio::select! {
-                biased;
-                () = &mut stopping => return Ok(()),
-                () = self.changed.notified() => {}
-                () = over => {
-                    let first = self.pauses.lock().pop_first();
-                    self.queue.add_all(first.map(|(_, key)| key));
-                }
-            }
-        }
+    /// Forgets `part`.
+    pub(crate) fn forget(&self, part: &K) {
+        self.last.lock().remove(part);
     }
 }
 
@@ -162,21 +129,22 @@ fn is_newer(seen: Option<&str>, written: Option<&str>) -> bool {
     }
 }
 
-/// Returns the manager other than `own` that last wrote one of these fields of a status.
+/// Returns the manager other than `own` that last wrote one of these `fields` of `parent`.
 pub(crate) fn manager(
     entries: &[ManagedFieldsEntry],
     own: &str,
+    parent: &str,
     fields: &[&str],
 ) -> Option<String> {
     let owns = |entry: &&ManagedFieldsEntry| {
-        let status = entry
+        let parent = entry
             .fields_v1
             .as_ref()
-            .and_then(|all| all.0.get("f:status"));
+            .and_then(|all| all.0.get(format!("f:{parent}")));
         entry.manager.as_deref() != Some(own)
-            && status.is_some_and(|status| {
+            && parent.is_some_and(|parent| {
                 let mut fields = fields.iter();
-                fields.any(|field| status.get(format!("f:{field}")).is_some())
+                fields.any(|field| parent.get(format!("f:{field}")).is_some())
             })
     };
     let rivals = entries.iter().filter(owns);
@@ -193,7 +161,7 @@ mod tests {
 
     #[test]
     fn who_undoes_every_write_meets_growing_pauses_and_is_reported_once() {
-        let (rivals, value) = (Rivals::new(Queue::default()), json!("ours"));
+        let (rivals, value) = (Rivals::default(), json!("ours"));
         let (begun, mut passed) = (Instant::now(), Duration::ZERO);
         let (mut version, mut writes, mut news) = (0_u32, Vec::new(), 0);
         while passed < Duration::from_mins(20) {
@@ -207,7 +175,7 @@ mod tests {
                     rivals.written(&key("i"), value.clone(), stored, undone, now);
                     writes.push(passed.as_secs());
                 }
-                Reaction::Wait { is_news } => {
+                Reaction::Wait { is_news, .. } => {
                     news += u32::from(is_news);
                     passed += Duration::from_millis(500);
                 }
@@ -220,7 +188,7 @@ mod tests {
 
     #[test]
     fn another_value_or_an_older_version_or_a_truce_is_no_rivalry() {
-        let (rivals, now) = (Rivals::new(Queue::default()), Instant::now());
+        let (rivals, now) = (Rivals::default(), Instant::now());
         let (ours, other) = (json!("ours"), json!("other"));
         let version = Some("9".to_owned());
         rivals.written(&key("i"), ours.clone(), version, 20, now);
@@ -228,30 +196,13 @@ mod tests {
         assert_eq!(rivals.react(&key("i"), &ours, Some("9"), now), none);
         assert_eq!(rivals.react(&key("i"), &other, Some("10"), now), none);
         assert_eq!(rivals.react(&key("j"), &ours, Some("10"), now), none);
-        let waits = Reaction::Wait { is_news: true };
+        let waits = Reaction::Wait {
+            until: now + LONGEST_PAUSE,
+            is_news: true,
+        };
         assert_eq!(rivals.react(&key("i"), &ours, Some("10"), now), waits);
         let later = now + TRUCE;
         assert_eq!(rivals.react(&key("i"), &ours, Some("10"), later), none);
-    }
-
-    #[tokio::test]
-    async fn an_object_is_queued_again_when_its_pause_is_over() {
-        let (queue, now) = (Queue::default(), Instant::now());
-        let rivals = Rivals::new(queue.clone());
-        let version = Some("9".to_owned());
-        rivals.written(&key("i"), json!(1), version, TOLERATED, now);
-        rivals.react(&key("i"), &json!(1), Some("10"), now);
-        rivals.run(sleep_until(now)).await.unwrap();
-        assert!(queue.is_empty());
-        let over = sleep_until(now + pause(TOLERATED + 1));
-        let queued = async {
-            over.await;
-            while queue.is_empty() {
-                tokio::task::yield_now().await;
-            }
-        };
-        rivals.run(queued).await.unwrap();
-        assert_eq!(queue.len(), 1);
     }
 
     #[test]
@@ -266,7 +217,10 @@ mod tests {
             { "manager": "elsewhere", "time": "2026-01-03T00:00:00Z",
               "fieldsV1": { "f:status": { "f:b": {} } } },
         ]));
-        assert_eq!(manager(&entries, "ours", &["a"]).as_deref(), Some("late"));
-        assert_eq!(manager(&entries, "ours", &["c"]), None);
+        assert_eq!(
+            manager(&entries, "ours", "status", &["a"]).as_deref(),
+            Some("late")
+        );
+        assert_eq!(manager(&entries, "ours", "status", &["c"]), None);
     }
 }

@@ -11,8 +11,8 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::networking::v1::IngressClass;
 use karmada_api::{Cluster, Key, MultiClusterIngress, Remedy, ResourceBinding};
 use karmada_rules::ingress::{
-    Admission, Cached, ControllerName, Decision, Desired, ExportChange, Exporter, Settings,
-    bound_clusters, bound_service, decide, decided_scope, desired, excluded, services,
+    Admission, Cached, ControllerName, Decision, Desired, ExportChange, Exporter, Held, Settings,
+    bound_clusters, bound_service, cut_of_left, decide, decided_scope, desired, excluded, services,
     slice_cluster, slice_service,
 };
 use karmada_runtime::cache::Transition;
@@ -91,13 +91,26 @@ impl SharedIndex {
         key: &Key,
         settings: &Settings,
     ) -> (Option<Arc<MultiClusterIngress>>, Decision) {
-        let index = self.index.lock();
-        let seen = index.ingress(key);
-        let decision = decide(key, seen.map(AsRef::as_ref), &*index, &settings.controller);
+        let mut index = self.index.lock();
+        let seen = index.ingress(key).map(Arc::clone);
+        let found = match &seen {
+            Cached::Present(ingress) => Cached::Present(&**ingress),
+            Cached::Absent => Cached::Absent,
+            Cached::Unread => Cached::Unread,
+        };
+        let decision = decide(key, found, &*index, &settings.controller);
+        index.set_left(key, decision == Decision::Leave);
         match seen {
-            Cached::Present(ingress) => (Some(Arc::clone(ingress)), decision),
+            Cached::Present(ingress) => (Some(ingress), decision),
             Cached::Absent | Cached::Unread => (None, decision),
         }
+    }
+
+    /// Returns those of the `held` clusters whose endpoints must go although the ingress `key` is left.
+    pub(crate) fn cut(&self, key: &Key, held: Held, settings: &Settings) -> Held {
+        let index = self.index.lock();
+        let ingress = index.ingresses.get(key).map(AsRef::as_ref);
+        cut_of_left(ingress, held, &*index, settings)
     }
 
     /// Returns the desired state of the load balancer, which holds endpoints of the clusters `held`, for
@@ -133,6 +146,15 @@ impl SharedIndex {
         self.queues.status.add_all(woken.iter().cloned());
         self.queues.gateway.add_all(woken);
         self.queues.exports.add_all(concerned);
+    }
+
+    /// Returns the ingresses of ours that route to `service`.
+    pub(crate) fn routing_to(
+        &self,
+        service: &Key,
+        controller: &ControllerName,
+    ) -> Vec<Arc<MultiClusterIngress>> {
+        self.index.lock().routing_to(service, controller)
     }
 
     /// Returns the Services that may need an export, and those that have one.
@@ -257,6 +279,7 @@ impl Index {
         for Transition { key, old, new } in self.clusters.observe(event) {
             if admission(old) != admission(new) {
                 woken.extend(self.located_in(&key.name));
+                woken.extend(self.left());
             }
         }
         woken
@@ -287,6 +310,7 @@ impl Index {
         });
         blocked
             .flat_map(|(key, _)| self.located_in(&key.name))
+            .chain(self.left())
             .collect()
     }
 

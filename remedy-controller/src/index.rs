@@ -22,6 +22,10 @@ pub(crate) struct Index {
     /// The clusters that conditions block or would block. The whole fleet decides about each of them, so
     /// it is kept with the objects and changes with them, before any cluster is woken.
     pub(crate) bound: BlockBound,
+    /// Set unless a term has begun and no read has shown yet which blocks the former leader has set.
+    pub(crate) is_surveyed: bool,
+    /// Blocked clusters as that read showed them, until the watch shows them too.
+    ahead: BTreeMap<Key, Arc<Cluster>>,
     /// The clusters over the bound whose Event has been recorded.
     pub(crate) noted_over_bound: BTreeSet<Key>,
 }
@@ -49,15 +53,61 @@ impl Index {
             unsettled: BTreeSet::new(),
             changed: BTreeMap::new(),
             bound: BlockBound::new(max_blocked),
+            is_surveyed: true,
+            ahead: BTreeMap::new(),
             noted_over_bound: BTreeSet::new(),
         }
+    }
+
+    /// Begins a term of leadership. Another leader may have set blocks that this replica admitted others
+    /// for, and some of which its watch has not shown.
+    pub(crate) fn begin_term(&mut self) {
+        self.changed.clear();
+        self.is_surveyed = false;
+        self.ahead.clear();
+        self.bound.restart();
+        self.admit();
+        self.noted_over_bound.clear();
+    }
+
+    /// Returns `true` if a read must show which clusters are blocked before another one is.
+    pub(crate) fn needs_survey(&self) -> bool {
+        !self.is_surveyed && self.bound.binds()
+    }
+
+    /// Takes in the clusters that a read showed to be blocked, and returns those that are admitted now.
+    pub(crate) fn surveyed(&mut self, blocked: Vec<Cluster>) -> Vec<Key> {
+        self.is_surveyed = true;
+        let blocked = blocked
+            .into_iter()
+            .map(|cluster| (Key::of(&cluster), Arc::new(cluster)));
+        self.ahead = blocked.collect();
+        let keys: Vec<Key> = self.ahead.keys().cloned().collect();
+        self.claim(&keys)
+    }
+
+    /// Returns `true` if a read showed a block of the cluster `key` that the watch has not shown.
+    pub(crate) fn is_ahead(&self, key: &Key) -> bool {
+        self.ahead.contains_key(key)
+    }
+
+    /// Returns the newest known version of the cluster `key`.
+    fn newest(&mut self, key: &Key) -> Option<Arc<Cluster>> {
+        let seen = self.clusters.get(key).map(Arc::clone);
+        if let Some(ahead) = self.ahead.get(key) {
+            if seen.as_deref().is_some_and(|seen| !is_as_new(seen, ahead)) {
+                return Some(Arc::clone(ahead));
+            }
+            self.ahead.remove(key);
+        }
+        seen
     }
 
     /// Updates what `clusters` claim of the bound, and returns those that are admitted thereby.
     pub(crate) fn claim<'a>(&mut self, clusters: impl IntoIterator<Item = &'a Key>) -> Vec<Key> {
         for key in clusters {
-            let claim = self.clusters.get(key).map_or(Claim::None, |cluster| {
-                Claim::of(cluster, self.covering(key).map(|remedy| &**remedy))
+            let claim = self.newest(key).map_or(Claim::None, |cluster| {
+                Claim::of(&cluster, self.covering(key).map(|remedy| &**remedy))
             });
             self.bound.replace(&key.name, claim);
         }
@@ -66,7 +116,10 @@ impl Index {
     }
 
     /// Admits clusters to being blocked and returns them.
-    pub(crate) fn admit(&mut self) -> Vec<Key> {
+    fn admit(&mut self) -> Vec<Key> {
+        if self.needs_survey() {
+            return Vec::new();
+        }
         let admitted = self.bound.admit();
         admitted.into_iter().map(Key::cluster_scoped).collect()
     }
@@ -103,5 +156,22 @@ impl Index {
             ("Cluster", self.clusters.undecoded()),
             ("Remedy", self.remedies.undecoded()),
         ]
+    }
+}
+
+/// Returns `true` if `seen` is at least as new as `other`. Resource versions of one kind compare as numbers
+/// (Kubernetes API concepts, "Resource versions"); if one is no number, what the watch shows counts.
+fn is_as_new(seen: &Cluster, other: &Cluster) -> bool {
+    let version = |cluster: &Cluster| {
+        cluster
+            .metadata
+            .resource_version
+            .as_ref()?
+            .parse::<u128>()
+            .ok()
+    };
+    match (version(seen), version(other)) {
+        (Some(seen), Some(other)) => seen >= other,
+        _ => true,
     }
 }

@@ -18,8 +18,14 @@ use crate::watch::SharedIndex;
 pub(crate) struct InertRemedies {
     index: Arc<SharedIndex>,
     events: EventRecorder,
-    /// The reasons of each Remedy that were last recorded.
-    recorded: Mutex<BTreeMap<Key, Vec<Inert>>>,
+    recorded: Mutex<BTreeMap<Key, Recorded>>,
+}
+
+/// The reasons of a Remedy that were last recorded.
+struct Recorded {
+    /// The Remedy's uid: one that is made again under the same name is another.
+    uid: Option<String>,
+    reasons: Vec<Inert>,
 }
 
 impl InertRemedies {
@@ -32,14 +38,14 @@ impl InertRemedies {
     }
 
     /// Replaces the recorded reasons of the Remedy `key`, and returns those that are new.
-    fn arisen(&self, key: &Key, reasons: Vec<Inert>) -> Vec<Inert> {
+    fn arisen(&self, key: &Key, uid: Option<String>, reasons: Vec<Inert>) -> Vec<Inert> {
         let mut recorded = self.recorded.lock();
-        let before = if reasons.is_empty() {
-            recorded.remove(key)
-        } else {
-            recorded.insert(key.clone(), reasons.clone())
-        };
-        let before = before.unwrap_or_default();
+        let before = recorded.remove(key).filter(|before| before.uid == uid);
+        let before = before.map(|before| before.reasons).unwrap_or_default();
+        if !reasons.is_empty() {
+            let reasons = reasons.clone();
+            recorded.insert(key.clone(), Recorded { uid, reasons });
+        }
         let new = reasons
             .into_iter()
             .filter(|reason| !before.contains(reason));
@@ -57,12 +63,45 @@ impl Controller for InertRemedies {
     async fn reconcile(&self, key: &Key) -> Result<(), BoxError> {
         let remedy = self.index.remedy(key);
         let reasons = remedy.as_deref().map(inert).unwrap_or_default();
-        let arisen = self.arisen(key, reasons);
+        let uid = remedy
+            .as_ref()
+            .and_then(|remedy| remedy.metadata.uid.clone());
+        let arisen = self.arisen(key, uid, reasons);
         for (reason, remedy) in arisen.into_iter().zip(std::iter::repeat(remedy).flatten()) {
             tracing::warn!(remedy = key.name, %reason, "Remedy never acts");
             self.events
                 .record(remedy.object_ref(&()), never_acts(reason));
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use karmada_rules::remedy::MaxBlocked;
+    use karmada_runtime::program::Program;
+    use karmada_runtime::queue::Queue;
+    use kube::Client;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_remedy_that_is_made_again_is_warned_of_again() {
+        let mut program = Program::new("test", ([127, 0, 0, 1], 0).into());
+        let nobody = tower::service_fn(|_: http::Request<kube::client::Body>| async {
+            std::io::Result::Ok(http::Response::new(kube::client::Body::empty()))
+        });
+        let events = EventRecorder::spawn(&mut program, Client::new(nobody, "default"));
+        let index = SharedIndex::new(Queue::default(), MaxBlocked::Percent(100));
+        let inert = InertRemedies::new(Arc::new(index), events);
+        let key = Key::cluster_scoped("r");
+        let arisen = |uid: &str, reasons: &[Inert]| {
+            let arisen = inert.arisen(&key, Some(uid.to_owned()), reasons.to_vec());
+            arisen.len()
+        };
+        let never = [Inert::NeverMatches];
+        assert_eq!([arisen("a", &never), arisen("a", &never)], [1, 0]);
+        assert_eq!([arisen("b", &never), arisen("b", &never)], [1, 0]);
+        assert_eq!([arisen("b", &[]), arisen("b", &never)], [0, 1]);
     }
 }

@@ -19,6 +19,7 @@ use karmada_runtime::queue::Queue;
 use karmada_runtime::write::Writer;
 use karmada_runtime::{controller, lease};
 use kube::{Api, Client};
+use tokio::sync::Mutex;
 
 pub use crate::args::Args;
 use crate::inert::InertRemedies;
@@ -71,7 +72,9 @@ pub fn assemble(args: &Args, client: Client, program: &mut Program) {
     };
     let reconciler = Reconciler {
         index,
-        clusters: Api::all(client),
+        clusters: Api::all(client.clone()),
+        listed: Api::all(client),
+        surveying: Mutex::default(),
         writer,
         events,
     };

@@ -2,24 +2,33 @@
 
 use std::sync::Arc;
 
-use karmada_api::{Cluster, Key};
+use karmada_api::{Cluster, Key, TRAFFIC_CONTROL};
 use karmada_rules::remedy::{ActionChange, RemedyPlan};
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
 use karmada_runtime::events::EventRecorder;
+use karmada_runtime::watch::Decoded;
 use karmada_runtime::write::{WriteErrorKind, Writer};
-use kube::api::{Patch, PatchParams};
+use kube::api::{ListParams, Patch, PatchParams};
 use kube::runtime::events::Event;
 use kube::{Api, Resource};
 use serde_json::json;
+use tokio::sync::Mutex;
 
 use crate::events::{action_changed, condition_changed, kept_unblocked};
 use crate::watch::SharedIndex;
+
+/// The number of clusters in a page of a list. A cluster may have 100 kB.
+const PAGE: u32 = 100;
 
 /// Reconciles clusters.
 pub(crate) struct Reconciler {
     pub(crate) index: Arc<SharedIndex>,
     pub(crate) clusters: Api<Cluster>,
+    /// The same, for a list in which an object may not decode.
+    pub(crate) listed: Api<Decoded<Cluster>>,
+    /// Held by the one reconcile that lists them.
+    pub(crate) surveying: Mutex<()>,
     pub(crate) writer: Writer,
     pub(crate) events: EventRecorder,
 }
@@ -32,6 +41,9 @@ impl Controller for Reconciler {
     }
 
     async fn reconcile(&self, key: &Key) -> Result<(), BoxError> {
+        if self.index.needs_survey(key) {
+            self.survey(key).await?;
+        }
         let Some(snapshot) = self.index.snapshot(key) else {
             return Ok(());
         };
@@ -60,6 +72,31 @@ impl Controller for Reconciler {
 }
 
 impl Reconciler {
+    /// Finds out which clusters are blocked, once in a term: what the former leader wrote last may not
+    /// have reached the watch, and would not count in the bound.
+    async fn survey(&self, key: &Key) -> Result<(), BoxError> {
+        let _turn = self.surveying.lock().await;
+        if !self.index.needs_survey(key) {
+            return Ok(());
+        }
+        let mut blocked = Vec::new();
+        let mut page = ListParams::default().limit(PAGE);
+        loop {
+            let list = self.listed.list(&page).await?;
+            blocked.extend(list.items.into_iter().filter_map(|cluster| match cluster {
+                Decoded::Valid(cluster) => Some(cluster).filter(is_blocked),
+                // Its last good version counts.
+                Decoded::Invalid { .. } => None,
+            }));
+            match list.metadata.continue_.filter(|next| !next.is_empty()) {
+                Some(next) => page = page.continue_token(&next),
+                None => break,
+            }
+        }
+        self.index.surveyed(blocked);
+        Ok(())
+    }
+
     async fn apply(
         &self,
         key: &Key,
@@ -92,3 +129,13 @@ impl Reconciler {
         self.events.record(cluster.object_ref(&()), event);
     }
 }
+
+fn is_blocked(cluster: &Cluster) -> bool {
+    cluster
+        .remedy_actions()
+        .iter()
+        .any(|action| action == TRAFFIC_CONTROL)
+}
+
+#[cfg(test)]
+mod tests;

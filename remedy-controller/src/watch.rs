@@ -57,7 +57,7 @@ impl SharedIndex {
     }
 
     /// Applies an event with `observe` and wakes the clusters it returns.
-    fn observe(&self, observe: impl FnOnce(&mut Index) -> Vec<Key>) {
+    pub(crate) fn observe(&self, observe: impl FnOnce(&mut Index) -> Vec<Key>) {
         let woken = observe(&mut self.index.lock());
         self.queue.add_all(woken);
     }
@@ -66,12 +66,19 @@ impl SharedIndex {
     /// seen so far, whose Events the previous leader recorded.
     pub(crate) fn begin_term(&self) -> Vec<Key> {
         let mut index = self.index.lock();
-        index.changed.clear();
-        // Another leader may have set blocks that this replica admitted others for.
-        index.bound.restart();
-        index.admit();
-        index.noted_over_bound.clear();
+        index.begin_term();
         index.keys()
+    }
+
+    /// Returns `true` if a read must show which clusters are blocked before the cluster `key` is.
+    pub(crate) fn needs_survey(&self, key: &Key) -> bool {
+        let index = self.index.lock();
+        index.needs_survey() && index.bound.over(&key.name).is_some()
+    }
+
+    /// Takes in the clusters that a read showed to be blocked.
+    pub(crate) fn surveyed(&self, blocked: Vec<Cluster>) {
+        self.observe(|index| index.surveyed(blocked));
     }
 
     /// Returns the keys of all remedies.
@@ -126,7 +133,7 @@ impl SharedIndex {
 impl Index {
     /// Applies an event of a cluster and wakes it if the decision about it may change. The echo of our
     /// own write is such a change too, so that a decision on an older version is made again.
-    fn observe_cluster(&mut self, event: Event<Decoded<Cluster>>) -> Vec<Key> {
+    pub(crate) fn observe_cluster(&mut self, event: Event<Decoded<Cluster>>) -> Vec<Key> {
         let mut woken = Vec::new();
         let mut claiming = Vec::new();
         for transition in self.clusters.observe(event) {
@@ -135,7 +142,9 @@ impl Index {
             claiming.push(key.clone());
             match (old, new) {
                 (Some(old), Some(new))
-                    if same_for_us(&old, &new) && !self.unsettled.contains(&key) =>
+                    if same_for_us(&old, &new)
+                        && !self.unsettled.contains(&key)
+                        && !self.is_ahead(&key) =>
                 {
                     claiming.pop();
                 }
@@ -151,7 +160,7 @@ impl Index {
     }
 
     /// Applies an event of a remedy and wakes the clusters of its old and its new scope.
-    fn observe_remedy(&mut self, event: Event<Decoded<Remedy>>) -> Vec<Key> {
+    pub(crate) fn observe_remedy(&mut self, event: Event<Decoded<Remedy>>) -> Vec<Key> {
         let unread = self.remedies.unread().len();
         let mut concerned = Scope::Named(BTreeSet::new());
         for Transition { key, old, new } in self.remedies.observe(event) {

@@ -96,6 +96,9 @@ impl Additions {
             let value = crd.pointer(path);
             let value = value.with_context(|| format!("a CRD without {path}"))?;
             add.push(json!({ "op": "add", "path": path, "value": value }));
+            // Removing what is not there would be an error: where our addition is absent, it is added
+            // first, empty, and the definition stays as it is.
+            remove.push(json!({ "op": "add", "path": path, "value": {} }));
             remove.push(json!({ "op": "remove", "path": path }));
         }
         Ok(Self {

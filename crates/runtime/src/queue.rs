@@ -92,7 +92,13 @@ impl<K: QueueKey> Queue<K> {
         self.shared.changed.notify_one();
     }
 
-    /// Returns the number of keys that are queued, being processed, or waiting for a retry.
+    /// Adds a key at `due`, unless it is taken before that: whoever takes it decides anew.
+    pub fn add_at(&self, key: K, due: Instant) {
+        self.shared.state.lock().delayed.insert((due, key));
+        self.shared.changed.notify_one();
+    }
+
+    /// Returns the number of keys that are queued, being processed, or waiting for a later attempt.
     pub fn len(&self) -> usize {
         let state = self.shared.state.lock();
         state.queue.len() + state.processing.len() + state.delayed.len()
@@ -263,6 +269,21 @@ mod tests {
         queue.add("a");
         let key = queue.next().await;
         assert_eq!(queue.retry(&key), MIN_BACKOFF);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_key_is_added_at_its_time_unless_it_is_taken_before() {
+        let queue = Queue::default();
+        let due = Instant::now() + Duration::from_secs(15);
+        queue.add_at("a", due);
+        queue.add_at("b", due);
+        queue.add("b");
+        assert_eq!(queue.next().await, "b");
+        queue.done(&"b");
+        assert_eq!(queue.next().await, "a");
+        assert_eq!(Instant::now(), due);
+        queue.done(&"a");
+        assert!(queue.is_empty());
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,6 +1,6 @@
 use karmada_runtime::lease::Leadership;
 use karmada_runtime::metrics::WriteMetrics;
-use serde_json::Value;
+use parking_lot::Mutex;
 
 use super::*;
 use crate::fixtures::{
@@ -17,6 +17,7 @@ const POLICIES: &str = "/apis/policy.karmada.io/v1alpha1/namespaces/ns/propagati
 struct Stage {
     api: TestApi,
     queues: Queues,
+    events: Arc<Mutex<Vec<String>>>,
     reconciler: ExportReconciler,
 }
 
@@ -37,16 +38,27 @@ impl Stage {
             index.observe_template(applied(service))
         });
         let controller: ControllerName = CONTROLLER.parse().unwrap();
+        let events: Arc<Mutex<Vec<String>>> = Arc::default();
+        let recorded = Arc::clone(&events);
+        let recorder = IngressEvents::new(move |regarding, event| {
+            let (name, note) = (regarding.name.unwrap(), event.note.unwrap());
+            let event = format!("{name}: {}: {note}", event.reason);
+            recorded.lock().push(event);
+        });
         let reconciler = ExportReconciler {
             index: Arc::new(index),
             exporter: Exporter::new(&controller),
             controller,
             client: api.client(),
             writer: Writer::new(Leadership::always(), WriteMetrics::default()),
+            events: Arc::new(recorder),
+            rivals: Rivals::default(),
+            queue: queues.exports.clone(),
         };
         Self {
             api,
             queues,
+            events,
             reconciler,
         }
     }
@@ -182,6 +194,14 @@ async fn an_export_or_a_policy_of_a_user_is_never_touched() {
         clash.starts_with("PropagationPolicy ns/export-s exists and was not made by"),
         "{clash}"
     );
+    let index = &stage.reconciler.index;
+    index.observe(|index| index.observe_ingress(applied(ingress("j", &["s"]))));
+    stage.reconcile().await.unwrap_err();
+    let recorded = std::mem::take(&mut *stage.events.lock());
+    let expected = ["i", "j"].map(|name| format!("{name}: ExportClash: {clash}"));
+    assert_eq!(recorded, expected, "once for each ingress");
+    stage.api.calls();
+    stage.reconcile().await.unwrap_err();
     let [policy, read] = ["POST", "GET"].map(|method| format!("{method} {POLICIES}"));
     let read = format!("{read}/export-s");
     assert_eq!(
@@ -198,8 +218,57 @@ async fn an_export_or_a_policy_of_a_user_is_never_touched() {
         }))
         .await;
     stage.list().await;
-    stage.reconcile().await.unwrap();
-    assert_eq!(stage.api.calls(), [""; 0]);
+    for recorded in [1, 0] {
+        stage.reconcile().await.unwrap();
+        assert_eq!(stage.api.calls(), [""; 0]);
+        let events = std::mem::take(&mut *stage.events.lock());
+        assert_eq!(events.len(), recorded, "{events:?}");
+        let note = "i: ExportNotOurs: ServiceExport ns/s was not made by this controller";
+        assert!(
+            events.iter().all(|event| event.starts_with(note)),
+            "{events:?}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_deletes_the_policy_or_the_export_each_time_meets_pauses_and_is_recorded_once() {
+    async fn writes<K>(name: &str, path: &str) -> Vec<String>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+        K: Clone + Debug + DeserializeOwned,
+    {
+        let stage = Stage::new().await;
+        let api: Api<K> = Api::namespaced(stage.api.outsider(), "ns");
+        stage.list().await;
+        let mut deleted = 0;
+        for _ in 0..20 {
+            stage.reconcile().await.unwrap();
+            // During a pause it does not exist.
+            let deletion = api.delete(name, &DeleteParams::default()).await;
+            deleted += u32::from(deletion.is_ok());
+            stage.list().await;
+        }
+        assert_eq!(deleted, 3);
+        let created = format!("POST {path}");
+        let calls = stage.api.calls();
+        assert_eq!(calls.iter().filter(|call| **call == created).count(), 3);
+        assert!(!stage.queues.exports.is_empty());
+        std::mem::take(&mut *stage.events.lock())
+    }
+    let policy = writes::<PropagationPolicy>("export-s", POLICIES).await;
+    let note =
+        "i: ExportContested: another client undoes every write to PropagationPolicy ns/export-s";
+    assert!(
+        policy.len() == 1 && policy[0].starts_with(note),
+        "{policy:?}"
+    );
+    let export = writes::<ServiceExport>("s", EXPORTS).await;
+    let note = "i: ExportContested: another client undoes every write to ServiceExport ns/s";
+    assert!(
+        export.len() == 1 && export[0].starts_with(note),
+        "{export:?}"
+    );
 }
 
 #[tokio::test]

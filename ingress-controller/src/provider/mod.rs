@@ -13,7 +13,7 @@ use clap::ValueEnum;
 use futures::future::BoxFuture;
 use k8s_openapi::api::networking::v1::IngressLoadBalancerStatus;
 use karmada_api::Key;
-use karmada_rules::ingress::{ControllerName, Desired};
+use karmada_rules::ingress::{ControllerName, Desired, Held};
 use karmada_runtime::error::BoxError;
 use karmada_runtime::program::{Program, StartError};
 use karmada_runtime::queue::Queue;
@@ -51,6 +51,14 @@ pub trait LoadBalancer: Send + Sync + 'static {
         excluded: &'a BTreeSet<String>,
     ) -> BoxFuture<'a, Result<Ensured, BoxError>>;
 
+    /// Removes the endpoints of the ingress `key` that are in `cut`, and nothing else.
+    fn cut<'a>(
+        &'a self,
+        writer: &'a Writer,
+        key: &'a Key,
+        cut: &'a Held,
+    ) -> BoxFuture<'a, Result<(), BoxError>>;
+
     /// Returns the ingresses that the load balancer holds something of.
     fn keys(&self) -> Vec<Key>;
 
@@ -58,7 +66,7 @@ pub trait LoadBalancer: Send + Sync + 'static {
     fn holds(&self, key: &Key) -> bool;
 
     /// Returns the member clusters that the load balancer holds endpoints of for the ingress `key`.
-    fn clusters(&self, key: &Key) -> BTreeSet<String>;
+    fn endpoints(&self, key: &Key) -> Held;
 
     /// Returns `true` if `error`, from one of the calls above, may mean that the load balancer does not
     /// answer at all.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use karmada_api::Key;
-use karmada_rules::ingress::Desired;
+use karmada_rules::ingress::{Desired, Held};
 use karmada_runtime::error::BoxError;
 use karmada_runtime::program::Program;
 use karmada_runtime::queue::Queue;
@@ -41,6 +41,15 @@ impl LoadBalancer for NoLoadBalancer {
         ready(Ok(Ensured::default())).boxed()
     }
 
+    fn cut<'a>(
+        &'a self,
+        _: &'a Writer,
+        _: &'a Key,
+        _: &'a Held,
+    ) -> BoxFuture<'a, Result<(), BoxError>> {
+        ready(Ok(())).boxed()
+    }
+
     fn keys(&self) -> Vec<Key> {
         Vec::new()
     }
@@ -49,8 +58,8 @@ impl LoadBalancer for NoLoadBalancer {
         false
     }
 
-    fn clusters(&self, _: &Key) -> BTreeSet<String> {
-        BTreeSet::new()
+    fn endpoints(&self, _: &Key) -> Held {
+        Held::new()
     }
 
     fn is_outage(&self, _: &BoxError) -> bool {

@@ -1,11 +1,13 @@
 use std::collections::BTreeSet;
+use std::future::ready;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 
 use apiserver::Fault;
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use karmada_rules::ingress::{Desired, WhenAllBlocked};
+use karmada_rules::ingress::{Desired, Held, WhenAllBlocked};
 use karmada_runtime::lease::Leadership;
 use karmada_runtime::metrics::WriteMetrics;
 use karmada_runtime::program::Program;
@@ -20,10 +22,13 @@ use tokio::sync::watch;
 
 use super::*;
 use crate::fixtures::{
-    CONTROLLER, applied, binding, class, cluster, deleted, ingress, key, object, slice, template,
+    CONTROLLER, applied, binding, class, cluster, deleted, ingress, invalid, key, object, slice,
+    template,
 };
 use crate::gateway::GatewayReconciler;
+use crate::grace::{GRACE, Grace};
 use crate::index::{Backends, Index};
+use crate::ingresses::Ingresses;
 use crate::metrics::Readmissions;
 use crate::outage::Outage;
 use crate::provider::{Ensured, LoadBalancer, Obstacle, RelatedObject};
@@ -38,6 +43,8 @@ struct FakeBalancer {
     calls: Mutex<Vec<String>>,
     results: Mutex<Vec<Result<Ensured, BoxError>>>,
     holds: Mutex<Vec<Key>>,
+    /// The endpoints it holds for the ingress.
+    endpoints: Mutex<Held>,
     /// Set if another program serves the traffic.
     serves_nothing: AtomicBool,
     /// Set while it answers nothing.
@@ -53,7 +60,7 @@ impl FakeBalancer {
     fn result(&self, call: String) -> BoxFuture<'_, Result<Ensured, BoxError>> {
         self.calls.lock().push(call);
         let result = self.results.lock().pop();
-        std::future::ready(result.unwrap_or_else(|| Ok(Ensured::default()))).boxed()
+        ready(result.unwrap_or_else(|| Ok(Ensured::default()))).boxed()
     }
 }
 
@@ -85,6 +92,16 @@ impl LoadBalancer for FakeBalancer {
         self.result(format!("delete {key}"))
     }
 
+    fn cut<'a>(
+        &'a self,
+        _: &'a Writer,
+        key: &'a Key,
+        cut: &'a Held,
+    ) -> BoxFuture<'a, Result<(), BoxError>> {
+        self.calls.lock().push(format!("cut {cut:?} of {key}"));
+        ready(Ok(())).boxed()
+    }
+
     fn keys(&self) -> Vec<Key> {
         self.holds.lock().clone()
     }
@@ -93,8 +110,8 @@ impl LoadBalancer for FakeBalancer {
         self.holds.lock().contains(key)
     }
 
-    fn clusters(&self, _: &Key) -> BTreeSet<String> {
-        BTreeSet::new()
+    fn endpoints(&self, _: &Key) -> Held {
+        self.endpoints.lock().clone()
     }
 
     fn is_outage(&self, error: &BoxError) -> bool {
@@ -108,7 +125,7 @@ impl LoadBalancer for FakeBalancer {
         } else {
             Ok(())
         };
-        std::future::ready(result).boxed()
+        ready(result).boxed()
     }
 }
 
@@ -162,21 +179,26 @@ impl Stage {
             writer: Writer::new(Leadership::always(), WriteMetrics::default()),
         };
         let (turns, queues) = (Turns::default(), Queues::default());
+        let contest = Contest {
+            ingresses,
+            events: Arc::clone(&recorder),
+            rivals: Arc::default(),
+        };
         let reconciler = Reconciler {
             index: Arc::clone(&index),
             settings: settings.clone(),
-            ingresses: ingresses.clone(),
+            contest: contest.clone(),
             events: Arc::clone(&recorder),
             turns: turns.clone(),
-            rivals: Arc::new(Rivals::new(queues.status.clone())),
             queue: queues.status,
         };
         let gateway = GatewayReconciler {
             index,
             settings,
             balancer: Arc::<FakeBalancer>::clone(&balancer),
-            ingresses,
+            contest,
             events: recorder,
+            grace: Grace::default(),
             turns,
             outage: Arc::new(Outage::new(queues.gateway.clone())),
             readmissions: Readmissions::default(),
@@ -485,7 +507,7 @@ async fn a_readmission_is_recorded_once_and_counted_while_it_lasts() {
     let (stage, _) = Stage::with(all_blocked()).await;
     let m2 = |actions| applied(cluster("m2", actions));
     stage.observe(|index| index.observe_cluster(m2(&["TrafficControl"])));
-    let note = "!TrafficReadmitted: every cluster of Service s is blocked, so those that a condition blocked are readmitted: m1, m2";
+    let note = "!TrafficReadmitted: every cluster of Service s is blocked or has no ready endpoints, so those that a condition blocked are readmitted: m1, m2";
     for expected in [vec![note.to_owned()], vec![]] {
         stage.reconcile().await.unwrap();
         assert_eq!(stage.events(), expected);
@@ -516,13 +538,13 @@ async fn the_annotation_decides_for_its_ingress_and_a_bad_value_is_recorded() {
         (
             "fail-closed",
             vec![
-                "!AllClustersBlocked: every cluster of Service s is blocked and none is readmitted, because fail-closed is in effect: m1, m2",
+                "!AllClustersBlocked: every cluster of Service s is blocked or has no ready endpoints, and none is readmitted, because fail-closed is in effect: m1, m2",
             ],
         ),
         (
             "open",
             vec![
-                "!TrafficReadmitted: every cluster of Service s is blocked, so those that a condition blocked are readmitted: m1, m2",
+                "!TrafficReadmitted: every cluster of Service s is blocked or has no ready endpoints, so those that a condition blocked are readmitted: m1, m2",
                 "!InvalidAnnotation: annotation networking.karmada-rs.io/when-all-blocked is \"open\" and must be fail-open or fail-closed; fail-open is in effect",
             ],
         ),
@@ -540,10 +562,14 @@ async fn the_annotation_decides_for_its_ingress_and_a_bad_value_is_recorded() {
     }
 }
 
-#[tokio::test]
-async fn a_service_with_locations_and_no_endpoints_is_recorded() {
+#[tokio::test(start_paused = true)]
+async fn a_service_with_locations_and_no_endpoints_is_recorded_once_that_has_lasted() {
     let (stage, _) = Stage::with(converged()).await;
     stage.observe(|index| index.observe_slice(deleted(slice("s", "m2", "10.0.0.2"))));
+    stage.reconcile().await.unwrap();
+    assert_eq!(stage.events(), [""; 0], "they may be collected just now");
+    assert_eq!(stage.gateway.queue.len(), 1, "and it is looked at again");
+    tokio::time::advance(GRACE).await;
     stage.reconcile().await.unwrap();
     let events = stage.events();
     assert_eq!(events.len(), 1);
@@ -594,7 +620,7 @@ async fn while_the_load_balancer_is_down_ingresses_wait_and_all_are_tried_once_i
     assert_eq!(stage.gateway.outage.waiting(), 0);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_rival_writer_of_the_status_meets_pauses_and_is_named_once() {
     let (stage, _) = Stage::with(not_yet_blocked()).await;
     let api: Api<MultiClusterIngress> = Api::namespaced(stage.api.outsider(), "ns");
@@ -621,13 +647,117 @@ async fn a_rival_writer_of_the_status_meets_pauses_and_is_named_once() {
         .count();
     assert_eq!(writes, 3, "{calls:?}");
 
-    let (rivals, queue) = (&stage.reconciler.rivals, &stage.reconciler.queue);
-    let queued = async {
-        while queue.is_empty() {
-            tokio::task::yield_now().await;
-        }
-    };
-    rivals.run(queued).await.unwrap();
+    assert_eq!(stage.reconciler.queue.len(), 1, "after the pause");
+    tokio::time::advance(Duration::from_secs(1)).await;
     stage.reconciler.reconcile(&key("i")).await.unwrap();
     assert_eq!(stage.api.calls().len(), 1);
+}
+
+/// Counts the writes of twenty reconciles, each of which a rival undoes with `theirs`.
+async fn contested(stage: &Stage, theirs: Value, is_status: bool) -> usize {
+    let api: Api<MultiClusterIngress> = Api::namespaced(stage.api.outsider(), "ns");
+    let parameters = PatchParams {
+        field_manager: Some("rival".to_owned()),
+        ..PatchParams::default()
+    };
+    for _ in 0..20 {
+        stage.reconcile().await.unwrap();
+        let patch = Patch::Merge(&theirs);
+        if is_status {
+            api.patch_status("i", &parameters, &patch).await.unwrap();
+        } else {
+            api.patch("i", &parameters, &patch).await.unwrap();
+        }
+        stage.show().await;
+    }
+    let calls = stage.api.calls();
+    let writes = calls.iter().filter(|call| call.starts_with("PATCH"));
+    writes.count()
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_takes_our_finalizer_away_each_time_meets_pauses_and_the_status_is_still_written() {
+    let (stage, _) = Stage::with(not_yet_blocked()).await;
+    let theirs = json!({ "metadata": { "finalizers": null } });
+    assert_eq!(
+        contested(&stage, theirs, false).await,
+        1 + 3,
+        "the status and three times ours"
+    );
+    let events = stage.events();
+    let note = "!FinalizersContested: another client undoes every write to metadata.finalizers";
+    let found: Vec<&String> = events.iter().filter(|e| e.contains("Contested")).collect();
+    assert!(found.len() == 1 && found[0].starts_with(note), "{events:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_gives_an_ingress_that_is_not_ours_our_finalizer_each_time_meets_pauses() {
+    let (stage, _) = Stage::with(moved_away()).await;
+    let theirs = json!({ "metadata": { "finalizers": [CONTROLLER] } });
+    let writes = contested(&stage, theirs, false).await;
+    assert_eq!(writes, 3 * 2, "the status and the finalizers");
+    assert_eq!(stage.gateway.queue.len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_rival_writer_of_the_addresses_meets_pauses() {
+    let (stage, _) = Stage::with(converged()).await;
+    let ours = json!({ "ingress": [{ "hostname": "lb.example.com" }] });
+    for _ in 0..20 {
+        stage.balancer_returns(Ok(Ensured {
+            load_balancer: Some(object(ours.clone())),
+            obstacles: BTreeSet::new(),
+        }));
+    }
+    let theirs = json!({ "status": { "loadBalancer": { "ingress": [{ "ip": "192.0.2.9" }] } } });
+    assert_eq!(contested(&stage, theirs, true).await, 3);
+    let events = stage.events();
+    let note = "!LoadBalancerContested: ";
+    assert!(
+        events.len() == 1 && events[0].starts_with(note),
+        "{events:?}"
+    );
+    assert_eq!(stage.gateway.queue.len(), 1);
+}
+
+/// Returns a stage whose ingress could never be read, and whose load balancer has both clusters.
+async fn unreadable() -> Stage {
+    let stage = Stage::new().await;
+    let clusters = ["m1".to_owned(), "m2".to_owned()].into();
+    *stage.balancer.endpoints.lock() = [("i-s".to_owned(), clusters)].into();
+    stage.observe(|index| index.observe_ingress(invalid(&converged())));
+    stage
+}
+
+#[tokio::test]
+async fn an_unreadable_ingress_loses_the_endpoints_of_blocked_clusters_and_nothing_else() {
+    let stage = unreadable().await;
+    stage.reconcile().await.unwrap();
+    assert_eq!(stage.balancer_calls(), [r#"cut {"i-s": {"m1"}} of ns/i"#]);
+    assert_eq!(stage.api.calls(), [""; 0]);
+
+    // It is woken although nobody knows where its Services run.
+    let stage = unreadable().await;
+    stage.observe(|index| index.observe_cluster(applied(cluster("m1", &[]))));
+    stage.reconcile().await.unwrap();
+    assert_eq!(stage.balancer_calls(), [""; 0]);
+    let index = &stage.gateway.index;
+    let gone = |index: &mut Index| index.observe_cluster(deleted(cluster("m1", &[])));
+    let mut woken = Vec::new();
+    index.observe(|index| {
+        woken = gone(index);
+        Vec::new()
+    });
+    assert_eq!(woken, [key("i")]);
+    stage.reconcile().await.unwrap();
+    assert_eq!(stage.balancer_calls(), [r#"cut {"i-s": {"m1"}} of ns/i"#]);
+}
+
+#[tokio::test]
+async fn an_unreadable_ingress_keeps_a_backend_while_a_condition_blocks_every_cluster() {
+    let stage = unreadable().await;
+    let blocked = applied(cluster("m2", &["TrafficControl"]));
+    stage.observe(|index| index.observe_cluster(blocked));
+    stage.reconcile().await.unwrap();
+    assert_eq!(stage.balancer_calls(), [""; 0]);
 }

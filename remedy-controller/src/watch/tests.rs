@@ -290,5 +290,23 @@ fn a_new_term_keeps_the_blocks_that_are_set_and_admits_the_others_by_name() {
     let blocked = cluster("m4", 2, Some("False"), &[TRAFFIC_CONTROL]);
     observe(Event::Apply(blocked));
     shared.begin_term();
+    let all = ["m1", "m2", "m3"];
+    assert_eq!(over_bound(&shared), all, "what others blocked is unknown");
+    assert!(shared.needs_survey(&Key::cluster_scoped("m1")));
+    shared.surveyed(Vec::new());
     assert_eq!(over_bound(&shared), ["m2", "m3"]);
+    assert!(!shared.needs_survey(&Key::cluster_scoped("m2")));
+}
+
+#[test]
+fn a_bound_that_spares_no_cluster_needs_no_survey() {
+    let shared = SharedIndex::new(Queue::default(), MaxBlocked::Percent(100));
+    shared.observe(|index| index.observe_remedy(Event::Apply(on_dns("dns"))));
+    for name in ["m1", "m2", "m3", "m4"] {
+        let failing = Event::Apply(cluster(name, 1, Some("False"), &[]));
+        shared.observe(|index| index.observe_cluster(failing));
+    }
+    shared.begin_term();
+    assert_eq!(over_bound(&shared), [""; 0]);
+    assert!(!shared.needs_survey(&Key::cluster_scoped("m1")));
 }

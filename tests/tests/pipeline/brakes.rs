@@ -84,7 +84,7 @@ async fn an_ingress_may_fail_closed_by_its_annotation(server: ApiKind) -> Result
     fleet.serves(&MEMBERS).await?;
     annotate(&fleet, json!("fail-closed")).await?;
     fleet.serves(&[]).await?;
-    let event = "AllClustersBlocked every cluster of Service web is blocked and none is readmitted";
+    let event = "AllClustersBlocked every cluster of Service web is blocked or has no ready endpoints, and none is readmitted";
     fleet
         .has_event("MultiClusterIngress", INGRESS, event)
         .await?;

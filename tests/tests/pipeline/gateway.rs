@@ -5,10 +5,12 @@ use std::{path::Path, time::Duration};
 use anyhow::{Context, Result};
 use futures::future::try_join_all;
 use k8s_openapi::api::{core::v1::Service, networking::v1::IngressClass};
-use karmada_api::{PropagationPolicy, ServiceExport};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use karmada_api::{MultiClusterIngress, PropagationPolicy, ServiceExport};
 use kube::{
     Api,
     api::{DeleteParams, Patch, PatchParams, PostParams},
+    core::PartialObjectMeta,
 };
 use pipeline_tests::{
     control_plane::ApiKind,
@@ -190,7 +192,76 @@ async fn annotations_and_missing_endpoints_are_seen_by_the_user(server: ApiKind)
     controller.stop().await
 }
 
+/// The ingress as a later version of its API may have it, which this one cannot read: the controller that
+/// starts on it never could.
+async fn an_unreadable_ingress_stays_served_but_by_no_blocked_cluster(
+    server: ApiKind,
+) -> Result<()> {
+    let fleet = Fleet::with_members(server, Profile::Debug, &MEMBERS).await?;
+    let _remedies = fleet.remedy_controller().await?;
+    let controller = fleet.ingress_controller().await?;
+    fleet.serves(&MEMBERS).await?;
+    controller.stop().await?;
+    let client = fleet.karmada.client();
+    let definitions: Api<CustomResourceDefinition> = Api::all(client);
+    let any = json!([{
+        "op": "replace",
+        "path": "/spec/versions/0/schema/openAPIV3Schema/properties/spec",
+        "value": { "x-kubernetes-preserve-unknown-fields": true },
+    }]);
+    let any = Patch::<()>::Json(serde_json::from_value(any)?);
+    let (name, parameters) = (
+        "multiclusteringresses.networking.karmada.io",
+        PatchParams::default(),
+    );
+    definitions.patch(name, &parameters, &any).await?;
+    let later = Patch::Merge(json!({ "spec": { "rules": 7 } }));
+    let ingresses: Api<PartialObjectMeta<MultiClusterIngress>> =
+        Api::namespaced(fleet.karmada.client(), NAMESPACE);
+    // The API server takes a moment to serve the definition.
+    while ingresses.patch(INGRESS, &parameters, &later).await.is_err() {}
+
+    let controller = fleet.ingress_controller().await?;
+    let unread = r#"karmada_ingress_controller_unread_objects{kind="MultiClusterIngress"}"#;
+    controller
+        .until_metric(unread, |unread| unread > 0.5)
+        .await?;
+    fleet
+        .create_remedy("maintenance", maintenance(Member(1)))
+        .await?;
+    fleet.serves(&[Member(2)]).await?;
+    fleet.gateway_ingress(INGRESS).await?;
+    controller.stop().await
+}
+
+async fn a_policy_of_a_user_with_the_name_of_ours_is_seen_on_the_ingress(
+    server: ApiKind,
+) -> Result<()> {
+    let fleet = Fleet::with_members(server, Profile::Debug, &MEMBERS).await?;
+    let crds = Path::new(env!("CARGO_MANIFEST_DIR")).join("crds/exports");
+    fleet.karmada.install_crds(&[crds]).await?;
+    let policies: Api<PropagationPolicy> = Api::namespaced(fleet.karmada.client(), NAMESPACE);
+    let name = format!("export-{SERVICE}");
+    let theirs = json!({
+        "apiVersion": PropagationPolicy::API_VERSION, "kind": PropagationPolicy::KIND,
+        "metadata": { "name": name },
+        "spec": { "resourceSelectors": [], "placement": {} },
+    });
+    let theirs = policies
+        .create(&PostParams::default(), &serde_json::from_value(theirs)?)
+        .await?;
+    let controller = fleet.ingress_controller().await?;
+    let event = format!("ExportClash PropagationPolicy {NAMESPACE}/{name} exists");
+    fleet
+        .has_event("MultiClusterIngress", INGRESS, &event)
+        .await?;
+    assert_eq!(policies.get(&name).await?, theirs);
+    controller.stop().await
+}
+
 on_both!(
+    an_unreadable_ingress_stays_served_but_by_no_blocked_cluster,
+    a_policy_of_a_user_with_the_name_of_ours_is_seen_on_the_ingress,
     a_gateway_that_does_not_answer_holds_up_no_status_and_is_caught_up_with_at_once,
     an_ingress_whose_class_vanishes_stays_served_and_blocked,
     backends_are_exported_to_the_clusters_of_their_binding,

@@ -1,5 +1,7 @@
-//! The brake: what serves a backend Service when every one of its clusters is blocked.
+//! The brake: what serves a backend Service when every one of its clusters is blocked or has no ready
+//! endpoints.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
@@ -7,7 +9,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_api::{Remedy, TRAFFIC_CONTROL};
 
 use super::admission::Admission;
-use super::desired::{Backend, Desired};
+use super::desired::{Backend, ClusterEndpoints, Desired, Held, excluded};
 use super::facts::{Cached, Facts};
 use crate::remedy::Scope;
 
@@ -92,34 +94,84 @@ impl Desired {
         if self.when_all_blocked == WhenAllBlocked::FailClosed {
             return;
         }
+        let is_unread = !self.unread_slices.is_empty();
         for backend in &mut self.backends {
-            backend.readmit(facts);
+            for cluster in backend.barred(is_unread) {
+                if is_readmissible(&cluster, facts) {
+                    backend.readmit(&cluster);
+                }
+            }
         }
     }
 }
 
-impl Backend {
-    fn readmit(&mut self, facts: &impl Facts) {
-        if self.is_served() {
-            return;
+/// Returns those of the clusters that a load balancer holds endpoints of that must lose them, although
+/// its ingress cannot be read. The brake works on what is held, as no more is known of the Services.
+pub(super) fn cut(held: Held, when_all_blocked: WhenAllBlocked, facts: &impl Facts) -> Held {
+    let cut = held.into_iter().filter_map(|(service, clusters)| {
+        let mut cut = excluded(clusters.clone(), &[], facts);
+        if when_all_blocked == WhenAllBlocked::FailOpen && cut == clusters {
+            cut.retain(|cluster| !is_readmissible(cluster, facts));
         }
-        for cluster in &mut self.clusters {
-            // An unreadable cluster may be about to leave, and one that leaves is admitted nowhere.
-            let stays = match facts.cluster(&cluster.cluster) {
-                Cached::Present(object) => object.metadata.deletion_timestamp.is_none(),
-                Cached::Absent | Cached::Unread => false,
-            };
-            if cluster.admission == Admission::Blocked
+        (!cut.is_empty()).then_some((service, cut))
+    });
+    cut.collect()
+}
+
+/// Returns `true` if `cluster` may serve although it is blocked: a condition did that, and no person.
+fn is_readmissible(cluster: &str, facts: &impl Facts) -> bool {
+    // An unreadable cluster may be about to leave, and one that leaves is admitted nowhere.
+    let stays = match facts.cluster(cluster) {
+        Cached::Present(object) => {
+            Admission::of(object) == Admission::Blocked
+                && object.metadata.deletion_timestamp.is_none()
+        }
+        Cached::Absent | Cached::Unread => false,
+    };
+    stays && !facts.is_decided(cluster)
+}
+
+impl ClusterEndpoints {
+    fn has_ready_endpoints(&self) -> bool {
+        let mut endpoints = self
+            .slices
+            .iter()
+            .flat_map(|slice| &slice.endpoints)
+            .flatten();
+        endpoints.any(|endpoint| {
+            let conditions = endpoint.conditions.as_ref();
+            // Unknown is to be taken for ready (Kubernetes API reference, EndpointConditions).
+            conditions.and_then(|conditions| conditions.ready) != Some(false)
+        })
+    }
+}
+
+impl Backend {
+    /// Returns the blocked clusters that would serve this Service, while no other cluster does.
+    /// `is_unread` is set if slices of the namespace cannot be read: they may have the endpoints of an
+    /// admitted cluster.
+    pub(super) fn barred(&self, is_unread: bool) -> BTreeSet<String> {
+        let is_served = self.is_served();
+        let mut served = self.clusters.iter().filter(|c| c.admission.is_served());
+        if is_served && (is_unread || served.any(ClusterEndpoints::has_ready_endpoints)) {
+            return BTreeSet::new();
+        }
+        let blocked = self.clusters.iter().filter(|cluster| {
+            cluster.admission == Admission::Blocked
                 && cluster.is_located
-                && stays
-                && !facts.is_decided(&cluster.cluster)
-            {
-                cluster.admission = Admission::Readmitted;
-            }
+                // Beside an admitted cluster, one without endpoints would change nothing.
+                && (!is_served || cluster.has_ready_endpoints())
+        });
+        blocked.map(|cluster| cluster.cluster.clone()).collect()
+    }
+
+    fn readmit(&mut self, name: &str) {
+        for cluster in self.clusters.iter_mut().filter(|c| c.cluster == name) {
+            cluster.admission = Admission::Readmitted;
         }
     }
 
-    /// Returns `true` if a cluster serves this Service.
+    /// Returns `true` if a cluster may serve this Service.
     pub fn is_served(&self) -> bool {
         self.clusters.iter().any(|c| c.admission.is_served())
     }
@@ -138,7 +190,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::super::fixtures::{
-        Fixture, binding, blocked, cluster, deleting, ingress, some_time,
+        Fixture, binding, blocked, cluster, deleting, ingress, slice, some_time,
     };
     use super::super::{Settings, desired};
     use super::*;
@@ -185,6 +237,79 @@ mod tests {
             .with_cluster(cluster("m2"));
         let expected = [("m1", Admission::Blocked), ("m2", Admission::Admitted)];
         assert_open(&fixture, &expected);
+    }
+
+    #[test]
+    fn where_no_admitted_cluster_has_ready_endpoints_a_blocked_one_that_has_is_readmitted() {
+        let clusters = || {
+            fixture(&["m1", "m2", "m3"])
+                .with_cluster(cluster("m1"))
+                .with_cluster(blocked("m2"))
+                .with_cluster(blocked("m3"))
+        };
+        let expected = |m2| {
+            [
+                ("m1", Admission::Admitted),
+                ("m2", m2),
+                ("m3", Admission::Blocked),
+            ]
+        };
+        let in_m2 = slice("s", "m2", "b", &["10.0.0.2"]);
+        let mut unready = slice("s", "m1", "a", &["10.0.0.1"]);
+        for endpoint in unready.endpoints.iter_mut().flatten() {
+            endpoint.conditions.as_mut().unwrap().ready = Some(false);
+        }
+        for in_m1 in [None, Some(slice("s", "m1", "a", &[])), Some(unready)] {
+            let slices: Vec<_> = in_m1.into_iter().chain([in_m2.clone()]).collect();
+            let fixture = clusters().with_slices(&slices);
+            assert_open(&fixture, &expected(Admission::Readmitted));
+            let closed = admissions(&fixture, WhenAllBlocked::FailClosed);
+            assert_eq!(closed[1].1, Admission::Blocked);
+            let mut unread = fixture.clone();
+            unread.unread_slices = ["unread".to_owned()].into();
+            assert_open(&unread, &expected(Admission::Blocked));
+            let mut decided = fixture;
+            decided.decided = ["m2".to_owned()].into();
+            assert_open(&decided, &expected(Admission::Blocked));
+        }
+        let served = clusters().with_slices(&[slice("s", "m1", "a", &["10.0.0.1"]), in_m2]);
+        assert_open(&served, &expected(Admission::Blocked));
+    }
+
+    #[test]
+    fn of_an_unreadable_ingress_excluded_clusters_are_cut_unless_the_brake_keeps_them() {
+        let mut fixture = Fixture::default()
+            .with_cluster(cluster("open"))
+            .with_cluster(blocked("b1"))
+            .with_cluster(blocked("b2"))
+            .with_cluster(blocked("decided"))
+            .with_cluster(deleting(blocked("leaving")));
+        fixture.decided = ["decided".to_owned()].into();
+        fixture.unread_clusters = ["unread".to_owned()].into();
+        let (open, closed) = (WhenAllBlocked::FailOpen, WhenAllBlocked::FailClosed);
+        let set = |names: &[&str]| -> BTreeSet<String> {
+            names.iter().map(|&name| name.to_owned()).collect()
+        };
+        for (held, when, expected) in [
+            (&["open", "b1", "gone"][..], open, &["b1", "gone"][..]),
+            (&["b1", "b2"], open, &[]),
+            (&["b1", "b2"], closed, &["b1", "b2"]),
+            (
+                &["b1", "decided", "leaving", "gone"],
+                open,
+                &["decided", "leaving", "gone"],
+            ),
+            (&["unread", "b1"], open, &["b1"]),
+            (&["open"], closed, &[]),
+        ] {
+            let held = Held::from([
+                ("s".to_owned(), set(held)),
+                ("t".to_owned(), set(&["open"])),
+            ]);
+            let found = cut(held, when, &fixture);
+            assert_eq!(found.get("s").cloned().unwrap_or_default(), set(expected));
+            assert_eq!(found.len(), usize::from(!expected.is_empty()));
+        }
     }
 
     #[test]

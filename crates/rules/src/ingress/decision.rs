@@ -1,9 +1,9 @@
 use karmada_api::{KARMADA_INGRESS_FINALIZER, Key, MultiClusterIngress, MultiClusterIngressStatus};
 
 use super::admission::blocked_clusters;
-use super::brake::{WhenAllBlocked, annotated};
+use super::brake::{WhenAllBlocked, annotated, cut};
 use super::class::{ControllerName, Ownership, ownership};
-use super::desired::{Desired, passed_on};
+use super::desired::{Desired, Held, passed_on};
 use super::facts::{Cached, Facts};
 use super::locations::service_locations;
 use super::plan::{BlockChange, FieldPlan, StatusPatch};
@@ -11,7 +11,8 @@ use super::plan::{BlockChange, FieldPlan, StatusPatch};
 /// The decision on one `MultiClusterIngress`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// Do nothing: it, or its class, cannot be read.
+    /// Change nothing: it, or its class, cannot be read. The load balancer keeps what it has of it, but
+    /// for the endpoints of clusters that must get no request.
     Leave,
     /// Clean up: this controller does not, or no longer, serve it.
     Release(Release),
@@ -151,6 +152,20 @@ fn serve(
             StatusPatch::new(locations, blocked),
         ),
     }
+}
+
+/// Returns those of the `held` clusters whose endpoints must go although nothing else is done about an
+/// ingress that is left. `ingress` is its state, if that can be read.
+pub fn cut_of_left(
+    ingress: Option<&MultiClusterIngress>,
+    held: Held,
+    facts: &impl Facts,
+    settings: &Settings,
+) -> Held {
+    let when_all_blocked = ingress.map_or(settings.when_all_blocked, |ingress| {
+        annotated(&ingress.metadata, settings.when_all_blocked).0
+    });
+    cut(held, when_all_blocked, facts)
 }
 
 /// Returns the desired state of the load balancer for the ingress `key`, which is ours to serve.

@@ -63,6 +63,9 @@ pub struct ClusterEndpoints {
     pub slices: Vec<Arc<EndpointSlice>>,
 }
 
+/// The clusters of which a load balancer holds endpoints, by the load balancer's name of the Service.
+pub type Held = BTreeMap<String, BTreeSet<String>>;
+
 /// Returns the Service whose endpoints Karmada collected in `slice`.
 pub fn slice_service(slice: &EndpointSlice) -> Option<&str> {
     let labels = slice.metadata.labels.as_ref()?;

@@ -50,6 +50,8 @@ pub struct ExportChange {
     pub delete: Option<Option<String>>,
     /// Change the policy.
     pub policy: Option<PolicyChange>,
+    /// Set if the Service needs an export and another owner has made one.
+    pub is_theirs: bool,
 }
 
 /// A change to the policy that propagates an export.
@@ -148,6 +150,7 @@ impl Exporter {
                 .filter(|export| export.metadata.deletion_timestamp.is_none())
                 .map(|export| export.metadata.uid.clone()),
             policy,
+            is_theirs: theirs && facts.need == Need::Needed,
         }
     }
 
@@ -381,6 +384,7 @@ mod tests {
             policy: Some(PolicyChange::Delete {
                 uid: Some("p".to_owned()),
             }),
+            is_theirs: false,
         };
         for facts in [
             unneeded,
@@ -447,7 +451,11 @@ mod tests {
             export: Cached::Present(&theirs),
             ..facts(&template, &["m1"])
         };
-        assert_eq!(plan(&facts), ExportChange::default());
+        let left = ExportChange {
+            is_theirs: true,
+            ..ExportChange::default()
+        };
+        assert_eq!(plan(&facts), left);
         let (_, policy) = created(&template, &["m1"]);
         let with_ours = ExportFacts {
             policy: Cached::Present(&policy),

@@ -23,8 +23,10 @@ pub use brake::{
     InvalidWhenAllBlocked, WHEN_ALL_BLOCKED_ANNOTATION, WhenAllBlocked, decided_scope,
 };
 pub use class::{ControllerName, InvalidControllerName, Ownership, ownership};
-pub use decision::{Decision, Release, Serve, Settings, decide, desired};
-pub use desired::{Backend, ClusterEndpoints, Desired, excluded, slice_cluster, slice_service};
+pub use decision::{Decision, Release, Serve, Settings, cut_of_left, decide, desired};
+pub use desired::{
+    Backend, ClusterEndpoints, Desired, Held, excluded, slice_cluster, slice_service,
+};
 pub use export::{ExportChange, ExportFacts, Exporter, Need, PolicyChange};
 pub use facts::{Cached, Facts};
 pub use locations::{binding_name, bound_clusters, bound_service, service_locations, services};

@@ -32,14 +32,14 @@ pub enum Problem {
         /// The behaviour that is in effect.
         effective: WhenAllBlocked,
     },
-    /// Every cluster of the Service is blocked, and some are readmitted.
+    /// Every cluster of the Service is blocked or has no ready endpoints, and some are readmitted.
     Readmitted {
         /// The Service.
         service: String,
         /// The readmitted clusters.
         clusters: Vec<String>,
     },
-    /// Every cluster of the Service is blocked, and none is readmitted.
+    /// Every cluster of the Service is blocked or has no ready endpoints, and none is readmitted.
     AllBlocked {
         /// The Service.
         service: String,
@@ -70,7 +70,7 @@ impl fmt::Display for Problem {
             ),
             Self::Readmitted { service, clusters } => write!(
                 f,
-                "every cluster of Service {service} is blocked, so those that a condition blocked are readmitted: {}",
+                "every cluster of Service {service} is blocked or has no ready endpoints, so those that a condition blocked are readmitted: {}",
                 clusters.join(", ")
             ),
             Self::AllBlocked {
@@ -82,11 +82,11 @@ impl fmt::Display for Problem {
                 match effective {
                     WhenAllBlocked::FailClosed => write!(
                         f,
-                        "every cluster of Service {service} is blocked and none is readmitted, because fail-closed is in effect: {clusters}"
+                        "every cluster of Service {service} is blocked or has no ready endpoints, and none is readmitted, because fail-closed is in effect: {clusters}"
                     ),
                     WhenAllBlocked::FailOpen => write!(
                         f,
-                        "every cluster of Service {service} is blocked and none may be readmitted, because a Remedy without matches blocks it or it cannot be read: {clusters}"
+                        "every cluster of Service {service} is blocked or has no ready endpoints, and none may be readmitted, because a Remedy without matches blocks it or it cannot be read: {clusters}"
                     ),
                 }
             }
@@ -123,10 +123,10 @@ impl Desired {
                 clusters: readmitted,
             });
         }
-        let blocked = backend.clusters_with(Admission::Blocked);
-        (!backend.is_served() && !blocked.is_empty()).then_some(Problem::AllBlocked {
+        let barred = backend.barred(!self.unread_slices.is_empty());
+        (!barred.is_empty()).then(|| Problem::AllBlocked {
             service,
-            clusters: blocked,
+            clusters: barred.into_iter().collect(),
             effective: self.when_all_blocked,
         })
     }

@@ -190,6 +190,11 @@ impl BlockBound {
         self.waiting.len()
     }
 
+    /// Returns `true` if conditions may not block every cluster.
+    pub fn binds(&self) -> bool {
+        self.limit() < self.clusters
+    }
+
     /// Returns the number of clusters that conditions may block now.
     pub fn limit(&self) -> usize {
         self.max.limit(self.clusters)

@@ -182,7 +182,8 @@ fn requirements(remedy: &Remedy) -> impl Iterator<Item = &ClusterConditionRequir
 }
 
 /// Returns the cause if the requirement is met. A condition that the cluster does not have, or whose
-/// status cannot be read, never matches, `NotEqual` included.
+/// status is of another type than text, never matches, `NotEqual` included. A status that is null or left
+/// out is an empty text, as in Karmada: it differs from any that a requirement names.
 fn met(requirement: &ClusterConditionRequirement, cluster: &Cluster) -> Option<Cause> {
     let condition = cluster.condition(&requirement.condition_type)?;
     let equal = condition.status == requirement.condition_status;

@@ -97,6 +97,9 @@ fn equal_and_not_equal_compare_the_status() {
         &[(DNS_READY, "Unknown")]
     ));
     assert!(!acts(matching("NotEqual", "True"), &[(DNS_READY, "True")]));
+    // The status is null.
+    assert!(acts(matching("NotEqual", "True"), &[(DNS_READY, "")]));
+    assert!(!acts(matching("Equal", "False"), &[(DNS_READY, "")]));
 }
 
 #[test]

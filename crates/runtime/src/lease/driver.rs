@@ -199,7 +199,7 @@ impl Driver {
         }
         // First stop leading: another replica may lead as soon as the release is stored.
         self.held_until.send_replace(None);
-        if let Some(record) = self.election.to_release().cloned() {
+        if let Some(record) = self.record_to_release().await {
             self.release(&record).await;
         }
         Ok(())
@@ -207,7 +207,10 @@ impl Driver {
 
     /// Stops leading while the program runs, and gives the lease back.
     async fn give_back(&mut self) {
-        let record = self.election.to_release().cloned();
+        // Before the read, which may take time.
+        self.held_until
+            .send_if_modified(|held| held.take().is_some());
+        let record = self.record_to_release().await;
         self.election.forget();
         self.publish();
         if let Some(record) = record {
@@ -215,6 +218,15 @@ impl Driver {
             tokio::time::sleep(MARGIN).await;
             self.release(&record).await;
         }
+    }
+
+    /// Returns the record to release, if this replica may hold the lease. It is read if its state is
+    /// unknown: a conflict, or an event out of order, does not show that another holds it.
+    async fn record_to_release(&mut self) -> Option<Record> {
+        if self.election.is_unknown_after_holding() {
+            self.act(Action::Read).await;
+        }
+        self.election.to_release().cloned()
     }
 
     fn watch(&self) -> Changes {

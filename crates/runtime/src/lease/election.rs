@@ -176,6 +176,11 @@ impl Election {
         self.conflicted = false;
     }
 
+    /// Returns `true` if this replica has held the lease and a read must show whether it still does.
+    pub(super) fn is_unknown_after_holding(&self) -> bool {
+        matches!(self.lease, LeaseState::Unknown) && self.renewed.is_some()
+    }
+
     /// Returns the record to release, if this replica may hold the lease.
     pub(super) fn to_release(&self) -> Option<&Record> {
         match &self.lease {

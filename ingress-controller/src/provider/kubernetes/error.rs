@@ -57,6 +57,8 @@ pub(super) enum GatewayObstacle {
         /// The message of the API server.
         message: String,
     },
+    /// Another writer undoes every write to an object.
+    Contested { kind: &'static str, key: Key },
 }
 
 impl From<GatewayObstacle> for Obstacle {
@@ -69,6 +71,12 @@ impl From<GatewayObstacle> for Obstacle {
             GatewayObstacle::Rejected { kind, key, message } => {
                 let message = format!("the gateway cluster refuses {kind} {key}: {message}");
                 ("GatewayRefused", kind, key, message)
+            }
+            GatewayObstacle::Contested { kind, key } => {
+                let message = format!(
+                    "another client undoes every write to {kind} {key} in the gateway cluster; this controller writes again after growing pauses, up to 5 minutes"
+                );
+                ("GatewayContested", kind, key, message)
             }
         };
         let object = RelatedObject {

@@ -20,9 +20,9 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::networking::v1::{Ingress, IngressLoadBalancerStatus};
 use karmada_api::Key;
 use karmada_rules::ingress::kubernetes::{
-    Existing, Gateway, KubernetesPlan, Write, removal, slice_cluster,
+    Existing, Gateway, KubernetesPlan, Write, cutting, removal, slice_origin,
 };
-use karmada_rules::ingress::{ControllerName, Desired};
+use karmada_rules::ingress::{ControllerName, Desired, Held};
 use karmada_runtime::client::Source;
 use karmada_runtime::error::BoxError;
 use karmada_runtime::program::{Program, StartError};
@@ -97,7 +97,7 @@ impl Kubernetes {
         let mut tally = Tally::default();
         // All of them are tried, and none waits for another: each is traffic into a broken cluster.
         let deletions = plan.blocked_slices.iter();
-        let deletions = join_all(deletions.map(|slice| self.slices.delete(writer, slice))).await;
+        let deletions = join_all(deletions.map(|slice| self.slices.cut(writer, slice))).await;
         let mut failure = None;
         for result in deletions {
             failure = tally.add(result).err().or(failure);
@@ -219,6 +219,14 @@ impl Kubernetes {
         }
     }
 
+    async fn cut_slices(&self, writer: &Writer, key: &Key, cut: &Held) -> Result<(), BoxError> {
+        let plan = cutting(self.slices.of(key), cut);
+        match self.apply(writer, plan).await?.pop_first() {
+            Some(obstacle) => Err(Obstacle::from(obstacle).into()),
+            None => Ok(()),
+        }
+    }
+
     /// Returns the addresses that the gateway's ingress controller reports for the ingress `key`.
     fn addresses(&self, key: &Key) -> IngressLoadBalancerStatus {
         let ingress = self.ingresses.get(key);
@@ -273,6 +281,15 @@ impl LoadBalancer for Kubernetes {
         self.delete_all(writer, key, excluded).boxed()
     }
 
+    fn cut<'a>(
+        &'a self,
+        writer: &'a Writer,
+        key: &'a Key,
+        cut: &'a Held,
+    ) -> BoxFuture<'a, Result<(), BoxError>> {
+        self.cut_slices(writer, key, cut).boxed()
+    }
+
     fn keys(&self) -> Vec<Key> {
         let services = self.services.ingresses().into_iter();
         let all = services
@@ -287,10 +304,15 @@ impl LoadBalancer for Kubernetes {
             || !self.ingresses.of(key).is_empty()
     }
 
-    fn clusters(&self, key: &Key) -> BTreeSet<String> {
-        let slices = self.slices.of(key);
-        let clusters = slices.iter().filter_map(|slice| slice_cluster(slice));
-        clusters.map(ToOwned::to_owned).collect()
+    fn endpoints(&self, key: &Key) -> Held {
+        let mut held = Held::new();
+        for slice in self.slices.of(key) {
+            if let Some((service, cluster)) = slice_origin(&slice) {
+                let clusters = held.entry(service.to_owned()).or_default();
+                clusters.insert(cluster.to_owned());
+            }
+        }
+        held
     }
 
     fn is_outage(&self, error: &BoxError) -> bool {

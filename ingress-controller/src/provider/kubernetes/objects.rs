@@ -14,10 +14,12 @@ use kube::{Api, Client, Resource};
 use parking_lot::Mutex;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::json;
+use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use super::error::{GatewayError, GatewayObstacle};
 use super::index::ObjectIndex;
+use crate::rivals::{Reaction, Rivals};
 
 /// A kind of object that this provider manages.
 pub(super) trait GatewayKind:
@@ -39,6 +41,8 @@ pub(super) trait GatewayKind:
 pub(super) struct GatewayObjects<K> {
     index: Mutex<ObjectIndex<K>>,
     client: Client,
+    /// The objects that others change or delete as often as we write them.
+    rivals: Rivals<Key>,
 }
 
 /// The result of a write: stored, met an obstacle, or failed.
@@ -57,6 +61,7 @@ impl<K: GatewayKind> GatewayObjects<K> {
         Self {
             index: Mutex::default(),
             client,
+            rivals: Rivals::default(),
         }
     }
 
@@ -97,6 +102,26 @@ impl<K: GatewayKind> GatewayObjects<K> {
         found
     }
 
+    /// Returns the number of times that our writes of `value` were undone, if it may be written now. A
+    /// pause ends with a retry: this obstacle has a backoff like any other.
+    fn begin(&self, key: &Key, value: &Value, seen: Option<&str>) -> Result<u32, GatewayObstacle> {
+        match self.rivals.react(key, value, seen, Instant::now()) {
+            Reaction::Write { undone } => Ok(undone),
+            Reaction::Wait { .. } => Err(GatewayObstacle::Contested {
+                kind: K::KIND,
+                key: key.clone(),
+            }),
+        }
+    }
+
+    /// Takes in the response to a creation or an update.
+    fn stored(&self, key: &Key, value: Value, undone: u32, stored: K) {
+        let version = stored.meta().resource_version.clone();
+        self.rivals
+            .written(key, value, version, undone, Instant::now());
+        self.index.lock().stored(stored);
+    }
+
     /// Creates `object`.
     pub(super) async fn create(
         &self,
@@ -105,12 +130,17 @@ impl<K: GatewayKind> GatewayObjects<K> {
         object: &K,
     ) -> Result<CreateOutcome, GatewayError> {
         let key = Key::of(object);
+        let value = serde_json::to_value(object)?;
+        let undone = match self.begin(&key, &value, None) {
+            Ok(undone) => undone,
+            Err(contested) => return Ok(CreateOutcome::Done(Some(contested))),
+        };
         let api = self.api(&key);
         let parameters = PostParams::default();
         let call = api.create(&parameters, object);
         match writer.write(K::TARGET, call).await {
             Ok(stored) => {
-                self.index.lock().stored(stored);
+                self.stored(&key, value, undone, stored);
                 Ok(CreateOutcome::Done(None))
             }
             Err(error) => match error.kind() {
@@ -140,6 +170,13 @@ impl<K: GatewayKind> GatewayObjects<K> {
             Some(value) => json!({ "op": "add", "path": edit.path, "value": value }),
             None => json!({ "op": "remove", "path": edit.path }),
         });
+        let edits: Vec<Value> = edits.collect();
+        let value = Value::from(edits.clone());
+        let seen = update.existing.meta().resource_version.as_deref();
+        let undone = match self.begin(&key, &value, seen) {
+            Ok(undone) => undone,
+            Err(contested) => return Ok(Some(contested)),
+        };
         let steps = std::iter::once(guard).chain(edits).collect();
         let patch: Patch<()> = Patch::Json(serde_json::from_value(steps)?);
         let api = self.api(&key);
@@ -147,7 +184,7 @@ impl<K: GatewayKind> GatewayObjects<K> {
         let call = api.patch(&key.name, &parameters, &patch);
         match writer.write(K::TARGET, call).await {
             Ok(stored) => {
-                self.index.lock().stored(stored);
+                self.stored(&key, value, undone, stored);
                 Ok(None)
             }
             Err(error) => {
@@ -161,6 +198,18 @@ impl<K: GatewayKind> GatewayObjects<K> {
 
     /// Deletes `object`, provided that it is still the version that was seen.
     pub(super) async fn delete(&self, writer: &Writer, object: &K) -> WriteResult {
+        match self.begin(&Key::of(object), &Value::Null, None) {
+            Ok(undone) => self.remove(writer, object, undone).await,
+            Err(contested) => Ok(Some(contested)),
+        }
+    }
+
+    /// Deletes `object` without a pause, whoever makes it again: it is traffic into a broken cluster.
+    pub(super) async fn cut(&self, writer: &Writer, object: &K) -> WriteResult {
+        self.remove(writer, object, 0).await
+    }
+
+    async fn remove(&self, writer: &Writer, object: &K, undone: u32) -> WriteResult {
         let key = Key::of(object);
         let parameters = DeleteParams::default().preconditions(Preconditions {
             resource_version: object.meta().resource_version.clone(),
@@ -173,6 +222,8 @@ impl<K: GatewayKind> GatewayObjects<K> {
             Err(error) if error.kind() == WriteErrorKind::Missing => {}
             Err(error) => return failed::<K>(key, error),
         }
+        self.rivals
+            .written(&key, Value::Null, None, undone, Instant::now());
         self.index.lock().deleted(object);
         Ok(None)
     }

@@ -42,15 +42,20 @@ static KARMADA: LazyLock<Result<ApiServer, String>> = LazyLock::new(|| {
 });
 
 /// Lets a definition accept any `spec`, as a later version of a kind may, and as Karmada's own does where
-/// ours has rules.
+/// ours has rules; and any field of a Cluster's status, which several clients write.
 fn loosen(definition: &mut Value) {
+    let is_cluster = definition["spec"]["names"]["kind"] == "Cluster";
     for version in definition["spec"]["versions"]
         .as_array_mut()
         .into_iter()
         .flatten()
     {
-        version["schema"]["openAPIV3Schema"]["properties"]["spec"] =
-            json!({ "x-kubernetes-preserve-unknown-fields": true });
+        let properties = &mut version["schema"]["openAPIV3Schema"]["properties"];
+        properties["spec"] = json!({ "x-kubernetes-preserve-unknown-fields": true });
+        if is_cluster {
+            properties["status"] =
+                json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
+        }
     }
 }
 

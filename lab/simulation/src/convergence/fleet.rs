@@ -38,6 +38,10 @@ pub(crate) struct Fleet {
     spoilt: BTreeMap<(Kind, String), Value>,
     /// The number of objects that were made unreadable.
     spoilings: u64,
+    /// The choice among the values that other clients may leave in a Cluster.
+    chance: fastrand::Rng,
+    /// The number of Clusters with such a value.
+    mutated: u64,
 }
 
 impl Fleet {
@@ -50,6 +54,9 @@ impl Fleet {
             statuses: BTreeMap::new(),
             spoilt: BTreeMap::new(),
             spoilings: 0,
+            // It takes nothing from the generator of the programs' jitter.
+            chance: fastrand::Rng::with_seed(fastrand::get_seed()),
+            mutated: 0,
         };
         for cluster in 0..2 {
             fleet.apply(&Step::Join { cluster }).await?;
@@ -114,9 +121,7 @@ impl Fleet {
             Step::Join { cluster } => {
                 let name = cluster_name(*cluster);
                 if apis.object(Kind::Cluster, &name).await?.is_none() {
-                    let metadata = json!({ "finalizers": [CLUSTER_FINALIZER] });
-                    let object = json!({ "metadata": metadata, "spec": {} });
-                    apis.put(Kind::Cluster, &name, object).await?;
+                    self.join(&name).await?;
                     self.condition(*cluster, false, Some(ConditionState::Healthy))
                         .await?;
                 }
@@ -304,7 +309,31 @@ impl Fleet {
     pub(crate) fn faults(&self) -> BTreeMap<&'static str, u64> {
         let mut hits = self.apis.hits();
         hits.insert("Spoil", self.spoilings);
+        hits.insert("ForeignValue", self.mutated);
         hits
+    }
+
+    /// Creates a Cluster, one of whose values is not as Karmada would leave it. A real server may refuse
+    /// that value.
+    async fn join(&mut self, name: &str) -> Result<()> {
+        let metadata = json!({ "finalizers": [CLUSTER_FINALIZER] });
+        let object = |spec: &Value| json!({ "metadata": metadata, "spec": spec });
+        let mutations = objects::foreign_mutations();
+        let mutated = &mutations[self.chance.usize(..mutations.len())];
+        let apis = &self.apis;
+        let put = apis
+            .put(Kind::Cluster, name, object(&mutated["spec"]))
+            .await;
+        if put.is_err() {
+            let spec = &objects::foreign()["spec"];
+            apis.put(Kind::Cluster, name, object(spec)).await?;
+        }
+        let path = format!("{}/status", Kind::Cluster.path(name));
+        let body = json!({ "status": mutated["status"] });
+        let access = apis.access(Side::Karmada);
+        let (status, _) = access.send(Method::PATCH, &path, Some(&body)).await?;
+        self.mutated += u64::from(put.is_ok() && status.is_success());
+        Ok(())
     }
 
     /// Makes an object unreadable, if there is one and the server accepts that.

@@ -46,8 +46,8 @@ const SETTLES_WITHIN: Duration = Duration::from_mins(2);
 /// The interval between two looks at the objects.
 const LOOK: Duration = Duration::from_secs(6);
 /// The number of successive looks that must find no write and no request in flight: an event may be delayed by 8 s,
-/// and a failed watch starts again after 5 s.
-const CALM_LOOKS: u32 = 3;
+/// a failed watch starts again after 5 s, and the Event of a Service without endpoints waits for 15 s.
+const CALM_LOOKS: u32 = 5;
 
 /// The longest interval between two renewals of a leader's lease.
 const RENEWAL: Duration = Duration::from_secs(5);

@@ -61,8 +61,8 @@ pub(crate) fn is_decided(remedy: &Value, cluster: &Value) -> bool {
         && wanted_actions(remedy, cluster).contains(TRAFFIC_CONTROL)
 }
 
-/// Returns `true` if a cluster may serve although it is blocked, provided that no other cluster serves
-/// the Service.
+/// Returns `true` if a cluster may serve although it is blocked, provided that no admitted
+/// cluster has endpoints of the Service.
 pub(crate) fn is_readmissible<'a>(
     cluster: &Value,
     mut remedies: impl Iterator<Item = &'a Value>,

@@ -1,5 +1,6 @@
 //! The objects of steps, built from the small numbers in a step.
 
+use lab_parts::mutations::mutations;
 use serde_json::{Value, json};
 
 use super::kinds::NAMESPACE;
@@ -43,6 +44,40 @@ pub(crate) fn condition_type(reporter: bool) -> &'static str {
     } else {
         "ServiceDomainNameResolutionReady"
     }
+}
+
+/// Builds the parts of a Cluster that are not ours, as Karmada fills them in.
+pub(crate) fn foreign() -> Value {
+    let resources = json!([{ "name": "deployments", "kind": "Deployment" }]);
+    json!({
+        "spec": {
+            "syncMode": "Push", "apiEndpoint": "https://192.0.2.7:6443", "zones": ["a"],
+            "secretRef": { "namespace": "karmada-cluster", "name": "m" },
+            "taints": [{ "key": "k", "effect": "NoSchedule", "timeAdded": "2026-01-01T00:00:00Z" }],
+        },
+        "status": {
+            "kubernetesVersion": "v1.36.3",
+            "apiEnablements": [{ "groupVersion": "apps/v1", "resources": resources }],
+            "nodeSummary": { "totalNum": 3, "readyNum": 3 },
+            "resourceSummary": { "allocatable": { "cpu": "8" } },
+            "conditions": [{
+                "type": "Ready", "status": "True", "reason": "ClusterReady", "message": "",
+                "lastTransitionTime": "2026-01-01T00:00:00Z", "observedGeneration": 1,
+            }],
+        },
+    })
+}
+
+/// Returns these parts as other clients may leave them: each time with one value that is removed, null or
+/// of another type. What says which condition a condition is stays: without it, it may be one of ours.
+pub(crate) fn foreign_mutations() -> Vec<Value> {
+    let shared = ["", "/status", "/status/conditions", "/status/conditions/0"];
+    let all = mutations(&foreign()).into_iter();
+    let theirs = all.filter(|mutation| {
+        let path = mutation.path.as_str();
+        !shared.contains(&path) && path != "/status/conditions/0/type"
+    });
+    theirs.map(|mutation| mutation.object).collect()
 }
 
 /// Builds a condition of a cluster.

@@ -153,16 +153,25 @@ fn wanted(objects: &Objects, ingress: &Value) -> Served {
         .collect()
 }
 
-/// Returns the endpoints of a Service in admitted clusters or, without any, in readmitted ones.
+/// Returns the endpoints of a Service in admitted clusters or, if these have none, in readmitted ones.
 fn admitted(objects: &Objects, service: &str) -> BTreeSet<String> {
     let binding = find(objects, Kind::Binding, &model::binding_name(service));
     let mut located = model::located(service, binding).unwrap_or_default();
     let is = |cluster: &str, admission: &dyn Fn(&Value) -> bool| {
         find(objects, Kind::Cluster, cluster).is_some_and(admission)
     };
+    let slices: Vec<&Value> = of(objects, Kind::EndpointSlice)
+        .filter(|slice| model::collected_for(slice) == Some(service))
+        .collect();
+    let collected = |cluster: &str| {
+        let mut from = slices
+            .iter()
+            .filter(|slice| model::collected_from(slice) == Some(cluster));
+        from.any(|slice| !model::endpoints(slice).is_empty())
+    };
     if located
         .iter()
-        .any(|cluster| is(cluster, &model::is_admitted))
+        .any(|cluster| is(cluster, &model::is_admitted) && collected(cluster))
     {
         located.retain(|cluster| is(cluster, &model::is_admitted));
     } else {
@@ -170,8 +179,8 @@ fn admitted(objects: &Objects, service: &str) -> BTreeSet<String> {
             |cluster: &Value| model::is_readmissible(cluster, of(objects, Kind::Remedy));
         located.retain(|cluster| is(cluster, &readmitted));
     }
-    of(objects, Kind::EndpointSlice)
-        .filter(|slice| model::collected_for(slice) == Some(service))
+    slices
+        .into_iter()
         .filter(|slice| {
             model::collected_from(slice).is_some_and(|cluster| located.contains(cluster))
         })

@@ -43,10 +43,10 @@ async fn before_us(server: ApiKind) -> Result<Fleet> {
     Fleet::lay_network(&MEMBERS)?;
     let fleet = Fleet::before_us(server, Profile::Debug).await?;
     let reader = Reader::new(&fleet, server)?;
-    // Karmada's own definitions have none of our additions.
+    // Karmada's own definitions have none of our additions. To remove what is not there is harmless.
     reader
         .run(
-            "for kind in remedies.remedy multiclusteringresses.networking; do\n\
+            "for kind in remedies.remedy multiclusteringresses.networking remedies.remedy; do\n\
              kubectl patch crd $kind.karmada.io --type json \
              --patch-file manifests/crds/${kind%.*}-remove.yaml\ndone",
         )

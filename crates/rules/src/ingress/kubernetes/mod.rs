@@ -14,4 +14,4 @@ pub(super) use objects::MANAGED_BY_LABEL;
 
 pub use drift::{Edit, Managed};
 pub use objects::{Gateway, Objects, ingress_of};
-pub use plan::{Clash, Existing, KubernetesPlan, Update, Write, removal, slice_cluster};
+pub use plan::{Clash, Existing, KubernetesPlan, Update, Write, cutting, removal, slice_origin};

@@ -12,7 +12,7 @@ use super::drift::{Edit, Managed};
 use super::objects::{
     CLUSTER_LABEL, Gateway, Objects, SERVICE_LABEL, SOURCE_ANNOTATION, ingress_of,
 };
-use crate::ingress::{Admission, Cached, Desired};
+use crate::ingress::{Admission, Cached, Desired, Held};
 
 /// The objects with our label that were created for an ingress, and those with the name of an object that
 /// it needs.
@@ -134,6 +134,21 @@ pub fn removal(existing: Existing, excluded: &BTreeSet<String>) -> KubernetesPla
     }
 }
 
+/// Returns the plan that deletes the endpoints of clusters in `cut`, and nothing else, of the `slices`
+/// created for an ingress.
+pub fn cutting(slices: Vec<Arc<EndpointSlice>>, cut: &Held) -> KubernetesPlan {
+    let is_cut = |slice: &Arc<EndpointSlice>| {
+        let origin = slice_origin(slice);
+        origin.is_some_and(|(service, cluster)| {
+            cut.get(service).is_some_and(|all| all.contains(cluster))
+        })
+    };
+    KubernetesPlan {
+        blocked_slices: slices.into_iter().filter(is_cut).collect(),
+        ..KubernetesPlan::default()
+    }
+}
+
 struct Compared<K> {
     writes: Vec<Write<K>>,
     stale: Vec<Arc<K>>,
@@ -184,10 +199,15 @@ fn is_blocked(desired: &Desired, slice: &EndpointSlice) -> bool {
     }
 }
 
-/// Returns the member cluster that the endpoints in one of our slices belong to.
-pub fn slice_cluster(slice: &EndpointSlice) -> Option<&str> {
+/// Returns the gateway's name of the Service, and the member cluster, that the endpoints in one of our
+/// slices belong to.
+pub fn slice_origin(slice: &EndpointSlice) -> Option<(&str, &str)> {
     let labels = slice.metadata.labels.as_ref()?;
-    labels.get(CLUSTER_LABEL).map(String::as_str)
+    Some((labels.get(SERVICE_LABEL)?, labels.get(CLUSTER_LABEL)?))
+}
+
+fn slice_cluster(slice: &EndpointSlice) -> Option<&str> {
+    slice_origin(slice).map(|(_, cluster)| cluster)
 }
 
 /// Returns `true` for endpoints of a served cluster whose source slice cannot be read.
@@ -208,11 +228,10 @@ fn keeps_service(desired: &Desired, service: &Service) -> bool {
 }
 
 fn admission(desired: &Desired, slice: &EndpointSlice) -> Option<Admission> {
-    let labels = slice.metadata.labels.as_ref()?;
-    let (service, cluster) = (labels.get(SERVICE_LABEL)?, labels.get(CLUSTER_LABEL)?);
+    let (service, cluster) = slice_origin(slice)?;
     // The label has the gateway's name of the Service, which is not reversible.
     let named = |service: &str| Gateway::service_name(&desired.key, service);
     let mut backends = desired.backends.iter();
-    let backend = backends.find(|backend| named(&backend.service) == *service)?;
+    let backend = backends.find(|backend| named(&backend.service) == service)?;
     Some(backend.cluster(cluster)?.admission)
 }

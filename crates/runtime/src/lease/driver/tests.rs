@@ -444,3 +444,27 @@ async fn a_leader_whose_own_clock_jumps_keeps_leading_and_writes_the_time_of_its
         assert_eq!(lease.lease_transitions, Some(0));
     }
 }
+
+/// A conflict, or an event out of order, leaves the state of the lease unknown.
+#[tokio::test(start_paused = true)]
+async fn a_lease_is_given_back_although_its_state_is_unknown() {
+    for mode in [Some(CampaignMode::Withdrawn), None] {
+        let server = Server::new();
+        let replica = Replica::start(&server, "a", CampaignMode::Eager);
+        replica.leadership.acquired().await;
+        sleep(MOMENT).await;
+        // The renewals fail from here on, and so do the reads that would clear it up.
+        server.api.faults().inject(Fault::Conflict);
+        sleep(RENEW_EVERY).await;
+        assert!(replica.leads());
+        server.api.faults().clear();
+        match mode {
+            Some(mode) => {
+                replica.mode.send_replace(mode);
+                sleep(Duration::from_secs(3)).await;
+            }
+            None => replica.stop().await,
+        }
+        assert_eq!(server.holder().await, None);
+    }
+}

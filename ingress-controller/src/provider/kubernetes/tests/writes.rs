@@ -153,3 +153,60 @@ async fn endpoints_of_a_cluster_that_is_not_blocked_are_removed_after_the_rest_i
     ];
     assert_eq!(stage.api.calls(), expected);
 }
+
+#[tokio::test(start_paused = true)]
+async fn who_undoes_every_write_meets_pauses_and_never_keeps_a_blocked_endpoint_in() {
+    let stage = Stage::converged(&open()).await;
+    let (service, slices) = stage.names(&open());
+    let mut contested = 0;
+    for _ in 0..20 {
+        let ports = json!({ "spec": { "ports": [{ "port": 81 }] } });
+        show(
+            &stage.provider.services,
+            stage.change(&service, ports).await,
+        );
+        let ensured = stage.ensure(&open()).await.unwrap();
+        contested += ensured.obstacles.len();
+        let reasons = ensured.obstacles.iter().map(|obstacle| obstacle.reason);
+        assert!(reasons.eq(ensured.obstacles.iter().map(|_| "GatewayContested")));
+    }
+    assert_eq!((stage.api.calls().len(), contested), (3, 17));
+
+    let existing = stage
+        .provider
+        .slices
+        .get(&Key::new("ns", &slices[0]))
+        .unwrap();
+    let mut again = EndpointSlice::clone(&existing);
+    again.metadata.resource_version = None;
+    again.metadata.uid = None;
+    for _ in 0..20 {
+        stage.ensure(&m1_blocked()).await.unwrap();
+        show(&stage.provider.slices, stage.api.create(&again).await);
+    }
+    let deletion = format!("DELETE {SLICES}/{}", slices[0]);
+    let calls = stage.api.calls();
+    assert_eq!(calls.iter().filter(|call| **call == deletion).count(), 20);
+}
+
+#[tokio::test]
+async fn of_an_ingress_that_is_left_the_endpoints_to_cut_are_deleted() {
+    let stage = Stage::converged(&open()).await;
+    let (service, slices) = stage.names(&open());
+    let m1 = || BTreeSet::from(["m1".to_owned()]);
+    let held = stage.provider.endpoints(&key());
+    let both = BTreeSet::from(["m1".to_owned(), "m2".to_owned()]);
+    assert_eq!(held, [(service.clone(), both)].into());
+    for (service, expected) in [
+        ("other".to_owned(), vec![]),
+        (service, vec![format!("DELETE {SLICES}/{}", slices[0])]),
+    ] {
+        let cut = [(service, m1())].into();
+        stage
+            .provider
+            .cut(&stage.writer, &key(), &cut)
+            .await
+            .unwrap();
+        assert_eq!(stage.api.calls(), expected);
+    }
+}

@@ -110,10 +110,10 @@ impl Facts<'_> {
         })
     }
 
-    /// Returns `true` if in some versions no person blocked a cluster, and no cluster is admitted in
-    /// which a Service runs. A binding that cannot be read may place it in that cluster alone.
+    /// Returns `true` if in some versions no person blocked a cluster, and no cluster in which a Service
+    /// runs is admitted and has endpoints of it. A binding that cannot be read may place it in that cluster alone.
     fn may_be_readmitted(&self, service: &str, cluster: &str) -> bool {
-        let all_blocked = self
+        let none_serves = self
             .present(Kind::Binding, &model::binding_name(service))
             .filter_map(|binding| {
                 if model::is_readable(Kind::Binding, binding) {
@@ -127,6 +127,7 @@ impl Facts<'_> {
                     let versions = self.versions(Kind::Cluster, one);
                     let mut versions = versions.iter();
                     versions.any(|version| !version.is_some_and(model::is_admitted))
+                        || self.may_lack_endpoints(service, one)
                 })
             });
         let undecided = |object: &&Value| {
@@ -138,7 +139,21 @@ impl Facts<'_> {
         };
         let readmissible = |object: &&Value| model::is_readmissible(object, std::iter::empty());
         let mut clusters = self.present(Kind::Cluster, cluster).filter(readmissible);
-        all_blocked && clusters.any(|object| undecided(&object))
+        none_serves && clusters.any(|object| undecided(&object))
+    }
+
+    /// Returns `true` if in some versions no endpoints of a Service are collected from a cluster.
+    fn may_lack_endpoints(&self, service: &str, cluster: &str) -> bool {
+        self.known.names(Kind::EndpointSlice).all(|name| {
+            let versions = self.versions(Kind::EndpointSlice, name);
+            versions.into_iter().any(|slice| {
+                slice.is_none_or(|slice| {
+                    model::collected_for(slice) != Some(service)
+                        || model::collected_from(slice) != Some(cluster)
+                        || model::endpoints(slice).is_empty()
+                })
+            })
+        })
     }
 
     /// Checks that the object of a deletion has no reason to exist in some version of what led to it.

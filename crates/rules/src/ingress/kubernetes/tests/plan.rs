@@ -8,7 +8,7 @@ use serde_json::json;
 use super::{Cluster, addresses, desired, desired_of, fixture, key, service_name};
 use crate::ingress::Desired;
 use crate::ingress::fixtures::{Fixture, binding, blocked, cluster, deleting, ingress, location};
-use crate::ingress::kubernetes::{Clash, Edit, Existing, KubernetesPlan, Write, removal};
+use crate::ingress::kubernetes::{Clash, Edit, Existing, KubernetesPlan, Write, cutting, removal};
 
 #[test]
 fn a_converged_gateway_is_left_unchanged() {
@@ -76,6 +76,20 @@ fn the_endpoints_of_an_excluded_cluster_are_deleted_first_for_a_backend_no_longe
     };
     let plan = removal(existing, &only_s.excluded);
     assert_eq!((plan.blocked_slices.len(), plan.stale_slices.len()), (2, 1));
+}
+
+#[test]
+fn of_an_ingress_that_is_left_only_the_endpoints_to_cut_are_deleted() {
+    let gateway = Cluster::converged(&desired(&fixture(), &["s", "t"]));
+    let slices: Vec<_> = gateway.slices.values().cloned().collect();
+    let cut = [(service_name("s"), ["m1".to_owned()].into())].into();
+    let plan = cutting(slices, &cut);
+    let mut after = gateway.clone();
+    after.apply(plan.clone());
+    let expected = addresses(&[("s", &["10.0.0.2"]), ("t", &["10.0.0.3"])]);
+    assert_eq!(after.addresses(), expected);
+    assert_eq!(after.services, gateway.services);
+    assert_eq!(after.ingresses, gateway.ingresses);
 }
 
 #[test]

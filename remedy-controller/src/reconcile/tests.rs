@@ -1,0 +1,101 @@
+use apiserver::ApiServer;
+use karmada_api::Remedy;
+use karmada_api::condition::DNS_READY;
+use karmada_rules::remedy::MaxBlocked;
+use karmada_runtime::lease::Leadership;
+use karmada_runtime::metrics::WriteMetrics;
+use karmada_runtime::program::Program;
+use karmada_runtime::queue::Queue;
+use kube::Client;
+use kube::api::PostParams;
+use kube::runtime::watcher;
+use serde_json::{Value, from_value};
+
+use super::*;
+
+/// Returns a cluster whose DNS fails.
+fn failing(name: &str, actions: &Value) -> Cluster {
+    let condition = json!({ "type": DNS_READY, "status": "False" });
+    from_value(json!({
+        "metadata": { "name": name }, "spec": {},
+        "status": { "conditions": [condition], "remedyActions": actions },
+    }))
+    .unwrap()
+}
+
+/// The former leader has blocked m2, which the watch has not shown, and m1 fails too.
+#[tokio::test]
+async fn a_block_of_the_former_leader_that_the_watch_has_not_shown_counts_in_the_bound() {
+    let server = ApiServer::new();
+    for definition in karmada_api::crd::stand_ins().unwrap() {
+        server.install(&definition).unwrap();
+    }
+    let client = || Client::new(server.service(), "default");
+    let index = Arc::new(SharedIndex::new(Queue::default(), MaxBlocked::Count(1)));
+    let clusters: Api<Cluster> = Api::all(client());
+    let applied = |cluster| watcher::Event::Apply(Decoded::Valid(cluster));
+    for name in ["m1", "m2"] {
+        let cluster = failing(name, &Value::Null);
+        clusters
+            .create(&PostParams::default(), &cluster)
+            .await
+            .unwrap();
+        let status = Patch::Merge(json!({ "status": cluster.status }));
+        let patched = clusters
+            .patch_status(name, &PatchParams::default(), &status)
+            .await;
+        index.observe(|index| index.observe_cluster(applied(patched.unwrap())));
+    }
+    let blocked = Patch::Merge(json!({ "status": { "remedyActions": [TRAFFIC_CONTROL] } }));
+    let parameters = PatchParams::default();
+    let shown = clusters
+        .patch_status("m2", &parameters, &blocked)
+        .await
+        .unwrap();
+    let requirement =
+        json!({ "conditionType": DNS_READY, "operator": "Equal", "conditionStatus": "False" });
+    let remedy: Remedy = from_value(json!({
+        "metadata": { "name": "dns" },
+        "spec": {
+            "decisionMatches": [{ "clusterConditionMatch": requirement }],
+            "actions": [TRAFFIC_CONTROL],
+        },
+    }))
+    .unwrap();
+    let remedy = watcher::Event::Apply(Decoded::Valid(remedy));
+    index.observe(|index| index.observe_remedy(remedy));
+
+    let mut program = Program::new("test", ([127, 0, 0, 1], 0).into());
+    let reconciler = Reconciler {
+        index: Arc::clone(&index),
+        clusters: Api::all(client()),
+        listed: Api::all(client()),
+        surveying: Mutex::default(),
+        writer: Writer::new(Leadership::always(), WriteMetrics::default()),
+        events: EventRecorder::spawn(&mut program, client()),
+    };
+    let actions = async |name: &str| {
+        let cluster = clusters.get(name).await.unwrap();
+        cluster.remedy_actions().to_vec()
+    };
+    for key in reconciler.keys() {
+        reconciler.reconcile(&key).await.unwrap();
+    }
+    assert_eq!(actions("m1").await, [""; 0]);
+    assert_eq!(actions("m2").await, [TRAFFIC_CONTROL]);
+
+    // Once the watch has caught up it alone counts: m2 recovers, and m1 takes its place.
+    index.observe(|index| index.observe_cluster(applied(shown)));
+    let recovered =
+        Patch::Merge(json!({ "status": { "conditions": null, "remedyActions": null } }));
+    let recovered = clusters
+        .patch_status("m2", &parameters, &recovered)
+        .await
+        .unwrap();
+    index.observe(|index| index.observe_cluster(applied(recovered)));
+    reconciler
+        .reconcile(&Key::cluster_scoped("m1"))
+        .await
+        .unwrap();
+    assert_eq!(actions("m1").await, [TRAFFIC_CONTROL]);
+}
