@@ -72,6 +72,6 @@ mod tests {
         let mut program = Program::new(crate::NAME, args.common.listen_address);
         let controller = &args.ingress_class_controller;
         let balancer = connect(&args.provider, controller, &mut program).await;
-        assert!(!balancer.unwrap().needs_backends());
+        assert!(!balancer.unwrap().serves());
     }
 }

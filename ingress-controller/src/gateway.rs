@@ -1,7 +1,6 @@
 //! Brings the load balancer to its desired state for one `MultiClusterIngress`, and releases those that
 //! are not ours. A load balancer that does not answer holds up nothing but this loop.
 
-use std::collections::BTreeSet;
 use std::future::Future;
 use std::sync::Arc;
 
@@ -57,6 +56,7 @@ impl Controller for GatewayReconciler {
         match self.index.decide(key, &self.settings) {
             (None, Decision::Serve(_)) => Ok(()),
             (_, Decision::Leave) => self.leave(key).await,
+            (_, Decision::Serve(_)) if !self.balancer.serves() => Ok(()),
             (Some(ingress), Decision::Serve(serve)) => {
                 // Without our finalizer the ingress could be deleted with its objects left behind, so
                 // it must be stored before the first of them. Those that exist are kept up to date.
@@ -210,12 +210,7 @@ impl GatewayReconciler {
 
     /// Records readmissions, and the obstacles in the ingress itself and in the load balancer.
     fn record(&self, ingress: &MultiClusterIngress, desired: &Desired, ensured: &Ensured) {
-        // Without a load balancer of ours, another program decides what is served.
-        let problems = if self.balancer.needs_backends() {
-            desired.problems()
-        } else {
-            BTreeSet::new()
-        };
+        let problems = desired.problems();
         let readmitted = problems
             .iter()
             .filter(|problem| matches!(problem, Problem::Readmitted { .. }));

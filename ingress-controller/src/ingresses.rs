@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use karmada_api::{Key, MultiClusterIngress};
 use karmada_runtime::error::BoxError;
-use karmada_runtime::write::{WriteError, WriteErrorKind, Writer};
+use karmada_runtime::write::{Stored, WriteError, WriteErrorKind, Writer, patch_status};
 use kube::api::{Patch, PatchParams};
 use kube::core::PartialObjectMeta;
 use kube::{Api, Client};
@@ -63,8 +63,9 @@ impl Ingresses {
             field_manager: Some(crate::NAME.to_owned()),
             ..PatchParams::default()
         };
-        let call = api.patch_status(&key.name, &parameters, &patch);
-        WriteOutcome::of(self.writer.write(target, call).await)
+        let call = patch_status(&api, &key.name, &parameters, &patch);
+        let result = self.writer.write(target, call).await;
+        WriteOutcome::of(result.map(Stored::version))
     }
 
     /// Replaces the finalizers of the ingress `key`, provided that its resource version is still
@@ -85,8 +86,9 @@ impl Ingresses {
         let patch: Patch<()> = Patch::Json(serde_json::from_value(steps)?);
         let parameters = PatchParams::default();
         let call = api.patch(&key.name, &parameters, &patch);
+        let result = self.writer.write("finalizers", call).await;
         Ok(WriteOutcome::of(
-            self.writer.write("finalizers", call).await,
+            result.map(|stored| stored.metadata.resource_version),
         )?)
     }
 
@@ -114,13 +116,9 @@ pub(crate) enum WriteOutcome {
 }
 
 impl WriteOutcome {
-    fn of(
-        result: Result<PartialObjectMeta<MultiClusterIngress>, WriteError>,
-    ) -> Result<Self, WriteError> {
+    fn of(result: Result<Option<String>, WriteError>) -> Result<Self, WriteError> {
         match result {
-            Ok(stored) => Ok(Self::Stored {
-                version: stored.metadata.resource_version,
-            }),
+            Ok(version) => Ok(Self::Stored { version }),
             Err(error) if error.kind() == WriteErrorKind::Missing => Ok(Self::Gone),
             Err(error) => Err(error),
         }

@@ -77,7 +77,7 @@ pub fn assemble(
 
     let queues = Queues::default();
     let backends = balancer
-        .needs_backends()
+        .serves()
         .then(|| Backends::new(args.export_services));
     let exports = backends.as_ref().is_some_and(|b| b.exports.is_some());
     let index = Arc::new(SharedIndex::new(queues.clone(), backends));

@@ -8,7 +8,7 @@ use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
 use karmada_runtime::events::EventRecorder;
 use karmada_runtime::watch::Decoded;
-use karmada_runtime::write::{WriteErrorKind, Writer};
+use karmada_runtime::write::{WriteErrorKind, Writer, patch_status};
 use kube::api::{ListParams, Patch, PatchParams};
 use kube::runtime::events::Event;
 use kube::{Api, Resource};
@@ -111,7 +111,7 @@ impl Reconciler {
         // while a decision on an older version is made again when the watch shows this write.
         let patch = Patch::Merge(json!({ "status": { "remedyActions": actions } }));
         let parameters = PatchParams::default();
-        let call = self.clusters.patch_status(&key.name, &parameters, &patch);
+        let call = patch_status(&self.clusters, &key.name, &parameters, &patch);
         match self.writer.write("remedy_actions", call).await {
             Ok(_) => {}
             // The cluster was deleted meanwhile.

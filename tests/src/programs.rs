@@ -104,9 +104,8 @@ pub fn build_for_tests() -> Result<()> {
 pub fn build(profile: Profile) -> Result<()> {
     if profile == Profile::Dist {
         // The agent has not the features that only controllers need.
-        build_alone(&[Binary::Agent.name()])?;
-        let controllers = [Binary::RemedyController, Binary::IngressController];
-        return build_alone(&controllers.map(Binary::name));
+        build_agent(&[])?;
+        return build_controllers();
     }
     // With the whole workspace, dependencies have the same features as in a build of all tests, and
     // are not built twice.
@@ -117,6 +116,11 @@ pub fn build(profile: Profile) -> Result<()> {
 /// Builds the agent, and what else is given, as clusters run it.
 pub fn build_agent(others: &[&str]) -> Result<()> {
     build_alone(&[&[Binary::Agent.name()], others].concat())
+}
+
+/// Builds both controllers as clusters run them.
+pub fn build_controllers() -> Result<()> {
+    build_alone(&[Binary::RemedyController, Binary::IngressController].map(Binary::name))
 }
 
 /// Builds these packages without the rest of the workspace, with no features but those they need.

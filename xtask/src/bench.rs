@@ -64,7 +64,7 @@ fn in_a_fleet(bench: impl AsyncFnOnce() -> anyhow::Result<()>) -> anyhow::Result
             );
         }
         tools::build(&[Tool::Etcd, Tool::KubeApiserver])?;
-        programs::build(Profile::Dist)?;
+        programs::build_controllers()?;
     }
     isolated_command(bench)
 }

@@ -7,6 +7,7 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Client;
 use kube::runtime::events::{Event, Recorder, Reporter};
 use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::gauge::Gauge;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -32,6 +33,7 @@ const SPARE: usize = CAPACITY / 2;
 #[derive(Clone, Debug)]
 pub struct EventRecorder {
     queue: mpsc::Sender<(ObjectReference, Event)>,
+    waiting: Gauge,
     dropped: Counter,
 }
 
@@ -45,6 +47,12 @@ impl EventRecorder {
             "Events that were not written, because too many were queued or the API rejected them",
             dropped.clone(),
         );
+        let unwritten = Gauge::default();
+        program.registry.register(
+            "events_waiting",
+            "Events that are not written yet",
+            unwritten.clone(),
+        );
         let (queue, queued) = mpsc::channel(CAPACITY);
         let reporter = Reporter {
             controller: program.name.to_owned(),
@@ -54,12 +62,17 @@ impl EventRecorder {
             client,
             reporter,
             activity: program.activity.clone(),
+            waiting: unwritten.clone(),
             failed: dropped.clone(),
         };
         program
             .tasks
             .spawn_last("events", |drained| writing.run(queued, drained));
-        Self { queue, dropped }
+        Self {
+            queue,
+            waiting: unwritten,
+            dropped,
+        }
     }
 
     /// Queues `event` about the object `regarding`. A reason or note that is too long is truncated.
@@ -70,7 +83,9 @@ impl EventRecorder {
         let reason = event.reason.floor_char_boundary(MAX_REASON);
         event.reason.truncate(reason);
         // An Event informs; it must not slow down or fail the reconcile that records it.
+        self.waiting.inc();
         if self.queue.try_send((regarding, event)).is_err() {
+            self.waiting.dec();
             self.dropped.inc();
         }
     }
@@ -81,6 +96,7 @@ struct Writing {
     client: Client,
     reporter: Reporter,
     activity: Activity,
+    waiting: Gauge,
     failed: Counter,
 }
 
@@ -115,6 +131,7 @@ impl Writing {
                 }
             }
             self.write(&regarding, &event).await;
+            self.waiting.dec();
         }
     }
 
@@ -156,11 +173,18 @@ mod tests {
         }
     }
 
+    fn recorder(queue: mpsc::Sender<(ObjectReference, Event)>) -> EventRecorder {
+        EventRecorder {
+            queue,
+            waiting: Gauge::default(),
+            dropped: Counter::default(),
+        }
+    }
+
     #[tokio::test]
     async fn long_texts_are_truncated_between_characters_to_what_an_event_may_hold() {
         let (queue, mut queued) = mpsc::channel(1);
-        let dropped = Counter::default();
-        let events = EventRecorder { queue, dropped };
+        let events = recorder(queue);
         let note = format!("a{}", "ü".repeat(MAX_NOTE));
         let reason = format!("a{}", "ü".repeat(MAX_REASON));
         let long = Event {
@@ -178,15 +202,12 @@ mod tests {
     #[tokio::test]
     async fn an_event_beyond_the_capacity_is_dropped_and_counted() {
         let (queue, _queued) = mpsc::channel(1);
-        let dropped = Counter::default();
-        let events = EventRecorder {
-            queue,
-            dropped: dropped.clone(),
-        };
+        let events = recorder(queue);
+        let counts = || (events.waiting.get(), events.dropped.get());
         events.record(ObjectReference::default(), event("first"));
-        assert_eq!(dropped.get(), 0);
+        assert_eq!(counts(), (1, 0));
         events.record(ObjectReference::default(), event("second"));
-        assert_eq!(dropped.get(), 1);
+        assert_eq!(counts(), (1, 1));
     }
 
     /// A program that records Events in an API, and the number of those the API has.
@@ -244,9 +265,11 @@ mod tests {
         drop(one);
         sleep(MAX_WAIT / 4).await;
         assert_eq!(recording.written().await, 0);
+        assert_eq!(recording.events.waiting.get(), 3);
         drop(other);
         sleep(Duration::from_millis(1)).await;
         assert_eq!(recording.written().await, 3);
+        assert_eq!(recording.events.waiting.get(), 0);
     }
 
     #[tokio::test(start_paused = true)]

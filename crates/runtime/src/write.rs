@@ -1,8 +1,15 @@
 //! Writes to an API, which begin only while leading and end before leadership may be lost.
 
+use std::fmt::Debug;
 use std::future::Future;
 use std::time::Duration;
 
+use http::HeaderValue;
+use http::header::ACCEPT;
+use kube::api::{Patch, PatchParams};
+use kube::core::Request;
+use kube::{Api, Resource};
+use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
 use crate::error::Chain;
@@ -11,6 +18,11 @@ use crate::metrics::{APPLIED, WriteMetrics};
 
 /// The longest duration of a write.
 const LIMIT: Duration = Duration::from_secs(10);
+/// The form of an answer of which only the version is read: the metadata alone, if the server has that
+/// form.
+const METADATA: HeaderValue = HeaderValue::from_static(
+    "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1, application/json",
+);
 
 /// Performs and counts the writes of a program.
 #[derive(Clone, Debug)]
@@ -114,6 +126,42 @@ impl Writer {
             result = call => result.map_err(WriteError::Api),
         }
     }
+}
+
+/// An object as a write has left it, of which the answer shows only the version.
+#[derive(Debug, Deserialize)]
+pub struct Stored {
+    metadata: Version,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Version {
+    #[serde(default)]
+    resource_version: Option<String>,
+}
+
+impl Stored {
+    /// Returns its resource version.
+    pub fn version(self) -> Option<String> {
+        self.metadata.resource_version
+    }
+}
+
+/// Patches the status of the object `name`. An object may be large, so it is neither asked for nor
+/// decoded.
+pub async fn patch_status<K: Resource + Clone>(
+    objects: &Api<K>,
+    name: &str,
+    parameters: &PatchParams,
+    patch: &Patch<impl Serialize + Debug>,
+) -> kube::Result<Stored> {
+    let request = Request::new(objects.resource_url());
+    let mut request = request
+        .patch_subresource("status", name, parameters, patch)
+        .map_err(kube::Error::BuildRequest)?;
+    request.headers_mut().insert(ACCEPT, METADATA);
+    objects.clone().into_client().request(request).await
 }
 
 #[cfg(test)]

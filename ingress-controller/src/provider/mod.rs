@@ -27,14 +27,15 @@ use self::none::NoLoadBalancer;
 ///
 /// All its writes go through the [`Writer`] passed in, which performs them only while leading.
 pub trait LoadBalancer: Send + Sync + 'static {
-    /// Returns `true` if [`Desired`] must hold Services and endpoints: only then they are watched.
-    fn needs_backends(&self) -> bool;
+    /// Returns `false` if another program serves the traffic: then nothing is desired of this load
+    /// balancer, and what only [`Desired`] depends on is not watched.
+    fn serves(&self) -> bool;
 
     /// Adds the provider's own watches to `program`. They wake an ingress through `queue` when its
     /// part of the load balancer changes.
     fn watch(self: Arc<Self>, program: &mut Program, queue: &Queue<Key>);
 
-    /// Brings the load balancer to `desired` with as few writes as necessary. Removes the endpoints of
+    /// Brings the load balancer, which [serves](Self::serves), to `desired` with as few writes as necessary. Removes the endpoints of
     /// clusters that are blocked, leaving or unknown first, even if the rest fails.
     fn ensure<'a>(
         &'a self,

@@ -18,7 +18,7 @@ use super::{Ensured, LoadBalancer};
 pub(crate) struct NoLoadBalancer;
 
 impl LoadBalancer for NoLoadBalancer {
-    fn needs_backends(&self) -> bool {
+    fn serves(&self) -> bool {
         false
     }
 

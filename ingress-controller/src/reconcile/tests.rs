@@ -65,7 +65,7 @@ impl FakeBalancer {
 }
 
 impl LoadBalancer for FakeBalancer {
-    fn needs_backends(&self) -> bool {
+    fn serves(&self) -> bool {
         !self.serves_nothing.load(Relaxed)
     }
 

@@ -1,11 +1,13 @@
 //! The cost of our programs next to a limit measured in the same run. The limit of a controller is the
-//! time of the same patches by a bare client on a real API server.
+//! time of the same writes by a bare client on a real API server. Controller and bare client are
+//! measured in turns, each from rest, and beside the bare client idle watches stand for those of the
+//! controller.
 
 pub mod agent;
 pub mod ingresses;
 pub mod remedies;
 
-use std::{collections::HashSet, time::Duration};
+use std::{collections::HashSet, convert::Infallible, fmt, fmt::Debug, time::Duration};
 
 use anyhow::{Context, Result};
 use futures::{
@@ -13,19 +15,24 @@ use futures::{
     stream::{self, BoxStream},
 };
 use kube::{
-    Api, ResourceExt,
-    api::{Patch, PatchParams},
+    Api, Resource, ResourceExt,
+    api::{ApiResource, Patch, PatchParams},
     core::{NotUsed, Object},
     runtime::watcher::{self, Config, Event, watcher},
 };
-use serde::Deserialize;
+use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json};
-use tokio::time::{Instant, timeout};
+use tokio::{
+    task::JoinSet,
+    time::{Instant, timeout},
+};
 
 use crate::programs::Running;
 
 /// The number of concurrent requests of the bare client, equal to a controller's.
 const AT_ONCE: usize = 8;
+/// The number of rounds, in each of which a controller and its limit are measured.
+const ROUNDS: usize = 3;
 /// The timeout of every wait for a change.
 const SEEN_WITHIN: Duration = Duration::from_mins(5);
 
@@ -49,30 +56,27 @@ impl Status {
     }
 }
 
-/// A watch on objects, with the names of those that show an action.
-struct Seen {
-    objects: Api<Glance>,
-    events: BoxStream<'static, watcher::Result<Event<Glance>>>,
-    acted_on: HashSet<String>,
+/// A watch on objects, with the names of those that are of interest.
+struct Seen<K> {
+    objects: Api<K>,
+    events: BoxStream<'static, watcher::Result<Event<K>>>,
+    is_of_interest: fn(&K) -> bool,
+    of_interest: HashSet<String>,
 }
 
-impl Seen {
-    /// Starts to watch objects, none of which may show an action yet.
-    async fn watch(objects: Api<Glance>) -> Result<Self> {
-        let mut events = watcher(objects.clone(), Config::default()).boxed();
-        while !matches!(events.try_next().await?, Some(Event::InitDone)) {}
-        Ok(Self {
-            objects,
-            events,
-            acted_on: HashSet::new(),
-        })
-    }
-
-    async fn patch(&self, name: &str, status: &Value) -> Result<()> {
-        let patch = Patch::Merge(json!({ "status": status }));
-        let parameters = PatchParams::default();
-        self.objects.patch_status(name, &parameters, &patch).await?;
-        Ok(())
+impl Seen<Glance> {
+    /// Starts to watch objects for actions.
+    async fn actions<K>(objects: impl FnOnce(&ApiResource) -> Api<Glance>) -> Result<Self>
+    where
+        K: Resource<DynamicType = ()>,
+    {
+        let is_acted_on = |object: &Glance| object.status.as_ref().is_some_and(Status::is_acted_on);
+        Self::watch(
+            objects(&ApiResource::erase::<K>(&())),
+            Config::default(),
+            is_acted_on,
+        )
+        .await
     }
 
     /// Patches every object and returns the time until `then` objects show an action.
@@ -83,34 +87,113 @@ impl Seen {
         then: usize,
     ) -> Result<Duration> {
         let began = Instant::now();
-        all(names.iter().map(|name| self.patch(name, status))).await?;
-        Ok(self.until_count(then).await? - began)
+        let objects = self.objects.clone();
+        let writes = all(names.iter().map(|name| patch(&objects, name, status)));
+        let (seen, ()) = tokio::try_join!(self.until_count(then), writes)?;
+        Ok(seen - began)
+    }
+}
+
+/// Patches the status of an object.
+async fn patch(objects: &Api<Glance>, name: &str, status: &Value) -> Result<()> {
+    let patch = Patch::Merge(json!({ "status": status }));
+    let parameters = PatchParams::default();
+    objects.patch_status(name, &parameters, &patch).await?;
+    Ok(())
+}
+
+impl<K> Seen<K>
+where
+    K: Resource<DynamicType: Clone> + Clone + DeserializeOwned + Debug + Send + 'static,
+{
+    /// Starts to watch objects and waits until those that exist have been seen.
+    async fn watch(
+        objects: Api<K>,
+        config: Config,
+        is_of_interest: fn(&K) -> bool,
+    ) -> Result<Self> {
+        let mut seen = Self {
+            events: watcher(objects.clone(), config).boxed(),
+            objects,
+            is_of_interest,
+            of_interest: HashSet::new(),
+        };
+        while !matches!(seen.next().await?, Event::InitDone) {}
+        Ok(seen)
     }
 
-    /// Waits until `count` objects show an action and returns the instant at which they do.
+    /// Waits until `count` objects are of interest and returns the instant at which they are.
     async fn until_count(&mut self, count: usize) -> Result<Instant> {
-        self.until(|acted_on| acted_on.len() == count).await
+        self.until(|of_interest| of_interest.len() == count).await
     }
 
     async fn until(&mut self, are: impl Fn(&HashSet<String>) -> bool) -> Result<Instant> {
         let looking = async {
-            while !are(&self.acted_on) {
-                let event = self.events.try_next().await?.context("the watch ended")?;
-                // A watcher that loses its watch lists anew, which shows changes as `InitApply`.
-                let (Event::Apply(object) | Event::InitApply(object)) = event else {
-                    continue;
-                };
-                let name = object.name_any();
-                if object.status.is_some_and(|status| status.is_acted_on()) {
-                    self.acted_on.insert(name);
-                } else {
-                    self.acted_on.remove(&name);
-                }
+            while !are(&self.of_interest) {
+                self.next().await?;
             }
             Ok(Instant::now())
         };
         let looked = timeout(SEEN_WITHIN, looking).await;
         looked.context("not seen in time")?
+    }
+
+    async fn next(&mut self) -> Result<Event<K>> {
+        let event = self.events.try_next().await?.context("the watch ended")?;
+        match &event {
+            // A watcher that loses its watch lists anew, which shows changes as `InitApply`.
+            Event::Apply(object) | Event::InitApply(object) if (self.is_of_interest)(object) => {
+                self.of_interest.insert(object.name_any());
+            }
+            Event::Apply(object) | Event::InitApply(object) | Event::Delete(object) => {
+                self.of_interest.remove(&object.name_any());
+            }
+            Event::Init | Event::InitDone => {}
+        }
+        Ok(event)
+    }
+}
+
+/// Times of a program, each with the limit measured in the same round.
+#[derive(Debug, Default)]
+struct Pairs(Vec<(Duration, Duration)>);
+
+impl Pairs {
+    fn add(&mut self, program: Duration, limit: Duration) {
+        self.0.push((program, limit));
+    }
+}
+
+/// Shows every round and the median of the ratios.
+impl fmt::Display for Pairs {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ratio = |(program, limit): &(Duration, Duration)| program.div_duration_f64(*limit);
+        let mut ratios: Vec<f64> = self.0.iter().map(ratio).collect();
+        ratios.sort_unstable_by(f64::total_cmp);
+        for (program, limit) in &self.0 {
+            write!(formatter, "{program:.3?} ({limit:.3?}), ")?;
+        }
+        let median = ratios.get(ratios.len() / 2).copied().unwrap_or(f64::NAN);
+        write!(formatter, "{median:.2} times the limit")
+    }
+}
+
+/// Performs `work` while a watch receives the changes, as that of a controller would.
+async fn beside_a_watch<K, T>(objects: Api<K>, work: impl Future<Output = Result<T>>) -> Result<T>
+where
+    K: Resource<DynamicType: Clone> + Clone + DeserializeOwned + Debug + Send + 'static,
+{
+    let mut idle = Seen::watch(objects, Config::default(), |_| false).await?;
+    // A task, as a controller is a process of its own.
+    let mut watching: JoinSet<Result<Infallible>> = JoinSet::new();
+    watching.spawn(async move {
+        loop {
+            idle.next().await?;
+        }
+    });
+    tokio::select! {
+        done = work => done,
+        Some(end) = watching.join_next() => match end?? {},
     }
 }
 
@@ -121,8 +204,18 @@ async fn all(work: impl Iterator<Item = impl Future<Output = Result<()>>>) -> Re
 }
 
 /// Waits until a controller leads.
-async fn leads(controller: &Running, metric: &str) -> Result<()> {
-    controller.until_metric(metric, |held| held > 0.0).await
+async fn leads(controller: &Running, prefix: &str) -> Result<()> {
+    let metric = format!("{prefix}_lease_holder");
+    controller.until_metric(&metric, |held| held > 0.0).await
+}
+
+/// Waits until a controller has nothing left to do.
+async fn rests(controller: &Running, prefix: &str) -> Result<()> {
+    for left in ["queue_length", "events_waiting"] {
+        let metric = format!("{prefix}_{left}");
+        controller.until_metric(&metric, |left| left == 0.0).await?;
+    }
+    Ok(())
 }
 
 /// Formats the resident memory of a controller.

@@ -254,7 +254,7 @@ impl Kubernetes {
 }
 
 impl LoadBalancer for Kubernetes {
-    fn needs_backends(&self) -> bool {
+    fn serves(&self) -> bool {
         true
     }
 
