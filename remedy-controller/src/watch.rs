@@ -222,8 +222,8 @@ fn changed<K: Resource>(event: &Event<Decoded<K>>) -> Option<Key> {
 
 /// Returns `true` if nothing that decides about the cluster differs.
 fn same_for_us(old: &Cluster, new: &Cluster) -> bool {
-    old.conditions() == new.conditions()
-        && old.remedy_actions() == new.remedy_actions()
+    // What is unreadable decides, too: an action may be kept because of it.
+    old.status == new.status
         && old.metadata.uid == new.metadata.uid
         && old.metadata.deletion_timestamp == new.metadata.deletion_timestamp
 }
