@@ -227,8 +227,11 @@ impl Index {
         let unread = self.ingresses.unread().clone();
         let mut woken = Vec::new();
         for Transition { key, old, new } in self.ingresses.observe(event) {
-            self.index_ingress(&key);
             let versions = [old.as_deref(), new.as_deref()];
+            let [before, now] = versions.map(|ingress| ingress.map(references));
+            if before != now {
+                self.index_ingress(&key);
+            }
             let [before, now] = versions.map(|ingress| ingress.map(routing));
             if before != now {
                 let named = versions.into_iter().flatten();
@@ -392,6 +395,13 @@ fn unclear(cluster: Cluster) -> Decoded<Cluster> {
         metadata: Box::new(cluster.metadata),
         error: "remedyActions is no list of texts".to_owned(),
     }
+}
+
+/// Returns what of an ingress refers to other objects.
+fn references(ingress: &MultiClusterIngress) -> impl PartialEq + '_ {
+    let status = ingress.status.as_ref();
+    let locations = status.and_then(|status| status.service_locations.as_ref());
+    (&ingress.spec, locations)
 }
 
 fn ports(template: &Service) -> Option<&Vec<ServicePort>> {
