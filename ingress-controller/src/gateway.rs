@@ -1,6 +1,7 @@
 //! Brings the load balancer to its desired state for one `MultiClusterIngress`, and releases those that
 //! are not ours. A load balancer that does not answer holds up nothing but this loop.
 
+use std::collections::BTreeSet;
 use std::future::Future;
 use std::sync::Arc;
 

@@ -39,11 +39,11 @@ impl Stage {
         });
         let controller: ControllerName = CONTROLLER.parse().unwrap();
         let events: Arc<Mutex<Vec<String>>> = Arc::default();
-        let recorded = Arc::clone(&events);
+        let log = Arc::clone(&events);
         let recorder = IngressEvents::new(move |regarding, event| {
             let (name, note) = (regarding.name.unwrap(), event.note.unwrap());
             let event = format!("{name}: {}: {note}", event.reason);
-            recorded.lock().push(event);
+            log.lock().push(event);
         });
         let reconciler = ExportReconciler {
             index: Arc::new(index),

@@ -23,6 +23,19 @@ fn failing(name: &str, actions: &Value) -> Cluster {
     .unwrap()
 }
 
+fn remedy_on_dns() -> Remedy {
+    let requirement =
+        json!({ "conditionType": DNS_READY, "operator": "Equal", "conditionStatus": "False" });
+    from_value(json!({
+        "metadata": { "name": "dns" },
+        "spec": {
+            "decisionMatches": [{ "clusterConditionMatch": requirement }],
+            "actions": [TRAFFIC_CONTROL],
+        },
+    }))
+    .unwrap()
+}
+
 /// The former leader has blocked m2, which the watch has not shown, and m1 fails too.
 #[tokio::test]
 async fn a_block_of_the_former_leader_that_the_watch_has_not_shown_counts_in_the_bound() {
@@ -52,17 +65,7 @@ async fn a_block_of_the_former_leader_that_the_watch_has_not_shown_counts_in_the
         .patch_status("m2", &parameters, &blocked)
         .await
         .unwrap();
-    let requirement =
-        json!({ "conditionType": DNS_READY, "operator": "Equal", "conditionStatus": "False" });
-    let remedy: Remedy = from_value(json!({
-        "metadata": { "name": "dns" },
-        "spec": {
-            "decisionMatches": [{ "clusterConditionMatch": requirement }],
-            "actions": [TRAFFIC_CONTROL],
-        },
-    }))
-    .unwrap();
-    let remedy = watcher::Event::Apply(Decoded::Valid(remedy));
+    let remedy = watcher::Event::Apply(Decoded::Valid(remedy_on_dns()));
     index.observe(|index| index.observe_remedy(remedy));
 
     let mut program = Program::new("test", ([127, 0, 0, 1], 0).into());
