@@ -23,10 +23,11 @@ const SERVED_WITHIN: Duration = Duration::from_secs(30);
 /// The interval between two attempts to list a new kind.
 const POLL: Duration = Duration::from_millis(20);
 
-/// Returns the folder that makes a plain API server a Karmada API: the kinds that a real Karmada
-/// serves by itself, with our additions to them.
-pub fn karmada() -> [PathBuf; 1] {
-    [Path::new(env!("CARGO_MANIFEST_DIR")).join("crds")]
+/// Returns the folders that make a plain API server a Karmada API: the kinds that a real Karmada serves by
+/// itself, with our additions to them.
+pub fn karmada() -> [PathBuf; 2] {
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
+    [tests.join("crds"), tests.join("../manifests/fleet")]
 }
 
 /// Applies every CRD in the `.yaml` files of these folders and waits until all are served.

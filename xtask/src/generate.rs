@@ -47,12 +47,17 @@ fn files() -> anyhow::Result<Vec<(PathBuf, String)>> {
             files.push((root.join(path), yaml(&patch)?));
         }
     }
-    for crd in extended.iter().chain(&karmada_api::crd::stand_ins()?) {
-        let group = crd["spec"]["group"]
-            .as_str()
-            .context("a CRD without a group")?;
-        let path = format!("tests/crds/{group}_{}.yaml", plural(crd)?);
-        files.push((root.join(path), yaml(crd)?));
+    let folders = [
+        ("tests/crds", extended),
+        ("manifests/fleet", karmada_api::crd::fleet()?),
+    ];
+    for (folder, crds) in folders {
+        for crd in crds {
+            let group = crd["spec"]["group"].as_str();
+            let group = group.context("a CRD without a group")?;
+            let path = format!("{folder}/{group}_{}.yaml", plural(&crd)?);
+            files.push((root.join(path), yaml(&crd)?));
+        }
     }
     Ok(files)
 }

@@ -17,6 +17,10 @@ use crate::lenient::Any;
     status = "ClusterStatus",
     derive = "Default",
     derive = "PartialEq",
+    printcolumn = r#"{"name": "Version", "type": "string", "jsonPath": ".status.kubernetesVersion"}"#,
+    printcolumn = r#"{"name": "Mode", "type": "string", "jsonPath": ".spec.syncMode"}"#,
+    printcolumn = r#"{"name": "Ready", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Ready\")].status"}"#,
+    printcolumn = r#"{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}"#,
     doc = "A member cluster, with the fields karmada-rs uses. On a Karmada this kind is served by its aggregated API: install this definition on a plain API server only."
 )]
 #[schemars(extend("x-kubernetes-preserve-unknown-fields" = true))]

@@ -52,6 +52,11 @@ pub struct Condition {
     /// The time at which the status changed last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_transition_time: Option<Time>,
+    /// The generation of the object's spec that the condition is about. The conditions of a `Cluster` have
+    /// none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
+    pub observed_generation: Option<i64>,
     /// Set if the status is of another type than text. Nothing may be decided on it.
     #[serde(skip)]
     pub unclear: bool,
@@ -72,6 +77,8 @@ impl<'de> Deserialize<'de> for Condition {
             message: String,
             #[serde(default, deserialize_with = "lenient::option")]
             last_transition_time: Option<Time>,
+            #[serde(default, deserialize_with = "lenient::option")]
+            observed_generation: Option<i64>,
         }
         let wire = Wire::deserialize(deserializer)?;
         Ok(Self {
@@ -84,6 +91,7 @@ impl<'de> Deserialize<'de> for Condition {
             reason: wire.reason,
             message: wire.message,
             last_transition_time: wire.last_transition_time,
+            observed_generation: wire.observed_generation,
         })
     }
 }

@@ -1,10 +1,13 @@
 //! The `CustomResourceDefinition`s of these kinds, generated from the types.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::CustomResourceExt;
-use serde_json::Value;
+use kube::{CustomResourceExt, Resource};
+use serde_json::{Value, json};
 
-use crate::{Cluster, MultiClusterIngress, Remedy, ResourceBinding};
+use crate::{
+    Cluster, ClusterOverridePolicy, ClusterPropagationPolicy, ClusterResourceBinding,
+    MultiClusterIngress, OverridePolicy, PropagationPolicy, Remedy, ResourceBinding, Work,
+};
 
 /// Returns the definitions that Karmada has too, with our additions to them.
 ///
@@ -17,8 +20,147 @@ pub fn installed() -> serde_json::Result<Vec<Value>> {
         .collect()
 }
 
-/// Returns the definitions of kinds that Karmada serves itself, for a plain API server that stands in for
-/// it in tests.
+/// Returns the definitions of the kinds that Karmada serves itself, for a fleet without Karmada: its
+/// clusters, policies, bindings and Works.
+///
+/// # Errors
+/// Returns an error if a definition does not serialize, which a test rules out.
+pub fn fleet() -> serde_json::Result<Vec<Value>> {
+    let mut definitions = stand_ins()?;
+    let [_, namespaced] = &*definitions else {
+        return Ok(definitions);
+    };
+    // Two kinds of one spec: only the names and the scope differ.
+    let mut cluster_scoped = namespaced.clone();
+    let plural = ClusterResourceBinding::plural(&());
+    cluster_scoped["metadata"]["name"] = format!("{plural}.work.karmada.io").into();
+    cluster_scoped["spec"]["scope"] = "Cluster".into();
+    cluster_scoped["spec"]["names"] = json!({ "categories": ["karmada-io"], "plural": plural,
+        "singular": "clusterresourcebinding", "kind": ClusterResourceBinding::KIND,
+        "shortNames": ["crb"] });
+    definitions.push(cluster_scoped);
+    definitions.extend([
+        policy::<PropagationPolicy>("Namespaced", "pp", &propagation()),
+        policy::<ClusterPropagationPolicy>("Cluster", "cpp", &propagation()),
+        policy::<OverridePolicy>("Namespaced", "op", &overrides()),
+        policy::<ClusterOverridePolicy>("Cluster", "cop", &overrides()),
+        work(),
+    ]);
+    Ok(definitions)
+}
+
+/// An object whose fields the API server neither checks nor prunes.
+fn open(properties: Value) -> Value {
+    let mut schema = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
+    schema["properties"] = properties;
+    schema
+}
+
+fn one_of(values: &[&str]) -> Value {
+    json!({ "type": "string", "enum": values })
+}
+
+fn selectors() -> Value {
+    let mut item = open(
+        json!({ "apiVersion": { "type": "string" }, "kind": { "type": "string" },
+        "namespace": { "type": "string" }, "name": { "type": "string" } }),
+    );
+    item["required"] = json!(["apiVersion", "kind"]);
+    json!({ "type": "array", "items": item })
+}
+
+/// Returns the schema of a propagation policy's spec, with the restrictions of Karmada's.
+fn propagation() -> Value {
+    let mut selectors = selectors();
+    selectors["minItems"] = 1.into();
+    let mut spec = open(json!({
+        "resourceSelectors": selectors,
+        "activationPreference": one_of(&[crate::policy::ACTIVATION_LAZY]),
+        "conflictResolution": one_of(&["Abort", "Overwrite"]),
+        "preemption": one_of(&["Always", "Never"]),
+        "priority": { "type": "integer", "format": "int32" },
+        "placement": open(json!({})),
+        "propagateDeps": { "type": "boolean" },
+        "preserveResourcesOnDeletion": { "type": "boolean" },
+        "schedulerName": { "type": "string" },
+        "suspension": open(json!({
+            "dispatching": { "type": "boolean" },
+            "dispatchingOnClusters": open(json!({
+                "clusterNames": { "type": "array", "items": { "type": "string" } },
+            })),
+        })),
+    }));
+    spec["required"] = json!(["resourceSelectors"]);
+    spec
+}
+
+/// Returns the schema of an override policy's spec.
+fn overrides() -> Value {
+    let rules = json!({ "type": "array", "items": open(json!({ "overriders": open(json!({})) })) });
+    open(json!({ "resourceSelectors": selectors(), "overrideRules": rules }))
+}
+
+fn policy<K: Resource<DynamicType = ()>>(scope: &str, short: &str, spec: &Value) -> Value {
+    let column = |name: &str, path: &str, kind: &str| json!({ "name": name, "type": kind, "jsonPath": path });
+    let columns = json!([
+        column("Conflict-Resolution", ".spec.conflictResolution", "string"),
+        column("Priority", ".spec.priority", "string"),
+        age(),
+    ]);
+    kind_definition::<K>(scope, short, json!({ "spec": spec }), columns)
+}
+
+fn work() -> Value {
+    let applied = ".status.conditions[?(@.type==\"Applied\")].status";
+    let columns = json!([
+        { "name": "Workload-Kind", "type": "string", "jsonPath": ".spec.workload.manifests[*].kind" },
+        { "name": "Applied", "type": "string", "jsonPath": applied },
+        age(),
+    ]);
+    let properties = json!({ "spec": open(json!({})), "status": open(json!({})) });
+    kind_definition::<Work>("Namespaced", "wk", properties, columns)
+}
+
+fn age() -> Value {
+    json!({ "name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp" })
+}
+
+/// Returns the definition of a kind of this crate without a derived schema.
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "the arguments become parts of the definition"
+)]
+fn kind_definition<K: Resource<DynamicType = ()>>(
+    scope: &str,
+    short: &str,
+    properties: Value,
+    columns: Value,
+) -> Value {
+    let (group, plural) = (K::group(&()), K::plural(&()));
+    let kind = K::kind(&());
+    let mut version = json!({
+        "name": K::version(&()), "served": true, "storage": true,
+        "additionalPrinterColumns": columns,
+        "schema": { "openAPIV3Schema": { "type": "object", "properties": properties } },
+    });
+    if properties.get("status").is_some() {
+        version["subresources"] = json!({ "status": {} });
+    }
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": { "name": format!("{plural}.{group}") },
+        "spec": {
+            "group": group,
+            "scope": scope,
+            "names": { "categories": ["karmada-io"], "kind": kind, "plural": plural,
+                "singular": kind.to_lowercase(), "shortNames": [short] },
+            "versions": [version],
+        },
+    })
+}
+
+/// Returns the definitions of the two kinds on which health and traffic depend.
 ///
 /// # Errors
 /// Returns an error if a definition does not serialize, which a test rules out.

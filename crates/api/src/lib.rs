@@ -4,6 +4,7 @@
 //! which would erase all others: every write is a patch of fields that we own. What others write is read
 //! leniently: a part that cannot be read must not hide the rest. This crate has no client and no clock.
 
+mod binding;
 mod cluster;
 pub mod condition;
 pub mod crd;
@@ -11,28 +12,39 @@ mod export;
 mod ingress;
 mod key;
 mod lenient;
+pub mod names;
+pub mod overrides;
+pub mod placement;
+pub mod policy;
+pub mod profile;
 mod remedy;
-mod work;
+mod resource;
+pub mod work;
 
+pub use binding::{
+    AggregatedStatusItem, BindingSnapshot, BindingSuspension, ClusterResourceBinding,
+    GracefulEvictionTask, ObjectReference, ResourceBinding, ResourceBindingSpec,
+    ResourceBindingStatus, TargetCluster,
+};
 pub use cluster::{Cluster, ClusterSpec, ClusterStatus};
 pub use condition::Condition;
-pub use export::{
-    Placement, PlacementAffinity, PropagationPolicy, PropagationSpec, ResourceSelector,
-    ServiceExport,
-};
+pub use export::ServiceExport;
 pub use ingress::{
     KARMADA_INGRESS_FINALIZER, MultiClusterIngress, MultiClusterIngressSpec,
     MultiClusterIngressStatus, ServiceLocation,
 };
-pub use key::Key;
+pub use key::{GroupVersionKind, Key};
+pub use overrides::{ClusterOverridePolicy, OverridePolicy, OverrideSpec};
+pub use placement::Placement;
+pub use policy::{
+    ClusterPropagationPolicy, PropagationPolicy, PropagationSpec, ResourceSelector, Suspension,
+};
+pub use profile::ClusterProfile;
 pub use remedy::{
     ClusterAffinity, ClusterConditionRequirement, DecisionMatch, Operator, Remedy, RemedySpec,
     RemedyStatus, TRAFFIC_CONTROL,
 };
-pub use work::{
-    AggregatedStatusItem, BindingSnapshot, ObjectReference, ResourceBinding, ResourceBindingSpec,
-    ResourceBindingStatus, TargetCluster,
-};
+pub use work::Work;
 
 /// Returns the namespace in the Karmada control plane that belongs to the member cluster `cluster`: it
 /// holds its agents' lease and the `EndpointSlice`s collected from it.

@@ -1,107 +1,116 @@
-use kube::CustomResource;
-use schemars::JsonSchema;
+//! The unit of dispatch to one member cluster.
+
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use crate::lenient;
+use crate::resource::kind;
+use crate::{Condition, lenient};
 
-/// The clusters to which a resource template was scheduled.
-#[derive(
-    CustomResource, Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema,
-)]
-#[kube(
-    group = "work.karmada.io",
-    version = "v1alpha2",
-    kind = "ResourceBinding",
-    plural = "resourcebindings",
-    shortname = "rb",
-    category = "karmada-io",
-    namespaced,
-    status = "ResourceBindingStatus",
-    derive = "Default",
-    derive = "PartialEq",
-    doc = "The clusters that a resource was scheduled to, with the fields karmada-rs uses. Karmada has its own definition of this kind: install this one on a plain API server only."
-)]
-#[serde(rename_all = "camelCase")]
-#[schemars(extend("x-kubernetes-preserve-unknown-fields" = true))]
-pub struct ResourceBindingSpec {
-    /// The resource that is bound.
-    pub resource: ObjectReference,
-    /// The clusters to which it was scheduled.
-    #[serde(
-        default,
-        deserialize_with = "lenient::list",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub clusters: Option<Vec<TargetCluster>>,
-    /// The bindings of other resources that depend on it, with their clusters.
-    #[serde(
-        default,
-        deserialize_with = "lenient::list",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub required_by: Option<Vec<BindingSnapshot>>,
+/// The condition of a Work: False while nothing is created or changed in the member.
+pub const DISPATCHING: &str = "Dispatching";
+/// The condition of a Work: True if its manifests are in the member.
+pub const APPLIED: &str = "Applied";
+
+kind! {
+    /// Manifests for one member cluster, in the namespace of that cluster.
+    Work, "Work", "work.karmada.io", "v1alpha1", "works", NamespaceResourceScope,
+    {
+        /// The manifests, and what to do with them.
+        spec: WorkSpec,
+        /// The state in the member.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        status: Option<WorkStatus>,
+    }
 }
 
-/// The resource that a binding refers to.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[schemars(extend("x-kubernetes-preserve-unknown-fields" = true))]
-pub struct ObjectReference {
-    /// Its API group and version.
-    pub api_version: String,
-    /// Its kind.
+/// The manifests for a member, and what to do with them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct WorkSpec {
+    /// The manifests.
+    #[serde(deserialize_with = "lenient::nullable")]
+    pub workload: Workload,
+    /// True if nothing is created or changed in the member.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub suspend_dispatching: Option<bool>,
+    /// True if the objects stay in the member when the Work is deleted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub preserve_resources_on_deletion: Option<bool>,
+}
+
+/// Manifests.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(default)]
+pub struct Workload {
+    /// The objects as they shall be in the member.
+    #[serde(deserialize_with = "lenient::nullable")]
+    pub manifests: Vec<Value>,
+}
+
+/// The state of a Work's manifests in the member.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct WorkStatus {
+    /// The conditions.
+    #[serde(
+        deserialize_with = "lenient::nullable",
+        skip_serializing_if = "Vec::is_empty"
+    )]
+    pub conditions: Vec<Condition>,
+    /// The state of each manifest that was applied.
+    #[serde(
+        deserialize_with = "lenient::nullable",
+        skip_serializing_if = "Vec::is_empty"
+    )]
+    pub manifest_statuses: Vec<ManifestStatus>,
+}
+
+/// The state of one manifest in the member.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ManifestStatus {
+    /// The manifest.
+    #[serde(deserialize_with = "lenient::nullable")]
+    pub identifier: ManifestIdentifier,
+    /// The object's status, as its kind reflects it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<Value>,
+    /// `Healthy`, `Unhealthy` or `Unknown`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub health: Option<String>,
+}
+
+/// The identity of a manifest in a Work.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ManifestIdentifier {
+    /// Its place in the list.
+    pub ordinal: i64,
+    /// The API group; absent for the core group.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub group: String,
+    /// The version.
+    pub version: String,
+    /// The kind.
     pub kind: String,
-    /// Its name.
+    /// Always empty: Karmada does not fill it in.
+    pub resource: String,
+    /// The namespace; absent for a cluster-scoped object.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub namespace: String,
+    /// The name.
     pub name: String,
 }
 
-/// A cluster to which a resource was scheduled.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
-#[schemars(extend("x-kubernetes-preserve-unknown-fields" = true))]
-pub struct TargetCluster {
-    /// The cluster's name.
-    pub name: String,
-}
+impl Work {
+    /// Returns `true` if nothing is created or changed in the member.
+    pub fn is_suspended(&self) -> bool {
+        self.spec.suspend_dispatching == Some(true)
+    }
 
-/// The clusters of another binding that depends on this one.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
-#[schemars(extend("x-kubernetes-preserve-unknown-fields" = true))]
-pub struct BindingSnapshot {
-    /// The clusters it was scheduled to.
-    #[serde(
-        default,
-        deserialize_with = "lenient::list",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub clusters: Option<Vec<TargetCluster>>,
-}
-
-/// The state of the binding in each cluster.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[schemars(extend("x-kubernetes-preserve-unknown-fields" = true))]
-pub struct ResourceBindingStatus {
-    /// One element for each cluster that has the resource, or from which it is being removed.
-    #[serde(
-        default,
-        deserialize_with = "lenient::list",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub aggregated_status: Option<Vec<AggregatedStatusItem>>,
-}
-
-/// The state of the binding in one cluster.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[schemars(extend("x-kubernetes-preserve-unknown-fields" = true))]
-pub struct AggregatedStatusItem {
-    /// The cluster's name.
-    pub cluster_name: String,
-    /// True if the resource was written to the cluster.
-    #[serde(
-        default,
-        deserialize_with = "lenient::option",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub applied: Option<bool>,
+    /// Returns the condition of type `kind`.
+    pub fn condition(&self, kind: &str) -> Option<&Condition> {
+        let conditions = self.status.as_ref().map(|status| &status.conditions);
+        conditions?.iter().find(|condition| condition.type_ == kind)
+    }
 }

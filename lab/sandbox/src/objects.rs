@@ -27,8 +27,8 @@ const SERVICE: &str = "web";
 const KINDS: [&str; 4] = [
     include_str!("../../../tests/crds/remedy.karmada.io_remedies.yaml"),
     include_str!("../../../tests/crds/networking.karmada.io_multiclusteringresses.yaml"),
-    include_str!("../../../tests/crds/cluster.karmada.io_clusters.yaml"),
-    include_str!("../../../tests/crds/work.karmada.io_resourcebindings.yaml"),
+    include_str!("../../../manifests/fleet/cluster.karmada.io_clusters.yaml"),
+    include_str!("../../../manifests/fleet/work.karmada.io_resourcebindings.yaml"),
 ];
 /// The manifests that a user of Karmada applies for our controllers.
 const MANIFESTS: [&str; 3] = [

@@ -101,10 +101,12 @@ async fn backends_are_exported_to_the_clusters_of_their_binding(server: ApiKind)
     let policies: Api<PropagationPolicy> = Api::namespaced(client.clone(), NAMESPACE);
     let policy = format!("export-{SERVICE}");
     let names = |policy: Option<&PropagationPolicy>| {
-        let affinity = policy.and_then(|policy| policy.spec.placement.cluster_affinity.clone());
-        affinity.and_then(|affinity| affinity.cluster_names)
+        let placement = policy.and_then(|policy| policy.spec.placement.as_ref());
+        placement
+            .and_then(|placement| placement.pointer("/clusterAffinity/clusterNames"))
+            .cloned()
     };
-    let both = Some(vec!["member1".to_owned(), "member2".to_owned()]);
+    let both = Some(serde_json::json!(["member1", "member2"]));
     until(&policies, &policy, "for both members", |policy| {
         names(policy) == both
     })
@@ -120,7 +122,7 @@ async fn backends_are_exported_to_the_clusters_of_their_binding(server: ApiKind)
     assert_eq!(Some(&owners[0].uid), service.metadata.uid.as_ref());
 
     fleet.place(&[Member(1)]).await?;
-    let one = Some(vec!["member1".to_owned()]);
+    let one = Some(serde_json::json!(["member1"]));
     until(&policies, &policy, "for member1", |policy| {
         names(policy) == one
     })

@@ -264,6 +264,7 @@ fn condition(current: Option<&Condition>, desired: DesiredCondition, time: Times
         message: desired.message,
         // Any client may have left the time out, or written null for it.
         last_transition_time: Some(last_transition_time.unwrap_or(Time(whole))),
+        observed_generation: None,
         unclear: false,
     }
 }

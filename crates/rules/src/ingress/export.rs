@@ -6,10 +6,8 @@ use std::collections::BTreeSet;
 use k8s_openapi::Resource as _;
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
-use karmada_api::{
-    Key, Placement, PlacementAffinity, PropagationPolicy, PropagationSpec, ResourceSelector,
-    ServiceExport,
-};
+use karmada_api::{Key, PropagationPolicy, PropagationSpec, ResourceSelector, ServiceExport};
+use serde_json::json;
 
 use super::class::ControllerName;
 use super::facts::Cached;
@@ -64,7 +62,7 @@ pub enum PolicyChange {
         /// The version.
         version: Option<String>,
         /// The selectors and the clusters.
-        spec: PropagationSpec,
+        spec: Box<PropagationSpec>,
     },
     /// Delete the one with this uid.
     Delete {
@@ -194,12 +192,10 @@ impl Exporter {
                     api_version: api_version.clone(),
                     kind: kind.clone(),
                     name: Some(service.name.clone()),
+                    ..ResourceSelector::default()
                 }],
-                placement: Placement {
-                    cluster_affinity: Some(PlacementAffinity {
-                        cluster_names: Some(clusters.iter().map(|&c| c.to_owned()).collect()),
-                    }),
-                },
+                placement: Some(json!({ "clusterAffinity": { "clusterNames": clusters } })),
+                ..PropagationSpec::default()
             },
         };
         let export = ServiceExport {
@@ -246,10 +242,28 @@ fn policy_change(
         return Some(PolicyChange::Delete { uid });
     }
     let (_, policy) = wanted?;
-    (existing.spec != policy.spec).then(|| PolicyChange::Update {
+    (!has_selection(&existing.spec, &policy.spec)).then(|| PolicyChange::Update {
         version: metadata.resource_version.clone(),
-        spec: policy.spec.clone(),
+        spec: Box::new(policy.spec.clone()),
     })
+}
+
+/// Returns `true` if a policy selects and places what `wanted` does. Karmada's webhook adds defaults to
+/// policies, which make no difference.
+fn has_selection(existing: &PropagationSpec, wanted: &PropagationSpec) -> bool {
+    let selected = |spec: &PropagationSpec| -> Vec<_> {
+        let selectors = spec.resource_selectors.iter();
+        selectors
+            .map(|s| (s.api_version.clone(), s.kind.clone(), s.name.clone()))
+            .collect()
+    };
+    let names = |spec: &PropagationSpec| {
+        let placement = spec.placement.as_ref();
+        placement
+            .and_then(|placement| placement.pointer("/clusterAffinity/clusterNames"))
+            .cloned()
+    };
+    selected(existing) == selected(wanted) && names(existing) == names(wanted)
 }
 
 #[cfg(test)]
@@ -348,10 +362,27 @@ mod tests {
         let Some(PolicyChange::Update { version, spec }) = moved.policy else {
             panic!("{moved:?}");
         };
-        let affinity = spec.placement.cluster_affinity.unwrap();
+        let names = json!({ "clusterAffinity": { "clusterNames": ["m1", "m2"] } });
         assert_eq!(version.as_deref(), Some("7"));
-        assert_eq!(affinity.cluster_names.unwrap(), ["m1", "m2"]);
+        assert_eq!(spec.placement, Some(names));
         assert_eq!((moved.create, moved.delete), (None, None));
+    }
+
+    #[test]
+    fn the_defaults_that_karmada_adds_to_a_policy_are_no_difference() {
+        let template = with_uid("u");
+        let (export, mut policy) = created(&template, &["m1"]);
+        policy.spec.priority = Some(0);
+        policy.spec.preemption = Some("Never".to_owned());
+        policy.spec.scheduler_name = Some("default-scheduler".to_owned());
+        policy.spec.resource_selectors[0].namespace = Some("ns".to_owned());
+        policy.spec.placement.as_mut().unwrap()["replicaScheduling"] = json!({});
+        let existing = ExportFacts {
+            export: Cached::Present(&export),
+            policy: Cached::Present(&policy),
+            ..facts(&template, &["m1"])
+        };
+        assert_eq!(plan(&existing), ExportChange::default());
     }
 
     #[test]

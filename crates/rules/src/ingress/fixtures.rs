@@ -172,6 +172,7 @@ pub(super) fn deleting(mut cluster: Cluster) -> Cluster {
 pub(super) fn binding(service: &str, clusters: &[&str]) -> ResourceBinding {
     let clusters = clusters.iter().map(|&name| TargetCluster {
         name: name.to_owned(),
+        ..TargetCluster::default()
     });
     ResourceBinding {
         metadata: in_ns(&format!("{service}-service")),
@@ -180,9 +181,10 @@ pub(super) fn binding(service: &str, clusters: &[&str]) -> ResourceBinding {
                 api_version: "v1".to_owned(),
                 kind: "Service".to_owned(),
                 name: service.to_owned(),
+                ..ObjectReference::default()
             },
             clusters: Some(clusters.collect()),
-            required_by: None,
+            ..karmada_api::ResourceBindingSpec::default()
         },
         status: None,
     }

@@ -112,15 +112,18 @@ mod tests {
     #[test]
     fn a_service_is_where_it_was_scheduled_or_required_or_is_still_applied() {
         let mut binding = binding("s", &["m2", "m1"]);
+        let target = |cluster: &str| TargetCluster {
+            name: cluster.into(),
+            ..TargetCluster::default()
+        };
         binding.spec.required_by = Some(vec![BindingSnapshot {
-            clusters: Some(vec![
-                TargetCluster { name: "m3".into() },
-                TargetCluster { name: "m1".into() },
-            ]),
+            clusters: Some(vec![target("m3"), target("m1")]),
+            ..BindingSnapshot::default()
         }]);
         let item = |cluster: &str, applied| AggregatedStatusItem {
             cluster_name: cluster.into(),
             applied,
+            ..AggregatedStatusItem::default()
         };
         binding.status = Some(ResourceBindingStatus {
             aggregated_status: Some(vec![
@@ -128,6 +131,7 @@ mod tests {
                 item("failed", Some(false)),
                 item("new", None),
             ]),
+            ..ResourceBindingStatus::default()
         });
         let expected = ["evicted", "m1", "m2", "m3"].into();
         assert_eq!(bound_clusters(&binding), expected);

@@ -308,8 +308,8 @@ fn the_schemas_of_our_own_custom_resources_can_be_used() {
     for name in [
         "tests/crds/networking.karmada.io_multiclusteringresses",
         "tests/crds/remedy.karmada.io_remedies",
-        "tests/crds/cluster.karmada.io_clusters",
-        "tests/crds/work.karmada.io_resourcebindings",
+        "manifests/fleet/cluster.karmada.io_clusters",
+        "manifests/fleet/work.karmada.io_resourcebindings",
     ] {
         let path = format!("{}/../../{name}.yaml", env!("CARGO_MANIFEST_DIR"));
         let crd: Value = serde_saphyr::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();

@@ -152,7 +152,7 @@ impl Counted {
         let server = ApiServer::starting_at(jiff::Timestamp::now());
         let file = concat!(
             env!("CARGO_MANIFEST_DIR"),
-            "/../../tests/crds/cluster.karmada.io_clusters.yaml"
+            "/../../manifests/fleet/cluster.karmada.io_clusters.yaml"
         );
         let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {file}"))?;
         server.install(&serde_saphyr::from_str::<Value>(&text)?)?;

@@ -23,8 +23,8 @@ use super::record::{Delays, Record, Recorded};
 const DEFINITIONS: [&str; 4] = [
     include_str!("../../../../tests/crds/remedy.karmada.io_remedies.yaml"),
     include_str!("../../../../tests/crds/networking.karmada.io_multiclusteringresses.yaml"),
-    include_str!("../../../../tests/crds/cluster.karmada.io_clusters.yaml"),
-    include_str!("../../../../tests/crds/work.karmada.io_resourcebindings.yaml"),
+    include_str!("../../../../manifests/fleet/cluster.karmada.io_clusters.yaml"),
+    include_str!("../../../../manifests/fleet/work.karmada.io_resourcebindings.yaml"),
 ];
 
 /// A server with Karmada's kinds. Every run gets a fork of it, because compiling the definitions takes

@@ -37,6 +37,7 @@ fn element(kind: &str, status: &str, reason: &str, message: &str) -> Condition {
         reason: reason.to_owned(),
         message: message.to_owned(),
         last_transition_time: Some(Time(time(THEN))),
+        observed_generation: None,
         unclear: false,
     }
 }

@@ -1,0 +1,132 @@
+//! The names, labels, annotations and finalizers by which Karmada's objects refer to each other.
+
+/// The label on a template and its binding with the ID of the [`PropagationPolicy`] that claims them.
+///
+/// [`PropagationPolicy`]: crate::PropagationPolicy
+pub const POLICY_ID: &str = "propagationpolicy.karmada.io/permanent-id";
+/// The annotation with that policy's namespace.
+pub const POLICY_NAMESPACE: &str = "propagationpolicy.karmada.io/namespace";
+/// The annotation with that policy's name.
+pub const POLICY_NAME: &str = "propagationpolicy.karmada.io/name";
+/// The label with the ID of the [`ClusterPropagationPolicy`](crate::ClusterPropagationPolicy).
+pub const CLUSTER_POLICY_ID: &str = "clusterpropagationpolicy.karmada.io/permanent-id";
+/// The annotation with that policy's name.
+pub const CLUSTER_POLICY_NAME: &str = "clusterpropagationpolicy.karmada.io/name";
+
+/// The finalizer of a `PropagationPolicy`.
+pub const POLICY_FINALIZER: &str = "karmada.io/propagation-policy-controller";
+/// The finalizer of a `ClusterPropagationPolicy`.
+pub const CLUSTER_POLICY_FINALIZER: &str = "karmada.io/cluster-propagation-policy-controller";
+/// The finalizer of a `ResourceBinding`.
+pub const BINDING_FINALIZER: &str = "karmada.io/binding-controller";
+/// The finalizer of a `ClusterResourceBinding`.
+pub const CLUSTER_BINDING_FINALIZER: &str = "karmada.io/cluster-resource-binding-controller";
+/// The finalizer of a `Work`.
+pub const WORK_FINALIZER: &str = "karmada.io/execution-controller";
+
+/// The label with the ID of a `ResourceBinding`, on itself, its Works and their manifests.
+pub const BINDING_ID: &str = "resourcebinding.karmada.io/permanent-id";
+/// The label with the ID of a `ClusterResourceBinding`.
+pub const CLUSTER_BINDING_ID: &str = "clusterresourcebinding.karmada.io/permanent-id";
+/// The label with the ID of a `Work`, on itself and its manifests.
+pub const WORK_ID: &str = "work.karmada.io/permanent-id";
+/// The annotation of a Work and its manifests with the namespace of their `ResourceBinding`.
+pub const BINDING_NAMESPACE: &str = "resourcebinding.karmada.io/namespace";
+/// The annotation with the name of that binding.
+pub const BINDING_NAME: &str = "resourcebinding.karmada.io/name";
+/// The annotation with the name of the `ClusterResourceBinding`.
+pub const CLUSTER_BINDING_NAME: &str = "clusterresourcebinding.karmada.io/name";
+
+/// The annotation of a manifest with the namespace of its Work.
+pub const WORK_NAMESPACE: &str = "work.karmada.io/namespace";
+/// The annotation of a manifest with the name of its Work.
+pub const WORK_NAME: &str = "work.karmada.io/name";
+/// The annotation of a template, a Work and its manifests: `abort` or `overwrite`.
+pub const CONFLICT_RESOLUTION: &str = "work.karmada.io/conflict-resolution";
+/// The label of every object that Karmada has put into a member: `true`.
+pub const MANAGED: &str = "karmada.io/managed";
+
+/// The annotation of a manifest with the uid of its template.
+pub const TEMPLATE_UID: &str = "resourcetemplate.karmada.io/uid";
+/// The annotation of a manifest with the generation of its template.
+pub const TEMPLATE_GENERATION: &str = "resourcetemplate.karmada.io/generation";
+/// The annotation of a manifest with the keys of its labels.
+pub const MANAGED_LABELS: &str = "resourcetemplate.karmada.io/managed-labels";
+/// The annotation of a manifest with the keys of its annotations.
+pub const MANAGED_ANNOTATIONS: &str = "resourcetemplate.karmada.io/managed-annotations";
+/// The label of a template whose replicas another controller scales in the member: `true`.
+pub const RETAIN_REPLICAS: &str = "resourcetemplate.karmada.io/retain-replicas";
+
+/// The annotation of a Work with what its override policies changed.
+pub const APPLIED_OVERRIDES: &str = "policy.karmada.io/applied-overrides";
+/// The annotation of a Work with what its cluster override policies changed.
+pub const APPLIED_CLUSTER_OVERRIDES: &str = "policy.karmada.io/applied-cluster-overrides";
+/// The annotation of a binding with the placement that was scheduled last.
+pub const APPLIED_PLACEMENT: &str = "policy.karmada.io/applied-placement";
+/// The annotation of a binding with the name of the group of clusters that was used last.
+pub const SCHEDULED_AFFINITY: &str = "karmada-rs.io/scheduled-affinity";
+/// The label of a binding that another program than a policy's made.
+pub const MANAGED_BY: &str = "binding.karmada.io/managed-by";
+/// The annotation of a Work with its generation at the last change of its manifests.
+pub const MANIFEST_GENERATION: &str = "karmada-rs.io/manifest-generation";
+
+/// Returns the name of the binding of the template `name` of kind `kind`.
+pub fn binding(kind: &str, name: &str) -> String {
+    format!("{name}-{kind}").replace(':', ".").to_lowercase()
+}
+
+/// Returns the name of the Work of an object. `namespace` is empty for a cluster-scoped one.
+///
+/// A Work has it in common with Karmada's, which hashes a text of namespace, name and kind with FNV-1a.
+pub fn work(kind: &str, namespace: &str, name: &str) -> String {
+    let name = name.replace(':', ".").to_lowercase();
+    let hashed = if namespace.is_empty() {
+        format!("{name}-{kind}")
+    } else {
+        format!("{namespace}-{name}-{kind}")
+    };
+    let hash = fnv1a_32(hashed.to_lowercase().as_bytes()).to_string();
+    format!("{name}-{}", safe_encode(&hash))
+}
+
+/// Returns the FNV-1a hash of 32 bits.
+pub fn fnv1a_32(bytes: &[u8]) -> u32 {
+    bytes.iter().fold(0x811c_9dc5, |hash, &byte| {
+        (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
+    })
+}
+
+/// Returns the text in an alphabet that makes no words, as Kubernetes encodes the hashes in names.
+pub fn safe_encode(text: &str) -> String {
+    const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
+    let letter = |byte: u8| char::from(ALPHABET[usize::from(byte) % ALPHABET.len()]);
+    text.bytes().map(letter).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_that_karmada_gives() {
+        assert_eq!(binding("Deployment", "nginx"), "nginx-deployment");
+        assert_eq!(
+            binding("ClusterRole", "system:test"),
+            "system.test-clusterrole"
+        );
+        assert_eq!(work("Deployment", "default", "nginx"), "nginx-687f7fb96f");
+        assert_eq!(
+            work("ClusterRole", "", "system:test"),
+            "system.test-6dd6b7d769"
+        );
+        assert_eq!(work("Deployment", "shop", "web"), "web-56d6c779bb");
+        assert_eq!(work("Service", "shop", "web"), "web-b97f76f44");
+        assert_eq!(
+            work("ConfigMap", "shop", "web-settings"),
+            "web-settings-6bcc888469"
+        );
+        assert_eq!(work("Namespace", "", "shop"), "shop-55c4c4674c");
+        let depended_by = fnv1a_32(b"shop/web-deployment").to_string();
+        assert_eq!(safe_encode(&depended_by), "8546649456");
+    }
+}

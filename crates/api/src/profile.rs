@@ -1,0 +1,144 @@
+//! A member cluster as scheduling and dispatch see it.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::Taint;
+use serde::{Deserialize, Serialize};
+
+use crate::resource::kind;
+use crate::{Condition, lenient};
+
+kind! {
+    /// A member cluster with the fields that scheduling and dispatch use. [`Cluster`](crate::Cluster) is
+    /// the same kind with those of its health: a program keeps every cluster in memory, and most of one
+    /// is the list of the kinds that it serves.
+    ClusterProfile, "Cluster", "cluster.karmada.io", "v1alpha1", "clusters", ClusterResourceScope,
+    {
+        /// The access to the cluster, and what selects it.
+        #[serde(deserialize_with = "lenient::nullable")]
+        spec: ClusterProfileSpec,
+        /// The kinds it serves, its capacity and its conditions.
+        #[serde(deserialize_with = "lenient::nullable")]
+        status: ClusterProfileStatus,
+    }
+}
+
+/// The access to a cluster, and what selects it.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ClusterProfileSpec {
+    /// `Push` or `Pull`: who carries manifests into the cluster, the control plane or an agent in it.
+    #[serde(deserialize_with = "lenient::nullable")]
+    pub sync_mode: String,
+    /// The address of its API.
+    #[serde(deserialize_with = "lenient::nullable")]
+    pub api_endpoint: String,
+    /// The Secret with the credentials.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub secret_ref: Option<SecretReference>,
+    /// True if the certificate of its API is not verified.
+    #[serde(
+        rename = "insecureSkipTLSVerification",
+        deserialize_with = "lenient::nullable"
+    )]
+    pub insecure_skip_tls_verification: bool,
+    /// The proxy in front of its API.
+    #[serde(rename = "proxyURL", skip_serializing_if = "Option::is_none")]
+    pub proxy_url: Option<String>,
+    /// The provider.
+    #[serde(deserialize_with = "lenient::or_default")]
+    pub provider: String,
+    /// The region.
+    #[serde(deserialize_with = "lenient::or_default")]
+    pub region: String,
+    /// The zones.
+    #[serde(deserialize_with = "lenient::or_default")]
+    pub zones: Vec<String>,
+    /// The taints.
+    #[serde(deserialize_with = "lenient::nullable")]
+    pub taints: Vec<Taint>,
+}
+
+/// The name of a Secret.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(default)]
+pub struct SecretReference {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
+/// The kinds that a cluster serves, its capacity and its conditions.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ClusterProfileStatus {
+    /// The kinds that it serves.
+    #[serde(deserialize_with = "lenient::or_default")]
+    pub api_enablements: Vec<ApiEnablement>,
+    /// Its conditions.
+    #[serde(deserialize_with = "lenient::or_default")]
+    pub conditions: Vec<Condition>,
+    /// Its capacity.
+    #[serde(
+        deserialize_with = "lenient::option",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub resource_summary: Option<ResourceSummary>,
+}
+
+/// The kinds of one group and version.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ApiEnablement {
+    /// The group and version.
+    #[serde(deserialize_with = "lenient::nullable")]
+    pub group_version: String,
+    /// The kinds.
+    #[serde(deserialize_with = "lenient::or_default")]
+    pub resources: Vec<EnabledKind>,
+}
+
+/// A kind that a cluster serves.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(default)]
+pub struct EnabledKind {
+    /// The plural name.
+    #[serde(deserialize_with = "lenient::nullable")]
+    pub name: String,
+    /// The kind.
+    #[serde(deserialize_with = "lenient::nullable")]
+    pub kind: String,
+}
+
+/// Quantities of resources by their names.
+pub type Quantities = BTreeMap<String, k8s_openapi::apimachinery::pkg::api::resource::Quantity>;
+
+/// The capacity of a cluster.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[serde(default)]
+pub struct ResourceSummary {
+    /// Available to pods.
+    #[serde(deserialize_with = "lenient::or_default")]
+    pub allocatable: Quantities,
+    /// Requested by pods that are not scheduled yet.
+    #[serde(deserialize_with = "lenient::or_default")]
+    pub allocating: Quantities,
+    /// Requested by pods that are scheduled.
+    #[serde(deserialize_with = "lenient::or_default")]
+    pub allocated: Quantities,
+}
+
+impl ClusterProfile {
+    /// Returns `true` if the cluster serves the kind.
+    pub fn serves(&self, api_version: &str, kind: &str) -> bool {
+        let mut versions = self.status.api_enablements.iter();
+        versions.any(|enabled| {
+            enabled.group_version == api_version
+                && enabled
+                    .resources
+                    .iter()
+                    .any(|resource| resource.kind == kind)
+        })
+    }
+}
