@@ -2,7 +2,11 @@
 //! parameter), no logging. A program fetches objects, calls one function here, and applies the result.
 
 pub mod condition;
+pub mod execution;
 pub mod health;
 pub mod ingress;
+pub mod propagation;
+pub mod quantity;
 pub mod remedy;
 pub mod reverse_index;
+pub mod schedule;

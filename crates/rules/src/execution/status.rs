@@ -1,0 +1,188 @@
+//! The status of a Work.
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use karmada_api::condition::{FALSE, TRUE};
+use karmada_api::work::{APPLIED, DISPATCHING, ManifestIdentifier, ManifestStatus};
+use karmada_api::{Condition, Work};
+use serde_json::{Value, json};
+
+use crate::propagation::interpret::{health, reflect};
+
+/// The state of one manifest after a sync.
+#[derive(Clone, Debug)]
+pub struct Outcome<'a> {
+    /// The manifest.
+    pub manifest: &'a Value,
+    /// The reason why the object is not as the manifest has it.
+    pub error: Option<String>,
+    /// The object in the member.
+    pub object: Seen<'a>,
+}
+
+/// An object in the member, as far as it is known.
+#[derive(Clone, Copy, Debug)]
+pub enum Seen<'a> {
+    /// The object.
+    Present(&'a Value),
+    /// It does not exist, or is not ours.
+    Absent,
+    /// The member was not reached: what was reported before stands.
+    Unknown,
+}
+
+/// The write of a Work's status.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StatusPlan {
+    /// The merge patch (RFC 7396) of the status, guarded by resourceVersion; `None` if it is up to date.
+    pub patch: Option<Value>,
+    /// Set if [`DISPATCHING`] has changed.
+    pub dispatching: Option<Condition>,
+    /// Set if [`APPLIED`] has become another, or fails for another reason.
+    pub applied: Option<Condition>,
+}
+
+/// Plans the status of a Work after a sync of its manifests.
+///
+/// With `adopted`, neither the Work nor its objects have changed since the start: an [`APPLIED`] condition by
+/// Karmada, which has no generation, is then as good as ours.
+pub fn status(work: &Work, outcomes: &[Outcome<'_>], adopted: bool, now: Timestamp) -> StatusPlan {
+    let current = work.status.as_ref();
+    let conditions = current.map_or(&[][..], |status| &status.conditions);
+    let statuses = current.map_or(&[][..], |status| &status.manifest_statuses);
+    let mut list = conditions.to_vec();
+    let mut plan = StatusPlan::default();
+
+    let dispatching = dispatching(work.is_suspended());
+    if let Some(condition) = upsert(&mut list, dispatching, adopted, now) {
+        plan.dispatching = Some(condition);
+    }
+    // Nothing is applied while suspended: the condition is about what was applied before.
+    if !work.is_suspended()
+        && let applied = applied(work, outcomes)
+        && let Some(condition) = upsert(&mut list, applied, adopted, now)
+    {
+        plan.applied = Some(condition);
+    }
+    let new_statuses = manifest_statuses(outcomes, statuses);
+    if list != conditions || new_statuses != statuses {
+        plan.patch = Some(json!({
+            "metadata": { "resourceVersion": work.metadata.resource_version },
+            "status": { "conditions": list, "manifestStatuses": new_statuses },
+        }));
+    }
+    plan
+}
+
+fn dispatching(suspended: bool) -> Condition {
+    let (status, reason, message) = if suspended {
+        let message = "Work dispatching is in a suspended state.";
+        (FALSE, "SuspendDispatching", message)
+    } else {
+        let message = "Work is being dispatched to member clusters.";
+        (TRUE, "Dispatching", message)
+    };
+    Condition {
+        type_: DISPATCHING.to_owned(),
+        status: status.to_owned(),
+        reason: reason.to_owned(),
+        message: message.to_owned(),
+        ..Condition::default()
+    }
+}
+
+fn applied(work: &Work, outcomes: &[Outcome<'_>]) -> Condition {
+    let errors: Vec<String> = outcomes.iter().filter_map(error).collect();
+    let (status, reason, message) = if errors.is_empty() {
+        let message = "Manifest has been successfully applied".to_owned();
+        (TRUE, "AppliedSuccessful", message)
+    } else {
+        let (all, applied) = (outcomes.len(), outcomes.len() - errors.len());
+        let errors = errors.join("; ");
+        let message = format!("Failed to apply all manifests ({applied}/{all}): {errors}");
+        (FALSE, "AppliedFailed", message)
+    };
+    Condition {
+        type_: APPLIED.to_owned(),
+        status: status.to_owned(),
+        reason: reason.to_owned(),
+        message,
+        observed_generation: work.metadata.generation,
+        ..Condition::default()
+    }
+}
+
+fn error(outcome: &Outcome<'_>) -> Option<String> {
+    let error = outcome.error.as_ref()?;
+    let identifier = identifier(outcome.manifest, 0);
+    let (kind, name) = (identifier.kind, identifier.name);
+    Some(if identifier.namespace.is_empty() {
+        format!("{kind} {name}: {error}")
+    } else {
+        format!("{kind} {}/{name}: {error}", identifier.namespace)
+    })
+}
+
+/// Puts `new` in the place of the condition of its type or at the end, and returns it if that is more than
+/// news of its generation.
+fn upsert(
+    list: &mut Vec<Condition>,
+    mut new: Condition,
+    adopted: bool,
+    now: Timestamp,
+) -> Option<Condition> {
+    new.last_transition_time = Some(Time(now));
+    let Some(old) = list.iter_mut().find(|old| old.type_ == new.type_) else {
+        list.push(new.clone());
+        return Some(new);
+    };
+    let same_status = old.status == new.status && !old.unclear;
+    let same_text = old.reason == new.reason && old.message == new.message;
+    if same_status && same_text && adopted && old.observed_generation.is_none() {
+        return None;
+    }
+    if same_status && old.last_transition_time.is_some() {
+        new.last_transition_time
+            .clone_from(&old.last_transition_time);
+    }
+    old.clone_from(&new);
+    let news = !same_status || (new.status == FALSE && !same_text);
+    news.then_some(new)
+}
+
+fn manifest_statuses(outcomes: &[Outcome<'_>], current: &[ManifestStatus]) -> Vec<ManifestStatus> {
+    let of_one = |(outcome, ordinal): (&Outcome<'_>, i64)| {
+        let identifier = identifier(outcome.manifest, ordinal);
+        match outcome.object {
+            Seen::Present(object) => Some(ManifestStatus {
+                status: reflect(object),
+                health: Some(health(object).to_string()),
+                identifier,
+            }),
+            Seen::Absent => None,
+            Seen::Unknown => current
+                .iter()
+                .find(|status| status.identifier == identifier)
+                .cloned(),
+        }
+    };
+    outcomes.iter().zip(0..).filter_map(of_one).collect()
+}
+
+fn identifier(manifest: &Value, ordinal: i64) -> ManifestIdentifier {
+    let text = |pointer: &str| {
+        let value = manifest.pointer(pointer).and_then(Value::as_str);
+        value.unwrap_or_default()
+    };
+    let api_version = text("/apiVersion");
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    ManifestIdentifier {
+        ordinal,
+        group: group.to_owned(),
+        version: version.to_owned(),
+        kind: text("/kind").to_owned(),
+        resource: String::new(),
+        namespace: text("/metadata/namespace").to_owned(),
+        name: text("/metadata/name").to_owned(),
+    }
+}

@@ -1,0 +1,293 @@
+use karmada_api::{PropagationPolicy, ResourceBinding};
+use proptest::prelude::*;
+use proptest::sample::select;
+
+use super::super::choice::Candidate;
+use super::*;
+
+fn fixture(text: &str) -> Value {
+    serde_json::from_str(text).unwrap()
+}
+
+fn web_policy() -> Value {
+    fixture(include_str!("../fixtures/propagationpolicy.json"))
+}
+
+fn deployment() -> Value {
+    fixture(include_str!("../fixtures/template-deployment.json"))
+}
+
+fn web_binding() -> Value {
+    fixture(include_str!(
+        "../fixtures/resourcebinding-web-deployment.json"
+    ))
+}
+
+/// Plans with the policy and the binding as they are read.
+fn planned(object: &Value, policy: &Value, existing: Option<&Value>) -> Plan {
+    let policy: PropagationPolicy = serde_json::from_value(policy.clone()).unwrap();
+    let claim = Claim::by(&Candidate::from(&policy)).unwrap();
+    let source = Source {
+        template: object,
+        policy: &policy.spec,
+        claim: &claim,
+    };
+    let binding = existing
+        .map(|existing| serde_json::from_value::<ResourceBinding>(existing.clone()).unwrap());
+    plan(source, binding.as_ref().map(BindingRef::from), || {
+        "id".to_owned()
+    })
+}
+
+fn patched(existing: &Value, plan: &Plan) -> Value {
+    let Plan::Patch(operations) = plan else {
+        panic!("{plan:?}");
+    };
+    let mut object = existing.clone();
+    let operations: json_patch::Patch = serde_json::from_value(operations.clone()).unwrap();
+    json_patch::patch(&mut object, &operations).unwrap();
+    object
+}
+
+#[test]
+fn the_bindings_of_karmada_are_up_to_date() {
+    let reader = fixture(include_str!("../fixtures/clusterpropagationpolicy.json"));
+    let role = fixture(include_str!("../fixtures/template-clusterrole.json"));
+    let role_binding = fixture(include_str!("../fixtures/clusterresourcebinding.json"));
+    let service = fixture(include_str!("../fixtures/template-service.json"));
+    let service_binding = fixture(include_str!("../fixtures/resourcebinding-web-service.json"));
+    let paused_binding = fixture(include_str!("../fixtures/paused-resourcebinding.json"));
+    let mut paused = web_policy();
+    paused["spec"]["suspension"] =
+        json!({ "dispatchingOnClusters": { "clusterNames": ["member2"] } });
+    for (object, policy, binding) in [
+        (&role, &reader, &role_binding),
+        (&service, &web_policy(), &service_binding),
+        (&deployment(), &web_policy(), &web_binding()),
+        (&deployment(), &paused, &paused_binding),
+    ] {
+        assert_eq!(planned(object, policy, Some(binding)), Plan::Unchanged);
+    }
+}
+
+#[test]
+fn a_new_binding_is_what_karmada_would_make() {
+    let reader = fixture(include_str!("../fixtures/clusterpropagationpolicy.json"));
+    let role = fixture(include_str!("../fixtures/template-clusterrole.json"));
+    let role_binding = fixture(include_str!("../fixtures/clusterresourcebinding.json"));
+    for (object, policy, theirs) in [
+        (deployment(), web_policy(), web_binding()),
+        (role, reader, role_binding),
+    ] {
+        let Plan::Create(ours) = planned(&object, &policy, None) else {
+            panic!("not created");
+        };
+        let mut theirs = theirs;
+        let spec = theirs["spec"].as_object_mut().unwrap();
+        spec.remove("clusters");
+        if let Some(needs) = spec.get_mut("replicaRequirements") {
+            needs.as_object_mut().unwrap().remove("namespace");
+        }
+        assert_eq!(ours["spec"], theirs["spec"]);
+        assert_eq!(ours["apiVersion"], theirs["apiVersion"]);
+        assert_eq!(ours["kind"], theirs["kind"]);
+        for field in ["name", "namespace", "ownerReferences"] {
+            assert_eq!(ours["metadata"][field], theirs["metadata"][field]);
+        }
+        assert_eq!(
+            ours["metadata"]["finalizers"][0],
+            theirs["metadata"]["finalizers"][0]
+        );
+        for map in ["labels", "annotations"] {
+            for (key, value) in ours["metadata"][map].as_object().unwrap() {
+                if value != "id" {
+                    assert_eq!(Some(value), theirs["metadata"][map].get(key), "{key}");
+                }
+            }
+        }
+        // What we create is what we would keep.
+        assert_eq!(planned(&object, &policy, Some(&ours)), Plan::Unchanged);
+    }
+}
+
+#[test]
+fn a_placement_is_replaced_whole_and_keeps_fields_of_later_versions() {
+    let mut policy = web_policy();
+    policy["spec"]["placement"] = json!({ "clusterAffinity": { "newer": 1 } });
+    let now = patched(
+        &web_binding(),
+        &planned(&deployment(), &policy, Some(&web_binding())),
+    );
+    assert_eq!(now["spec"]["placement"], policy["spec"]["placement"]);
+    assert_eq!(now["spec"]["clusters"], web_binding()["spec"]["clusters"]);
+    assert_eq!(now["spec"]["resource"], web_binding()["spec"]["resource"]);
+}
+
+#[test]
+fn nulls_and_empty_lists_of_a_placement_are_as_absent() {
+    let mut policy = web_policy();
+    policy["spec"]["placement"]["clusterTolerations"] = json!([]);
+    policy["spec"]["placement"]["spreadConstraints"] = json!(null);
+    assert_eq!(
+        planned(&deployment(), &policy, Some(&web_binding())),
+        Plan::Unchanged
+    );
+}
+
+#[test]
+fn a_new_version_of_the_template_alone_writes_nothing() {
+    let mut object = deployment();
+    object["metadata"]["resourceVersion"] = json!("999");
+    assert_eq!(
+        planned(&object, &web_policy(), Some(&web_binding())),
+        Plan::Unchanged
+    );
+    object["spec"]["replicas"] = json!(6);
+    let now = patched(
+        &web_binding(),
+        &planned(&object, &web_policy(), Some(&web_binding())),
+    );
+    assert_eq!(now["spec"]["replicas"], 6);
+    assert_eq!(now["spec"]["resource"]["resourceVersion"], "999");
+    object["spec"]["replicas"] = json!(0);
+    let now = patched(
+        &web_binding(),
+        &planned(&object, &web_policy(), Some(&web_binding())),
+    );
+    assert_eq!(now["spec"].get("replicas"), None);
+}
+
+#[test]
+fn a_pause_comes_and_goes_beside_the_pause_of_scheduling() {
+    let mut policy = web_policy();
+    policy["spec"]["suspension"] = json!({ "dispatching": true });
+    let mut binding = web_binding();
+    let now = patched(&binding, &planned(&deployment(), &policy, Some(&binding)));
+    assert_eq!(now["spec"]["suspension"], json!({ "dispatching": true }));
+
+    binding["spec"]["suspension"] = json!({ "scheduling": true, "newer": 1 });
+    let paused = patched(&binding, &planned(&deployment(), &policy, Some(&binding)));
+    assert_eq!(
+        paused["spec"]["suspension"],
+        json!({ "scheduling": true, "newer": 1, "dispatching": true })
+    );
+    for resumed in [json!(null), json!({})] {
+        policy["spec"]["suspension"] = resumed;
+        let now = patched(&paused, &planned(&deployment(), &policy, Some(&paused)));
+        assert_eq!(now["spec"]["suspension"], binding["spec"]["suspension"]);
+    }
+    policy["spec"]["suspension"] = json!({ "dispatching": false });
+    let now = patched(&paused, &planned(&deployment(), &policy, Some(&paused)));
+    assert_eq!(now["spec"]["suspension"]["dispatching"], false);
+}
+
+#[test]
+fn a_binding_of_dependencies_becomes_one_of_a_policy_too() {
+    let mut policy = web_policy();
+    policy["spec"]["resourceSelectors"] = json!([]);
+    let settings = fixture(include_str!("../fixtures/template-configmap.json"));
+    let attached = fixture(include_str!(
+        "../fixtures/resourcebinding-web-settings-configmap.json"
+    ));
+    let now = patched(&attached, &planned(&settings, &policy, Some(&attached)));
+    for field in [
+        "requiredBy",
+        "conflictResolution",
+        "preserveResourcesOnDeletion",
+    ] {
+        assert_eq!(now["spec"][field], attached["spec"][field]);
+    }
+    assert_eq!(now["spec"]["placement"], policy["spec"]["placement"]);
+    let depended = "resourcebinding.karmada.io/depended-by-8546649456";
+    let labels = &now["metadata"]["labels"];
+    assert_eq!(labels[depended], attached["metadata"]["labels"][depended]);
+    assert_eq!(
+        labels[names::POLICY_ID],
+        policy["metadata"]["labels"][names::POLICY_ID]
+    );
+    assert_eq!(planned(&settings, &policy, Some(&now)), Plan::Unchanged);
+}
+
+#[test]
+fn a_binding_of_a_former_template_or_that_is_leaving_must_go_first() {
+    let mut former = web_binding();
+    former["metadata"]["ownerReferences"][0]["uid"] = json!("former");
+    let mut leaving = web_binding();
+    leaving["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    for binding in [former, leaving] {
+        assert_eq!(
+            planned(&deployment(), &web_policy(), Some(&binding)),
+            Plan::Waits
+        );
+    }
+}
+
+#[test]
+fn a_patch_fails_if_the_binding_has_changed() {
+    let mut bare = web_binding();
+    let metadata = bare["metadata"].as_object_mut().unwrap();
+    for field in ["labels", "annotations", "finalizers", "ownerReferences"] {
+        metadata.remove(field);
+    }
+    let plan = planned(&deployment(), &web_policy(), Some(&bare));
+    let Plan::Patch(operations) = &plan else {
+        panic!("{plan:?}");
+    };
+    assert_eq!(
+        operations[0],
+        json!({ "op": "replace", "path": "/metadata/resourceVersion", "value": "479" })
+    );
+    let now = patched(&bare, &plan);
+    assert_eq!(
+        now["metadata"]["finalizers"],
+        json!([names::BINDING_FINALIZER])
+    );
+    assert_eq!(now["metadata"]["labels"][names::BINDING_ID], "id");
+    assert_eq!(
+        planned(&deployment(), &web_policy(), Some(&now)),
+        Plan::Unchanged
+    );
+}
+
+proptest! {
+    /// Whatever another writer made of our members, one patch mends them, and them only.
+    #[test]
+    fn one_patch_settles_a_binding(
+        fields in prop::collection::btree_map(
+            select(vec!["placement", "replicas", "replicaRequirements", "propagateDeps",
+                "schedulerName", "failover", "conflictResolution", "preserveResourcesOnDeletion",
+                "suspension"]),
+            0_usize..3, 0..9),
+        of_policy in prop::collection::btree_map(
+            select(vec!["suspension", "failover", "schedulerName", "preserveResourcesOnDeletion",
+                "conflictResolution", "propagateDeps"]),
+            0_usize..3, 0..6),
+    ) {
+        let value = |field: &str, n: usize| match field {
+            "replicas" => json!(n),
+            "propagateDeps" | "preserveResourcesOnDeletion" => json!(n == 1),
+            "schedulerName" | "conflictResolution" => json!(["", "Overwrite", "Abort"][n]),
+            "suspension" => [
+                json!({}),
+                json!({ "dispatching": true }),
+                json!({ "dispatchingOnClusters": { "clusterNames": ["m"] } }),
+            ][n].clone(),
+            "replicaRequirements" => json!({ "resourceRequest": { "cpu": n.to_string() } }),
+            _ => json!({ "clusterAffinity": { "clusterNames": [n.to_string()] } }),
+        };
+        let (mut binding, mut policy) = (web_binding(), web_policy());
+        for (field, n) in fields {
+            binding["spec"][field] = value(field, n);
+        }
+        for (field, n) in of_policy {
+            policy["spec"][field] = value(field, n);
+        }
+        let plan = planned(&deployment(), &policy, Some(&binding));
+        if plan != Plan::Unchanged {
+            let now = patched(&binding, &plan);
+            prop_assert_eq!(planned(&deployment(), &policy, Some(&now)), Plan::Unchanged);
+            prop_assert_eq!(&now["spec"]["clusters"], &binding["spec"]["clusters"]);
+            prop_assert_eq!(&now["status"], &binding["status"]);
+        }
+    }
+}

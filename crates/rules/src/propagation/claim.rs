@@ -1,0 +1,314 @@
+//! The claim of a policy on a template and its binding: labels and annotations that name the policy.
+//!
+//! A template has one claim at most, so the keys of the other scope's policies go when one is made.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use karmada_api::names;
+use serde_json::{Map, Value, json};
+
+use super::choice::Candidate;
+use super::template;
+
+/// The policy that claims a template.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Claim {
+    /// The policy's ID; empty if the claim has lost it.
+    pub id: String,
+    /// The policy's namespace; absent for a `ClusterPropagationPolicy`.
+    pub namespace: Option<String>,
+    /// The policy's name.
+    pub name: String,
+}
+
+/// An object with labels and annotations: one that is typed, or the JSON of any.
+pub trait Marked {
+    /// Returns the label `key`.
+    fn label(&self, key: &str) -> Option<&str>;
+    /// Returns the annotation `key`.
+    fn annotation(&self, key: &str) -> Option<&str>;
+    /// Returns the uid.
+    fn uid(&self) -> Option<&str>;
+}
+
+impl Marked for Value {
+    fn label(&self, key: &str) -> Option<&str> {
+        template::label(self, key)
+    }
+
+    fn annotation(&self, key: &str) -> Option<&str> {
+        template::annotation(self, key)
+    }
+
+    fn uid(&self) -> Option<&str> {
+        Some(template::uid(self)).filter(|uid| !uid.is_empty())
+    }
+}
+
+impl Marked for ObjectMeta {
+    fn label(&self, key: &str) -> Option<&str> {
+        self.labels.as_ref()?.get(key).map(String::as_str)
+    }
+
+    fn annotation(&self, key: &str) -> Option<&str> {
+        self.annotations.as_ref()?.get(key).map(String::as_str)
+    }
+
+    fn uid(&self) -> Option<&str> {
+        self.uid.as_deref()
+    }
+}
+
+/// A label or an annotation of a claim, with its value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Mark<'a> {
+    pub(super) map: &'static str,
+    pub(super) key: &'static str,
+    pub(super) value: Option<&'a str>,
+}
+
+const LABELS: &str = "labels";
+const ANNOTATIONS: &str = "annotations";
+
+impl Claim {
+    /// Returns the claim of `policy`, or `None` while the policy has no ID.
+    pub fn by(policy: &Candidate<'_>) -> Option<Self> {
+        Some(Self {
+            id: policy.id()?.to_owned(),
+            namespace: policy.namespace().map(str::to_owned),
+            name: policy.name().to_owned(),
+        })
+    }
+
+    /// Returns the claim on `object`.
+    pub fn of(object: &impl Marked) -> Option<Self> {
+        let id = |key| object.label(key).unwrap_or_default().to_owned();
+        let named = |name: &str| !name.is_empty();
+        let name = object.annotation(names::POLICY_NAME).filter(|n| named(n));
+        let namespace = object.annotation(names::POLICY_NAMESPACE);
+        if let (Some(name), Some(namespace)) = (name, namespace) {
+            return Some(Self {
+                id: id(names::POLICY_ID),
+                namespace: Some(namespace.to_owned()),
+                name: name.to_owned(),
+            });
+        }
+        let name = object.annotation(names::CLUSTER_POLICY_NAME);
+        name.filter(|n| named(n)).map(|name| Self {
+            id: id(names::CLUSTER_POLICY_ID),
+            namespace: None,
+            name: name.to_owned(),
+        })
+    }
+
+    /// Returns `true` if the claim is that of `policy`. A policy that was deleted and made again has
+    /// another ID.
+    pub fn is_of(&self, policy: &Candidate<'_>) -> bool {
+        self.namespace.as_deref() == policy.namespace()
+            && self.name == policy.name()
+            && (self.id.is_empty() || policy.id().is_none_or(|id| id == self.id))
+    }
+}
+
+/// Returns the labels and annotations of an object with `claim`, or without one.
+pub(super) fn marks(claim: Option<&Claim>) -> [Mark<'_>; 5] {
+    let of_scope =
+        |is_namespaced: bool| claim.filter(move |claim| claim.namespace.is_some() == is_namespaced);
+    let (policy, cluster_policy) = (of_scope(true), of_scope(false));
+    let mark = |map, key, value| Mark { map, key, value };
+    [
+        mark(LABELS, names::POLICY_ID, policy.map(|c| &*c.id)),
+        mark(
+            ANNOTATIONS,
+            names::POLICY_NAMESPACE,
+            policy.and_then(|c| c.namespace.as_deref()),
+        ),
+        mark(ANNOTATIONS, names::POLICY_NAME, policy.map(|c| &*c.name)),
+        mark(
+            LABELS,
+            names::CLUSTER_POLICY_ID,
+            cluster_policy.map(|c| &*c.id),
+        ),
+        mark(
+            ANNOTATIONS,
+            names::CLUSTER_POLICY_NAME,
+            cluster_policy.map(|c| &*c.name),
+        ),
+    ]
+}
+
+impl Mark<'_> {
+    /// Returns `true` for a label, `false` for an annotation.
+    pub(super) fn is_label(&self) -> bool {
+        self.map == LABELS
+    }
+
+    /// Returns `true` if the object has the mark, or lacks it, as wanted.
+    pub(super) fn is_on(&self, object: &impl Marked) -> bool {
+        let current = if self.is_label() {
+            object.label(self.key)
+        } else {
+            object.annotation(self.key)
+        };
+        current == self.value
+    }
+}
+
+/// Returns the merge patch that brings the claim on `object` to `claim`, or takes it away; `None` if
+/// nothing is to do.
+pub fn patch(object: &impl Marked, claim: Option<&Claim>) -> Option<Value> {
+    let marks = marks(claim);
+    if marks.iter().all(|mark| mark.is_on(object)) {
+        return None;
+    }
+    let part = |map: &str| -> Map<String, Value> {
+        let of_map = marks.iter().filter(|mark| mark.map == map);
+        of_map
+            .map(|mark| (mark.key.to_owned(), json!(mark.value)))
+            .collect()
+    };
+    // The uid is a precondition: an object that was made again has a user who expects no claim.
+    Some(json!({ "metadata": {
+        "uid": object.uid(),
+        "labels": part(LABELS),
+        "annotations": part(ANNOTATIONS),
+    } }))
+}
+
+/// Returns the merge patch that gives a policy its ID and finalizer where it lacks them. `new_id` is the
+/// ID of one that has none.
+pub fn adoption(policy: &Candidate<'_>, new_id: impl FnOnce() -> String) -> Option<Value> {
+    let metadata = policy.metadata;
+    if metadata.deletion_timestamp.is_some() {
+        return None;
+    }
+    let mut patch = Map::new();
+    if policy.id().is_none() {
+        patch.insert(LABELS.to_owned(), json!({ policy.id_label(): new_id() }));
+    }
+    let finalizers = metadata.finalizers.as_deref().unwrap_or_default();
+    if !finalizers.iter().any(|f| f == policy.finalizer()) {
+        let mut finalizers = finalizers.to_vec();
+        finalizers.push(policy.finalizer().to_owned());
+        patch.insert("finalizers".to_owned(), json!(finalizers));
+    }
+    guarded(metadata, patch)
+}
+
+/// Returns the merge patch that removes our finalizer from a policy whose claims are gone.
+pub fn release(policy: &Candidate<'_>) -> Option<Value> {
+    let finalizers = policy.metadata.finalizers.as_deref().unwrap_or_default();
+    let rest: Vec<_> = finalizers
+        .iter()
+        .filter(|f| *f != policy.finalizer())
+        .collect();
+    if rest.len() == finalizers.len() {
+        return None;
+    }
+    let mut patch = Map::new();
+    patch.insert("finalizers".to_owned(), json!(rest));
+    guarded(policy.metadata, patch)
+}
+
+/// Returns a patch of metadata which fails if they have changed since they were read: a merge patch
+/// replaces the whole list of finalizers.
+fn guarded(metadata: &ObjectMeta, mut patch: Map<String, Value>) -> Option<Value> {
+    if patch.is_empty() {
+        return None;
+    }
+    let version = json!(metadata.resource_version);
+    patch.insert("resourceVersion".to_owned(), version);
+    Some(json!({ "metadata": patch }))
+}
+
+#[cfg(test)]
+mod tests {
+    use karmada_api::PropagationSpec;
+
+    use super::*;
+
+    fn claim(namespace: Option<&str>) -> Claim {
+        Claim {
+            id: "id-1".to_owned(),
+            namespace: namespace.map(str::to_owned),
+            name: "web".to_owned(),
+        }
+    }
+
+    fn patched(mut object: Value, patch: &Value) -> Value {
+        json_patch::merge(&mut object, patch);
+        object
+    }
+
+    #[test]
+    fn a_claim_is_made_moved_between_scopes_and_taken_away() {
+        let object = json!({ "metadata": {
+            "uid": "u",
+            "labels": { "app": "web" },
+            "annotations": { "note": "x" },
+        } });
+        let mut now = object.clone();
+        for wanted in [claim(Some("shop")), claim(None), claim(Some("other"))] {
+            assert_ne!(Claim::of(&now), Some(wanted.clone()));
+            let body = patch(&now, Some(&wanted)).unwrap();
+            assert_eq!(body["metadata"]["uid"], "u");
+            now = patched(now, &body);
+            assert_eq!(Claim::of(&now), Some(wanted.clone()));
+            assert_eq!(patch(&now, Some(&wanted)), None);
+        }
+        now = patched(now.clone(), &patch(&now, None).unwrap());
+        assert_eq!(now, object);
+        assert_eq!(patch(&now, None), None);
+    }
+
+    #[test]
+    fn a_claim_has_the_keys_of_karmada() {
+        let body = patch(&json!({ "metadata": { "uid": "u" } }), Some(&claim(None)));
+        assert_eq!(
+            body,
+            Some(json!({ "metadata": {
+                "uid": "u",
+                "labels": {
+                    "clusterpropagationpolicy.karmada.io/permanent-id": "id-1",
+                    "propagationpolicy.karmada.io/permanent-id": null,
+                },
+                "annotations": {
+                    "clusterpropagationpolicy.karmada.io/name": "web",
+                    "propagationpolicy.karmada.io/name": null,
+                    "propagationpolicy.karmada.io/namespace": null,
+                },
+            } }))
+        );
+    }
+
+    #[test]
+    fn a_policy_gets_what_no_webhook_gave_it_and_loses_only_our_finalizer() {
+        let spec = PropagationSpec::default();
+        let mut metadata = ObjectMeta {
+            namespace: Some("shop".to_owned()),
+            name: Some("web".to_owned()),
+            resource_version: Some("7".to_owned()),
+            finalizers: Some(vec!["other".to_owned()]),
+            ..ObjectMeta::default()
+        };
+        let finalizer = names::POLICY_FINALIZER;
+        let body = adoption(&Candidate::new(&metadata, &spec), || "new".to_owned());
+        assert_eq!(
+            body,
+            Some(json!({ "metadata": {
+                "resourceVersion": "7",
+                "labels": { names::POLICY_ID: "new" },
+                "finalizers": ["other", finalizer],
+            } }))
+        );
+        metadata.labels = Some([(names::POLICY_ID.to_owned(), "new".to_owned())].into());
+        metadata.finalizers = Some(vec!["other".to_owned(), finalizer.to_owned()]);
+        let settled = Candidate::new(&metadata, &spec);
+        assert_eq!(adoption(&settled, || unreachable!()), None);
+        assert_eq!(
+            release(&settled),
+            Some(json!({ "metadata": { "resourceVersion": "7", "finalizers": ["other"] } }))
+        );
+        metadata.finalizers = None;
+        assert_eq!(release(&Candidate::new(&metadata, &spec)), None);
+    }
+}

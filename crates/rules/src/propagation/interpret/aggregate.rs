@@ -1,0 +1,292 @@
+//! The status of a template from that of its copies in the members, by kind.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use super::reflect::{DAEMON_SET, DEPLOYMENT, DISRUPTION_BUDGET, STATEFUL_SET, group_kind, number};
+
+const REPLICA_SET: [&str; 4] = [
+    "replicas",
+    "fullyLabeledReplicas",
+    "readyReplicas",
+    "availableReplicas",
+];
+
+/// The reported state of a template's copy in one member.
+#[derive(Clone, Copy, Debug)]
+pub struct MemberStatus<'a> {
+    /// The cluster.
+    pub cluster: &'a str,
+    /// Its status as [`reflect`](fn@super::reflect) returned it, if there is one yet.
+    pub status: Option<&'a Value>,
+    /// The generation of the template from which its manifest was made last.
+    pub manifest_generation: i64,
+}
+
+/// Returns the merge patch (RFC 7396) of the status of `template`, and `None` if its status is up to date or
+/// its kind has none that could be put together.
+///
+/// `rebuilt` is true if every manifest is made from the template as it is now. Only then may
+/// `observedGeneration` become the template's.
+pub fn template_status(
+    template: &Value,
+    members: &[MemberStatus<'_>],
+    rebuilt: bool,
+) -> Option<Value> {
+    let current = template.get("status").unwrap_or(&Value::Null);
+    let mut status = put_together(template, current, members)?;
+    let generation = number(template.get("metadata"), "generation");
+    if group_kind(template).0 == "apps" && rebuilt && members.iter().all(is_observed) {
+        status.insert("observedGeneration".to_owned(), generation.into());
+    }
+    status.retain(|name, value| !is_same(current.get(name), value));
+    (!status.is_empty()).then(|| json!({ "status": status }))
+}
+
+fn put_together(
+    template: &Value,
+    current: &Value,
+    members: &[MemberStatus<'_>],
+) -> Option<Map<String, Value>> {
+    match group_kind(template) {
+        ("apps", "Deployment") => Some(sums(members, &DEPLOYMENT)),
+        ("apps", "ReplicaSet") => Some(sums(members, &REPLICA_SET)),
+        ("apps", "StatefulSet") => Some(sums(members, &STATEFUL_SET)),
+        ("apps", "DaemonSet") => Some(sums(members, &DAEMON_SET)),
+        ("batch", "Job") => job(current, members),
+        ("batch", "CronJob") => Some(cron_job(members)),
+        ("", "Service") => {
+            let kind = template.pointer("/spec/type").and_then(Value::as_str);
+            (kind == Some("LoadBalancer")).then(|| load_balancer(members))
+        }
+        ("networking.k8s.io" | "extensions", "Ingress") => Some(load_balancer(members)),
+        ("", "Pod") => pod(members),
+        ("", "PersistentVolumeClaim") => phase(members, claim),
+        ("", "PersistentVolume") => phase(members, volume),
+        ("policy", "PodDisruptionBudget") => Some(disruption_budget(members)),
+        ("autoscaling", "HorizontalPodAutoscaler") => {
+            Some(sums(members, &["currentReplicas", "desiredReplicas"]))
+        }
+        _ => None,
+    }
+}
+
+/// Returns `true` if a member's controller has seen the newest manifest.
+fn is_observed(member: &MemberStatus<'_>) -> bool {
+    number(member.status, "resourceTemplateGeneration") >= member.manifest_generation
+        && number(member.status, "observedGeneration") >= number(member.status, "generation")
+        && member.status.is_some()
+}
+
+/// Compares as Kubernetes writes: zeros and empty lists may be absent.
+fn is_same(current: Option<&Value>, new: &Value) -> bool {
+    match (current.unwrap_or(&Value::Null), new) {
+        (Value::Null, new) => is_nothing(new),
+        (current, Value::Null) => is_nothing(current),
+        (Value::Object(current), Value::Object(new)) => {
+            let mut names = current.keys().chain(new.keys());
+            names.all(|name| is_same(current.get(name), new.get(name).unwrap_or(&Value::Null)))
+        }
+        (current, new) => current == new,
+    }
+}
+
+fn is_nothing(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Number(number) => number.as_i64() == Some(0),
+        Value::Array(list) => list.is_empty(),
+        Value::Object(map) => map.values().all(is_nothing),
+        _ => false,
+    }
+}
+
+fn statuses<'a>(members: &'a [MemberStatus<'a>]) -> impl Iterator<Item = &'a Value> {
+    members.iter().filter_map(|member| member.status)
+}
+
+fn sums(members: &[MemberStatus<'_>], names: &[&str]) -> Map<String, Value> {
+    let sum = |&name: &&str| {
+        let numbers = statuses(members).map(|status| number(Some(status), name));
+        (
+            name.to_owned(),
+            numbers.fold(0_i64, i64::saturating_add).into(),
+        )
+    };
+    names.iter().map(sum).collect()
+}
+
+fn text<'a>(part: &'a Value, name: &str) -> Option<&'a str> {
+    part.get(name).and_then(Value::as_str)
+}
+
+/// Returns the smallest of the times; RFC 3339 in UTC without fractions sorts as text.
+fn earliest<'a>(members: &'a [MemberStatus<'a>], name: &str) -> Option<&'a str> {
+    statuses(members)
+        .filter_map(|status| text(status, name))
+        .min()
+}
+
+fn latest<'a>(members: &'a [MemberStatus<'a>], name: &str) -> Option<&'a str> {
+    statuses(members)
+        .filter_map(|status| text(status, name))
+        .max()
+}
+
+/// Returns the True condition `kind` of a job.
+fn condition<'a>(status: &'a Value, kind: &str) -> Option<&'a Value> {
+    let list = status.get("conditions").and_then(Value::as_array)?;
+    list.iter().find(|condition| {
+        text(condition, "type") == Some(kind) && text(condition, "status") == Some("True")
+    })
+}
+
+/// A finished job does not change any more.
+fn job(current: &Value, members: &[MemberStatus<'_>]) -> Option<Map<String, Value>> {
+    if condition(current, "Complete")
+        .or_else(|| condition(current, "Failed"))
+        .is_some()
+    {
+        return None;
+    }
+    let mut status = sums(members, &["active", "succeeded", "failed"]);
+    let active = status.get("active").and_then(Value::as_i64) != Some(0);
+    // The API refuses another start of a job that has one.
+    let start = text(current, "startTime").or_else(|| earliest(members, "startTime"));
+    status.insert("startTime".to_owned(), json!(start));
+    let failed = |member: &&MemberStatus<'_>| {
+        member
+            .status
+            .is_some_and(|status| condition(status, "Failed").is_some())
+    };
+    let failed: Vec<_> = members
+        .iter()
+        .filter(failed)
+        .map(|member| member.cluster)
+        .collect();
+    let complete = !members.is_empty()
+        && members.iter().all(|member| {
+            member
+                .status
+                .is_some_and(|status| condition(status, "Complete").is_some())
+        });
+    let at = statuses(members)
+        .filter_map(|status| condition(status, "Failed").or_else(|| condition(status, "Complete")))
+        .filter_map(|condition| text(condition, "lastTransitionTime"))
+        .max();
+    // The API accepts each end only together with its announcement, and not while pods run.
+    let ends = if active || start.is_none() {
+        None
+    } else if !failed.is_empty() {
+        let message = format!(
+            "Job executed failed in member clusters {}",
+            failed.join(",")
+        );
+        Some((["FailureTarget", "Failed"], "JobFailed", message))
+    } else if complete {
+        let completion = latest(members, "completionTime");
+        status.insert("completionTime".to_owned(), json!(completion));
+        Some((
+            ["SuccessCriteriaMet", "Complete"],
+            "Completed",
+            "Job completed".to_owned(),
+        ))
+    } else {
+        None
+    };
+    if let Some((kinds, reason, message)) = ends {
+        let conditions = kinds.map(|kind| {
+            json!({
+                "type": kind, "status": "True", "reason": reason, "message": message,
+                "lastProbeTime": at, "lastTransitionTime": at,
+            })
+        });
+        status.insert("conditions".to_owned(), json!(conditions));
+    }
+    Some(status)
+}
+
+fn cron_job(members: &[MemberStatus<'_>]) -> Map<String, Value> {
+    let active = statuses(members).filter_map(|status| status.get("active")?.as_array());
+    let active: Vec<_> = active.flatten().collect();
+    Map::from_iter([
+        ("active".to_owned(), json!(active)),
+        (
+            "lastScheduleTime".to_owned(),
+            json!(latest(members, "lastScheduleTime")),
+        ),
+        (
+            "lastSuccessfulTime".to_owned(),
+            json!(latest(members, "lastSuccessfulTime")),
+        ),
+    ])
+}
+
+/// Returns the addresses of all load balancers.
+fn load_balancer(members: &[MemberStatus<'_>]) -> Map<String, Value> {
+    let lists = statuses(members).filter_map(|status| status.pointer("/loadBalancer/ingress"));
+    // By their text: sorted, and each once.
+    let addresses: BTreeMap<String, &Value> = lists
+        .filter_map(Value::as_array)
+        .flatten()
+        .map(|address| (address.to_string(), address))
+        .collect();
+    let addresses: Vec<_> = addresses.into_values().collect();
+    Map::from_iter([("loadBalancer".to_owned(), json!({ "ingress": addresses }))])
+}
+
+/// A copy without a status is about to start.
+fn pod(members: &[MemberStatus<'_>]) -> Option<Map<String, Value>> {
+    let phase = |member: &MemberStatus<'_>| {
+        member
+            .status
+            .and_then(|status| text(status, "phase"))
+            .unwrap_or("Pending")
+            .to_owned()
+    };
+    let phases: Vec<_> = members.iter().map(phase).collect();
+    let first = ["Failed", "Pending", "Running", "Succeeded"]
+        .into_iter()
+        .find(|phase| phases.iter().any(|found| found == phase))?;
+    Some(Map::from_iter([("phase".to_owned(), first.into())]))
+}
+
+fn phase(
+    members: &[MemberStatus<'_>],
+    choose: fn(&[&str]) -> Option<String>,
+) -> Option<Map<String, Value>> {
+    let phases: Vec<_> = statuses(members)
+        .filter_map(|status| text(status, "phase"))
+        .collect();
+    let phase = choose(&phases)?;
+    Some(Map::from_iter([("phase".to_owned(), phase.into())]))
+}
+
+fn claim(phases: &[&str]) -> Option<String> {
+    let lost = phases.iter().find(|phase| **phase == "Lost");
+    let unbound = || phases.iter().find(|phase| **phase != "Bound");
+    let phase = lost.or_else(unbound).or_else(|| phases.first())?;
+    Some((*phase).to_owned())
+}
+
+fn volume(phases: &[&str]) -> Option<String> {
+    let order = ["Failed", "Pending", "Available", "Bound", "Released"];
+    let phase = order.into_iter().find(|phase| phases.contains(phase))?;
+    Some(phase.to_owned())
+}
+
+fn disruption_budget(members: &[MemberStatus<'_>]) -> Map<String, Value> {
+    let mut status = sums(members, &DISRUPTION_BUDGET);
+    let mut disrupted = Map::new();
+    for member in members {
+        let pods = member
+            .status
+            .and_then(|status| status.get("disruptedPods")?.as_object());
+        for (pod, time) in pods.into_iter().flatten() {
+            disrupted.insert(format!("{}/{pod}", member.cluster), time.clone());
+        }
+    }
+    status.insert("disruptedPods".to_owned(), Value::Object(disrupted));
+    status
+}

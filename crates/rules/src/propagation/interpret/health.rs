@@ -1,0 +1,102 @@
+//! The health of an object in a member, by its kind.
+
+use std::fmt;
+
+use serde_json::Value;
+
+use super::reflect::{group_kind, number};
+
+/// The health of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Health {
+    /// It does its work.
+    Healthy,
+    /// It does not, or not yet.
+    Unhealthy,
+}
+
+impl fmt::Display for Health {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Healthy => "Healthy",
+            Self::Unhealthy => "Unhealthy",
+        })
+    }
+}
+
+/// Returns the health of an object in a member. An object of a kind without a rule is healthy.
+pub fn health(object: &Value) -> Health {
+    let healthy = match group_kind(object) {
+        ("apps", "Deployment" | "StatefulSet") => {
+            is_observed(object)
+                && wants(object).is_none_or(|wanted| of(object, "updatedReplicas") >= wanted)
+                && of(object, "availableReplicas") >= of(object, "updatedReplicas")
+        }
+        ("apps", "ReplicaSet") => {
+            is_observed(object)
+                && wants(object).is_none_or(|wanted| of(object, "availableReplicas") >= wanted)
+        }
+        ("apps", "DaemonSet") => {
+            let updated = of(object, "updatedNumberScheduled");
+            is_observed(object)
+                && updated >= of(object, "desiredNumberScheduled")
+                && of(object, "numberAvailable") >= updated
+        }
+        ("", "Service") => {
+            let kind = object.pointer("/spec/type").and_then(Value::as_str);
+            kind != Some("LoadBalancer") || has_address(object)
+        }
+        ("networking.k8s.io" | "extensions", "Ingress") => has_address(object),
+        ("", "PersistentVolumeClaim") => phase(object) == Some("Bound"),
+        ("", "Pod") => match phase(object) {
+            Some("Succeeded") => true,
+            Some("Running") => is_ready(object),
+            _ => false,
+        },
+        ("policy", "PodDisruptionBudget") => {
+            of(object, "currentHealthy") >= of(object, "desiredHealthy")
+        }
+        _ => true,
+    };
+    if healthy {
+        Health::Healthy
+    } else {
+        Health::Unhealthy
+    }
+}
+
+fn of(object: &Value, name: &str) -> i64 {
+    number(object.get("status"), name)
+}
+
+fn wants(object: &Value) -> Option<i64> {
+    object.pointer("/spec/replicas").and_then(Value::as_i64)
+}
+
+fn phase(object: &Value) -> Option<&str> {
+    object.pointer("/status/phase").and_then(Value::as_str)
+}
+
+/// Returns `true` if the member's controller has seen the newest spec.
+fn is_observed(object: &Value) -> bool {
+    number(object.get("metadata"), "generation") == of(object, "observedGeneration")
+}
+
+fn has_address(object: &Value) -> bool {
+    let list = object.pointer("/status/loadBalancer/ingress");
+    let mut list = list.and_then(Value::as_array).into_iter().flatten();
+    list.any(|address| {
+        ["hostname", "ip"].iter().any(|name| {
+            let text = address.get(name).and_then(Value::as_str);
+            text.is_some_and(|text| !text.is_empty())
+        })
+    })
+}
+
+fn is_ready(pod: &Value) -> bool {
+    let list = pod.pointer("/status/conditions").and_then(Value::as_array);
+    list.into_iter().flatten().any(|condition| {
+        let text = |name| condition.get(name).and_then(Value::as_str);
+        text("type") == Some("Ready") && text("status") == Some("True")
+    })
+}

@@ -1,0 +1,306 @@
+//! The replicas of a template, and the needs of each.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use crate::propagation::template;
+use crate::quantity::Quantity;
+
+/// The part of a template that is divided among clusters.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Replicas {
+    /// The replicas; `None` for a kind without replicas, and for none at all.
+    pub count: Option<i32>,
+    /// The needs of one replica, as a binding has them: `nodeClaim` and `resourceRequest`.
+    pub requirements: Option<Value>,
+}
+
+impl Replicas {
+    /// Reads the replicas of a template.
+    pub fn of(object: &Value) -> Self {
+        let spec = object.get("spec");
+        let field = |name: &str| spec.and_then(|spec| spec.get(name)).and_then(Value::as_i64);
+        let (count, pod) = match (template::api_version(object), template::kind(object)) {
+            ("apps/v1", "Deployment" | "ReplicaSet" | "StatefulSet") => {
+                (field("replicas").unwrap_or(1), pod_template(object))
+            }
+            ("batch/v1", "Job") => {
+                let parallelism = field("parallelism").unwrap_or(1);
+                let completions = field("completions").unwrap_or(parallelism);
+                (parallelism.min(completions), pod_template(object))
+            }
+            ("v1", "Pod") => (1, spec),
+            _ => return Self::default(),
+        };
+        Self {
+            // Go leaves a zero out, and a binding that has it would be written by turns.
+            count: i32::try_from(count).ok().filter(|&count| count > 0),
+            requirements: pod.and_then(requirements),
+        }
+    }
+}
+
+fn pod_template(object: &Value) -> Option<&Value> {
+    object.pointer("/spec/template/spec")
+}
+
+fn requirements(pod: &Value) -> Option<Value> {
+    let mut requirements = Map::new();
+    if let Some(claim) = node_claim(pod) {
+        requirements.insert("nodeClaim".to_owned(), claim);
+    }
+    let request = resource_request(pod);
+    if !request.is_empty() {
+        requirements.insert("resourceRequest".to_owned(), json!(request));
+    }
+    (!requirements.is_empty()).then(|| requirements.into())
+}
+
+/// Returns the demands on the node of a replica.
+fn node_claim(pod: &Value) -> Option<Value> {
+    let affinity = pod
+        .pointer("/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution")
+        .filter(|affinity| affinity.is_object());
+    let selector = pod.get("nodeSelector");
+    let selector = selector.filter(|s| s.as_object().is_some_and(|s| !s.is_empty()));
+    let tolerations = pod.get("tolerations");
+    let tolerations = tolerations.filter(|t| t.as_array().is_some_and(|t| !t.is_empty()));
+    let parts = [
+        ("hardNodeAffinity", affinity),
+        ("nodeSelector", selector),
+        ("tolerations", tolerations),
+    ];
+    let claim: Map<String, Value> = parts
+        .into_iter()
+        .filter_map(|(name, part)| Some((name.to_owned(), part?.clone())))
+        .collect();
+    (!claim.is_empty()).then(|| claim.into())
+}
+
+type Amounts = BTreeMap<String, Quantity>;
+
+/// Returns what kube-scheduler counts for a pod: its containers and sidecars together, or the most that
+/// is needed while an init container runs, and the overhead.
+fn resource_request(pod: &Value) -> BTreeMap<String, String> {
+    let mut running = Amounts::new();
+    for container in list(pod, "containers") {
+        add(&mut running, &container_request(container));
+    }
+    let (mut sidecars, mut starting) = (Amounts::new(), Amounts::new());
+    for container in list(pod, "initContainers") {
+        let request = container_request(container);
+        let is_sidecar = container.get("restartPolicy").and_then(Value::as_str) == Some("Always");
+        if is_sidecar {
+            add(&mut running, &request);
+            add(&mut sidecars, &request);
+            raise(&mut starting, &sidecars);
+        } else {
+            // The sidecars before it run beside an init container.
+            let mut now = sidecars.clone();
+            add(&mut now, &request);
+            raise(&mut starting, &now);
+        }
+    }
+    let mut total = running;
+    raise(&mut total, &starting);
+    add(&mut total, &amounts(pod.get("overhead")));
+    total.retain(|_, amount| amount.is_positive());
+    total
+        .into_iter()
+        .map(|(name, amount)| {
+            let text = written(&name, amount);
+            (name, text)
+        })
+        .collect()
+}
+
+fn written(resource: &str, amount: Quantity) -> String {
+    match resource {
+        "cpu" => amount.milli(),
+        "memory" | "ephemeral-storage" => amount.binary(),
+        _ if resource.starts_with("hugepages-") => amount.binary(),
+        _ => amount.decimal(),
+    }
+}
+
+/// Returns the requests of a container. A member's API server takes a limit for a request that is absent.
+fn container_request(container: &Value) -> Amounts {
+    let resources = container.get("resources");
+    let part = |name: &str| amounts(resources.and_then(|resources| resources.get(name)));
+    let mut request = part("limits");
+    request.extend(part("requests"));
+    request
+}
+
+fn amounts(list: Option<&Value>) -> Amounts {
+    let list = list.and_then(Value::as_object).into_iter().flatten();
+    list.filter_map(|(name, amount)| {
+        let amount = match amount {
+            Value::String(text) => Quantity::parse(text),
+            Value::Number(number) => Quantity::parse(&number.to_string()),
+            _ => None,
+        };
+        Some((name.clone(), amount?))
+    })
+    .collect()
+}
+
+fn list<'a>(pod: &'a Value, field: &str) -> impl Iterator<Item = &'a Value> {
+    let list = pod.get(field).and_then(Value::as_array);
+    list.into_iter().flatten()
+}
+
+fn add(total: &mut Amounts, more: &Amounts) {
+    for (name, &amount) in more {
+        let sum = total.entry(name.clone()).or_default();
+        *sum = *sum + amount;
+    }
+}
+
+fn raise(total: &mut Amounts, other: &Amounts) {
+    for (name, &amount) in other {
+        let most = total.entry(name.clone()).or_default();
+        *most = amount.max(*most);
+    }
+}
+
+/// Returns `true` if two requirements of a binding ask for the same, whatever their quantities look like.
+pub fn same_requirements(a: Option<&Value>, b: Option<&Value>) -> bool {
+    let part = |requirements: Option<&Value>, name: &str| {
+        requirements
+            .and_then(|requirements| requirements.get(name))
+            .cloned()
+    };
+    // The binding may have `namespace` and `priorityClassName`, too, which a feature of Karmada adds.
+    part(a, "nodeClaim") == part(b, "nodeClaim")
+        && amounts(part(a, "resourceRequest").as_ref())
+            == amounts(part(b, "resourceRequest").as_ref())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn object(api_version: &str, kind: &str, spec: &Value) -> Value {
+        json!({ "apiVersion": api_version, "kind": kind, "spec": spec })
+    }
+
+    fn count(api_version: &str, kind: &str, spec: &Value) -> Option<i32> {
+        Replicas::of(&object(api_version, kind, spec)).count
+    }
+
+    #[test]
+    fn replicas_are_counted_by_kind() {
+        let three = json!({ "replicas": 3 });
+        for kind in ["Deployment", "ReplicaSet", "StatefulSet"] {
+            assert_eq!(count("apps/v1", kind, &three), Some(3), "{kind}");
+        }
+        assert_eq!(count("apps/v1", "Deployment", &json!({})), Some(1));
+        assert_eq!(
+            count("apps/v1", "Deployment", &json!({ "replicas": 0 })),
+            None
+        );
+        assert_eq!(count("apps/v1", "DaemonSet", &three), None);
+        assert_eq!(count("example.com/v1", "Deployment", &three), None);
+        let job = |p, c| {
+            count(
+                "batch/v1",
+                "Job",
+                &json!({ "parallelism": p, "completions": c }),
+            )
+        };
+        assert_eq!(job(5, Some(2)), Some(2));
+        assert_eq!(job(2, Some(5)), Some(2));
+        assert_eq!(job(2, None), Some(2));
+        assert_eq!(count("v1", "Pod", &json!({})), Some(1));
+        assert_eq!(count("v1", "Service", &json!({})), None);
+    }
+
+    fn request(pod: &Value) -> Value {
+        let requirements = Replicas::of(&object("v1", "Pod", pod)).requirements;
+        requirements.unwrap_or_default()["resourceRequest"].clone()
+    }
+
+    #[test]
+    fn a_pod_needs_what_kube_scheduler_counts() {
+        let of = |cpu: &str, memory: &str| json!({ "resources": { "requests": { "cpu": cpu, "memory": memory } } });
+        let sidecar =
+            json!({ "restartPolicy": "Always", "resources": { "requests": { "cpu": "1" } } });
+        let table = [
+            (json!({ "containers": [{}] }), json!(null)),
+            (
+                json!({ "containers": [of("100m", "64Mi"), of("1.5", "1Gi")] }),
+                json!({ "cpu": "1600m", "memory": "1088Mi" }),
+            ),
+            // The greatest init container, resource by resource.
+            (
+                json!({ "containers": [of("100m", "64Mi")], "initContainers": [of("2", "1Mi")] }),
+                json!({ "cpu": "2", "memory": "64Mi" }),
+            ),
+            (
+                json!({ "containers": [of("1", "64Mi")], "initContainers": [sidecar, of("3", "1Mi")] }),
+                json!({ "cpu": "4", "memory": "64Mi" }),
+            ),
+            (
+                json!({ "containers": [of("1", "64Mi")], "overhead": { "cpu": "250m" } }),
+                json!({ "cpu": "1250m", "memory": "64Mi" }),
+            ),
+            (
+                json!({ "containers": [{ "resources": { "limits": { "cpu": "1", "x.io/gpu": 2 }, "requests": { "cpu": "0" } } }] }),
+                json!({ "x.io/gpu": "2" }),
+            ),
+        ];
+        for (pod, expected) in table {
+            assert_eq!(request(&pod), expected, "{pod}");
+        }
+    }
+
+    #[test]
+    fn a_node_is_claimed_by_selector_affinity_and_tolerations() {
+        let required = json!({ "nodeSelectorTerms": [] });
+        let pod = json!({
+            "nodeSelector": { "disk": "ssd" },
+            "tolerations": [{ "operator": "Exists" }],
+            "affinity": { "nodeAffinity": { "requiredDuringSchedulingIgnoredDuringExecution": required } },
+        });
+        let requirements = Replicas::of(&object("v1", "Pod", &pod)).requirements;
+        assert_eq!(
+            requirements,
+            Some(json!({ "nodeClaim": {
+                "nodeSelector": { "disk": "ssd" },
+                "tolerations": [{ "operator": "Exists" }],
+                "hardNodeAffinity": required,
+            } }))
+        );
+        let empty = json!({ "nodeSelector": {}, "tolerations": [], "affinity": null });
+        assert_eq!(
+            Replicas::of(&object("v1", "Pod", &empty)).requirements,
+            None
+        );
+    }
+
+    #[test]
+    fn requirements_are_compared_by_amount_and_without_the_additions_of_karmada() {
+        let ours = json!({ "resourceRequest": { "cpu": "100m" } });
+        let theirs = json!({ "namespace": "shop", "resourceRequest": { "cpu": "0.1" } });
+        assert!(same_requirements(Some(&ours), Some(&theirs)));
+        assert!(!same_requirements(Some(&ours), None));
+        let more = json!({ "resourceRequest": { "cpu": "200m" } });
+        assert!(!same_requirements(Some(&ours), Some(&more)));
+    }
+
+    #[test]
+    fn an_object_of_any_shape_is_read_without_harm() {
+        for spec in [
+            json!(null),
+            json!(1),
+            json!({ "template": [], "replicas": "3" }),
+            json!({ "replicas": 1e30 }),
+        ] {
+            Replicas::of(&object("apps/v1", "Deployment", &spec));
+        }
+        let odd = json!({ "containers": [1, { "resources": { "requests": { "cpu": [], "memory": "x" } } }], "initContainers": {} });
+        assert_eq!(request(&odd), json!(null));
+    }
+}

@@ -1,0 +1,117 @@
+//! The replicas of a manifest in one cluster.
+
+use std::collections::BTreeMap;
+
+use karmada_api::TargetCluster;
+use serde_json::Value;
+
+use super::super::template;
+use crate::schedule::webster;
+
+/// Sets the replicas of a workload, or the parallelism of a Job. Other kinds have none.
+pub fn revise(object: &mut Value, replicas: i32) {
+    let field = match (template::api_version(object), template::kind(object)) {
+        ("apps/v1", "Deployment" | "ReplicaSet" | "StatefulSet") => "replicas",
+        ("batch/v1", "Job") => "parallelism",
+        _ => return,
+    };
+    set(object, field, replicas);
+}
+
+/// Sets the completions of a Job.
+pub fn revise_completions(job: &mut Value, completions: i32) {
+    set(job, "completions", completions);
+}
+
+fn set(object: &mut Value, field: &str, number: i32) {
+    if let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) {
+        spec.insert(field.to_owned(), number.into());
+    }
+}
+
+/// Returns each cluster's share of a Job's completions, in proportion to its replicas; empty if the
+/// template has none to share.
+pub fn completions<'a>(template: &Value, clusters: &'a [TargetCluster]) -> BTreeMap<&'a str, i32> {
+    if (template::api_version(template), template::kind(template)) != ("batch/v1", "Job") {
+        return BTreeMap::new();
+    }
+    let completions = template
+        .pointer("/spec/completions")
+        .and_then(Value::as_i64);
+    let Some(completions) = completions.and_then(|number| i32::try_from(number).ok()) else {
+        return BTreeMap::new();
+    };
+    let replicas = clusters.iter().map(|cluster| {
+        let replicas = cluster.replicas.unwrap_or_default();
+        (cluster.name.as_str(), i64::from(replicas))
+    });
+    webster(completions, &replicas.collect(), template::uid(template))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn object(api_version: &str, kind: &str, spec: &Value) -> Value {
+        json!({ "apiVersion": api_version, "kind": kind, "metadata": { "uid": "u" }, "spec": spec })
+    }
+
+    #[test]
+    fn replicas_are_those_of_the_cluster() {
+        for kind in ["Deployment", "ReplicaSet", "StatefulSet"] {
+            let mut workload = object("apps/v1", kind, &json!({ "replicas": 4, "other": 1 }));
+            revise(&mut workload, 0);
+            assert_eq!(
+                workload["spec"],
+                json!({ "replicas": 0, "other": 1 }),
+                "{kind}"
+            );
+        }
+        let mut job = object("batch/v1", "Job", &json!({}));
+        revise(&mut job, 2);
+        assert_eq!(job["spec"], json!({ "parallelism": 2 }));
+        revise_completions(&mut job, 3);
+        assert_eq!(job["spec"], json!({ "parallelism": 2, "completions": 3 }));
+    }
+
+    #[test]
+    fn other_kinds_have_no_replicas() {
+        let others = [
+            object("apps/v1", "DaemonSet", &json!({})),
+            object(
+                "apps.example.com/v1",
+                "Deployment",
+                &json!({ "replicas": 4 }),
+            ),
+            json!({ "apiVersion": "apps/v1", "kind": "Deployment" }),
+            json!([]),
+        ];
+        for other in others {
+            let mut revised = other.clone();
+            revise(&mut revised, 2);
+            assert_eq!(revised, other);
+        }
+    }
+
+    #[test]
+    fn completions_are_shared_in_proportion_to_replicas() {
+        let cluster = |name: &str, replicas| TargetCluster {
+            name: name.to_owned(),
+            replicas,
+        };
+        let clusters = [
+            cluster("m1", Some(1)),
+            cluster("m2", Some(3)),
+            cluster("m3", None),
+        ];
+        let job = object("batch/v1", "Job", &json!({ "completions": 8 }));
+        let shares = completions(&job, &clusters);
+        assert_eq!(shares, BTreeMap::from([("m1", 2), ("m2", 6), ("m3", 0)]));
+        let endless = object("batch/v1", "Job", &json!({}));
+        assert!(completions(&endless, &clusters).is_empty());
+        let deployment = object("apps/v1", "Deployment", &json!({ "completions": 8 }));
+        assert!(completions(&deployment, &clusters).is_empty());
+    }
+}

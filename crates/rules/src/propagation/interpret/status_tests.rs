@@ -1,0 +1,313 @@
+use serde_json::{Value, json};
+
+use super::*;
+
+#[test]
+#[expect(clippy::too_many_lines, reason = "a table of cases")]
+fn health_is_judged_by_kind() {
+    let workload = |kind: &str, status: Value| {
+        json!({ "apiVersion": "apps/v1", "kind": kind, "metadata": { "generation": 2 },
+            "spec": { "replicas": 2 }, "status": status })
+    };
+    let of = |version: &str, kind: &str, spec: Value, status: Value| json!({ "apiVersion": version, "kind": kind, "spec": spec, "status": status });
+    let ready = json!({ "observedGeneration": 2, "updatedReplicas": 2, "availableReplicas": 2 });
+    let starting = json!({ "observedGeneration": 2, "updatedReplicas": 2, "availableReplicas": 1 });
+    let stale = json!({ "observedGeneration": 1, "updatedReplicas": 2, "availableReplicas": 2 });
+    let address = json!({ "loadBalancer": { "ingress": [{ "ip": "192.0.2.1" }] } });
+    let balanced = json!({ "type": "LoadBalancer" });
+    let running = |ready: &str| json!({ "phase": "Running", "conditions": [{ "type": "Ready", "status": ready }] });
+    let cases = [
+        (workload("Deployment", ready.clone()), true),
+        (workload("Deployment", starting.clone()), false),
+        (workload("Deployment", stale.clone()), false),
+        (workload("Deployment", json!({})), false),
+        (workload("StatefulSet", ready.clone()), true),
+        (workload("StatefulSet", starting.clone()), false),
+        (workload("ReplicaSet", ready), true),
+        (workload("ReplicaSet", starting), false),
+        (
+            workload(
+                "DaemonSet",
+                json!({ "observedGeneration": 2, "desiredNumberScheduled": 3,
+            "updatedNumberScheduled": 3, "numberAvailable": 3 }),
+            ),
+            true,
+        ),
+        (
+            workload(
+                "DaemonSet",
+                json!({ "observedGeneration": 2, "desiredNumberScheduled": 3,
+            "updatedNumberScheduled": 2, "numberAvailable": 2 }),
+            ),
+            false,
+        ),
+        (of("v1", "Service", json!({}), json!({})), true),
+        (of("v1", "Service", balanced.clone(), json!({})), false),
+        (of("v1", "Service", balanced, address.clone()), true),
+        (
+            of("networking.k8s.io/v1", "Ingress", json!({}), json!({})),
+            false,
+        ),
+        (
+            of("networking.k8s.io/v1", "Ingress", json!({}), address),
+            true,
+        ),
+        (of("v1", "Pod", json!({}), running("True")), true),
+        (of("v1", "Pod", json!({}), running("False")), false),
+        (
+            of("v1", "Pod", json!({}), json!({ "phase": "Succeeded" })),
+            true,
+        ),
+        (
+            of("v1", "Pod", json!({}), json!({ "phase": "Failed" })),
+            false,
+        ),
+        (
+            of(
+                "v1",
+                "PersistentVolumeClaim",
+                json!({}),
+                json!({ "phase": "Bound" }),
+            ),
+            true,
+        ),
+        (
+            of(
+                "v1",
+                "PersistentVolumeClaim",
+                json!({}),
+                json!({ "phase": "Pending" }),
+            ),
+            false,
+        ),
+        (
+            of(
+                "policy/v1",
+                "PodDisruptionBudget",
+                json!({}),
+                json!({ "currentHealthy": 1, "desiredHealthy": 2 }),
+            ),
+            false,
+        ),
+        (
+            of("batch/v1", "Job", json!({}), json!({ "failed": 7 })),
+            true,
+        ),
+        (
+            of("example.com/v1", "Deployment", json!({}), json!({})),
+            true,
+        ),
+        (json!([]), true),
+    ];
+    for (object, healthy) in cases {
+        let expected = if healthy {
+            Health::Healthy
+        } else {
+            Health::Unhealthy
+        };
+        assert_eq!(health(&object), expected, "{object}");
+    }
+}
+
+#[test]
+fn a_status_is_reflected_by_kind() {
+    let generation = "resourcetemplate.karmada.io/generation";
+    let deployment = json!({ "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": { "generation": 3, "annotations": { generation: "5" } },
+        "status": { "replicas": 2, "readyReplicas": 0, "observedGeneration": 3, "conditions": [{}] } });
+    let reflected = json!({ "generation": 3, "resourceTemplateGeneration": 5,
+        "observedGeneration": 3, "replicas": 2 });
+    let cases = [
+        (deployment, Some(reflected)),
+        (json!({ "apiVersion": "v1", "kind": "ConfigMap" }), None),
+        (
+            json!({ "apiVersion": "v1", "kind": "Service", "status": { "loadBalancer": {} } }),
+            None,
+        ),
+        (
+            json!({ "apiVersion": "v1", "kind": "Service", "spec": { "type": "LoadBalancer" },
+            "status": { "loadBalancer": { "ingress": [] }, "conditions": [] } }),
+            Some(json!({ "loadBalancer": { "ingress": [] } })),
+        ),
+        (
+            json!({ "apiVersion": "batch/v1", "kind": "Job",
+            "status": { "active": 1, "ready": 1, "uncountedTerminatedPods": {} } }),
+            Some(json!({ "active": 1 })),
+        ),
+        (
+            json!({ "apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler",
+            "status": { "currentReplicas": 1, "currentMetrics": [] } }),
+            Some(json!({ "currentReplicas": 1, "desiredReplicas": 0 })),
+        ),
+        (
+            json!({ "apiVersion": "x/v1", "kind": "Y", "status": { "z": [] } }),
+            Some(json!({ "z": [] })),
+        ),
+    ];
+    for (object, expected) in cases {
+        assert_eq!(reflect(&object), expected, "{object}");
+    }
+}
+
+fn member<'a>(cluster: &'a str, status: &'a Value) -> MemberStatus<'a> {
+    MemberStatus {
+        cluster,
+        status: Some(status),
+        manifest_generation: 4,
+    }
+}
+
+fn apply(template: &Value, patch: &Value) -> Value {
+    let mut template = template.clone();
+    json_patch::merge(&mut template, patch);
+    template
+}
+
+#[test]
+fn replicas_add_up_and_the_generation_is_observed_once_every_member_has() {
+    let template = json!({ "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": { "generation": 5 }, "status": { "observedGeneration": 4, "readyReplicas": 1 } });
+    let ready = json!({ "generation": 2, "observedGeneration": 2, "resourceTemplateGeneration": 4,
+        "replicas": 2, "readyReplicas": 2 });
+    let behind = json!({ "generation": 2, "observedGeneration": 1, "resourceTemplateGeneration": 4,
+        "replicas": 1 });
+    let status = |members: &[MemberStatus<'_>], rebuilt| {
+        let patch = template_status(&template, members, rebuilt).unwrap();
+        let applied = apply(&template, &patch);
+        assert_eq!(template_status(&applied, members, rebuilt), None);
+        applied["status"].clone()
+    };
+    let both = [member("m1", &ready), member("m2", &ready)];
+    assert_eq!(status(&both, true)["observedGeneration"], 5);
+    assert_eq!(status(&both, true)["readyReplicas"], 4);
+    assert_eq!(
+        status(&both, false)["observedGeneration"],
+        4,
+        "a manifest is older"
+    );
+    let one = [member("m1", &ready), member("m2", &behind)];
+    assert_eq!(
+        status(&one, true)["observedGeneration"],
+        4,
+        "a member is behind"
+    );
+    assert_eq!(status(&one, true)["replicas"], 3);
+    let old = MemberStatus {
+        manifest_generation: 5,
+        ..member("m1", &ready)
+    };
+    assert_eq!(
+        status(&[old], true)["observedGeneration"],
+        4,
+        "the object is older"
+    );
+}
+
+#[test]
+fn a_job_ends_as_its_copies_do_and_then_stays() {
+    let template = json!({ "apiVersion": "batch/v1", "kind": "Job", "status": {} });
+    let done = json!({ "succeeded": 1, "startTime": "2026-11-22T08:00:00Z",
+        "completionTime": "2026-11-22T08:01:00Z",
+        "conditions": [{ "type": "Complete", "status": "True", "lastTransitionTime": "2026-11-22T08:01:00Z" }] });
+    let failed = json!({ "failed": 1, "startTime": "2026-11-22T07:00:00Z",
+        "conditions": [{ "type": "Failed", "status": "True", "lastTransitionTime": "2026-11-22T08:02:00Z" }] });
+    let active = json!({ "active": 1, "startTime": "2026-11-22T08:00:00Z" });
+    let kinds = |members: &[MemberStatus<'_>]| {
+        let patch = template_status(&template, members, true).unwrap();
+        let applied = apply(&template, &patch);
+        let conditions = applied["status"]["conditions"]
+            .as_array()
+            .cloned()
+            .unwrap_or_default();
+        let kinds: Vec<_> = conditions
+            .iter()
+            .map(|c| c["type"].as_str().unwrap().to_owned())
+            .collect();
+        if !kinds.is_empty() {
+            assert_eq!(
+                template_status(&applied, &[member("m9", &active)], true),
+                None
+            );
+        }
+        kinds
+    };
+    let (m1, m2) = (member("m1", &done), member("m2", &done));
+    assert_eq!(kinds(&[m1, m2]), ["SuccessCriteriaMet", "Complete"]);
+    assert_eq!(
+        kinds(&[m1, member("m2", &failed)]),
+        ["FailureTarget", "Failed"]
+    );
+    assert!(kinds(&[m1, member("m2", &active)]).is_empty());
+}
+
+#[test]
+#[expect(clippy::too_many_lines, reason = "a table of cases")]
+fn other_kinds_have_rules_of_their_own() {
+    let of = |version: &str, kind: &str, statuses: &[Value]| {
+        let template =
+            json!({ "apiVersion": version, "kind": kind, "spec": { "type": "LoadBalancer" } });
+        let members: Vec<_> = statuses
+            .iter()
+            .zip(["m1", "m2"])
+            .map(|(s, m)| member(m, s))
+            .collect();
+        template_status(&template, &members, true).map(|patch| patch["status"].clone())
+    };
+    let address = |ip: &str| json!({ "loadBalancer": { "ingress": [{ "ip": ip }] } });
+    assert_eq!(
+        of(
+            "v1",
+            "Service",
+            &[address("192.0.2.2"), address("192.0.2.1")]
+        )
+        .unwrap(),
+        json!({ "loadBalancer": { "ingress": [{ "ip": "192.0.2.1" }, { "ip": "192.0.2.2" }] } })
+    );
+    assert_eq!(
+        of(
+            "networking.k8s.io/v1",
+            "Ingress",
+            &[address("a"), address("a")]
+        )
+        .unwrap(),
+        address("a")
+    );
+    let phase = |phase: &str| json!({ "phase": phase });
+    assert_eq!(
+        of("v1", "Pod", &[phase("Running"), phase("Failed")]),
+        Some(phase("Failed"))
+    );
+    assert_eq!(
+        of("v1", "Pod", &[phase("Running"), json!({})]),
+        Some(phase("Pending"))
+    );
+    let claim = "PersistentVolumeClaim";
+    assert_eq!(
+        of("v1", claim, &[phase("Bound"), phase("Pending")]),
+        Some(phase("Pending"))
+    );
+    assert_eq!(
+        of("v1", claim, &[phase("Pending"), phase("Lost")]),
+        Some(phase("Lost"))
+    );
+    assert_eq!(
+        of("v1", claim, &[phase("Bound"), phase("Bound")]),
+        Some(phase("Bound"))
+    );
+    let budget = json!({ "currentHealthy": 1, "disruptedPods": { "a": "2026-11-22T08:00:00Z" } });
+    let budget = of(
+        "policy/v1",
+        "PodDisruptionBudget",
+        &[budget.clone(), budget],
+    )
+    .unwrap();
+    assert_eq!(budget["currentHealthy"], 2);
+    let pods: Vec<_> = budget["disruptedPods"]
+        .as_object()
+        .unwrap()
+        .keys()
+        .cloned()
+        .collect();
+    assert_eq!(pods, ["m1/a", "m2/a"]);
+    assert_eq!(of("v1", "ConfigMap", &[json!({})]), None);
+}

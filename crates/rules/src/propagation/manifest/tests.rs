@@ -1,0 +1,258 @@
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::super::fixtures;
+use super::*;
+
+fn stripped(mut object: Value) -> Value {
+    strip(&mut object);
+    object
+}
+
+#[test]
+fn what_belongs_to_the_control_planes_copy_is_removed() {
+    let object =
+        |metadata: Value| json!({ "apiVersion": "x/v1", "kind": "X", "metadata": metadata });
+    let mut full = object(json!({ "name": "x", "namespace": "ns", "labels": { "a": "1" } }));
+    let bare = full.clone();
+    for field in OWN_METADATA {
+        full["metadata"][field] = json!("anything");
+    }
+    full["status"] = json!({ "ready": true });
+    assert_eq!(stripped(full), bare);
+}
+
+/// A sentence, a kind, its object before, and what is left of it.
+type Case = (&'static str, (&'static str, &'static str), Value, Value);
+
+fn check(cases: impl IntoIterator<Item = Case>) {
+    for (sentence, (api_version, kind), mut before, mut after) in cases {
+        for object in [&mut before, &mut after] {
+            object["apiVersion"] = api_version.into();
+            object["kind"] = kind.into();
+        }
+        assert_eq!(stripped(before), after, "{sentence}");
+    }
+}
+
+#[test]
+fn a_job_loses_what_its_controller_generates() {
+    let generated = json!({
+        "controller-uid": "u", "batch.kubernetes.io/controller-uid": "u",
+        "job-name": "j", "batch.kubernetes.io/job-name": "j", "app": "web",
+    });
+    let job = |mut spec: Value, selector: &Value, labels: &Value| {
+        spec["selector"] = json!({ "matchLabels": selector });
+        spec["template"] = json!({ "metadata": { "labels": labels } });
+        json!({ "spec": spec })
+    };
+    let ends = json!({ "ttlSecondsAfterFinished": 5 });
+    let own_selector = json!({ "manualSelector": true });
+    let mut own_selector_ends = own_selector.clone();
+    own_selector_ends["ttlSecondsAfterFinished"] = 5.into();
+    check([
+        (
+            "a generated selector",
+            ("batch/v1", "Job"),
+            job(ends, &json!({ "controller-uid": "u" }), &generated),
+            job(json!({}), &json!({}), &json!({ "app": "web" })),
+        ),
+        (
+            "a selector of the user's",
+            ("batch/v1", "Job"),
+            job(own_selector_ends, &generated, &generated),
+            job(own_selector, &generated, &generated),
+        ),
+    ]);
+}
+
+#[test]
+fn credentials_of_a_service_account_are_those_of_each_cluster() {
+    let secrets = |secrets: &Value| json!({ "metadata": { "name": "a" }, "secrets": secrets });
+    let token = |data: &Value, annotations: &Value| {
+        json!({
+            "type": SERVICE_ACCOUNT_TOKEN,
+            "data": data,
+            "metadata": { "annotations": annotations },
+        })
+    };
+    let opaque = json!({ "type": "Opaque", "data": { "k": "v" } });
+    check([
+        (
+            "generated tokens",
+            ("v1", "ServiceAccount"),
+            secrets(&json!([{ "name": "a-token-x" }, { "name": "b" }])),
+            secrets(&json!([{ "name": "b" }])),
+        ),
+        (
+            "the token in a Secret",
+            ("v1", "Secret"),
+            token(
+                &json!({ "token": "t" }),
+                &json!({ SERVICE_ACCOUNT_UID_ANNOTATION: "u" }),
+            ),
+            token(&json!(null), &json!({})),
+        ),
+        (
+            "nothing of another Secret",
+            ("v1", "Secret"),
+            opaque.clone(),
+            opaque,
+        ),
+    ]);
+}
+
+#[test]
+fn what_an_api_server_assigns_is_removed() {
+    let headless = json!({ "spec": { "clusterIP": "None", "clusterIPs": ["None"] } });
+    let addressed = json!({ "spec": { "clusterIP": "10.0.0.1", "clusterIPs": ["10.0.0.1"] } });
+    let annotated = |map: &Value| json!({ "metadata": { "annotations": map } });
+    check([
+        (
+            "revisions of a Deployment",
+            ("apps/v1", "Deployment"),
+            annotated(&json!({ "deployment.kubernetes.io/revision": "3", "a": "b" })),
+            annotated(&json!({ "a": "b" })),
+        ),
+        (
+            "the address of a Service",
+            ("v1", "Service"),
+            addressed.clone(),
+            json!({ "spec": {} }),
+        ),
+        (
+            "no address, by choice",
+            ("v1", "Service"),
+            headless.clone(),
+            headless,
+        ),
+        (
+            "the node of a volume",
+            ("v1", "PersistentVolumeClaim"),
+            annotated(&json!({ SELECTED_NODE_ANNOTATION: "n" })),
+            annotated(&json!({})),
+        ),
+        (
+            "nothing of a kind of the same name in another group",
+            ("serving.knative.dev/v1", "Service"),
+            addressed.clone(),
+            addressed,
+        ),
+    ]);
+}
+
+#[test]
+fn an_object_of_any_shape_is_stripped_and_marked_without_harm() {
+    let work = Key::new("karmada-es-m", "w");
+    let marks = Marks {
+        template_uid: "",
+        template_generation: Some(0),
+        work: &work,
+        work_id: "id",
+        binding: None,
+    };
+    for odd in [
+        json!(null),
+        json!([1]),
+        json!({ "metadata": [], "spec": 7 }),
+        json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": { "labels": [] }, "secrets": [1] }),
+        json!({ "apiVersion": "batch/v1", "kind": "Job", "spec": { "selector": [] } }),
+    ] {
+        let mut object = stripped(odd.clone());
+        mark(&mut object, &marks);
+        let id = object
+            .pointer("/metadata/labels")
+            .map(|labels| &labels[names::WORK_ID]);
+        assert_eq!(id, odd.is_object().then_some(&json!("id")), "{odd}");
+        let annotations = object.pointer("/metadata/annotations");
+        assert_eq!(
+            annotations.and_then(|map| map.get(names::TEMPLATE_GENERATION)),
+            None
+        );
+    }
+}
+
+#[test]
+fn the_templates_own_resolution_of_conflicts_wins_if_it_is_one() {
+    let template = |value: &str| json!({ "metadata": { "annotations": { names::CONFLICT_RESOLUTION: value } } });
+    let cases = [
+        (json!({}), None, "abort"),
+        (json!({}), Some("Abort"), "abort"),
+        (json!({}), Some("Overwrite"), "overwrite"),
+        (json!({}), Some("Newer"), "abort"),
+        (template("abort"), Some("Overwrite"), "abort"),
+        (template("overwrite"), None, "overwrite"),
+        (template("Overwrite"), None, "abort"),
+    ];
+    for (template, in_binding, expected) in cases {
+        assert_eq!(
+            conflict_resolution(&template, in_binding),
+            expected,
+            "{template}"
+        );
+    }
+}
+
+#[test]
+fn a_claim_makes_no_difference_and_anything_else_does() {
+    let work = fixtures::work("member1", "web-56d6c779bb");
+    let manifest = &work.spec.workload.manifests[0];
+    let unclaimed = without_claim(manifest);
+    assert!(is_same(manifest, &unclaimed));
+    let lists = unclaimed["metadata"]["annotations"].to_string();
+    assert!(!lists.contains("propagationpolicy"), "{lists}");
+    let mut edited = manifest.clone();
+    edited["metadata"]["labels"]["app"] = "other".into();
+    assert!(!is_same(manifest, &edited));
+    let mut edited = manifest.clone();
+    edited["spec"]["replicas"] = 3.into();
+    assert!(!is_same(manifest, &edited));
+}
+
+#[test]
+fn the_form_of_a_manifest_is_a_fixed_point() {
+    for work in fixtures::works() {
+        let key = Key::of(&work);
+        for manifest in &work.spec.workload.manifests {
+            let annotation = |key: &str| template::annotation(manifest, key);
+            let marks = Marks {
+                template_uid: annotation(names::TEMPLATE_UID).unwrap(),
+                template_generation: annotation(names::TEMPLATE_GENERATION)
+                    .map(|generation| generation.parse().unwrap()),
+                work: &key,
+                work_id: template::label(manifest, names::WORK_ID).unwrap(),
+                binding: None,
+            };
+            let mut again = stripped(manifest.clone());
+            mark(&mut again, &marks);
+            assert_eq!(again, *manifest, "{key}");
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn marking_twice_is_marking_once(
+        labels in prop::collection::btree_map("[a-z/.]{1,9}", "[a-z]{0,3}", 0..4),
+        generation in prop::option::of(0_i64..3),
+    ) {
+        let work = Key::new("karmada-es-m", "w");
+        let marks = Marks {
+            template_uid: "u",
+            template_generation: generation,
+            work: &work,
+            work_id: "id",
+            binding: Some(BindingMarks {
+                id_label: names::BINDING_ID,
+                id: "b",
+                reference: vec![(names::BINDING_NAME, "web-deployment")],
+                conflict_resolution: "abort",
+            }),
+        };
+        let mut once = json!({ "metadata": { "labels": labels, "annotations": labels } });
+        mark(&mut once, &marks);
+        let mut twice = stripped(once.clone());
+        mark(&mut twice, &marks);
+        prop_assert_eq!(once, twice);
+    }
+}

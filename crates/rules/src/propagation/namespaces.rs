@@ -1,0 +1,224 @@
+//! The Works of Namespaces. Every member gets every Namespace of the users at once, so that one exists
+//! before anything is propagated into it.
+
+use karmada_api::{ClusterProfile, Key, Work, execution_namespace, names};
+use serde_json::{Value, json};
+
+use super::manifest::{self, Marks};
+use super::overrides::{OverrideError, Overrides};
+use super::template;
+use super::works::{DesiredWork, WorkChange};
+
+/// The label of a Namespace that stays out of the members: `true`.
+pub const SKIP_LABEL: &str = "namespace.karmada.io/skip-auto-propagation";
+
+/// Returns `true` if a Namespace goes to the members. Those of Kubernetes and Karmada themselves do not,
+/// nor do those whose users say so.
+pub fn is_propagated(namespace: &Value) -> bool {
+    let name = template::name(namespace);
+    let is_reserved = ["default", "karmada-system", "karmada-cluster"].contains(&name)
+        || ["kube-", "karmada-es-"]
+            .iter()
+            .any(|prefix| name.starts_with(prefix));
+    let skip = template::label(namespace, SKIP_LABEL);
+    let is_skipped = skip.is_some_and(|value| value.eq_ignore_ascii_case("true"));
+    let is_deleting = namespace.pointer("/metadata/deletionTimestamp").is_some();
+    !name.is_empty() && !is_reserved && !is_skipped && !is_deleting
+}
+
+/// Returns the name that the Works of a Namespace have in every cluster.
+pub fn work_name(namespace: &str) -> String {
+    names::work("Namespace", "", namespace)
+}
+
+/// Plans the Work of a Namespace that [`is_propagated`] in one cluster. `new_id` is the ID of a new Work.
+///
+/// # Errors
+///
+/// Fails if a cluster override policy cannot be applied: the Work stays as it is then.
+pub fn plan(
+    namespace: &Value,
+    cluster: &ClusterProfile,
+    overrides: &Overrides<'_>,
+    current: Option<&Work>,
+    new_id: impl FnOnce() -> String,
+) -> Result<WorkChange, OverrideError> {
+    let cluster_name = cluster.metadata.name.as_deref().unwrap_or_default();
+    // No Work can be made in the namespace of a cluster that is leaving.
+    if current.is_none() && cluster.metadata.deletion_timestamp.is_some() {
+        return Ok(WorkChange::Unchanged);
+    }
+    let name = template::name(namespace);
+    let key = Key::new(execution_namespace(cluster_name), work_name(name));
+    let labels = current.and_then(|work| work.metadata.labels.as_ref());
+    let work_id = labels
+        .and_then(|labels| labels.get(names::WORK_ID))
+        .map_or_else(new_id, Clone::clone);
+
+    let mut manifest = namespace.clone();
+    manifest::strip(&mut manifest);
+    // Policies of a namespace select what is in it, never the Namespace.
+    let overrides = Overrides {
+        cluster_policies: overrides.cluster_policies.clone(),
+        policies: Vec::new(),
+    };
+    let applied = overrides.apply(&mut manifest, cluster)?;
+    let uid = template::uid(namespace);
+    let marks = Marks {
+        template_uid: uid,
+        template_generation: super::works::template_generation(namespace),
+        work: &key,
+        work_id: &work_id,
+        binding: None,
+    };
+    manifest::mark(&mut manifest, &marks);
+    let owner = json!({
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "name": name,
+        "uid": uid,
+        "controller": true,
+        "blockOwnerDeletion": true,
+    });
+    let desired = DesiredWork {
+        key,
+        labels: [(names::WORK_ID.to_owned(), work_id)].into(),
+        annotations: [].into(),
+        applied,
+        owner: Some(owner),
+        suspended: None,
+        preserved: None,
+        manifest,
+    };
+    Ok(desired.change(current))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{from_value, to_value};
+
+    use super::super::fixtures::{self, cluster};
+    use super::*;
+
+    fn shop() -> Value {
+        json!({
+            "apiVersion": "v1",
+            "kind": "Namespace",
+            "metadata": {
+                "name": "shop",
+                "uid": "da9d4727-7934-4ef9-9d66-e3a87a49b307",
+                "creationTimestamp": "2026-11-21T23:51:01Z",
+                "resourceVersion": "363",
+                "labels": { "kubernetes.io/metadata.name": "shop" },
+                "managedFields": [],
+            },
+            "spec": { "finalizers": ["kubernetes"] },
+            "status": { "phase": "Active" },
+        })
+    }
+
+    fn change(current: Option<&Work>) -> WorkChange {
+        let id = || "new".to_owned();
+        plan(
+            &shop(),
+            &cluster("member1"),
+            &Overrides::default(),
+            current,
+            id,
+        )
+        .unwrap()
+    }
+
+    #[test]
+    fn the_works_of_karmada_are_taken_over_as_they_are() {
+        for member in ["member1", "member2", "member3"] {
+            let work = fixtures::work(member, "shop-55c4c4674c");
+            let none = Overrides::default();
+            let change = plan(&shop(), &cluster(member), &none, Some(&work), String::new);
+            assert_eq!(change.unwrap(), WorkChange::Unchanged, "{member}");
+            let manifest = &work.spec.workload.manifests[0];
+            let uid = manifest["metadata"]["labels"][names::WORK_ID]
+                .as_str()
+                .unwrap();
+            let new_id = || uid.to_owned();
+            let created = plan(&shop(), &cluster(member), &none, None, new_id).unwrap();
+            let WorkChange::Create(body) = created else {
+                panic!("{created:?}");
+            };
+            assert_eq!(body["spec"], to_value(&work.spec).unwrap(), "{member}");
+            let metadata = to_value(&work.metadata).unwrap();
+            for field in [
+                "name",
+                "namespace",
+                "labels",
+                "finalizers",
+                "ownerReferences",
+            ] {
+                assert_eq!(body["metadata"][field], metadata[field], "{field}");
+            }
+            assert_eq!(body["metadata"].get("annotations"), None);
+        }
+    }
+
+    #[test]
+    fn a_new_label_of_a_namespace_is_written_and_a_deleting_work_awaited() {
+        let mut work = fixtures::work("member1", "shop-55c4c4674c");
+        let labels = work.spec.workload.manifests[0].pointer_mut("/metadata/labels");
+        labels.unwrap()["kubernetes.io/metadata.name"] = "old".into();
+        let WorkChange::Patch {
+            operations,
+            manifest,
+        } = change(Some(&work))
+        else {
+            panic!("not patched");
+        };
+        assert!(manifest);
+        let paths: Vec<&Value> = operations
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|o| &o["path"])
+            .collect();
+        assert_eq!(paths, ["/metadata/resourceVersion", "/spec/workload"]);
+        work.metadata.deletion_timestamp = work.metadata.creation_timestamp.clone();
+        assert_eq!(change(Some(&work)), WorkChange::Deleting);
+    }
+
+    #[test]
+    fn a_cluster_that_is_leaving_gets_no_new_namespace() {
+        let mut leaving = cluster("member1");
+        leaving.metadata.deletion_timestamp = from_value(json!("2026-11-22T00:00:00Z")).unwrap();
+        let change = plan(&shop(), &leaving, &Overrides::default(), None, String::new);
+        assert_eq!(change, Ok(WorkChange::Unchanged));
+    }
+
+    #[test]
+    fn namespaces_of_the_system_and_those_that_users_skip_stay_out_of_members() {
+        let named = |name: &str, label: Option<&str>| {
+            let mut namespace = json!({ "metadata": { "name": name } });
+            if let Some(label) = label {
+                namespace["metadata"]["labels"] = json!({ SKIP_LABEL: label });
+            }
+            is_propagated(&namespace)
+        };
+        assert!(named("shop", None));
+        assert!(named("karmada-essay", None));
+        assert!(named("shop", Some("false")));
+        for skipped in ["true", "True", "TRUE"] {
+            assert!(!named("shop", Some(skipped)));
+        }
+        for reserved in [
+            "",
+            "default",
+            "kube-system",
+            "karmada-system",
+            "karmada-cluster",
+            "karmada-es-m1",
+        ] {
+            assert!(!named(reserved, None), "{reserved}");
+        }
+        let mut deleting = shop();
+        deleting["metadata"]["deletionTimestamp"] = "2026-11-22T00:00:00Z".into();
+        assert!(!is_propagated(&deleting));
+    }
+}

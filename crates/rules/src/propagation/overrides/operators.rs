@@ -1,0 +1,251 @@
+//! One function for each kind of overrider.
+
+use std::fmt;
+
+use json_patch::{Patch, PatchOperation};
+use karmada_api::overrides::{
+    CommandArgsOverrider, FieldOverrider, FieldPatch, ImageOverrider, LabelAnnotationOverrider,
+    PlaintextOverrider,
+};
+use serde_json::{Value, json};
+
+use super::super::manifest::edit_metadata;
+use super::template;
+
+/// Changes a part of an image, or of every container's image.
+pub(super) fn image(overrider: &ImageOverrider, manifest: &mut Value) -> Result<(), String> {
+    if let Some(predicate) = &overrider.predicate {
+        let path = &predicate.path;
+        let image = manifest.pointer_mut(path);
+        return match image {
+            Some(Value::String(image)) => {
+                *image = overridden_image(image, overrider)?;
+                Ok(())
+            }
+            _ => Err(format!("there is no image at {path}")),
+        };
+    }
+    for container in containers(manifest) {
+        if let Some(Value::String(image)) = container.get_mut("image") {
+            *image = overridden_image(image, overrider)?;
+        }
+    }
+    Ok(())
+}
+
+fn overridden_image(image: &str, overrider: &ImageOverrider) -> Result<String, String> {
+    let mut parts = Image::parse(image).ok_or_else(|| format!("`{image}` is no image"))?;
+    let value = overrider.value.as_deref().unwrap_or_default();
+    match overrider.component.as_str() {
+        "Registry" => parts.registry = operated(&overrider.operator, &parts.registry, value)?,
+        "Repository" => parts.repository = operated(&overrider.operator, &parts.repository, value)?,
+        "Tag" => {
+            let current = if parts.tag.is_empty() {
+                &parts.digest
+            } else {
+                &parts.tag
+            };
+            let new = operated(&overrider.operator, current, value)?;
+            // A digest has an algorithm, and a tag has no colon.
+            let (tag, digest) = if new.contains(':') {
+                (String::new(), new)
+            } else {
+                (new, String::new())
+            };
+            (parts.tag, parts.digest) = (tag, digest);
+        }
+        other => return Err(format!("`{other}` is no part of an image")),
+    }
+    Ok(parts.to_string())
+}
+
+fn operated(operator: &str, current: &str, value: &str) -> Result<String, String> {
+    match operator {
+        "add" => Ok(format!("{current}{value}")),
+        "replace" => Ok(value.to_owned()),
+        "remove" => Ok(String::new()),
+        other => Err(unknown_operator(other)),
+    }
+}
+
+fn unknown_operator(operator: &str) -> String {
+    format!("`{operator}` is no operator that is known")
+}
+
+/// The parts of an image's name; those that it does not have are empty.
+struct Image {
+    registry: String,
+    repository: String,
+    tag: String,
+    digest: String,
+}
+
+impl Image {
+    fn parse(image: &str) -> Option<Self> {
+        if image.is_empty() || image.contains(char::is_whitespace) {
+            return None;
+        }
+        let (name, digest) = image.split_once('@').unwrap_or((image, ""));
+        // A colon before the last slash belongs to the port of the registry.
+        let last = name.rfind('/').map_or(0, |slash| slash + 1);
+        let (name, tag) = match name.get(last..)?.split_once(':') {
+            Some((end, tag)) => (name.get(..last + end.len())?, tag),
+            None => (name, ""),
+        };
+        let is_registry = |part: &str| part.contains(['.', ':']) || part == "localhost";
+        let (registry, repository) = match name.split_once('/') {
+            Some((first, rest)) if is_registry(first) => (first, rest),
+            _ => ("", name),
+        };
+        Some(Self {
+            registry: registry.to_owned(),
+            repository: repository.to_owned(),
+            tag: tag.to_owned(),
+            digest: digest.to_owned(),
+        })
+    }
+}
+
+impl fmt::Display for Image {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.registry.is_empty() {
+            write!(f, "{}/", self.registry)?;
+        }
+        f.write_str(&self.repository)?;
+        if !self.tag.is_empty() {
+            write!(f, ":{}", self.tag)?;
+        }
+        if !self.digest.is_empty() {
+            write!(f, "@{}", self.digest)?;
+        }
+        Ok(())
+    }
+}
+
+/// Adds words to a container's `command` or `args`, or removes them.
+pub(super) fn words(
+    field: &str,
+    overrider: &CommandArgsOverrider,
+    manifest: &mut Value,
+) -> Result<(), String> {
+    for container in containers(manifest) {
+        if container.get("name").and_then(Value::as_str) != Some(&overrider.container_name) {
+            continue;
+        }
+        let current = container.get(field).and_then(Value::as_array);
+        let mut words: Vec<Value> = current.cloned().unwrap_or_default();
+        match overrider.operator.as_str() {
+            "add" => words.extend(overrider.value.iter().map(|word| json!(word))),
+            "remove" => {
+                let is_removed = |word: &str| overrider.value.iter().any(|removed| removed == word);
+                words.retain(|word| !word.as_str().is_some_and(is_removed));
+            }
+            other => return Err(unknown_operator(other)),
+        }
+        let was_there = container.get(field).is_some();
+        if let (true, Some(container)) = (was_there || !words.is_empty(), container.as_object_mut())
+        {
+            container.insert(field.to_owned(), words.into());
+        }
+    }
+    Ok(())
+}
+
+/// Returns the containers of a workload, without the init containers; none of other kinds.
+fn containers(manifest: &mut Value) -> impl Iterator<Item = &mut Value> {
+    let kind = (template::api_version(manifest), template::kind(manifest));
+    let path = match kind {
+        ("v1", "Pod") => Some("/spec/containers"),
+        ("apps/v1", "Deployment" | "ReplicaSet" | "DaemonSet" | "StatefulSet")
+        | ("batch/v1", "Job") => Some("/spec/template/spec/containers"),
+        _ => None,
+    };
+    path.and_then(|path| manifest.pointer_mut(path)?.as_array_mut())
+        .into_iter()
+        .flatten()
+}
+
+/// Changes labels or annotations. Those that are not there are neither replaced nor removed.
+pub(super) fn entries(
+    field: &str,
+    overrider: &LabelAnnotationOverrider,
+    manifest: &mut Value,
+) -> Result<(), String> {
+    let operator = overrider.operator.as_str();
+    if !["add", "replace", "remove"].contains(&operator) {
+        return Err(unknown_operator(operator));
+    }
+    edit_metadata(manifest, field, |map| {
+        for (key, value) in &overrider.value {
+            match operator {
+                "remove" => {
+                    map.remove(key);
+                }
+                "replace" if !map.contains_key(key) => {}
+                _ => {
+                    map.insert(key.clone(), value.as_str().into());
+                }
+            }
+        }
+    });
+    Ok(())
+}
+
+/// Changes a text that is JSON or YAML.
+pub(super) fn field(overrider: &FieldOverrider, manifest: &mut Value) -> Result<(), String> {
+    let path = &overrider.field_path;
+    let Some(Value::String(text)) = manifest.pointer_mut(path) else {
+        return Err(format!("there is no text at {path}"));
+    };
+    if !overrider.yaml.is_empty() {
+        let mut content: Value = serde_saphyr::from_str(text)
+            .map_err(|error| format!("the text at {path} is no YAML: {error}"))?;
+        patch_field(&overrider.yaml, &mut content)?;
+        *text = serde_saphyr::to_string(&content).map_err(|error| error.to_string())?;
+    }
+    if !overrider.json.is_empty() {
+        let mut content: Value = serde_json::from_str(text)
+            .map_err(|error| format!("the text at {path} is no JSON: {error}"))?;
+        patch_field(&overrider.json, &mut content)?;
+        *text = content.to_string();
+    }
+    Ok(())
+}
+
+fn patch_field(patches: &[FieldPatch], content: &mut Value) -> Result<(), String> {
+    let operations = patches
+        .iter()
+        .map(|patch| operation(&patch.operator, &patch.sub_path, patch.value.as_ref()));
+    apply(operations, content)
+}
+
+/// Changes a manifest at places given by JSON pointers.
+pub(super) fn plaintext(
+    overriders: &[PlaintextOverrider],
+    manifest: &mut Value,
+) -> Result<(), String> {
+    let operations = overriders.iter().map(|overrider| {
+        operation(
+            &overrider.operator,
+            &overrider.path,
+            overrider.value.as_ref(),
+        )
+    });
+    apply(operations, manifest)
+}
+
+fn operation(operator: &str, path: &str, value: Option<&Value>) -> Result<PatchOperation, String> {
+    if !["add", "replace", "remove"].contains(&operator) {
+        return Err(unknown_operator(operator));
+    }
+    let operation = json!({ "op": operator, "path": path, "value": value });
+    serde_json::from_value(operation).map_err(|error| format!("`{path}` is no path: {error}"))
+}
+
+fn apply(
+    operations: impl Iterator<Item = Result<PatchOperation, String>>,
+    object: &mut Value,
+) -> Result<(), String> {
+    let patch = Patch(operations.collect::<Result<_, _>>()?);
+    json_patch::patch(object, &patch).map_err(|error| error.to_string())
+}

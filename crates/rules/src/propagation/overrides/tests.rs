@@ -1,0 +1,289 @@
+use serde_json::from_value;
+
+use super::*;
+
+fn deployment() -> Value {
+    json!({
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {
+            "name": "web", "namespace": "shop",
+            "labels": { "app": "web" }, "annotations": { "a": "1" },
+        },
+        "spec": { "replicas": 2, "template": { "spec": {
+            "initContainers": [{ "name": "init", "image": "r.example.com/init:1" }],
+            "containers": [
+                { "name": "web", "image": "r.example.com:5000/shop/web:1.4", "command": ["run", "x"] },
+                { "name": "side", "image": "side" },
+            ],
+        } } },
+    })
+}
+
+fn cluster(name: &str) -> ClusterProfile {
+    from_value(json!({ "metadata": { "name": name } })).unwrap()
+}
+
+fn policy(namespace: &str, name: &str, spec: Value) -> OverridePolicy {
+    let mut policy = OverridePolicy {
+        spec: from_value(spec).unwrap(),
+        ..OverridePolicy::default()
+    };
+    policy.metadata.namespace = Some(namespace.to_owned());
+    policy.metadata.name = Some(name.to_owned());
+    policy
+}
+
+fn overridden(overriders: &Value) -> Result<Value, String> {
+    let mut manifest = deployment();
+    apply_overriders(overriders, &mut manifest).map(|()| manifest)
+}
+
+fn image_override(component: &str, operator: &str, value: &str) -> Value {
+    let image = json!({ "component": component, "operator": operator, "value": value });
+    json!({ "imageOverrider": [image] })
+}
+
+#[test]
+fn images_are_changed_part_by_part() {
+    let cases = [
+        "Registry replace m.io > m.io/shop/web:1.4 m.io/side",
+        "Registry add .x > r.example.com:5000.x/shop/web:1.4 .x/side",
+        "Registry remove - > shop/web:1.4 side",
+        "Repository replace a/b > r.example.com:5000/a/b:1.4 a/b",
+        "Repository add -x > r.example.com:5000/shop/web-x:1.4 side-x",
+        "Tag replace 2 > r.example.com:5000/shop/web:2 side:2",
+        "Tag add -x > r.example.com:5000/shop/web:1.4-x side:-x",
+        "Tag remove - > r.example.com:5000/shop/web side",
+        "Tag replace sha256:0 > r.example.com:5000/shop/web@sha256:0 side@sha256:0",
+    ];
+    for case in cases {
+        let words: Vec<&str> = case.split(' ').collect();
+        let [component, operator, value, _, web, side] = words[..] else {
+            panic!("{case}");
+        };
+        let changed = overridden(&image_override(component, operator, value)).unwrap();
+        let spec = &changed["spec"]["template"]["spec"];
+        assert_eq!(spec["containers"][0]["image"], web, "{case}");
+        assert_eq!(spec["containers"][1]["image"], side, "{case}");
+        assert_eq!(spec["initContainers"][0]["image"], "r.example.com/init:1");
+    }
+}
+
+#[test]
+fn an_image_at_a_path_is_changed_alone() {
+    let path = "/spec/template/spec/initContainers/0/image";
+    let image = |path: &str| {
+        json!({ "imageOverrider": [{
+            "predicate": { "path": path },
+            "component": "Registry", "operator": "replace", "value": "m.io",
+        }] })
+    };
+    let changed = overridden(&image(path)).unwrap();
+    let spec = &changed["spec"]["template"]["spec"];
+    assert_eq!(spec["initContainers"][0]["image"], "m.io/init:1");
+    assert_eq!(spec["containers"][1]["image"], "side");
+    assert!(overridden(&image("/spec/replicas")).is_err());
+    assert!(overridden(&image("/spec/none")).is_err());
+}
+
+#[test]
+fn commands_and_arguments_are_added_to_and_removed_from_one_container() {
+    let words = |field: &str, container: &str, operator: &str, value: &[&str]| {
+        let overrider = json!({ "containerName": container, "operator": operator, "value": value });
+        json!({ field: [overrider] })
+    };
+    let containers = |overriders: Value| {
+        let changed = overridden(&overriders).unwrap();
+        changed["spec"]["template"]["spec"]["containers"].clone()
+    };
+    let added = containers(words("commandOverrider", "web", "add", &["y"]));
+    assert_eq!(added[0]["command"], json!(["run", "x", "y"]));
+    assert_eq!(added[1].get("command"), None);
+    let removed = containers(words("commandOverrider", "web", "remove", &["x", "z"]));
+    assert_eq!(removed[0]["command"], json!(["run"]));
+    let new = containers(words("argsOverrider", "side", "add", &["--v"]));
+    assert_eq!(new[1]["args"], json!(["--v"]));
+    let nothing = containers(words("argsOverrider", "side", "remove", &["--v"]));
+    assert_eq!(nothing[1].get("args"), None);
+}
+
+#[test]
+fn labels_and_annotations_that_are_not_there_are_left_so() {
+    let entries = |operator: &str| {
+        let overrider = json!({ "operator": operator, "value": { "a": "2", "b": "2" } });
+        let changed = overridden(&json!({ "annotationsOverrider": [overrider] })).unwrap();
+        changed["metadata"]["annotations"].clone()
+    };
+    assert_eq!(entries("add"), json!({ "a": "2", "b": "2" }));
+    assert_eq!(entries("replace"), json!({ "a": "2" }));
+    assert_eq!(entries("remove"), json!({}));
+    let label = json!({ "labelsOverrider": [{ "operator": "add", "value": { "x/y": "1" } }] });
+    let changed = overridden(&label).unwrap();
+    assert_eq!(
+        changed["metadata"]["labels"],
+        json!({ "app": "web", "x/y": "1" })
+    );
+}
+
+#[test]
+fn a_text_is_changed_inside() {
+    let mut config = json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {},
+        "data": { "j": "{\"a\": {\"b\": 1}}", "y": "a:\n  b: 1\nlist:\n- x\n", "t": "text" },
+    });
+    let field = |path: &str, language: &str, operator: &str| {
+        let patch = json!({ "subPath": "/a/b", "operator": operator, "value": 2 });
+        json!({ "fieldOverrider": [{ "fieldPath": path, language: [patch] }] })
+    };
+    apply_overriders(&field("/data/j", "json", "replace"), &mut config).unwrap();
+    apply_overriders(&field("/data/y", "yaml", "replace"), &mut config).unwrap();
+    assert_eq!(config["data"]["j"], "{\"a\":{\"b\":2}}");
+    assert_eq!(config["data"]["y"], "a:\n  b: 2\nlist:\n- x\n");
+    for wrong in [
+        field("/data/t", "json", "replace"),
+        field("/data/none", "json", "replace"),
+        field("/data", "yaml", "replace"),
+        field("/data/j", "json", "move"),
+    ] {
+        assert!(apply_overriders(&wrong, &mut config).is_err(), "{wrong}");
+    }
+}
+
+#[test]
+fn plaintext_comes_last_and_an_operation_that_fails_is_an_error() {
+    let image = "/spec/template/spec/containers/1/image";
+    let mut overriders = image_override("Registry", "replace", "m.io");
+    overriders["plaintext"] = json!([
+        { "path": image, "operator": "replace", "value": "last" },
+        { "path": "/metadata/annotations/x~1y", "operator": "add", "value": "1" },
+        { "path": "/spec/replicas", "operator": "remove" },
+    ]);
+    let changed = overridden(&overriders).unwrap();
+    assert_eq!(changed.pointer(image).unwrap(), "last");
+    assert_eq!(changed["metadata"]["annotations"]["x/y"], "1");
+    assert_eq!(changed["spec"].get("replicas"), None);
+    for wrong in [
+        json!([{ "path": "/spec/none", "operator": "remove" }]),
+        json!([{ "path": "/none/x", "operator": "add", "value": 1 }]),
+        json!([{ "path": "spec", "operator": "add", "value": 1 }]),
+        json!([{ "path": "/spec", "operator": "copy", "value": 1 }]),
+    ] {
+        assert!(
+            overridden(&json!({ "plaintext": wrong })).is_err(),
+            "{wrong}"
+        );
+    }
+}
+
+#[test]
+fn an_operator_or_part_of_a_later_version_is_an_error() {
+    let later = [
+        image_override("Registry", "prefix", "x"),
+        image_override("Platform", "add", "x"),
+        json!({ "labelsOverrider": [{ "operator": "merge", "value": {} }] }),
+        json!({ "commandOverrider": [{ "containerName": "web", "operator": "replace" }] }),
+        json!({ "plaintext": "text" }),
+    ];
+    for overriders in later {
+        assert!(overridden(&overriders).is_err(), "{overriders}");
+    }
+}
+
+fn annotate(value: &str) -> Value {
+    json!({ "annotationsOverrider": [{ "operator": "add", "value": { "a": value } }] })
+}
+
+fn applied_to(
+    cluster_policies: &[ClusterOverridePolicy],
+    policies: &[OverridePolicy],
+) -> (Value, Applied) {
+    let overrides = Overrides {
+        cluster_policies: cluster_policies.iter().collect(),
+        policies: policies.iter().collect(),
+    };
+    let mut manifest = deployment();
+    let applied = overrides.apply(&mut manifest, &cluster("m1")).unwrap();
+    (manifest["metadata"]["annotations"]["a"].clone(), applied)
+}
+
+#[test]
+fn the_most_specific_policy_has_the_last_word_and_namespaced_ones_follow_those_of_clusters() {
+    let selector = json!({ "apiVersion": "apps/v1", "kind": "Deployment" });
+    let mut by = selector.clone();
+    by["name"] = "web".into();
+    let rule = |value: &str| json!([{ "overriders": annotate(value) }]);
+    let by_name = json!({ "resourceSelectors": [by], "overrideRules": rule("name") });
+    let by_kind = json!({ "resourceSelectors": [selector], "overrideRules": rule("kind") });
+    let all = |value: &str| json!({ "overrideRules": rule(value) });
+    let policies = [
+        policy("shop", "a", by_name),
+        policy("shop", "z", by_kind),
+        policy("shop", "y", all("all")),
+        policy("other", "x", all("other")),
+    ];
+    let (last, applied) = applied_to(&[], &policies);
+    assert_eq!(last, "name");
+    let items = applied.policies.unwrap();
+    let names: Vec<&Value> = items
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|i| &i["policyName"])
+        .collect();
+    assert_eq!(
+        names,
+        ["a", "y", "z"],
+        "sorted by name, without that of another namespace"
+    );
+    assert_eq!(items[0]["overriders"], annotate("name"));
+
+    let first: ClusterOverridePolicy =
+        from_value(json!({ "metadata": { "name": "c" }, "spec": all("cluster") })).unwrap();
+    let (last, applied) = applied_to(
+        std::slice::from_ref(&first),
+        &[policy("shop", "y", all("ns"))],
+    );
+    assert_eq!(last, "ns");
+    let item = json!([{ "policyName": "c", "overriders": annotate("cluster") }]);
+    assert_eq!(applied.cluster_policies, Some(item));
+}
+
+#[test]
+fn a_rule_counts_only_for_its_clusters_and_the_older_form_only_without_rules() {
+    let rule = |clusters: Value, value: &str| json!({ "targetCluster": { "clusterNames": clusters }, "overriders": annotate(value) });
+    let here = rule(json!(["m1"]), "here");
+    let elsewhere = rule(json!(["m2"]), "elsewhere");
+    let rules = json!({ "overrideRules": [here.clone(), elsewhere] });
+    let (value, applied) = applied_to(&[], &[policy("shop", "p", rules)]);
+    assert_eq!(value, "here");
+    let item = json!([{ "policyName": "p", "overriders": annotate("here") }]);
+    assert_eq!(applied.policies, Some(item));
+
+    let (value, _) = applied_to(&[], &[policy("shop", "p", here)]);
+    assert_eq!(value, "here");
+    let mut both = rule(json!(["m1"]), "older");
+    both["overrideRules"] = json!([rule(json!(["m1"]), "newer")]);
+    assert_eq!(applied_to(&[], &[policy("shop", "p", both)]).0, "newer");
+    let nothing = json!({ "overrideRules": [rule(json!(["m2"]), "elsewhere")] });
+    let (value, applied) = applied_to(&[], &[policy("shop", "p", nothing)]);
+    assert_eq!((value, applied), (json!("1"), Applied::default()));
+}
+
+#[test]
+fn an_error_names_the_policy() {
+    let spec = json!({ "overriders": { "plaintext": [{ "path": "/x/y", "operator": "remove" }] } });
+    let policy = policy("shop", "broken", spec);
+    let overrides = Overrides {
+        policies: vec![&policy],
+        ..Overrides::default()
+    };
+    let error = overrides
+        .apply(&mut deployment(), &cluster("m1"))
+        .unwrap_err();
+    let text = error.to_string();
+    assert!(
+        text.starts_with("OverridePolicy broken cannot be applied: "),
+        "{text}"
+    );
+}

@@ -1,0 +1,203 @@
+//! The selection of templates by policies and override policies.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use karmada_api::ResourceSelector;
+use kube::core::{Selector, SelectorExt};
+use serde_json::Value;
+
+use super::template;
+
+/// The specificity of a match; the greatest is the most specific.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Rank {
+    /// Every template of a kind.
+    All,
+    /// Those with certain labels.
+    Labels,
+    /// The one with a certain name.
+    Name,
+}
+
+/// Returns the rank at which `selector` matches the template, or `None` if it does not.
+///
+/// A policy with a namespace, `policy_namespace`, selects templates of that namespace only.
+pub fn rank(
+    selector: &ResourceSelector,
+    policy_namespace: Option<&str>,
+    template: &Value,
+) -> Option<Rank> {
+    let namespace = template::namespace(template);
+    if selector.api_version != template::api_version(template)
+        || selector.kind != template::kind(template)
+        || policy_namespace.is_some_and(|own| own != namespace)
+        || given(selector.namespace.as_ref()).is_some_and(|wanted| wanted != namespace)
+    {
+        return None;
+    }
+    if let Some(name) = given(selector.name.as_ref()) {
+        return (name == template::name(template)).then_some(Rank::Name);
+    }
+    match &selector.label_selector {
+        Some(labels) => matches_labels(labels, &template::labels(template)).then_some(Rank::Labels),
+        None => Some(Rank::All),
+    }
+}
+
+/// Returns the rank of the most specific of several selectors, or `None` if none matches.
+pub fn best_rank(
+    selectors: &[ResourceSelector],
+    policy_namespace: Option<&str>,
+    template: &Value,
+) -> Option<Rank> {
+    let ranks = selectors.iter();
+    ranks
+        .filter_map(|selector| rank(selector, policy_namespace, template))
+        .max()
+}
+
+/// Returns `true` if the labels meet the selector. One that cannot be read matches nothing.
+pub fn matches_labels(selector: &LabelSelector, labels: &BTreeMap<String, String>) -> bool {
+    // The library takes `NotIn` without values for "any"; the API server refuses it.
+    let is_complete = selector.match_expressions.iter().flatten().all(|required| {
+        !matches!(required.operator.as_str(), "In" | "NotIn")
+            || required.values.as_ref().is_some_and(|v| !v.is_empty())
+    });
+    is_complete
+        && Selector::try_from(selector.clone()).is_ok_and(|selector| selector.matches(labels))
+}
+
+/// Returns the text, unless it is empty.
+fn given(text: Option<&String>) -> Option<&str> {
+    text.map(String::as_str).filter(|text| !text.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn selector(fields: Value) -> ResourceSelector {
+        let mut selector: ResourceSelector = serde_json::from_value(fields).unwrap();
+        if selector.kind.is_empty() {
+            selector.api_version = "apps/v1".to_owned();
+            selector.kind = "Deployment".to_owned();
+        }
+        selector
+    }
+
+    fn web() -> Value {
+        json!({
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": { "namespace": "shop", "name": "web", "labels": { "app": "web" } },
+        })
+    }
+
+    #[test]
+    fn a_selector_matches_by_name_by_labels_or_all() {
+        let table = [
+            (json!({}), Some(Rank::All)),
+            (json!({ "namespace": "", "name": "" }), Some(Rank::All)),
+            (json!({ "namespace": "shop" }), Some(Rank::All)),
+            (json!({ "namespace": "other" }), None),
+            (json!({ "name": "web" }), Some(Rank::Name)),
+            (json!({ "name": "other" }), None),
+            // A name makes the labels irrelevant.
+            (
+                json!({ "name": "web", "labelSelector": { "matchLabels": { "app": "x" } } }),
+                Some(Rank::Name),
+            ),
+            (
+                json!({ "name": "x", "labelSelector": { "matchLabels": { "app": "web" } } }),
+                None,
+            ),
+            (json!({ "labelSelector": {} }), Some(Rank::Labels)),
+            (
+                json!({ "labelSelector": { "matchLabels": { "app": "web" } } }),
+                Some(Rank::Labels),
+            ),
+            (
+                json!({ "labelSelector": { "matchLabels": { "app": "x" } } }),
+                None,
+            ),
+            (
+                json!({ "labelSelector": { "matchExpressions": [{ "key": "tier", "operator": "NotIn", "values": ["a"] }] } }),
+                Some(Rank::Labels),
+            ),
+            (
+                json!({ "labelSelector": { "matchExpressions": [{ "key": "tier", "operator": "NotIn" }] } }),
+                None,
+            ),
+            (
+                json!({ "labelSelector": { "matchExpressions": [{ "key": "app", "operator": "Newer" }] } }),
+                None,
+            ),
+            (
+                json!({ "apiVersion": "apps/v1", "kind": "StatefulSet" }),
+                None,
+            ),
+            (
+                json!({ "apiVersion": "apps/v1beta1", "kind": "Deployment" }),
+                None,
+            ),
+        ];
+        for (fields, expected) in table {
+            let found = rank(&selector(fields.clone()), Some("shop"), &web());
+            assert_eq!(found, expected, "{fields}");
+        }
+    }
+
+    #[test]
+    fn a_policy_with_a_namespace_selects_within_it_only() {
+        let all = selector(json!({}));
+        assert_eq!(rank(&all, Some("other"), &web()), None);
+        assert_eq!(rank(&all, None, &web()), Some(Rank::All));
+        let elsewhere = selector(json!({ "namespace": "shop" }));
+        assert_eq!(rank(&elsewhere, Some("other"), &web()), None);
+    }
+
+    #[test]
+    fn a_cluster_scoped_template_is_selected_without_namespaces_only() {
+        let role = json!({ "apiVersion": "v1", "kind": "Node", "metadata": { "name": "n" } });
+        let node = |fields: Value| {
+            let mut selector = selector(fields);
+            selector.api_version = "v1".to_owned();
+            selector.kind = "Node".to_owned();
+            selector
+        };
+        assert_eq!(rank(&node(json!({})), None, &role), Some(Rank::All));
+        assert_eq!(rank(&node(json!({})), Some("shop"), &role), None);
+        let in_namespace = node(json!({ "namespace": "shop" }));
+        assert_eq!(rank(&in_namespace, None, &role), None);
+    }
+
+    #[test]
+    fn the_most_specific_selector_gives_the_rank() {
+        let selectors = [
+            selector(json!({})),
+            selector(json!({ "name": "web" })),
+            selector(json!({ "labelSelector": {} })),
+        ];
+        assert_eq!(best_rank(&selectors, None, &web()), Some(Rank::Name));
+        assert_eq!(best_rank(&[], None, &web()), None);
+    }
+
+    #[test]
+    fn an_object_of_any_shape_is_read_without_harm() {
+        for template in [
+            json!(null),
+            json!([]),
+            json!({ "metadata": 1 }),
+            json!({ "metadata": { "labels": [], "name": {} } }),
+        ] {
+            assert_eq!(rank(&selector(json!({})), None, &template), None);
+        }
+        let mut odd = web();
+        odd["metadata"]["labels"] = json!({ "app": 1, "tier": "a" });
+        let by_tier = selector(json!({ "labelSelector": { "matchLabels": { "tier": "a" } } }));
+        assert_eq!(rank(&by_tier, None, &odd), Some(Rank::Labels));
+    }
+}

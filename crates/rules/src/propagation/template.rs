@@ -1,0 +1,229 @@
+//! Resource templates: the users' objects in the control plane, of kinds known at run time only.
+
+use std::collections::BTreeMap;
+
+use karmada_api::cluster_of_execution_namespace;
+use serde_json::Value;
+
+/// A reason for which an object is not propagated, whatever a policy selects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exclusion {
+    /// It belongs to a control plane, or is of a kind that is made where it is.
+    Reserved,
+    /// Karmada reads its kind by a program that karmada-rs does not have: another manifest than
+    /// Karmada's would get into every cluster.
+    Uninterpreted,
+}
+
+/// Returns the reason for which an object is never a template, or `None` if it may be one.
+/// `is_skipped` returns
+/// `true` for the namespaces that the user has excluded.
+pub fn exclusion(object: &Value, is_skipped: impl Fn(&str) -> bool) -> Option<Exclusion> {
+    let (api_version, kind) = (api_version(object), kind(object));
+    let own_namespace = match (api_version, kind) {
+        ("v1", "Namespace") => name(object),
+        _ => namespace(object),
+    };
+    let group = api_version.split_once('/').map_or("", |(group, _)| group);
+    let is_reserved = is_reserved_namespace(own_namespace)
+        || (!own_namespace.is_empty() && is_skipped(own_namespace))
+        || RESERVED_GROUPS.contains(&group)
+        || matches!(
+            (group, kind),
+            ("", "Event") | ("events.k8s.io", _) | ("coordination.k8s.io", "Lease")
+        )
+        || (kind == "ConfigMap" && name(object) == "extension-apiserver-authentication")
+        || label(object, CLAIMED_BY).is_some();
+    if is_reserved {
+        return Some(Exclusion::Reserved);
+    }
+    let is_scripted = SCRIPTED_GROUPS.contains(&group)
+        || group.ends_with(".toolkit.fluxcd.io")
+        || (group == "argoproj.io" && kind == "Workflow");
+    is_scripted.then_some(Exclusion::Uninterpreted)
+}
+
+/// Returns `true` if the namespace belongs to a control plane of Karmada.
+pub fn is_reserved_namespace(namespace: &str) -> bool {
+    matches!(namespace, "karmada-system" | "karmada-cluster")
+        || cluster_of_execution_namespace(namespace).is_some()
+}
+
+/// The groups of Karmada's own kinds. One of a user may end in `karmada.io`, too.
+const RESERVED_GROUPS: [&str; 8] = [
+    "apps.karmada.io",
+    "autoscaling.karmada.io",
+    "cluster.karmada.io",
+    "config.karmada.io",
+    "networking.karmada.io",
+    "policy.karmada.io",
+    "remedy.karmada.io",
+    "work.karmada.io",
+];
+
+/// The groups with kinds that Karmada interprets by scripts of its own.
+const SCRIPTED_GROUPS: [&str; 8] = [
+    "apps.kruise.io",
+    "batch.volcano.sh",
+    "flink.apache.org",
+    "kubeflow.org",
+    "kyverno.io",
+    "ray.io",
+    "sparkoperator.k8s.io",
+    "trainer.kubeflow.org",
+];
+
+/// The label of an object whose content another control plane provides.
+const CLAIMED_BY: &str = "resourcetemplate.karmada.io/claimed-by";
+
+/// Returns the group and version; empty if they cannot be read.
+pub fn api_version(object: &Value) -> &str {
+    text(object.get("apiVersion"))
+}
+
+/// Returns the kind; empty if it cannot be read.
+pub fn kind(object: &Value) -> &str {
+    text(object.get("kind"))
+}
+
+/// Returns the namespace; empty for a cluster-scoped object.
+pub fn namespace(object: &Value) -> &str {
+    metadata(object, "namespace")
+}
+
+/// Returns the name; empty if it cannot be read.
+pub fn name(object: &Value) -> &str {
+    metadata(object, "name")
+}
+
+/// Returns the uid; empty if it cannot be read.
+pub fn uid(object: &Value) -> &str {
+    metadata(object, "uid")
+}
+
+/// Returns the label `key`.
+pub fn label<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
+    object.get("metadata")?.get("labels")?.get(key)?.as_str()
+}
+
+/// Returns the annotation `key`.
+pub fn annotation<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
+    object
+        .get("metadata")?
+        .get("annotations")?
+        .get(key)?
+        .as_str()
+}
+
+/// Returns the resource version; empty if it cannot be read.
+pub fn resource_version(object: &Value) -> &str {
+    metadata(object, "resourceVersion")
+}
+
+/// Returns `true` if the object is being deleted.
+pub fn is_deleting(object: &Value) -> bool {
+    !metadata(object, "deletionTimestamp").is_empty()
+}
+
+/// Returns the labels, without those that are no text.
+pub fn labels(object: &Value) -> BTreeMap<String, String> {
+    let labels = object
+        .pointer("/metadata/labels")
+        .and_then(Value::as_object);
+    labels
+        .into_iter()
+        .flatten()
+        .filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
+        .collect()
+}
+
+fn metadata<'a>(object: &'a Value, field: &str) -> &'a str {
+    text(
+        object
+            .get("metadata")
+            .and_then(|metadata| metadata.get(field)),
+    )
+}
+
+fn text(value: Option<&Value>) -> &str {
+    value.and_then(Value::as_str).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn object(api_version: &str, kind: &str, namespace: &str, name: &str) -> Value {
+        json!({
+            "apiVersion": api_version,
+            "kind": kind,
+            "metadata": { "namespace": namespace, "name": name },
+        })
+    }
+
+    #[track_caller]
+    fn expect(object: &Value, expected: Option<Exclusion>) {
+        let found = exclusion(object, |namespace| namespace.starts_with("kube-"));
+        assert_eq!(found, expected, "{object}");
+    }
+
+    #[test]
+    fn what_a_control_plane_needs_itself_is_no_template() {
+        let map = |namespace: &str, name: &str| object("v1", "ConfigMap", namespace, name);
+        for namespace in [
+            "karmada-system",
+            "karmada-cluster",
+            "karmada-es-m1",
+            "kube-system",
+        ] {
+            expect(&map(namespace, "a"), Some(Exclusion::Reserved));
+            expect(
+                &object("v1", "Namespace", "", namespace),
+                Some(Exclusion::Reserved),
+            );
+        }
+        for namespace in ["shop", "karmada-shop"] {
+            expect(&map(namespace, "a"), None);
+            expect(&object("v1", "Namespace", "", namespace), None);
+        }
+        let authentication = map("shop", "extension-apiserver-authentication");
+        expect(&authentication, Some(Exclusion::Reserved));
+        let mut claimed = map("shop", "a");
+        claimed["metadata"]["labels"] = json!({ CLAIMED_BY: "x" });
+        expect(&claimed, Some(Exclusion::Reserved));
+        expect(&json!(null), None);
+    }
+
+    #[test]
+    fn kinds_of_control_planes_and_kinds_that_scripts_interpret_are_no_templates() {
+        let (reserved, scripted) = (Exclusion::Reserved, Exclusion::Uninterpreted);
+        for (api_version, kind, expected) in [
+            (
+                "policy.karmada.io/v1alpha1",
+                "PropagationPolicy",
+                Some(reserved),
+            ),
+            (
+                "apps.karmada.io/v1alpha1",
+                "WorkloadRebalancer",
+                Some(reserved),
+            ),
+            ("x.karmada.io/v1", "Toy", None),
+            ("v1", "Event", Some(reserved)),
+            ("events.k8s.io/v1", "Event", Some(reserved)),
+            ("coordination.k8s.io/v1", "Lease", Some(reserved)),
+            ("apps.kruise.io/v1alpha1", "CloneSet", Some(scripted)),
+            (
+                "kustomize.toolkit.fluxcd.io/v1",
+                "Kustomization",
+                Some(scripted),
+            ),
+            ("argoproj.io/v1alpha1", "Workflow", Some(scripted)),
+            ("argoproj.io/v1alpha1", "Application", None),
+        ] {
+            expect(&object(api_version, kind, "shop", "a"), expected);
+        }
+    }
+}

@@ -1,0 +1,496 @@
+use karmada_api::{OverridePolicy, ResourceBinding};
+use proptest::prelude::*;
+use serde_json::{from_value, json, to_value};
+
+use super::super::fixtures::{self, cluster};
+use super::*;
+
+const MEMBERS: [&str; 3] = ["member1", "member2", "member3"];
+
+/// Everything that plans refer to.
+struct World {
+    binding: ResourceBinding,
+    template: Value,
+    clusters: Vec<ClusterProfile>,
+    policies: Vec<OverridePolicy>,
+    works: Vec<Work>,
+    referrers: BTreeMap<Key, Option<Suspension>>,
+}
+
+impl World {
+    /// Returns the world of the recorded Deployment.
+    fn recorded() -> Self {
+        let (template, binding) = fixtures::deployment();
+        Self {
+            binding,
+            template,
+            clusters: MEMBERS.map(cluster).into(),
+            policies: vec![fixtures::override_policy()],
+            works: works_of("web-56d6c779bb"),
+            referrers: BTreeMap::new(),
+        }
+    }
+
+    fn facts(&self) -> WorkFacts<'_> {
+        facts((&self.binding).into(), &self.template, self)
+    }
+
+    fn plan(&self) -> BTreeMap<String, WorkStep> {
+        plan(&self.facts(), || "new".to_owned())
+    }
+
+    fn step(&self, cluster: &str) -> WorkStep {
+        self.plan().remove(cluster).unwrap()
+    }
+
+    fn suspend(&mut self, suspension: Value) {
+        self.binding.spec.suspension = from_value(suspension).unwrap();
+    }
+
+    fn schedule(&mut self, clusters: &[&str]) {
+        let target = |name: &&str| TargetCluster {
+            name: (*name).to_owned(),
+            replicas: Some(2),
+        };
+        self.binding.spec.clusters = Some(clusters.iter().map(target).collect());
+    }
+
+    fn work(&mut self, cluster: &str) -> &mut Work {
+        let namespace = execution_namespace(cluster);
+        let mut works = self.works.iter_mut();
+        works
+            .find(|work| work.metadata.namespace.as_ref() == Some(&namespace))
+            .unwrap()
+    }
+
+    /// Applies the plan as an API server does.
+    fn settle(&mut self) {
+        for (cluster, step) in self.plan() {
+            match step {
+                WorkStep::Wanted(WorkChange::Create(mut body)) => {
+                    body["metadata"]["generation"] = 1.into();
+                    self.works.push(from_value(body).unwrap());
+                }
+                WorkStep::Wanted(WorkChange::Patch { operations, .. }) => {
+                    let work = self.work(&cluster);
+                    let before = work.spec.clone();
+                    *work = patched(work, &operations);
+                    if work.spec != before {
+                        work.metadata.generation = work.metadata.generation.map(|g| g + 1);
+                    }
+                }
+                WorkStep::Orphaned { key, .. } => {
+                    self.works.retain(|work| Key::of(work) != key);
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+fn works_of(name: &str) -> Vec<Work> {
+    let mut works = fixtures::works();
+    works.retain(|work| work.metadata.name.as_deref() == Some(name));
+    works
+}
+
+fn facts<'a>(binding: BindingRef<'a>, template: &'a Value, world: &'a World) -> WorkFacts<'a> {
+    let name = |cluster: &'a ClusterProfile| cluster.metadata.name.as_deref().unwrap();
+    WorkFacts {
+        binding,
+        template,
+        clusters: world.clusters.iter().map(|c| (name(c), c)).collect(),
+        overrides: Overrides {
+            policies: world.policies.iter().collect(),
+            ..Overrides::default()
+        },
+        works: world.works.iter().collect(),
+        referrers: world
+            .referrers
+            .iter()
+            .map(|(key, suspension)| (key.clone(), suspension.as_ref()))
+            .collect(),
+    }
+}
+
+fn patched(work: &Work, operations: &Value) -> Work {
+    let mut object = to_value(work).unwrap();
+    let patch: json_patch::Patch = from_value(operations.clone()).unwrap();
+    json_patch::patch(&mut object, &patch).unwrap();
+    from_value(object).unwrap()
+}
+
+fn unchanged() -> WorkStep {
+    WorkStep::Wanted(WorkChange::Unchanged)
+}
+
+#[track_caller]
+fn patch_of(step: WorkStep) -> (Vec<String>, bool) {
+    let WorkStep::Wanted(WorkChange::Patch {
+        operations,
+        manifest,
+    }) = step
+    else {
+        panic!("not patched: {step:?}");
+    };
+    let paths = operations.as_array().unwrap().iter();
+    let path = |operation: &Value| operation["path"].as_str().unwrap().to_owned();
+    (paths.map(path).collect(), manifest)
+}
+
+#[test]
+fn the_works_of_karmada_are_taken_over_as_they_are() {
+    let world = World::recorded();
+    for (template, binding) in fixtures::bound() {
+        let binding = BindingRef::from(&binding);
+        let mut world = World::recorded();
+        world.works = works_of(&work_name(binding));
+        let plan = plan(&facts(binding, &template, &world), String::new);
+        let expected = ["member1", "member2"].map(|name| (name.to_owned(), unchanged()));
+        assert_eq!(plan, expected.into(), "{}", binding.key());
+    }
+    let (template, binding) = fixtures::role();
+    let binding = BindingRef::from(&binding);
+    let mut world = World {
+        policies: vec![],
+        ..world
+    };
+    world.works = works_of(&work_name(binding));
+    let plan = plan(&facts(binding, &template, &world), String::new);
+    assert_eq!(plan, [("member3".to_owned(), unchanged())].into());
+}
+
+#[test]
+fn a_work_that_is_made_anew_is_that_of_karmada_to_the_letter() {
+    let check = |binding: BindingRef<'_>, template: &Value, policies: Vec<OverridePolicy>| {
+        for work in works_of(&work_name(binding)) {
+            let mut world = World {
+                policies: policies.clone(),
+                ..World::recorded()
+            };
+            world.works.clear();
+            let id = work.metadata.labels.as_ref().unwrap()[names::WORK_ID].clone();
+            let mut plan = plan(&facts(binding, template, &world), || id.clone());
+            let member = cluster_of(&work).unwrap();
+            let Some(WorkStep::Wanted(WorkChange::Create(mut body))) = plan.remove(member) else {
+                panic!("{plan:?}");
+            };
+            assert_eq!(
+                body["spec"],
+                to_value(&work.spec).unwrap(),
+                "{member} {}",
+                binding.key()
+            );
+            let annotations = body["metadata"]["annotations"].as_object_mut().unwrap();
+            assert_eq!(
+                annotations.remove(names::MANIFEST_GENERATION),
+                Some("1".into())
+            );
+            let recorded = to_value(&work.metadata).unwrap();
+            for list in [names::APPLIED_OVERRIDES, names::APPLIED_CLUSTER_OVERRIDES] {
+                let parsed = |value: Option<&Value>| -> Option<Value> {
+                    value.map(|text| serde_json::from_str(text.as_str().unwrap()).unwrap())
+                };
+                let ours = annotations.remove(list);
+                let theirs = recorded["annotations"].get(list);
+                assert_eq!(parsed(ours.as_ref()), parsed(theirs), "{list}");
+            }
+            for (key, value) in annotations {
+                assert_eq!(recorded["annotations"][key.as_str()], *value, "{key}");
+            }
+            for field in ["name", "namespace", "labels", "finalizers"] {
+                assert_eq!(body["metadata"][field], recorded[field], "{field}");
+            }
+        }
+    };
+    for (template, binding) in fixtures::bound() {
+        check(
+            (&binding).into(),
+            &template,
+            vec![fixtures::override_policy()],
+        );
+    }
+    let (template, binding) = fixtures::role();
+    check((&binding).into(), &template, vec![]);
+}
+
+#[test]
+fn a_paused_work_of_karmada_is_taken_over_as_it_is() {
+    let (binding, work) = fixtures::paused();
+    let mut world = World {
+        binding,
+        ..World::recorded()
+    };
+    let generation = world.template.pointer_mut("/metadata/generation").unwrap();
+    *generation = 3.into();
+    let image = "/spec/template/spec/containers/0/image";
+    *world.template.pointer_mut(image).unwrap() = "registry.example.com/shop/web:1.5.0".into();
+    *world.work("member2") = work;
+    let (paths, manifest) = patch_of(world.step("member1"));
+    assert!(
+        manifest,
+        "the recording has member1 as it was before the new image: {paths:?}"
+    );
+    assert_eq!(world.step("member2"), unchanged());
+}
+
+#[test]
+fn a_claim_and_a_generation_alone_are_not_written_to_works() {
+    let mut world = World::recorded();
+    let metadata = world.template.get_mut("metadata").unwrap();
+    metadata["generation"] = 9.into();
+    metadata["labels"] = json!({ "app": "web", names::CLUSTER_POLICY_ID: "other" });
+    metadata["annotations"]
+        .as_object_mut()
+        .unwrap()
+        .remove(names::POLICY_NAME);
+    assert_eq!(world.step("member1"), unchanged());
+    world.template["metadata"]["labels"]["tier"] = "front".into();
+    let (paths, manifest) = patch_of(world.step("member1"));
+    assert!(manifest);
+    let record = "/metadata/annotations/karmada-rs.io~1manifest-generation";
+    assert_eq!(
+        paths,
+        ["/metadata/resourceVersion", record, "/spec/workload"]
+    );
+}
+
+#[test]
+fn a_suspension_is_written_without_a_change_of_the_manifest_and_records_its_generation() {
+    let mut world = World::recorded();
+    world.suspend(json!({ "dispatchingOnClusters": { "clusterNames": ["member2"] } }));
+    assert_eq!(world.step("member1"), unchanged());
+    let (paths, manifest) = patch_of(world.step("member2"));
+    let record = "/metadata/annotations/karmada-rs.io~1manifest-generation";
+    assert_eq!(
+        paths,
+        [
+            "/metadata/resourceVersion",
+            record,
+            "/spec/suspendDispatching"
+        ]
+    );
+    assert!(!manifest);
+    world.settle();
+    let work = world.work("member2");
+    assert!(work.is_suspended());
+    let annotations = work.metadata.annotations.as_ref().unwrap();
+    assert_eq!(annotations[names::MANIFEST_GENERATION], "1");
+    assert_eq!(work.metadata.generation, Some(2));
+    for resumed in [json!(null), json!({}), json!({ "dispatching": false })] {
+        world.suspend(resumed);
+        let (paths, _) = patch_of(world.step("member2"));
+        assert_eq!(
+            paths,
+            ["/metadata/resourceVersion", "/spec/suspendDispatching"]
+        );
+    }
+}
+
+#[test]
+fn a_cluster_that_is_not_needed_loses_its_work_unless_it_leaves_with_grace() {
+    let mut world = World::recorded();
+    world.schedule(&["member1"]);
+    let uid = world.work("member2").metadata.uid.clone();
+    let orphaned = WorkStep::Orphaned {
+        key: Key::new("karmada-es-member2", "web-56d6c779bb"),
+        uid,
+    };
+    assert_eq!(world.step("member2"), orphaned);
+    let task =
+        |mode: &str| from_value(json!([{ "fromCluster": "member2", "purgeMode": mode }])).unwrap();
+    for mode in ["Gracefully", "Never", ""] {
+        world.binding.spec.graceful_eviction_tasks = task(mode);
+        assert_eq!(world.step("member2"), WorkStep::Kept, "{mode}");
+    }
+    world.binding.spec.graceful_eviction_tasks = task("Directly");
+    assert_eq!(world.step("member2"), orphaned);
+    let work = world.work("member2");
+    let deletion = work.metadata.creation_timestamp.clone();
+    work.metadata.deletion_timestamp = deletion;
+    assert_eq!(world.step("member2"), WorkStep::Leaving);
+    world.work("member2").metadata.deletion_timestamp = None;
+    world.binding.spec.graceful_eviction_tasks = None;
+    world.binding.spec.required_by =
+        from_value(json!([{ "name": "x", "clusters": [{ "name": "member2" }] }])).unwrap();
+    let step = world.step("member2");
+    let (_, manifest) = patch_of(step);
+    assert!(
+        manifest,
+        "a cluster that only requires it has the template's own replicas"
+    );
+}
+
+#[test]
+fn while_dispatching_is_suspended_no_copy_goes_before_its_replacement_is_there() {
+    let mut world = World::recorded();
+    // Wholly suspended, or in its own cluster: every copy stays.
+    for suspension in [
+        json!({ "dispatching": true }),
+        json!({ "dispatchingOnClusters": { "clusterNames": ["member2"] } }),
+    ] {
+        world.schedule(&["member1"]);
+        world.suspend(suspension);
+        assert_eq!(world.step("member2"), WorkStep::Held);
+    }
+    // The replacement is suspended: the copy stays until it has arrived.
+    world.suspend(json!({ "dispatchingOnClusters": { "clusterNames": ["member3"] } }));
+    world.schedule(&["member1", "member3"]);
+    assert_eq!(world.step("member2"), WorkStep::Held);
+    world.settle();
+    assert_eq!(world.step("member2"), WorkStep::Held);
+    let applied = |generation: Option<i64>| {
+        from_value(json!({ "conditions": [
+            { "type": "Applied", "status": "True", "observedGeneration": generation },
+        ] }))
+        .unwrap()
+    };
+    world.work("member3").status = applied(None);
+    assert_eq!(
+        world.step("member2"),
+        WorkStep::Held,
+        "no generation: an earlier manifest"
+    );
+    world.work("member3").status = applied(Some(1));
+    assert!(matches!(world.step("member2"), WorkStep::Orphaned { .. }));
+    // Its manifest changes in this very step: it is not the delivered one any more.
+    world.template["metadata"]["labels"]["tier"] = "front".into();
+    assert_eq!(world.step("member2"), WorkStep::Held);
+    world.suspend(json!(null));
+    assert!(matches!(world.step("member2"), WorkStep::Orphaned { .. }));
+}
+
+#[test]
+fn what_other_bindings_require_is_suspended_where_all_of_them_are() {
+    let mut world = World::recorded();
+    world.binding.spec.clusters = None;
+    let snapshot = |name: &str| json!({ "namespace": "shop", "name": name, "clusters": [{ "name": "member1" }] });
+    world.binding.spec.required_by = from_value(json!([snapshot("a"), snapshot("b")])).unwrap();
+    let paused: Option<Suspension> = from_value(json!({ "dispatching": true })).unwrap();
+    world
+        .referrers
+        .insert(Key::new("shop", "a"), paused.clone());
+    assert!(!is_suspended(&world.facts(), "member1"), "b is not known");
+    world.referrers.insert(Key::new("shop", "b"), None);
+    assert!(!is_suspended(&world.facts(), "member1"));
+    world.referrers.insert(Key::new("shop", "b"), paused);
+    assert!(is_suspended(&world.facts(), "member1"));
+    assert!(!is_suspended(&world.facts(), "member2"));
+    world.schedule(&["member1"]);
+    assert!(
+        !is_suspended(&world.facts(), "member1"),
+        "its own policy needs it there, too"
+    );
+}
+
+#[test]
+fn a_cluster_that_is_unknown_or_leaving_gets_no_new_work() {
+    let mut world = World::recorded();
+    world.works.clear();
+    world
+        .clusters
+        .retain(|cluster| cluster.metadata.name.as_deref() != Some("member2"));
+    assert_eq!(world.step("member2"), WorkStep::NoCluster);
+    world.clusters[0].metadata.deletion_timestamp =
+        from_value(json!("2026-11-22T00:00:00Z")).unwrap();
+    assert_eq!(world.step("member1"), WorkStep::NoCluster);
+    world.works = works_of("web-56d6c779bb");
+    assert_eq!(world.step("member1"), unchanged());
+}
+
+#[test]
+fn an_override_that_fails_leaves_the_work_of_its_clusters_as_it_is() {
+    let mut world = World::recorded();
+    let overriders = &mut world.policies[0].spec.override_rules[0].overriders;
+    overriders["plaintext"][0]["operator"] = "upsert".into();
+    assert_eq!(world.step("member1"), unchanged());
+    let WorkStep::Refused(error) = world.step("member2") else {
+        panic!("not refused");
+    };
+    assert_eq!(error.policy, "web");
+}
+
+#[test]
+fn an_override_that_ends_is_taken_back_with_its_record() {
+    let mut world = World::recorded();
+    world.policies.clear();
+    let (paths, manifest) = patch_of(world.step("member2"));
+    let removed = "/metadata/annotations/policy.karmada.io~1applied-overrides";
+    assert!(paths.iter().any(|path| path == removed), "{paths:?}");
+    assert!(manifest);
+    world.settle();
+    assert_eq!(world.step("member2"), unchanged());
+}
+
+#[test]
+fn a_work_that_is_going_is_awaited_and_a_binding_without_an_id_has_none() {
+    let mut world = World::recorded();
+    let work = world.work("member1");
+    work.metadata.deletion_timestamp = work.metadata.creation_timestamp.clone();
+    assert_eq!(
+        world.step("member1"),
+        WorkStep::Wanted(WorkChange::Deleting)
+    );
+    world.binding.metadata.labels = None;
+    assert_eq!(world.plan(), BTreeMap::new());
+}
+
+#[test]
+fn replicas_are_those_of_each_cluster_and_completions_are_divided() {
+    let mut world = World::recorded();
+    world.template = json!({
+        "apiVersion": "batch/v1", "kind": "Job",
+        "metadata": { "namespace": "shop", "name": "web", "uid": "u" },
+        "spec": { "parallelism": 4, "completions": 8 },
+    });
+    world.binding.spec.resource.kind = "Job".to_owned();
+    world.works.clear();
+    world.policies.clear();
+    let spec = |world: &World, cluster: &str| {
+        let WorkStep::Wanted(WorkChange::Create(body)) = world.step(cluster) else {
+            panic!("not created");
+        };
+        body["spec"]["workload"]["manifests"][0]["spec"].clone()
+    };
+    assert_eq!(
+        spec(&world, "member1"),
+        json!({ "parallelism": 2, "completions": 4 })
+    );
+    world.binding.spec.placement = Some(json!({}));
+    assert_eq!(
+        spec(&world, "member1"),
+        json!({ "parallelism": 2, "completions": 8 })
+    );
+    world.binding.spec.replicas = None;
+    assert_eq!(
+        spec(&world, "member1"),
+        json!({ "parallelism": 4, "completions": 8 })
+    );
+}
+
+proptest! {
+    #[test]
+    fn a_second_plan_changes_nothing(
+        clusters in prop::sample::subsequence(MEMBERS.to_vec(), 0..=3),
+        suspended in prop::sample::subsequence(MEMBERS.to_vec(), 0..=3),
+        is_wholly_suspended in any::<bool>(),
+        with_policy in any::<bool>(),
+        label in "[a-c]",
+    ) {
+        let mut world = World::recorded();
+        world.schedule(&clusters);
+        world.suspend(json!({
+            "dispatching": is_wholly_suspended,
+            "dispatchingOnClusters": { "clusterNames": suspended },
+        }));
+        world.template["metadata"]["labels"]["x"] = label.into();
+        if !with_policy {
+            world.policies.clear();
+        }
+        world.settle();
+        for (cluster, step) in world.plan() {
+            let is_settled = step == unchanged() || step == WorkStep::Held;
+            prop_assert!(is_settled, "{cluster}: {step:?}");
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! Quantities of resources, as Kubernetes writes them: `100m`, `64Mi`, `1e3`.
+
+use std::ops::Add;
+
+/// An amount, in billionths. Finer ones are rounded up, as Kubernetes does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Quantity(i128);
+
+const NANOS: i128 = 1_000_000_000;
+const BINARY: [&str; 7] = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
+const DECIMAL: [&str; 7] = ["", "k", "M", "G", "T", "P", "E"];
+
+impl Quantity {
+    /// Reads a quantity, or returns `None` if the text is none.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (is_negative, unsigned) = match text.strip_prefix('-') {
+            Some(rest) => (true, rest),
+            None => (false, text.strip_prefix('+').unwrap_or(text)),
+        };
+        let is_number = |c: char| c.is_ascii_digit() || c == '.';
+        let end = unsigned.find(|c| !is_number(c)).unwrap_or(unsigned.len());
+        let (number, suffix) = unsigned.split_at(end);
+        let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+        let digits = format!("{whole}{fraction}");
+        // Nothing that a cluster has is as long, and the arithmetic below stays in range.
+        if digits.is_empty() || digits.len() > 18 {
+            return None;
+        }
+        let mantissa: i128 = digits.parse().ok()?;
+        let fraction = u32::try_from(fraction.len()).ok()?;
+        let (scale, exponent) = factor(suffix)?;
+        let numerator = mantissa
+            .checked_mul(scale)?
+            .checked_mul(10_i128.checked_pow(exponent)?)?;
+        // Exponents are counted from a billionth, the unit.
+        let divisor = 10_i128.checked_pow(fraction)?;
+        let amount = numerator.checked_add(divisor - 1)? / divisor;
+        Some(Self(if is_negative { -amount } else { amount }))
+    }
+
+    /// Returns `true` if the amount is more than nothing.
+    pub fn is_positive(self) -> bool {
+        self.0 > 0
+    }
+
+    /// Returns the canonical text of thousandths, such as CPU is counted in.
+    pub fn milli(self) -> String {
+        let milli = ceil(self.0, NANOS / 1000);
+        if milli % 1000 == 0 {
+            with_suffix(milli / 1000, 1000, &DECIMAL)
+        } else {
+            format!("{milli}m")
+        }
+    }
+
+    /// Returns the canonical text of an integer with a decimal suffix.
+    pub fn decimal(self) -> String {
+        with_suffix(ceil(self.0, NANOS), 1000, &DECIMAL)
+    }
+
+    /// Returns the canonical text of an integer with a binary suffix, such as memory is counted in.
+    pub fn binary(self) -> String {
+        with_suffix(ceil(self.0, NANOS), 1024, &BINARY)
+    }
+}
+
+impl Add for Quantity {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+}
+
+/// Returns the factor of a suffix: a number, and a power of ten in billionths.
+fn factor(suffix: &str) -> Option<(i128, u32)> {
+    let index = |suffixes: &[&str]| suffixes.iter().position(|&known| known == suffix);
+    if let Some(power) = index(&DECIMAL) {
+        return Some((1, 9 + 3 * u32::try_from(power).ok()?));
+    }
+    if let Some(power) = index(&BINARY) {
+        return Some((1024_i128.pow(u32::try_from(power).ok()?), 9));
+    }
+    match suffix {
+        "n" => return Some((1, 0)),
+        "u" => return Some((1, 3)),
+        "m" => return Some((1, 6)),
+        _ => {}
+    }
+    let exponent: i32 = suffix.strip_prefix(['e', 'E'])?.parse().ok()?;
+    Some((1, u32::try_from(exponent.checked_add(9)?).ok()?))
+}
+
+fn ceil(amount: i128, unit: i128) -> i128 {
+    let floor = amount.div_euclid(unit);
+    if amount.rem_euclid(unit) == 0 {
+        floor
+    } else {
+        floor.saturating_add(1)
+    }
+}
+
+fn with_suffix(mut amount: i128, base: i128, suffixes: &[&str]) -> String {
+    let mut suffixes = suffixes.iter();
+    let mut suffix = suffixes.next().copied().unwrap_or_default();
+    while amount != 0 && amount % base == 0 {
+        let Some(next) = suffixes.next() else { break };
+        suffix = next;
+        amount /= base;
+    }
+    format!("{amount}{suffix}")
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_quantity_is_read_in_every_form() {
+        let table = [
+            ("100m", "0.1"),
+            ("64Mi", "67108864"),
+            ("1.5Gi", "1536Mi"),
+            ("1e3", "1k"),
+            ("1E3", "1000"),
+            ("12E", "12000P"),
+            ("+5", "5000m"),
+            (".5", "500m"),
+            ("1e-3", "1m"),
+            ("1000000000n", "1"),
+        ];
+        for (a, b) in table {
+            assert_eq!(
+                Quantity::parse(a).unwrap(),
+                Quantity::parse(b).unwrap(),
+                "{a} {b}"
+            );
+        }
+        assert!(Quantity::parse("-1").unwrap() < Quantity::default());
+    }
+
+    #[test]
+    fn what_is_no_quantity_is_refused() {
+        for text in [
+            "",
+            "m",
+            "1x",
+            "1 Gi",
+            "--1",
+            "1.2.3",
+            "1e",
+            "1e99",
+            "9999999999999999999",
+        ] {
+            assert_eq!(Quantity::parse(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_quantity_is_written_in_its_shortest_form() {
+        let of = |text| Quantity::parse(text).unwrap();
+        assert_eq!(of("0.1").milli(), "100m");
+        assert_eq!(of("2").milli(), "2");
+        assert_eq!(of("2000").milli(), "2k");
+        assert_eq!(of("67108864").binary(), "64Mi");
+        assert_eq!(of("1000").binary(), "1000");
+        assert_eq!(of("1000").decimal(), "1k");
+        assert_eq!(of("1500m").decimal(), "2");
+        assert_eq!(of("0").binary(), "0");
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_reads_as_the_same_amount(amount in 0_i64..1_000_000_000_000) {
+            let amount = Quantity(i128::from(amount) * NANOS);
+            for text in [amount.milli(), amount.decimal(), amount.binary()] {
+                prop_assert_eq!(Quantity::parse(&text), Some(amount));
+            }
+        }
+
+        #[test]
+        fn any_text_is_read_without_harm(text in "\\PC{0,24}") {
+            let _ = Quantity::parse(&text).map(|q| (q.milli(), q.binary(), q.decimal(), q + q));
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! The clusters on which a template may run.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use k8s_openapi::api::core::v1::{Taint, Toleration};
+use karmada_api::placement::{ClusterSelector, SpreadConstraint};
+use karmada_api::{ClusterProfile, Placement, ResourceBindingSpec};
+
+use super::selects;
+
+/// The reasons why no cluster fits, with the number of clusters of each.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unfit {
+    clusters: usize,
+    reasons: BTreeMap<String, usize>,
+}
+
+/// Returns the clusters that fit, of which there is at least one.
+pub(super) fn fitting<'a>(
+    spec: &ResourceBindingSpec,
+    placement: &Placement,
+    affinity: Option<&ClusterSelector>,
+    clusters: &[&'a ClusterProfile],
+) -> Result<Vec<&'a ClusterProfile>, Unfit> {
+    let mut fitting = Vec::new();
+    let mut reasons = BTreeMap::new();
+    for cluster in clusters {
+        match misfit(spec, placement, affinity, cluster) {
+            None => fitting.push(*cluster),
+            Some(reason) => *reasons.entry(reason).or_default() += 1,
+        }
+    }
+    if fitting.is_empty() {
+        let clusters = clusters.len();
+        return Err(Unfit { clusters, reasons });
+    }
+    Ok(fitting)
+}
+
+/// Returns the reason why the cluster does not fit, or `None` if it does.
+fn misfit(
+    spec: &ResourceBindingSpec,
+    placement: &Placement,
+    affinity: Option<&ClusterSelector>,
+    cluster: &ClusterProfile,
+) -> Option<String> {
+    let name = cluster.metadata.name.as_deref().unwrap_or_default();
+    if cluster.metadata.deletion_timestamp.is_some() {
+        return Some("cluster(s) were being deleted".to_owned());
+    }
+    // What runs already is not moved by a kind that vanished for a moment, nor by a new taint.
+    let is_target = spec
+        .clusters
+        .iter()
+        .flatten()
+        .any(|target| target.name == name);
+    if !is_target {
+        let resource = &spec.resource;
+        if !cluster.serves(&resource.api_version, &resource.kind) {
+            return Some("cluster(s) did not have the API resource".to_owned());
+        }
+        if let Some(taint) = untolerated(cluster, &placement.cluster_tolerations) {
+            return Some(format!(
+                "cluster(s) had untolerated taint {{{}}}",
+                show(taint)
+            ));
+        }
+    }
+    if affinity.is_some_and(|affinity| !selects(affinity, cluster)) {
+        return Some(
+            "cluster(s) did not match the placement cluster affinity constraint".to_owned(),
+        );
+    }
+    if let Some(field) = missing_field(cluster, &placement.spread_constraints) {
+        return Some(format!("cluster(s) did not have {field} property"));
+    }
+    let mut tasks = spec.graceful_eviction_tasks.iter().flatten();
+    tasks
+        .any(|task| task.from_cluster == name)
+        .then(|| "cluster(s) is in the process of eviction".to_owned())
+}
+
+/// Returns a taint that keeps new workloads away and is not tolerated.
+fn untolerated<'a>(cluster: &'a ClusterProfile, tolerations: &[Toleration]) -> Option<&'a Taint> {
+    cluster.spec.taints.iter().find(|taint| {
+        matches!(taint.effect.as_str(), "NoSchedule" | "NoExecute")
+            && !tolerations
+                .iter()
+                .any(|toleration| tolerates(toleration, taint))
+    })
+}
+
+/// Returns `true` if the toleration is of the taint, as kube-scheduler compares them.
+fn tolerates(toleration: &Toleration, taint: &Taint) -> bool {
+    let is_any_or = |field: Option<&str>, value: &str| {
+        let field = field.unwrap_or_default();
+        field.is_empty() || field == value
+    };
+    is_any_or(toleration.effect.as_deref(), &taint.effect)
+        && is_any_or(toleration.key.as_deref(), &taint.key)
+        && match toleration.operator.as_deref().unwrap_or_default() {
+            "" | "Equal" => {
+                toleration.value.as_deref().unwrap_or_default()
+                    == taint.value.as_deref().unwrap_or_default()
+            }
+            "Exists" => true,
+            _ => false,
+        }
+}
+
+/// Returns the taint as kubectl shows it.
+fn show(taint: &Taint) -> String {
+    let value = taint.value.as_deref().unwrap_or_default();
+    let equals = if value.is_empty() { "" } else { "=" };
+    format!("{}{equals}{value}:{}", taint.key, taint.effect)
+}
+
+/// Returns the field that a constraint spreads by and the cluster does not have.
+fn missing_field(
+    cluster: &ClusterProfile,
+    constraints: &[SpreadConstraint],
+) -> Option<&'static str> {
+    let spec = &cluster.spec;
+    constraints.iter().find_map(|constraint| {
+        match constraint.spread_by_field.as_deref().unwrap_or_default() {
+            "provider" if spec.provider.is_empty() => Some("provider"),
+            "region" if spec.region.is_empty() => Some("region"),
+            "zone" if spec.zones.is_empty() => Some("zones"),
+            _ => None,
+        }
+    })
+}
+
+impl fmt::Display for Unfit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "0/{} clusters are available", self.clusters)?;
+        // Karmada sorts the texts with their numbers.
+        let mut reasons: Vec<String> = self
+            .reasons
+            .iter()
+            .map(|(reason, clusters)| format!("{clusters} {reason}"))
+            .collect();
+        reasons.sort_unstable();
+        write!(f, ": {}.", reasons.join(", "))
+    }
+}
+
+#[cfg(test)]
+mod tests;

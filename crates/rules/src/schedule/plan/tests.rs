@@ -1,0 +1,622 @@
+use karmada_api::{ClusterResourceBinding, ResourceBinding};
+use proptest::prelude::*;
+use serde_json::{from_str, from_value, json};
+
+use super::*;
+use crate::schedule::SCHEDULED;
+
+fn scheduler() -> Scheduler {
+    Scheduler {
+        name: "default-scheduler".to_owned(),
+        keeps_empty: false,
+    }
+}
+
+fn pass() -> Pass {
+    Pass {
+        now: "2026-11-22T08:00:00.5Z".parse().unwrap(),
+        cluster_changed: false,
+    }
+}
+
+fn cluster(name: &str) -> ClusterProfile {
+    let kinds = json!([
+        { "groupVersion": "apps/v1", "resources": [{ "kind": "Deployment" }] },
+        { "groupVersion": "rbac.authorization.k8s.io/v1", "resources": [{ "kind": "ClusterRole" }] },
+    ]);
+    from_value(json!({
+        "metadata": { "name": name, "labels": { "name": name } },
+        "status": { "apiEnablements": kinds },
+    }))
+    .unwrap()
+}
+
+fn fleet() -> Vec<ClusterProfile> {
+    ["member1", "member2", "member3"].map(cluster).into()
+}
+
+/// Returns the binding of a Deployment that was never scheduled.
+fn unscheduled(placement: &Value, replicas: i32) -> Value {
+    json!({
+        "apiVersion": "work.karmada.io/v1alpha2", "kind": "ResourceBinding",
+        "metadata": {
+            "name": "web-deployment", "namespace": "shop", "generation": 1, "resourceVersion": "1",
+            "labels": { names::POLICY_ID: "1" },
+        },
+        "spec": {
+            "resource": { "apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": "u" },
+            "replicas": replicas, "placement": placement,
+        },
+    })
+}
+
+fn planned(binding: &Value, clusters: &[ClusterProfile], pass: Pass) -> Plan {
+    let binding: ResourceBinding = from_value(binding.clone()).unwrap();
+    let clusters: Vec<_> = clusters.iter().collect();
+    let fleet = Fleet {
+        clusters: &clusters,
+        complete: true,
+    };
+    plan(&scheduler(), (&binding).into(), fleet, pass)
+}
+
+/// Applies a JSON patch as an API server does that counts the generations of the spec.
+fn apply(binding: &mut Value, operations: Value) {
+    let spec = binding["spec"].clone();
+    let version = binding["metadata"]["resourceVersion"].clone();
+    let operations: json_patch::Patch = from_value(operations).unwrap();
+    json_patch::patch(binding, &operations).unwrap();
+    assert_eq!(
+        binding["metadata"]["resourceVersion"], version,
+        "a guard of another version"
+    );
+    let count = |value: &Value| {
+        value
+            .as_str()
+            .and_then(|text| text.parse::<u64>().ok())
+            .unwrap_or(0)
+            + 1
+    };
+    binding["metadata"]["resourceVersion"] = json!(count(&version).to_string());
+    if binding["spec"] != spec {
+        let generation = binding["metadata"]["generation"].as_i64().unwrap();
+        binding["metadata"]["generation"] = json!(generation + 1);
+    }
+}
+
+/// Applies the writes of a plan, or only the first.
+fn apply_plan(binding: &mut Value, plan: &Plan, crashes: bool) {
+    let Plan::Write { spec, status } = plan else {
+        return;
+    };
+    if let Some(spec) = spec {
+        let before: ResourceBinding = from_value(binding.clone()).unwrap();
+        apply(binding, spec.patch((&before).into()));
+        if crashes {
+            return;
+        }
+    }
+    if let Some(status) = status {
+        let before: ResourceBinding = from_value(binding.clone()).unwrap();
+        let version = before.metadata.resource_version.as_deref();
+        let patch = status.patch(before.status.as_ref(), before.metadata.generation, version);
+        apply(binding, patch);
+    }
+}
+
+/// Returns the binding as it is once everything was written.
+fn settled(mut binding: Value, clusters: &[ClusterProfile]) -> Value {
+    let plan = planned(&binding, clusters, pass());
+    apply_plan(&mut binding, &plan, false);
+    let again = planned(&binding, clusters, pass());
+    assert!(
+        !matches!(again, Plan::Write { .. }),
+        "{again:?}\n{binding:#}"
+    );
+    binding
+}
+
+fn targets(binding: &Value) -> Vec<(String, i64)> {
+    let clusters = binding["spec"]["clusters"]
+        .as_array()
+        .cloned()
+        .unwrap_or_default();
+    let target = |target: &Value| {
+        (
+            target["name"].as_str().unwrap().to_owned(),
+            target["replicas"].as_i64().unwrap_or(-1),
+        )
+    };
+    clusters.iter().map(target).collect()
+}
+
+fn scheduled_condition(binding: &Value) -> (String, String, String) {
+    let conditions = binding["status"]["conditions"]
+        .as_array()
+        .cloned()
+        .unwrap_or_default();
+    let condition = conditions
+        .iter()
+        .find(|condition| condition["type"] == SCHEDULED);
+    let text = |key: &str| {
+        condition
+            .and_then(|c| c[key].as_str())
+            .unwrap_or_default()
+            .to_owned()
+    };
+    (text("status"), text("reason"), text("message"))
+}
+
+fn names(names: &[&str]) -> Value {
+    json!({ "clusterNames": names })
+}
+
+fn group(name: &str, clusters: &[&str]) -> Value {
+    json!({ "affinityName": name, "clusterNames": clusters })
+}
+
+fn divided(more: &Value) -> Value {
+    let mut placement = json!({ "replicaScheduling": { "replicaSchedulingType": "Divided" } });
+    json_patch::merge(&mut placement, more);
+    placement
+}
+
+#[test]
+fn bindings_that_karmada_scheduled_stay_as_they_are() {
+    let clusters = fleet();
+    let clusters: Vec<_> = clusters.iter().collect();
+    let fleet = Fleet {
+        clusters: &clusters,
+        complete: true,
+    };
+    let binding: ResourceBinding =
+        from_str(include_str!("../fixtures/resourcebinding.json")).unwrap();
+    assert_eq!(
+        plan(&scheduler(), (&binding).into(), fleet, pass()),
+        Plan::Unchanged
+    );
+    let binding: ClusterResourceBinding =
+        from_str(include_str!("../fixtures/clusterresourcebinding.json")).unwrap();
+    assert_eq!(
+        plan(&scheduler(), (&binding).into(), fleet, pass()),
+        Plan::Unchanged
+    );
+}
+
+/// Checks the status of a binding that was just scheduled.
+fn assert_is_scheduled(binding: &Value) {
+    let status = &binding["status"];
+    assert_eq!(
+        status["schedulerObservedGeneration"],
+        binding["metadata"]["generation"]
+    );
+    assert_eq!(status["lastScheduledTime"], "2026-11-22T08:00:00Z");
+    let (value, reason, message) = scheduled_condition(binding);
+    assert_eq!((&*value, &*reason), ("True", "Success"));
+    assert_eq!(message, "Binding has been scheduled successfully.");
+    let applied = &binding["metadata"]["annotations"][names::APPLIED_PLACEMENT];
+    let applied: Value = from_str(applied.as_str().unwrap()).unwrap();
+    assert_eq!(applied, binding["spec"]["placement"]);
+}
+
+#[test]
+fn a_new_binding_gets_clusters_and_a_status_of_the_generation_they_made() {
+    let weights = json!({ "weightPreference": { "staticWeightList": [
+        { "targetCluster": names(&["member1"]), "weight": 2 },
+        { "targetCluster": names(&["member1", "member2"]), "weight": 1 },
+    ] } });
+    let cases = [
+        (
+            json!({}),
+            2,
+            vec![("member1", 2), ("member2", 2), ("member3", 2)],
+        ),
+        (
+            json!({ "clusterAffinity": names(&["member2"]) }),
+            2,
+            vec![("member2", 2)],
+        ),
+        (
+            divided(&json!({})),
+            6,
+            vec![("member1", 2), ("member2", 2), ("member3", 2)],
+        ),
+        (
+            divided(&json!({ "replicaScheduling": weights })),
+            6,
+            vec![("member1", 4), ("member2", 2)],
+        ),
+        (
+            divided(
+                &json!({ "clusterAffinity": names(&["member3"]), "replicaScheduling": weights }),
+            ),
+            6,
+            vec![("member3", 6)],
+        ),
+        (
+            divided(&json!({ "clusterAffinity": names(&["member1", "member2"]) })),
+            0,
+            vec![],
+        ),
+        (
+            json!({ "spreadConstraints": [{ "minGroups": 1, "maxGroups": 2 }] }),
+            1,
+            vec![("member1", 1), ("member2", 1)],
+        ),
+    ];
+    for (placement, replicas, expected) in cases {
+        let mut binding = unscheduled(&placement, replicas);
+        // A workload without replicas has requirements all the same.
+        binding["spec"]["replicaRequirements"] = json!({});
+        let binding = settled(binding, &fleet());
+        let expected: Vec<_> = expected
+            .into_iter()
+            .map(|(name, replicas)| (name.to_owned(), replicas))
+            .collect();
+        assert_eq!(targets(&binding), expected);
+        assert_is_scheduled(&binding);
+    }
+}
+
+#[test]
+fn a_template_without_replicas_has_targets_without_them() {
+    let mut binding = unscheduled(&json!({ "clusterAffinity": names(&["member1"]) }), 0);
+    binding["spec"].as_object_mut().unwrap().remove("replicas");
+    let binding = settled(binding, &fleet());
+    assert_eq!(binding["spec"]["clusters"], json!([{ "name": "member1" }]));
+}
+
+#[test]
+fn a_binding_that_is_not_ours_or_not_to_be_scheduled_is_left_alone() {
+    let edits = [
+        json!({ "spec": { "placement": null } }),
+        json!({ "spec": { "placement": "everywhere" } }),
+        json!({ "spec": { "schedulerName": "other" } }),
+        json!({ "spec": { "suspension": { "scheduling": true } } }),
+        json!({ "metadata": { "labels": null } }),
+        json!({ "metadata": { "deletionTimestamp": "2026-11-20T08:00:00Z" } }),
+    ];
+    let binding = unscheduled(&json!({}), 1);
+    assert_ne!(planned(&binding, &fleet(), pass()), Plan::Unchanged);
+    for edit in edits {
+        let mut binding = binding.clone();
+        json_patch::merge(&mut binding, &edit);
+        assert_eq!(
+            planned(&binding, &fleet(), pass()),
+            Plan::Unchanged,
+            "{edit}"
+        );
+    }
+}
+
+#[test]
+fn divided_replicas_move_only_for_a_reason() {
+    let placement = divided(&json!({ "clusterAffinity": names(&["member1", "member2"]) }));
+    let running = settled(unscheduled(&placement, 4), &fleet());
+    let mut odd = running.clone();
+    odd["spec"]["clusters"] = json!([{ "name": "member1", "replicas": 4 }]);
+    assert_eq!(planned(&odd, &fleet(), pass()), Plan::Unchanged);
+    let reasons = [
+        json!({ "spec": { "replicas": 5 } }),
+        json!({ "spec": { "placement": { "clusterAffinity": names(&["member2"]) } } }),
+        json!({ "spec": { "rescheduleTriggeredAt": "2026-11-22T09:00:00Z" } }),
+    ];
+    for reason in reasons {
+        let mut binding = odd.clone();
+        json_patch::merge(&mut binding, &reason);
+        let moved = settled(binding.clone(), &fleet());
+        assert_ne!(targets(&moved), targets(&odd), "{reason}");
+    }
+    // The trigger is spent: a second pass found nothing to write, although the clock was behind it.
+    let mut leaving = fleet();
+    leaving[0].metadata.deletion_timestamp =
+        Some(from_value(json!("2026-11-20T08:00:00Z")).unwrap());
+    assert_eq!(
+        targets(&settled(odd, &leaving)),
+        [("member2".to_owned(), 4)]
+    );
+}
+
+#[test]
+fn a_newer_generation_that_changes_no_cluster_is_observed_and_no_more() {
+    let running = settled(unscheduled(&divided(&json!({})), 3), &fleet());
+    let mut newer = running.clone();
+    newer["metadata"]["generation"] = json!(9);
+    let after = settled(newer, &fleet());
+    assert_eq!(after["status"]["schedulerObservedGeneration"], 9);
+    assert_eq!(after["spec"], running["spec"]);
+    assert_eq!(
+        after["status"]["conditions"],
+        running["status"]["conditions"]
+    );
+}
+
+#[test]
+fn a_pass_that_a_cluster_caused_moves_the_time_and_not_the_clusters() {
+    let running = settled(unscheduled(&json!({}), 3), &fleet());
+    let later = Pass {
+        now: "2026-11-22T09:00:00Z".parse().unwrap(),
+        cluster_changed: true,
+    };
+    let mut after = running.clone();
+    apply_plan(&mut after, &planned(&running, &fleet(), later), false);
+    assert_eq!(after["status"]["lastScheduledTime"], "2026-11-22T09:00:00Z");
+    assert_eq!(after["spec"], running["spec"]);
+    let divided = settled(unscheduled(&divided(&json!({})), 3), &fleet());
+    assert_eq!(planned(&divided, &fleet(), later), Plan::Unchanged);
+}
+
+#[test]
+fn the_order_of_the_clusters_is_nothing_to_write() {
+    let mut running = settled(unscheduled(&json!({}), 3), &fleet());
+    running["spec"]["clusters"]
+        .as_array_mut()
+        .unwrap()
+        .reverse();
+    assert_eq!(planned(&running, &fleet(), pass()), Plan::Unchanged);
+}
+
+#[test]
+fn what_is_not_supported_moves_nothing_that_runs_and_is_told_of_what_does_not() {
+    let region = json!({ "spreadConstraints": [{ "spreadByField": "region", "maxGroups": 1 }] });
+    let dynamic = json!({ "weightPreference": { "dynamicWeight": "AvailableReplicas" } });
+    let mut clusters = fleet();
+    for cluster in &mut clusters {
+        cluster.spec.region = "r".to_owned();
+    }
+    let placements = [
+        region,
+        divided(&json!({ "replicaScheduling": dynamic })),
+        divided(&json!({ "replicaScheduling": { "replicaDivisionPreference": "Aggregated" } })),
+        json!({ "workloadAffinity": {} }),
+        json!({ "clusterAffinities": [{ "affinityName": "a", "overflowAffinities": [] }] }),
+        json!({ "replicaScheduling": { "replicaSchedulingType": "Newer" } }),
+        json!({ "clusterAffinity": 7 }),
+    ];
+    for placement in placements {
+        let mut binding = unscheduled(&placement.clone(), 3);
+        let (value, reason, message) = scheduled_condition(&settled(binding.clone(), &clusters));
+        assert_eq!(
+            (&*value, &*reason),
+            ("False", "SchedulerError"),
+            "{placement}"
+        );
+        assert!(message.starts_with("Unsupported: "), "{message}");
+        binding["spec"]["clusters"] = json!([{ "name": "member1", "replicas": 1 }]);
+        let plan = planned(&binding, &clusters, pass());
+        assert!(matches!(plan, Plan::LeftAlone { .. }), "{placement}");
+    }
+    let zone = json!({ "spreadConstraints": [{ "spreadByLabel": "zone", "maxGroups": 1 }] });
+    let (_, reason, message) = scheduled_condition(&settled(unscheduled(&zone, 3), &clusters));
+    assert_eq!(reason, "SchedulerError");
+    assert_eq!(message, "just support cluster and region spread constraint");
+}
+
+#[test]
+fn the_bounds_of_the_number_of_clusters_hold_and_keep_what_runs() {
+    let spread = |min: i64, max: i64| json!({ "spreadConstraints": [{ "spreadByField": "cluster", "minGroups": min, "maxGroups": max }] });
+    let mut running = unscheduled(&spread(1, 2), 1);
+    running["spec"]["clusters"] = json!([{ "name": "member3", "replicas": 1 }]);
+    let one_each = [("member1".to_owned(), 1), ("member3".to_owned(), 1)];
+    assert_eq!(targets(&settled(running, &fleet())), one_each);
+    let errors = [
+        (
+            spread(4, 5),
+            "the number of feasible clusters is less than spreadConstraint.MinGroups",
+        ),
+        (spread(1, 0), "no clusters available to schedule"),
+    ];
+    for (placement, error) in errors {
+        let (_, reason, message) =
+            scheduled_condition(&settled(unscheduled(&placement, 1), &fleet()));
+        assert_eq!((&*reason, &*message), ("SchedulerError", error));
+    }
+}
+
+#[test]
+fn the_first_group_that_fits_is_used_and_named() {
+    let affinities = |groups: &[Value]| json!({ "clusterAffinities": groups });
+    let (a, b, none) = (
+        group("a", &["member1"]),
+        group("b", &["member2"]),
+        group("none", &["x"]),
+    );
+    let cases = [
+        (affinities(&[a.clone(), b.clone()]), None, "a", "member1"),
+        (affinities(&[none.clone(), b.clone()]), None, "b", "member2"),
+        // The group in use stays in use, although an earlier one fits as well.
+        (
+            affinities(&[a.clone(), b.clone()]),
+            Some("b"),
+            "b",
+            "member2",
+        ),
+        // A name that is gone begins at the first.
+        (affinities(&[a.clone(), b]), Some("gone"), "a", "member1"),
+        // None from the one in use to the last: the earlier ones are tried then.
+        (affinities(&[a, none]), Some("none"), "a", "member1"),
+    ];
+    for (placement, observed, name, cluster) in cases {
+        let mut binding = unscheduled(&placement.clone(), 1);
+        binding["status"] = json!({ "schedulerObservingAffinityName": observed });
+        let after = settled(binding, &fleet());
+        assert_eq!(targets(&after), [(cluster.to_owned(), 1)], "{placement}");
+        assert_eq!(after["status"]["schedulerObservingAffinityName"], name);
+        assert_eq!(
+            after["metadata"]["annotations"][names::SCHEDULED_AFFINITY],
+            name
+        );
+    }
+}
+
+#[test]
+fn a_trigger_leads_back_to_the_first_group_and_nothing_else_does() {
+    let groups = json!([group("a", &["member1"]), group("b", &["member2"])]);
+    let mut binding = unscheduled(&divided(&json!({ "clusterAffinities": groups })), 2);
+    binding["status"] = json!({ "schedulerObservingAffinityName": "b" });
+    let running = settled(binding, &fleet());
+    let mut edited = running.clone();
+    edited["spec"]["placement"]["clusterAffinities"][0]["clusterNames"] = json!(["member3"]);
+    assert_eq!(planned(&edited, &fleet(), pass()), Plan::Unchanged);
+    edited["spec"]["rescheduleTriggeredAt"] = json!("2026-11-22T10:00:00Z");
+    let back = settled(edited, &fleet());
+    assert_eq!(targets(&back), [("member3".to_owned(), 2)]);
+    assert_eq!(back["status"]["schedulerObservingAffinityName"], "a");
+    assert_eq!(back["status"]["lastScheduledTime"], "2026-11-22T10:00:00Z");
+}
+
+#[test]
+fn the_name_of_the_group_goes_with_the_groups() {
+    let groups = json!([group("a", &["member1"])]);
+    let mut binding = settled(
+        unscheduled(&json!({ "clusterAffinities": groups }), 2),
+        &fleet(),
+    );
+    binding["spec"]["placement"] = json!({ "clusterAffinity": names(&["member1"]) });
+    let after = settled(binding, &fleet());
+    assert_eq!(after["status"].get("schedulerObservingAffinityName"), None);
+    assert_eq!(
+        after["metadata"]["annotations"].get(names::SCHEDULED_AFFINITY),
+        None
+    );
+}
+
+#[test]
+fn only_if_no_cluster_of_any_group_fits_is_what_runs_taken_away() {
+    let unfit = group("unfit", &["x"]);
+    let mut short = group("short", &["member1"]);
+    short["clusterNames"] = json!(["member1"]);
+    let bounds = json!([{ "spreadByField": "cluster", "minGroups": 2, "maxGroups": 2 }]);
+    for groups in [[unfit.clone(), short.clone()], [short, unfit.clone()]] {
+        let mut binding = unscheduled(
+            &json!({ "clusterAffinities": groups, "spreadConstraints": bounds }),
+            2,
+        );
+        binding["spec"]["clusters"] = json!([{ "name": "member3", "replicas": 2 }]);
+        let after = settled(binding, &fleet());
+        assert_eq!(targets(&after), [("member3".to_owned(), 2)]);
+        assert_eq!(scheduled_condition(&after).1, "SchedulerError");
+        assert_eq!(after["status"].get("schedulerObservedGeneration"), None);
+    }
+    let mut binding = unscheduled(&json!({ "clusterAffinities": [unfit] }), 2);
+    binding["spec"]["clusters"] = json!([{ "name": "member3", "replicas": 2 }]);
+    let after = settled(binding, &fleet());
+    assert_eq!(targets(&after), []);
+    assert_eq!(scheduled_condition(&after).1, "NoClusterFit");
+}
+
+#[test]
+fn clusters_that_cannot_be_seen_take_nothing_away() {
+    let mut binding = unscheduled(&json!({}), 2);
+    binding["spec"]["clusters"] = json!([{ "name": "unread", "replicas": 2 }]);
+    let after = settled(binding.clone(), &[]);
+    assert_eq!(targets(&after), targets(&binding));
+    let (_, reason, message) = scheduled_condition(&after);
+    assert_eq!(reason, "SchedulerError");
+    assert_eq!(message, "0/0 clusters are available: no cluster exists.");
+    let binding: ResourceBinding = from_value(binding).unwrap();
+    let clusters = fleet();
+    let clusters: Vec<_> = clusters.iter().collect();
+    let fleet = |complete| Fleet {
+        clusters: &clusters,
+        complete,
+    };
+    assert_eq!(
+        plan(&scheduler(), (&binding).into(), fleet(false), pass()),
+        Plan::Unchanged
+    );
+    assert_ne!(
+        plan(&scheduler(), (&binding).into(), fleet(true), pass()),
+        Plan::Unchanged
+    );
+}
+
+#[test]
+fn the_conditions_of_others_survive() {
+    let other = json!({ "type": "FullyApplied", "status": "True", "reason": "R", "extra": 1 });
+    let mut binding = unscheduled(&json!({}), 2);
+    binding["status"] = json!({ "conditions": [other], "aggregatedStatus": [] });
+    let after = settled(binding, &fleet());
+    assert_eq!(after["status"]["conditions"][0], other);
+    assert_eq!(after["status"]["conditions"][1]["type"], SCHEDULED);
+    assert_eq!(after["status"]["aggregatedStatus"], json!([]));
+}
+
+fn placements() -> impl Strategy<Value = Value> {
+    let member = prop::sample::subsequence(vec!["member1", "member2", "member3", "x"], 0..=4);
+    let group = ("[ab]", member.clone()).prop_map(|(name, names)| group(&name, &names));
+    let affinity = prop_oneof![
+        Just(json!({})),
+        member.prop_map(|members| json!({ "clusterAffinity": names(&members) })),
+        prop::collection::vec(group, 1..3)
+            .prop_map(|groups| json!({ "clusterAffinities": groups })),
+    ];
+    let spread = prop_oneof![
+        Just(json!({})),
+        (0..4_i64, 0..4_i64).prop_map(|(min, max)| json!({ "spreadConstraints": [
+            { "spreadByField": "cluster", "minGroups": min, "maxGroups": max },
+        ] })),
+    ];
+    (affinity, spread, any::<bool>()).prop_map(|(affinity, spread, divides)| {
+        let mut placement = if divides { divided(&affinity) } else { affinity };
+        json_patch::merge(&mut placement, &spread);
+        placement
+    })
+}
+
+proptest! {
+    /// Runs a binding through edits, with a crash between the two writes of each.
+    #[test]
+    fn whatever_was_edited_and_wherever_a_crash_was_one_pass_settles_the_binding(
+        edits in prop::collection::vec((placements(), 0..5, any::<bool>()), 1..4),
+        known in prop::sample::subsequence(vec!["member1", "member2", "member3"], 0..=3),
+    ) {
+        let clusters: Vec<_> = known.into_iter().map(cluster).collect();
+        let mut binding = unscheduled(&json!({}), 1);
+        for (placement, replicas, crashes) in edits {
+            binding["spec"]["placement"] = placement;
+            binding["spec"]["replicas"] = json!(replicas);
+            let generation = binding["metadata"]["generation"].as_i64().unwrap();
+            binding["metadata"]["generation"] = json!(generation + 1);
+            let plan = planned(&binding, &clusters, pass());
+            apply_plan(&mut binding, &plan, crashes);
+            binding = settled(binding, &clusters);
+            let status = &binding["status"];
+            if scheduled_condition(&binding).0 == "True" {
+                prop_assert_eq!(
+                    &status["schedulerObservedGeneration"],
+                    &binding["metadata"]["generation"]
+                );
+                let annotations = &binding["metadata"]["annotations"];
+                prop_assert_eq!(
+                    status.get("schedulerObservingAffinityName"),
+                    annotations.get(names::SCHEDULED_AFFINITY)
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn the_order_in_which_groups_fail_decides_nothing(
+        kinds in prop::collection::vec(any::<bool>(), 1..5),
+    ) {
+        let groups = |kinds: &[bool]| -> Value {
+            kinds.iter().enumerate().map(|(index, unfit)| {
+                group(&index.to_string(), if *unfit { &["x"] } else { &["member1"] })
+            }).collect()
+        };
+        let outcome = |kinds: &[bool]| {
+            let bounds = json!([{ "spreadByField": "cluster", "minGroups": 2, "maxGroups": 2 }]);
+            let placement = json!({ "clusterAffinities": groups(kinds), "spreadConstraints": bounds });
+            let mut binding = unscheduled(&placement, 2);
+            binding["spec"]["clusters"] = json!([{ "name": "member3", "replicas": 2 }]);
+            let after = settled(binding, &fleet());
+            (targets(&after), scheduled_condition(&after).1)
+        };
+        let mut other = kinds.clone();
+        other.reverse();
+        prop_assert_eq!(outcome(&kinds), outcome(&other));
+        other.sort_unstable();
+        prop_assert_eq!(outcome(&kinds), outcome(&other));
+    }
+}

@@ -1,0 +1,76 @@
+//! The way in which a binding's replicas are spread.
+
+use karmada_api::placement::StaticWeight;
+use karmada_api::{Placement, ResourceBindingSpec};
+
+use super::Failure;
+
+/// The way in which a binding's replicas are spread.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum ReplicaStrategy<'a> {
+    /// The template has no replicas.
+    None,
+    /// All replicas in each cluster.
+    Duplicated,
+    /// Divided by fixed weights; without any, into equal parts.
+    Weighted(&'a [StaticWeight]),
+    /// Divided by the room that clusters have.
+    ByRoom,
+}
+
+impl<'a> ReplicaStrategy<'a> {
+    /// Returns the strategy of the placement.
+    ///
+    /// # Errors
+    /// Fails if the placement names a type or preference that is unknown.
+    pub(super) fn of(
+        spec: &ResourceBindingSpec,
+        placement: &'a Placement,
+    ) -> Result<Self, Failure> {
+        let has_replicas = spec.replicas.is_some_and(|replicas| replicas > 0);
+        if !has_replicas && spec.replica_requirements.is_none() {
+            return Ok(Self::None);
+        }
+        let Some(scheduling) = &placement.replica_scheduling else {
+            return Ok(Self::Duplicated);
+        };
+        match scheduling
+            .replica_scheduling_type
+            .as_deref()
+            .unwrap_or_default()
+        {
+            "Duplicated" => return Ok(Self::Duplicated),
+            "" | "Divided" => {}
+            _ => {
+                return Err(Failure::Unsupported(
+                    "this type of replica scheduling".to_owned(),
+                ));
+            }
+        }
+        match scheduling
+            .replica_division_preference
+            .as_deref()
+            .unwrap_or_default()
+        {
+            "" | "Weighted" => {}
+            "Aggregated" => return Ok(Self::ByRoom),
+            _ => {
+                return Err(Failure::Unsupported(
+                    "this preference of replica division".to_owned(),
+                ));
+            }
+        }
+        Ok(match &scheduling.weight_preference {
+            Some(weights) if weights.dynamic_weight.as_deref().unwrap_or_default() != "" => {
+                Self::ByRoom
+            }
+            Some(weights) => Self::Weighted(&weights.static_weight_list),
+            None => Self::Weighted(&[]),
+        })
+    }
+
+    /// Returns `true` if replicas are divided, and so not moved without need.
+    pub(super) fn divides(self) -> bool {
+        matches!(self, Self::Weighted(_) | Self::ByRoom)
+    }
+}
