@@ -152,7 +152,7 @@ fn elect(
     let leadership = if config.leader_elect {
         let own = LeaseConfig {
             namespace: karmada_api::execution_namespace(&config.cluster),
-            name: NAME,
+            name: NAME.to_owned(),
             host: config.node.clone(),
             id,
             mode: mode.clone(),

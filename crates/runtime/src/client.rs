@@ -184,6 +184,18 @@ pub fn connect_as_pod(user_agent: &str) -> Result<Client, Error> {
     reach(config, Addresses::by_system(), user_agent)
 }
 
+/// Creates a client of the server that `config` names, whose name is looked up in `addresses`.
+///
+/// # Errors
+/// Fails if the credentials of `config` are invalid.
+pub fn connect_to(
+    config: Config,
+    addresses: &Addresses,
+    user_agent: &str,
+) -> Result<Client, Error> {
+    reach(config, addresses.clone(), user_agent)
+}
+
 fn reach(config: Config, addresses: Addresses, user_agent: &str) -> Result<Client, Error> {
     let http: HttpClient<_, Body> = HttpClient::builder(TokioExecutor::new())
         .timer(TokioTimer::new())

@@ -55,12 +55,13 @@ pub fn spawn_after<C: Controller>(
     queue: Queue<C::Key>,
     leadership: Leadership,
 ) {
+    let counted = queue.clone();
     let environment = Environment {
         readiness: program.readiness.clone(),
         also,
         leadership,
         stopping: program.stopping.clone(),
-        metrics: program.loop_metrics(name, queue.clone()),
+        metrics: program.loop_metrics(name, move || counted.len()),
         activity: program.activity.clone(),
         place: program.loops,
         queue,
@@ -218,11 +219,7 @@ mod tests {
             stopping: stopping.clone(),
             activity: Activity::new(),
             place: 0,
-            metrics: SharedMetrics::default().controller(
-                &mut Registry::default(),
-                "test",
-                queue.clone(),
-            ),
+            metrics: SharedMetrics::default().controller(&mut Registry::default(), "test", || 0),
         };
         tokio::spawn(run(Arc::clone(&recorder), environment));
         (recorder, queue, stopping)

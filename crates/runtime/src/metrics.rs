@@ -18,7 +18,6 @@ use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
 
 use crate::cache::Undecoded;
-use crate::queue::{Queue, QueueKey};
 use crate::readiness::Readiness;
 
 /// Creates a registry with the prefix `karmada_<name>_` that holds the build's version.
@@ -134,17 +133,17 @@ impl CredentialMetrics {
 }
 
 impl SharedMetrics {
-    /// Returns the metrics of the controller `name`, whose queue is `queue`.
-    pub(crate) fn controller<K: QueueKey>(
+    /// Returns the metrics of the controller `name`, whose queue has as many keys as `length` returns.
+    pub(crate) fn controller(
         &mut self,
         registry: &mut Registry,
         name: &'static str,
-        queue: Queue<K>,
+        length: impl Fn() -> usize + Send + Sync + 'static,
     ) -> LoopMetrics {
         let families = self
             .controllers
             .get_or_insert_with(|| ControllerMetrics::register(registry));
-        families.queue_length.add(move || vec![(name, queue.len())]);
+        families.queue_length.add(move || vec![(name, length())]);
         let labels = ControllerLabels { controller: name };
         LoopMetrics {
             name,

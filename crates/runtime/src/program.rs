@@ -23,7 +23,6 @@ use crate::cache::Undecoded;
 use crate::client::Addresses;
 use crate::error::{BoxError, Chain};
 use crate::metrics::{LoopMetrics, SharedMetrics};
-use crate::queue::{Queue, QueueKey};
 use crate::readiness::{Gate, Readiness};
 use crate::watch::Decoded;
 use crate::{admin, client, delivery, metrics, telemetry};
@@ -198,13 +197,14 @@ impl Program {
         self.shared_metrics.undecoded(&mut self.registry, count);
     }
 
-    pub(crate) fn loop_metrics<K: QueueKey>(
+    /// Returns the metrics of the loop `controller`, whose queue has as many keys as `length` returns.
+    pub(crate) fn loop_metrics(
         &mut self,
         controller: &'static str,
-        queue: Queue<K>,
+        length: impl Fn() -> usize + Send + Sync + 'static,
     ) -> LoopMetrics {
         self.shared_metrics
-            .controller(&mut self.registry, controller, queue)
+            .controller(&mut self.registry, controller, length)
     }
 }
 

@@ -43,6 +43,8 @@ struct State<K> {
     failures: HashMap<K, u32>,
     /// The start of each key's current window and the number of times the key was taken since.
     windows: HashMap<K, (Instant, u32)>,
+    /// The end of each key's current pace.
+    paces: HashMap<K, Instant>,
 }
 
 /// The bounds of a key.
@@ -66,6 +68,7 @@ impl<K: QueueKey> Default for Queue<K> {
             delayed: BTreeSet::new(),
             failures: HashMap::new(),
             windows: HashMap::new(),
+            paces: HashMap::new(),
         };
         Self {
             shared: Arc::new(Shared {
@@ -95,6 +98,23 @@ impl<K: QueueKey> Queue<K> {
     /// Adds a key at `due`, unless it is taken before that: whoever takes it decides anew.
     pub fn add_at(&self, key: K, due: Instant) {
         self.shared.state.lock().delayed.insert((due, key));
+        self.shared.changed.notify_one();
+    }
+
+    /// Adds a key, but at most once per `pace`: frequent changes that may wait are taken together.
+    pub fn add_paced(&self, key: K, pace: Duration) {
+        let now = Instant::now();
+        let mut state = self.shared.state.lock();
+        match state.paces.get(&key).copied() {
+            Some(until) if now < until => {
+                state.delayed.insert((until, key));
+            }
+            _ => {
+                state.paces.insert(key.clone(), now + pace);
+                state.add(key);
+            }
+        }
+        drop(state);
         self.shared.changed.notify_one();
     }
 
@@ -170,6 +190,7 @@ impl<K: QueueKey> Queue<K> {
         state.delayed.clear();
         state.failures.clear();
         state.windows.clear();
+        state.paces.clear();
     }
 }
 
@@ -194,6 +215,7 @@ impl<K: QueueKey> State<K> {
             let Some(key) = self.queue.pop_front() else {
                 // An idle queue is the moment to forget windows that have passed.
                 self.windows.retain(|_, (began, _)| now < *began + WINDOW);
+                self.paces.retain(|_, until| now < *until);
                 return None;
             };
             self.dirty.remove(&key);

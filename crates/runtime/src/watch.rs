@@ -60,7 +60,7 @@ pub(crate) fn attempts<K>(
     config: Config,
 ) -> impl Stream<Item = watcher::Result<Event<Decoded<K>>>> + Send
 where
-    K: Resource<DynamicType: Default> + Clone + DeserializeOwned + Debug + Send + 'static,
+    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
 {
     let retries = ExponentialBuilder::new()
         .with_min_delay(MIN_RETRY)
@@ -78,8 +78,12 @@ pub(crate) struct WatchLog {
 
 impl WatchLog {
     pub(crate) fn new<K: Resource<DynamicType: Default>>() -> Self {
+        Self::named(&K::kind(&K::DynamicType::default()))
+    }
+
+    pub(crate) fn named(kind: &str) -> Self {
         Self {
-            kind: K::kind(&K::DynamicType::default()).into_owned(),
+            kind: kind.to_owned(),
             last_error: LastError::default(),
         }
     }

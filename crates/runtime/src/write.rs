@@ -9,6 +9,10 @@ use http::header::ACCEPT;
 use kube::api::{Patch, PatchParams};
 use kube::core::Request;
 use kube::{Api, Resource};
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::registry::Registry;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
@@ -162,6 +166,67 @@ pub async fn patch_status<K: Resource + Clone>(
         .map_err(kube::Error::BuildRequest)?;
     request.headers_mut().insert(ACCEPT, METADATA);
     objects.clone().into_client().request(request).await
+}
+
+/// The way of a program to write.
+#[derive(Clone, Debug)]
+pub enum Writes {
+    /// Each write is performed.
+    Perform(Writer),
+    /// Nothing is written; what would be is counted.
+    Count(WouldWrite),
+}
+
+/// Counters of the writes that did not take place, by target.
+#[derive(Clone, Debug, Default)]
+pub struct WouldWrite {
+    writes: Family<WouldWriteLabels, Counter>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct WouldWriteLabels {
+    target: &'static str,
+}
+
+impl WouldWrite {
+    /// Registers `would_write_total{target}`.
+    pub fn register(registry: &mut Registry) -> Self {
+        let counters = Self::default();
+        registry.register(
+            "would_write",
+            "Writes that were decided and, as only observation was asked for, not performed",
+            counters.writes.clone(),
+        );
+        counters
+    }
+
+    /// Returns the number of writes to `target`.
+    pub fn of(&self, target: &'static str) -> u64 {
+        self.writes
+            .get_or_create(&WouldWriteLabels { target })
+            .get()
+    }
+}
+
+impl Writes {
+    /// Performs the request `call` and returns its response; `None` if it is counted only.
+    ///
+    /// # Errors
+    /// Fails as [`Writer::write`] does.
+    pub async fn write<T>(
+        &self,
+        target: &'static str,
+        call: impl Future<Output = kube::Result<T>>,
+    ) -> Result<Option<T>, WriteError> {
+        match self {
+            Self::Perform(writer) => writer.write(target, call).await.map(Some),
+            Self::Count(counters) => {
+                let labels = WouldWriteLabels { target };
+                counters.writes.get_or_create(&labels).inc();
+                Ok(None)
+            }
+        }
+    }
 }
 
 #[cfg(test)]

@@ -35,7 +35,7 @@ pub struct LeaseConfig {
     /// The lease's namespace; the campaign waits while it is missing.
     pub namespace: String,
     /// The lease's name.
-    pub name: &'static str,
+    pub name: String,
     /// The name of this host; the holder identity is `<host>_<id>`.
     pub host: String,
     /// The identifier of this process. A host name alone would let a restarted replica take itself for
@@ -60,10 +60,10 @@ pub enum CampaignMode {
 
 impl LeaseConfig {
     /// Creates the configuration of a campaign that is eager while the program runs.
-    pub fn eager(namespace: String, name: &'static str, host: String) -> Self {
+    pub fn eager(namespace: String, name: impl Into<String>, host: String) -> Self {
         Self {
             namespace,
-            name,
+            name: name.into(),
             host,
             id: Uuid::new_v4(),
             mode: watch::channel(CampaignMode::Eager).1,
@@ -99,13 +99,24 @@ impl LeaseMetrics {
 /// `karmada-system`, held only while this replica can read, or an unconditional one without leader
 /// election.
 pub fn leadership(program: &mut Program, client: Client, args: &LeaderElectionArgs) -> Leadership {
+    let name = program.name.to_owned();
+    leadership_by(program, client, args, name)
+}
+
+/// Returns the leadership of a control-plane program like [`leadership`], by the lease `name`.
+pub fn leadership_by(
+    program: &mut Program,
+    client: Client,
+    args: &LeaderElectionArgs,
+    name: String,
+) -> Leadership {
     if !args.leader_elect {
         return Leadership::always();
     }
     let host = gethostname::gethostname().to_string_lossy().into_owned();
     let config = LeaseConfig {
         mode: candidacy::start(program),
-        ..LeaseConfig::eager("karmada-system".to_owned(), program.name, host)
+        ..LeaseConfig::eager("karmada-system".to_owned(), name, host)
     };
     campaign(program, client, config)
 }
@@ -249,7 +260,7 @@ impl Driver {
     async fn act(&mut self, action: Action) {
         let started = Instant::now();
         let missing_is_stale = matches!(action, Action::Take(_) | Action::Renew(_));
-        let (name, holder) = (self.config.name, self.election.holder());
+        let (name, holder) = (&self.config.name, self.election.holder());
         let request = request::perform(&self.api, name, holder, action, MicroTime((self.clock)()));
         let result = tokio::time::timeout(REQUEST_LIMIT, request).await;
         let now = Instant::now();
@@ -336,7 +347,7 @@ impl Driver {
     }
 
     async fn release(&self, record: &Record) {
-        let request = request::release(&self.api, self.config.name, record);
+        let request = request::release(&self.api, &self.config.name, record);
         match tokio::time::timeout(REQUEST_LIMIT, request).await {
             Ok(Ok(_)) => tracing::info!("Gave the lease back"),
             Ok(Err(error)) => {

@@ -15,7 +15,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-pub use driver::{CampaignMode, LeaseConfig, campaign, leadership};
+pub use driver::{CampaignMode, LeaseConfig, campaign, leadership, leadership_by};
 
 /// The validity of a lease after its last renewal (client-go's `LeaseDuration`).
 pub const DURATION: Duration = Duration::from_secs(15);

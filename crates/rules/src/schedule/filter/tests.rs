@@ -132,10 +132,7 @@ fn a_taint_keeps_away_what_does_not_tolerate_it() {
 fn what_runs_on_a_cluster_is_not_driven_away_by_a_taint_or_a_kind_that_vanished() {
     let runs = json!({ "clusters": [{ "name": "m1" }], "resource": { "kind": "Other" } });
     let taint = json!({ "key": "k", "effect": "NoExecute" });
-    assert_eq!(
-        refusal(&binding(&runs), json!({}), &tainted(&taint)),
-        None
-    );
+    assert_eq!(refusal(&binding(&runs), json!({}), &tainted(&taint)), None);
     let elsewhere = json!({ "clusterAffinity": { "exclude": ["m1"] } });
     assert!(refusal(&binding(&runs), elsewhere, &tainted(&taint)).is_some());
 }

@@ -558,7 +558,11 @@ fn placements() -> impl Strategy<Value = Value> {
         ] })),
     ];
     (affinity, spread, any::<bool>()).prop_map(|(affinity, spread, divides)| {
-        let mut placement = if divides { divided(&affinity) } else { affinity };
+        let mut placement = if divides {
+            divided(&affinity)
+        } else {
+            affinity
+        };
         json_patch::merge(&mut placement, &spread);
         placement
     })

@@ -1,0 +1,337 @@
+//! Watches of kinds that are known only at run time, each started and stopped on its own.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use futures::stream::{FuturesUnordered, StreamExt};
+use karmada_api::{GroupVersionKind, Key};
+use kube::core::ApiResource;
+use kube::discovery::{Scope, pinned_kind};
+use kube::runtime::watcher::{Config, Event};
+use kube::{Api, Client};
+use parking_lot::Mutex;
+use tokio::sync::watch;
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+
+use crate::cache::{Cache, Transition};
+use crate::error::{Chain, LastError};
+use crate::untyped::Untyped;
+use crate::watch::{Decoded, WatchLog, attempts};
+
+/// The pause before a kind that the API did not serve, or about which it did not answer, is looked up
+/// again. Long, because a kind is often named before its definition is installed, and for good.
+const LOOKUP_AGAIN: Duration = Duration::from_secs(10);
+
+/// The watches of one API; clones share them.
+#[derive(Clone)]
+pub struct DynamicWatches {
+    client: Client,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    kinds: Mutex<BTreeMap<GroupVersionKind, Watched>>,
+    wanted: watch::Sender<BTreeSet<GroupVersionKind>>,
+}
+
+/// A kind that is watched.
+struct Watched {
+    state: WatchState,
+    served: Option<ServedKind>,
+    objects: Cache<Untyped>,
+    stop: CancellationToken,
+}
+
+/// The state of the watch of one kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WatchState {
+    /// Nobody wants the kind.
+    Off,
+    /// The first list is not complete yet.
+    Listing,
+    /// The API does not serve the kind.
+    NotServed,
+    /// Every object has been listed.
+    Complete,
+}
+
+/// A kind as the API serves it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServedKind {
+    /// Its names.
+    pub resource: ApiResource,
+    /// True if its objects have a namespace.
+    pub namespaced: bool,
+}
+
+/// A change that the watches saw.
+#[derive(Debug)]
+pub enum DynamicEvent {
+    /// Objects of the kind changed.
+    Changed(Vec<Transition<Untyped>>),
+    /// Every object of the kind has been listed, for the first time or anew.
+    Listed,
+    /// The API does not serve the kind.
+    NotServed,
+}
+
+impl DynamicWatches {
+    /// Creates the watches of an API, and the future that runs them: it ends only when dropped. Each event
+    /// is passed to `observe` after the objects have changed, in the order of each kind's events.
+    pub fn new(
+        client: Client,
+        selected: Config,
+        observe: impl Fn(&GroupVersionKind, DynamicEvent) + Send + Sync + 'static,
+    ) -> (Self, impl Future<Output = ()> + Send + 'static) {
+        let watches = Self {
+            client,
+            shared: Arc::new(Shared {
+                kinds: Mutex::default(),
+                wanted: watch::Sender::new(BTreeSet::new()),
+            }),
+        };
+        let running = watches.clone().run(selected, Arc::new(observe));
+        (watches, running)
+    }
+
+    /// Watches these kinds from now on, and no others. The objects of a kind that is no longer wanted are
+    /// forgotten.
+    pub fn want(&self, kinds: BTreeSet<GroupVersionKind>) {
+        self.shared.wanted.send_if_modified(|wanted| {
+            let changed = *wanted != kinds;
+            *wanted = kinds;
+            changed
+        });
+    }
+
+    /// Returns the last valid version of an object.
+    pub fn get(&self, kind: &GroupVersionKind, key: &Key) -> Option<Arc<Untyped>> {
+        let kinds = self.shared.kinds.lock();
+        kinds.get(kind)?.objects.get(key).map(Arc::clone)
+    }
+
+    /// Passes every object of a kind to `visit`, which must not ask the watches for more.
+    pub fn each(&self, kind: &GroupVersionKind, mut visit: impl FnMut(&Key, &Untyped)) {
+        let kinds = self.shared.kinds.lock();
+        for (key, object) in kinds
+            .get(kind)
+            .iter()
+            .flat_map(|watched| watched.objects.iter())
+        {
+            visit(key, object);
+        }
+    }
+
+    /// Returns every object of a kind with its key.
+    pub fn objects(&self, kind: &GroupVersionKind) -> Vec<(Key, Arc<Untyped>)> {
+        let kinds = self.shared.kinds.lock();
+        let objects = kinds
+            .get(kind)
+            .into_iter()
+            .flat_map(|watched| watched.objects.iter());
+        objects
+            .map(|(key, object)| (key.clone(), Arc::clone(object)))
+            .collect()
+    }
+
+    /// Returns the state of the watch of a kind.
+    pub fn state(&self, kind: &GroupVersionKind) -> WatchState {
+        let kinds = self.shared.kinds.lock();
+        kinds
+            .get(kind)
+            .map_or(WatchState::Off, |watched| watched.state)
+    }
+
+    /// Returns the kind as the API serves it, once that is known.
+    pub fn served(&self, kind: &GroupVersionKind) -> Option<ServedKind> {
+        let kinds = self.shared.kinds.lock();
+        kinds.get(kind)?.served.clone()
+    }
+
+    /// Returns the API of a kind's objects in the namespace of `key`, or of a cluster-scoped kind, once
+    /// that is known.
+    pub fn api(&self, kind: &GroupVersionKind, key: &Key) -> Option<Api<Untyped>> {
+        let ServedKind {
+            resource,
+            namespaced,
+        } = self.served(kind)?;
+        Some(if namespaced {
+            Api::namespaced_with(self.client.clone(), &key.namespace, &resource)
+        } else {
+            Api::all_with(self.client.clone(), &resource)
+        })
+    }
+
+    async fn run(self, selected: Config, observe: Arc<Observer>) {
+        let mut wanted = self.shared.wanted.subscribe();
+        let mut watches = FuturesUnordered::<BoxFuture<'static, ()>>::new();
+        loop {
+            let kinds = wanted.borrow_and_update().clone();
+            for kind in self.shared.replace(&kinds) {
+                let watch = Watch {
+                    client: self.client.clone(),
+                    shared: Arc::clone(&self.shared),
+                    observe: Arc::clone(&observe),
+                    kind,
+                };
+                watches.push(Box::pin(watch.run(selected.clone())));
+            }
+            loop {
+                tokio::select! {
+                    biased;
+                    // The sender lives in `self`.
+                    _ = wanted.changed() => break,
+                    Some(()) = watches.next() => {}
+                }
+            }
+        }
+    }
+}
+
+type Observer = dyn Fn(&GroupVersionKind, DynamicEvent) + Send + Sync;
+
+impl Shared {
+    /// Stops the watches of kinds that are not among `wanted`, and returns the kinds that are new.
+    fn replace(&self, wanted: &BTreeSet<GroupVersionKind>) -> Vec<GroupVersionKind> {
+        let mut kinds = self.kinds.lock();
+        kinds.retain(|kind, watched| {
+            let keep = wanted.contains(kind);
+            if !keep {
+                watched.stop.cancel();
+            }
+            keep
+        });
+        let mut new = Vec::new();
+        for kind in wanted {
+            kinds.entry(kind.clone()).or_insert_with(|| {
+                new.push(kind.clone());
+                Watched {
+                    state: WatchState::Listing,
+                    served: None,
+                    objects: Cache::default(),
+                    stop: CancellationToken::new(),
+                }
+            });
+        }
+        new
+    }
+}
+
+/// The watch of one kind.
+struct Watch {
+    client: Client,
+    shared: Arc<Shared>,
+    observe: Arc<Observer>,
+    kind: GroupVersionKind,
+}
+
+impl Watch {
+    async fn run(self, selected: Config) {
+        let stop = {
+            let kinds = self.shared.kinds.lock();
+            let Some(watched) = kinds.get(&self.kind) else {
+                return;
+            };
+            watched.stop.clone()
+        };
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => {}
+            () = self.watch(selected, &stop) => {}
+        }
+    }
+
+    async fn watch(&self, selected: Config, stop: &CancellationToken) {
+        let resource = self.look_up(stop).await;
+        let mut log = WatchLog::named(&self.kind.kind);
+        let objects: Api<Decoded<Untyped>> = Api::all_with(self.client.clone(), &resource);
+        let mut attempts = std::pin::pin!(attempts(objects, selected));
+        while let Some(result) = attempts.next().await {
+            let Some(mut event) = log.filter(result) else {
+                continue;
+            };
+            if let Event::InitApply(Decoded::Valid(object)) | Event::Apply(Decoded::Valid(object)) =
+                &mut event
+            {
+                object.name_kind(&self.kind);
+            }
+            let listed = matches!(event, Event::InitDone);
+            let mut transitions = Vec::new();
+            self.change(stop, |watched| {
+                transitions = watched.objects.observe(event);
+                if listed {
+                    watched.state = WatchState::Complete;
+                }
+            });
+            if !transitions.is_empty() {
+                (self.observe)(&self.kind, DynamicEvent::Changed(transitions));
+            }
+            if listed {
+                (self.observe)(&self.kind, DynamicEvent::Listed);
+            }
+        }
+    }
+
+    /// Asks the API for the names and the scope of the kind until it serves it.
+    async fn look_up(&self, stop: &CancellationToken) -> ApiResource {
+        let GroupVersionKind {
+            group,
+            version,
+            kind,
+        } = &self.kind;
+        let kind = kube::core::GroupVersionKind::gvk(group, version, kind);
+        let mut last_error = LastError::default();
+        loop {
+            match pinned_kind(&self.client, &kind).await {
+                Ok((resource, capabilities)) => {
+                    let namespaced = capabilities.scope == Scope::Namespaced;
+                    let served = ServedKind {
+                        resource: resource.clone(),
+                        namespaced,
+                    };
+                    self.change(stop, |watched| {
+                        watched.served = Some(served);
+                        watched.state = WatchState::Listing;
+                    });
+                    return resource;
+                }
+                Err(error) if is_not_served(&error) => {
+                    self.change(stop, |watched| watched.state = WatchState::NotServed);
+                    (self.observe)(&self.kind, DynamicEvent::NotServed);
+                }
+                Err(error) => {
+                    let error = Chain(&error).to_string();
+                    if last_error.replace(&error) {
+                        tracing::warn!(kind = %self.kind, error, "Cannot look up a kind, will retry");
+                    }
+                }
+            }
+            sleep(LOOKUP_AGAIN).await;
+        }
+    }
+
+    /// Changes what is known of the kind, unless it was stopped meanwhile and may be watched anew.
+    fn change(&self, stop: &CancellationToken, change: impl FnOnce(&mut Watched)) {
+        let mut kinds = self.shared.kinds.lock();
+        if let Some(watched) = kinds.get_mut(&self.kind)
+            && !stop.is_cancelled()
+        {
+            change(watched);
+        }
+    }
+}
+
+/// Returns `true` if the API answered that it has no such group, version or kind.
+fn is_not_served(error: &kube::Error) -> bool {
+    match error {
+        kube::Error::Api(status) => status.code == 404,
+        kube::Error::Discovery(_) => true,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests;

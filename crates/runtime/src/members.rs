@@ -1,0 +1,9 @@
+//! Member clusters: the clients of their APIs, and the loops that work on each of them apart from the others.
+
+mod access;
+mod background;
+mod controller;
+
+pub use access::{Access, AccessError};
+pub use background::Background;
+pub use controller::{Failure, MemberController, MemberQueues, spawn};

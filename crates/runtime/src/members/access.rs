@@ -1,0 +1,222 @@
+//! The way to the API of a member cluster.
+
+use std::fmt;
+
+use k8s_openapi::api::core::v1::Secret;
+use karmada_api::ClusterProfile;
+use kube::config::AuthInfo;
+use kube::{Client, Config};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::client::{self, Addresses};
+
+/// The keys of the Secret.
+const TOKEN: &str = "token";
+const CA_BUNDLE: &str = "caBundle";
+
+/// The address and the credentials of a member's API.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Access {
+    endpoint: String,
+    token: String,
+    ca_bundle: Vec<u8>,
+    /// True if anybody may pose as the member.
+    insecure: bool,
+}
+
+/// Errors of a `Cluster` or its Secret that keep us from its API; all for the user to correct.
+#[derive(Debug, thiserror::Error)]
+pub enum AccessError {
+    /// A proxy is named.
+    #[error(
+        "the Cluster's proxyURL is not supported: remove it, or name an apiEndpoint that is reached directly"
+    )]
+    Proxy,
+    /// No Secret is named.
+    #[error("the Cluster names no secretRef")]
+    NoSecret,
+    /// The Secret has no usable token.
+    #[error("the Secret {0} has no `token`")]
+    NoToken(String),
+    /// The certificates cannot be read.
+    #[error("the `caBundle` of the Secret {0} holds no certificates in PEM")]
+    CaBundle(String),
+    /// The address is none.
+    #[error("the Cluster's apiEndpoint {0:?} is no URL")]
+    Endpoint(String),
+    /// The credentials cannot be used.
+    #[error(transparent)]
+    Client(#[from] client::Error),
+}
+
+impl Access {
+    /// Returns the namespace and the name of the Secret with the credentials of a cluster.
+    ///
+    /// # Errors
+    /// Fails if the cluster names none, or requires what is not supported.
+    pub fn secret_of(cluster: &ClusterProfile) -> Result<(&str, &str), AccessError> {
+        let proxy = cluster.spec.proxy_url.as_ref();
+        if proxy.is_some_and(|proxy| !proxy.is_empty()) {
+            return Err(AccessError::Proxy);
+        }
+        let secret = cluster.spec.secret_ref.as_ref();
+        let secret =
+            secret.filter(|secret| !secret.name.is_empty() && !secret.namespace.is_empty());
+        let secret = secret.ok_or(AccessError::NoSecret)?;
+        Ok((&secret.namespace, &secret.name))
+    }
+
+    /// Returns the access to `cluster` with the credentials in `secret`.
+    ///
+    /// # Errors
+    /// Fails if the Secret lacks a token.
+    pub fn new(cluster: &ClusterProfile, secret: &Secret) -> Result<Self, AccessError> {
+        let data = |key| Some(secret.data.as_ref()?.get(key)?.0.clone());
+        let token = data(TOKEN).and_then(|token| String::from_utf8(token).ok());
+        let token = token.map(|token| token.trim().to_owned());
+        let token = token.filter(|token| !token.is_empty());
+        Ok(Self {
+            endpoint: cluster.spec.api_endpoint.clone(),
+            token: token.ok_or_else(|| AccessError::NoToken(name_of(secret)))?,
+            ca_bundle: data(CA_BUNDLE).unwrap_or_default(),
+            insecure: cluster.spec.insecure_skip_tls_verification,
+        })
+    }
+
+    /// Returns `true` if the member's certificate is not verified.
+    pub fn is_insecure(&self) -> bool {
+        self.insecure
+    }
+
+    /// Creates a client of the member's API. No request is sent.
+    ///
+    /// # Errors
+    /// Fails if the endpoint or the credentials cannot be used.
+    pub fn client(
+        &self,
+        secret: &Secret,
+        addresses: &Addresses,
+        user_agent: &str,
+    ) -> Result<Client, AccessError> {
+        let no_url = || AccessError::Endpoint(self.endpoint.clone());
+        let url: http::Uri = self.endpoint.parse().map_err(|_| no_url())?;
+        if url.scheme().is_none() || url.host().is_none() {
+            return Err(no_url());
+        }
+        let mut config = Config::new(url);
+        if self.insecure {
+            config.accept_invalid_certs = true;
+        } else if !self.ca_bundle.is_empty() {
+            let certificates = CertificateDer::pem_slice_iter(&self.ca_bundle);
+            let certificates: Result<Vec<_>, _> = certificates
+                .map(|der| der.map(|der| der.to_vec()))
+                .collect();
+            let certificates = certificates.unwrap_or_default();
+            if certificates.is_empty() {
+                return Err(AccessError::CaBundle(name_of(secret)));
+            }
+            config.root_cert = Some(certificates);
+        }
+        // The type of the token is of a crate that kube does not pass on.
+        let auth = AuthInfo::deserialize(json!({ "token": self.token }));
+        config.auth_info = auth.map_err(|_| AccessError::NoToken(name_of(secret)))?;
+        Ok(client::connect_to(config, addresses, user_agent)?)
+    }
+}
+
+fn name_of(secret: &Secret) -> String {
+    karmada_api::Key::of(secret).to_string()
+}
+
+impl fmt::Debug for Access {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Access")
+            .field("endpoint", &self.endpoint)
+            .field("insecure", &self.insecure)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, from_value};
+
+    use super::*;
+
+    fn cluster(spec: &Value) -> ClusterProfile {
+        from_value(json!({ "metadata": { "name": "m1" }, "spec": spec })).unwrap()
+    }
+
+    fn secret(data: &Value) -> Secret {
+        from_value(
+            json!({ "metadata": { "name": "m1", "namespace": "karmada-cluster" }, "data": data }),
+        )
+        .unwrap()
+    }
+
+    fn error(spec: &Value, data: &Value) -> String {
+        let (cluster, secret) = (cluster(spec), secret(data));
+        let client = Access::secret_of(&cluster)
+            .and_then(|_| Access::new(&cluster, &secret))
+            .and_then(|access| access.client(&secret, &Addresses::by_system(), "test"));
+        client
+            .err()
+            .map(|error| error.to_string())
+            .unwrap_or_default()
+    }
+
+    #[tokio::test]
+    async fn an_access_that_cannot_work_names_what_to_correct() {
+        drop(rustls::crypto::ring::default_provider().install_default());
+        let reference = json!({ "namespace": "karmada-cluster", "name": "m1" });
+        let token = json!({ "token": "dA==" });
+        let cases = [
+            (
+                json!({ "secretRef": reference, "proxyURL": "http://x" }),
+                token.clone(),
+                "proxyURL",
+            ),
+            (json!({}), token.clone(), "secretRef"),
+            (
+                json!({ "secretRef": reference }),
+                json!({}),
+                "karmada-cluster/m1 has no `token`",
+            ),
+            (
+                json!({ "secretRef": reference, "apiEndpoint": "m1" }),
+                token.clone(),
+                "apiEndpoint",
+            ),
+            (
+                json!({ "secretRef": reference, "apiEndpoint": "https://m1.example.com" }),
+                json!({ "token": "dA==", "caBundle": "bm9uZQ==" }),
+                "caBundle",
+            ),
+            (
+                json!({ "secretRef": reference, "apiEndpoint": "https://m1.example.com",
+                "insecureSkipTLSVerification": true }),
+                token,
+                "",
+            ),
+        ];
+        for (spec, data, text) in cases {
+            let error = error(&spec, &data);
+            assert!(
+                error.contains(text) && error.is_empty() == text.is_empty(),
+                "{spec}: {error}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_token_is_not_shown() {
+        let access = Access::new(
+            &cluster(&json!({})),
+            &secret(&json!({ "token": "c2VjcmV0" })),
+        );
+        assert!(!format!("{access:?}").contains("secret"));
+    }
+}

@@ -1,0 +1,340 @@
+//! One reconcile loop per member cluster, so that a slow or dead one never holds up another.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+use crate::activity::Activity;
+use crate::error::{BoxError, Chain};
+use crate::lease::Leadership;
+use crate::metrics::LoopMetrics;
+use crate::program::Program;
+use crate::queue::{Queue, QueueKey};
+
+/// The number of keys of one member that are reconciled concurrently.
+const IN_FLIGHT: usize = 2;
+/// The pause after which a member that was not reached is tried again; it doubles with each failure.
+const MIN_PAUSE: Duration = Duration::from_millis(500);
+/// Short, because its end is when a member that is back gets what it has missed.
+const MAX_PAUSE: Duration = Duration::from_secs(10);
+
+/// Brings objects in member clusters to their desired state, one key of one member at a time.
+pub trait MemberController: Send + Sync + 'static {
+    /// The key of an object.
+    type Key: QueueKey;
+
+    /// Returns every known object with its member; called each time leadership begins.
+    fn keys(&self) -> Vec<(String, Self::Key)>;
+
+    /// Reads the object from the caches, decides, and applies the decision. A failed key is requeued with
+    /// backoff.
+    fn reconcile(
+        &self,
+        member: &str,
+        key: &Self::Key,
+    ) -> impl Future<Output = Result<(), Failure>> + Send;
+}
+
+/// Errors of a reconcile by whom they concern.
+#[derive(Debug)]
+pub enum Failure {
+    /// The member was not reached: the others of its keys wait.
+    Unreachable(BoxError),
+    /// Only this key failed.
+    OfKey(BoxError),
+}
+
+impl<E: std::error::Error + Send + Sync + 'static> From<E> for Failure {
+    fn from(error: E) -> Self {
+        Self::OfKey(error.into())
+    }
+}
+
+/// A work queue per member, shared by its clones.
+#[derive(Debug)]
+pub struct MemberQueues<K> {
+    shared: Arc<Shared<K>>,
+}
+
+#[derive(Debug)]
+struct Shared<K> {
+    queues: Mutex<BTreeMap<String, OfMember<K>>>,
+    added: Notify,
+}
+
+#[derive(Debug)]
+struct OfMember<K> {
+    queue: Queue<K>,
+    /// Ends a pause.
+    hurry: Arc<Notify>,
+    gone: CancellationToken,
+}
+
+impl<K> Clone for OfMember<K> {
+    fn clone(&self) -> Self {
+        Self {
+            queue: self.queue.clone(),
+            hurry: Arc::clone(&self.hurry),
+            gone: self.gone.clone(),
+        }
+    }
+}
+
+impl<K> Clone for MemberQueues<K> {
+    fn clone(&self) -> Self {
+        Self {
+            shared: Arc::clone(&self.shared),
+        }
+    }
+}
+
+impl<K: QueueKey> Default for MemberQueues<K> {
+    fn default() -> Self {
+        Self {
+            shared: Arc::new(Shared {
+                queues: Mutex::default(),
+                added: Notify::new(),
+            }),
+        }
+    }
+}
+
+impl<K: QueueKey> MemberQueues<K> {
+    /// Returns the queue of a member.
+    pub fn of(&self, member: &str) -> Queue<K> {
+        let mut queues = self.shared.queues.lock();
+        if let Some(known) = queues.get(member) {
+            return known.queue.clone();
+        }
+        let new = OfMember {
+            queue: Queue::default(),
+            hurry: Arc::new(Notify::new()),
+            gone: CancellationToken::new(),
+        };
+        let queue = new.queue.clone();
+        queues.insert(member.to_owned(), new);
+        drop(queues);
+        self.shared.added.notify_one();
+        queue
+    }
+
+    /// Ends the pause of a member that was not reached: something about it has changed.
+    pub fn hurry(&self, member: &str) {
+        let queues = self.shared.queues.lock();
+        let known = queues.get(member).cloned();
+        drop(queues);
+        if let Some(known) = known {
+            known.hurry.notify_one();
+        }
+    }
+
+    /// Drops the queue of a member, with what is in progress.
+    pub fn remove(&self, member: &str) {
+        let known = self.shared.queues.lock().remove(member);
+        if let Some(known) = known {
+            known.gone.cancel();
+        }
+    }
+
+    /// Returns the number of keys that are queued, being processed, or waiting for a retry.
+    pub fn len(&self) -> usize {
+        let queues = self.shared.queues.lock();
+        queues.values().map(|known| known.queue.len()).sum()
+    }
+
+    /// Returns `true` if no key is queued, being processed, or waiting for a retry.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn clear(&self) {
+        for known in self.shared.queues.lock().values() {
+            known.queue.clear();
+        }
+    }
+
+    /// Returns the queues that `started` does not have.
+    fn others(&self, started: &BTreeMap<String, CancellationToken>) -> Vec<(String, OfMember<K>)> {
+        let queues = self.shared.queues.lock();
+        let is_new = |member: &str| {
+            started
+                .get(member)
+                .is_none_or(CancellationToken::is_cancelled)
+        };
+        let new = queues.iter().filter(|(member, _)| is_new(member));
+        new.map(|(member, known)| (member.clone(), known.clone()))
+            .collect()
+    }
+}
+
+/// Spawns the reconcile loops of `controller`, one for each queue, as the task `name` of `program`. Like
+/// [`controller::spawn`](crate::controller::spawn) they wait for readiness and leadership.
+pub fn spawn<C: MemberController>(
+    program: &mut Program,
+    name: &'static str,
+    controller: C,
+    queues: MemberQueues<C::Key>,
+    leadership: Leadership,
+) {
+    let counted = queues.clone();
+    let loops = Loops {
+        controller,
+        queues,
+        metrics: program.loop_metrics(name, move || counted.len()),
+        activity: program.activity.clone(),
+        stopping: program.stopping.clone(),
+    };
+    let readiness = program.readiness.clone();
+    program.tasks.spawn(name, async move {
+        let stopping = loops.stopping.clone();
+        tokio::select! {
+            biased;
+            () = stopping.cancelled() => return Ok(()),
+            () = readiness.opened() => {}
+        }
+        loop {
+            tokio::select! {
+                biased;
+                () = stopping.cancelled() => return Ok(()),
+                () = leadership.acquired() => {}
+            }
+            loops.queues.clear();
+            for (member, key) in loops.controller.keys() {
+                loops.queues.of(&member).add(key);
+            }
+            tokio::select! {
+                // Losing the lease drops the reconciles in progress, so that none writes beside the next
+                // leader.
+                biased;
+                () = leadership.lost() => {}
+                () = loops.run() => {}
+            }
+        }
+    });
+}
+
+struct Loops<C: MemberController> {
+    controller: C,
+    queues: MemberQueues<C::Key>,
+    metrics: LoopMetrics,
+    activity: Activity,
+    stopping: CancellationToken,
+}
+
+/// The pause of a member that is not reached.
+#[derive(Clone, Copy)]
+struct Outage {
+    until: Instant,
+    pause: Duration,
+}
+
+impl Outage {
+    /// Returns a pause that is over: only the next attempt shows that the member is back.
+    fn over() -> Self {
+        Self {
+            until: Instant::now(),
+            pause: MIN_PAUSE / 2,
+        }
+    }
+
+    /// Returns the pause after one more failure.
+    fn after(before: Option<Self>) -> Self {
+        let pause = before.map_or(MIN_PAUSE, |before| (before.pause * 2).min(MAX_PAUSE));
+        Self {
+            until: Instant::now() + pause,
+            pause,
+        }
+    }
+}
+
+impl<C: MemberController> Loops<C> {
+    /// Runs the loops of all members until the program stops.
+    async fn run(&self) {
+        let mut running = FuturesUnordered::new();
+        let mut started = BTreeMap::new();
+        loop {
+            for (member, known) in self.queues.others(&started) {
+                started.insert(member.clone(), known.gone.clone());
+                running.push(self.run_member(member, known));
+            }
+            tokio::select! {
+                biased;
+                () = self.stopping.cancelled() => break,
+                () = self.queues.shared.added.notified() => {}
+                Some(()) = running.next() => {}
+            }
+        }
+        while let Some(()) = running.next().await {}
+    }
+
+    async fn run_member(&self, member: String, known: OfMember<C::Key>) {
+        let OfMember { queue, hurry, gone } = known;
+        let mut running = FuturesUnordered::new();
+        let mut outage: Option<Outage> = None;
+        loop {
+            // One at a time shows that a member is back; the others would only time out beside it.
+            let limit = if outage.is_some() { 1 } else { IN_FLIGHT };
+            let due = async {
+                if let Some(outage) = outage {
+                    sleep_until(outage.until).await;
+                }
+                queue.next().await
+            };
+            tokio::select! {
+                biased;
+                () = gone.cancelled() => return,
+                () = self.stopping.cancelled() => break,
+                () = hurry.notified() => outage = outage.map(|_| Outage::over()),
+                Some(reached) = running.next() => {
+                    // What was sent before may fail after: it counts once.
+                    let pauses = outage.is_some_and(|outage| Instant::now() < outage.until);
+                    match reached {
+                        true => outage = None,
+                        false if !pauses => outage = Some(Outage::after(outage)),
+                        false => {}
+                    }
+                }
+                key = due, if running.len() < limit => {
+                    running.push(self.reconcile_one(&member, &queue, key));
+                }
+            }
+        }
+        while running.next().await.is_some() {}
+    }
+
+    /// Reconciles a key, and returns `false` if the member was not reached.
+    async fn reconcile_one(&self, member: &str, queue: &Queue<C::Key>, key: C::Key) -> bool {
+        let _in_progress = self.activity.begin();
+        let started = Instant::now();
+        let result = self.controller.reconcile(member, &key).await;
+        self.metrics.reconciled(started.elapsed(), result.is_ok());
+        match result {
+            Ok(()) => {
+                queue.done(&key);
+                true
+            }
+            Err(Failure::OfKey(error)) => {
+                let delay = queue.retry(&key);
+                tracing::warn!(member, ?key, error = %Chain(&*error), ?delay, "Reconcile failed, will retry");
+                true
+            }
+            Err(Failure::Unreachable(error)) => {
+                // Behind the others, so that each of them gets a turn and reports the outage.
+                queue.add(key.clone());
+                queue.done(&key);
+                tracing::warn!(member, ?key, error = %Chain(&*error), "Member not reached, will retry");
+                false
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,113 @@
+use std::net::{Ipv4Addr, SocketAddr};
+
+use tokio::sync::watch;
+use tokio::time::sleep;
+
+use super::*;
+
+/// Fails or hangs as the member's name tells, and records what it was given.
+struct Recorder {
+    seen: Mutex<Vec<(String, u8)>>,
+    calls: watch::Sender<usize>,
+    down: watch::Sender<bool>,
+}
+
+impl MemberController for Arc<Recorder> {
+    type Key = u8;
+
+    fn keys(&self) -> Vec<(String, u8)> {
+        let keys = ["dead", "slow", "well"].map(|member| {
+            let member = member.to_owned();
+            (0..10).map(move |key| (member.clone(), key))
+        });
+        keys.into_iter().flatten().collect()
+    }
+
+    async fn reconcile(&self, member: &str, key: &u8) -> Result<(), Failure> {
+        self.seen.lock().push((member.to_owned(), *key));
+        self.calls.send_modify(|calls| *calls += 1);
+        match member {
+            "slow" => std::future::pending().await,
+            "dead" if *self.down.borrow() => Err(Failure::Unreachable("no route".into())),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Recorder {
+    fn count(&self, member: &str) -> usize {
+        let seen = self.seen.lock();
+        seen.iter().filter(|(seen, _)| seen == member).count()
+    }
+}
+
+fn start() -> (Program, Arc<Recorder>, MemberQueues<u8>) {
+    let mut program = Program::new("test", SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
+    let recorder = Arc::new(Recorder {
+        seen: Mutex::default(),
+        calls: watch::Sender::new(0),
+        down: watch::Sender::new(true),
+    });
+    let queues = MemberQueues::default();
+    let (controller, leadership) = (Arc::clone(&recorder), Leadership::always());
+    spawn(&mut program, "work", controller, queues.clone(), leadership);
+    (program, recorder, queues)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_or_dead_member_delays_no_other() {
+    let (_program, recorder, _) = start();
+    // Virtual time advances only once every task is idle.
+    sleep(Duration::from_millis(1)).await;
+    assert_eq!(recorder.count("well"), 10);
+    assert_eq!(recorder.count("slow"), IN_FLIGHT);
+    assert!(recorder.count("dead") <= IN_FLIGHT);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dead_member_is_tried_with_pauses_and_gets_everything_once_it_is_back() {
+    let (_program, recorder, queues) = start();
+    sleep(Duration::from_mins(10)).await;
+    let tried = recorder.count("dead");
+    assert!((10..100).contains(&tried), "{tried}");
+    recorder.down.send_replace(false);
+    sleep(MAX_PAUSE).await;
+    let mut keys: Vec<_> = recorder.seen.lock()[..].to_vec();
+    keys.retain(|(member, _)| member == "dead");
+    assert_eq!(keys.len(), tried + 10);
+    assert_eq!(queues.of("dead").len(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_member_that_is_added_has_a_loop_and_one_that_is_removed_has_none() {
+    let (_program, recorder, queues) = start();
+    sleep(Duration::from_millis(1)).await;
+    queues.of("new").add(7);
+    sleep(Duration::from_millis(1)).await;
+    assert_eq!(recorder.count("new"), 1);
+    let removed = queues.of("new");
+    queues.remove("new");
+    sleep(Duration::from_millis(1)).await;
+    removed.add(8);
+    sleep(Duration::from_mins(1)).await;
+    assert_eq!(recorder.count("new"), 1);
+    queues.of("new").add(9);
+    sleep(Duration::from_millis(1)).await;
+    assert_eq!(recorder.count("new"), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_of_a_member_ends_its_pause() {
+    let (_program, recorder, queues) = start();
+    sleep(Duration::from_mins(10)).await;
+    // Just after an attempt, with the longest pause ahead.
+    let mut calls = recorder.calls.subscribe();
+    calls.borrow_and_update();
+    calls.changed().await.unwrap();
+    sleep(Duration::from_millis(1)).await;
+    let tried = recorder.count("dead");
+    recorder.down.send_replace(false);
+    queues.hurry("dead");
+    sleep(Duration::from_millis(1)).await;
+    assert_eq!(recorder.count("dead"), tried + 10);
+}
