@@ -1,0 +1,18 @@
+//! The engine that applies the manifests of Works to one member cluster and watches what it applied.
+//!
+//! `objects` speaks to the member's API, and `member` brings its objects to their manifests with one call of
+//! `karmada_rules::execution` for each.
+
+mod error;
+mod member;
+mod objects;
+mod result;
+mod wake;
+
+#[cfg(test)]
+mod tests;
+
+pub use error::MemberError;
+pub use member::Member;
+pub use result::{Observed, SyncResult, Synced};
+pub use wake::Wake;

@@ -1,0 +1,407 @@
+//! The objects of Works in one member.
+
+use std::collections::{BTreeSet, HashMap};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+use std::time::Duration;
+
+use karmada_api::condition::TRUE;
+use karmada_api::names::MANAGED;
+use karmada_api::work::APPLIED;
+use karmada_api::{GroupVersionKind, Key, Work};
+use karmada_rules::execution::{ApplyPlan, Deletion, Settled, deletion, plan, replacement};
+use karmada_runtime::dynamic::{DynamicEvent, DynamicWatches, WatchState};
+use karmada_runtime::write::Writes;
+use kube::Client;
+use kube::runtime::watcher::Config;
+use parking_lot::Mutex;
+use serde_json::Value;
+use tokio::time::Instant;
+
+use crate::error::MemberError;
+use crate::objects::{Objects, Place};
+use crate::result::{Observed, SyncResult, Synced};
+use crate::wake::{Wake, woken};
+
+/// The time after a start for which a Work waits for the list of its kinds: until then nearly every object
+/// is known to be as its manifest has it, without a request for each.
+const START: Duration = Duration::from_secs(5);
+
+/// One member cluster: what was applied there, and what has become of it.
+pub struct Member {
+    objects: Objects,
+    watches: DynamicWatches,
+    started: Instant,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Default)]
+struct State {
+    works: HashMap<Key, Known>,
+    /// The Works that wait for a list, or for a kind that is not served yet.
+    waiting: BTreeSet<Key>,
+}
+
+/// What is known of a Work since the start.
+#[derive(Default)]
+struct Known {
+    /// The generation that was seen first, unless something was written since.
+    adopted: Option<i64>,
+    /// By the place of the manifest.
+    settled: Vec<Option<Record>>,
+}
+
+/// A manifest and its object, when nothing was left to do.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Record {
+    manifest: u64,
+    object: Settled,
+}
+
+impl Member {
+    /// Creates a member whose Works are in `namespace`, and the future that runs its watches. Changes of
+    /// their objects are passed to `wake`.
+    pub fn new(
+        client: Client,
+        namespace: String,
+        wake: impl Fn(Wake) + Send + Sync + 'static,
+    ) -> (Self, impl Future<Output = ()> + Send + 'static) {
+        let state = Arc::new(Mutex::new(State::default()));
+        let selected = Config::default().labels(&format!("{MANAGED}=true"));
+        let waiting = Arc::clone(&state);
+        let observe = move |_: &GroupVersionKind, event| match event {
+            DynamicEvent::Changed(transitions) => {
+                transitions
+                    .iter()
+                    .flat_map(|change| woken(change, &namespace))
+                    .for_each(&wake);
+            }
+            DynamicEvent::Listed => {
+                let works = std::mem::take(&mut waiting.lock().waiting);
+                works.into_iter().map(Wake::Now).for_each(&wake);
+            }
+            DynamicEvent::NotServed => {}
+        };
+        let (watches, running) = DynamicWatches::new(client.clone(), selected, observe);
+        let member = Self {
+            objects: Objects::new(client),
+            watches,
+            started: Instant::now(),
+            state,
+        };
+        (member, running)
+    }
+
+    /// Watches the objects of these kinds, and no others.
+    pub fn want(&self, kinds: BTreeSet<GroupVersionKind>) {
+        self.watches.want(kinds);
+    }
+
+    /// Forgets a Work that is gone.
+    pub fn forget(&self, work: &Key) {
+        let mut state = self.state.lock();
+        state.works.remove(work);
+        state.waiting.remove(work);
+    }
+
+    /// Brings the objects of `work` to its manifests, unless it is suspended, and reads them.
+    pub async fn sync(&self, writes: &Writes, work: &Work) -> SyncResult {
+        let key = Key::of(work);
+        let manifests = &work.spec.workload.manifests;
+        let left = START.saturating_sub(self.started.elapsed());
+        let lists = |manifest| self.watches.state(&kind_of(manifest)) == WatchState::Listing;
+        if !left.is_zero() && manifests.iter().any(lists) {
+            self.state.lock().waiting.insert(key);
+            return SyncResult::Later(left);
+        }
+        let generation = work.metadata.generation;
+        self.state
+            .lock()
+            .works
+            .entry(key.clone())
+            .or_insert_with(|| Known {
+                adopted: generation,
+                settled: Vec::new(),
+            });
+        let mut synced = Vec::new();
+        for (ordinal, manifest) in manifests.iter().enumerate() {
+            let one = OfWork {
+                work,
+                key: &key,
+                ordinal,
+                manifest,
+            };
+            synced.push(self.sync_one(writes, one).await);
+        }
+        let mut state = self.state.lock();
+        if synced.iter().any(Synced::waits) {
+            state.waiting.insert(key.clone());
+        }
+        let first = state.works.get(&key).and_then(|known| known.adopted);
+        SyncResult::Done {
+            manifests: synced,
+            adopted: first.is_some() && first == generation,
+        }
+    }
+
+    async fn sync_one(&self, writes: &Writes, one: OfWork<'_>) -> Synced {
+        let OfWork { work, manifest, .. } = one;
+        let kind = kind_of(manifest);
+        let key = key_of(manifest);
+        let complete = self.watches.state(&kind) == WatchState::Complete;
+        let cached = complete.then(|| self.watches.get(&kind, &key).map(|object| object.value()));
+        if work.is_suspended() {
+            let object = cached.map_or(Observed::Unknown, |object| Observed::of(work, object));
+            return Synced {
+                error: None,
+                object,
+            };
+        }
+        if let Some(Some(object)) = &cached
+            && self.is_settled(one, object)
+        {
+            let object = Observed::of(work, cached.flatten());
+            return Synced {
+                error: None,
+                object,
+            };
+        }
+        match self.bring(writes, one, &kind, &key).await {
+            Ok(object) => Synced {
+                error: None,
+                object: Observed::of(work, object),
+            },
+            Err(error) => Synced {
+                object: match &error {
+                    MemberError::Refused(_) | MemberError::NotServed(_) => Observed::Absent,
+                    _ => cached.map_or(Observed::Unknown, |object| Observed::of(work, object)),
+                },
+                error: Some(error),
+            },
+        }
+    }
+
+    /// Returns `true` if the object in the cache needs nothing.
+    fn is_settled(&self, one: OfWork<'_>, object: &Value) -> bool {
+        let applied_before = match self.record(one) {
+            Some(before) if before.manifest != one.hash() => {
+                // The edit may have taken a field out, which only the managed fields show.
+                return false;
+            }
+            Some(before) if before.object == Settled::of(object) => return true,
+            Some(_) => true,
+            None => is_applied(one.work),
+        };
+        let unchanged =
+            applied_before && plan(one.work, one.manifest, Some(object)) == ApplyPlan::Unchanged;
+        if unchanged {
+            self.settle(one, object);
+        }
+        unchanged
+    }
+
+    /// Reads the object live, writes what it lacks, and returns it.
+    async fn bring(
+        &self,
+        writes: &Writes,
+        one: OfWork<'_>,
+        kind: &GroupVersionKind,
+        key: &Key,
+    ) -> Result<Option<Value>, MemberError> {
+        if kind.kind.is_empty() || kind.version.is_empty() {
+            return Err(MemberError::Manifest("apiVersion and kind"));
+        }
+        if key.name.is_empty() {
+            return Err(MemberError::Manifest("name"));
+        }
+        let place = self.objects.place(kind, key).await?;
+        let mut again = true;
+        loop {
+            let object = self.objects.get(&place).await?;
+            let written = match plan(one.work, one.manifest, object.as_ref()) {
+                ApplyPlan::Unchanged => Ok(None),
+                ApplyPlan::Refuse { message } => return Err(MemberError::Refused(message)),
+                ApplyPlan::Create { body } => self.create(writes, &place, &body).await,
+                ApplyPlan::Apply { body, take_over } => {
+                    self.apply(writes, &place, &body, take_over, object.as_ref())
+                        .await
+                }
+            };
+            match written {
+                Ok(written) => {
+                    if written.is_some()
+                        && let Some(known) = self.state.lock().works.get_mut(one.key)
+                    {
+                        known.adopted = None;
+                    }
+                    let object = written.or(object);
+                    if let Some(object) = &object {
+                        self.settle(one, object);
+                    }
+                    return Ok(object);
+                }
+                // Another was faster: its object is to be looked at first.
+                Err(error) if error.is_conflict() && again => again = false,
+                Err(error) => {
+                    if error.is_missing() {
+                        self.objects.forget(kind);
+                    }
+                    return Err(error);
+                }
+            }
+        }
+    }
+
+    async fn create(
+        &self,
+        writes: &Writes,
+        place: &Place,
+        body: &Value,
+    ) -> Result<Option<Value>, MemberError> {
+        let call = self.objects.apply(place, body, false);
+        match writes
+            .write("member_create", call)
+            .await
+            .map_err(MemberError::from)
+        {
+            Err(error) if error.is_about_duplicates() => {
+                let call = self.objects.create(place, body);
+                Ok(writes.write("member_create", call).await?)
+            }
+            result => result,
+        }
+    }
+
+    async fn apply(
+        &self,
+        writes: &Writes,
+        place: &Place,
+        body: &Value,
+        take_over: Option<Value>,
+        object: Option<&Value>,
+    ) -> Result<Option<Value>, MemberError> {
+        if let Some(operations) = take_over {
+            let call = self.objects.json_patch(place, operations);
+            writes.write("member_managed_fields", call).await?;
+        }
+        let call = self.objects.apply(place, body, true);
+        match writes
+            .write("member_apply", call)
+            .await
+            .map_err(MemberError::from)
+        {
+            Err(error) if error.is_about_duplicates() => {
+                // The managed fields are another version now: without it, the last write wins.
+                let mut body = replacement(body, object.unwrap_or(&Value::Null));
+                if let Some(Value::Object(metadata)) = body.get_mut("metadata") {
+                    let current = self.objects.get(place).await?.unwrap_or_default();
+                    let version = current.pointer("/metadata/resourceVersion");
+                    metadata.insert("resourceVersion".to_owned(), version.cloned().into());
+                }
+                let call = self.objects.replace(place, &body);
+                Ok(writes.write("member_apply", call).await?)
+            }
+            result => result,
+        }
+    }
+
+    /// Deletes or releases the objects of a Work that is being deleted.
+    ///
+    /// # Errors
+    /// Fails at the first object that could not be given up.
+    pub async fn give_up(&self, writes: &Writes, work: &Work) -> Result<(), MemberError> {
+        for manifest in &work.spec.workload.manifests {
+            let (kind, key) = (kind_of(manifest), key_of(manifest));
+            let place = match self.objects.place(&kind, &key).await {
+                Ok(place) => place,
+                // What cannot exist was never applied.
+                Err(MemberError::NotServed(_) | MemberError::Manifest(_)) => continue,
+                Err(error) => return Err(error),
+            };
+            let object = self.objects.get(&place).await?;
+            let written = match deletion(work, object.as_ref()) {
+                Deletion::Nothing => Ok(None),
+                Deletion::Delete { uid } => {
+                    let call = self.objects.delete(&place, &uid);
+                    let deleted = writes.write("member_delete", call).await;
+                    deleted.map(|_| None)
+                }
+                Deletion::Release { patch } => {
+                    let call = self.objects.merge(&place, &patch);
+                    writes.write("member_release", call).await
+                }
+            };
+            match written.map_err(MemberError::from) {
+                Ok(_) => {}
+                // It went meanwhile, or is another one now.
+                Err(error) if error.is_missing() || error.is_conflict() => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.forget(&Key::of(work));
+        Ok(())
+    }
+
+    fn record(&self, one: OfWork<'_>) -> Option<Record> {
+        let state = self.state.lock();
+        *state.works.get(one.key)?.settled.get(one.ordinal)?
+    }
+
+    fn settle(&self, one: OfWork<'_>, object: &Value) {
+        let mut state = self.state.lock();
+        let records = &mut state.works.entry(one.key.clone()).or_default().settled;
+        if records.len() <= one.ordinal {
+            records.resize(one.ordinal + 1, None);
+        }
+        if let Some(record) = records.get_mut(one.ordinal) {
+            *record = Some(Record {
+                manifest: one.hash(),
+                object: Settled::of(object),
+            });
+        }
+    }
+}
+
+/// One manifest of a Work.
+#[derive(Clone, Copy)]
+struct OfWork<'a> {
+    work: &'a Work,
+    key: &'a Key,
+    ordinal: usize,
+    manifest: &'a Value,
+}
+
+impl OfWork<'_> {
+    fn hash(self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.manifest.to_string().hash(&mut hasher);
+        hasher.finish()
+    }
+}
+
+/// Returns `true` if the Work was applied as it is now, or by Karmada, which does not note the generation.
+fn is_applied(work: &Work) -> bool {
+    work.condition(APPLIED).is_some_and(|applied| {
+        applied.status == TRUE
+            && (applied.observed_generation.is_none()
+                || applied.observed_generation == work.metadata.generation)
+    })
+}
+
+fn text<'a>(manifest: &'a Value, pointer: &str) -> &'a str {
+    let value = manifest.pointer(pointer).and_then(Value::as_str);
+    value.unwrap_or_default()
+}
+
+/// Returns the kind of a manifest.
+fn kind_of(manifest: &Value) -> GroupVersionKind {
+    GroupVersionKind::new(text(manifest, "/apiVersion"), text(manifest, "/kind"))
+}
+
+/// Returns the key of a manifest's object.
+fn key_of(manifest: &Value) -> Key {
+    Key::new(
+        text(manifest, "/metadata/namespace"),
+        text(manifest, "/metadata/name"),
+    )
+}

@@ -1,0 +1,34 @@
+//! The flags.
+
+use karmada_runtime::args::{ClientArgs, CommonArgs, LeaderElectionArgs};
+
+/// Applies the manifests of every Work to its member cluster, and reports what has become of them there.
+#[derive(clap::Parser, Debug)]
+#[command(name = crate::NAME, version)]
+pub struct Args {
+    #[command(flatten)]
+    pub(crate) client: ClientArgs,
+    #[command(flatten)]
+    pub(crate) leader_election: LeaderElectionArgs,
+    /// Decide everything and write nothing, neither in Karmada nor in a member; the metric `would_write_total` counts what would be written.
+    #[arg(long, env = "KARMADA_OBSERVE_ONLY")]
+    pub(crate) observe_only: bool,
+    #[command(flatten)]
+    pub(crate) common: CommonArgs,
+}
+
+impl AsRef<CommonArgs> for Args {
+    fn as_ref(&self) -> &CommonArgs {
+        &self.common
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_flags_are_well_formed() {
+        super::Args::command().debug_assert();
+    }
+}

@@ -1,0 +1,202 @@
+//! The connections to the members.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt;
+use k8s_openapi::api::core::v1::Secret;
+use karmada_api::{ClusterProfile, GroupVersionKind, Key, execution_namespace};
+use karmada_execution::Member;
+use karmada_runtime::client::Addresses;
+use karmada_runtime::members::{Access, AccessError, Background};
+use karmada_runtime::watch::{Decoded, events};
+use kube::runtime::watcher::{Config, Event};
+use kube::{Api, Client};
+use parking_lot::Mutex;
+use tokio_util::sync::CancellationToken;
+
+use crate::NAME;
+use crate::watch::SharedIndex;
+
+/// The least time between two syncs of a Work of whose objects only the status changes.
+const PACE: Duration = Duration::from_secs(1);
+
+/// The members to which there are connections.
+pub(crate) struct Fleet {
+    client: Client,
+    index: Arc<SharedIndex>,
+    background: Background,
+    addresses: Addresses,
+    connections: Mutex<BTreeMap<String, Slot>>,
+    /// Whether each member was reached the last time it was tried.
+    reached: Mutex<BTreeMap<String, bool>>,
+}
+
+/// A place for a connection; its lock is held while one is made.
+type Slot = Arc<tokio::sync::Mutex<Option<Connection>>>;
+
+/// A connection to a member. Dropped, it ends its watches.
+struct Connection {
+    member: Arc<Member>,
+    _ends: tokio_util::sync::DropGuard,
+}
+
+/// Errors of making a connection.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ConnectError {
+    /// The user has to correct the cluster or its Secret.
+    #[error(transparent)]
+    Access(#[from] AccessError),
+    /// The Secret does not exist.
+    #[error("the Secret {0}/{1} with the cluster's credentials does not exist")]
+    NoSecret(String, String),
+    /// The Secret could not be read.
+    #[error("cannot read the Secret with the cluster's credentials")]
+    Unread(#[source] kube::Error),
+}
+
+impl Fleet {
+    pub(crate) fn new(
+        client: Client,
+        index: Arc<SharedIndex>,
+        background: Background,
+        addresses: Addresses,
+    ) -> Self {
+        Self {
+            client,
+            index,
+            background,
+            addresses,
+            connections: Mutex::default(),
+            reached: Mutex::default(),
+        }
+    }
+
+    /// Returns the member, and connects to it if that has not been done.
+    pub(crate) async fn member(
+        self: &Arc<Self>,
+        name: &str,
+        cluster: &ClusterProfile,
+    ) -> Result<Arc<Member>, ConnectError> {
+        let slot = Arc::clone(self.connections.lock().entry(name.to_owned()).or_default());
+        // Whoever comes meanwhile waits, and finds it made.
+        let mut slot = slot.lock().await;
+        if let Some(connection) = &*slot {
+            return Ok(Arc::clone(&connection.member));
+        }
+        let connection = self.connect(name, cluster).await?;
+        let member = Arc::clone(&connection.member);
+        *slot = Some(connection);
+        Ok(member)
+    }
+
+    async fn connect(
+        self: &Arc<Self>,
+        name: &str,
+        cluster: &ClusterProfile,
+    ) -> Result<Connection, ConnectError> {
+        let (namespace, secret_name) = Access::secret_of(cluster)?;
+        let secrets: Api<Secret> = Api::namespaced(self.client.clone(), namespace);
+        let read = secrets.get_opt(secret_name).await;
+        let secret = read
+            .map_err(ConnectError::Unread)?
+            .ok_or_else(|| ConnectError::NoSecret(namespace.to_owned(), secret_name.to_owned()))?;
+        let access = Access::new(cluster, &secret)?;
+        let client = access.client(&secret, &self.addresses, NAME)?;
+        if access.is_insecure() {
+            tracing::warn!(
+                cluster = name,
+                "The cluster's certificate is not verified, as its insecureSkipTLSVerification asks"
+            );
+        }
+        let (index, cluster_name) = (Arc::clone(&self.index), name.to_owned());
+        let wake = move |wake| index.wake_one(&cluster_name, wake, PACE);
+        let (member, watches) = Member::new(client, execution_namespace(name), wake);
+        member.want(self.index.kinds(name));
+        let ended = CancellationToken::new();
+        let ends = ended.clone().drop_guard();
+        let renewal = Arc::clone(self).renew(name.to_owned(), cluster.clone(), access);
+        self.background.run(async move {
+            tokio::select! {
+                biased;
+                () = ended.cancelled() => {}
+                () = watches => {}
+                () = renewal => {}
+            }
+        });
+        Ok(Connection {
+            member: Arc::new(member),
+            _ends: ends,
+        })
+    }
+
+    /// Watches the one Secret of a cluster, and ends the connection when its credentials change.
+    async fn renew(self: Arc<Self>, name: String, cluster: ClusterProfile, access: Access) {
+        let Ok((namespace, secret_name)) = Access::secret_of(&cluster) else {
+            return;
+        };
+        let secrets = Api::<Decoded<Secret>>::namespaced(self.client.clone(), namespace);
+        let one = Config::default().fields(&format!("metadata.name={secret_name}"));
+        let mut changes = std::pin::pin!(events(secrets, one));
+        while let Some(event) = changes.next().await {
+            let (Event::Apply(Decoded::Valid(secret)) | Event::InitApply(Decoded::Valid(secret))) =
+                event
+            else {
+                // Without a Secret, the credentials at hand are as good as any.
+                continue;
+            };
+            if Access::new(&cluster, &secret).is_ok_and(|renewed| renewed != access) {
+                tracing::info!(
+                    cluster = name,
+                    "The credentials of the cluster have changed"
+                );
+                self.disconnect(&name);
+                self.index.wake(&name);
+            }
+        }
+    }
+
+    /// Ends the connection to a member; the next Work makes a new one.
+    pub(crate) fn disconnect(&self, name: &str) {
+        self.connections.lock().remove(name);
+        self.reached.lock().remove(name);
+    }
+
+    /// Watches these kinds in a member from now on.
+    pub(crate) fn rewatch(&self, name: &str, kinds: BTreeSet<GroupVersionKind>) {
+        // While it is being made, the connection takes the kinds from the index itself.
+        if let Some(member) = self.connected(name) {
+            member.want(kinds);
+        }
+    }
+
+    /// Forgets a Work of a member.
+    pub(crate) fn forget(&self, name: &str, work: &Key) {
+        if let Some(member) = self.connected(name) {
+            member.forget(work);
+        }
+    }
+
+    fn connected(&self, name: &str) -> Option<Arc<Member>> {
+        let slot = self.connections.lock().get(name).map(Arc::clone)?;
+        let connection = slot.try_lock().ok()?;
+        let connection = connection.as_ref()?;
+        Some(Arc::clone(&connection.member))
+    }
+
+    /// Notes whether a member was reached.
+    pub(crate) fn note_reached(&self, name: &str, reached: bool) {
+        self.reached.lock().insert(name.to_owned(), reached);
+    }
+
+    /// Returns `false` if a member was not reached the last time it was tried.
+    pub(crate) fn was_reached(&self, name: &str) -> bool {
+        self.reached.lock().get(name).copied().unwrap_or(true)
+    }
+
+    /// Returns the members that were tried, and if they were reached the last time.
+    pub(crate) fn reached(&self) -> BTreeMap<String, bool> {
+        self.reached.lock().clone()
+    }
+}

@@ -1,0 +1,86 @@
+//! `execution-controller`: applies the manifests of every Work to its member cluster, repairs what changes
+//! there, and reports the state of the objects in the Work's status.
+
+mod args;
+mod events;
+mod fleet;
+mod metrics;
+mod reconcile;
+mod stored;
+mod watch;
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use karmada_runtime::events::EventRecorder;
+use karmada_runtime::lease::{self, Leadership};
+use karmada_runtime::members::{self, Background, MemberQueues};
+use karmada_runtime::metrics::WriteMetrics;
+use karmada_runtime::program::{Program, StartError};
+use karmada_runtime::write::{WouldWrite, Writer, Writes};
+use kube::Client;
+
+pub use crate::args::Args;
+use crate::fleet::Fleet;
+use crate::metrics::FleetMetrics;
+use crate::reconcile::Reconciler;
+use crate::watch::SharedIndex;
+
+/// The program's name: its user agent, its lease, and the prefix of its metrics.
+pub const NAME: &str = "execution-controller";
+
+/// Connects to the Karmada API and adds the tasks of the controller to `program`.
+///
+/// # Errors
+/// Fails if a file named by the flags cannot be used.
+pub async fn start(args: Args, program: &mut Program) -> Result<(), StartError> {
+    let client = program.connect("karmada", &args.client.source()).await?;
+    assemble(&args, client, program);
+    Ok(())
+}
+
+/// Adds the tasks of the controller to `program`; `client` is connected to the Karmada API.
+pub fn assemble(args: &Args, client: Client, program: &mut Program) {
+    // The lease is a write, too.
+    let leadership = if args.observe_only {
+        Leadership::always()
+    } else {
+        lease::leadership(program, client.clone(), &args.leader_election)
+    };
+    let writes = if args.observe_only {
+        Writes::Count(WouldWrite::register(&mut program.registry))
+    } else {
+        let metrics = WriteMetrics::register(&mut program.registry);
+        Writes::Perform(Writer::new(leadership.clone(), metrics))
+    };
+    let events = (!args.observe_only).then(|| EventRecorder::spawn(program, client.clone()));
+
+    let queues = MemberQueues::default();
+    let background = Background::spawn(program, "members");
+    let index = Arc::new(SharedIndex::new(queues.clone()));
+    let addresses = program.addresses.clone();
+    let fleet = Arc::new(Fleet::new(
+        client.clone(),
+        Arc::clone(&index),
+        background,
+        addresses,
+    ));
+    index.watch(program, &client, &fleet);
+    let gauges = FleetMetrics {
+        index: Arc::clone(&index),
+        fleet: Arc::clone(&fleet),
+    };
+    program.registry.register_collector(Box::new(gauges));
+    let reconciler = Reconciler {
+        index,
+        fleet,
+        client,
+        writes,
+        events,
+        queues: queues.clone(),
+        clock: program.clock,
+    };
+    members::spawn(program, "work", reconciler, queues, leadership);
+}

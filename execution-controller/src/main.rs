@@ -1,0 +1,7 @@
+//! The program `execution-controller`, whose parts are in its library.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    karmada_runtime::program::run(execution_controller::NAME, execution_controller::start)
+}

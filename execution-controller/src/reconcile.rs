@@ -1,0 +1,298 @@
+//! Brings the objects of one Work in its member to their manifests, and its status to theirs.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use karmada_api::names::WORK_FINALIZER;
+use karmada_api::{ClusterProfile, Key, Work};
+use karmada_execution::{Member, MemberError, Observed, SyncResult, Synced};
+use karmada_rules::execution::{Outcome, Seen, StatusPlan, status};
+use karmada_runtime::error::Chain;
+use karmada_runtime::events::EventRecorder;
+use karmada_runtime::members::{Failure, MemberController, MemberQueues};
+use karmada_runtime::write::{WriteErrorKind, Writes};
+use kube::api::{Patch, PatchParams};
+use kube::{Api, Client, Resource};
+use serde_json::json;
+use tokio::time::Instant;
+
+use crate::events::{applied_changed, dispatching_changed};
+use crate::fleet::{ConnectError, Fleet};
+use crate::watch::SharedIndex;
+
+/// The time after which a status is written again that another write has overtaken.
+const SOON: Duration = Duration::from_millis(100);
+
+/// Reconciles Works.
+pub(crate) struct Reconciler {
+    pub(crate) index: Arc<SharedIndex>,
+    pub(crate) fleet: Arc<Fleet>,
+    pub(crate) client: Client,
+    pub(crate) writes: Writes,
+    /// Absent if nothing is written.
+    pub(crate) events: Option<EventRecorder>,
+    pub(crate) queues: MemberQueues<Key>,
+    pub(crate) clock: fn() -> Timestamp,
+}
+
+/// Errors of a Work, which its status shows.
+#[derive(Debug, thiserror::Error)]
+enum WorkError {
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    #[error(transparent)]
+    Member(#[from] MemberError),
+}
+
+impl MemberController for Reconciler {
+    type Key = Key;
+
+    fn keys(&self) -> Vec<(String, Key)> {
+        self.index.keys()
+    }
+
+    async fn reconcile(&self, cluster: &str, key: &Key) -> Result<(), Failure> {
+        let Some(stored) = self.index.work(key) else {
+            self.fleet.forget(cluster, key);
+            return Ok(());
+        };
+        let work = stored.work();
+        let deleting = work.metadata.deletion_timestamp.is_some();
+        let Some(profile) = self.index.cluster(cluster) else {
+            // A cluster that is gone keeps no Work, one that was never readable all of them.
+            return if deleting && self.index.is_gone(cluster) {
+                self.finalize(&work).await
+            } else {
+                Ok(())
+            };
+        };
+        // An agent in the cluster carries out the others.
+        if profile.spec.sync_mode != "Push" {
+            return Ok(());
+        }
+        if deleting {
+            self.give_up(cluster, &profile, &work).await
+        } else {
+            self.sync(cluster, &profile, &work).await
+        }
+    }
+}
+
+impl Reconciler {
+    async fn member(
+        &self,
+        cluster: &str,
+        profile: &ClusterProfile,
+    ) -> Result<Arc<Member>, ConnectError> {
+        self.fleet.member(cluster, profile).await
+    }
+
+    async fn sync(
+        &self,
+        cluster: &str,
+        profile: &ClusterProfile,
+        work: &Work,
+    ) -> Result<(), Failure> {
+        let manifests = &work.spec.workload.manifests;
+        let member = match self.member(cluster, profile).await {
+            Ok(member) => member,
+            // Karmada's own API does not answer: that is no news about the Work.
+            Err(ConnectError::Unread(error)) => {
+                return Err(ConnectError::Unread(error).into());
+            }
+            Err(error) => {
+                let text = Chain(&error).to_string();
+                let outcomes = manifests.iter().map(|manifest| Outcome {
+                    manifest,
+                    error: Some(text.clone()),
+                    object: Seen::Unknown,
+                });
+                self.report(cluster, work, &outcomes.collect::<Vec<_>>(), true)
+                    .await?;
+                return Err(error.into());
+            }
+        };
+        let (synced, adopted) = match member.sync(&self.writes, work).await {
+            SyncResult::Done { manifests, adopted } => (manifests, adopted),
+            SyncResult::Later(delay) => {
+                self.queues
+                    .of(cluster)
+                    .add_at(Key::of(work), Instant::now() + delay);
+                return Ok(());
+            }
+        };
+        let outcomes = manifests
+            .iter()
+            .zip(&synced)
+            .map(|(manifest, synced)| Outcome {
+                manifest,
+                error: synced.error.as_ref().map(text),
+                object: match &synced.object {
+                    Observed::Present(object) => Seen::Present(object),
+                    Observed::Absent => Seen::Absent,
+                    Observed::Unknown => Seen::Unknown,
+                },
+            });
+        // A replica that has lost its lease knows nothing.
+        if !synced
+            .iter()
+            .any(|one| matches!(one.error, Some(MemberError::NotLeading)))
+        {
+            self.report(cluster, work, &outcomes.collect::<Vec<_>>(), adopted)
+                .await?;
+        }
+        let errors = synced.into_iter().filter_map(|Synced { error, .. }| error);
+        self.judge(cluster, errors.collect())
+    }
+
+    /// Notes whether the member was reached, and returns the gravest error.
+    fn judge(&self, cluster: &str, errors: Vec<MemberError>) -> Result<(), Failure> {
+        let unreachable = errors.iter().any(MemberError::is_unreachable);
+        self.fleet.note_reached(cluster, !unreachable);
+        if errors.iter().any(MemberError::is_unauthorized) {
+            // The next attempt reads the Secret again.
+            self.fleet.disconnect(cluster);
+        }
+        let Some(error) = errors.into_iter().next() else {
+            return Ok(());
+        };
+        Err(if unreachable {
+            Failure::Unreachable(error.into())
+        } else {
+            error.into()
+        })
+    }
+
+    /// Writes the status of a Work if there is news.
+    async fn report(
+        &self,
+        cluster: &str,
+        work: &Work,
+        outcomes: &[Outcome<'_>],
+        adopted: bool,
+    ) -> Result<(), Failure> {
+        let plan = status(work, outcomes, adopted, (self.clock)());
+        let StatusPlan {
+            patch: Some(patch),
+            dispatching,
+            applied,
+        } = plan
+        else {
+            return Ok(());
+        };
+        let (works, parameters) = (self.works(work), PatchParams::default());
+        let name = work.metadata.name.as_deref().unwrap_or_default();
+        let patch = Patch::Merge(patch);
+        let call = works.patch_status(name, &parameters, &patch);
+        match self.writes.write("work_status", call).await {
+            Ok(Some(_)) => {}
+            Ok(None) => return Ok(()),
+            // It was deleted meanwhile.
+            Err(error) if error.kind() == WriteErrorKind::Missing => return Ok(()),
+            // The watch shows the newer version in a moment, if it is not there yet.
+            Err(error) if error.kind() == WriteErrorKind::Conflict => {
+                let key = Key::of(work);
+                let queue = self.queues.of(cluster);
+                queue.add_at(key, Instant::now() + SOON);
+                return Ok(());
+            }
+            Err(error) => return Err(error.into()),
+        }
+        if let Some(events) = &self.events {
+            let changed = dispatching.as_ref().map(dispatching_changed);
+            let changed = changed
+                .into_iter()
+                .chain(applied.as_ref().map(applied_changed));
+            for event in changed {
+                events.record(work.object_ref(&()), event);
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives up the objects of a Work that is being deleted, and then lets the Work go.
+    async fn give_up(
+        &self,
+        cluster: &str,
+        profile: &ClusterProfile,
+        work: &Work,
+    ) -> Result<(), Failure> {
+        if !has_finalizer(work) {
+            return Ok(());
+        }
+        let leaves = profile.metadata.deletion_timestamp.is_some();
+        // Found once: each of its Works would wait for the same.
+        if leaves && !self.fleet.was_reached(cluster) {
+            return self.finalize(work).await;
+        }
+        let given_up = match self.member(cluster, profile).await {
+            Ok(member) => member
+                .give_up(&self.writes, work)
+                .await
+                .map_err(WorkError::from),
+            Err(error) => Err(error.into()),
+        };
+        let error = match given_up {
+            Ok(()) => {
+                self.fleet.note_reached(cluster, true);
+                return self.finalize(work).await;
+            }
+            Err(error) => error,
+        };
+        match error {
+            WorkError::Connect(ConnectError::Unread(error)) => {
+                Err(ConnectError::Unread(error).into())
+            }
+            // A cluster that leaves and cannot be worked on keeps what it has.
+            WorkError::Connect(_) if leaves => self.finalize(work).await,
+            WorkError::Member(error) if leaves && error.is_of_member() => {
+                self.fleet.note_reached(cluster, !error.is_unreachable());
+                self.finalize(work).await
+            }
+            WorkError::Connect(error) => Err(error.into()),
+            WorkError::Member(error) => self.judge(cluster, vec![error]),
+        }
+    }
+
+    /// Removes our finalizer from a Work.
+    async fn finalize(&self, work: &Work) -> Result<(), Failure> {
+        if !has_finalizer(work) {
+            return Ok(());
+        }
+        let finalizers = work.metadata.finalizers.iter().flatten();
+        let rest: Vec<_> = finalizers.filter(|name| *name != WORK_FINALIZER).collect();
+        let patch = Patch::Merge(json!({ "metadata": {
+            "resourceVersion": work.metadata.resource_version,
+            "finalizers": rest,
+        } }));
+        let (works, parameters) = (self.works(work), PatchParams::default());
+        let name = work.metadata.name.as_deref().unwrap_or_default();
+        let call = works.patch(name, &parameters, &patch);
+        match self.writes.write("work_finalizer", call).await {
+            Ok(_) => Ok(()),
+            Err(error) if error.kind() == WriteErrorKind::Missing => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn works(&self, work: &Work) -> Api<Work> {
+        let namespace = work.metadata.namespace.as_deref().unwrap_or_default();
+        Api::namespaced(self.client.clone(), namespace)
+    }
+}
+
+fn has_finalizer(work: &Work) -> bool {
+    let mut finalizers = work.metadata.finalizers.iter().flatten();
+    finalizers.any(|name| name == WORK_FINALIZER)
+}
+
+/// Returns the error as the Work's status shows it.
+fn text(error: &MemberError) -> String {
+    let text = Chain(error).to_string();
+    if error.is_unreachable() {
+        format!("the cluster cannot be reached: {text}")
+    } else {
+        text
+    }
+}

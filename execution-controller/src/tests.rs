@@ -1,0 +1,485 @@
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use apiserver::{ApiServer, Fault, Verb};
+use clap::Parser;
+use http::HeaderMap;
+use jiff::Timestamp;
+use karmada_api::condition::{FALSE, TRUE};
+use karmada_api::work::{APPLIED, DISPATCHING};
+use karmada_api::{ClusterProfile, Condition, Work};
+use karmada_runtime::program::Program;
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use kube::core::{ApiResource, DynamicObject};
+use kube::runtime::wait::await_condition;
+use kube::{Api, Client};
+use lab_parts::port::ReservedPort;
+use serde_json::{Value, from_value, json};
+use tokio::time::timeout;
+
+use super::*;
+
+/// A Karmada API, and members that are reached over sockets.
+struct Stage {
+    karmada: ApiServer,
+}
+
+/// A member's API on a socket. Dropped, it is dead.
+struct ServedMember {
+    server: ApiServer,
+    port: ReservedPort,
+    serving: tokio::task::JoinHandle<()>,
+}
+
+impl Drop for ServedMember {
+    fn drop(&mut self) {
+        self.serving.abort();
+    }
+}
+
+fn definition(kind: &str, group: &str, scope: &str) -> Value {
+    let plural = format!("{}s", kind.to_lowercase());
+    let schema = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": { "name": format!("{plural}.{group}") },
+        "spec": { "group": group, "scope": scope,
+            "names": { "kind": kind, "plural": plural, "singular": kind.to_lowercase() },
+            "versions": [{ "name": "v1alpha1", "served": true, "storage": true,
+                "subresources": { "status": {} }, "schema": { "openAPIV3Schema": schema } }] },
+    })
+}
+
+fn client(server: &ApiServer) -> Client {
+    Client::new(server.service(), "default")
+}
+
+async fn create(server: &ApiServer, object: Value) {
+    let object: DynamicObject = from_value(object).unwrap();
+    let types = object.types.clone().unwrap();
+    let (group, version) = types
+        .api_version
+        .split_once('/')
+        .unwrap_or(("", &types.api_version));
+    let kind = kube::core::GroupVersionKind::gvk(group, version, &types.kind);
+    let resource = ApiResource::from_gvk(&kind);
+    let api: Api<DynamicObject> = match &object.metadata.namespace {
+        Some(namespace) => Api::namespaced_with(client(server), namespace, &resource),
+        None => Api::all_with(client(server), &resource),
+    };
+    api.create(&PostParams::default(), &object).await.unwrap();
+}
+
+fn namespace(name: &str) -> Value {
+    json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } })
+}
+
+impl ServedMember {
+    async fn start(admit: fn(&HeaderMap) -> bool) -> Self {
+        let server = ApiServer::starting_at(Timestamp::now());
+        create(&server, namespace("shop")).await;
+        let port = ReservedPort::reserve().unwrap();
+        let serving = Self::serve(&server, &port, admit);
+        Self {
+            server,
+            port,
+            serving,
+        }
+    }
+
+    fn serve(
+        server: &ApiServer,
+        port: &ReservedPort,
+        admit: fn(&HeaderMap) -> bool,
+    ) -> tokio::task::JoinHandle<()> {
+        let (server, listener) = (server.clone(), port.listen().unwrap());
+        tokio::spawn(async move {
+            let forever = std::future::pending();
+            server.serve_only(listener, forever, admit).await.unwrap();
+        })
+    }
+
+    async fn get(&self, kind: &str, name: &str) -> Option<DynamicObject> {
+        self.api(kind).get_opt(name).await.unwrap()
+    }
+
+    fn api(&self, kind: &str) -> Api<DynamicObject> {
+        let kind = kube::core::GroupVersionKind::gvk("", "v1", kind);
+        Api::namespaced_with(client(&self.server), "shop", &ApiResource::from_gvk(&kind))
+    }
+}
+
+impl Stage {
+    async fn new() -> Self {
+        let karmada = ApiServer::starting_at(Timestamp::now());
+        for (kind, group, scope) in [
+            ("Work", "work.karmada.io", "Namespaced"),
+            ("Cluster", "cluster.karmada.io", "Cluster"),
+        ] {
+            karmada.install(&definition(kind, group, scope)).unwrap();
+        }
+        create(&karmada, namespace("karmada-cluster")).await;
+        Self { karmada }
+    }
+
+    /// Joins a member with a token.
+    async fn join(&self, name: &str, address: SocketAddr) {
+        create(&self.karmada, namespace(&format!("karmada-es-{name}"))).await;
+        create(
+            &self.karmada,
+            json!({ "apiVersion": "v1", "kind": "Secret",
+            "metadata": { "name": name, "namespace": "karmada-cluster" },
+            "data": { "token": "c2VjcmV0" } }),
+        )
+        .await;
+        create(
+            &self.karmada,
+            json!({ "apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster",
+            "metadata": { "name": name, "finalizers": ["karmada.io/cluster-controller"] },
+            "spec": { "syncMode": "Push", "apiEndpoint": format!("http://{address}"),
+                "secretRef": { "namespace": "karmada-cluster", "name": name } } }),
+        )
+        .await;
+    }
+
+    /// Creates a Work with a `ConfigMap` of the same name.
+    async fn dispatch(&self, cluster: &str, name: &str, spec: Value) {
+        let namespace = format!("karmada-es-{cluster}");
+        let mut work = json!({ "apiVersion": "work.karmada.io/v1alpha1", "kind": "Work",
+            "metadata": { "name": name, "namespace": namespace,
+                "finalizers": ["karmada.io/execution-controller"] },
+            "spec": { "workload": { "manifests": [{
+                "apiVersion": "v1", "kind": "ConfigMap",
+                "metadata": { "name": name, "namespace": "shop",
+                    "labels": { "karmada.io/managed": "true" },
+                    "annotations": { "work.karmada.io/namespace": namespace,
+                        "work.karmada.io/name": name } },
+                "data": { "greeting": "hello" },
+            }] } } });
+        for (field, value) in spec.as_object().unwrap() {
+            work["spec"][field] = value.clone();
+        }
+        create(&self.karmada, work).await;
+    }
+
+    fn works(&self, cluster: &str) -> Api<Work> {
+        Api::namespaced(client(&self.karmada), &format!("karmada-es-{cluster}"))
+    }
+
+    fn clusters(&self) -> Api<ClusterProfile> {
+        Api::all(client(&self.karmada))
+    }
+
+    /// Waits for a status of a condition, and returns the condition.
+    async fn condition(&self, cluster: &str, name: &str, kind: &str, status: &str) -> Condition {
+        let has = |work: Option<&Work>| {
+            let condition = work.and_then(|work| work.condition(kind));
+            condition.is_some_and(|condition| condition.status == status)
+        };
+        let waiting = await_condition(self.works(cluster), name, has);
+        let work = timeout(Duration::from_secs(30), waiting).await;
+        let work = work.unwrap_or_else(|_| panic!("{cluster} {name}: {kind} never was {status}"));
+        work.unwrap().unwrap().condition(kind).unwrap().clone()
+    }
+
+    async fn gone(&self, cluster: &str, name: &str) {
+        let waiting = await_condition(self.works(cluster), name, |work: Option<&Work>| {
+            work.is_none()
+        });
+        timeout(Duration::from_secs(30), waiting)
+            .await
+            .expect("never gone")
+            .unwrap();
+    }
+
+    async fn patch(&self, cluster: &str, name: &str, patch: Value) {
+        let patch = Patch::Merge(patch);
+        self.works(cluster)
+            .patch(name, &PatchParams::default(), &patch)
+            .await
+            .unwrap();
+    }
+
+    fn start(&self, flags: &[&str]) -> Program {
+        let flags = [&[NAME, "--leader-elect=false"], flags].concat();
+        let mut program = Program::new(NAME, ([127, 0, 0, 1], 0).into());
+        let config = kube::Config::new("http://karmada".parse().unwrap());
+        let service = self.karmada.service();
+        let client = karmada_runtime::client::with_service(service, config, NAME).unwrap();
+        assemble(&Args::parse_from(flags), client, &mut program);
+        program
+    }
+}
+
+#[tokio::test]
+async fn a_work_is_applied_reported_paused_resumed_and_deleted() {
+    let member = ServedMember::start(|_| true).await;
+    let stage = Stage::new().await;
+    stage.join("m1", member.port.address()).await;
+    stage.dispatch("m1", "a", json!({})).await;
+    let _program = stage.start(&[]);
+    let applied = stage.condition("m1", "a", APPLIED, TRUE).await;
+    assert_eq!(applied.observed_generation, Some(1));
+    assert_eq!(applied.reason, "AppliedSuccessful");
+    let work = stage.works("m1").get("a").await.unwrap();
+    let statuses = work.status.unwrap().manifest_statuses;
+    assert_eq!(statuses[0].health.as_deref(), Some("Healthy"));
+    assert!(member.get("ConfigMap", "a").await.is_some());
+
+    stage
+        .dispatch("m1", "b", json!({ "suspendDispatching": true }))
+        .await;
+    let paused = stage.condition("m1", "b", DISPATCHING, FALSE).await;
+    assert_eq!(paused.reason, "SuspendDispatching");
+    assert!(member.get("ConfigMap", "b").await.is_none());
+    assert!(
+        stage
+            .works("m1")
+            .get("b")
+            .await
+            .unwrap()
+            .condition(APPLIED)
+            .is_none()
+    );
+    stage
+        .patch(
+            "m1",
+            "b",
+            json!({ "spec": { "suspendDispatching": false } }),
+        )
+        .await;
+    stage.condition("m1", "b", APPLIED, TRUE).await;
+    assert!(member.get("ConfigMap", "b").await.is_some());
+
+    stage
+        .patch("m1", "b", json!({ "spec": { "suspendDispatching": true } }))
+        .await;
+    stage.condition("m1", "b", DISPATCHING, FALSE).await;
+    for name in ["a", "b"] {
+        stage
+            .works("m1")
+            .delete(name, &DeleteParams::default())
+            .await
+            .unwrap();
+        stage.gone("m1", name).await;
+        assert!(member.get("ConfigMap", name).await.is_none());
+    }
+}
+
+#[tokio::test]
+async fn a_dead_member_delays_no_other_and_keeps_its_works_until_its_cluster_leaves() {
+    let member = ServedMember::start(|_| true).await;
+    let stage = Stage::new().await;
+    stage.join("dead", lab_parts::port::CLOSED).await;
+    stage.join("m1", member.port.address()).await;
+    for number in 0..5 {
+        stage
+            .dispatch("dead", &format!("a{number}"), json!({}))
+            .await;
+    }
+    stage.dispatch("m1", "a", json!({})).await;
+    let _program = stage.start(&[]);
+    stage.condition("m1", "a", APPLIED, TRUE).await;
+    let failed = stage.condition("dead", "a0", APPLIED, FALSE).await;
+    assert!(
+        failed.message.contains("the cluster cannot be reached"),
+        "{}",
+        failed.message
+    );
+    stage
+        .works("dead")
+        .delete("a0", &DeleteParams::default())
+        .await
+        .unwrap();
+    // Each Work gets its turn meanwhile.
+    stage.condition("dead", "a4", APPLIED, FALSE).await;
+    assert!(stage.works("dead").get_opt("a0").await.unwrap().is_some());
+    stage
+        .clusters()
+        .delete("dead", &DeleteParams::default())
+        .await
+        .unwrap();
+    stage.gone("dead", "a0").await;
+}
+
+#[tokio::test]
+async fn a_member_that_is_back_gets_what_it_missed() {
+    let mut member = ServedMember::start(|_| true).await;
+    let stage = Stage::new().await;
+    stage.join("m1", member.port.address()).await;
+    stage.dispatch("m1", "a", json!({})).await;
+    member.serving.abort();
+    assert!((&mut member.serving).await.is_err());
+    let _program = stage.start(&[]);
+    stage.condition("m1", "a", APPLIED, FALSE).await;
+    member.serving = ServedMember::serve(&member.server, &member.port, |_| true);
+    stage.condition("m1", "a", APPLIED, TRUE).await;
+}
+
+#[tokio::test]
+async fn new_credentials_are_used_at_once() {
+    let bearer = |headers: &HeaderMap| {
+        let token = headers
+            .get("authorization")
+            .and_then(|value| value.to_str().ok());
+        token == Some("Bearer renewed")
+    };
+    let member = ServedMember::start(bearer).await;
+    let stage = Stage::new().await;
+    stage.join("m1", member.port.address()).await;
+    stage.dispatch("m1", "a", json!({})).await;
+    let _program = stage.start(&[]);
+    let failed = stage.condition("m1", "a", APPLIED, FALSE).await;
+    assert!(failed.message.contains("403"), "{}", failed.message);
+    let secrets: Api<k8s_openapi::api::core::v1::Secret> =
+        Api::namespaced(client(&stage.karmada), "karmada-cluster");
+    let renewed = Patch::Merge(json!({ "data": { "token": "cmVuZXdlZA==" } }));
+    secrets
+        .patch("m1", &PatchParams::default(), &renewed)
+        .await
+        .unwrap();
+    stage.condition("m1", "a", APPLIED, TRUE).await;
+}
+
+#[tokio::test]
+async fn a_cluster_that_cannot_be_used_is_named_in_its_works() {
+    let stage = Stage::new().await;
+    stage.join("proxied", lab_parts::port::CLOSED).await;
+    stage.join("keyless", lab_parts::port::CLOSED).await;
+    let proxy = Patch::Merge(json!({ "spec": { "proxyURL": "http://proxy" } }));
+    stage
+        .clusters()
+        .patch("proxied", &PatchParams::default(), &proxy)
+        .await
+        .unwrap();
+    let secrets: Api<k8s_openapi::api::core::v1::Secret> =
+        Api::namespaced(client(&stage.karmada), "karmada-cluster");
+    secrets
+        .delete("keyless", &DeleteParams::default())
+        .await
+        .unwrap();
+    for (cluster, text) in [
+        ("proxied", "proxyURL"),
+        ("keyless", "karmada-cluster/keyless"),
+    ] {
+        stage.dispatch(cluster, "a", json!({})).await;
+        let _program = stage.start(&[]);
+        let failed = stage.condition(cluster, "a", APPLIED, FALSE).await;
+        assert!(failed.message.contains(text), "{}", failed.message);
+    }
+}
+
+#[tokio::test]
+async fn a_restart_writes_nothing() {
+    let member = ServedMember::start(|_| true).await;
+    let stage = Stage::new().await;
+    stage.join("m1", member.port.address()).await;
+    let names: BTreeSet<_> = (0..20).map(|number| format!("a{number}")).collect();
+    for name in &names {
+        stage.dispatch("m1", name, json!({})).await;
+    }
+    let program = stage.start(&[]);
+    for name in &names {
+        stage.condition("m1", name, APPLIED, TRUE).await;
+    }
+    drop(program);
+    let mut versions = Vec::new();
+    for round in 0..2 {
+        let works = stage
+            .works("m1")
+            .list(&ListParams::default())
+            .await
+            .unwrap();
+        let works = works
+            .items
+            .into_iter()
+            .filter(|work| names.contains(work.metadata.name.as_ref().unwrap()));
+        let works = works.map(|work| work.metadata.resource_version.unwrap());
+        let maps = member
+            .api("ConfigMap")
+            .list(&ListParams::default())
+            .await
+            .unwrap()
+            .items
+            .into_iter();
+        let maps = maps.filter(|map| names.contains(map.metadata.name.as_ref().unwrap()));
+        let maps = maps.map(|map| map.metadata.resource_version.unwrap());
+        versions.push(works.chain(maps).collect::<Vec<_>>());
+        if round == 0 {
+            let program = stage.start(&[]);
+            // Its turn comes after that of those that exist already.
+            stage.dispatch("m1", "last", json!({})).await;
+            stage.condition("m1", "last", APPLIED, TRUE).await;
+            drop(program);
+        }
+    }
+    assert_eq!(versions[0].len(), 40);
+    assert_eq!(versions[0], versions[1]);
+}
+
+#[tokio::test]
+async fn observation_writes_nothing_anywhere() {
+    let member = ServedMember::start(|_| true).await;
+    let stage = Stage::new().await;
+    stage.join("m1", member.port.address()).await;
+    stage.dispatch("m1", "a", json!({})).await;
+    let before = stage.works("m1").get("a").await.unwrap();
+    let program = stage.start(&["--observe-only"]);
+    let text = || {
+        let mut text = String::new();
+        prometheus_client::encoding::text::encode(&mut text, &program.registry).unwrap();
+        text
+    };
+    let decided = async {
+        while !text().contains(r#"would_write_total{target="work_status"} 1"#) {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(Duration::from_secs(30), decided)
+        .await
+        .expect("never decided");
+    assert!(
+        text().contains(r#"would_write_total{target="member_create"} 1"#),
+        "{}",
+        text()
+    );
+    assert!(member.get("ConfigMap", "a").await.is_none());
+    assert_eq!(stage.works("m1").get("a").await.unwrap(), before);
+}
+
+#[tokio::test]
+async fn whatever_write_fails_or_is_lost_the_end_is_the_same() {
+    let member = ServedMember::start(|_| true).await;
+    let stage = Stage::new().await;
+    stage.join("m1", member.port.address()).await;
+    let writes = [Verb::Create, Verb::Patch, Verb::Update, Verb::Delete];
+    for server in [&member.server, &stage.karmada] {
+        for fault in [Fault::LoseResponse, Fault::InternalError, Fault::Conflict] {
+            let injection = fault.verbs(writes).client(NAME).every(3).times(4);
+            server.faults().inject(injection);
+        }
+    }
+    let names: Vec<_> = (0..6).map(|number| format!("a{number}")).collect();
+    for name in &names {
+        stage.dispatch("m1", name, json!({})).await;
+    }
+    let _program = stage.start(&[]);
+    for name in &names {
+        stage.condition("m1", name, APPLIED, TRUE).await;
+        assert!(member.get("ConfigMap", name).await.is_some());
+    }
+    for name in &names[..3] {
+        let works = stage.works("m1");
+        works.delete(name, &DeleteParams::default()).await.unwrap();
+    }
+    for name in &names[..3] {
+        stage.gone("m1", name).await;
+        assert!(member.get("ConfigMap", name).await.is_none());
+    }
+    for name in &names[3..] {
+        assert!(member.get("ConfigMap", name).await.is_some());
+    }
+    let hits = [&member.server, &stage.karmada].map(|server| server.faults().hits());
+    assert!(hits.iter().all(|hits| hits.len() == 3), "{hits:?}");
+}

@@ -1,0 +1,47 @@
+//! The program's output for invalid flags.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::process::Command;
+
+use lab_parts::kubeconfig::{self, Access};
+use lab_parts::port::CLOSED;
+
+/// Asserts that the program exits with code 2 and one line on standard error, and returns that line.
+#[track_caller]
+fn rejected(flags: &[&str]) -> String {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_execution-controller"));
+    let output = command.env_clear().args(flags).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(output.stdout, b"");
+    let line = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(line.lines().count(), 1, "{line}");
+    line
+}
+
+#[test]
+fn a_kubeconfig_that_is_missing_or_not_named_is_asked_for() {
+    let line = rejected(&["--kubeconfig=/no/such/file"]);
+    assert!(
+        line.starts_with("error: cannot read kubeconfig /no/such/file: "),
+        "{line}"
+    );
+    assert!(rejected(&[]).starts_with("error: no kubeconfig: name one with --kubeconfig"));
+}
+
+#[test]
+fn an_address_in_use_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("kubeconfig");
+    kubeconfig::write(&path, &[&Access::open("here", CLOSED)]).unwrap();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap();
+    let line = rejected(&[
+        &format!("--kubeconfig={}", path.display()),
+        &format!("--listen-address={address}"),
+    ]);
+    assert!(
+        line.starts_with(&format!("error: cannot listen on {address}: ")),
+        "{line}"
+    );
+}
