@@ -1,0 +1,80 @@
+//! The flags.
+
+use karmada_rules::schedule::Scheduler;
+use karmada_runtime::args::{ClientArgs, CommonArgs, LeaderElectionArgs};
+
+/// Chooses the clusters of every binding, and its replicas in each.
+#[derive(clap::Parser, Debug)]
+#[command(name = crate::NAME, version)]
+pub struct Args {
+    #[command(flatten)]
+    pub(crate) client: ClientArgs,
+    #[command(flatten)]
+    pub(crate) leader_election: LeaderElectionArgs,
+    /// Schedule the bindings whose policies name this scheduler. Its lease is `karmada-scheduler`, which Karmada's scheduler campaigns for too; that of any other name is `karmada-scheduler-NAME`.
+    #[arg(
+        long,
+        env = "KARMADA_SCHEDULER_NAME",
+        default_value = DEFAULT_NAME,
+        value_name = "NAME"
+    )]
+    pub(crate) scheduler_name: String,
+    /// Keep a cluster that gets no replica of a workload among its clusters.
+    #[arg(long, env = "KARMADA_ENABLE_EMPTY_WORKLOAD_PROPAGATION")]
+    pub(crate) enable_empty_workload_propagation: bool,
+    /// Decide everything and write nothing; the metric `would_write_total` counts what would be written.
+    #[arg(long, env = "KARMADA_OBSERVE_ONLY")]
+    pub(crate) observe_only: bool,
+    #[command(flatten)]
+    pub(crate) common: CommonArgs,
+}
+
+/// The name of the scheduler of policies that name none.
+const DEFAULT_NAME: &str = "default-scheduler";
+
+impl Args {
+    /// Returns the name of the lease.
+    pub(crate) fn lease(&self) -> String {
+        match self.scheduler_name.as_str() {
+            // Karmada's own, so that of the two only one schedules.
+            DEFAULT_NAME => "karmada-scheduler".to_owned(),
+            name => format!("karmada-scheduler-{name}"),
+        }
+    }
+
+    /// Returns the settings of scheduling.
+    pub(crate) fn scheduler(&self) -> Scheduler {
+        Scheduler {
+            name: self.scheduler_name.clone(),
+            keeps_empty: self.enable_empty_workload_propagation,
+        }
+    }
+}
+
+impl AsRef<CommonArgs> for Args {
+    fn as_ref(&self) -> &CommonArgs {
+        &self.common
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{CommandFactory, Parser};
+
+    use super::Args;
+
+    #[test]
+    fn the_flags_are_well_formed() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn a_scheduler_of_another_name_does_not_wait_for_the_default_one() {
+        let lease = |flags: &[&str]| Args::parse_from([&["scheduler"], flags].concat()).lease();
+        assert_eq!(lease(&[]), "karmada-scheduler");
+        assert_eq!(
+            lease(&["--scheduler-name=canary"]),
+            "karmada-scheduler-canary"
+        );
+    }
+}

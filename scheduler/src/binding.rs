@@ -1,0 +1,97 @@
+//! Bindings of both kinds.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::ObjectReference;
+use karmada_api::{
+    ClusterResourceBinding, Key, ResourceBinding, ResourceBindingSpec, ResourceBindingStatus, names,
+};
+use karmada_rules::schedule::Binding;
+use kube::Resource;
+use kube::core::ObjectMeta;
+use serde_json::Value;
+
+/// A binding of either kind. The key of a cluster-scoped one has no namespace.
+#[derive(Clone, Debug)]
+pub(crate) enum AnyBinding {
+    Namespaced(Arc<ResourceBinding>),
+    ClusterScoped(Arc<ClusterResourceBinding>),
+}
+
+impl AnyBinding {
+    pub(crate) fn view(&self) -> Binding<'_> {
+        match self {
+            Self::Namespaced(binding) => (&**binding).into(),
+            Self::ClusterScoped(binding) => (&**binding).into(),
+        }
+    }
+
+    pub(crate) fn key(&self) -> Key {
+        match self {
+            Self::Namespaced(binding) => Key::of(&**binding),
+            Self::ClusterScoped(binding) => Key::of(&**binding),
+        }
+    }
+
+    pub(crate) fn reference(&self) -> ObjectReference {
+        match self {
+            Self::Namespaced(binding) => binding.object_ref(&()),
+            Self::ClusterScoped(binding) => binding.object_ref(&()),
+        }
+    }
+
+    /// Returns the reference to the template.
+    pub(crate) fn template(&self) -> ObjectReference {
+        let resource = &self.view().spec.resource;
+        ObjectReference {
+            api_version: Some(resource.api_version.clone()),
+            kind: Some(resource.kind.clone()),
+            namespace: resource.namespace.clone(),
+            name: Some(resource.name.clone()),
+            uid: resource.uid.clone(),
+            ..ObjectReference::default()
+        }
+    }
+}
+
+/// A kind of binding.
+pub(crate) trait Trim {
+    /// Drops what scheduling does not read, which is most of a binding's memory.
+    fn trim(&mut self);
+}
+
+impl Trim for ResourceBinding {
+    fn trim(&mut self) {
+        trim(&mut self.metadata, &mut self.spec, self.status.as_mut());
+    }
+}
+
+impl Trim for ClusterResourceBinding {
+    fn trim(&mut self) {
+        trim(&mut self.metadata, &mut self.spec, self.status.as_mut());
+    }
+}
+
+fn trim(
+    metadata: &mut ObjectMeta,
+    spec: &mut ResourceBindingSpec,
+    status: Option<&mut ResourceBindingStatus>,
+) {
+    metadata.finalizers = None;
+    metadata.owner_references = None;
+    // An empty list is kept: the patch of an annotation differs without one.
+    if let Some(annotations) = &mut metadata.annotations {
+        let is_read =
+            |key: &str| [names::APPLIED_PLACEMENT, names::SCHEDULED_AFFINITY].contains(&key);
+        annotations.retain(|key, _| is_read(key));
+    }
+    spec.failover = None;
+    spec.required_by = None;
+    // Only their presence counts.
+    if let Some(requirements) = &mut spec.replica_requirements {
+        *requirements = Value::Null;
+    }
+    if let Some(status) = status {
+        status.aggregated_status = None;
+    }
+}

@@ -1,0 +1,35 @@
+//! The Events recorded on bindings and their templates.
+
+use karmada_api::TargetCluster;
+use karmada_rules::schedule::SUCCESS;
+use kube::runtime::events::{Event, EventType};
+
+/// Returns the Event of a binding that has got its clusters.
+pub(crate) fn scheduled(clusters: &[TargetCluster]) -> Event {
+    let target = |target: &TargetCluster| match target.replicas {
+        Some(replicas) => format!("{}:{replicas}", target.name),
+        None => target.name.clone(),
+    };
+    let targets: Vec<String> = clusters.iter().map(target).collect();
+    let note = format!("{SUCCESS} Result: {{{}}}", targets.join(", "));
+    event(EventType::Normal, "ScheduleBindingSucceed", note)
+}
+
+/// Returns the Event of a binding that could not be scheduled.
+pub(crate) fn failed(message: &str) -> Event {
+    event(
+        EventType::Warning,
+        "ScheduleBindingFailed",
+        message.to_owned(),
+    )
+}
+
+fn event(type_: EventType, reason: &str, note: String) -> Event {
+    Event {
+        type_,
+        reason: reason.to_owned(),
+        note: Some(note),
+        action: "ScheduleBinding".to_owned(),
+        secondary: None,
+    }
+}

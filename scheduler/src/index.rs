@@ -1,0 +1,118 @@
+//! The watched objects.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use karmada_api::{ClusterProfile, ClusterResourceBinding, Key, ResourceBinding};
+use karmada_rules::schedule::{self, Scheduler};
+use karmada_runtime::cache::{Cache, Undecoded};
+
+use crate::binding::AnyBinding;
+
+/// The watched objects and what depends on their history.
+#[derive(Debug)]
+pub(crate) struct Index {
+    pub(crate) scheduler: Scheduler,
+    pub(crate) bindings: Cache<ResourceBinding>,
+    pub(crate) cluster_bindings: Cache<ClusterResourceBinding>,
+    pub(crate) clusters: Cache<ClusterProfile>,
+    /// True once every cluster has been listed.
+    pub(crate) clusters_listed: bool,
+    /// Bindings whose affinity selects a cluster that has changed since they were decided.
+    pub(crate) cluster_changed: BTreeSet<Key>,
+    /// Bindings whose placement is not supported, with the message of the last Event.
+    pub(crate) left_alone: BTreeMap<Key, String>,
+}
+
+/// Everything that decides about one binding, at one instant.
+#[derive(Debug)]
+pub(crate) struct Snapshot {
+    pub(crate) binding: AnyBinding,
+    pub(crate) clusters: Vec<Arc<ClusterProfile>>,
+    /// Set if every cluster decoded.
+    pub(crate) complete: bool,
+    pub(crate) cluster_changed: bool,
+}
+
+impl Index {
+    pub(crate) fn new(scheduler: Scheduler) -> Self {
+        Self {
+            scheduler,
+            bindings: Cache::default(),
+            cluster_bindings: Cache::default(),
+            clusters: Cache::default(),
+            clusters_listed: false,
+            cluster_changed: BTreeSet::new(),
+            left_alone: BTreeMap::new(),
+        }
+    }
+
+    /// Iterates over the bindings that are ours to schedule.
+    pub(crate) fn ours(&self) -> impl Iterator<Item = AnyBinding> {
+        let bindings = self.bindings.iter();
+        let bindings = bindings.map(|(_, binding)| AnyBinding::Namespaced(Arc::clone(binding)));
+        let others = self.cluster_bindings.iter();
+        let others = others.map(|(_, binding)| AnyBinding::ClusterScoped(Arc::clone(binding)));
+        let all = bindings.chain(others);
+        all.filter(|binding| self.scheduler.schedules(binding.view()))
+    }
+
+    fn binding(&self, key: &Key) -> Option<AnyBinding> {
+        if key.namespace.is_empty() {
+            let binding = self.cluster_bindings.get(key)?;
+            return Some(AnyBinding::ClusterScoped(Arc::clone(binding)));
+        }
+        let binding = self.bindings.get(key)?;
+        Some(AnyBinding::Namespaced(Arc::clone(binding)))
+    }
+
+    /// Returns a snapshot of the binding `key`, and `None` if it does not exist.
+    pub(crate) fn snapshot(&self, key: &Key) -> Option<Snapshot> {
+        Some(Snapshot {
+            binding: self.binding(key)?,
+            clusters: self
+                .clusters
+                .iter()
+                .map(|(_, cluster)| Arc::clone(cluster))
+                .collect(),
+            complete: self.clusters.unread().is_empty(),
+            cluster_changed: self.cluster_changed.contains(key),
+        })
+    }
+
+    /// Counts our bindings by the reason of their condition `Scheduled`; empty for those without one.
+    pub(crate) fn by_reason(&self) -> BTreeMap<&'static str, usize> {
+        let mut counts = BTreeMap::from(REASONS.map(|reason| (reason, 0)));
+        for binding in self.ours() {
+            let status = binding.view().status;
+            let mut conditions = status
+                .and_then(|s| s.conditions.as_ref())
+                .into_iter()
+                .flatten();
+            let condition = conditions.find(|condition| condition.type_ == schedule::SCHEDULED);
+            let reason = condition.map_or("", |condition| &condition.reason);
+            let known = REASONS.into_iter().find(|known| *known == reason);
+            *counts.entry(known.unwrap_or("")).or_default() += 1;
+        }
+        counts
+    }
+
+    /// Returns the number of objects of each kind whose newest version does not decode.
+    pub(crate) fn undecoded(&self) -> Vec<(&'static str, Undecoded)> {
+        vec![
+            ("Cluster", self.clusters.undecoded()),
+            ("ClusterResourceBinding", self.cluster_bindings.undecoded()),
+            ("ResourceBinding", self.bindings.undecoded()),
+        ]
+    }
+}
+
+/// The reasons of the condition `Scheduled`. A label has no other value.
+const REASONS: [&str; 6] = [
+    "",
+    "NoClusterFit",
+    "QuotaExceeded",
+    "SchedulerError",
+    "Success",
+    "Unschedulable",
+];

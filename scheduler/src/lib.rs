@@ -1,0 +1,72 @@
+//! `scheduler`: chooses the clusters of every binding and its replicas in each, and writes them to
+//! `ResourceBinding.spec.clusters`.
+
+mod args;
+mod binding;
+mod events;
+mod index;
+mod metrics;
+mod reconcile;
+#[cfg(test)]
+mod test_api;
+mod watch;
+
+use std::sync::Arc;
+
+use karmada_runtime::events::EventRecorder;
+use karmada_runtime::lease::Leadership;
+use karmada_runtime::metrics::WriteMetrics;
+use karmada_runtime::program::{Program, StartError};
+use karmada_runtime::queue::Queue;
+use karmada_runtime::write::{WouldWrite, Writer, Writes};
+use karmada_runtime::{controller, lease};
+use kube::Client;
+
+pub use crate::args::Args;
+use crate::metrics::BindingMetrics;
+use crate::reconcile::Reconciler;
+use crate::watch::SharedIndex;
+
+/// The program's name: its user agent, and the prefix of its metrics.
+pub const NAME: &str = "scheduler";
+
+/// Connects to the Karmada API and adds the tasks of the scheduler to `program`.
+///
+/// # Errors
+/// Fails if a file named by the flags cannot be used.
+pub async fn start(args: Args, program: &mut Program) -> Result<(), StartError> {
+    let client = program.connect("karmada", &args.client.source()).await?;
+    assemble(&args, client, program);
+    Ok(())
+}
+
+/// Adds the tasks of the scheduler to `program`; `client` is connected to the Karmada API.
+pub fn assemble(args: &Args, client: Client, program: &mut Program) {
+    // The lease is a write, too.
+    let leadership = if args.observe_only {
+        Leadership::always()
+    } else {
+        lease::leadership_by(program, client.clone(), &args.leader_election, args.lease())
+    };
+    let writes = if args.observe_only {
+        Writes::Count(WouldWrite::register(&mut program.registry))
+    } else {
+        let metrics = WriteMetrics::register(&mut program.registry);
+        Writes::Perform(Writer::new(leadership.clone(), metrics))
+    };
+    let events = (!args.observe_only).then(|| EventRecorder::spawn(program, client.clone()));
+
+    let queue = Queue::default();
+    let index = Arc::new(SharedIndex::new(queue.clone(), args.scheduler()));
+    index.watch(program, &client);
+    let bindings = BindingMetrics(Arc::clone(&index));
+    program.registry.register_collector(Box::new(bindings));
+    let reconciler = Reconciler {
+        index,
+        client,
+        writes,
+        events,
+        clock: program.clock,
+    };
+    controller::spawn(program, "resourcebinding", reconciler, queue, leadership);
+}

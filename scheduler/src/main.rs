@@ -1,0 +1,7 @@
+//! The program `scheduler`, whose parts are in its library.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    karmada_runtime::program::run(scheduler::NAME, scheduler::start)
+}

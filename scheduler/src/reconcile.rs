@@ -1,0 +1,236 @@
+//! Brings the clusters of one binding to what its placement requires.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use karmada_api::{ClusterResourceBinding, Key, ResourceBinding, TargetCluster};
+use karmada_rules::schedule::{Binding, Fleet, Pass, Plan, SpecWrite, StatusWrite, plan};
+use karmada_runtime::controller::Controller;
+use karmada_runtime::error::BoxError;
+use karmada_runtime::events::EventRecorder;
+use karmada_runtime::write::{WriteError, WriteErrorKind, Writes};
+use kube::api::{Patch, PatchParams};
+use kube::runtime::events::Event;
+use kube::{Api, Client, Resource};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::binding::AnyBinding;
+use crate::events;
+use crate::index::Snapshot;
+use crate::watch::SharedIndex;
+
+/// Reconciles bindings.
+pub(crate) struct Reconciler {
+    pub(crate) index: Arc<SharedIndex>,
+    pub(crate) client: Client,
+    pub(crate) writes: Writes,
+    /// `None` while only observing.
+    pub(crate) events: Option<EventRecorder>,
+    pub(crate) clock: fn() -> Timestamp,
+}
+
+impl Controller for Reconciler {
+    type Key = Key;
+
+    fn keys(&self) -> Vec<Key> {
+        self.index.begin_term()
+    }
+
+    async fn reconcile(&self, key: &Key) -> Result<(), BoxError> {
+        let Some(snapshot) = self.index.snapshot(key) else {
+            self.index.forget(key);
+            return Ok(());
+        };
+        let plan = self.plan(&snapshot);
+        let message = match &plan {
+            Plan::LeftAlone { message } => Some(message.as_str()),
+            Plan::Unchanged | Plan::Write { .. } => None,
+        };
+        if self.index.note_left_alone(key, message)
+            && let Some(message) = message
+        {
+            tracing::warn!(binding = %key, message, "Binding left alone");
+            self.record(&snapshot.binding, || events::failed(message));
+        }
+        if let Plan::Write { spec, status } = plan {
+            self.apply(key, &snapshot.binding, spec, status).await?;
+        }
+        self.index.settled(key, &snapshot);
+        Ok(())
+    }
+}
+
+impl Reconciler {
+    fn plan(&self, snapshot: &Snapshot) -> Plan {
+        let clusters: Vec<_> = snapshot.clusters.iter().map(|cluster| &**cluster).collect();
+        let fleet = Fleet {
+            clusters: &clusters,
+            complete: snapshot.complete,
+        };
+        let pass = Pass {
+            now: (self.clock)(),
+            cluster_changed: snapshot.cluster_changed,
+        };
+        plan(
+            &self.index.scheduler(),
+            snapshot.binding.view(),
+            fleet,
+            pass,
+        )
+    }
+
+    async fn apply(
+        &self,
+        key: &Key,
+        binding: &AnyBinding,
+        spec: Option<SpecWrite>,
+        status: Option<StatusWrite>,
+    ) -> Result<(), BoxError> {
+        let client = self.client.clone();
+        let applied = match binding {
+            AnyBinding::Namespaced(_) => {
+                let api: Api<ResourceBinding> = Api::namespaced(client, &key.namespace);
+                self.apply_with(&api, key, binding, spec.as_ref(), status.as_ref())
+                    .await
+            }
+            AnyBinding::ClusterScoped(_) => {
+                let api: Api<ClusterResourceBinding> = Api::all(client);
+                self.apply_with(&api, key, binding, spec.as_ref(), status.as_ref())
+                    .await
+            }
+        };
+        match applied {
+            // The binding was deleted meanwhile.
+            Err(error) if is_missing(&error) => Ok(()),
+            applied => applied,
+        }
+    }
+
+    /// Writes the clusters, then the status with the generation that the first write made.
+    async fn apply_with<K>(
+        &self,
+        api: &Api<K>,
+        key: &Key,
+        binding: &AnyBinding,
+        spec: Option<&SpecWrite>,
+        status: Option<&StatusWrite>,
+    ) -> Result<(), BoxError>
+    where
+        K: Resource + Clone + DeserializeOwned + Debug,
+        for<'a> &'a K: Into<Binding<'a>>,
+    {
+        let mut written: Option<K> = None;
+        if let Some(spec) = spec {
+            let patch = json_patch(spec.patch(binding.view()))?;
+            let parameters = PatchParams::default();
+            let call = api.patch(&key.name, &parameters, &patch);
+            written = match self.writes.write("clusters", call).await {
+                Ok(response) => response,
+                Err(error) => {
+                    if let Some(refused) = quota_exceeded(binding.view(), &error, (self.clock)()) {
+                        self.write_status(api, key, binding.view(), &refused)
+                            .await?;
+                        self.announce(key, binding, None, &refused);
+                    }
+                    // No watch shows that a quota has grown: only a retry does.
+                    return Err(error.into());
+                }
+            };
+        }
+        let Some(status) = status else {
+            return Ok(());
+        };
+        let current = written.as_ref().map_or_else(|| binding.view(), Into::into);
+        self.write_status(api, key, current, status).await?;
+        self.announce(key, binding, spec, status);
+        Ok(())
+    }
+
+    /// Writes the status of the binding `key`, whose newest known version is `current`.
+    async fn write_status<K>(
+        &self,
+        api: &Api<K>,
+        key: &Key,
+        current: Binding<'_>,
+        status: &StatusWrite,
+    ) -> Result<(), BoxError>
+    where
+        K: Clone + DeserializeOwned + Debug,
+    {
+        let metadata = current.metadata;
+        let version = metadata.resource_version.as_deref();
+        let patch = json_patch(status.patch(current.status, metadata.generation, version))?;
+        let parameters = PatchParams::default();
+        let call = api.patch_status(&key.name, &parameters, &patch);
+        self.writes.write("status", call).await?;
+        Ok(())
+    }
+
+    /// Records what has changed for a reader of Events.
+    fn announce(
+        &self,
+        key: &Key,
+        binding: &AnyBinding,
+        spec: Option<&SpecWrite>,
+        status: &StatusWrite,
+    ) {
+        match status {
+            StatusWrite::Failed {
+                reason, message, ..
+            } => {
+                tracing::warn!(binding = %key, reason, message, "Binding not scheduled");
+                self.record(binding, || events::failed(message));
+            }
+            StatusWrite::Scheduled { .. } => {
+                if let Some(clusters) = spec.and_then(|spec| spec.clusters.as_ref()) {
+                    let names: Vec<&str> = clusters.iter().map(name).collect();
+                    tracing::info!(binding = %key, clusters = ?names, "Binding scheduled");
+                    self.record(binding, || events::scheduled(clusters));
+                }
+            }
+            StatusWrite::Observed { .. } => {}
+        }
+    }
+
+    fn record(&self, binding: &AnyBinding, event: impl Fn() -> Event) {
+        if let Some(events) = &self.events {
+            events.record(binding.reference(), event());
+            events.record(binding.template(), event());
+        }
+    }
+}
+
+fn name(target: &TargetCluster) -> &str {
+    &target.name
+}
+
+fn json_patch(operations: Value) -> serde_json::Result<Patch<Value>> {
+    serde_json::from_value(operations).map(Patch::Json)
+}
+
+fn is_missing(error: &BoxError) -> bool {
+    let error = error.downcast_ref::<WriteError>();
+    error.is_some_and(|error| error.kind() == WriteErrorKind::Missing)
+}
+
+/// Returns the status after `error` if a quota's admission webhook refused the clusters, and the status
+/// does not show it yet.
+fn quota_exceeded(binding: Binding<'_>, error: &WriteError, at: Timestamp) -> Option<StatusWrite> {
+    let WriteError::Api(kube::Error::Api(refusal)) = error else {
+        return None;
+    };
+    if refusal.code != 403 || !refusal.message.contains("quota") {
+        return None;
+    }
+    let refused = StatusWrite::Failed {
+        reason: "QuotaExceeded",
+        message: refusal.message.clone(),
+        at,
+    };
+    (!refused.is_shown(binding)).then_some(refused)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,357 @@
+use karmada_api::{ClusterProfile, names};
+use karmada_rules::schedule::Scheduler;
+use karmada_runtime::lease::Leadership;
+use karmada_runtime::metrics::WriteMetrics;
+use karmada_runtime::queue::Queue;
+use karmada_runtime::watch::Decoded;
+use karmada_runtime::write::{WouldWrite, Writer};
+use kube::runtime::watcher::Event as Seen;
+use prometheus_client::registry::Registry;
+use serde_json::{from_value, json};
+
+use super::*;
+use crate::test_api::TestApi;
+use crate::watch::observe_binding;
+
+const BINDINGS: &str = "/apis/work.karmada.io/v1alpha2/namespaces/shop/resourcebindings";
+const CLUSTER_BINDINGS: &str = "/apis/work.karmada.io/v1alpha2/clusterresourcebindings";
+const NOW: &str = "2026-11-22T08:00:00Z";
+
+fn binding(name: &str, kind: &str, placement: &Value) -> Value {
+    json!({
+        "apiVersion": "work.karmada.io/v1alpha2", "kind": kind,
+        "metadata": { "name": name, "labels": { names::POLICY_ID: "1" } },
+        "spec": {
+            "resource": { "apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": "u" },
+            "replicas": 2, "placement": placement,
+        },
+    })
+}
+
+fn cluster(name: &str, generation: i64) -> ClusterProfile {
+    let kinds = json!([{ "groupVersion": "apps/v1", "resources": [{ "kind": "Deployment" }] }]);
+    from_value(json!({
+        "metadata": { "name": name, "generation": generation, "resourceVersion": generation.to_string() },
+        "status": { "apiEnablements": kinds },
+    }))
+    .unwrap()
+}
+
+fn divided() -> Value {
+    json!({ "replicaScheduling": { "replicaSchedulingType": "Divided" } })
+}
+
+/// A scheduler with its API, whose watches show what the test shows.
+struct Stage {
+    api: TestApi,
+    reconciler: Reconciler,
+    queue: Queue<Key>,
+}
+
+impl Stage {
+    /// Creates a stage with the clusters `m1` and `m2`.
+    async fn new() -> Self {
+        let api = TestApi::new().await;
+        let writer = Writer::new(Leadership::always(), WriteMetrics::default());
+        let stage = Self::on(api, Writes::Perform(writer));
+        for name in ["m1", "m2"] {
+            stage.show_cluster(cluster(name, 1));
+        }
+        stage
+    }
+
+    fn on(api: TestApi, writes: Writes) -> Self {
+        let queue = Queue::default();
+        let scheduler = Scheduler {
+            name: "default-scheduler".to_owned(),
+            keeps_empty: false,
+        };
+        let reconciler = Reconciler {
+            index: Arc::new(SharedIndex::new(queue.clone(), scheduler)),
+            client: api.client(),
+            writes,
+            events: None,
+            clock: || NOW.parse().unwrap(),
+        };
+        let listed = Seen::InitDone;
+        reconciler
+            .index
+            .observe(|index| index.observe_cluster(listed));
+        Self {
+            api,
+            reconciler,
+            queue,
+        }
+    }
+
+    fn show_cluster(&self, cluster: ClusterProfile) {
+        let event = Seen::Apply(Decoded::Valid(cluster));
+        self.reconciler
+            .index
+            .observe(|index| index.observe_cluster(event));
+    }
+
+    /// Shows a stored binding as the watch does.
+    fn show(&self, stored: &Value) {
+        let index = &self.reconciler.index;
+        if stored["kind"] == "ResourceBinding" {
+            let event = Seen::Apply(Decoded::Valid(from_value(stored.clone()).unwrap()));
+            index.observe(|index| observe_binding(&mut index.bindings, event));
+        } else {
+            let event = Seen::Apply(Decoded::Valid(from_value(stored.clone()).unwrap()));
+            index.observe(|index| observe_binding(&mut index.cluster_bindings, event));
+        }
+    }
+
+    async fn reconcile(&self, key: &Key) -> Result<(), BoxError> {
+        self.reconciler.reconcile(key).await
+    }
+
+    /// Shows what is stored and asserts that the binding needs nothing more.
+    async fn assert_settled(&self, path: &str, key: &Key) -> Value {
+        let stored = self.api.get(path).await;
+        self.show(&stored);
+        self.api.writes();
+        self.reconcile(key).await.unwrap();
+        assert_eq!(self.api.writes(), Vec::<String>::new());
+        stored
+    }
+}
+
+fn web() -> (Key, String) {
+    (Key::new("shop", "web"), format!("{BINDINGS}/web"))
+}
+
+#[tokio::test]
+async fn a_binding_of_either_kind_is_scheduled_by_two_writes() {
+    let stage = Stage::new().await;
+    let kinds = [
+        (BINDINGS, "ResourceBinding", Key::new("shop", "web")),
+        (
+            CLUSTER_BINDINGS,
+            "ClusterResourceBinding",
+            Key::cluster_scoped("web"),
+        ),
+    ];
+    for (collection, kind, key) in kinds {
+        let stored = stage
+            .api
+            .create(collection, &binding("web", kind, &divided()))
+            .await;
+        stage.show(&stored);
+        stage.reconcile(&key).await.unwrap();
+        let path = format!("{collection}/web");
+        assert_eq!(stage.api.writes(), [path.clone(), format!("{path}/status")]);
+        let after = stage.assert_settled(&path, &key).await;
+        let clusters = json!([{ "name": "m1", "replicas": 1 }, { "name": "m2", "replicas": 1 }]);
+        assert_eq!(after["spec"]["clusters"], clusters);
+        let status = &after["status"];
+        assert_eq!(
+            status["schedulerObservedGeneration"],
+            after["metadata"]["generation"]
+        );
+        assert_eq!(status["conditions"][0]["reason"], "Success");
+        assert_eq!(status["lastScheduledTime"], NOW);
+    }
+}
+
+#[tokio::test]
+async fn a_scheduler_that_died_between_its_two_writes_completes_them_at_the_next_start() {
+    let groups = json!({ "clusterAffinities": [
+        { "affinityName": "none", "clusterNames": ["x"] },
+        { "affinityName": "second", "clusterNames": ["m2"] },
+    ] });
+    for placement in [divided(), groups] {
+        let stage = Stage::new().await;
+        let (key, path) = web();
+        let new = binding("web", "ResourceBinding", &placement);
+        stage.show(&stage.api.create(BINDINGS, &new).await);
+        stage.api.reject("/status", 500, "gone");
+        assert!(stage.reconcile(&key).await.is_err());
+        let half = stage.api.get(&path).await;
+        assert_eq!(half.get("status"), None);
+        stage.api.writes();
+
+        let stage = Stage::on(stage.api, stage.reconciler.writes);
+        for name in ["m1", "m2"] {
+            stage.show_cluster(cluster(name, 1));
+        }
+        stage.show(&half);
+        stage.reconcile(&key).await.unwrap();
+        assert_eq!(stage.api.writes(), [format!("{path}/status")]);
+        let after = stage.assert_settled(&path, &key).await;
+        assert_eq!(after["spec"], half["spec"]);
+        let annotations = &half["metadata"]["annotations"];
+        assert_eq!(
+            after["status"].get("schedulerObservingAffinityName"),
+            annotations.get(names::SCHEDULED_AFFINITY)
+        );
+        assert_eq!(
+            after["status"]["schedulerObservedGeneration"],
+            half["metadata"]["generation"]
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_decision_on_an_old_version_is_not_stored() {
+    let stage = Stage::new().await;
+    let (key, path) = web();
+    let new = binding("web", "ResourceBinding", &divided());
+    stage.show(&stage.api.create(BINDINGS, &new).await);
+    let edit =
+        json!({ "spec": { "placement": { "clusterAffinity": { "clusterNames": ["m2"] } } } });
+    let edited = stage.api.merge(&path, &edit).await;
+    assert!(stage.reconcile(&key).await.is_err());
+    assert_eq!(stage.api.get(&path).await, edited);
+    stage.show(&edited);
+    stage.reconcile(&key).await.unwrap();
+    let after = stage.assert_settled(&path, &key).await;
+    assert_eq!(
+        after["spec"]["clusters"],
+        json!([{ "name": "m2", "replicas": 2 }])
+    );
+}
+
+#[tokio::test]
+async fn a_status_that_others_wrote_meanwhile_is_not_written_over() {
+    let stage = Stage::new().await;
+    let (key, path) = web();
+    let new = binding("web", "ResourceBinding", &divided());
+    stage.show(&stage.api.create(BINDINGS, &new).await);
+    stage.reconcile(&key).await.unwrap();
+    let other = json!([{ "type": "FullyApplied", "status": "True", "reason": "R", "extra": 1 }]);
+    let status =
+        json!({ "status": { "conditions": other, "aggregatedStatus": [{ "clusterName": "m1" }] } });
+    let stored = stage.api.merge(&format!("{path}/status"), &status).await;
+    stage.show(&stored);
+    stage.reconcile(&key).await.unwrap();
+    let after = stage.assert_settled(&path, &key).await;
+    assert_eq!(after["status"]["conditions"][0], other[0]);
+    assert_eq!(after["status"]["conditions"][1]["type"], "Scheduled");
+    assert_eq!(
+        after["status"]["aggregatedStatus"],
+        status["status"]["aggregatedStatus"]
+    );
+}
+
+#[tokio::test]
+async fn a_start_on_two_thousand_scheduled_bindings_writes_nothing() {
+    let stage = Stage::new().await;
+    let mut stored = Vec::new();
+    for number in 0..2_000 {
+        let placement = if number % 2 == 0 {
+            divided()
+        } else {
+            json!({})
+        };
+        let new = binding(&format!("b{number}"), "ResourceBinding", &placement);
+        let created = stage.api.create(BINDINGS, &new).await;
+        stage.show(&created);
+        let key = Key::new("shop", format!("b{number}"));
+        stage.reconcile(&key).await.unwrap();
+        stored.push(stage.api.get(&format!("{BINDINGS}/b{number}")).await);
+    }
+    assert_eq!(stage.api.writes().len(), 4_000);
+    let started = Stage::on(stage.api, stage.reconciler.writes);
+    for binding in &stored {
+        started.show(binding);
+    }
+    for name in ["m1", "m2"] {
+        started.show_cluster(cluster(name, 1));
+    }
+    let keys = started.reconciler.keys();
+    assert_eq!(keys.len(), 2_000);
+    for key in keys {
+        started.reconcile(&key).await.unwrap();
+    }
+    assert_eq!(started.api.writes(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_cluster_wakes_the_bindings_that_have_it_or_may_get_it() {
+    let stage = Stage::new().await;
+    let only = |name: &str| json!({ "clusterAffinity": { "clusterNames": [name] } });
+    for name in ["m1", "m2"] {
+        let new = binding(name, "ResourceBinding", &only(name));
+        stage.show(&stage.api.create(BINDINGS, &new).await);
+        let key = Key::new("shop", name);
+        stage.reconcile(&key).await.unwrap();
+        stage.show(&stage.api.get(&format!("{BINDINGS}/{name}")).await);
+    }
+    let observe = |cluster| {
+        let mut woken = Vec::new();
+        let event = Seen::Apply(Decoded::Valid(cluster));
+        stage.reconciler.index.observe(|index| {
+            woken = index.observe_cluster(event);
+            Vec::new()
+        });
+        woken
+    };
+    let mut heartbeat = cluster("m1", 1);
+    heartbeat.metadata.resource_version = Some("7".to_owned());
+    assert_eq!(observe(heartbeat), []);
+    assert_eq!(observe(cluster("m1", 2)), [Key::new("shop", "m1")]);
+    // The pass that the change caused is noted once.
+    stage.api.writes();
+    let path = format!("{BINDINGS}/m1");
+    stage.reconcile(&Key::new("shop", "m1")).await.unwrap();
+    assert_eq!(stage.api.writes(), [format!("{path}/status")]);
+    stage.assert_settled(&path, &Key::new("shop", "m1")).await;
+    let unread = cluster("m3", 1);
+    let invalid = Decoded::Invalid {
+        metadata: Box::new(unread.metadata.clone()),
+        error: "odd".to_owned(),
+    };
+    stage
+        .reconciler
+        .index
+        .observe(|index| index.observe_cluster(Seen::Apply(invalid)));
+    assert_eq!(observe(unread).len(), 2);
+    assert!(!stage.queue.is_empty());
+}
+
+#[tokio::test]
+async fn a_refusal_by_a_quota_is_shown_and_tried_again() {
+    let stage = Stage::new().await;
+    let (key, path) = web();
+    let new = binding("web", "ResourceBinding", &divided());
+    stage.show(&stage.api.create(BINDINGS, &new).await);
+    for writes in [2, 1] {
+        stage.api.reject("/web", 403, "exceeded quota: q");
+        assert!(stage.reconcile(&key).await.is_err());
+        assert_eq!(stage.api.writes().len(), writes);
+        let stored = stage.api.get(&path).await;
+        assert_eq!(stored["status"]["conditions"][0]["reason"], "QuotaExceeded");
+        assert_eq!(stored["spec"].get("clusters"), None);
+        stage.show(&stored);
+    }
+    stage.reconcile(&key).await.unwrap();
+    let after = stage.assert_settled(&path, &key).await;
+    assert_eq!(after["status"]["conditions"][0]["reason"], "Success");
+}
+
+#[tokio::test]
+async fn while_only_observing_writes_are_counted_and_none_is_sent() {
+    let counters = WouldWrite::register(&mut Registry::default());
+    let stage = Stage::on(TestApi::new().await, Writes::Count(counters.clone()));
+    stage.show_cluster(cluster("m1", 1));
+    let (key, _) = web();
+    let new = binding("web", "ResourceBinding", &divided());
+    stage.show(&stage.api.create(BINDINGS, &new).await);
+    stage.reconcile(&key).await.unwrap();
+    assert_eq!(stage.api.writes(), Vec::<String>::new());
+    assert_eq!((counters.of("clusters"), counters.of("status")), (1, 1));
+}
+
+#[tokio::test]
+async fn a_binding_that_is_gone_is_nothing_to_write() {
+    let stage = Stage::new().await;
+    let (key, _) = web();
+    let mut new = binding("web", "ResourceBinding", &divided());
+    new["metadata"]["namespace"] = json!("shop");
+    new["metadata"]["resourceVersion"] = json!("1");
+    stage.show(&new);
+    stage.reconcile(&key).await.unwrap();
+    assert_eq!(stage.api.writes().len(), 1);
+}

@@ -1,0 +1,226 @@
+//! The changes that wake a binding.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use karmada_api::{ClusterProfile, Key};
+use karmada_rules::schedule::{Binding, Scheduler, concerns, is_observed};
+use karmada_runtime::cache::{Cache, Transition};
+use karmada_runtime::program::Program;
+use karmada_runtime::queue::Queue;
+use karmada_runtime::watch::Decoded;
+use kube::runtime::watcher::{Config, Event};
+use kube::{Api, Client, Resource};
+use parking_lot::Mutex;
+
+use crate::binding::Trim;
+use crate::index::{Index, Snapshot};
+
+/// The index behind a lock, and the queue of the bindings that its changes wake.
+#[derive(Debug)]
+pub(crate) struct SharedIndex {
+    index: Mutex<Index>,
+    queue: Queue<Key>,
+}
+
+impl SharedIndex {
+    pub(crate) fn new(queue: Queue<Key>, scheduler: Scheduler) -> Self {
+        Self {
+            index: Mutex::new(Index::new(scheduler)),
+            queue,
+        }
+    }
+
+    /// Watches every kind that decides about bindings.
+    pub(crate) fn watch(self: &Arc<Self>, program: &mut Program, client: &Client) {
+        let shared = Arc::clone(self);
+        let all = Api::all(client.clone());
+        program.watch("clusters", all, Config::default(), move |event| {
+            shared.observe(|index| index.observe_cluster(event));
+        });
+        let shared = Arc::clone(self);
+        let all = Api::all(client.clone());
+        program.watch("resourcebindings", all, Config::default(), move |event| {
+            shared.observe(|index| observe_binding(&mut index.bindings, event));
+        });
+        let shared = Arc::clone(self);
+        let all = Api::all(client.clone());
+        program.watch(
+            "clusterresourcebindings",
+            all,
+            Config::default(),
+            move |event| {
+                shared.observe(|index| observe_binding(&mut index.cluster_bindings, event));
+            },
+        );
+        let shared = Arc::clone(self);
+        program.report_undecoded(move || shared.index.lock().undecoded());
+    }
+
+    /// Applies an event with `observe` and wakes the bindings it returns.
+    pub(crate) fn observe(&self, observe: impl FnOnce(&mut Index) -> Vec<Key>) {
+        let woken = observe(&mut self.index.lock());
+        self.queue.add_all(woken);
+    }
+
+    /// Begins a term of leadership: returns the keys of all bindings. The previous leader has decided
+    /// about the clusters' changes so far.
+    pub(crate) fn begin_term(&self) -> Vec<Key> {
+        let mut index = self.index.lock();
+        index.cluster_changed.clear();
+        index.ours().map(|binding| binding.key()).collect()
+    }
+
+    /// Returns a snapshot of the binding `key`, and `None` if it does not exist.
+    pub(crate) fn snapshot(&self, key: &Key) -> Option<Snapshot> {
+        self.index.lock().snapshot(key)
+    }
+
+    /// Returns the settings of scheduling.
+    pub(crate) fn scheduler(&self) -> Scheduler {
+        self.index.lock().scheduler.clone()
+    }
+
+    /// Forgets the clusters' changes that `snapshot` of the binding `key` has seen, once it is settled.
+    pub(crate) fn settled(&self, key: &Key, snapshot: &Snapshot) {
+        let mut index = self.index.lock();
+        let clusters = index.clusters.iter().map(|(_, cluster)| cluster);
+        if clusters
+            .zip(&snapshot.clusters)
+            .all(|(now, seen)| Arc::ptr_eq(now, seen))
+        {
+            index.cluster_changed.remove(key);
+        }
+    }
+
+    /// Forgets a binding that does not exist any more.
+    pub(crate) fn forget(&self, key: &Key) {
+        let mut index = self.index.lock();
+        index.cluster_changed.remove(key);
+        index.left_alone.remove(key);
+    }
+
+    /// Remembers that the binding `key` is left alone for the reason `message`, and returns `true` if that
+    /// is news.
+    pub(crate) fn note_left_alone(&self, key: &Key, message: Option<&str>) -> bool {
+        let noted = &mut self.index.lock().left_alone;
+        match message {
+            Some(message) => {
+                let before = noted.insert(key.clone(), message.to_owned());
+                before.as_deref() != Some(message)
+            }
+            None => noted.remove(key).is_some(),
+        }
+    }
+
+    /// Returns the numbers of bindings by reason, and of those that are left alone.
+    pub(crate) fn counts(&self) -> (BTreeMap<&'static str, usize>, usize) {
+        let index = self.index.lock();
+        (index.by_reason(), index.left_alone.len())
+    }
+}
+
+impl Index {
+    /// Applies an event of a cluster and wakes the bindings that have it or may get it.
+    pub(crate) fn observe_cluster(
+        &mut self,
+        mut event: Event<Decoded<ClusterProfile>>,
+    ) -> Vec<Key> {
+        if let Event::Apply(Decoded::Valid(cluster)) | Event::InitApply(Decoded::Valid(cluster)) =
+            &mut event
+        {
+            cluster.status.conditions.clear();
+            cluster.status.resource_summary = None;
+            cluster.metadata.annotations = None;
+        }
+        // The loop starts with every binding once all have been listed: no cluster must go through all of
+        // them before.
+        if !self.clusters_listed {
+            self.clusters_listed = matches!(event, Event::InitDone);
+            self.clusters.observe(event);
+            return Vec::new();
+        }
+        let unread = self.clusters.unread().len();
+        let mut woken = Vec::new();
+        for Transition { old, new, .. } in self.clusters.observe(event) {
+            let (old, new) = (old.as_deref(), new.as_deref());
+            let forms = [old, new];
+            let forms = || forms.into_iter().flatten();
+            if !differs(old, new) {
+                continue;
+            }
+            let is_edit = is_edit(old, new);
+            let ours: Vec<_> = self.ours().collect();
+            for binding in ours {
+                if !forms().any(|cluster| concerns(binding.view(), cluster)) {
+                    continue;
+                }
+                let key = binding.key();
+                if is_edit && forms().any(|cluster| is_observed(binding.view(), cluster)) {
+                    self.cluster_changed.insert(key.clone());
+                }
+                woken.push(key);
+            }
+        }
+        // While a cluster is unread nothing is taken away on its account.
+        if self.clusters.unread().len() < unread {
+            woken.extend(self.ours().map(|binding| binding.key()));
+        }
+        woken
+    }
+}
+
+/// Returns `true` if the clusters differ in what decides about bindings.
+fn differs(old: Option<&ClusterProfile>, new: Option<&ClusterProfile>) -> bool {
+    let (Some(old), Some(new)) = (old, new) else {
+        return true;
+    };
+    is_edit(Some(old), Some(new))
+        || old.metadata.uid != new.metadata.uid
+        || old.metadata.deletion_timestamp != new.metadata.deletion_timestamp
+        || old.status.api_enablements != new.status.api_enablements
+}
+
+/// Returns `true` if a person, or who acts like one, has changed the cluster.
+fn is_edit(old: Option<&ClusterProfile>, new: Option<&ClusterProfile>) -> bool {
+    let (Some(old), Some(new)) = (old, new) else {
+        return false;
+    };
+    old.metadata.labels != new.metadata.labels
+        || old.metadata.generation != new.metadata.generation
+        || old.spec != new.spec
+}
+
+/// Applies an event of a binding and wakes it if the decision about it may change. The echo of our own
+/// write is such a change too, so that a decision on an older version is made again.
+pub(crate) fn observe_binding<K>(cache: &mut Cache<K>, mut event: Event<Decoded<K>>) -> Vec<Key>
+where
+    K: Resource + Trim + Clone + Default + Debug,
+    for<'a> &'a K: Into<Binding<'a>>,
+{
+    if let Event::Apply(Decoded::Valid(binding)) | Event::InitApply(Decoded::Valid(binding)) =
+        &mut event
+    {
+        binding.trim();
+    }
+    let transitions = cache.observe(event).into_iter();
+    let changed = transitions.filter(|transition| match (&transition.old, &transition.new) {
+        (Some(old), Some(new)) => !same_for_us((&**old).into(), (&**new).into()),
+        // One that is gone is woken to be forgotten.
+        _ => true,
+    });
+    changed.map(|transition| transition.key).collect()
+}
+
+/// Returns `true` if nothing that decides about the binding differs. Both are trimmed.
+fn same_for_us(old: Binding<'_>, new: Binding<'_>) -> bool {
+    let (a, b) = (old.metadata, new.metadata);
+    old.spec == new.spec
+        && old.status == new.status
+        && a.uid == b.uid
+        && a.generation == b.generation
+        && a.labels == b.labels
+        && a.annotations == b.annotations
+        && a.deletion_timestamp == b.deletion_timestamp
+}
