@@ -1,0 +1,70 @@
+//! The flags.
+
+use karmada_runtime::args::{ClientArgs, CommonArgs, LeaderElectionArgs};
+use regex::Regex;
+
+/// Applies propagation policies to resource templates: claims the templates, keeps a binding for each, and makes the Works of every cluster that a binding is scheduled to.
+#[derive(clap::Parser, Debug)]
+#[command(name = crate::NAME, version)]
+pub struct Args {
+    #[command(flatten)]
+    pub(crate) client: ClientArgs,
+    #[command(flatten)]
+    pub(crate) leader_election: LeaderElectionArgs,
+    /// Namespaces whose objects are never propagated, as regular expressions of whole names.
+    #[arg(
+        long,
+        env = "KARMADA_SKIPPED_PROPAGATING_NAMESPACES",
+        default_value = "kube-.*",
+        value_delimiter = ',',
+        value_name = "REGEX,...",
+        value_parser = whole
+    )]
+    pub(crate) skipped_propagating_namespaces: Vec<Regex>,
+    /// Decide everything and write nothing; the metric `would_write_total` counts what would be written.
+    #[arg(long, env = "KARMADA_OBSERVE_ONLY")]
+    pub(crate) observe_only: bool,
+    #[command(flatten)]
+    pub(crate) common: CommonArgs,
+}
+
+impl AsRef<CommonArgs> for Args {
+    fn as_ref(&self) -> &CommonArgs {
+        &self.common
+    }
+}
+
+/// Parses a regular expression that must match a whole name.
+fn whole(text: &str) -> Result<Regex, String> {
+    Regex::new(&format!("^(?:{text})$")).map_err(|_| "not a regular expression".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{CommandFactory, Parser};
+
+    use super::*;
+
+    #[test]
+    fn the_flags_are_well_formed() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn a_namespace_is_skipped_by_its_whole_name() {
+        let skipped = |flags: &[&str], namespace: &str| {
+            let args = Args::try_parse_from([&[crate::NAME], flags].concat()).unwrap();
+            let mut patterns = args.skipped_propagating_namespaces.iter();
+            patterns.any(|pattern| pattern.is_match(namespace))
+        };
+        assert!(skipped(&[], "kube-system"));
+        assert!(!skipped(&[], "my-kube-system"));
+        assert!(!skipped(&[], "kube"));
+        let flags = ["--skipped-propagating-namespaces=a|b,c"];
+        for (namespace, expected) in [("a", true), ("b", true), ("c", true), ("ab", false)] {
+            assert_eq!(skipped(&flags, namespace), expected, "{namespace}");
+        }
+        let unclosed = "--skipped-propagating-namespaces=(";
+        assert!(Args::try_parse_from([crate::NAME, unclosed]).is_err());
+    }
+}

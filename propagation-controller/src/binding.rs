@@ -1,0 +1,370 @@
+//! Brings the Works of one binding up to date, and the status of the binding and its template.
+
+mod gauges;
+mod status;
+mod steps;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::ObjectReference;
+use karmada_api::{ClusterResourceBinding, Key, ResourceBinding, Work, execution_namespace, names};
+use karmada_rules::propagation::binding_ref::BindingRef;
+use karmada_rules::propagation::claim::Claim;
+use karmada_rules::propagation::overrides::Overrides;
+use karmada_rules::propagation::template;
+use karmada_rules::propagation::works::{self, WorkChange, WorkFacts, WorkStep};
+use karmada_runtime::controller::Controller;
+use karmada_runtime::error::BoxError;
+use karmada_runtime::write::{WriteError, WriteErrorKind, Writes};
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::{Api, Client, Resource};
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use self::gauges::Counts;
+pub(crate) use self::gauges::WorkGauges;
+use crate::events::Events;
+use crate::index::{StoredBinding, template_of};
+use crate::watch::SharedIndex;
+use crate::works::SharedWorks;
+
+/// Reconciles bindings of both scopes.
+pub(crate) struct BindingReconciler {
+    pub(crate) index: Arc<SharedIndex>,
+    pub(crate) works: Arc<SharedWorks>,
+    pub(crate) client: Client,
+    pub(crate) writes: Writes,
+    pub(crate) events: Arc<Events>,
+    /// The time that conditions show.
+    pub(crate) clock: fn() -> Timestamp,
+    pub(crate) gauges: WorkGauges,
+    /// The last write of the status of each binding's template.
+    pub(crate) decided: Mutex<BTreeMap<Key, status::Decided>>,
+}
+
+impl Controller for BindingReconciler {
+    type Key = Key;
+
+    fn keys(&self) -> Vec<Key> {
+        // Those of an earlier term.
+        self.gauges.clear();
+        self.index.read(|index| index.bindings_where(|_| true))
+    }
+
+    async fn reconcile(&self, key: &Key) -> Result<(), BoxError> {
+        let Some(stored) = self.index.read(|index| index.binding(key)) else {
+            self.decided.lock().remove(key);
+            self.gauges.set(key, Counts::default());
+            return Ok(());
+        };
+        let binding = stored.view();
+        let works = self.works.of_binding(binding);
+        if binding.metadata.deletion_timestamp.is_some() {
+            self.events.settled(&reference(&stored));
+            return self.release(binding, &works).await;
+        }
+        let template_key = template_of(binding.spec);
+        let is_ours = self.index.read(|index| {
+            index.is_interpretation_known() && !index.customized().covers(&template_key.kind)
+        });
+        // A template that is gone takes its binding along; one that was made anew gets another.
+        let template = self.index.template(&template_key).filter(|template| {
+            let bound = binding.spec.resource.uid.as_deref();
+            bound.is_none_or(|uid| uid == template::uid(template))
+        });
+        let (true, Some(template)) = (is_ours, template) else {
+            return Ok(());
+        };
+        // What no policy has stays in its clusters as it is.
+        let is_settled =
+            is_dispatched(binding) && self.dispatch(&stored, &template, &works).await?;
+        self.report(&stored, &template, &works).await?;
+        self.aggregate(binding, &template, &works, is_settled).await
+    }
+}
+
+impl BindingReconciler {
+    /// Deletes the Works of a binding that is being deleted, and lets it go. Members are not waited for:
+    /// the Works stay until these have let go.
+    async fn release(&self, binding: BindingRef<'_>, works: &[Work]) -> Result<(), BoxError> {
+        let finalizers = binding.metadata.finalizers.as_deref().unwrap_or_default();
+        let place = finalizers.iter().position(|f| f == binding.finalizer());
+        let Some(place) = place else {
+            return Ok(());
+        };
+        let id = binding.id();
+        let is_own = |work: &&Work| {
+            let labels = work.metadata.labels.as_ref();
+            let label = labels.and_then(|labels| labels.get(binding.id_label()));
+            id.is_some() && label.map(String::as_str) == id
+        };
+        let mut targets: BTreeMap<Key, Option<String>> = works
+            .iter()
+            .filter(is_own)
+            .filter(|work| work.metadata.deletion_timestamp.is_none())
+            .map(|work| (Key::of(work), work.metadata.uid.clone()))
+            .collect();
+        // A Work that was just made may not be in the cache yet.
+        let required = binding.spec.required_by.iter().flatten();
+        let wanted = required
+            .flat_map(|snapshot| snapshot.clusters.iter().flatten())
+            .chain(binding.spec.clusters.iter().flatten());
+        for target in wanted {
+            let key = Key::new(execution_namespace(&target.name), works::work_name(binding));
+            let is_known = works.iter().any(|work| Key::of(work) == key);
+            if !is_known && self.works.cluster(&target.name).is_some() {
+                targets.insert(key, None);
+            }
+        }
+        let deletions = targets
+            .iter()
+            .map(|(key, uid)| self.delete(key, uid.clone()));
+        futures::future::try_join_all(deletions).await?;
+
+        let path = format!("/metadata/finalizers/{place}");
+        let operations = json!([
+            { "op": "test", "path": path, "value": binding.finalizer() },
+            { "op": "remove", "path": path },
+        ]);
+        self.patch_binding(binding, "finalizer", operations, false)
+            .await?;
+        Ok(())
+    }
+
+    /// Writes the Works that the binding needs, and deletes those that nobody needs. Returns `true` if
+    /// every Work was as it should be before.
+    async fn dispatch(
+        &self,
+        stored: &StoredBinding,
+        template: &Value,
+        works: &[Work],
+    ) -> Result<bool, BoxError> {
+        let binding = stored.view();
+        self.ensure_finalizer(binding).await?;
+        let known = self.works.clusters();
+        let overrides = self
+            .index
+            .read(|index| index.overrides_for(template::namespace(template)));
+        let referrers = self.referrers(binding);
+        let facts = WorkFacts {
+            binding,
+            template,
+            clusters: known
+                .iter()
+                .filter_map(|cluster| Some((cluster.metadata.name.as_deref()?, &**cluster)))
+                .collect(),
+            overrides: Overrides {
+                cluster_policies: overrides.0.iter().map(|policy| &**policy).collect(),
+                policies: overrides.1.iter().map(|policy| &**policy).collect(),
+            },
+            works: works.iter().collect(),
+            referrers: referrers
+                .iter()
+                .map(|(key, referrer)| {
+                    let suspension = referrer.spec.suspension.as_ref();
+                    (key.clone(), suspension.map(|s| &s.dispatching))
+                })
+                .collect(),
+        };
+        let steps = works::plan(&facts, || Uuid::new_v4().to_string());
+
+        let is_settled = steps.values().all(|step| {
+            use WorkStep::{Held, Kept, Leaving, Wanted};
+            matches!(step, Wanted(WorkChange::Unchanged) | Kept | Held | Leaving)
+        });
+        let counts = Counts {
+            suspended: works.iter().filter(|work| work.is_suspended()).count(),
+            held: steps
+                .values()
+                .filter(|&step| *step == WorkStep::Held)
+                .count(),
+        };
+        self.gauges.set(&binding.key(), counts);
+        let outcome = self.apply_all(binding, steps).await;
+        self.record(stored, template, &outcome);
+        outcome.error.map_or(Ok(is_settled), Err)
+    }
+
+    /// Returns the bindings that require this one.
+    fn referrers(&self, binding: BindingRef<'_>) -> BTreeMap<Key, Arc<ResourceBinding>> {
+        let snapshots = binding.spec.required_by.iter().flatten();
+        let keys = snapshots.filter_map(|snapshot| {
+            Some(Key::new(
+                snapshot.namespace.clone()?,
+                snapshot.name.clone()?,
+            ))
+        });
+        self.index.read(|index| {
+            keys.filter_map(|key| {
+                let referrer = index.bindings.get(&key).map(Arc::clone)?;
+                Some((key, referrer))
+            })
+            .collect()
+        })
+    }
+
+    async fn ensure_finalizer(&self, binding: BindingRef<'_>) -> Result<(), BoxError> {
+        let finalizer = binding.finalizer();
+        let operation = match binding.metadata.finalizers.as_deref() {
+            Some(present) if present.iter().any(|f| f == finalizer) => return Ok(()),
+            Some([_, ..]) => {
+                json!({ "op": "add", "path": "/metadata/finalizers/-", "value": finalizer })
+            }
+            _ => json!({ "op": "add", "path": "/metadata/finalizers", "value": [finalizer] }),
+        };
+        let version = &binding.metadata.resource_version;
+        let guard =
+            json!({ "op": "replace", "path": "/metadata/resourceVersion", "value": version });
+        self.patch_binding(binding, "finalizer", json!([guard, operation]), false)
+            .await?;
+        Ok(())
+    }
+
+    /// Takes the step of one cluster. Returns `true` if it wrote.
+    async fn apply(&self, key: &Key, step: WorkStep) -> Result<bool, BoxError> {
+        match step {
+            WorkStep::Wanted(change) => write_work(&self.client, &self.writes, key, change).await,
+            WorkStep::Orphaned { key, uid } => self.delete(&key, uid).await,
+            WorkStep::Kept
+            | WorkStep::Held
+            | WorkStep::Leaving
+            | WorkStep::NoCluster
+            | WorkStep::Refused(_) => Ok(false),
+        }
+    }
+
+    async fn delete(&self, key: &Key, uid: Option<String>) -> Result<bool, BoxError> {
+        let works: Api<Work> = Api::namespaced(self.client.clone(), &key.namespace);
+        let parameters = DeleteParams {
+            preconditions: uid.map(|uid| Preconditions {
+                uid: Some(uid),
+                resource_version: None,
+            }),
+            ..DeleteParams::background()
+        };
+        match self
+            .writes
+            .write("work", works.delete(&key.name, &parameters))
+            .await
+        {
+            Ok(deleted) => Ok(deleted.is_some()),
+            Err(error) if is_past(&error) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Patches the binding, or its status. Returns `true` if it was written.
+    async fn patch_binding(
+        &self,
+        binding: BindingRef<'_>,
+        target: &'static str,
+        operations: Value,
+        is_status: bool,
+    ) -> Result<bool, BoxError> {
+        let name = binding.metadata.name.as_deref().unwrap_or_default();
+        let patch = Patch::Json::<()>(serde_json::from_value(operations)?);
+        let result = if let Some(namespace) = &binding.metadata.namespace {
+            let api: Api<ResourceBinding> = Api::namespaced(self.client.clone(), namespace);
+            self.patch(&api, name, target, &patch, is_status).await
+        } else {
+            let api: Api<ClusterResourceBinding> = Api::all(self.client.clone());
+            self.patch(&api, name, target, &patch, is_status).await
+        };
+        match result {
+            Ok(written) => Ok(written),
+            // The watch is about to show that it is gone.
+            Err(error) if is_past(&error) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn patch<K>(
+        &self,
+        api: &Api<K>,
+        name: &str,
+        target: &'static str,
+        patch: &Patch<()>,
+        is_status: bool,
+    ) -> Result<bool, WriteError>
+    where
+        K: Resource + Clone + serde::de::DeserializeOwned + std::fmt::Debug,
+    {
+        let parameters = PatchParams::default();
+        let written = if is_status {
+            let call = api.patch_status(name, &parameters, patch);
+            self.writes.write(target, call).await?.is_some()
+        } else {
+            let call = api.patch(name, &parameters, patch);
+            self.writes.write(target, call).await?.is_some()
+        };
+        Ok(written)
+    }
+}
+
+/// Returns `true` if Works are made for the binding: a policy has it, other bindings require it, or
+/// somebody else cares for it.
+fn is_dispatched(binding: BindingRef<'_>) -> bool {
+    let labels = binding.metadata.labels.as_ref();
+    Claim::of(binding.metadata).is_some()
+        || binding.spec.required_by.iter().flatten().next().is_some()
+        || labels.is_some_and(|labels| labels.contains_key(names::MANAGED_BY))
+}
+
+/// Writes a Work. Returns `true` if something was written.
+pub(crate) async fn write_work(
+    client: &Client,
+    writes: &Writes,
+    key: &Key,
+    change: WorkChange,
+) -> Result<bool, BoxError> {
+    let works: Api<Work> = Api::namespaced(client.clone(), &key.namespace);
+    let result = match change {
+        WorkChange::Unchanged | WorkChange::Deleting => return Ok(false),
+        WorkChange::Create(body) => {
+            let work: Work = serde_json::from_value(body)?;
+            let parameters = PostParams::default();
+            writes.write("work", works.create(&parameters, &work)).await
+        }
+        WorkChange::Patch { operations, .. } => {
+            let patch = Patch::Json::<()>(serde_json::from_value(operations)?);
+            let parameters = PatchParams::default();
+            let call = works.patch(&key.name, &parameters, &patch);
+            writes.write("work", call).await
+        }
+    };
+    match result {
+        Ok(written) => Ok(written.is_some()),
+        // Made before: the watch is about to show it, and wakes its owner again.
+        Err(WriteError::Api(kube::Error::Api(status))) if status.reason == "AlreadyExists" => {
+            Ok(false)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Returns `true` if the object of a write is gone.
+fn is_past(error: &WriteError) -> bool {
+    error.kind() == WriteErrorKind::Missing
+}
+
+fn reference(binding: &StoredBinding) -> ObjectReference {
+    match binding {
+        StoredBinding::Namespaced(binding) => binding.object_ref(&()),
+        StoredBinding::Cluster(binding) => binding.object_ref(&()),
+    }
+}
+
+fn template_reference(template: &Value) -> ObjectReference {
+    let given = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+    ObjectReference {
+        api_version: given(template::api_version(template)),
+        kind: given(template::kind(template)),
+        namespace: given(template::namespace(template)),
+        name: given(template::name(template)),
+        uid: given(template::uid(template)),
+        ..ObjectReference::default()
+    }
+}

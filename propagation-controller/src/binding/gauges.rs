@@ -1,0 +1,87 @@
+//! The gauges `suspended_works` and `held_works`.
+
+use std::collections::BTreeMap;
+
+use karmada_api::Key;
+use parking_lot::Mutex;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+
+/// The numbers of Works that are not as their bindings would have them, because of a suspension.
+#[derive(Debug, Default)]
+pub(crate) struct WorkGauges {
+    suspended: Gauge,
+    held: Gauge,
+    /// Those of each binding that has any.
+    by_binding: Mutex<BTreeMap<Key, Counts>>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Counts {
+    pub(super) suspended: usize,
+    pub(super) held: usize,
+}
+
+impl WorkGauges {
+    pub(crate) fn register(registry: &mut Registry) -> Self {
+        let gauges = Self::default();
+        registry.register(
+            "suspended_works",
+            "Works whose dispatching is suspended",
+            gauges.suspended.clone(),
+        );
+        registry.register(
+            "held_works",
+            "Works that no cluster needs any more and that stay, because dispatching is suspended",
+            gauges.held.clone(),
+        );
+        gauges
+    }
+
+    /// Replaces the numbers of a binding.
+    pub(super) fn set(&self, key: &Key, counts: Counts) {
+        let mut by_binding = self.by_binding.lock();
+        if counts == Counts::default() {
+            by_binding.remove(key);
+        } else {
+            by_binding.insert(key.clone(), counts);
+        }
+        self.show(&by_binding);
+    }
+
+    /// Forgets every binding.
+    pub(super) fn clear(&self) {
+        let mut by_binding = self.by_binding.lock();
+        by_binding.clear();
+        self.show(&by_binding);
+    }
+
+    fn show(&self, by_binding: &BTreeMap<Key, Counts>) {
+        let sum = |count: fn(&Counts) -> usize| {
+            let sum = by_binding.values().map(count).sum::<usize>();
+            i64::try_from(sum).unwrap_or(i64::MAX)
+        };
+        self.suspended.set(sum(|counts| counts.suspended));
+        self.held.set(sum(|counts| counts.held));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_gauges_are_the_sums_over_bindings() {
+        let gauges = WorkGauges::default();
+        let shown = || (gauges.suspended.get(), gauges.held.get());
+        let (a, b) = (Key::new("ns", "a"), Key::new("ns", "b"));
+        let counts = |suspended, held| Counts { suspended, held };
+        gauges.set(&a, counts(2, 1));
+        gauges.set(&b, counts(1, 0));
+        assert_eq!(shown(), (3, 1));
+        gauges.set(&a, counts(0, 0));
+        assert_eq!(shown(), (1, 0));
+        gauges.clear();
+        assert_eq!(shown(), (0, 0));
+    }
+}

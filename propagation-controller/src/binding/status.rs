@@ -1,0 +1,102 @@
+//! The status of a binding and of its template, from what the Works report.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use karmada_api::Work;
+use karmada_rules::propagation::binding_ref::BindingRef;
+use karmada_rules::propagation::interpret::template_status;
+use karmada_rules::propagation::status::{self, StatusPlan};
+use karmada_rules::propagation::template;
+use karmada_runtime::error::BoxError;
+use kube::api::{Patch, PatchParams};
+use serde_json::{Value, json};
+
+use super::{BindingReconciler, is_past, reference, template_reference};
+use crate::index::{StoredBinding, template_of};
+
+/// A write of the status of a template, decided on a version of it.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Decided {
+    version: Option<Value>,
+    body: Value,
+}
+
+impl BindingReconciler {
+    /// Writes the status of the binding and that of its template.
+    pub(super) async fn report(
+        &self,
+        stored: &StoredBinding,
+        template: &Value,
+        works: &[Work],
+    ) -> Result<(), BoxError> {
+        let binding = stored.view();
+        let id = binding.id();
+        let own: Vec<&Work> = works
+            .iter()
+            .filter(|work| {
+                let labels = work.metadata.labels.as_ref();
+                let label = labels.and_then(|labels| labels.get(binding.id_label()));
+                label.map(String::as_str) == id
+            })
+            .collect();
+        let now = Time((self.clock)());
+        if let StatusPlan::Patch {
+            operations,
+            is_transition,
+        } = status::plan(binding, &own, &now)
+            && self
+                .patch_binding(binding, "binding_status", operations, true)
+                .await?
+            && is_transition
+        {
+            let note = format!(
+                "Update binding({}) with AggregatedStatus successfully.",
+                binding.key()
+            );
+            for reference in [reference(stored), template_reference(template)] {
+                self.events
+                    .success(reference, "AggregateStatusSucceed", note.clone());
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the status of the template, put together from those in the clusters. `is_settled` is true if
+    /// every Work is made from the template as it is now.
+    pub(super) async fn aggregate(
+        &self,
+        binding: BindingRef<'_>,
+        template: &Value,
+        works: &[Work],
+        is_settled: bool,
+    ) -> Result<(), BoxError> {
+        let members = status::members(binding, works);
+        let rebuilt = is_settled && !members.is_empty();
+        let Some(mut body) = template_status(template, &members, rebuilt) else {
+            return Ok(());
+        };
+        // The echo of the same write may be still to come.
+        let decided = Decided {
+            version: template.pointer("/metadata/resourceVersion").cloned(),
+            body: body.clone(),
+        };
+        if self.decided.lock().get(&binding.key()) == Some(&decided) {
+            return Ok(());
+        }
+        let key = template_of(binding.spec);
+        let Some(api) = self.index.templates.api(&key.kind, &key.key) else {
+            return Ok(());
+        };
+        // A template that was made anew has a status of its own.
+        body["metadata"] = json!({ "uid": template::uid(template) });
+        let (parameters, patch) = (PatchParams::default(), Patch::Merge(body));
+        let call = api.patch_status(&key.key.name, &parameters, &patch);
+        match self.writes.write("template_status", call).await {
+            Ok(_) => {
+                self.decided.lock().insert(binding.key(), decided);
+                Ok(())
+            }
+            Err(error) if is_past(&error) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+}

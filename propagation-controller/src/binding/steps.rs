@@ -1,0 +1,121 @@
+//! The steps of a binding's Works, and the Events about them.
+
+use std::collections::BTreeMap;
+
+use karmada_api::{Key, execution_namespace};
+use karmada_rules::propagation::binding_ref::BindingRef;
+use karmada_rules::propagation::works::{self, WorkStep};
+use karmada_runtime::error::BoxError;
+use karmada_runtime::write::{WriteError, WriteErrorKind};
+use serde_json::Value;
+
+use super::{BindingReconciler, reference, template_reference};
+use crate::index::StoredBinding;
+
+/// What became of the steps of a binding's Works.
+#[derive(Default)]
+pub(super) struct Outcome {
+    /// True if a Work was written or deleted.
+    written: bool,
+    /// The clusters whose Work was written with other override rules than before.
+    overridden: Vec<String>,
+    /// The override policy that cannot be applied.
+    refused: Option<String>,
+    /// The first cluster whose Work could not be written, and the reason.
+    failed: Option<String>,
+    pub(super) error: Option<BoxError>,
+}
+
+impl BindingReconciler {
+    /// Takes the step of every cluster, whatever becomes of the others.
+    pub(super) async fn apply_all(
+        &self,
+        binding: BindingRef<'_>,
+        steps: BTreeMap<String, WorkStep>,
+    ) -> Outcome {
+        let name = works::work_name(binding);
+        let mut outcome = Outcome::default();
+        let writes = steps.into_iter().map(|(cluster, step)| {
+            let is_overridden = match &step {
+                WorkStep::Wanted(change) => change.is_overridden(),
+                WorkStep::Refused(error) => {
+                    let trouble = format!("{error} for cluster {cluster}");
+                    outcome.refused.get_or_insert(trouble);
+                    false
+                }
+                _ => false,
+            };
+            let key = Key::new(execution_namespace(&cluster), &name);
+            async move { (cluster, is_overridden, self.apply(&key, step).await) }
+        });
+        let writes: Vec<_> = writes.collect();
+        for (cluster, is_overridden, result) in futures::future::join_all(writes).await {
+            match result {
+                Ok(written) => {
+                    outcome.written |= written;
+                    if written && is_overridden {
+                        outcome.overridden.push(cluster);
+                    }
+                }
+                Err(error) => {
+                    if outcome.failed.is_none() && is_trouble(&error) {
+                        outcome.failed = Some(format!("cluster {cluster}: {error}"));
+                    }
+                    outcome.error.get_or_insert(error);
+                }
+            }
+        }
+        outcome
+    }
+
+    /// Records what became of the Works on the binding and its template.
+    pub(super) fn record(&self, stored: &StoredBinding, template: &Value, outcome: &Outcome) {
+        if outcome.error.is_some() && outcome.failed.is_none() {
+            return;
+        }
+        let key = stored.view().key();
+        let (of_binding, of_template) = (reference(stored), template_reference(template));
+        let failed = outcome.failed.as_ref();
+        let failed = failed.map(|failed| format!("Sync work of binding({key}) failed: {failed}"));
+        match (&failed, &outcome.refused) {
+            (Some(note), _) => {
+                let reason = "SyncWorkFailed";
+                self.events
+                    .trouble(of_template.clone(), reason, note.clone());
+            }
+            (None, Some(note)) => {
+                let reason = "ApplyOverridePolicyFailed";
+                self.events
+                    .trouble(of_template.clone(), reason, note.clone());
+            }
+            (None, None) => self.events.settled(&of_template),
+        }
+        match failed {
+            Some(note) => return self.events.trouble(of_binding, "SyncWorkFailed", note),
+            None => self.events.settled(&of_binding),
+        }
+        for cluster in &outcome.overridden {
+            let note = format!("Apply override policies for cluster({cluster}) successfully.");
+            self.events
+                .success(of_template.clone(), "ApplyOverridePolicySucceed", note);
+        }
+        if outcome.written {
+            let note = format!("Sync work of binding({key}) successful.");
+            for reference in [of_binding, of_template] {
+                self.events
+                    .success(reference, "SyncWorkSucceed", note.clone());
+            }
+        }
+    }
+}
+
+/// Returns `true` for an error that users should know of: not if another writer, or another leader, was
+/// faster.
+fn is_trouble(error: &BoxError) -> bool {
+    error
+        .downcast_ref::<WriteError>()
+        .is_none_or(|error| match error {
+            WriteError::NotLeading => false,
+            error => error.kind() != WriteErrorKind::Conflict,
+        })
+}

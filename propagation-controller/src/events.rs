@@ -1,0 +1,93 @@
+//! The Events recorded on templates and policies, each when its reason arises and not with every
+//! reconcile.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use k8s_openapi::api::core::v1::ObjectReference;
+use kube::runtime::events::{Event, EventType};
+use parking_lot::Mutex;
+
+type Record = dyn Fn(ObjectReference, Event) + Send + Sync;
+
+/// Records Events.
+pub(crate) struct Events {
+    record: Box<Record>,
+    /// The trouble of each object that was last recorded: its reason and its note.
+    troubles: Mutex<BTreeMap<Subject, (&'static str, String)>>,
+}
+
+/// The kind, namespace and name of an object.
+type Subject = (Option<String>, Option<String>, Option<String>);
+
+impl fmt::Debug for Events {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Events").finish_non_exhaustive()
+    }
+}
+
+impl Events {
+    /// Creates a recorder that passes Events on to `record`.
+    pub(crate) fn new(record: impl Fn(ObjectReference, Event) + Send + Sync + 'static) -> Self {
+        Self {
+            record: Box::new(record),
+            troubles: Mutex::default(),
+        }
+    }
+
+    /// Creates a recorder that records nothing.
+    pub(crate) fn none() -> Self {
+        Self::new(|_, _| {})
+    }
+
+    /// Records that `regarding` was changed as it should be.
+    pub(crate) fn success(&self, regarding: ObjectReference, reason: &'static str, note: String) {
+        tracing::info!(object = %named(&regarding), reason, note, "Changed");
+        self.record(regarding, EventType::Normal, reason, note);
+    }
+
+    /// Records the trouble of `regarding`, unless it is the one that was recorded last.
+    pub(crate) fn trouble(&self, regarding: ObjectReference, reason: &'static str, note: String) {
+        let trouble = (reason, note.clone());
+        let before = self
+            .troubles
+            .lock()
+            .insert(subject(&regarding), trouble.clone());
+        if before != Some(trouble) {
+            tracing::warn!(object = %named(&regarding), reason, note, "Not as desired");
+            self.record(regarding, EventType::Warning, reason, note);
+        }
+    }
+
+    /// Forgets the trouble of `regarding`: it is over, or the object is gone.
+    pub(crate) fn settled(&self, regarding: &ObjectReference) {
+        self.troubles.lock().remove(&subject(regarding));
+    }
+
+    fn record(&self, regarding: ObjectReference, type_: EventType, reason: &str, note: String) {
+        let event = Event {
+            type_,
+            reason: reason.to_owned(),
+            note: Some(note),
+            action: reason.to_owned(),
+            secondary: None,
+        };
+        (self.record)(regarding, event);
+    }
+}
+
+fn subject(regarding: &ObjectReference) -> Subject {
+    let ObjectReference {
+        kind,
+        namespace,
+        name,
+        ..
+    } = regarding.clone();
+    (kind, namespace, name)
+}
+
+fn named(regarding: &ObjectReference) -> String {
+    let (kind, namespace, name) = subject(regarding);
+    let parts = [kind, namespace, name].into_iter().flatten();
+    parts.collect::<Vec<_>>().join("/")
+}

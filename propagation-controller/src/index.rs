@@ -1,0 +1,286 @@
+//! The watched objects, looked up by what refers to them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::ObjectReference;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use karmada_api::{
+    ClusterOverridePolicy, ClusterPropagationPolicy, ClusterResourceBinding, GroupVersionKind, Key,
+    OverridePolicy, PropagationPolicy, ResourceBinding, ResourceBindingSpec,
+};
+use karmada_rules::propagation::binding_ref::BindingRef;
+use karmada_rules::propagation::choice::Candidate;
+use karmada_rules::propagation::customization::{self, Customized};
+use karmada_runtime::cache::{Cache, Undecoded};
+use kube::core::Version;
+use serde_json::Value;
+
+/// A resource template: an object of a kind known at run time.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct TemplateKey {
+    pub(crate) kind: GroupVersionKind,
+    pub(crate) key: Key,
+}
+
+impl TemplateKey {
+    /// Creates the key of the object `key` of a kind.
+    pub(crate) fn new(kind: &GroupVersionKind, key: &Key) -> Self {
+        Self {
+            kind: kind.clone(),
+            key: key.clone(),
+        }
+    }
+
+    /// Returns the reference by which Events name the template.
+    pub(crate) fn reference(&self) -> ObjectReference {
+        let Self { kind, key } = self;
+        ObjectReference {
+            api_version: Some(kind.api_version()),
+            kind: Some(kind.kind.clone()),
+            namespace: Some(key.namespace.clone()).filter(|namespace| !namespace.is_empty()),
+            name: Some(key.name.clone()),
+            ..ObjectReference::default()
+        }
+    }
+}
+
+/// A policy of either scope.
+#[derive(Clone, Debug)]
+pub(crate) enum Policy {
+    Namespaced(Arc<PropagationPolicy>),
+    Cluster(Arc<ClusterPropagationPolicy>),
+}
+
+/// A binding of either scope.
+#[derive(Clone, Debug)]
+pub(crate) enum StoredBinding {
+    Namespaced(Arc<ResourceBinding>),
+    Cluster(Arc<ClusterResourceBinding>),
+}
+
+/// What the controller knows of the Karmada API, besides the templates.
+#[derive(Debug, Default)]
+pub(crate) struct Index {
+    pub(crate) policies: Cache<PropagationPolicy>,
+    pub(crate) cluster_policies: Cache<ClusterPropagationPolicy>,
+    pub(crate) overrides: Cache<OverridePolicy>,
+    pub(crate) cluster_overrides: Cache<ClusterOverridePolicy>,
+    pub(crate) bindings: Cache<ResourceBinding>,
+    pub(crate) cluster_bindings: Cache<ClusterResourceBinding>,
+    /// Those of the kinds that the API does not serve.
+    pub(crate) not_served: BTreeSet<GroupVersionKind>,
+    /// The kinds of customizations that have been listed, or that the API does not serve.
+    pub(crate) interpreters_listed: BTreeSet<GroupVersionKind>,
+    customizations: BTreeMap<(GroupVersionKind, Key), Value>,
+    /// The kinds that policies select and bindings are of, with the number of those that name them.
+    kinds: BTreeMap<GroupVersionKind, usize>,
+}
+
+impl Policy {
+    pub(crate) fn candidate(&self) -> Candidate<'_> {
+        match self {
+            Self::Namespaced(policy) => Candidate::from(&**policy),
+            Self::Cluster(policy) => Candidate::from(&**policy),
+        }
+    }
+
+    /// Returns the reference by which Events name the policy.
+    pub(crate) fn reference(&self) -> ObjectReference {
+        let (api_version, kind) = match self {
+            Self::Namespaced(_) => (PropagationPolicy::API_VERSION, PropagationPolicy::KIND),
+            Self::Cluster(_) => (
+                ClusterPropagationPolicy::API_VERSION,
+                ClusterPropagationPolicy::KIND,
+            ),
+        };
+        let metadata = self.candidate().metadata.clone();
+        ObjectReference {
+            api_version: Some(api_version.to_owned()),
+            kind: Some(kind.to_owned()),
+            namespace: metadata.namespace,
+            name: metadata.name,
+            uid: metadata.uid,
+            resource_version: metadata.resource_version,
+            ..ObjectReference::default()
+        }
+    }
+}
+
+impl StoredBinding {
+    pub(crate) fn view(&self) -> BindingRef<'_> {
+        match self {
+            Self::Namespaced(binding) => BindingRef::from(&**binding),
+            Self::Cluster(binding) => BindingRef::from(&**binding),
+        }
+    }
+
+    pub(crate) fn metadata(&self) -> &ObjectMeta {
+        self.view().metadata
+    }
+}
+
+impl Index {
+    /// Returns the policy `key`; one without a namespace is a `ClusterPropagationPolicy`.
+    pub(crate) fn policy(&self, key: &Key) -> Option<Policy> {
+        if key.namespace.is_empty() {
+            let policy = self.cluster_policies.get(key)?;
+            Some(Policy::Cluster(Arc::clone(policy)))
+        } else {
+            let policy = self.policies.get(key)?;
+            Some(Policy::Namespaced(Arc::clone(policy)))
+        }
+    }
+
+    /// Returns the policies that may select a template of `namespace`, which is empty for a cluster-scoped
+    /// one.
+    pub(crate) fn policies_for(&self, namespace: &str) -> Vec<Policy> {
+        let own = self.policies.iter();
+        let own = own.filter(|(key, _)| key.namespace == namespace);
+        let cluster = self.cluster_policies.iter();
+        own.map(|(_, policy)| Policy::Namespaced(Arc::clone(policy)))
+            .chain(cluster.map(|(_, policy)| Policy::Cluster(Arc::clone(policy))))
+            .collect()
+    }
+
+    /// Returns the keys of all policies.
+    pub(crate) fn policy_keys(&self) -> Vec<Key> {
+        let own = self.policies.iter().map(|(key, _)| key.clone());
+        let cluster = self.cluster_policies.iter().map(|(key, _)| key.clone());
+        own.chain(cluster).collect()
+    }
+
+    /// Returns `true` if the override policy of that namespace, or of none, and name exists.
+    pub(crate) fn has_override(&self, namespace: Option<&str>, name: &str) -> bool {
+        if let Some(namespace) = namespace {
+            let key = Key::new(namespace, name);
+            self.overrides.get(&key).is_some()
+        } else {
+            let key = Key::cluster_scoped(name);
+            self.cluster_overrides.get(&key).is_some()
+        }
+    }
+
+    /// Returns the binding `key`; one without a namespace is a `ClusterResourceBinding`.
+    pub(crate) fn binding(&self, key: &Key) -> Option<StoredBinding> {
+        if key.namespace.is_empty() {
+            let binding = self.cluster_bindings.get(key)?;
+            Some(StoredBinding::Cluster(Arc::clone(binding)))
+        } else {
+            let binding = self.bindings.get(key)?;
+            Some(StoredBinding::Namespaced(Arc::clone(binding)))
+        }
+    }
+
+    /// Returns the keys of the bindings whose spec meets the condition.
+    pub(crate) fn bindings_where(&self, is_met: impl Fn(&ResourceBindingSpec) -> bool) -> Vec<Key> {
+        let own = self.bindings.iter().map(|(key, b)| (key, &b.spec));
+        let cluster = self.cluster_bindings.iter().map(|(key, b)| (key, &b.spec));
+        own.chain(cluster)
+            .filter(|(_, spec)| is_met(spec))
+            .map(|(key, _)| key.clone())
+            .collect()
+    }
+
+    /// Returns the override policies that may select a template of `namespace`, which is empty for a
+    /// cluster-scoped one.
+    pub(crate) fn overrides_for(
+        &self,
+        namespace: &str,
+    ) -> (Vec<Arc<ClusterOverridePolicy>>, Vec<Arc<OverridePolicy>>) {
+        let cluster = self.cluster_overrides.iter();
+        let own = self.overrides.iter();
+        (
+            cluster.map(|(_, policy)| Arc::clone(policy)).collect(),
+            own.filter(|(key, _)| key.namespace == namespace)
+                .map(|(_, policy)| Arc::clone(policy))
+                .collect(),
+        )
+    }
+
+    /// Returns every kind whose objects may be templates.
+    pub(crate) fn kinds(&self) -> impl Iterator<Item = &GroupVersionKind> {
+        self.kinds.keys()
+    }
+
+    /// Returns `true` if no policy or binding names the kind in a version that Kubernetes prefers, and that
+    /// is served.
+    pub(crate) fn is_newest_version(&self, kind: &GroupVersionKind) -> bool {
+        let priority = |kind: &GroupVersionKind| Version::parse(&kind.version).priority();
+        let of_group =
+            |other: &&GroupVersionKind| other.group == kind.group && other.kind == kind.kind;
+        let mut others = self.kinds().filter(of_group);
+        others.all(|other| priority(other) <= priority(kind) || self.not_served.contains(other))
+    }
+
+    /// Replaces the kinds that one object names. Returns `true` if the set of all kinds has changed.
+    pub(crate) fn replace_kinds(
+        &mut self,
+        old: impl IntoIterator<Item = GroupVersionKind>,
+        new: impl IntoIterator<Item = GroupVersionKind>,
+    ) -> bool {
+        let mut changed = false;
+        for kind in new {
+            let count = self.kinds.entry(kind).or_default();
+            *count += 1;
+            changed |= *count == 1;
+        }
+        for kind in old {
+            if let Some(count) = self.kinds.get_mut(&kind) {
+                *count -= 1;
+                if *count == 0 {
+                    self.kinds.remove(&kind);
+                    changed = true;
+                }
+            }
+        }
+        changed
+    }
+
+    /// Replaces a customization by its new version, or removes it.
+    pub(crate) fn customize(&mut self, kind: &GroupVersionKind, key: Key, object: Option<Value>) {
+        let id = (kind.clone(), key);
+        match object {
+            Some(object) => self.customizations.insert(id, object),
+            None => self.customizations.remove(&id),
+        };
+    }
+
+    /// Returns the kinds that are interpreted elsewhere.
+    pub(crate) fn customized(&self) -> Customized {
+        let mut customized = Customized::default();
+        self.customizations
+            .values()
+            .for_each(|object| customized.add(object));
+        customized
+    }
+
+    /// Returns `true` once every customization is known.
+    pub(crate) fn is_interpretation_known(&self) -> bool {
+        self.interpreters_listed.len() == customization::KINDS.len()
+    }
+
+    pub(crate) fn undecoded(&self) -> Vec<(&'static str, Undecoded)> {
+        vec![
+            ("PropagationPolicy", self.policies.undecoded()),
+            (
+                "ClusterPropagationPolicy",
+                self.cluster_policies.undecoded(),
+            ),
+            ("OverridePolicy", self.overrides.undecoded()),
+            ("ClusterOverridePolicy", self.cluster_overrides.undecoded()),
+            ("ResourceBinding", self.bindings.undecoded()),
+            ("ClusterResourceBinding", self.cluster_bindings.undecoded()),
+        ]
+    }
+}
+
+/// Returns the template of a binding.
+pub(crate) fn template_of(spec: &ResourceBindingSpec) -> TemplateKey {
+    let resource = &spec.resource;
+    let namespace = resource.namespace.as_deref().unwrap_or_default();
+    TemplateKey {
+        kind: GroupVersionKind::new(&resource.api_version, &resource.kind),
+        key: Key::new(namespace, &resource.name),
+    }
+}

@@ -1,0 +1,125 @@
+//! `propagation-controller`: applies propagation policies to resource templates. It claims the templates,
+//! keeps a binding for each, and makes the Works of every cluster that a binding is scheduled to.
+
+mod args;
+mod binding;
+mod events;
+mod index;
+mod metrics;
+mod namespace;
+mod policy;
+mod template;
+#[cfg(test)]
+mod tests;
+mod watch;
+mod works;
+
+use std::sync::Arc;
+
+use karmada_runtime::controller;
+use karmada_runtime::events::EventRecorder;
+use karmada_runtime::lease::{self, Leadership};
+use karmada_runtime::metrics::WriteMetrics;
+use karmada_runtime::program::{Program, StartError};
+use karmada_runtime::write::{WouldWrite, Writer, Writes};
+use kube::Client;
+use parking_lot::Mutex;
+
+pub use crate::args::Args;
+use crate::binding::{BindingReconciler, WorkGauges};
+use crate::events::Events;
+use crate::metrics::Uninterpreted;
+use crate::namespace::NamespaceReconciler;
+use crate::policy::PolicyReconciler;
+use crate::template::TemplateReconciler;
+use crate::watch::{Queues, SharedIndex};
+use crate::works::SharedWorks;
+
+/// The program's name: its user agent, its lease, and the prefix of its metrics.
+pub const NAME: &str = "propagation-controller";
+
+/// Connects to the Karmada API and adds the tasks of the controller to `program`.
+///
+/// # Errors
+/// Fails if a file named by the flags cannot be used.
+pub async fn start(args: Args, program: &mut Program) -> Result<(), StartError> {
+    let client = program.connect("karmada", &args.client.source()).await?;
+    assemble(args, client, program);
+    Ok(())
+}
+
+/// Adds the tasks of the controller to `program`; `client` is connected to the Karmada API.
+pub fn assemble(args: Args, client: Client, program: &mut Program) {
+    // The lease is a write, too.
+    let leadership = if args.observe_only {
+        Leadership::always()
+    } else {
+        lease::leadership(program, client.clone(), &args.leader_election)
+    };
+    let writes = if args.observe_only {
+        Writes::Count(WouldWrite::register(&mut program.registry))
+    } else {
+        let metrics = WriteMetrics::register(&mut program.registry);
+        Writes::Perform(Writer::new(leadership.clone(), metrics))
+    };
+    let [events, work_events] = recorders(&args, &client, program);
+
+    let queues = Queues::default();
+    let index = SharedIndex::watch(program, &client, queues.clone());
+    let works = Arc::new(SharedWorks::new(Arc::clone(&index), queues.clone()));
+    works.watch(program, &client);
+    let namespaces = NamespaceReconciler {
+        index: Arc::clone(&index),
+        works: Arc::clone(&works),
+        client: client.clone(),
+        writes: writes.clone(),
+        events: Arc::clone(&work_events),
+        queue: queues.namespaces.clone(),
+        skipped: args.skipped_propagating_namespaces.clone(),
+    };
+    let bindings = BindingReconciler {
+        index: Arc::clone(&index),
+        works,
+        client: client.clone(),
+        writes: writes.clone(),
+        events: work_events,
+        clock: program.clock,
+        gauges: WorkGauges::register(&mut program.registry),
+        decided: Mutex::default(),
+    };
+    let templates = TemplateReconciler {
+        index: Arc::clone(&index),
+        client: client.clone(),
+        writes: writes.clone(),
+        events: Arc::clone(&events),
+        skipped: args.skipped_propagating_namespaces,
+        uninterpreted: Uninterpreted::register(&mut program.registry),
+    };
+    let policies = PolicyReconciler {
+        index,
+        client,
+        writes,
+        events,
+    };
+    let (name, queue) = ("template", queues.templates);
+    controller::spawn(program, name, templates, queue, leadership.clone());
+    let (name, queue) = ("propagationpolicy", queues.policies);
+    controller::spawn(program, name, policies, queue, leadership.clone());
+    let (name, queue) = ("namespace", queues.namespaces);
+    controller::spawn(program, name, namespaces, queue, leadership.clone());
+    let (name, queue) = ("resourcebinding", queues.bindings);
+    controller::spawn(program, name, bindings, queue, leadership);
+}
+
+/// Returns a recorder of Events for templates and policies, and one for Works. Each keeps the troubles of
+/// its own loops: a template may have some with its policy and with its Works.
+fn recorders(args: &Args, client: &Client, program: &mut Program) -> [Arc<Events>; 2] {
+    if args.observe_only {
+        return [Events::none(), Events::none()].map(Arc::new);
+    }
+    let recorder = EventRecorder::spawn(program, client.clone());
+    [recorder.clone(), recorder].map(|recorder| {
+        let record = move |regarding, event| recorder.record(regarding, event);
+        Arc::new(Events::new(record))
+    })
+}

@@ -1,0 +1,7 @@
+//! The program `propagation-controller`, whose parts are in its library.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    karmada_runtime::program::run(propagation_controller::NAME, propagation_controller::start)
+}

@@ -1,0 +1,98 @@
+//! Brings the Works of one Namespace up to date, in every cluster.
+
+use std::sync::Arc;
+
+use karmada_api::{Key, execution_namespace};
+use karmada_rules::propagation::namespaces;
+use karmada_rules::propagation::overrides::Overrides;
+use karmada_runtime::controller::Controller;
+use karmada_runtime::error::BoxError;
+use karmada_runtime::queue::Queue;
+use karmada_runtime::write::Writes;
+use kube::{Client, Resource};
+use regex::Regex;
+use serde_json::json;
+use uuid::Uuid;
+
+use crate::binding::write_work;
+use crate::events::Events;
+use crate::watch::SharedIndex;
+use crate::works::SharedWorks;
+
+/// Reconciles Namespaces.
+pub(crate) struct NamespaceReconciler {
+    pub(crate) index: Arc<SharedIndex>,
+    pub(crate) works: Arc<SharedWorks>,
+    pub(crate) client: Client,
+    pub(crate) writes: Writes,
+    pub(crate) events: Arc<Events>,
+    /// The queue of this loop, for the key of all Namespaces, which has no name.
+    pub(crate) queue: Queue<Key>,
+    /// The names of the Namespaces that stay out of the members.
+    pub(crate) skipped: Vec<Regex>,
+}
+
+impl Controller for NamespaceReconciler {
+    type Key = Key;
+
+    fn keys(&self) -> Vec<Key> {
+        self.works.namespace_keys()
+    }
+
+    async fn reconcile(&self, key: &Key) -> Result<(), BoxError> {
+        if key.name.is_empty() {
+            self.queue.add_all(self.works.namespace_keys());
+            return Ok(());
+        }
+        let Some(stored) = self.works.namespace(key) else {
+            return Ok(());
+        };
+        let mut namespace = serde_json::to_value(&*stored)?;
+        if let Some(fields) = namespace.as_object_mut() {
+            // The elements of a list lack them.
+            fields.insert("apiVersion".to_owned(), json!("v1"));
+            fields.insert("kind".to_owned(), json!("Namespace"));
+        }
+        let is_skipped = self
+            .skipped
+            .iter()
+            .any(|skipped| skipped.is_match(&key.name));
+        if is_skipped || !namespaces::is_propagated(&namespace) {
+            return Ok(());
+        }
+        let policies = self.index.read(|index| index.overrides_for("")).0;
+        let overrides = Overrides {
+            cluster_policies: policies.iter().map(|policy| &**policy).collect(),
+            policies: Vec::new(),
+        };
+        let name = namespaces::work_name(&key.name);
+        let mut writes = Vec::new();
+        let mut refused = None;
+        for cluster in self.works.clusters() {
+            let of = cluster.metadata.name.as_deref().unwrap_or_default();
+            let work_key = Key::new(execution_namespace(of), &name);
+            let current = self.works.work(&work_key);
+            let new_id = || Uuid::new_v4().to_string();
+            match namespaces::plan(&namespace, &cluster, &overrides, current.as_ref(), new_id) {
+                Ok(change) => writes.push(async move {
+                    write_work(&self.client, &self.writes, &work_key, change).await
+                }),
+                Err(error) => refused = Some(format!("{error} for cluster {of}")),
+            }
+        }
+        let reference = stored.object_ref(&());
+        match refused {
+            Some(note) => {
+                let reason = "ApplyOverridePolicyFailed";
+                self.events.trouble(reference, reason, note);
+            }
+            None => self.events.settled(&reference),
+        }
+        // One cluster without its own namespace yet must not keep the others from theirs.
+        let results = futures::future::join_all(writes).await;
+        results
+            .into_iter()
+            .find_map(Result::err)
+            .map_or(Ok(()), Err)
+    }
+}

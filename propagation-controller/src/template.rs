@@ -1,0 +1,426 @@
+//! Brings the claim of one template up to date, and the policy's part of its binding.
+
+use std::fmt;
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::ObjectReference;
+use karmada_api::{
+    ClusterPropagationPolicy, ClusterResourceBinding, Key, PropagationPolicy, ResourceBinding,
+};
+use karmada_rules::propagation::binding::{self, Plan, Source};
+use karmada_rules::propagation::choice::{Candidate, Choice, choose};
+use karmada_rules::propagation::claim::{self, Claim};
+use karmada_rules::propagation::selector::best_rank;
+use karmada_rules::propagation::template::{self, Exclusion};
+use karmada_runtime::controller::Controller;
+use karmada_runtime::error::BoxError;
+use karmada_runtime::write::{WriteError, WriteErrorKind, Writes};
+use kube::api::{Patch, PatchParams, PostParams};
+use kube::core::{ApiResource, DynamicObject};
+use kube::{Api, Client, Resource};
+use regex::Regex;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use uuid::Uuid;
+
+use crate::events::Events;
+use crate::index::{Index, Policy, StoredBinding, TemplateKey};
+use crate::metrics::Uninterpreted;
+use crate::watch::SharedIndex;
+
+/// Reconciles templates.
+pub(crate) struct TemplateReconciler {
+    pub(crate) index: Arc<SharedIndex>,
+    pub(crate) client: Client,
+    pub(crate) writes: Writes,
+    pub(crate) events: Arc<Events>,
+    /// The names of the namespaces whose objects are no templates.
+    pub(crate) skipped: Vec<Regex>,
+    pub(crate) uninterpreted: Uninterpreted,
+}
+
+/// Errors of a reconcile.
+#[derive(Debug, thiserror::Error)]
+enum TemplateError {
+    #[error("could not write the claim on the template")]
+    Claim(#[source] WriteError),
+    #[error("could not write binding {key}")]
+    Binding { key: Key, source: WriteError },
+    #[error("could not read the policy of a claim")]
+    Read(#[source] kube::Error),
+    #[error("policy {0} exists and is not in the cache yet")]
+    Unseen(Key),
+}
+
+/// A template with its binding and the claim on them.
+struct Subject {
+    key: TemplateKey,
+    template: Value,
+    /// The binding of its name, which may still be that of a former template.
+    binding: Option<StoredBinding>,
+    /// True if the binding is the template's own.
+    is_bound: bool,
+    claimed: Option<Claim>,
+}
+
+impl Controller for TemplateReconciler {
+    type Key = TemplateKey;
+
+    fn keys(&self) -> Vec<TemplateKey> {
+        self.index.template_keys()
+    }
+
+    async fn reconcile(&self, key: &TemplateKey) -> Result<(), BoxError> {
+        // An object is one template, in whichever version a policy selects it.
+        if !self.index.read(|index| index.is_newest_version(&key.kind)) {
+            return Ok(());
+        }
+        // The garbage collector deletes the binding of a template that is gone.
+        let Some(subject) = self.subject(key) else {
+            self.events.settled(&key.reference());
+            self.uninterpreted.note(key, false);
+            return Ok(());
+        };
+        let policies = self
+            .index
+            .read(|index| index.policies_for(&key.key.namespace));
+        let choice = choose(
+            &subject.template,
+            subject.claimed.as_ref(),
+            policies.iter().map(Policy::candidate),
+            |namespace, name| self.index.read(|index| index.has_override(namespace, name)),
+        );
+        if let Some(claim) = &subject.claimed {
+            self.verify(claim, &policies, &choice).await?;
+        }
+        let is_refused = match choice {
+            Choice::None => {
+                self.events.settled(&subject.reference());
+                self.unclaim(&subject).await?;
+                false
+            }
+            // The policy's own loop records the reason.
+            Choice::Waits { policy, .. } | Choice::Unsupported { policy, .. } => {
+                self.hold(&subject, &policy).await?;
+                false
+            }
+            Choice::Policy(policy) => self.propagate(&subject, &policy).await?,
+        };
+        self.uninterpreted.note(key, is_refused);
+        Ok(())
+    }
+}
+
+impl TemplateReconciler {
+    /// Returns the template `key` with what belongs to it, unless it is gone.
+    fn subject(&self, key: &TemplateKey) -> Option<Subject> {
+        let template = self.index.template(key)?;
+        let binding_key = binding::key(&template);
+        let binding = self.index.read(|index| index.binding(&binding_key));
+        let own = binding.as_ref().map(StoredBinding::metadata);
+        let own = own.filter(|metadata| {
+            let mut owners = metadata.owner_references.iter().flatten();
+            owners.any(|owner| owner.uid == template::uid(&template))
+        });
+        Some(Subject {
+            key: key.clone(),
+            // A user's PUT wipes the claim of a template. That of its binding restores it.
+            claimed: Claim::of(&template).or_else(|| Claim::of(own?)),
+            is_bound: own.is_some(),
+            template,
+            binding,
+        })
+    }
+
+    /// Returns the reason for which the template is not propagated.
+    fn exclusion(&self, subject: &Subject) -> Option<Exclusion> {
+        let is_skipped = |namespace: &str| self.skipped.iter().any(|re| re.is_match(namespace));
+        template::exclusion(&subject.template, is_skipped).or_else(|| {
+            let kind = &subject.key.kind;
+            let is_customized = self.index.read(|index| index.customized().covers(kind));
+            is_customized.then_some(Exclusion::Uninterpreted)
+        })
+    }
+
+    /// Fails unless the policy of the claim is known or really gone. Absence from the cache is no deletion.
+    async fn verify(
+        &self,
+        claim: &Claim,
+        policies: &[Policy],
+        choice: &Choice<'_>,
+    ) -> Result<(), TemplateError> {
+        let is_it = |policy: &Candidate<'_>| {
+            policy.namespace() == claim.namespace.as_deref() && policy.name() == claim.name
+        };
+        let is_kept = matches!(choice, Choice::Policy(policy) if claim.is_of(policy));
+        if is_kept || policies.iter().any(|policy| is_it(&policy.candidate())) {
+            return Ok(());
+        }
+        let (client, name) = (self.client.clone(), &claim.name);
+        let exists = if let Some(namespace) = &claim.namespace {
+            let policies: Api<PropagationPolicy> = Api::namespaced(client, namespace);
+            policies
+                .get_metadata_opt(name)
+                .await
+                .map(|found| found.is_some())
+        } else {
+            let policies: Api<ClusterPropagationPolicy> = Api::all(client);
+            policies
+                .get_metadata_opt(name)
+                .await
+                .map(|found| found.is_some())
+        };
+        if exists.map_err(TemplateError::Read)? {
+            let namespace = claim.namespace.clone().unwrap_or_default();
+            return Err(TemplateError::Unseen(Key::new(namespace, name)));
+        }
+        Ok(())
+    }
+
+    /// Leaves a template that `policy` has as it is, apart from the claim of another policy, which may be
+    /// waiting for that to be deleted.
+    async fn hold(&self, subject: &Subject, policy: &Candidate<'_>) -> Result<(), TemplateError> {
+        match &subject.claimed {
+            Some(claim) if !claim.is_of(policy) => self.unclaim(subject).await,
+            _ => Ok(()),
+        }
+    }
+
+    /// Takes the claims away. The binding, its Works and the copies in the clusters stay.
+    async fn unclaim(&self, subject: &Subject) -> Result<(), TemplateError> {
+        let binding = subject.binding.as_ref().filter(|_| subject.is_bound);
+        let patch = binding.and_then(|binding| claim::patch(binding.metadata(), None));
+        let on_binding = async {
+            match patch {
+                Some(patch) => self.patch_binding(subject, Patch::Merge(patch)).await,
+                None => Ok(false),
+            }
+        };
+        let (template, binding) = futures::join!(self.write_claim(subject, None), on_binding);
+        if template? | binding? {
+            tracing::info!(template = %subject, "No policy has the template any more");
+        }
+        Ok(())
+    }
+
+    /// Brings the template and its binding to the policy, unless it is no template to propagate. Returns
+    /// `true` if its kind is interpreted elsewhere.
+    async fn propagate(
+        &self,
+        subject: &Subject,
+        policy: &Candidate<'_>,
+    ) -> Result<bool, TemplateError> {
+        let exclusion = self.exclusion(subject);
+        // An object may be leaving for long, and must not keep a policy that is being deleted, too.
+        if exclusion.is_some() || template::is_deleting(&subject.template) {
+            self.hold(subject, policy).await?;
+        } else if self.index.read(Index::is_interpretation_known) {
+            self.apply(subject, policy).await?;
+        }
+        let is_refused = exclusion == Some(Exclusion::Uninterpreted);
+        if is_refused {
+            self.refuse(subject);
+        }
+        Ok(is_refused)
+    }
+
+    /// Brings the template and its binding to the policy.
+    async fn apply(&self, subject: &Subject, policy: &Candidate<'_>) -> Result<(), TemplateError> {
+        // The policy's own loop gives it an ID, which wakes the template.
+        let Some(claim) = Claim::by(policy) else {
+            return Ok(());
+        };
+        let source = Source {
+            template: &subject.template,
+            policy: policy.spec,
+            claim: &claim,
+        };
+        let existing = subject.binding.as_ref().map(StoredBinding::view);
+        let plan = binding::plan(source, existing, || Uuid::new_v4().to_string());
+        // Neither waits for the other: a claim says who has the template, whatever becomes of the binding.
+        let (template, binding) = futures::join!(
+            self.write_claim(subject, Some(&claim)),
+            self.write_binding(subject, plan),
+        );
+        let reference = subject.reference();
+        match (template, binding) {
+            (Ok(claimed), Ok(bound)) => {
+                self.events.settled(&reference);
+                if claimed | bound {
+                    let note = format!("Apply {} succeed", named(&claim));
+                    self.events
+                        .success(reference.clone(), "ApplyPolicySucceed", note);
+                }
+                if claimed && let Some(former) = self.preempted(subject, policy) {
+                    let note = format!("{} is preempted by {}", named(former), named(&claim));
+                    self.events.success(reference, "PreemptPolicySucceed", note);
+                }
+                Ok(())
+            }
+            (Err(error), _) | (_, Err(error)) => {
+                if let TemplateError::Claim(source) | TemplateError::Binding { source, .. } = &error
+                    && source.kind() == WriteErrorKind::Invalid
+                {
+                    let note = format!("{error}: {source}");
+                    self.events.trouble(reference, "ApplyPolicyFailed", note);
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// Returns the claim that `policy` took from a policy which would have kept the template.
+    fn preempted<'a>(&self, subject: &'a Subject, policy: &Candidate<'_>) -> Option<&'a Claim> {
+        let former = subject.claimed.as_ref()?;
+        let namespace = former.namespace.clone().unwrap_or_default();
+        let key = Key::new(namespace, &former.name);
+        let holder = self.index.read(|index| index.policy(&key))?;
+        let holder = holder.candidate();
+        let selectors = &holder.spec.resource_selectors;
+        let is_taken = policy.spec.preempts()
+            && former.is_of(&holder)
+            && !former.is_of(policy)
+            && !holder.is_deleting()
+            && best_rank(selectors, holder.namespace(), &subject.template).is_some();
+        is_taken.then_some(former)
+    }
+
+    /// Records that a template of a kind that is interpreted elsewhere is not propagated.
+    fn refuse(&self, subject: &Subject) {
+        let note = "The kind is interpreted by a script or webhook, which karmada-rs does not run: neither binding nor Works are written".to_owned();
+        let reference = subject.reference();
+        self.events.trouble(reference, "ApplyPolicyFailed", note);
+    }
+
+    /// Brings the claim on the template to `claim`. Returns `true` if it was written.
+    async fn write_claim(
+        &self,
+        subject: &Subject,
+        claim: Option<&Claim>,
+    ) -> Result<bool, TemplateError> {
+        let TemplateKey { kind, key } = &subject.key;
+        let patch = claim::patch(&subject.template, claim);
+        let (Some(patch), Some(api)) = (patch, self.index.templates.api(kind, key)) else {
+            return Ok(false);
+        };
+        let (parameters, patch) = (parameters(), Patch::Merge(patch));
+        let call = api.patch_metadata(&key.name, &parameters, &patch);
+        match self.writes.write("template", call).await {
+            Ok(written) => Ok(written.is_some()),
+            Err(error) if error.kind() == WriteErrorKind::Missing => Ok(false),
+            Err(error) => Err(TemplateError::Claim(error)),
+        }
+    }
+
+    /// Writes the binding as planned. Returns `true` if it was written.
+    async fn write_binding(&self, subject: &Subject, plan: Plan) -> Result<bool, TemplateError> {
+        match plan {
+            // The end of the former binding wakes the template.
+            Plan::Unchanged | Plan::Waits => Ok(false),
+            Plan::Create(body) => self.create_binding(subject, body).await,
+            Plan::Patch(operations) => {
+                let failed = |error: serde_json::Error| {
+                    let error = kube::Error::SerdeError(error);
+                    subject.failed(WriteError::Api(error))
+                };
+                let operations = serde_json::from_value(operations).map_err(failed)?;
+                self.patch_binding(subject, Patch::Json(operations)).await
+            }
+        }
+    }
+
+    async fn create_binding(&self, subject: &Subject, body: Value) -> Result<bool, TemplateError> {
+        let failed = |error| subject.failed(WriteError::Api(kube::Error::SerdeError(error)));
+        // Untyped, so that fields of a later version survive.
+        let object: DynamicObject = serde_json::from_value(body).map_err(failed)?;
+        let namespace = &subject.key.key.namespace;
+        let client = self.client.clone();
+        let api: Api<DynamicObject> = if namespace.is_empty() {
+            Api::all_with(client, &ApiResource::erase::<ClusterResourceBinding>(&()))
+        } else {
+            let resource = ApiResource::erase::<ResourceBinding>(&());
+            Api::namespaced_with(client, namespace, &resource)
+        };
+        let parameters = PostParams {
+            field_manager: Some(crate::NAME.to_owned()),
+            ..PostParams::default()
+        };
+        let call = api.create(&parameters, &object);
+        let written = self.writes.write("binding", call).await;
+        written
+            .map(|written| written.is_some())
+            .map_err(|error| subject.failed(error))
+    }
+
+    async fn patch_binding(
+        &self,
+        subject: &Subject,
+        patch: Patch<Value>,
+    ) -> Result<bool, TemplateError> {
+        let key = binding::key(&subject.template);
+        if key.namespace.is_empty() {
+            let api: Api<ClusterResourceBinding> = Api::all(self.client.clone());
+            self.patch(&api, subject, &key.name, &patch).await
+        } else {
+            let api: Api<ResourceBinding> = Api::namespaced(self.client.clone(), &key.namespace);
+            self.patch(&api, subject, &key.name, &patch).await
+        }
+    }
+
+    async fn patch<K>(
+        &self,
+        api: &Api<K>,
+        subject: &Subject,
+        name: &str,
+        patch: &Patch<Value>,
+    ) -> Result<bool, TemplateError>
+    where
+        K: Resource + Clone + DeserializeOwned + fmt::Debug,
+    {
+        let parameters = parameters();
+        let call = api.patch_metadata(name, &parameters, patch);
+        let written = self.writes.write("binding", call).await;
+        written
+            .map(|written| written.is_some())
+            .map_err(|error| subject.failed(error))
+    }
+}
+
+/// Returns a claim's policy as Events name it.
+fn named(claim: &Claim) -> String {
+    match &claim.namespace {
+        Some(namespace) => format!("policy({namespace}/{})", claim.name),
+        None => format!("cluster policy({})", claim.name),
+    }
+}
+
+fn parameters() -> PatchParams {
+    PatchParams {
+        field_manager: Some(crate::NAME.to_owned()),
+        ..PatchParams::default()
+    }
+}
+
+impl Subject {
+    fn failed(&self, source: WriteError) -> TemplateError {
+        TemplateError::Binding {
+            key: binding::key(&self.template),
+            source,
+        }
+    }
+
+    /// Returns the reference by which Events name the template.
+    fn reference(&self) -> ObjectReference {
+        ObjectReference {
+            uid: Some(template::uid(&self.template).to_owned()),
+            resource_version: Some(template::resource_version(&self.template).to_owned()),
+            ..self.key.reference()
+        }
+    }
+}
+
+impl fmt::Display for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.key.kind.kind, self.key.key)
+    }
+}

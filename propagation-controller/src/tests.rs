@@ -1,0 +1,804 @@
+//! The whole program on the embedded API. Time is virtual: a pause ends once nothing is left to do.
+
+mod random;
+mod works;
+
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use apiserver::{ApiServer, Fault, Verb};
+use axum::body::Body;
+use clap::Parser;
+use http::Request;
+use http_body_util::BodyExt;
+use k8s_openapi::api::events::v1::Event;
+use karmada_api::{ClusterResourceBinding, PropagationPolicy, ResourceBinding, names};
+use karmada_runtime::program::Program;
+use kube::api::ListParams;
+use kube::{Api, Client};
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+use tower::ServiceExt;
+
+use super::*;
+
+const POLICY: &str = "/apis/policy.karmada.io/v1alpha1/namespaces/shop/propagationpolicies";
+const CLUSTER_POLICY: &str = "/apis/policy.karmada.io/v1alpha1/clusterpropagationpolicies";
+const OVERRIDE: &str = "/apis/policy.karmada.io/v1alpha1/namespaces/shop/overridepolicies";
+const DEPLOYMENT: &str = "/apis/apps/v1/namespaces/shop/deployments";
+const ROLE: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
+const BINDING: &str = "/apis/work.karmada.io/v1alpha2/namespaces/shop/resourcebindings";
+const CLUSTER_BINDING: &str = "/apis/work.karmada.io/v1alpha2/clusterresourcebindings";
+
+/// The program and its API.
+struct Stage {
+    server: ApiServer,
+    writes: Arc<Mutex<Vec<String>>>,
+    /// The writes that the program may still make; then it hangs.
+    allowed: Arc<AtomicUsize>,
+    running: Option<JoinHandle<bool>>,
+}
+
+impl Stage {
+    /// Starts an API with the namespace `shop`, without the program.
+    async fn new() -> Self {
+        let server = ApiServer::new();
+        for definition in karmada_api::crd::fleet().unwrap() {
+            server.install(&definition).unwrap();
+        }
+        let stage = Self {
+            server,
+            writes: Arc::default(),
+            allowed: Arc::new(AtomicUsize::new(usize::MAX)),
+            running: None,
+        };
+        let namespace = json!({ "metadata": { "name": "shop" } });
+        stage.send("POST", "/api/v1/namespaces", &namespace).await;
+        stage
+    }
+
+    /// Starts the program and waits until it has nothing to do.
+    async fn start(&mut self, flags: &[&str]) {
+        let flags = [&[NAME, "--leader-elect=false"], flags].concat();
+        let args = Args::try_parse_from(flags).unwrap();
+        let mut program = Program::new(NAME, ([127, 0, 0, 1], 0).into());
+        assemble(args, self.logged_client(), &mut program);
+        let running = program.run_until(async || std::future::pending().await);
+        self.running = Some(tokio::spawn(running));
+        self.settle().await;
+    }
+
+    /// Lets the program hang before any write after this number.
+    fn limit_writes(&self, allowed: usize) {
+        self.allowed.store(allowed, Relaxed);
+    }
+
+    async fn kill(&mut self) {
+        let running = self.running.take().unwrap();
+        running.abort();
+        assert!(running.await.unwrap_err().is_cancelled());
+    }
+
+    async fn settle(&self) {
+        tokio::time::sleep(Duration::from_secs(8)).await;
+    }
+
+    /// Returns the client of the program, whose writes are logged.
+    fn logged_client(&self) -> Client {
+        let (server, writes) = (self.server.service(), Arc::clone(&self.writes));
+        let allowed = Arc::clone(&self.allowed);
+        let service = tower::service_fn(move |request: Request<kube::client::Body>| {
+            let (server, writes) = (server.clone(), Arc::clone(&writes));
+            let allowed = Arc::clone(&allowed);
+            async move {
+                let (head, body) = request.into_parts();
+                let bytes = body.collect().await.unwrap().to_bytes();
+                let path = head.uri.path();
+                if head.method != "GET" && !path.contains("/events") {
+                    let one = |left: usize| left.checked_sub(1);
+                    if allowed.fetch_update(Relaxed, Relaxed, one).is_err() {
+                        return std::future::pending().await;
+                    }
+                    writes.lock().push(format!("{} {path}", head.method));
+                }
+                let request = Request::from_parts(head, Body::from(bytes));
+                server.oneshot(request).await
+            }
+        });
+        Client::new(service, "default")
+    }
+
+    /// Returns the client of a user.
+    fn user(&self) -> Client {
+        Client::new(self.server.service(), "default")
+    }
+
+    async fn send(&self, method: &str, path: &str, body: &Value) -> Value {
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header("content-type", content_type(method))
+            .body(body.to_string().into_bytes())
+            .unwrap();
+        self.user().request(request).await.unwrap()
+    }
+
+    async fn get(&self, path: &str) -> Value {
+        let request = Request::get(path).body(Vec::new()).unwrap();
+        self.user().request(request).await.unwrap()
+    }
+
+    /// Sends a change of a user and returns what the program wrote then.
+    async fn change(&self, method: &str, path: &str, body: &Value) -> Vec<String> {
+        self.writes.lock().clear();
+        self.send(method, path, body).await;
+        self.settle().await;
+        self.written()
+    }
+
+    /// Returns what the program has written since the last call, sorted.
+    fn written(&self) -> Vec<String> {
+        let mut writes = std::mem::take(&mut *self.writes.lock());
+        writes.sort();
+        writes
+    }
+
+    async fn binding(&self) -> ResourceBinding {
+        let bindings = Api::namespaced(self.user(), "shop");
+        bindings.get("web-deployment").await.unwrap()
+    }
+
+    /// Returns the Events of a kind as `reason: note`, sorted.
+    async fn events(&self, kind: &str) -> Vec<String> {
+        let events: Api<Event> = Api::all(self.user());
+        let events = events.list(&ListParams::default()).await.unwrap();
+        let mut notes: Vec<_> = events
+            .into_iter()
+            .filter(|event| event.regarding.as_ref().unwrap().kind.as_deref() == Some(kind))
+            .map(|event| format!("{}: {}", event.reason.unwrap(), event.note.unwrap()))
+            .collect();
+        notes.sort();
+        notes
+    }
+}
+
+fn content_type(method: &str) -> &'static str {
+    match method {
+        "PATCH" => "application/merge-patch+json",
+        _ => "application/json",
+    }
+}
+
+fn deployment() -> Value {
+    json!({
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": { "name": "web", "namespace": "shop", "labels": { "app": "web" } },
+        "spec": {
+            "replicas": 2,
+            "selector": { "matchLabels": { "app": "web" } },
+            "template": {
+                "metadata": { "labels": { "app": "web" } },
+                "spec": { "containers": [{
+                    "name": "web",
+                    "image": "web:1",
+                    "resources": { "requests": { "cpu": "100m" } },
+                }] },
+            },
+        },
+    })
+}
+
+fn policy(name: &str, spec: &Value) -> Value {
+    let mut policy = json!({
+        "apiVersion": "policy.karmada.io/v1alpha1",
+        "kind": "PropagationPolicy",
+        "metadata": { "name": name, "namespace": "shop" },
+        "spec": {
+            "resourceSelectors": [{ "apiVersion": "apps/v1", "kind": "Deployment", "name": "web" }],
+            "placement": { "clusterAffinity": { "clusterNames": ["m1"] } },
+        },
+    });
+    for (field, value) in spec.as_object().unwrap() {
+        policy["spec"][field] = value.clone();
+    }
+    policy
+}
+
+fn claim_of(object: &Value) -> Option<&str> {
+    object["metadata"]["annotations"][names::POLICY_NAME].as_str()
+}
+
+/// A program with policy `pp` and Deployment `web`, which is claimed and bound.
+async fn settled() -> Stage {
+    let mut stage = Stage::new().await;
+    stage.send("POST", POLICY, &policy("pp", &json!({}))).await;
+    stage.send("POST", DEPLOYMENT, &deployment()).await;
+    stage.start(&[]).await;
+    stage
+}
+
+fn web(path: &str) -> String {
+    format!("{path}/web")
+}
+
+fn bound() -> String {
+    format!("{BINDING}/web-deployment")
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_template_is_claimed_and_bound_with_one_write_each() {
+    let mut stage = settled().await;
+    assert_eq!(
+        stage.written(),
+        [
+            format!("PATCH {DEPLOYMENT}/web"),
+            format!("PATCH {POLICY}/pp"),
+            format!("POST {BINDING}"),
+        ]
+    );
+    let policy = stage.get(&format!("{POLICY}/pp")).await;
+    let id = &policy["metadata"]["labels"][names::POLICY_ID];
+    assert!(id.is_string(), "{policy}");
+    assert_eq!(
+        policy["metadata"]["finalizers"],
+        json!([names::POLICY_FINALIZER])
+    );
+    let object = stage.get(&web(DEPLOYMENT)).await;
+    let binding = stage.get(&bound()).await;
+    for claimed in [&object, &binding] {
+        assert_eq!(claim_of(claimed), Some("pp"));
+        assert_eq!(&claimed["metadata"]["labels"][names::POLICY_ID], id);
+    }
+    let spec = &binding["spec"];
+    assert_eq!(spec["replicas"], 2);
+    assert_eq!(
+        spec["replicaRequirements"],
+        json!({ "resourceRequest": { "cpu": "100m" } })
+    );
+    assert_eq!(spec["placement"], policy["spec"]["placement"]);
+    assert_eq!(spec["resource"]["uid"], object["metadata"]["uid"]);
+    assert_eq!(
+        stage.events("Deployment").await,
+        ["ApplyPolicySucceed: Apply policy(shop/pp) succeed"]
+    );
+
+    // Neither time nor a restart is a reason to write.
+    stage.settle().await;
+    stage.kill().await;
+    stage.start(&[]).await;
+    assert_eq!(stage.written(), [""; 0]);
+    assert_eq!(stage.events("Deployment").await.len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_order_of_policy_and_template_makes_no_difference() {
+    let mut stage = Stage::new().await;
+    stage.start(&[]).await;
+    let wrote = stage.change("POST", DEPLOYMENT, &deployment()).await;
+    assert_eq!(wrote, [""; 0]);
+    stage
+        .change("POST", POLICY, &policy("pp", &json!({})))
+        .await;
+    assert_eq!(claim_of(&stage.get(&bound()).await), Some("pp"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_binding_follows_policy_and_template_with_one_write_each() {
+    let stage = settled().await;
+    // What a scheduler writes, and what happens in the clusters.
+    let scheduled = json!({ "spec": { "clusters": [{ "name": "m1", "replicas": 2 }] } });
+    assert_eq!(stage.change("PATCH", &bound(), &scheduled).await, [""; 0]);
+
+    let placement =
+        json!({ "clusterAffinity": { "exclude": ["m2"], "newer": { "a": null, "b": 1 } } });
+    let body = policy("pp", &json!({ "placement": placement }));
+    let mut current = stage.get(&format!("{POLICY}/pp")).await;
+    current["spec"] = body["spec"].clone();
+    let wrote = stage.change("PUT", &format!("{POLICY}/pp"), &current).await;
+    assert_eq!(wrote, [format!("PATCH {}", bound())]);
+    let binding = stage.get(&bound()).await;
+    let current = stage.get(&format!("{POLICY}/pp")).await;
+    assert_eq!(binding["spec"]["placement"], current["spec"]["placement"]);
+    assert_eq!(binding["spec"]["clusters"], scheduled["spec"]["clusters"]);
+
+    let scaled = json!({ "spec": { "replicas": 5 } });
+    let wrote = stage.change("PATCH", &web(DEPLOYMENT), &scaled).await;
+    assert_eq!(wrote, [format!("PATCH {}", bound())]);
+    assert_eq!(stage.binding().await.spec.replicas, Some(5));
+
+    // What does not concern the binding writes nothing.
+    let image = json!({ "metadata": { "labels": { "x": "y" } } });
+    let wrote = stage.change("PATCH", &web(DEPLOYMENT), &image).await;
+    assert_eq!(wrote, [""; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pause_reaches_the_binding_and_leaves_it() {
+    let stage = settled().await;
+    let policy = format!("{POLICY}/pp");
+    let pause = json!({ "spec": { "suspension": { "dispatching": true } } });
+    let wrote = stage.change("PATCH", &policy, &pause).await;
+    assert_eq!(wrote, [format!("PATCH {}", bound())]);
+    let suspension = stage.binding().await.spec.suspension.unwrap();
+    assert!(suspension.dispatching.suspends("m1"));
+    let resume = json!({ "spec": { "suspension": null } });
+    let wrote = stage.change("PATCH", &policy, &resume).await;
+    assert_eq!(wrote, [format!("PATCH {}", bound())]);
+    let suspension = stage.binding().await.spec.suspension.unwrap_or_default();
+    assert!(!suspension.dispatching.suspends("m1"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deleted_policy_lets_its_templates_go_and_the_binding_stays() {
+    let stage = settled().await;
+    let before = stage.binding().await.spec;
+    stage
+        .change("DELETE", &format!("{POLICY}/pp"), &json!({}))
+        .await;
+    let policies: Api<PropagationPolicy> = Api::namespaced(stage.user(), "shop");
+    assert_eq!(policies.get_opt("pp").await.unwrap(), None);
+    let (object, binding) = (stage.get(&web(DEPLOYMENT)).await, stage.get(&bound()).await);
+    for released in [&object, &binding] {
+        assert_eq!(claim_of(released), None);
+        assert_eq!(released["metadata"]["labels"].get(names::POLICY_ID), None);
+    }
+    assert_eq!(stage.binding().await.spec, before);
+    // Unclaimed: an edit goes nowhere.
+    let scaled = json!({ "spec": { "replicas": 5 } });
+    let wrote = stage.change("PATCH", &web(DEPLOYMENT), &scaled).await;
+    assert_eq!(wrote, [""; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_template_that_is_leaving_keeps_no_policy() {
+    let stage = settled().await;
+    let held = json!({ "metadata": { "finalizers": ["example.com/slow"] } });
+    stage.change("PATCH", &web(DEPLOYMENT), &held).await;
+    let wrote = stage.change("DELETE", &web(DEPLOYMENT), &json!({})).await;
+    assert_eq!(wrote, [""; 0]);
+    let policies: Api<PropagationPolicy> = Api::namespaced(stage.user(), "shop");
+    let policy = format!("{POLICY}/pp");
+    stage.change("DELETE", &policy, &json!({})).await;
+    assert_eq!(policies.get_opt("pp").await.unwrap(), None);
+    assert_eq!(claim_of(&stage.get(&web(DEPLOYMENT)).await), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_template_is_handed_over_to_the_next_policy() {
+    let stage = settled().await;
+    let other = json!({ "clusterAffinity": { "clusterNames": ["m2"] } });
+    let next = policy("next", &json!({ "priority": 5, "placement": other }));
+    let wrote = stage.change("POST", POLICY, &next).await;
+    // It gets its ID, and no template while another policy holds it.
+    assert_eq!(wrote, [format!("PATCH {POLICY}/next")]);
+    let wrote = stage
+        .change("DELETE", &format!("{POLICY}/pp"), &json!({}))
+        .await;
+    assert_eq!(
+        wrote,
+        [
+            format!("PATCH {DEPLOYMENT}/web"),
+            format!("PATCH {POLICY}/pp"),
+            format!("PATCH {}", bound()),
+        ]
+    );
+    let (object, binding) = (stage.get(&web(DEPLOYMENT)).await, stage.get(&bound()).await);
+    assert_eq!(
+        (claim_of(&object), claim_of(&binding)),
+        (Some("next"), Some("next"))
+    );
+    assert_eq!(binding["spec"]["placement"], other);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_policy_that_selects_no_longer_lets_go_and_one_that_preempts_takes() {
+    let stage = settled().await;
+    let selector = json!([{ "apiVersion": "apps/v1", "kind": "Deployment", "name": "other" }]);
+    let dropped = json!({ "spec": { "resourceSelectors": selector } });
+    stage
+        .change("PATCH", &format!("{POLICY}/pp"), &dropped)
+        .await;
+    assert_eq!(claim_of(&stage.get(&web(DEPLOYMENT)).await), None);
+
+    let cluster_policy = |name: &str, spec: Value| {
+        let mut policy = policy(name, &spec);
+        policy["kind"] = json!("ClusterPropagationPolicy");
+        policy["metadata"] = json!({ "name": name });
+        policy
+    };
+    let low = cluster_policy("low", json!({}));
+    stage.change("POST", CLUSTER_POLICY, &low).await;
+    let object = stage.get(&web(DEPLOYMENT)).await;
+    let by = |object: &Value| object["metadata"]["annotations"][names::CLUSTER_POLICY_NAME].clone();
+    assert_eq!(by(&object), "low");
+    let high = cluster_policy("high", json!({ "priority": 1, "preemption": "Always" }));
+    stage.change("POST", CLUSTER_POLICY, &high).await;
+    assert_eq!(by(&stage.get(&web(DEPLOYMENT)).await), "high");
+    let own = policy("own", &json!({ "preemption": "Always" }));
+    stage.change("POST", POLICY, &own).await;
+    let events = stage.events("Deployment").await;
+    let preemptions = events
+        .iter()
+        .filter_map(|note| note.strip_prefix("PreemptPolicySucceed: "));
+    assert_eq!(
+        preemptions.collect::<Vec<_>>(),
+        [
+            "cluster policy(high) is preempted by policy(shop/own)",
+            "cluster policy(low) is preempted by cluster policy(high)",
+        ]
+    );
+    let (object, binding) = (stage.get(&web(DEPLOYMENT)).await, stage.get(&bound()).await);
+    for claimed in [&object, &binding] {
+        assert_eq!((claim_of(claimed), by(claimed)), (Some("own"), Value::Null));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_that_a_user_wiped_is_restored() {
+    let stage = settled().await;
+    // A policy that would be chosen, had the template never had one.
+    let better = policy("better", &json!({ "priority": 5 }));
+    stage.change("POST", POLICY, &better).await;
+    let wrote = stage.change("PUT", &web(DEPLOYMENT), &deployment()).await;
+    assert_eq!(wrote, [format!("PATCH {DEPLOYMENT}/web")]);
+    assert_eq!(claim_of(&stage.get(&web(DEPLOYMENT)).await), Some("pp"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_binding_deleted_by_hand_is_made_again() {
+    let stage = settled().await;
+    let uid = stage.binding().await.metadata.uid;
+    let wrote = stage.change("DELETE", &bound(), &json!({})).await;
+    // The end of the finalizer comes first: it has no Works.
+    assert_eq!(
+        wrote,
+        [format!("PATCH {}", bound()), format!("POST {BINDING}")]
+    );
+    let again = stage.binding().await;
+    assert_ne!(again.metadata.uid, uid);
+    assert_eq!(again.metadata.deletion_timestamp, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_unsupported_policy_keeps_its_template_as_it_is() {
+    let stage = settled().await;
+    let before = stage.binding().await.spec;
+    let lazy = json!({ "spec": { "activationPreference": "Lazy", "priority": 3 } });
+    let wrote = stage.change("PATCH", &format!("{POLICY}/pp"), &lazy).await;
+    assert_eq!(wrote, [""; 0]);
+    let scaled = json!({ "spec": { "replicas": 5 } });
+    let wrote = stage.change("PATCH", &web(DEPLOYMENT), &scaled).await;
+    assert_eq!(wrote, [""; 0]);
+    assert_eq!(stage.binding().await.spec, before);
+    assert_eq!(
+        stage.events("PropagationPolicy").await,
+        ["InvalidPolicy: activationPreference Lazy is not supported by karmada-rs"]
+    );
+    // Deleted, it still lets go.
+    stage
+        .change("DELETE", &format!("{POLICY}/pp"), &json!({}))
+        .await;
+    assert_eq!(claim_of(&stage.get(&web(DEPLOYMENT)).await), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_policy_waits_for_the_overrides_it_depends_on() {
+    let mut stage = Stage::new().await;
+    stage.send("POST", DEPLOYMENT, &deployment()).await;
+    let waiting = policy("pp", &json!({ "dependentOverrides": ["o"] }));
+    stage.send("POST", POLICY, &waiting).await;
+    stage.start(&[]).await;
+    assert_eq!(stage.written(), [format!("PATCH {POLICY}/pp")]);
+    assert_eq!(
+        stage.events("PropagationPolicy").await,
+        ["ApplyPolicyFailed: Waits for the override policies that it depends on: o"]
+    );
+    let overrides = json!({
+        "apiVersion": "policy.karmada.io/v1alpha1",
+        "kind": "OverridePolicy",
+        "metadata": { "name": "o", "namespace": "shop" },
+        "spec": { "overrideRules": [] },
+    });
+    stage.change("POST", OVERRIDE, &overrides).await;
+    assert_eq!(claim_of(&stage.get(&bound()).await), Some("pp"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cluster_scoped_template_gets_a_binding_of_its_scope() {
+    let mut stage = Stage::new().await;
+    let role = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRole",
+        "metadata": { "name": "shop:reader" },
+        "rules": [],
+    });
+    let reader = json!({
+        "apiVersion": "policy.karmada.io/v1alpha1",
+        "kind": "ClusterPropagationPolicy",
+        "metadata": { "name": "reader" },
+        "spec": {
+            "resourceSelectors": [{ "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole" }],
+            "placement": {},
+        },
+    });
+    stage.send("POST", ROLE, &role).await;
+    stage.send("POST", CLUSTER_POLICY, &reader).await;
+    stage.start(&[]).await;
+    let bindings: Api<ClusterResourceBinding> = Api::all(stage.user());
+    let binding = bindings.get("shop.reader-clusterrole").await.unwrap();
+    assert_eq!(binding.spec.resource.name, "shop:reader");
+    assert_eq!(binding.spec.placement, Some(json!({})));
+    stage.written();
+    let wrote = stage
+        .change("DELETE", &format!("{CLUSTER_POLICY}/reader"), &json!({}))
+        .await;
+    assert_eq!(
+        wrote,
+        [
+            format!("PATCH {CLUSTER_POLICY}/reader"),
+            format!("PATCH {ROLE}/shop:reader"),
+            format!("PATCH {CLUSTER_BINDING}/shop.reader-clusterrole"),
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_namespace_that_is_skipped_has_no_templates() {
+    let mut stage = Stage::new().await;
+    stage.send("POST", POLICY, &policy("pp", &json!({}))).await;
+    stage.send("POST", DEPLOYMENT, &deployment()).await;
+    stage
+        .start(&["--skipped-propagating-namespaces=sh.p"])
+        .await;
+    assert_eq!(stage.written(), [format!("PATCH {POLICY}/pp")]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_that_others_interpret_is_left_alone() {
+    let mut stage = Stage::new().await;
+    let plural = "resourceinterpretercustomizations";
+    let schema = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": { "name": format!("{plural}.config.karmada.io") },
+        "spec": {
+            "group": "config.karmada.io",
+            "scope": "Cluster",
+            "names": {
+                "kind": "ResourceInterpreterCustomization",
+                "plural": plural,
+                "singular": "resourceinterpretercustomization",
+            },
+            "versions": [{
+                "name": "v1alpha1", "served": true, "storage": true,
+                "schema": { "openAPIV3Schema": schema },
+            }],
+        },
+    });
+    stage.server.install(&definition).unwrap();
+    let path = format!("/apis/config.karmada.io/v1alpha1/{plural}");
+    let script = json!({
+        "apiVersion": "config.karmada.io/v1alpha1",
+        "kind": "ResourceInterpreterCustomization",
+        "metadata": { "name": "script" },
+        "spec": { "target": { "apiVersion": "apps/v1", "kind": "Deployment" } },
+    });
+    stage.send("POST", &path, &script).await;
+    stage.send("POST", POLICY, &policy("pp", &json!({}))).await;
+    stage.send("POST", DEPLOYMENT, &deployment()).await;
+    stage.start(&[]).await;
+    assert_eq!(stage.written(), [format!("PATCH {POLICY}/pp")]);
+    let events = stage.events("Deployment").await;
+    assert_eq!(events.len(), 1);
+    assert!(events[0].starts_with("ApplyPolicyFailed: "), "{events:?}");
+    // Without the script the kind is one of ours.
+    let script = format!("{path}/script");
+    stage.change("DELETE", &script, &json!({})).await;
+    assert_eq!(claim_of(&stage.get(&bound()).await), Some("pp"));
+}
+
+/// What Karmada has made of a policy, a template and a binding is taken over without a write.
+#[tokio::test(start_paused = true)]
+async fn taking_over_from_karmada_writes_nothing() {
+    macro_rules! fixture {
+        ($name:literal) => {
+            include_str!(concat!(
+                "../../crates/rules/src/propagation/fixtures/",
+                $name,
+                ".json"
+            ))
+        };
+    }
+    let mut stage = Stage::new().await;
+    let (service, roles) = ("/api/v1/namespaces/shop/services", ROLE);
+    for (policies, policy) in [
+        (POLICY, fixture!("propagationpolicy")),
+        (CLUSTER_POLICY, fixture!("clusterpropagationpolicy")),
+    ] {
+        stage.send("POST", policies, &as_new(policy)).await;
+    }
+    for (templates, template, bindings, binding) in [
+        (
+            DEPLOYMENT,
+            fixture!("template-deployment"),
+            BINDING,
+            fixture!("resourcebinding-web-deployment"),
+        ),
+        (
+            service,
+            fixture!("template-service"),
+            BINDING,
+            fixture!("resourcebinding-web-service"),
+        ),
+        (
+            roles,
+            fixture!("template-clusterrole"),
+            CLUSTER_BINDING,
+            fixture!("clusterresourcebinding"),
+        ),
+    ] {
+        let stored = stage.send("POST", templates, &as_new(template)).await;
+        let uid = &stored["metadata"]["uid"];
+        let mut binding = as_new(binding);
+        binding["metadata"]["ownerReferences"][0]["uid"] = uid.clone();
+        binding["spec"]["resource"]["uid"] = uid.clone();
+        stage.send("POST", bindings, &binding).await;
+    }
+    stage.start(&[]).await;
+    assert_eq!(stage.written(), [""; 0]);
+    assert_eq!(stage.events("Deployment").await, [""; 0]);
+}
+
+/// Returns an object without what the API server gives it.
+fn as_new(text: &str) -> Value {
+    let mut object: Value = serde_json::from_str(text).unwrap();
+    let metadata = object["metadata"].as_object_mut().unwrap();
+    for field in ["uid", "resourceVersion", "creationTimestamp", "generation"] {
+        metadata.remove(field);
+    }
+    object
+}
+
+/// One object in two versions of its group is one template.
+#[tokio::test(start_paused = true)]
+async fn policies_that_select_two_versions_do_not_take_turns() {
+    let mut stage = Stage::new().await;
+    let schema = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
+    let version = |name: &str, storage: bool| {
+        json!({ "name": name, "served": true, "storage": storage,
+            "schema": { "openAPIV3Schema": schema } })
+    };
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": { "name": "toys.test.io" },
+        "spec": {
+            "group": "test.io",
+            "scope": "Namespaced",
+            "names": { "kind": "Toy", "plural": "toys", "singular": "toy" },
+            "versions": [version("v1beta1", false), version("v1", true)],
+        },
+    });
+    stage.server.install(&definition).unwrap();
+    let toy = json!({ "apiVersion": "test.io/v1", "kind": "Toy",
+        "metadata": { "name": "web", "namespace": "shop" } });
+    stage
+        .send("POST", "/apis/test.io/v1/namespaces/shop/toys", &toy)
+        .await;
+    for (name, api_version) in [
+        ("old", "test.io/v1beta1"),
+        ("new", "test.io/v1"),
+        ("newer", "test.io/v2"),
+    ] {
+        let selector = json!([{ "apiVersion": api_version, "kind": "Toy", "name": "web" }]);
+        let policy = policy(name, &json!({ "resourceSelectors": selector }));
+        stage.send("POST", POLICY, &policy).await;
+    }
+    stage.start(&[]).await;
+    assert_eq!(
+        stage.written(),
+        [
+            format!("PATCH {POLICY}/new"),
+            format!("PATCH {POLICY}/newer"),
+            format!("PATCH {POLICY}/old"),
+            "PATCH /apis/test.io/v1/namespaces/shop/toys/web".to_owned(),
+            format!("POST {BINDING}"),
+        ]
+    );
+    let binding = stage.get(&format!("{BINDING}/web-toy")).await;
+    assert_eq!(claim_of(&binding), Some("new"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_only_observes_writes_nothing() {
+    let mut stage = Stage::new().await;
+    stage.send("POST", POLICY, &policy("pp", &json!({}))).await;
+    stage.send("POST", DEPLOYMENT, &deployment()).await;
+    stage.start(&["--observe-only"]).await;
+    assert_eq!(stage.written(), [""; 0]);
+    assert_eq!(stage.events("Deployment").await, [""; 0]);
+}
+
+/// A controller that dies after any of its writes leaves nothing that the next one does not finish.
+#[tokio::test(start_paused = true)]
+async fn a_death_after_any_write_is_made_good() {
+    let mut after = 0;
+    loop {
+        let mut stage = Stage::new().await;
+        stage.send("POST", POLICY, &policy("pp", &json!({}))).await;
+        stage.send("POST", DEPLOYMENT, &deployment()).await;
+        stage.limit_writes(after);
+        stage.start(&[]).await;
+        let is_complete = stage.written().len() < after;
+        stage.kill().await;
+        stage.limit_writes(usize::MAX);
+        stage.start(&[]).await;
+        assert_eq!(
+            claim_of(&stage.get(&web(DEPLOYMENT)).await),
+            Some("pp"),
+            "{after}"
+        );
+        assert_eq!(claim_of(&stage.get(&bound()).await), Some("pp"), "{after}");
+        stage.written();
+
+        // The same of its end.
+        stage.limit_writes(after);
+        stage
+            .change("DELETE", &format!("{POLICY}/pp"), &json!({}))
+            .await;
+        stage.kill().await;
+        stage.limit_writes(usize::MAX);
+        stage.start(&[]).await;
+        assert_eq!(
+            claim_of(&stage.get(&web(DEPLOYMENT)).await),
+            None,
+            "{after}"
+        );
+        assert_eq!(claim_of(&stage.get(&bound()).await), None, "{after}");
+        let policies: Api<PropagationPolicy> = Api::namespaced(stage.user(), "shop");
+        assert_eq!(policies.get_opt("pp").await.unwrap(), None, "{after}");
+        if is_complete {
+            assert!(after > 3, "{after} writes");
+            return;
+        }
+        after += 1;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn refused_and_lost_writes_are_made_again() {
+    for fault in [
+        Fault::Conflict.every(2),
+        Fault::Disconnect
+            .every(3)
+            .verbs([Verb::Patch, Verb::Create]),
+    ] {
+        let mut stage = Stage::new().await;
+        stage.send("POST", POLICY, &policy("pp", &json!({}))).await;
+        stage.send("POST", DEPLOYMENT, &deployment()).await;
+        stage.server.faults().inject(fault);
+        stage.start(&[]).await;
+        stage.settle().await;
+        stage.server.faults().clear();
+        assert_eq!(claim_of(&stage.get(&web(DEPLOYMENT)).await), Some("pp"));
+        assert_eq!(claim_of(&stage.get(&bound()).await), Some("pp"));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_template_made_again_gets_a_binding_of_its_own() {
+    let stage = settled().await;
+    let former = stage.binding().await.metadata.uid;
+    stage.send("DELETE", &web(DEPLOYMENT), &json!({})).await;
+    stage.send("POST", DEPLOYMENT, &deployment()).await;
+    stage.settle().await;
+    let binding = stage.binding().await;
+    assert_ne!(binding.metadata.uid, former);
+    let object = stage.get(&web(DEPLOYMENT)).await;
+    let uid = object["metadata"]["uid"].as_str();
+    assert_eq!(binding.spec.resource.uid.as_deref(), uid);
+}

@@ -1,0 +1,497 @@
+//! Works of bindings and Namespaces. The tests stand in for the scheduler and the members.
+
+use karmada_api::{Condition, Work};
+
+use super::*;
+
+const CLUSTERS: &str = "/apis/cluster.karmada.io/v1alpha1/clusters";
+
+fn works(cluster: &str) -> String {
+    format!("/apis/work.karmada.io/v1alpha1/namespaces/karmada-es-{cluster}/works")
+}
+
+fn work(cluster: &str) -> String {
+    format!(
+        "{}/{}",
+        works(cluster),
+        names::work("Deployment", "shop", "web")
+    )
+}
+
+fn namespace_work(cluster: &str) -> String {
+    format!(
+        "{}/{}",
+        works(cluster),
+        names::work("Namespace", "", "shop")
+    )
+}
+
+impl Stage {
+    /// Adds a cluster with its namespace, as they are after it has joined.
+    async fn join(&self, cluster: &str) {
+        let namespace = json!({ "metadata": { "name": format!("karmada-es-{cluster}") } });
+        self.send("POST", "/api/v1/namespaces", &namespace).await;
+        let object = json!({
+            "apiVersion": "cluster.karmada.io/v1alpha1",
+            "kind": "Cluster",
+            "metadata": { "name": cluster },
+            "spec": { "syncMode": "Push" },
+        });
+        self.send("POST", CLUSTERS, &object).await;
+    }
+
+    /// Schedules the binding as a scheduler does, and returns what the program wrote then.
+    async fn schedule(&self, clusters: &[&str]) -> Vec<String> {
+        let clusters: Vec<Value> = clusters
+            .iter()
+            .map(|cluster| json!({ "name": cluster, "replicas": 1 }))
+            .collect();
+        let spec = json!({ "spec": { "clusters": clusters } });
+        self.change("PATCH", &bound(), &spec).await
+    }
+
+    /// Reports a Work as applied, with one replica ready, and returns what the program wrote then.
+    async fn applied(&self, cluster: &str) -> Vec<String> {
+        let work = self.work(cluster).await;
+        let manifest = &work.spec.workload.manifests[0];
+        let made_from = &manifest["metadata"]["annotations"][names::TEMPLATE_GENERATION];
+        let made_from: i64 = made_from.as_str().unwrap().parse().unwrap();
+        let status = json!({ "status": {
+            "conditions": [{
+                "type": "Applied", "status": "True", "reason": "AppliedSuccessful", "message": "",
+                "lastTransitionTime": "2026-11-22T08:00:00Z",
+                "observedGeneration": work.metadata.generation,
+            }],
+            "manifestStatuses": [{
+                "identifier": {
+                    "ordinal": 0, "group": "apps", "version": "v1", "kind": "Deployment",
+                    "resource": "", "namespace": "shop", "name": "web",
+                },
+                "health": "Healthy",
+                "status": {
+                    "generation": 1, "observedGeneration": 1, "replicas": 1, "readyReplicas": 1,
+                    "resourceTemplateGeneration": made_from,
+                },
+            }],
+        } });
+        let path = format!("{}/status", self::work(cluster));
+        self.change("PATCH", &path, &status).await
+    }
+
+    async fn work(&self, cluster: &str) -> Work {
+        serde_json::from_value(self.get(&work(cluster)).await).unwrap()
+    }
+
+    /// Lets a Work go that is being deleted, as its member does.
+    async fn let_go(&self, cluster: &str) -> Vec<String> {
+        let released = json!({ "metadata": { "finalizers": null } });
+        self.change("PATCH", &work(cluster), &released).await
+    }
+
+    async fn condition(&self, kind: &str) -> Condition {
+        let status = self.binding().await.status.unwrap();
+        let mut conditions = status.conditions.unwrap().into_iter();
+        conditions
+            .find(|condition| condition.type_ == kind)
+            .unwrap()
+    }
+}
+
+/// A program with clusters m1 and m2 and a binding that is scheduled to both.
+async fn dispatched() -> Stage {
+    let mut stage = Stage::new().await;
+    for cluster in ["m1", "m2"] {
+        stage.join(cluster).await;
+    }
+    stage.send("POST", POLICY, &policy("pp", &json!({}))).await;
+    stage.send("POST", DEPLOYMENT, &deployment()).await;
+    stage.start(&[]).await;
+    stage.written();
+    let wrote = stage.schedule(&["m1", "m2"]).await;
+    assert_eq!(
+        wrote,
+        ["m1", "m2"].map(|cluster| format!("POST {}", works(cluster)))
+    );
+    stage
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_cluster_gets_one_work_and_its_status_comes_back() {
+    let mut stage = dispatched().await;
+    let created = stage.work("m1").await;
+    assert_eq!(created.spec.workload.manifests[0]["spec"]["replicas"], 1);
+    assert_eq!(created.spec.suspend_dispatching, Some(false));
+
+    let status = format!("PATCH {}/status", bound());
+    let template_status = format!("PATCH {DEPLOYMENT}/web/status");
+    let wrote = stage.applied("m1").await;
+    assert!(wrote.contains(&status), "{wrote:?}");
+    let wrote = stage.applied("m2").await;
+    assert_eq!(wrote, [template_status, status]);
+    assert_eq!(stage.condition("FullyApplied").await.status, "True");
+    let items = stage
+        .binding()
+        .await
+        .status
+        .unwrap()
+        .aggregated_status
+        .unwrap();
+    let clusters: Vec<&str> = items
+        .iter()
+        .map(|item| item.cluster_name.as_str())
+        .collect();
+    assert_eq!(clusters, ["m1", "m2"]);
+    let template = stage.get(&web(DEPLOYMENT)).await;
+    assert_eq!(template["status"]["readyReplicas"], 2);
+    assert_eq!(
+        template["status"]["observedGeneration"],
+        template["metadata"]["generation"]
+    );
+    let notes = stage.events("ResourceBinding").await;
+    let of = |reason: &str| notes.iter().filter(|note| note.starts_with(reason)).count();
+    assert_eq!(of("SyncWorkSucceed"), 1, "{notes:?}");
+    assert_eq!(of("AggregateStatusSucceed"), 2, "{notes:?}");
+
+    // Neither time nor a restart is a reason to write.
+    stage.written();
+    stage.settle().await;
+    stage.kill().await;
+    stage.start(&[]).await;
+    assert_eq!(stage.written(), [""; 0]);
+    assert_eq!(stage.events("ResourceBinding").await.len(), notes.len());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_edit_is_written_once_to_each_work_and_a_claim_is_not() {
+    let stage = dispatched().await;
+    let patches = ["m1", "m2"].map(|cluster| format!("PATCH {}", work(cluster)));
+    let label = json!({ "metadata": { "labels": { "tier": "front" } } });
+    assert_eq!(
+        stage.change("PATCH", &web(DEPLOYMENT), &label).await,
+        patches
+    );
+    let work = stage.work("m1").await;
+    let annotations = work.metadata.annotations.unwrap();
+    assert_eq!(annotations[names::MANIFEST_GENERATION], "2");
+    assert_eq!(work.metadata.generation, Some(2));
+
+    let high = policy("high", &json!({ "priority": 1, "preemption": "Always" }));
+    let wrote = stage.change("POST", POLICY, &high).await;
+    assert!(
+        wrote.iter().all(|write| !write.contains("/works")),
+        "{wrote:?}"
+    );
+    assert_eq!(claim_of(&stage.get(&bound()).await), Some("high"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cluster_that_is_not_needed_loses_its_work() {
+    let stage = dispatched().await;
+    let wrote = stage.schedule(&["m1"]).await;
+    assert_eq!(wrote, [format!("DELETE {}", work("m2"))]);
+    let leaving = stage.work("m2").await;
+    assert!(leaving.metadata.deletion_timestamp.is_some());
+    // Wanted again before it is gone: a new one is made as soon as it can.
+    assert_eq!(stage.schedule(&["m1", "m2"]).await, [""; 0]);
+    assert_eq!(stage.let_go("m2").await, [format!("POST {}", works("m2"))]);
+    assert_ne!(stage.work("m2").await.metadata.uid, leaving.metadata.uid);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pause_reaches_works_and_no_copy_goes_before_its_replacement_is_there() {
+    let stage = dispatched().await;
+    stage.join("m3").await;
+    for cluster in ["m1", "m2"] {
+        stage.applied(cluster).await;
+    }
+    let pause = |clusters: &[&str]| {
+        let clusters = json!({ "clusterNames": clusters });
+        json!({ "spec": { "suspension": { "dispatchingOnClusters": clusters } } })
+    };
+    let of_policy = format!("{POLICY}/pp");
+    stage
+        .change("PATCH", &of_policy, &pause(&["m2", "m3"]))
+        .await;
+    assert!(!stage.work("m1").await.is_suspended());
+    assert!(stage.work("m2").await.is_suspended());
+    let dispatching = stage.condition("Dispatching").await;
+    assert_eq!(
+        dispatching.message,
+        "Dispatching is suspended on m2 (up to date)."
+    );
+
+    // An edit is in the Works and not in the suspended member.
+    let label = json!({ "metadata": { "labels": { "tier": "front" } } });
+    stage.change("PATCH", &web(DEPLOYMENT), &label).await;
+    assert_eq!(
+        stage.condition("FullyApplied").await.reason,
+        "DispatchSuspended"
+    );
+
+    // Moved from m1 to m3, where nothing arrives: m1 keeps its copy.
+    stage.schedule(&["m2", "m3"]).await;
+    assert!(stage.work("m3").await.is_suspended());
+    assert_eq!(stage.work("m1").await.metadata.deletion_timestamp, None);
+    let wrote = stage
+        .change(
+            "PATCH",
+            &of_policy,
+            &json!({ "spec": { "suspension": null } }),
+        )
+        .await;
+    assert!(
+        wrote.contains(&format!("DELETE {}", work("m1"))),
+        "{wrote:?}"
+    );
+    assert!(!stage.work("m3").await.is_suspended());
+    assert_eq!(stage.condition("Dispatching").await.status, "True");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deleted_binding_takes_its_works_along_without_waiting_for_members() {
+    let stage = dispatched().await;
+    let before = stage.binding().await.metadata.uid;
+    let wrote = stage.change("DELETE", &bound(), &json!({})).await;
+    for cluster in ["m1", "m2"] {
+        let deletion = format!("DELETE {}", work(cluster));
+        assert!(wrote.contains(&deletion), "{wrote:?}");
+        assert!(
+            stage
+                .work(cluster)
+                .await
+                .metadata
+                .deletion_timestamp
+                .is_some()
+        );
+    }
+    // The template is still there: it gets a new binding.
+    assert_ne!(stage.binding().await.metadata.uid, before);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_no_policy_has_stays_in_its_clusters_as_it_is() {
+    let stage = dispatched().await;
+    let of_policy = format!("{POLICY}/pp");
+    stage.change("DELETE", &of_policy, &json!({})).await;
+    let label = json!({ "metadata": { "labels": { "tier": "front" } } });
+    assert_eq!(
+        stage.change("PATCH", &web(DEPLOYMENT), &label).await,
+        [""; 0]
+    );
+    let wrote = stage.applied("m1").await;
+    assert!(
+        wrote.contains(&format!("PATCH {}/status", bound())),
+        "{wrote:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_override_changes_one_cluster_and_a_broken_one_changes_nothing() {
+    let stage = dispatched().await;
+    let rule = |path: &str| {
+        let plaintext = json!([{ "path": path, "operator": "replace", "value": 7 }]);
+        json!([{
+            "targetCluster": { "clusterNames": ["m2"] },
+            "overriders": { "plaintext": plaintext },
+        }])
+    };
+    let override_policy = json!({
+        "apiVersion": "policy.karmada.io/v1alpha1",
+        "kind": "OverridePolicy",
+        "metadata": { "name": "seven", "namespace": "shop" },
+        "spec": { "overrideRules": rule("/spec/replicas") },
+    });
+    let wrote = stage.change("POST", OVERRIDE, &override_policy).await;
+    assert_eq!(wrote, [format!("PATCH {}", work("m2"))]);
+    let manifest = |work: &Work| work.spec.workload.manifests[0]["spec"]["replicas"].clone();
+    let overridden = stage.work("m2").await;
+    assert_eq!(manifest(&overridden), 7);
+    let annotations = overridden.metadata.annotations.unwrap();
+    assert!(annotations[names::APPLIED_OVERRIDES].contains("\"seven\""));
+    let notes = stage.events("Deployment").await;
+    let applied =
+        "ApplyOverridePolicySucceed: Apply override policies for cluster(m2) successfully.";
+    assert!(notes.iter().any(|note| note == applied), "{notes:?}");
+
+    let broken = json!({ "spec": { "overrideRules": rule("/none/x") } });
+    let path = format!("{OVERRIDE}/seven");
+    assert_eq!(stage.change("PATCH", &path, &broken).await, [""; 0]);
+    let notes = stage.events("Deployment").await;
+    let failed = notes
+        .iter()
+        .filter(|note| note.starts_with("ApplyOverridePolicyFailed"));
+    assert_eq!(failed.count(), 1, "{notes:?}");
+
+    let wrote = stage.change("DELETE", &path, &json!({})).await;
+    assert_eq!(wrote, [format!("PATCH {}", work("m2"))]);
+    assert_eq!(manifest(&stage.work("m2").await), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_cluster_gets_the_namespaces_of_users() {
+    let stage = dispatched().await;
+    for cluster in ["m1", "m2"] {
+        let work: Work = serde_json::from_value(stage.get(&namespace_work(cluster)).await).unwrap();
+        assert_eq!(work.spec.suspend_dispatching, None);
+        let owner = &work.metadata.owner_references.unwrap()[0];
+        assert_eq!(
+            (owner.kind.as_str(), owner.name.as_str()),
+            ("Namespace", "shop")
+        );
+    }
+    stage.writes.lock().clear();
+    stage.join("m3").await;
+    stage.settle().await;
+    assert_eq!(stage.written(), [format!("POST {}", works("m3"))]);
+    let label = json!({ "metadata": { "labels": { "team": "a" } } });
+    let wrote = stage
+        .change("PATCH", "/api/v1/namespaces/shop", &label)
+        .await;
+    let patches = ["m1", "m2", "m3"].map(|cluster| format!("PATCH {}", namespace_work(cluster)));
+    assert_eq!(wrote, patches);
+    let skipped = json!({ "metadata": {
+        "name": "own", "labels": { "namespace.karmada.io/skip-auto-propagation": "True" },
+    } });
+    assert_eq!(
+        stage.change("POST", "/api/v1/namespaces", &skipped).await,
+        [""; 0]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cluster_that_joins_later_gets_its_work_then() {
+    let stage = dispatched().await;
+    assert_eq!(stage.schedule(&["m1", "m2", "m3"]).await, [""; 0]);
+    stage.writes.lock().clear();
+    stage.join("m3").await;
+    stage.settle().await;
+    assert_eq!(
+        stage.written(),
+        [(); 2].map(|()| format!("POST {}", works("m3")))
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_death_before_any_write_of_works_is_made_good() {
+    for allowed in 0.. {
+        let mut stage = dispatched().await;
+        stage.limit_writes(allowed);
+        stage.schedule(&["m1"]).await;
+        let label = json!({ "metadata": { "labels": { "tier": "front" } } });
+        let wrote = stage.change("PATCH", &web(DEPLOYMENT), &label).await;
+        let hung = stage.allowed.load(Relaxed) == 0;
+        stage.kill().await;
+        stage.limit_writes(usize::MAX);
+        stage.start(&[]).await;
+        let manifest = &stage.work("m1").await.spec.workload.manifests[0];
+        assert_eq!(manifest["metadata"]["labels"]["tier"], "front", "{wrote:?}");
+        assert!(stage.work("m2").await.metadata.deletion_timestamp.is_some());
+        if !hung {
+            assert!(allowed > 2, "{wrote:?}");
+            return;
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn refused_and_lost_writes_of_works_are_made_again() {
+    for fault in [
+        Fault::Conflict.every(2),
+        Fault::LoseResponse.every(2),
+        Fault::Unavailable
+            .every(2)
+            .verbs([Verb::Patch, Verb::Create, Verb::Delete]),
+    ] {
+        let mut stage = dispatched().await;
+        let scheduled = json!({ "spec": { "clusters": [{ "name": "m1", "replicas": 1 }] } });
+        let scaled = json!({ "spec": { "replicas": 5, "paused": true } });
+        stage.limit_writes(0);
+        stage.send("PATCH", &bound(), &scheduled).await;
+        stage.send("PATCH", &web(DEPLOYMENT), &scaled).await;
+        stage.settle().await;
+        stage.kill().await;
+        stage.limit_writes(usize::MAX);
+        stage.server.faults().inject(fault);
+        stage.start(&[]).await;
+        stage.settle().await;
+        stage.settle().await;
+        stage.server.faults().clear();
+        let left = stage.work("m2").await.metadata.deletion_timestamp;
+        assert!(left.is_some());
+        let manifest = &stage.work("m1").await.spec.workload.manifests[0];
+        assert_eq!(manifest["spec"]["paused"], true);
+        assert_eq!(stage.binding().await.spec.replicas, Some(5));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn trouble_with_one_cluster_holds_up_no_other_and_is_recorded_once() {
+    let stage = dispatched().await;
+    let namespace = "/api/v1/namespaces/karmada-es-m3";
+    stage.join("m3").await;
+    stage.send("DELETE", namespace, &json!({})).await;
+    stage.settle().await;
+    stage.join("m4").await;
+    stage.schedule(&["m1", "m2", "m3", "m4"]).await;
+    stage.settle().await;
+    assert!(stage.work("m4").await.metadata.uid.is_some());
+    let notes = stage.events("ResourceBinding").await;
+    let failed = notes
+        .iter()
+        .filter(|note| note.starts_with("SyncWorkFailed"));
+    assert_eq!(failed.count(), 1, "{notes:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_binding_that_others_require_has_works_and_their_pause() {
+    let stage = dispatched().await;
+    let map = json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": { "name": "settings", "namespace": "shop" }, "data": { "a": "b" },
+    });
+    let map = stage
+        .send("POST", "/api/v1/namespaces/shop/configmaps", &map)
+        .await;
+    let attached = json!({
+        "apiVersion": "work.karmada.io/v1alpha2", "kind": "ResourceBinding",
+        "metadata": {
+            "name": "settings-configmap", "namespace": "shop",
+            "labels": { names::BINDING_ID: "some-id" },
+        },
+        "spec": {
+            "resource": {
+                "apiVersion": "v1", "kind": "ConfigMap", "namespace": "shop", "name": "settings",
+                "uid": map["metadata"]["uid"],
+            },
+            "requiredBy": [{
+                "namespace": "shop", "name": "web-deployment",
+                "clusters": [{ "name": "m1" }, { "name": "m2" }],
+            }],
+        },
+    });
+    stage.change("POST", BINDING, &attached).await;
+    let name = names::work("ConfigMap", "shop", "settings");
+    let required = format!("{}/{name}", works("m2"));
+    let work = stage.get(&required).await;
+    assert_eq!(work["spec"]["suspendDispatching"], false);
+    assert_eq!(
+        work["spec"]["workload"]["manifests"][0]["data"],
+        json!({ "a": "b" })
+    );
+    let pause = json!({ "spec": { "suspension": { "dispatching": true } } });
+    stage.change("PATCH", &format!("{POLICY}/pp"), &pause).await;
+    assert_eq!(
+        stage.get(&required).await["spec"]["suspendDispatching"],
+        true
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_only_observes_makes_no_works() {
+    let mut stage = dispatched().await;
+    stage.kill().await;
+    let label = json!({ "metadata": { "labels": { "tier": "front" } } });
+    stage.send("PATCH", &web(DEPLOYMENT), &label).await;
+    stage.start(&["--observe-only"]).await;
+    assert_eq!(stage.written(), [""; 0]);
+}

@@ -1,0 +1,315 @@
+//! The changes that wake templates, policies and bindings.
+
+mod templates;
+
+use std::fmt::Debug;
+use std::sync::{Arc, OnceLock, Weak};
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use karmada_api::{
+    ClusterOverridePolicy, ClusterPropagationPolicy, ClusterResourceBinding, Key, ObjectReference,
+    OverridePolicy, OverrideSpec, PropagationPolicy, ResourceBinding,
+};
+use karmada_rules::propagation::choice::Candidate;
+use karmada_rules::propagation::claim::Claim;
+use karmada_runtime::cache::Transition;
+use karmada_runtime::dynamic::DynamicWatches;
+use karmada_runtime::program::Program;
+use karmada_runtime::queue::Queue;
+use karmada_runtime::watch::Decoded;
+use kube::runtime::watcher::{Config, Event};
+use kube::{Api, Client, Resource};
+use parking_lot::Mutex;
+use serde::de::DeserializeOwned;
+
+use self::templates::kinds_of;
+use crate::index::{Index, Policy, StoredBinding, TemplateKey, template_of};
+
+/// The queues of the loops, which share no worker. The key of a policy or a binding without a namespace
+/// is that of the cluster-scoped kind.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Queues {
+    pub(crate) templates: Queue<TemplateKey>,
+    pub(crate) policies: Queue<Key>,
+    pub(crate) bindings: Queue<Key>,
+    pub(crate) namespaces: Queue<Key>,
+}
+
+/// The index behind a lock, the templates, and the queues of those that their changes wake.
+pub(crate) struct SharedIndex {
+    pub(crate) templates: DynamicWatches,
+    index: Mutex<Index>,
+    queues: Queues,
+}
+
+impl SharedIndex {
+    /// Creates an empty index, and the future that watches the templates of the kinds it names.
+    pub(crate) fn new(
+        client: &Client,
+        queues: Queues,
+    ) -> (Arc<Self>, impl Future<Output = ()> + Send + 'static) {
+        // What the watches show is observed by what holds them.
+        let observer = Arc::new(OnceLock::<Weak<Self>>::new());
+        let observing = Arc::clone(&observer);
+        let (templates, watching) =
+            DynamicWatches::new(client.clone(), Config::default(), move |kind, event| {
+                if let Some(shared) = observing.get().and_then(Weak::upgrade) {
+                    shared.observe_templates(kind, event);
+                }
+            });
+        let shared = Arc::new(Self {
+            templates,
+            index: Mutex::default(),
+            queues,
+        });
+        observer.get_or_init(|| Arc::downgrade(&shared));
+        shared.want();
+        (shared, watching)
+    }
+
+    /// Creates the index and watches every kind that decides about templates and bindings.
+    pub(crate) fn watch(program: &mut Program, client: &Client, queues: Queues) -> Arc<Self> {
+        let (shared, watching) = Self::new(client, queues);
+        let stopping = program.stopping.clone().cancelled_owned();
+        program.tasks.spawn("templates", async move {
+            tokio::select! {
+                biased;
+                () = stopping => Ok(()),
+                () = watching => Ok(()),
+            }
+        });
+        let mut to = Watching {
+            program,
+            client,
+            shared: &shared,
+        };
+        to.start("policies", Self::observe_policy);
+        to.start("clusterpolicies", Self::observe_cluster_policy);
+        to.start("overrides", Self::observe_override);
+        to.start("clusteroverrides", Self::observe_cluster_override);
+        to.start("bindings", Self::observe_binding);
+        to.start("clusterbindings", Self::observe_cluster_binding);
+        let index = Arc::clone(&shared);
+        program.report_undecoded(move || index.read(Index::undecoded));
+        shared
+    }
+
+    /// Reads from the index.
+    pub(crate) fn read<T>(&self, read: impl FnOnce(&Index) -> T) -> T {
+        read(&self.index.lock())
+    }
+
+    /// Applies an event of a policy, wakes the policy, and the templates whose policy it may be or have
+    /// been.
+    pub(crate) fn observe_policy(&self, event: Event<Decoded<PropagationPolicy>>) {
+        let transitions = self.index.lock().policies.observe(event);
+        self.policies_changed(transitions, Policy::Namespaced);
+    }
+
+    /// Applies an event of a policy as [`Self::observe_policy`] does.
+    pub(crate) fn observe_cluster_policy(&self, event: Event<Decoded<ClusterPropagationPolicy>>) {
+        let transitions = self.index.lock().cluster_policies.observe(event);
+        self.policies_changed(transitions, Policy::Cluster);
+    }
+
+    fn policies_changed<K>(&self, changes: Vec<Transition<K>>, policy: fn(Arc<K>) -> Policy) {
+        for Transition { key, old, new } in changes {
+            let (old, new) = (old.map(policy), new.map(policy));
+            let old = old.as_ref().map(Policy::candidate);
+            let new = new.as_ref().map(Policy::candidate);
+            let (before, now) = (kinds_of(old.as_ref()), kinds_of(new.as_ref()));
+            if self.index.lock().replace_kinds(before, now) {
+                self.want();
+            }
+            self.queues.policies.add(key);
+            let is_same = matches!((&old, &new), (Some(old), Some(new)) if decides_alike(old, new));
+            if !is_same {
+                let concerned: Vec<_> = [old, new].into_iter().flatten().collect();
+                self.wake_templates_of(&concerned);
+            }
+        }
+    }
+
+    /// Applies an event of an override policy, and wakes the policies that wait for it.
+    pub(crate) fn observe_override(&self, event: Event<Decoded<OverridePolicy>>) {
+        let transitions = self.index.lock().overrides.observe(event);
+        self.overrides_changed(&transitions);
+        for change in &transitions {
+            let specs = [&change.old, &change.new].map(|policy| policy.as_ref().map(|p| &p.spec));
+            self.wake_overridden(&change.key.namespace, specs);
+        }
+    }
+
+    /// Applies an event of an override policy as [`Self::observe_override`] does.
+    pub(crate) fn observe_cluster_override(&self, event: Event<Decoded<ClusterOverridePolicy>>) {
+        let transitions = self.index.lock().cluster_overrides.observe(event);
+        self.overrides_changed(&transitions);
+        for change in &transitions {
+            let specs = [&change.old, &change.new].map(|policy| policy.as_ref().map(|p| &p.spec));
+            if self.wake_overridden("", specs) {
+                // The key of all.
+                self.queues.namespaces.add(Key::default());
+            }
+        }
+    }
+
+    /// Wakes the bindings of templates that an override policy selects or selected. A policy without a
+    /// namespace is one for all. Returns `true` unless it is the same for every template.
+    fn wake_overridden(&self, namespace: &str, specs: [Option<&OverrideSpec>; 2]) -> bool {
+        if let [Some(old), Some(new)] = specs
+            && old == new
+        {
+            return false;
+        }
+        let may_select = |policy: &OverrideSpec, resource: &ObjectReference| {
+            let mut selectors = policy.resource_selectors.iter();
+            // Its labels decide, too: the binding's own loop looks at them.
+            policy.resource_selectors.is_empty()
+                || selectors.any(|selector| {
+                    let name = selector.name.as_deref().unwrap_or_default();
+                    selector.kind == resource.kind && (name.is_empty() || name == resource.name)
+                })
+        };
+        let concerned = self.read(|index| {
+            index.bindings_where(|spec| {
+                let resource = &spec.resource;
+                let of = resource.namespace.as_deref().unwrap_or_default();
+                (namespace.is_empty() || namespace == of)
+                    && specs
+                        .into_iter()
+                        .flatten()
+                        .any(|policy| may_select(policy, resource))
+            })
+        });
+        self.queues.bindings.add_all(concerned);
+        true
+    }
+
+    fn overrides_changed<K>(&self, changes: &[Transition<K>]) {
+        let appeared = |change: &&Transition<K>| change.old.is_none() != change.new.is_none();
+        for Transition { key, .. } in changes.iter().filter(appeared) {
+            let policies = self.read(|index| {
+                let keys = index.policy_keys().into_iter();
+                let keys = keys.filter(|policy| policy.namespace == key.namespace);
+                let policies = keys.filter_map(|key| Some((index.policy(&key)?, key)));
+                policies.collect::<Vec<_>>()
+            });
+            for (policy, of) in policies {
+                let policy = policy.candidate();
+                if policy.spec.dependent_overrides.contains(&key.name) {
+                    self.queues.policies.add(of);
+                    self.wake_templates_of(&[policy]);
+                }
+            }
+        }
+    }
+
+    /// Applies an event of a binding, and wakes its template and itself.
+    pub(crate) fn observe_binding(&self, event: Event<Decoded<ResourceBinding>>) {
+        let transitions = self.index.lock().bindings.observe(event);
+        self.bindings_changed(transitions, StoredBinding::Namespaced);
+    }
+
+    /// Applies an event of a binding as [`Self::observe_binding`] does.
+    pub(crate) fn observe_cluster_binding(&self, event: Event<Decoded<ClusterResourceBinding>>) {
+        let transitions = self.index.lock().cluster_bindings.observe(event);
+        self.bindings_changed(transitions, StoredBinding::Cluster);
+    }
+
+    /// Wakes the bindings that the binding `key` requires, which are suspended with it.
+    fn wake_required_by(&self, key: &Key) {
+        let required = self.read(|index| {
+            index.bindings_where(|spec| {
+                let mut snapshots = spec.required_by.iter().flatten();
+                snapshots.any(|by| {
+                    by.name.as_ref() == Some(&key.name)
+                        && by.namespace.as_ref() == Some(&key.namespace)
+                })
+            })
+        });
+        self.queues.bindings.add_all(required);
+    }
+
+    fn bindings_changed<K>(
+        &self,
+        changes: Vec<Transition<K>>,
+        binding: fn(Arc<K>) -> StoredBinding,
+    ) {
+        for Transition { key, old, new } in changes {
+            let (old, new) = (old.map(binding), new.map(binding));
+            let template = |binding: &Option<StoredBinding>| {
+                binding.as_ref().map(|b| template_of(b.view().spec))
+            };
+            let (before, now) = (template(&old), template(&new));
+            let kind = |template: &Option<TemplateKey>| template.as_ref().map(|t| t.kind.clone());
+            if self.index.lock().replace_kinds(kind(&before), kind(&now)) {
+                self.want();
+            }
+            let suspension = |b: &Option<StoredBinding>| b.as_ref()?.view().spec.suspension.clone();
+            if suspension(&old) != suspension(&new) {
+                self.wake_required_by(&key);
+            }
+            self.queues.bindings.add(key);
+            // What happens in the clusters is of no concern to the template.
+            let is_status = matches!((&old, &new), (Some(old), Some(new)) if is_same_but_status(old.metadata(), new.metadata()));
+            if !is_status {
+                self.queues
+                    .templates
+                    .add_all([before, now].into_iter().flatten());
+                let claim = |b: &Option<StoredBinding>| Claim::of(b.as_ref()?.metadata());
+                wake_former(&self.queues, claim(&old), claim(&new).as_ref());
+            }
+        }
+    }
+}
+
+impl Debug for SharedIndex {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SharedIndex").finish_non_exhaustive()
+    }
+}
+
+/// Wakes the policy of a claim that is gone: it may be waiting for that to be deleted.
+fn wake_former(queues: &Queues, old: Option<Claim>, new: Option<&Claim>) {
+    if let Some(former) = old.filter(|old| Some(old) != new) {
+        let namespace = former.namespace.unwrap_or_default();
+        queues.policies.add(Key::new(namespace, former.name));
+    }
+}
+
+/// Returns `true` if both versions of a policy are the same for every template.
+fn decides_alike(old: &Candidate<'_>, new: &Candidate<'_>) -> bool {
+    old.spec == new.spec
+        && old.id() == new.id()
+        && old.is_deleting() == new.is_deleting()
+        && old.metadata.uid == new.metadata.uid
+}
+
+fn is_same_but_status(old: &ObjectMeta, new: &ObjectMeta) -> bool {
+    old.uid == new.uid
+        && old.generation == new.generation
+        && old.labels == new.labels
+        && old.annotations == new.annotations
+        && old.finalizers == new.finalizers
+        && old.owner_references == new.owner_references
+        && old.deletion_timestamp == new.deletion_timestamp
+}
+
+struct Watching<'a> {
+    program: &'a mut Program,
+    client: &'a Client,
+    shared: &'a Arc<SharedIndex>,
+}
+
+impl Watching<'_> {
+    fn start<K>(&mut self, name: &'static str, observe: fn(&SharedIndex, Event<Decoded<K>>))
+    where
+        K: Resource<DynamicType: Default> + Clone + DeserializeOwned + Debug + Send + 'static,
+    {
+        let shared = Arc::clone(self.shared);
+        let api = Api::all(self.client.clone());
+        let all = Config::default();
+        self.program
+            .watch(name, api, all, move |event| observe(&shared, event));
+    }
+}

@@ -1,0 +1,212 @@
+//! The watches of templates, of the kinds that policies select and bindings are of.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use karmada_api::{GroupVersionKind, Key, ResourceSelector, names};
+use karmada_rules::propagation::choice::Candidate;
+use karmada_rules::propagation::claim::{Claim, Marked};
+use karmada_rules::propagation::customization;
+use karmada_rules::propagation::selector::best_rank;
+use karmada_runtime::cache::Transition;
+use karmada_runtime::dynamic::{DynamicEvent, WatchState};
+use karmada_runtime::untyped::Untyped;
+use kube::Resource;
+use serde_json::{Value, json};
+
+use super::{SharedIndex, wake_former};
+use crate::index::{TemplateKey, template_of};
+
+impl SharedIndex {
+    /// Returns the keys of all templates.
+    pub(crate) fn template_keys(&self) -> Vec<TemplateKey> {
+        let mut keys = Vec::new();
+        self.each_template(|kind, key, _| keys.push(TemplateKey::new(kind, key)));
+        keys
+    }
+
+    /// Returns a template's newest version, with its kind, which the elements of a list lack.
+    pub(crate) fn template(&self, TemplateKey { kind, key }: &TemplateKey) -> Option<Value> {
+        let mut object = self.templates.get(kind, key)?.value();
+        let fields = object.as_object_mut()?;
+        fields.insert("apiVersion".to_owned(), json!(kind.api_version()));
+        fields.insert("kind".to_owned(), json!(kind.kind));
+        Some(object)
+    }
+
+    /// Returns `true` if some template, or the binding of one, may still have the claim of `policy`.
+    pub(crate) fn is_claimed_by(&self, policy: &Candidate<'_>) -> bool {
+        let selected = kinds_of(Some(policy));
+        let is_known = |kind: &GroupVersionKind| {
+            let state = self.templates.state(kind);
+            matches!(state, WatchState::Complete | WatchState::NotServed)
+        };
+        if !selected.iter().all(is_known) {
+            return true;
+        }
+        let has_claim =
+            |metadata: &ObjectMeta| Claim::of(metadata).is_some_and(|claim| claim.is_of(policy));
+        let mut found = false;
+        self.each_template(|_, _, object| found |= has_claim(object.meta()));
+        let index = self.index.lock();
+        let bindings = index.bindings.iter().map(|(_, b)| (&b.metadata, &b.spec));
+        let cluster = index.cluster_bindings.iter();
+        let cluster = cluster.map(|(_, b)| (&b.metadata, &b.spec));
+        // The claim on the binding of a template that is gone goes with the binding.
+        found
+            || bindings.chain(cluster).any(|(metadata, spec)| {
+                let template = template_of(spec);
+                has_claim(metadata) && self.templates.get(&template.kind, &template.key).is_some()
+            })
+    }
+
+    fn each_template(&self, mut visit: impl FnMut(&GroupVersionKind, &Key, &Untyped)) {
+        let kinds: Vec<_> = self.index.lock().kinds().cloned().collect();
+        for kind in &kinds {
+            self.templates
+                .each(kind, |key, object| visit(kind, key, object));
+        }
+    }
+
+    /// Wakes the templates that meet the condition.
+    fn wake_templates_where(
+        &self,
+        mut is_met: impl FnMut(&GroupVersionKind, &Key, &Untyped) -> bool,
+    ) {
+        let mut woken = Vec::new();
+        self.each_template(|kind, key, object| {
+            if is_met(kind, key, object) {
+                woken.push(TemplateKey::new(kind, key));
+            }
+        });
+        self.queues.templates.add_all(woken);
+    }
+
+    /// Wakes the templates that one of `policies` selects or claims.
+    pub(super) fn wake_templates_of(&self, policies: &[Candidate<'_>]) {
+        self.wake_templates_where(|kind, key, object| {
+            let metadata = object.meta();
+            policies.iter().any(|policy| {
+                let id = policy.id();
+                (id.is_some() && metadata.label(policy.id_label()) == id)
+                    || may_select(policy, kind, key, metadata)
+            })
+        });
+    }
+
+    /// Watches the kinds that the index names, and those that customize their interpretation.
+    pub(super) fn want(&self) {
+        let index = self.index.lock();
+        let mut wanted: BTreeSet<_> = index.kinds().cloned().collect();
+        drop(index);
+        wanted.extend(customizing());
+        self.templates.want(wanted);
+    }
+
+    /// Applies an event of templates, and wakes them and their bindings.
+    pub(super) fn observe_templates(&self, kind: &GroupVersionKind, event: DynamicEvent) {
+        if customizing().contains(kind) {
+            return self.customization(kind, event);
+        }
+        match event {
+            DynamicEvent::Changed(transitions) => {
+                for Transition { key, old, new } in transitions {
+                    let binding = names::binding(&kind.kind, &key.name);
+                    self.queues.bindings.add(Key::new(&key.namespace, binding));
+                    let claim = |object: Option<Arc<Untyped>>| Claim::of(object?.meta());
+                    wake_former(&self.queues, claim(old), claim(new).as_ref());
+                    self.queues.templates.add(TemplateKey::new(kind, &key));
+                }
+            }
+            event @ (DynamicEvent::Listed | DynamicEvent::NotServed) => {
+                let mut index = self.index.lock();
+                let is_news = match event {
+                    DynamicEvent::NotServed => index.not_served.insert(kind.clone()),
+                    _ => index.not_served.remove(kind),
+                };
+                // A policy that is being deleted waits until every template is known.
+                let keys = index.policy_keys().into_iter();
+                let deleting = keys.filter(|key| {
+                    let policy = index.policy(key);
+                    policy.is_some_and(|policy| policy.candidate().is_deleting())
+                });
+                self.queues.policies.add_all(deleting);
+                drop(index);
+                if is_news {
+                    self.wake_versions_of(kind);
+                }
+            }
+        }
+    }
+
+    /// Wakes the templates of a kind in every version: which one counts depends on those that are served.
+    fn wake_versions_of(&self, changed: &GroupVersionKind) {
+        self.wake_templates_where(|kind, _, _| {
+            kind.group == changed.group && kind.kind == changed.kind
+        });
+    }
+
+    /// Notes which kinds are interpreted elsewhere.
+    fn customization(&self, kind: &GroupVersionKind, event: DynamicEvent) {
+        let mut index = self.index.lock();
+        let before = (index.customized(), index.is_interpretation_known());
+        match event {
+            DynamicEvent::Changed(transitions) => {
+                for Transition { key, new, .. } in transitions {
+                    index.customize(kind, key, new.map(|object| object.value()));
+                }
+            }
+            DynamicEvent::Listed | DynamicEvent::NotServed => {
+                index.interpreters_listed.insert(kind.clone());
+            }
+        }
+        let now = (index.customized(), index.is_interpretation_known());
+        let bindings = index.bindings_where(|_| before != now);
+        drop(index);
+        self.queues.bindings.add_all(bindings);
+        if before != now {
+            self.queues.templates.add_all(self.template_keys());
+        }
+    }
+}
+
+/// Returns the kinds whose objects customize the interpretation of others.
+fn customizing() -> [GroupVersionKind; 2] {
+    customization::KINDS.map(|kind| GroupVersionKind::new(customization::API_VERSION, kind))
+}
+
+/// Returns the kinds that a policy selects.
+pub(super) fn kinds_of(policy: Option<&Candidate<'_>>) -> BTreeSet<GroupVersionKind> {
+    let selectors = policy.map(|policy| &policy.spec.resource_selectors);
+    let selectors = selectors.into_iter().flatten();
+    selectors
+        .filter(|selector| !selector.kind.is_empty() && !selector.api_version.is_empty())
+        .map(|selector| GroupVersionKind::new(&selector.api_version, &selector.kind))
+        .collect()
+}
+
+/// Returns `true` if the policy selects the template.
+fn may_select(
+    policy: &Candidate<'_>,
+    kind: &GroupVersionKind,
+    key: &Key,
+    metadata: &ObjectMeta,
+) -> bool {
+    let is_elsewhere = policy.namespace().is_some_and(|own| own != key.namespace);
+    let may = |selector: &ResourceSelector| {
+        let name = selector.name.as_deref().unwrap_or_default();
+        selector.kind == kind.kind && (name.is_empty() || name == key.name)
+    };
+    // A namespace may have thousands of each: most pairs are told apart without a copy.
+    if is_elsewhere || !policy.spec.resource_selectors.iter().any(may) {
+        return false;
+    }
+    // Selection depends on no more of a template.
+    let object = json!({
+        "apiVersion": kind.api_version(),
+        "kind": kind.kind,
+        "metadata": { "namespace": key.namespace, "name": key.name, "labels": metadata.labels },
+    });
+    best_rank(&policy.spec.resource_selectors, policy.namespace(), &object).is_some()
+}

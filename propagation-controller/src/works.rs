@@ -1,0 +1,293 @@
+//! The Works, the clusters they are for, and the Namespaces; and the bindings and Namespaces that a change
+//! of one of them wakes.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use k8s_openapi::NamespaceResourceScope;
+use k8s_openapi::api::core::v1::Namespace;
+use karmada_api::{ClusterProfile, Key, Work, execution_namespace, names};
+use karmada_rules::propagation::binding_ref::BindingRef;
+use karmada_rules::propagation::works::work_name;
+use karmada_rules::reverse_index::ReverseIndex;
+use karmada_runtime::cache::{Cache, Transition, Undecoded};
+use karmada_runtime::program::Program;
+use karmada_runtime::untyped::Untyped;
+use karmada_runtime::watch::Decoded;
+use kube::core::ObjectMeta;
+use kube::runtime::watcher::{Config, Event};
+use kube::{Api, Client, Resource};
+use parking_lot::Mutex;
+use serde::{Deserialize, Deserializer};
+
+use crate::watch::{Queues, SharedIndex};
+
+/// The index of Works behind a lock.
+#[derive(Debug)]
+pub(crate) struct SharedWorks {
+    inner: Mutex<Inner>,
+    index: Arc<SharedIndex>,
+    queues: Queues,
+}
+
+#[derive(Debug)]
+struct Inner {
+    works: Cache<StoredWork>,
+    by_owner: ReverseIndex<Key, Owner>,
+    clusters: Cache<ClusterProfile>,
+    namespaces: Cache<Namespace>,
+}
+
+/// The object whose Work it is.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Owner {
+    /// The key of a binding; one without a namespace is a `ClusterResourceBinding`.
+    Binding(Key),
+    /// The name of a Namespace.
+    Namespace(String),
+}
+
+/// A Work whose body is text: with its manifest parsed, it takes ten times the memory.
+#[derive(Clone, Debug, Default)]
+struct StoredWork(Untyped);
+
+impl<'de> Deserialize<'de> for StoredWork {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Untyped::deserialize(deserializer).map(Self)
+    }
+}
+
+impl Resource for StoredWork {
+    type DynamicType = ();
+    type Scope = NamespaceResourceScope;
+
+    fn kind((): &()) -> Cow<'_, str> {
+        Work::kind(&())
+    }
+
+    fn group((): &()) -> Cow<'_, str> {
+        Work::group(&())
+    }
+
+    fn version((): &()) -> Cow<'_, str> {
+        Work::version(&())
+    }
+
+    fn plural((): &()) -> Cow<'_, str> {
+        Work::plural(&())
+    }
+
+    fn meta(&self) -> &ObjectMeta {
+        self.0.meta()
+    }
+
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        self.0.meta_mut()
+    }
+}
+
+impl StoredWork {
+    fn parsed(&self) -> Option<Work> {
+        match serde_json::from_value(self.0.value()) {
+            Ok(work) => Some(work),
+            Err(error) => {
+                tracing::warn!(work = %Key::of(self), %error, "Unreadable Work");
+                None
+            }
+        }
+    }
+
+    fn owner(&self) -> Option<Owner> {
+        let metadata = self.meta();
+        let annotations = metadata.annotations.as_ref();
+        let annotation = |key: &str| annotations.and_then(|annotations| annotations.get(key));
+        if let Some(name) = annotation(names::BINDING_NAME) {
+            let namespace = annotation(names::BINDING_NAMESPACE)?;
+            return Some(Owner::Binding(Key::new(namespace, name)));
+        }
+        if let Some(name) = annotation(names::CLUSTER_BINDING_NAME) {
+            return Some(Owner::Binding(Key::cluster_scoped(name)));
+        }
+        let mut owners = metadata.owner_references.iter().flatten();
+        let namespace = owners.find(|owner| owner.kind == "Namespace")?;
+        Some(Owner::Namespace(namespace.name.clone()))
+    }
+}
+
+impl SharedWorks {
+    /// Creates an empty index, which wakes bindings of `index`.
+    pub(crate) fn new(index: Arc<SharedIndex>, queues: Queues) -> Self {
+        Self {
+            inner: Mutex::new(Inner {
+                works: Cache::default(),
+                by_owner: ReverseIndex::default(),
+                clusters: Cache::default(),
+                namespaces: Cache::default(),
+            }),
+            index,
+            queues,
+        }
+    }
+
+    /// Watches the Works, the clusters and the Namespaces.
+    pub(crate) fn watch(self: &Arc<Self>, program: &mut Program, client: &Client) {
+        let shared = Arc::clone(self);
+        let works = Api::all(client.clone());
+        program.watch("works", works, Config::default(), move |event| {
+            shared.observe_work(event);
+        });
+        let shared = Arc::clone(self);
+        let clusters = Api::all(client.clone());
+        program.watch("clusters", clusters, Config::default(), move |event| {
+            shared.observe_cluster(event);
+        });
+        let shared = Arc::clone(self);
+        let namespaces = Api::all(client.clone());
+        program.watch("namespaces", namespaces, Config::default(), move |event| {
+            shared.observe_namespace(event);
+        });
+        let shared = Arc::clone(self);
+        program.report_undecoded(move || shared.undecoded());
+    }
+
+    /// Returns the Works of a binding: those that refer to it, and those with the names of its Works.
+    pub(crate) fn of_binding(&self, binding: BindingRef<'_>) -> Vec<Work> {
+        let name = work_name(binding);
+        let spec = binding.spec;
+        let required = spec.required_by.iter().flatten();
+        let targets = required
+            .flat_map(|snapshot| snapshot.clusters.iter().flatten())
+            .chain(spec.clusters.iter().flatten());
+        let named = targets.map(|target| Key::new(execution_namespace(&target.name), &name));
+        let inner = self.inner.lock();
+        let owner = Owner::Binding(binding.key());
+        let keys: BTreeSet<Key> = inner
+            .by_owner
+            .sources(&owner)
+            .cloned()
+            .chain(named)
+            .collect();
+        let stored: Vec<_> = keys
+            .iter()
+            .filter_map(|key| inner.works.get(key).map(Arc::clone))
+            .collect();
+        // Parsed without the lock, which every watch needs.
+        drop(inner);
+        stored.iter().filter_map(|work| work.parsed()).collect()
+    }
+
+    /// Returns a Work.
+    pub(crate) fn work(&self, key: &Key) -> Option<Work> {
+        let stored = self.inner.lock().works.get(key).map(Arc::clone);
+        stored?.parsed()
+    }
+
+    /// Returns the clusters.
+    pub(crate) fn clusters(&self) -> Vec<Arc<ClusterProfile>> {
+        let inner = self.inner.lock();
+        inner.clusters.iter().map(|(_, c)| Arc::clone(c)).collect()
+    }
+
+    /// Returns the cluster of the name.
+    pub(crate) fn cluster(&self, name: &str) -> Option<Arc<ClusterProfile>> {
+        let inner = self.inner.lock();
+        inner
+            .clusters
+            .get(&Key::cluster_scoped(name))
+            .map(Arc::clone)
+    }
+
+    /// Returns the Namespace of the name.
+    pub(crate) fn namespace(&self, key: &Key) -> Option<Arc<Namespace>> {
+        self.inner.lock().namespaces.get(key).map(Arc::clone)
+    }
+
+    /// Returns the keys of all Namespaces.
+    pub(crate) fn namespace_keys(&self) -> Vec<Key> {
+        let inner = self.inner.lock();
+        inner
+            .namespaces
+            .iter()
+            .map(|(key, _)| key.clone())
+            .collect()
+    }
+
+    /// Applies an event of a Work, and wakes its binding or Namespace.
+    fn observe_work(&self, event: Event<Decoded<StoredWork>>) {
+        let mut owners = BTreeSet::new();
+        {
+            let mut inner = self.inner.lock();
+            for Transition { key, old, new } in inner.works.observe(event) {
+                let owner = |work: &Arc<StoredWork>| work.owner();
+                let now: BTreeSet<Owner> = new.iter().filter_map(owner).collect();
+                owners.extend(old.iter().filter_map(owner));
+                owners.extend(now.iter().cloned());
+                inner.by_owner.replace(&key, now);
+            }
+        }
+        for owner in owners {
+            match owner {
+                Owner::Binding(key) => self.queues.bindings.add(key),
+                Owner::Namespace(name) => self.queues.namespaces.add(Key::cluster_scoped(name)),
+            }
+        }
+    }
+
+    /// Applies an event of a cluster. One that appears, leaves, or is selected otherwise wakes the bindings
+    /// with Works there, and every Namespace.
+    pub(crate) fn observe_cluster(&self, event: Event<Decoded<ClusterProfile>>) {
+        let transitions = self.inner.lock().clusters.observe(event);
+        let changed: BTreeSet<String> = transitions
+            .into_iter()
+            .filter(|change| !is_selected_alike(change))
+            .map(|change| change.key.name)
+            .collect();
+        if changed.is_empty() {
+            return;
+        }
+        let concerned = self.index.read(|index| {
+            index.bindings_where(|spec| {
+                let required = spec.required_by.iter().flatten();
+                required
+                    .flat_map(|snapshot| snapshot.clusters.iter().flatten())
+                    .chain(spec.clusters.iter().flatten())
+                    .any(|target| changed.contains(&target.name))
+            })
+        });
+        self.queues.bindings.add_all(concerned);
+        self.queues.namespaces.add_all(self.namespace_keys());
+    }
+
+    /// Applies an event of a Namespace, and wakes it.
+    pub(crate) fn observe_namespace(&self, event: Event<Decoded<Namespace>>) {
+        let transitions = self.inner.lock().namespaces.observe(event);
+        let changed = transitions.into_iter().map(|change| change.key);
+        self.queues.namespaces.add_all(changed);
+    }
+
+    fn undecoded(&self) -> Vec<(&'static str, Undecoded)> {
+        let inner = self.inner.lock();
+        vec![
+            ("Work", inner.works.undecoded()),
+            ("Cluster", inner.clusters.undecoded()),
+            ("Namespace", inner.namespaces.undecoded()),
+        ]
+    }
+}
+
+/// Returns `true` if override policies select both versions of a cluster alike, and Works go there alike.
+fn is_selected_alike(change: &Transition<ClusterProfile>) -> bool {
+    let (Some(old), Some(new)) = (&change.old, &change.new) else {
+        return false;
+    };
+    let deciding = |cluster: &ClusterProfile| {
+        let metadata = cluster.metadata.clone();
+        let spec = cluster.spec.clone();
+        (
+            (metadata.uid, metadata.labels, metadata.deletion_timestamp),
+            (spec.provider, spec.region, spec.zones),
+        )
+    };
+    deciding(old) == deciding(new)
+}
