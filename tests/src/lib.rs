@@ -35,6 +35,7 @@ pub mod netns;
 pub mod outage;
 pub mod process;
 pub mod programs;
+pub mod propagation;
 pub mod refusals;
 pub mod relay;
 pub mod sandbox;

@@ -39,16 +39,25 @@ pub enum Binary {
     RemedyController,
     /// `ingress-controller`
     IngressController,
+    /// `propagation-controller`
+    PropagationController,
+    /// `scheduler`
+    Scheduler,
+    /// `execution-controller`
+    ExecutionController,
     /// `sandbox`
     Sandbox,
 }
 
 impl Binary {
     /// All programs.
-    pub const ALL: [Self; 4] = [
+    pub const ALL: [Self; 7] = [
         Self::Agent,
         Self::RemedyController,
         Self::IngressController,
+        Self::PropagationController,
+        Self::Scheduler,
+        Self::ExecutionController,
         Self::Sandbox,
     ];
 
@@ -58,6 +67,9 @@ impl Binary {
             Self::Agent => "cluster-health-agent",
             Self::RemedyController => "remedy-controller",
             Self::IngressController => "ingress-controller",
+            Self::PropagationController => "propagation-controller",
+            Self::Scheduler => "scheduler",
+            Self::ExecutionController => "execution-controller",
             Self::Sandbox => "sandbox",
         }
     }

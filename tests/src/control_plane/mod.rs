@@ -22,6 +22,9 @@ use tempfile::TempDir;
 use self::{embedded::Embedded, real::Real};
 use crate::{certs::Authority, crds, kubeconfig::Access, scratch, writes::Writes};
 
+/// A token with every right. On [`ApiKind::Embedded`] any other has, too.
+const TOKEN: &str = "a-token-of-tests";
+
 /// The implementation of an API.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ApiKind {
@@ -113,6 +116,27 @@ impl ControlPlane {
     /// Returns the address of the API.
     pub fn address(&self) -> SocketAddr {
         self.access.address
+    }
+
+    /// Returns the URL of the API.
+    pub fn url(&self) -> String {
+        let scheme = if self.access.authority.is_some() {
+            "https"
+        } else {
+            "http"
+        };
+        format!("{scheme}://{}", self.access.address)
+    }
+
+    /// Returns a token with every right.
+    pub fn token(&self) -> &'static str {
+        TOKEN
+    }
+
+    /// Returns the certificate with which the API's is verified, if it has one.
+    pub fn authority(&self) -> Option<&str> {
+        let authority = self.access.authority.as_ref();
+        authority.map(Authority::certificate)
     }
 
     /// Returns a client with every right.

@@ -13,6 +13,7 @@ use lab_parts::port::ReservedPort;
 use rcgen::KeyPair;
 use tokio::{net::TcpStream, process::Command, time::timeout};
 
+use super::TOKEN;
 use crate::{certs::Authority, kubeconfig::write, process::Process, tools::Tool};
 
 /// The limit until both are ready: a cold start takes about four seconds on two free cores.
@@ -164,6 +165,11 @@ fn api_arguments(
             "--service-account-key-file",
             "service-accounts.pub",
             &accounts.public_key_pem(),
+        )?,
+        file(
+            "--token-auth-file",
+            "tokens.csv",
+            &format!("{TOKEN},token-user,token-user,system:masters\n"),
         )?,
         "--service-account-issuer=https://kubernetes.default.svc".to_owned(),
         "--service-cluster-ip-range=10.96.0.0/16".to_owned(),

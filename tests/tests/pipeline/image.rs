@@ -99,6 +99,9 @@ fn every_image_is_built_for_both_architectures_on_either() {
         "cluster-health-agent",
         "remedy-controller",
         "ingress-controller",
+        "propagation-controller",
+        "scheduler",
+        "execution-controller",
     ] {
         for (architectures, target, gcc) in [
             (

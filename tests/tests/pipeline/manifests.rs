@@ -38,7 +38,7 @@ fn of_kind<'a>(objects: &'a [Value], kind: &str) -> Vec<&'a Value> {
 
 #[test]
 fn nothing_of_karmadas_is_in_what_a_user_deletes() {
-    for place in ["karmada", "gateway", "host", "member"] {
+    for place in ["karmada", "gateway", "host", "member", "propagation"] {
         let objects = installed(place);
         assert!(!objects.is_empty(), "{place}");
         for kind in ["Namespace", "CustomResourceDefinition", "APIService"] {
@@ -50,7 +50,7 @@ fn nothing_of_karmadas_is_in_what_a_user_deletes() {
 #[test]
 fn pods_run_on_linux_nodes_with_an_account_of_their_own_and_no_priority_class() {
     let mut checked = 0;
-    for place in ["host", "member"] {
+    for place in ["host", "member", "propagation/host"] {
         let objects = installed(place);
         let accounts = of_kind(&objects, "ServiceAccount");
         for workload in ["Deployment", "DaemonSet"]
@@ -71,14 +71,14 @@ fn pods_run_on_linux_nodes_with_an_account_of_their_own_and_no_priority_class() 
             checked += 1;
         }
     }
-    assert_eq!(checked, 3);
+    assert_eq!(checked, 6);
 }
 
 #[test]
 fn the_replicas_of_a_controller_are_spread_over_nodes() {
-    let objects = installed("host");
+    let objects = [installed("host"), installed("propagation/host")].concat();
     let deployments = of_kind(&objects, "Deployment");
-    assert_eq!(deployments.len(), 2);
+    assert_eq!(deployments.len(), 5);
     for deployment in deployments {
         let spec = &deployment["spec"];
         let spread = &spec["template"]["spec"]["topologySpreadConstraints"][0];

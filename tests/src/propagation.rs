@@ -1,0 +1,223 @@
+//! A fleet whose members are APIs of their own, and into which our programs propagate.
+
+use std::{fmt::Debug, path::PathBuf};
+
+use anyhow::{Context, Result};
+use base64::{Engine, prelude::BASE64_STANDARD};
+use k8s_openapi::api::core::v1::Secret;
+use karmada_api::{
+    ClusterProfile, ClusterPropagationPolicy, PropagationPolicy, ResourceBinding, Work,
+    execution_namespace, names,
+};
+use kube::{
+    Api, Client, Resource,
+    api::{Patch, PatchParams, PostParams},
+};
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::{Value, json};
+
+use crate::{
+    control_plane::{ApiKind, ControlPlane, ControlPlaneOptions},
+    crds,
+    fleet::{Member, NAMESPACE},
+    manifests,
+    programs::{Binary, Profile, Running},
+};
+
+/// The namespace of the Secrets with which members are reached.
+const SECRETS: &str = "karmada-cluster";
+
+/// The kinds that the members serve, as far as tests propagate them.
+const SERVED: [(&str, &str, &str); 6] = [
+    ("apps/v1", "Deployment", "deployments"),
+    (
+        "rbac.authorization.k8s.io/v1",
+        "ClusterRole",
+        "clusterroles",
+    ),
+    ("v1", "ConfigMap", "configmaps"),
+    ("v1", "Namespace", "namespaces"),
+    ("v1", "Secret", "secrets"),
+    ("v1", "Service", "services"),
+];
+
+/// A control plane and its members. Dropping it ends them.
+pub struct PropagationFleet {
+    /// The API of the fleet.
+    pub karmada: ControlPlane,
+    members: Vec<ControlPlane>,
+}
+
+/// The programs that propagate. Dropping them kills them.
+#[must_use = "they are killed when dropped"]
+pub struct Propagation {
+    /// From policies to bindings, and from bindings to Works.
+    pub propagation_controller: Running,
+    /// From bindings to clusters.
+    pub scheduler: Running,
+    /// From Works to members.
+    pub execution_controller: Running,
+}
+
+impl PropagationFleet {
+    /// Starts the API of a fleet with this many members, all ready.
+    pub async fn start(server: ApiKind, members: u8) -> Result<Self> {
+        let start = async |name: &str| {
+            ControlPlane::start(ControlPlaneOptions::named(name).on(server)).await
+        };
+        let names: Vec<_> = (1..=members).map(|number| Member(number).name()).collect();
+        let starting = names.iter().map(|name| start(name));
+        let (karmada, members) =
+            tokio::try_join!(start("karmada"), futures::future::try_join_all(starting),)?;
+        karmada.install_crds(&crds::karmada()).await?;
+        for namespace in ["karmada-system", SECRETS, NAMESPACE] {
+            karmada.namespace(namespace).await?;
+        }
+        for program in [
+            "propagation-controller",
+            "scheduler",
+            "execution-controller",
+        ] {
+            manifests::apply(&karmada.client(), &format!("propagation/{program}.yaml")).await?;
+        }
+        let fleet = Self { karmada, members };
+        for (name, member) in names.iter().zip(&fleet.members) {
+            fleet.join(name, member).await?;
+        }
+        Ok(fleet)
+    }
+
+    /// Creates the Cluster of a member, the Secret with its credentials, and its namespace.
+    async fn join(&self, name: &str, member: &ControlPlane) -> Result<()> {
+        let client = self.karmada.client();
+        self.karmada.namespace(&execution_namespace(name)).await?;
+        let mut data = json!({ "token": BASE64_STANDARD.encode(member.token()) });
+        if let Some(certificate) = member.authority() {
+            data["caBundle"] = BASE64_STANDARD.encode(certificate).into();
+        }
+        let secret = json!({ "metadata": { "name": name }, "data": data });
+        let secrets: Api<Secret> = Api::namespaced(client.clone(), SECRETS);
+        create(&secrets, secret).await?;
+        let clusters: Api<ClusterProfile> = Api::all(client);
+        let cluster = json!({
+            "metadata": { "name": name, "labels": { "name": name } },
+            "spec": { "syncMode": "Push", "apiEndpoint": member.url(),
+                "secretRef": { "namespace": SECRETS, "name": name } },
+        });
+        create(&clusters, cluster).await?;
+        let enabled = SERVED.map(|(version, kind, plural)| {
+            json!({ "groupVersion": version, "resources": [{ "name": plural, "kind": kind }] })
+        });
+        let ready = json!({ "type": "Ready", "status": "True", "reason": "ClusterReady",
+            "message": "", "lastTransitionTime": "2026-11-20T08:00:00Z" });
+        let status = json!({ "status": { "apiEnablements": enabled, "conditions": [ready] } });
+        let patch = Patch::Merge(status);
+        clusters
+            .patch_status(name, &PatchParams::default(), &patch)
+            .await?;
+        Ok(())
+    }
+
+    /// Returns the API of a member.
+    pub fn member(&self, member: Member) -> &ControlPlane {
+        &self.members[usize::from(member.0) - 1]
+    }
+
+    /// Returns the API of a member, to stop and start it.
+    pub fn member_mut(&mut self, member: Member) -> &mut ControlPlane {
+        &mut self.members[usize::from(member.0) - 1]
+    }
+
+    /// Returns the members.
+    pub fn members(&self) -> impl Iterator<Item = Member> + use<> {
+        (1..).take(self.members.len()).map(Member)
+    }
+
+    /// Starts the programs, each with the rights that `manifests/` grants it.
+    pub async fn run(&self) -> Result<Propagation> {
+        let (propagation_controller, scheduler, execution_controller) = tokio::try_join!(
+            self.start_program(Binary::PropagationController, &[]),
+            self.start_program(Binary::Scheduler, &[]),
+            self.start_program(Binary::ExecutionController, &[]),
+        )?;
+        Ok(Propagation {
+            propagation_controller,
+            scheduler,
+            execution_controller,
+        })
+    }
+
+    /// Starts one program with these flags.
+    pub async fn start_program(&self, program: Binary, flags: &[&str]) -> Result<Running> {
+        let name = program.name();
+        let account = format!("system:serviceaccount:karmada-system:{name}");
+        let kubeconfig: PathBuf = self.karmada.kubeconfig_for(&account, None)?;
+        let own = format!("--kubeconfig={}", kubeconfig.display());
+        let flags = [own]
+            .into_iter()
+            .chain(flags.iter().map(ToString::to_string));
+        let started = Running::start(program, Profile::Debug, flags).await;
+        started.with_context(|| format!("{name} does not start"))
+    }
+
+    /// Creates a policy for objects of [`NAMESPACE`].
+    pub async fn create_policy(&self, name: &str, spec: Value) -> Result<()> {
+        let policies = self.policies();
+        create(
+            &policies,
+            json!({ "metadata": { "name": name }, "spec": spec }),
+        )
+        .await
+    }
+
+    /// Creates a policy for objects of any namespace, or of none.
+    pub async fn create_cluster_policy(&self, name: &str, spec: Value) -> Result<()> {
+        let policies: Api<ClusterPropagationPolicy> = Api::all(self.karmada.client());
+        create(
+            &policies,
+            json!({ "metadata": { "name": name }, "spec": spec }),
+        )
+        .await
+    }
+
+    /// Returns the policies of [`NAMESPACE`].
+    pub fn policies(&self) -> Api<PropagationPolicy> {
+        Api::namespaced(self.karmada.client(), NAMESPACE)
+    }
+
+    /// Returns the bindings of [`NAMESPACE`].
+    pub fn bindings(&self) -> Api<ResourceBinding> {
+        Api::namespaced(self.karmada.client(), NAMESPACE)
+    }
+
+    /// Returns the Works of a member.
+    pub fn works(&self, member: Member) -> Api<Work> {
+        let namespace = execution_namespace(&member.name());
+        Api::namespaced(self.karmada.client(), &namespace)
+    }
+
+    /// Returns the name of the Work of an object of [`NAMESPACE`].
+    pub fn work_name(kind: &str, name: &str) -> String {
+        names::work(kind, NAMESPACE, name)
+    }
+}
+
+/// Creates an object that is given as JSON; its kind may be left out.
+pub async fn create<K>(api: &Api<K>, mut object: Value) -> Result<()>
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + Serialize + DeserializeOwned,
+{
+    object["apiVersion"] = K::api_version(&()).into();
+    object["kind"] = K::kind(&()).into();
+    api.create(&PostParams::default(), &serde_json::from_value(object)?)
+        .await?;
+    Ok(())
+}
+
+/// Returns the objects of a kind in [`NAMESPACE`] of an API.
+pub fn namespaced<K>(client: Client) -> Api<K>
+where
+    K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>,
+{
+    Api::namespaced(client, NAMESPACE)
+}
