@@ -59,6 +59,40 @@ pub struct Propagation {
     pub execution_controller: Running,
 }
 
+impl Propagation {
+    fn all(&self) -> [(&Running, &'static str); 3] {
+        [
+            (&self.propagation_controller, "propagation_controller"),
+            (&self.scheduler, "scheduler"),
+            (&self.execution_controller, "execution_controller"),
+        ]
+    }
+
+    /// Waits until each has reconciled something and has nothing left to do.
+    pub async fn settled(&self) -> Result<()> {
+        for (program, name) in self.all() {
+            let metric = |metric: &str| format!("karmada_{name}_{metric}");
+            let reconciles = metric("reconciles_total");
+            program
+                .until_metric(&reconciles, |count| count > 0.0)
+                .await?;
+            let queue = metric("queue_length");
+            program.until_metric(&queue, |length| length == 0.0).await?;
+        }
+        Ok(())
+    }
+
+    /// Ends them with SIGTERM.
+    ///
+    /// # Errors
+    /// One does not end in time, or not with exit code 0.
+    pub async fn stop(self) -> Result<()> {
+        self.propagation_controller.stop().await?;
+        self.scheduler.stop().await?;
+        self.execution_controller.stop().await
+    }
+}
+
 impl PropagationFleet {
     /// Starts the API of a fleet with this many members, all ready.
     pub async fn start(server: ApiKind, members: u8) -> Result<Self> {

@@ -3,7 +3,7 @@
 
 use anyhow::Result;
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap, rbac::v1::ClusterRole};
-use karmada_api::{ClusterResourceBinding, ResourceBinding, names};
+use karmada_api::{ClusterResourceBinding, OverridePolicy, ResourceBinding, names};
 use kube::{
     Api,
     api::{DeleteParams, Patch, PatchParams},
@@ -134,25 +134,7 @@ async fn a_deployment_travels_to_its_members_and_its_status_back(server: ApiKind
             .patch_status(WEB, &PatchParams::default(), &Patch::Merge(status))
             .await?;
     }
-    let binding = names::binding("Deployment", WEB);
-    until(
-        &fleet.bindings(),
-        &binding,
-        "fully applied",
-        |binding: Option<&ResourceBinding>| {
-            let status = binding.and_then(|binding| binding.status.as_ref());
-            let conditions = status.and_then(|status| status.conditions.as_ref());
-            conditions.is_some_and(|conditions| {
-                let is = |kind| {
-                    conditions
-                        .iter()
-                        .any(|c| c.type_ == kind && c.status == "True")
-                };
-                is("Scheduled") && is("FullyApplied")
-            })
-        },
-    )
-    .await?;
+    is_fully_applied(&fleet).await?;
     until(&templates, WEB, "ready everywhere", |template| {
         let status = template.and_then(|template| template.status.as_ref());
         status.is_some_and(|status| status.ready_replicas == Some(4))
@@ -316,6 +298,153 @@ async fn a_pause_holds_repairs_and_no_deletion(server: ApiKind) -> Result<()> {
     Ok(())
 }
 
+/// Cases 10 and 4: a member that does not answer holds up no other, and gets what it missed.
+async fn a_member_that_is_gone_for_a_while_delays_no_other(server: ApiKind) -> Result<()> {
+    let mut fleet = PropagationFleet::start(server, 2).await?;
+    let members = [Member(1), Member(2)];
+    let templates: Api<Deployment> = namespaced(fleet.karmada.client());
+    create(&templates, deployment("web:1")).await?;
+    fleet.create_policy(WEB, divided(&members)).await?;
+    let _programs = fleet.run().await?;
+    for member in members {
+        has_image(&fleet, member, "web:1").await?;
+    }
+    fleet.member_mut(Member(2)).stop_api().await?;
+    set_image(&fleet, "web:2").await?;
+    has_image(&fleet, Member(1), "web:2").await?;
+    work_has(&fleet, Member(2), "Applied", "False", "web:2").await?;
+    fleet.member_mut(Member(2)).start_api().await?;
+    has_image(&fleet, Member(2), "web:2").await?;
+    work_has(&fleet, Member(2), "Applied", "True", "web:2").await?;
+    Ok(())
+}
+
+/// Case 17: while paused, the template is scaled and an override made for one member; each member gets its
+/// part at resume, and the other nothing of the override.
+async fn what_changes_while_paused_arrives_at_resume(server: ApiKind) -> Result<()> {
+    let fleet = PropagationFleet::start(server, 2).await?;
+    let members = [Member(1), Member(2)];
+    let templates: Api<Deployment> = namespaced(fleet.karmada.client());
+    create(&templates, deployment("web:1")).await?;
+    fleet.create_policy(WEB, divided(&members)).await?;
+    let _programs = fleet.run().await?;
+    for member in members {
+        has_image(&fleet, member, "web:1").await?;
+    }
+    suspend(&fleet, json!({ "dispatching": true })).await?;
+    for member in members {
+        work_has(&fleet, member, "Dispatching", "False", "web:1").await?;
+    }
+    let scale = Patch::Merge(json!({ "spec": { "replicas": 6 } }));
+    templates
+        .patch(WEB, &PatchParams::default(), &scale)
+        .await?;
+    let tag = json!({ "component": "Tag", "operator": "replace", "value": "canary" });
+    let rule = json!({ "targetCluster": { "clusterNames": ["member2"] },
+        "overriders": { "imageOverrider": [tag] } });
+    let selector = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "name": WEB });
+    let spec = json!({ "resourceSelectors": [selector], "overrideRules": [rule] });
+    let overrides: Api<OverridePolicy> = namespaced(fleet.karmada.client());
+    create(
+        &overrides,
+        json!({ "metadata": { "name": WEB }, "spec": spec }),
+    )
+    .await?;
+    work_has(&fleet, Member(2), "Dispatching", "False", "web:canary").await?;
+    for member in members {
+        let copies: Api<Deployment> = namespaced(fleet.member(member).client());
+        let copy = copies.get(WEB).await?;
+        assert_eq!(image(&copy).as_deref(), Some("web:1"));
+        assert_eq!(copy.spec.unwrap().replicas, Some(2));
+    }
+
+    suspend(&fleet, json!({})).await?;
+    has_image(&fleet, Member(2), "web:canary").await?;
+    for member in members {
+        let copies: Api<Deployment> = namespaced(fleet.member(member).client());
+        until(&copies, WEB, "scaled", |copy| {
+            let spec = copy.and_then(|copy| copy.spec.as_ref());
+            spec.is_some_and(|spec| spec.replicas == Some(3))
+        })
+        .await?;
+    }
+    assert_eq!(running(&fleet, Member(1)).await?, "web:1");
+    Ok(())
+}
+
+/// Case 5: without its policy a template loses its claim and keeps its copies.
+async fn a_deleted_policy_leaves_the_copies(server: ApiKind) -> Result<()> {
+    let fleet = PropagationFleet::start(server, 1).await?;
+    let templates: Api<Deployment> = namespaced(fleet.karmada.client());
+    create(&templates, deployment("web:1")).await?;
+    fleet.create_policy(WEB, divided(&[Member(1)])).await?;
+    let _programs = fleet.run().await?;
+    has_image(&fleet, Member(1), "web:1").await?;
+    fleet
+        .policies()
+        .delete(WEB, &DeleteParams::default())
+        .await?;
+    until(&fleet.policies(), WEB, "gone", |policy| policy.is_none()).await?;
+    until(&templates, WEB, "unclaimed", |template| {
+        let labels = template.and_then(|template| template.metadata.labels.as_ref());
+        labels.is_some_and(|labels| !labels.contains_key(names::POLICY_ID))
+    })
+    .await?;
+    assert_eq!(running(&fleet, Member(1)).await?, "web:1");
+    let work = PropagationFleet::work_name("Deployment", WEB);
+    fleet.works(Member(1)).get(&work).await?;
+    Ok(())
+}
+
+/// A start on a fleet where nothing changed writes nothing but leases, neither here nor in a member.
+async fn a_second_start_writes_nothing(server: ApiKind) -> Result<()> {
+    let fleet = PropagationFleet::start(server, 1).await?;
+    let templates: Api<Deployment> = namespaced(fleet.karmada.client());
+    create(&templates, deployment("web:1")).await?;
+    fleet.create_policy(WEB, divided(&[Member(1)])).await?;
+    let programs = fleet.run().await?;
+    is_fully_applied(&fleet).await?;
+    programs.settled().await?;
+    programs.stop().await?;
+    let member = fleet.member(Member(1));
+    let (before, there) = (
+        fleet.karmada.successful_writes().await?,
+        member.successful_writes().await?,
+    );
+    let programs = fleet.run().await?;
+    programs.settled().await?;
+    programs.stop().await?;
+    let written = fleet.karmada.successful_writes().await?.since(&before);
+    assert_eq!(written.to_string(), "no writes");
+    let written = member.successful_writes().await?.since(&there);
+    assert_eq!(written.to_string(), "no writes");
+    Ok(())
+}
+
+/// Waits until the binding of the deployment is scheduled and applied everywhere.
+async fn is_fully_applied(fleet: &PropagationFleet) -> Result<()> {
+    let binding = names::binding("Deployment", WEB);
+    until(
+        &fleet.bindings(),
+        &binding,
+        "fully applied",
+        |binding: Option<&ResourceBinding>| {
+            let status = binding.and_then(|binding| binding.status.as_ref());
+            let conditions = status.and_then(|status| status.conditions.as_ref());
+            conditions.is_some_and(|conditions| {
+                let is = |kind| {
+                    conditions
+                        .iter()
+                        .any(|c| c.type_ == kind && c.status == "True")
+                };
+                is("Scheduled") && is("FullyApplied")
+            })
+        },
+    )
+    .await?;
+    Ok(())
+}
+
 /// Returns the image that a member runs.
 async fn running(fleet: &PropagationFleet, member: Member) -> Result<String> {
     let deployments: Api<Deployment> = namespaced(fleet.member(member).client());
@@ -328,4 +457,8 @@ on_both!(
     a_cluster_role_travels_by_a_cluster_policy,
     a_new_version_goes_member_by_member,
     a_pause_holds_repairs_and_no_deletion,
+    a_member_that_is_gone_for_a_while_delays_no_other,
+    what_changes_while_paused_arrives_at_resume,
+    a_deleted_policy_leaves_the_copies,
+    a_second_start_writes_nothing,
 );
