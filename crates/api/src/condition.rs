@@ -120,7 +120,7 @@ mod tests {
         for odd in [Value::Null, json!(7), json!([]), json!({})] {
             let condition: Condition = from_value(json!({
                 "type": "A", "status": "True", "reason": odd, "message": odd,
-                "lastTransitionTime": odd, "observedGeneration": odd,
+                "lastTransitionTime": odd, "observedGeneration": [odd],
             }))
             .unwrap();
             let status = "True".to_owned();

@@ -247,7 +247,7 @@ async fn a_policy_of_a_user_with_the_name_of_ours_is_seen_on_the_ingress(
     let theirs = json!({
         "apiVersion": PropagationPolicy::API_VERSION, "kind": PropagationPolicy::KIND,
         "metadata": { "name": name },
-        "spec": { "resourceSelectors": [], "placement": {} },
+        "spec": { "resourceSelectors": [{ "apiVersion": "v1", "kind": "Secret" }], "placement": {} },
     });
     let theirs = policies
         .create(&PostParams::default(), &serde_json::from_value(theirs)?)
