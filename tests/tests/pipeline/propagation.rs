@@ -358,7 +358,8 @@ async fn what_changes_while_paused_arrives_at_resume(server: ApiKind) -> Result<
         assert_eq!(copy.spec.unwrap().replicas, Some(2));
     }
 
-    suspend(&fleet, json!({})).await?;
+    // A merge patch: what stays is `suspension: {}`.
+    suspend(&fleet, json!({ "dispatching": null })).await?;
     has_image(&fleet, Member(2), "web:canary").await?;
     for member in members {
         let copies: Api<Deployment> = namespaced(fleet.member(member).client());
