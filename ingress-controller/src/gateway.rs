@@ -171,10 +171,12 @@ impl GatewayReconciler {
         let mut version = ingress.metadata.resource_version.clone();
         if release.clears_status {
             let status = cleared(ensured)?;
+            // Of this version, because the finalizers that follow were decided on it: another that was
+            // added since must stay.
             match self
                 .contest
                 .ingresses
-                .write_status(key, "status", status)
+                .write_status_of(key, version.as_deref(), status)
                 .await?
             {
                 WriteOutcome::Stored { version: stored } => version = stored,

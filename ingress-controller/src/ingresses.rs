@@ -57,8 +57,30 @@ impl Ingresses {
         target: &'static str,
         status: Value,
     ) -> Result<WriteOutcome, WriteError> {
+        let body = json!({ "status": status });
+        self.merge_status(key, target, body).await
+    }
+
+    /// Merges `status` into the status of the ingress `key`, provided that its resource version is still
+    /// `version`: who writes on what is stored then has missed nobody's change.
+    pub(crate) async fn write_status_of(
+        &self,
+        key: &Key,
+        version: Option<&str>,
+        status: Value,
+    ) -> Result<WriteOutcome, WriteError> {
+        let body = json!({ "metadata": { "resourceVersion": version }, "status": status });
+        self.merge_status(key, "status", body).await
+    }
+
+    async fn merge_status(
+        &self,
+        key: &Key,
+        target: &'static str,
+        body: Value,
+    ) -> Result<WriteOutcome, WriteError> {
         let api = self.api(key);
-        let patch = Patch::Merge(json!({ "status": status }));
+        let patch = Patch::Merge(body);
         let parameters = PatchParams {
             field_manager: Some(crate::NAME.to_owned()),
             ..PatchParams::default()
