@@ -2,21 +2,13 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::process::Command;
-
+use lab_parts::flags;
 use lab_parts::kubeconfig::{self, Access};
 use lab_parts::port::CLOSED;
 
-/// Asserts that the program exits with code 2 and one line on standard error, and returns that line.
 #[track_caller]
 fn rejected(flags: &[&str]) -> String {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_scheduler"));
-    let output = command.env_clear().args(flags).output().unwrap();
-    assert_eq!(output.status.code(), Some(2));
-    assert_eq!(output.stdout, b"");
-    let line = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(line.lines().count(), 1, "{line}");
-    line
+    flags::rejected(env!("CARGO_BIN_EXE_scheduler"), &[], flags)
 }
 
 /// A kubeconfig with one context, `here`.

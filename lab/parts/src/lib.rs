@@ -3,6 +3,7 @@
 //! No program depends on this crate, and it depends on no program.
 
 pub mod dns;
+pub mod flags;
 pub mod kubeconfig;
 pub mod memory;
 pub mod mutations;
