@@ -41,12 +41,12 @@ impl Contest {
             }
             Part::Status => {
                 ingresses
-                    .write_status(&key, "status", value.clone())
+                    .write_status(&key, "status", None, value.clone())
                     .await?
             }
             Part::LoadBalancer => {
                 let (target, value) = ("load_balancer", value.clone());
-                ingresses.write_status(&key, target, value).await?
+                ingresses.write_status(&key, target, None, value).await?
             }
         };
         self.end(&key, part, value, &outcome, undone);

@@ -176,7 +176,7 @@ impl GatewayReconciler {
             match self
                 .contest
                 .ingresses
-                .write_status_of(key, version.as_deref(), status)
+                .write_status(key, "status", version.as_deref(), status)
                 .await?
             {
                 WriteOutcome::Stored { version: stored } => version = stored,

@@ -49,37 +49,21 @@ pub(crate) struct Ingresses {
 
 impl Ingresses {
     /// Merges `status` into the status of the ingress `key`. No other writer has these fields, so a
-    /// merge patch overwrites nobody's change. It carries no resourceVersion: a decision on an older
-    /// version is made again when the watch shows this write.
+    /// merge patch overwrites nobody's change, and a decision on an older version is made again when the
+    /// watch shows this write. Who goes on to write on the version that is stored then names the `version`
+    /// that must be there before, and has missed nobody's change.
     pub(crate) async fn write_status(
         &self,
         key: &Key,
         target: &'static str,
-        status: Value,
-    ) -> Result<WriteOutcome, WriteError> {
-        let body = json!({ "status": status });
-        self.merge_status(key, target, body).await
-    }
-
-    /// Merges `status` into the status of the ingress `key`, provided that its resource version is still
-    /// `version`: who writes on what is stored then has missed nobody's change.
-    pub(crate) async fn write_status_of(
-        &self,
-        key: &Key,
         version: Option<&str>,
         status: Value,
     ) -> Result<WriteOutcome, WriteError> {
-        let body = json!({ "metadata": { "resourceVersion": version }, "status": status });
-        self.merge_status(key, "status", body).await
-    }
-
-    async fn merge_status(
-        &self,
-        key: &Key,
-        target: &'static str,
-        body: Value,
-    ) -> Result<WriteOutcome, WriteError> {
         let api = self.api(key);
+        let mut body = json!({ "status": status });
+        if let Some(version) = version {
+            body["metadata"] = json!({ "resourceVersion": version });
+        }
         let patch = Patch::Merge(body);
         let parameters = PatchParams {
             field_manager: Some(crate::NAME.to_owned()),
