@@ -12,7 +12,7 @@ use pipeline_tests::{
     control_plane::ApiKind,
     fleet::{Member, NAMESPACE},
     on_both,
-    propagation::{PropagationFleet, create, namespaced},
+    propagation::{Propagation, PropagationFleet, create, namespaced},
     wait::until,
 };
 use serde_json::{Value, json};
@@ -52,6 +52,20 @@ fn divided(members: &[Member]) -> Value {
             },
         },
     })
+}
+
+/// Starts a fleet of these members and its programs, and waits until all members run the deployment in
+/// its first version.
+async fn deployed(server: ApiKind, members: &[Member]) -> Result<(PropagationFleet, Propagation)> {
+    let fleet = PropagationFleet::start(server, u8::try_from(members.len())?).await?;
+    let templates: Api<Deployment> = namespaced(fleet.karmada.client());
+    create(&templates, deployment("web:1")).await?;
+    fleet.create_policy(WEB, divided(members)).await?;
+    let programs = fleet.run().await?;
+    for &member in members {
+        has_image(&fleet, member, "web:1").await?;
+    }
+    Ok((fleet, programs))
 }
 
 fn image(deployment: &Deployment) -> Option<String> {
@@ -145,12 +159,7 @@ async fn a_deployment_travels_to_its_members_and_its_status_back(server: ApiKind
 
 /// Cases 4 and 7: an edit reaches the members; what is changed or deleted there is put right.
 async fn an_edit_reaches_the_members_and_drift_is_put_right(server: ApiKind) -> Result<()> {
-    let fleet = PropagationFleet::start(server, 1).await?;
-    let templates: Api<Deployment> = namespaced(fleet.karmada.client());
-    create(&templates, deployment("web:1")).await?;
-    fleet.create_policy(WEB, divided(&[Member(1)])).await?;
-    let _programs = fleet.run().await?;
-    has_image(&fleet, Member(1), "web:1").await?;
+    let (fleet, _programs) = deployed(server, &[Member(1)]).await?;
     set_image(&fleet, "web:2").await?;
     has_image(&fleet, Member(1), "web:2").await?;
 
@@ -207,15 +216,8 @@ async fn a_cluster_role_travels_by_a_cluster_policy(server: ApiKind) -> Result<(
 /// Case 16: a new version is held everywhere, goes to one member, then to the next; a version that is
 /// taken back half-way never reaches the last.
 async fn a_new_version_goes_member_by_member(server: ApiKind) -> Result<()> {
-    let fleet = PropagationFleet::start(server, 3).await?;
     let members = [Member(1), Member(2), Member(3)];
-    let templates: Api<Deployment> = namespaced(fleet.karmada.client());
-    create(&templates, deployment("web:1")).await?;
-    fleet.create_policy(WEB, divided(&members)).await?;
-    let _programs = fleet.run().await?;
-    for member in members {
-        has_image(&fleet, member, "web:1").await?;
-    }
+    let (fleet, _programs) = deployed(server, &members).await?;
 
     suspend(&fleet, json!({ "dispatching": true })).await?;
     for member in members {
@@ -300,15 +302,7 @@ async fn a_pause_holds_repairs_and_no_deletion(server: ApiKind) -> Result<()> {
 
 /// Cases 10 and 4: a member that does not answer holds up no other, and gets what it missed.
 async fn a_member_that_is_gone_for_a_while_delays_no_other(server: ApiKind) -> Result<()> {
-    let mut fleet = PropagationFleet::start(server, 2).await?;
-    let members = [Member(1), Member(2)];
-    let templates: Api<Deployment> = namespaced(fleet.karmada.client());
-    create(&templates, deployment("web:1")).await?;
-    fleet.create_policy(WEB, divided(&members)).await?;
-    let _programs = fleet.run().await?;
-    for member in members {
-        has_image(&fleet, member, "web:1").await?;
-    }
+    let (mut fleet, _programs) = deployed(server, &[Member(1), Member(2)]).await?;
     fleet.member_mut(Member(2)).stop_api().await?;
     set_image(&fleet, "web:2").await?;
     has_image(&fleet, Member(1), "web:2").await?;
@@ -322,15 +316,9 @@ async fn a_member_that_is_gone_for_a_while_delays_no_other(server: ApiKind) -> R
 /// Case 17: while paused, the template is scaled and an override made for one member; each member gets its
 /// part at resume, and the other nothing of the override.
 async fn what_changes_while_paused_arrives_at_resume(server: ApiKind) -> Result<()> {
-    let fleet = PropagationFleet::start(server, 2).await?;
     let members = [Member(1), Member(2)];
+    let (fleet, _programs) = deployed(server, &members).await?;
     let templates: Api<Deployment> = namespaced(fleet.karmada.client());
-    create(&templates, deployment("web:1")).await?;
-    fleet.create_policy(WEB, divided(&members)).await?;
-    let _programs = fleet.run().await?;
-    for member in members {
-        has_image(&fleet, member, "web:1").await?;
-    }
     suspend(&fleet, json!({ "dispatching": true })).await?;
     for member in members {
         work_has(&fleet, member, "Dispatching", "False", "web:1").await?;
@@ -375,12 +363,8 @@ async fn what_changes_while_paused_arrives_at_resume(server: ApiKind) -> Result<
 
 /// Case 5: without its policy a template loses its claim and keeps its copies.
 async fn a_deleted_policy_leaves_the_copies(server: ApiKind) -> Result<()> {
-    let fleet = PropagationFleet::start(server, 1).await?;
+    let (fleet, _programs) = deployed(server, &[Member(1)]).await?;
     let templates: Api<Deployment> = namespaced(fleet.karmada.client());
-    create(&templates, deployment("web:1")).await?;
-    fleet.create_policy(WEB, divided(&[Member(1)])).await?;
-    let _programs = fleet.run().await?;
-    has_image(&fleet, Member(1), "web:1").await?;
     fleet
         .policies()
         .delete(WEB, &DeleteParams::default())
@@ -399,11 +383,7 @@ async fn a_deleted_policy_leaves_the_copies(server: ApiKind) -> Result<()> {
 
 /// A start on a fleet where nothing changed writes nothing but leases, neither here nor in a member.
 async fn a_second_start_writes_nothing(server: ApiKind) -> Result<()> {
-    let fleet = PropagationFleet::start(server, 1).await?;
-    let templates: Api<Deployment> = namespaced(fleet.karmada.client());
-    create(&templates, deployment("web:1")).await?;
-    fleet.create_policy(WEB, divided(&[Member(1)])).await?;
-    let programs = fleet.run().await?;
+    let (fleet, programs) = deployed(server, &[Member(1)]).await?;
     is_fully_applied(&fleet).await?;
     programs.settled().await?;
     programs.stop().await?;
