@@ -18,10 +18,9 @@ use std::sync::Arc;
 
 use karmada_runtime::controller;
 use karmada_runtime::events::EventRecorder;
-use karmada_runtime::lease::{self, Leadership};
-use karmada_runtime::metrics::WriteMetrics;
+use karmada_runtime::lease;
 use karmada_runtime::program::{Program, StartError};
-use karmada_runtime::write::{WouldWrite, Writer, Writes};
+use karmada_runtime::write::Writes;
 use kube::Client;
 use parking_lot::Mutex;
 
@@ -50,18 +49,9 @@ pub async fn start(args: Args, program: &mut Program) -> Result<(), StartError> 
 
 /// Adds the tasks of the controller to `program`; `client` is connected to the Karmada API.
 pub fn assemble(args: Args, client: Client, program: &mut Program) {
-    // The lease is a write, too.
-    let leadership = if args.observe_only {
-        Leadership::always()
-    } else {
+    let (leadership, writes) = Writes::start(program, args.observe_only, |program| {
         lease::leadership(program, client.clone(), &args.leader_election)
-    };
-    let writes = if args.observe_only {
-        Writes::Count(WouldWrite::register(&mut program.registry))
-    } else {
-        let metrics = WriteMetrics::register(&mut program.registry);
-        Writes::Perform(Writer::new(leadership.clone(), metrics))
-    };
+    });
     let [events, work_events] = recorders(&args, &client, program);
 
     let queues = Queues::default();

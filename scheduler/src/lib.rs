@@ -14,11 +14,9 @@ mod watch;
 use std::sync::Arc;
 
 use karmada_runtime::events::EventRecorder;
-use karmada_runtime::lease::Leadership;
-use karmada_runtime::metrics::WriteMetrics;
 use karmada_runtime::program::{Program, StartError};
 use karmada_runtime::queue::Queue;
-use karmada_runtime::write::{WouldWrite, Writer, Writes};
+use karmada_runtime::write::Writes;
 use karmada_runtime::{controller, lease};
 use kube::Client;
 
@@ -42,18 +40,9 @@ pub async fn start(args: Args, program: &mut Program) -> Result<(), StartError> 
 
 /// Adds the tasks of the scheduler to `program`; `client` is connected to the Karmada API.
 pub fn assemble(args: &Args, client: Client, program: &mut Program) {
-    // The lease is a write, too.
-    let leadership = if args.observe_only {
-        Leadership::always()
-    } else {
+    let (leadership, writes) = Writes::start(program, args.observe_only, |program| {
         lease::leadership_by(program, client.clone(), &args.leader_election, args.lease())
-    };
-    let writes = if args.observe_only {
-        Writes::Count(WouldWrite::register(&mut program.registry))
-    } else {
-        let metrics = WriteMetrics::register(&mut program.registry);
-        Writes::Perform(Writer::new(leadership.clone(), metrics))
-    };
+    });
     let events = (!args.observe_only).then(|| EventRecorder::spawn(program, client.clone()));
 
     let queue = Queue::default();

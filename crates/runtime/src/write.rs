@@ -19,6 +19,7 @@ use tokio::time::Instant;
 use crate::error::Chain;
 use crate::lease::Leadership;
 use crate::metrics::{APPLIED, WriteMetrics};
+use crate::program::Program;
 
 /// The longest duration of a write.
 const LIMIT: Duration = Duration::from_secs(10);
@@ -190,7 +191,7 @@ struct WouldWriteLabels {
 
 impl WouldWrite {
     /// Registers `would_write_total{target}`.
-    pub fn register(registry: &mut Registry) -> Self {
+    fn register(registry: &mut Registry) -> Self {
         let counters = Self::default();
         registry.register(
             "would_write",
@@ -209,6 +210,23 @@ impl WouldWrite {
 }
 
 impl Writes {
+    /// Returns the leadership of `program`, which `campaign` seeks, and its way to write. With
+    /// `observe_only` it writes nothing, the lease included.
+    pub fn start(
+        program: &mut Program,
+        observe_only: bool,
+        campaign: impl FnOnce(&mut Program) -> Leadership,
+    ) -> (Leadership, Self) {
+        if observe_only {
+            let counters = WouldWrite::register(&mut program.registry);
+            return (Leadership::always(), Self::Count(counters));
+        }
+        let leadership = campaign(program);
+        let metrics = WriteMetrics::register(&mut program.registry);
+        let writer = Writer::new(leadership.clone(), metrics);
+        (leadership, Self::Perform(writer))
+    }
+
     /// Performs the request `call` and returns its response; `None` if it is counted only.
     ///
     /// # Errors

@@ -6,7 +6,6 @@ use karmada_runtime::queue::Queue;
 use karmada_runtime::watch::Decoded;
 use karmada_runtime::write::{WouldWrite, Writer};
 use kube::runtime::watcher::Event as Seen;
-use prometheus_client::registry::Registry;
 use serde_json::{from_value, json};
 
 use super::*;
@@ -333,7 +332,7 @@ async fn a_refusal_by_a_quota_is_shown_and_tried_again() {
 
 #[tokio::test]
 async fn while_only_observing_writes_are_counted_and_none_is_sent() {
-    let counters = WouldWrite::register(&mut Registry::default());
+    let counters = WouldWrite::default();
     let stage = Stage::on(TestApi::new().await, Writes::Count(counters.clone()));
     stage.show_cluster(cluster("m1", 1));
     let (key, _) = web();
