@@ -29,7 +29,7 @@ pub(crate) struct Fleet {
     background: Background,
     addresses: Addresses,
     connections: Mutex<BTreeMap<String, Slot>>,
-    /// Whether each member was reached the last time it was tried.
+    /// The members that were tried, each with `true` if it was reached the last time.
     reached: Mutex<BTreeMap<String, bool>>,
 }
 

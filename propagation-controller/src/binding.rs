@@ -10,7 +10,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use karmada_api::{ClusterResourceBinding, Key, ResourceBinding, Work, execution_namespace, names};
-use karmada_rules::propagation::binding_ref::BindingRef;
+use karmada_rules::binding_ref::BindingRef;
 use karmada_rules::propagation::claim::Claim;
 use karmada_rules::propagation::overrides::Overrides;
 use karmada_rules::propagation::template;

@@ -9,7 +9,7 @@ use karmada_api::{
     ClusterOverridePolicy, ClusterPropagationPolicy, ClusterResourceBinding, GroupVersionKind, Key,
     OverridePolicy, PropagationPolicy, ResourceBinding, ResourceBindingSpec,
 };
-use karmada_rules::propagation::binding_ref::BindingRef;
+use karmada_rules::binding_ref::BindingRef;
 use karmada_rules::propagation::choice::Candidate;
 use karmada_rules::propagation::customization::{self, Customized};
 use karmada_runtime::cache::{Cache, Undecoded};

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::Namespace;
 use karmada_api::{ClusterProfile, Key, Work, execution_namespace, names};
-use karmada_rules::propagation::binding_ref::BindingRef;
+use karmada_rules::binding_ref::BindingRef;
 use karmada_rules::propagation::works::work_name;
 use karmada_rules::reverse_index::ReverseIndex;
 use karmada_runtime::cache::{Cache, Transition, Undecoded};

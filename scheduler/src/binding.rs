@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use karmada_api::{
     ClusterResourceBinding, Key, ResourceBinding, ResourceBindingSpec, ResourceBindingStatus, names,
 };
-use karmada_rules::schedule::Binding;
+use karmada_rules::binding_ref::BindingRef;
 use kube::Resource;
 use kube::core::ObjectMeta;
 use serde_json::Value;
@@ -19,7 +19,7 @@ pub(crate) enum AnyBinding {
 }
 
 impl AnyBinding {
-    pub(crate) fn view(&self) -> Binding<'_> {
+    pub(crate) fn view(&self) -> BindingRef<'_> {
         match self {
             Self::Namespaced(binding) => (&**binding).into(),
             Self::ClusterScoped(binding) => (&**binding).into(),

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use karmada_api::{ClusterResourceBinding, Key, ResourceBinding, TargetCluster};
-use karmada_rules::schedule::{Binding, Fleet, Pass, Plan, SpecWrite, StatusWrite, plan};
+use karmada_rules::binding_ref::BindingRef;
+use karmada_rules::schedule::{Fleet, Pass, Plan, SpecWrite, StatusWrite, plan};
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
 use karmada_runtime::events::EventRecorder;
@@ -119,7 +120,7 @@ impl Reconciler {
     ) -> Result<(), BoxError>
     where
         K: Resource + Clone + DeserializeOwned + Debug,
-        for<'a> &'a K: Into<Binding<'a>>,
+        for<'a> &'a K: Into<BindingRef<'a>>,
     {
         let mut written: Option<K> = None;
         if let Some(spec) = spec {
@@ -153,7 +154,7 @@ impl Reconciler {
         &self,
         api: &Api<K>,
         key: &Key,
-        current: Binding<'_>,
+        current: BindingRef<'_>,
         status: &StatusWrite,
     ) -> Result<(), BoxError>
     where
@@ -217,7 +218,11 @@ fn is_missing(error: &BoxError) -> bool {
 
 /// Returns the status after `error` if a quota's admission webhook refused the clusters, and the status
 /// does not show it yet.
-fn quota_exceeded(binding: Binding<'_>, error: &WriteError, at: Timestamp) -> Option<StatusWrite> {
+fn quota_exceeded(
+    binding: BindingRef<'_>,
+    error: &WriteError,
+    at: Timestamp,
+) -> Option<StatusWrite> {
     let WriteError::Api(kube::Error::Api(refusal)) = error else {
         return None;
     };

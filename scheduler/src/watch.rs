@@ -5,7 +5,8 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use karmada_api::{ClusterProfile, Key};
-use karmada_rules::schedule::{Binding, Scheduler, concerns, is_observed};
+use karmada_rules::binding_ref::BindingRef;
+use karmada_rules::schedule::{Scheduler, concerns, is_observed};
 use karmada_runtime::cache::{Cache, Transition};
 use karmada_runtime::program::Program;
 use karmada_runtime::queue::Queue;
@@ -197,7 +198,7 @@ fn is_edit(old: Option<&ClusterProfile>, new: Option<&ClusterProfile>) -> bool {
 pub(crate) fn observe_binding<K>(cache: &mut Cache<K>, mut event: Event<Decoded<K>>) -> Vec<Key>
 where
     K: Resource + Trim + Clone + Default + Debug,
-    for<'a> &'a K: Into<Binding<'a>>,
+    for<'a> &'a K: Into<BindingRef<'a>>,
 {
     if let Event::Apply(Decoded::Valid(binding)) | Event::InitApply(Decoded::Valid(binding)) =
         &mut event
@@ -214,7 +215,7 @@ where
 }
 
 /// Returns `true` if nothing that decides about the binding differs. Both are trimmed.
-fn same_for_us(old: Binding<'_>, new: Binding<'_>) -> bool {
+fn same_for_us(old: BindingRef<'_>, new: BindingRef<'_>) -> bool {
     let (a, b) = (old.metadata, new.metadata);
     old.spec == new.spec
         && old.status == new.status

@@ -88,7 +88,7 @@ pub struct ResourceBindingSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "object")]
     pub failover: Option<Value>,
-    /// Whether an object in a member that is not ours is taken over.
+    /// The fate of an object in a member that is not ours: it is left alone, or taken over.
     #[serde(
         default,
         deserialize_with = "lenient::option",

@@ -42,7 +42,7 @@ struct State {
     waiting: BTreeSet<Key>,
 }
 
-/// What is known of a Work since the start.
+/// The knowledge of a Work since the start.
 #[derive(Default)]
 struct Known {
     /// The generation that was seen first, unless something was written since.

@@ -2,7 +2,7 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use karmada_api::Work;
-use karmada_rules::propagation::binding_ref::BindingRef;
+use karmada_rules::binding_ref::BindingRef;
 use karmada_rules::propagation::interpret::template_status;
 use karmada_rules::propagation::status::{self, StatusPlan};
 use karmada_rules::propagation::template;

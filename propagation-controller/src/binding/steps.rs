@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use karmada_api::{Key, execution_namespace};
-use karmada_rules::propagation::binding_ref::BindingRef;
+use karmada_rules::binding_ref::BindingRef;
 use karmada_rules::propagation::works::{self, WorkStep};
 use karmada_runtime::error::BoxError;
 use karmada_runtime::write::{WriteError, WriteErrorKind};

@@ -88,7 +88,7 @@ fn is_container_or_null(object: &Value, manifest: &Value) -> bool {
     }
 }
 
-/// What of a member's object has to change before it is compared with its manifest again.
+/// The part of a member's object that has to change before it is compared with its manifest again.
 ///
 /// A webhook or a default in the member may keep an object from ever being equal to its manifest: after an
 /// apply, only a further change counts.

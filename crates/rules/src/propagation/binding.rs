@@ -9,11 +9,11 @@ use karmada_api::{
 use serde_json::{Map, Value, json};
 
 use self::members::members;
-use super::binding_ref::BindingRef;
 use super::claim::{Claim, Marked, marks};
 use super::template;
+use crate::binding_ref::BindingRef;
 
-/// What a binding is written from.
+/// The sources of a binding.
 #[derive(Clone, Copy, Debug)]
 pub struct Source<'a> {
     /// The template.

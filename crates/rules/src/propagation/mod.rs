@@ -1,7 +1,6 @@
 //! The way of a resource template to its clusters: the policy that claims it, its binding, and its Works.
 
 pub mod binding;
-pub mod binding_ref;
 pub mod choice;
 pub mod claim;
 pub mod customization;

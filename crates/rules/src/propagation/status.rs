@@ -10,10 +10,10 @@ use karmada_api::work::{APPLIED, ManifestStatus};
 use karmada_api::{AggregatedStatusItem, Condition, Work, condition, names};
 use serde_json::{Value, json};
 
-use super::binding_ref::BindingRef;
 use super::interpret::MemberStatus;
 use super::template;
 use super::works::{cluster_of, is_delivered, kept_clusters, wanted_clusters, work_name};
+use crate::binding_ref::BindingRef;
 
 /// The condition of a binding that is True if its template was applied to every cluster.
 pub const FULLY_APPLIED: &str = "FullyApplied";

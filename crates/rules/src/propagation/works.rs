@@ -14,11 +14,11 @@ use karmada_api::{
 };
 use serde_json::Value;
 
-use super::binding_ref::BindingRef;
 use super::interpret;
 use super::manifest::{self, BindingMarks, Marks};
 use super::overrides::{OverrideError, Overrides};
 use super::template;
+use crate::binding_ref::BindingRef;
 
 pub use desired::{DesiredWork, WorkChange};
 

@@ -12,11 +12,6 @@ mod write;
 
 use std::fmt;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use karmada_api::{
-    ClusterResourceBinding, ResourceBinding, ResourceBindingSpec, ResourceBindingStatus,
-};
-
 pub use divide::webster;
 pub use filter::Unfit;
 pub use need::{Scheduler, concerns, is_observed};
@@ -26,37 +21,6 @@ pub use write::{SUCCESS, SpecWrite, StatusWrite};
 
 /// The condition of a binding: True once its clusters have been chosen.
 pub const SCHEDULED: &str = "Scheduled";
-
-/// A binding of either kind, as scheduling reads it.
-#[derive(Clone, Copy, Debug)]
-pub struct Binding<'a> {
-    /// Its metadata.
-    pub metadata: &'a ObjectMeta,
-    /// The template, its placement and its clusters.
-    pub spec: &'a ResourceBindingSpec,
-    /// The state of scheduling.
-    pub status: Option<&'a ResourceBindingStatus>,
-}
-
-impl<'a> From<&'a ResourceBinding> for Binding<'a> {
-    fn from(binding: &'a ResourceBinding) -> Self {
-        Self {
-            metadata: &binding.metadata,
-            spec: &binding.spec,
-            status: binding.status.as_ref(),
-        }
-    }
-}
-
-impl<'a> From<&'a ClusterResourceBinding> for Binding<'a> {
-    fn from(binding: &'a ClusterResourceBinding) -> Self {
-        Self {
-            metadata: &binding.metadata,
-            spec: &binding.spec,
-            status: binding.status.as_ref(),
-        }
-    }
-}
 
 /// The reason why one affinity has no result.
 #[derive(Clone, Debug, PartialEq, Eq)]

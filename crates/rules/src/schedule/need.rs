@@ -6,7 +6,8 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::strategy::ReplicaStrategy;
-use super::{Binding, SCHEDULED, selects};
+use super::{SCHEDULED, selects};
+use crate::binding_ref::BindingRef;
 
 /// The settings of a scheduler.
 #[derive(Clone, Debug)]
@@ -19,8 +20,8 @@ pub struct Scheduler {
 
 impl Scheduler {
     /// Returns `true` if the binding is to be scheduled, and by this scheduler.
-    pub fn schedules(&self, binding: Binding<'_>) -> bool {
-        let Binding { metadata, spec, .. } = binding;
+    pub fn schedules(&self, binding: BindingRef<'_>) -> bool {
+        let BindingRef { metadata, spec, .. } = binding;
         let has_label = |key: &str| {
             let labels = metadata.labels.as_ref();
             labels
@@ -51,7 +52,7 @@ const DEFAULT: &str = "default-scheduler";
 
 /// Returns `true` if the cluster is one that the binding has, or may get: its changes may change where
 /// the template runs.
-pub fn concerns(binding: Binding<'_>, cluster: &ClusterProfile) -> bool {
+pub fn concerns(binding: BindingRef<'_>, cluster: &ClusterProfile) -> bool {
     let is_target = |name: &str| binding.targets().any(|target| target.name == name);
     cluster.metadata.name.as_deref().is_some_and(is_target)
         || binding.placement().is_some_and(|placement| {
@@ -61,7 +62,7 @@ pub fn concerns(binding: Binding<'_>, cluster: &ClusterProfile) -> bool {
 }
 
 /// Returns `true` if the cluster is selected by the affinity in use.
-pub fn is_observed(binding: Binding<'_>, cluster: &ClusterProfile) -> bool {
+pub fn is_observed(binding: BindingRef<'_>, cluster: &ClusterProfile) -> bool {
     binding.placement().is_some_and(|placement| {
         let groups = &placement.cluster_affinities;
         let start = super::groups::start(groups, binding.observed_group(), false);
@@ -81,7 +82,7 @@ fn affinities(placement: &Placement) -> impl Iterator<Item = Option<&ClusterSele
 
 /// Returns `true` if the binding is to be decided anew.
 pub(super) fn is_due(
-    binding: Binding<'_>,
+    binding: BindingRef<'_>,
     strategy: ReplicaStrategy<'_>,
     clusters: &[&ClusterProfile],
 ) -> bool {
@@ -106,7 +107,7 @@ pub(super) fn is_due(
 
 /// Returns `true` if scheduling anew was asked for since the last one. Both times have whole seconds: an
 /// equal one is no later.
-pub(super) fn is_triggered(binding: Binding<'_>) -> bool {
+pub(super) fn is_triggered(binding: BindingRef<'_>) -> bool {
     let last = binding
         .status
         .and_then(|status| status.last_scheduled_time.as_ref());
@@ -116,7 +117,7 @@ pub(super) fn is_triggered(binding: Binding<'_>) -> bool {
 
 /// Returns `true` if the placement differs from the one that was applied, other than in groups that are
 /// not in use.
-fn placement_changed(binding: Binding<'_>) -> bool {
+fn placement_changed(binding: BindingRef<'_>) -> bool {
     let applied = binding.annotation(names::APPLIED_PLACEMENT);
     let applied: Option<Value> = applied.and_then(|text| serde_json::from_str(text).ok());
     let (Some(mut applied), Some(mut placement)) = (applied, binding.spec.placement.clone()) else {
@@ -139,7 +140,7 @@ fn placement_changed(binding: Binding<'_>) -> bool {
     }
 }
 
-impl<'a> Binding<'a> {
+impl<'a> BindingRef<'a> {
     /// Returns the placement, and `None` if there is none or it cannot be read.
     pub(super) fn placement(self) -> Option<Placement> {
         Placement::deserialize(self.spec.placement.as_ref()?).ok()

@@ -10,7 +10,8 @@ use serde_json::Value;
 
 use super::strategy::ReplicaStrategy;
 use super::write::{SpecWrite, StatusWrite};
-use super::{Binding, Failure, Scheduler, divide, filter, groups, need, select};
+use super::{Failure, Scheduler, divide, filter, groups, need, select};
+use crate::binding_ref::BindingRef;
 
 /// The clusters of the fleet.
 #[derive(Clone, Copy, Debug)]
@@ -50,7 +51,7 @@ pub enum Plan {
 }
 
 /// Plans the clusters of a binding.
-pub fn plan(scheduler: &Scheduler, binding: Binding<'_>, fleet: Fleet<'_>, pass: Pass) -> Plan {
+pub fn plan(scheduler: &Scheduler, binding: BindingRef<'_>, fleet: Fleet<'_>, pass: Pass) -> Plan {
     if !scheduler.schedules(binding) {
         return Plan::Unchanged;
     }
@@ -85,7 +86,7 @@ struct Decision {
 
 fn decide(
     scheduler: &Scheduler,
-    binding: Binding<'_>,
+    binding: BindingRef<'_>,
     placement: &Placement,
     strategy: ReplicaStrategy<'_>,
     fleet: Fleet<'_>,
@@ -138,7 +139,11 @@ fn unsupported(placement: &Placement) -> Option<Failure> {
 }
 
 /// Returns `true` if a target would go that may exist, though it could not be read.
-fn takes_unread_away(binding: Binding<'_>, clusters: &[TargetCluster], fleet: Fleet<'_>) -> bool {
+fn takes_unread_away(
+    binding: BindingRef<'_>,
+    clusters: &[TargetCluster],
+    fleet: Fleet<'_>,
+) -> bool {
     let is_known = |name: &str| {
         let mut known = fleet.clusters.iter();
         known.any(|cluster| cluster.metadata.name.as_deref() == Some(name))
@@ -149,7 +154,7 @@ fn takes_unread_away(binding: Binding<'_>, clusters: &[TargetCluster], fleet: Fl
 }
 
 /// Plans the writes of a binding that needs no decision.
-fn observed(binding: Binding<'_>, placement: &Placement) -> Plan {
+fn observed(binding: BindingRef<'_>, placement: &Placement) -> Plan {
     let has_groups = !placement.cluster_affinities.is_empty();
     let group = binding.observed_group().filter(|_| has_groups);
     if is_observed(binding) && group == binding.mirrored_group() {
@@ -163,13 +168,13 @@ fn observed(binding: Binding<'_>, placement: &Placement) -> Plan {
 }
 
 /// Returns `true` if the status is of the newest generation.
-fn is_observed(binding: Binding<'_>) -> bool {
+fn is_observed(binding: BindingRef<'_>) -> bool {
     let status = binding.status;
     let observed = status.and_then(|status| status.scheduler_observed_generation);
     observed.is_some() && observed == binding.metadata.generation
 }
 
-fn scheduled(binding: Binding<'_>, decision: Decision, pass: Pass) -> Plan {
+fn scheduled(binding: BindingRef<'_>, decision: Decision, pass: Pass) -> Plan {
     let Decision { clusters, group } = decision;
     let moved = by_name(binding.targets()) != by_name(&clusters);
     let annotated = binding.annotation(names::APPLIED_PLACEMENT);
@@ -214,7 +219,7 @@ fn by_name<'a>(targets: impl IntoIterator<Item = &'a TargetCluster>) -> BTreeMap
 
 /// Plans the writes of a binding that has no result. What runs is only taken away if no cluster of any
 /// group fits: the order of the groups' failures does not matter.
-fn failed(binding: Binding<'_>, failures: &[Failure], pass: Pass) -> Plan {
+fn failed(binding: BindingRef<'_>, failures: &[Failure], pass: Pass) -> Plan {
     let runs = binding.targets().next().is_some();
     let is_unsupported = |failure: &&Failure| matches!(failure, Failure::Unsupported(_));
     if let Some(failure) = failures.iter().find(is_unsupported).filter(|_| runs) {

@@ -5,7 +5,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use karmada_api::{ResourceBindingStatus, TargetCluster, condition, names};
 use serde_json::{Value, json};
 
-use super::{Binding, SCHEDULED};
+use super::SCHEDULED;
+use crate::binding_ref::BindingRef;
 
 /// The write of a binding's clusters, and of what they were decided on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,7 +20,7 @@ pub struct SpecWrite {
 impl SpecWrite {
     /// Returns the operations of the JSON patch. It fails if the binding has changed since it was read:
     /// the decision is made again then.
-    pub fn patch(&self, binding: Binding<'_>) -> Value {
+    pub fn patch(&self, binding: BindingRef<'_>) -> Value {
         let mut operations = guarded(binding.metadata.resource_version.as_deref());
         if let Some(clusters) = &self.clusters {
             operations.push(json!({ "op": "add", "path": "/spec/clusters", "value": clusters }));
@@ -117,7 +118,7 @@ impl StatusWrite {
     }
 
     /// Returns `true` if this is a failure that the binding's condition shows already.
-    pub fn is_shown(&self, binding: Binding<'_>) -> bool {
+    pub fn is_shown(&self, binding: BindingRef<'_>) -> bool {
         match (self, binding.condition()) {
             (
                 Self::Failed {

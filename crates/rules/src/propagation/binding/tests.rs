@@ -250,7 +250,7 @@ fn a_patch_fails_if_the_binding_has_changed() {
 }
 
 proptest! {
-    /// Whatever another writer made of our members, one patch mends them, and them only.
+    /// One patch mends our members, whatever another writer made of them, and them only.
     #[test]
     fn one_patch_settles_a_binding(
         fields in prop::collection::btree_map(

@@ -1,4 +1,4 @@
-//! A binding of either scope, as its Works see it.
+//! A binding of either scope.
 
 use karmada_api::{
     ClusterResourceBinding, Key, ResourceBinding, ResourceBindingSpec, ResourceBindingStatus, names,
