@@ -205,6 +205,10 @@ async fn a_failing_leader_that_hears_nobody_marks_the_verdict_stale_and_gives_th
     let other = 1 - leader;
     has_condition(&fleet, DNS_READY, "True", "").await?;
     has_condition(&fleet, REPORTER_READY, "True", "").await?;
+    // DNS that dies between a node's first success and its vote leaves it without a vote.
+    let vote = format!("{PREFIX}vote{{vote=\"healthy\"}}");
+    let votes = agents.on(leader)?;
+    votes.until_metric(&vote, |value| value > 0.5).await?;
     agents.kill(other).await?;
     agents.votes(leader, "silent", 1).await?;
     agents.dns_works_on([other]);
