@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::resource::kind;
-use crate::{Condition, Suspension, lenient};
+use crate::{Condition, Suspension, lenient, schema};
 
 kind! {
     /// The clusters to which a cluster-scoped resource template was scheduled.
@@ -61,14 +61,14 @@ pub struct ResourceBindingSpec {
     pub required_by: Option<Vec<BindingSnapshot>>,
     /// The placement of the policy, as the user wrote it. Absent: not to be scheduled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "object")]
+    #[schemars(schema_with = "schema::object")]
     pub placement: Option<Value>,
     /// The replicas of the template.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replicas: Option<i32>,
     /// The needs of one replica.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "object")]
+    #[schemars(schema_with = "schema::object")]
     pub replica_requirements: Option<Value>,
     /// True if what the template refers to follows it.
     #[serde(
@@ -86,7 +86,7 @@ pub struct ResourceBindingSpec {
     pub scheduler_name: Option<String>,
     /// The reaction to failures, as the user wrote it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "object")]
+    #[schemars(schema_with = "schema::object")]
     pub failover: Option<Value>,
     /// The fate of an object in a member that is not ours: it is left alone, or taken over.
     #[serde(
@@ -144,11 +144,6 @@ pub struct GracefulEvictionTask {
     /// `Directly`, `Gracefully` or `Never`.
     #[serde(deserialize_with = "lenient::nullable")]
     pub purge_mode: String,
-}
-
-/// Returns the schema of an object that is carried as it is.
-fn object(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-    schemars::json_schema!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true })
 }
 
 /// The resource that a binding refers to.
@@ -300,6 +295,6 @@ pub struct AggregatedStatusItem {
     pub health: Option<String>,
     /// The status of the resource there, as its kind reflects it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "object")]
+    #[schemars(schema_with = "schema::object")]
     pub status: Option<Value>,
 }

@@ -1,9 +1,16 @@
 //! The `CustomResourceDefinition`s of these kinds, generated from the types.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::core::schema::StructuralSchemaRewriter;
 use kube::{CustomResourceExt, Resource};
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use schemars::transform::AddNullable;
 use serde_json::{Value, json};
 
+use crate::overrides::OverrideSpec;
+use crate::policy::{CONFLICT_ABORT, DEFAULT_SCHEDULER, PropagationSpec};
+use crate::work::{WorkSpec, WorkStatus};
 use crate::{
     Cluster, ClusterOverridePolicy, ClusterPropagationPolicy, ClusterResourceBinding,
     MultiClusterIngress, OverridePolicy, PropagationPolicy, Remedy, ResourceBinding, Work,
@@ -42,62 +49,37 @@ pub fn fleet() -> serde_json::Result<Vec<Value>> {
     definitions.extend([
         policy::<PropagationPolicy>("Namespaced", "pp", &propagation()),
         policy::<ClusterPropagationPolicy>("Cluster", "cpp", &propagation()),
-        policy::<OverridePolicy>("Namespaced", "op", &overrides()),
-        policy::<ClusterOverridePolicy>("Cluster", "cop", &overrides()),
+        policy::<OverridePolicy>("Namespaced", "op", &schema::<OverrideSpec>()),
+        policy::<ClusterOverridePolicy>("Cluster", "cop", &schema::<OverrideSpec>()),
         work(),
     ]);
     Ok(definitions)
 }
 
-/// An object whose fields the API server neither checks nor prunes.
-fn open(properties: Value) -> Value {
-    let mut schema = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
-    schema["properties"] = properties;
+/// Returns the structural schema of a type.
+fn schema<T: JsonSchema>() -> Value {
+    let generator = SchemaSettings::openapi3()
+        .with(|settings| {
+            settings.inline_subschemas = true;
+            settings.meta_schema = None;
+        })
+        .with_transform(AddNullable::default())
+        .with_transform(StructuralSchemaRewriter)
+        .into_generator();
+    let mut schema = generator.into_root_schema_for::<T>().to_value();
+    make_structural(&mut schema);
     schema
 }
 
-fn one_of(values: &[&str]) -> Value {
-    json!({ "type": "string", "enum": values })
-}
-
-fn selectors() -> Value {
-    let mut item = open(
-        json!({ "apiVersion": { "type": "string" }, "kind": { "type": "string" },
-        "namespace": { "type": "string" }, "name": { "type": "string" } }),
-    );
-    item["required"] = json!(["apiVersion", "kind"]);
-    json!({ "type": "array", "items": item })
-}
-
-/// Returns the schema of a propagation policy's spec, with the restrictions of Karmada's.
+/// Returns the schema of a propagation policy's spec, with the defaults of Karmada's.
 fn propagation() -> Value {
-    let mut selectors = selectors();
-    selectors["minItems"] = 1.into();
-    let mut spec = open(json!({
-        "resourceSelectors": selectors,
-        "activationPreference": one_of(&[crate::policy::ACTIVATION_LAZY]),
-        "conflictResolution": one_of(&["Abort", "Overwrite"]),
-        "preemption": one_of(&["Always", "Never"]),
-        "priority": { "type": "integer", "format": "int32" },
-        "placement": open(json!({})),
-        "propagateDeps": { "type": "boolean" },
-        "preserveResourcesOnDeletion": { "type": "boolean" },
-        "schedulerName": { "type": "string" },
-        "suspension": open(json!({
-            "dispatching": { "type": "boolean" },
-            "dispatchingOnClusters": open(json!({
-                "clusterNames": { "type": "array", "items": { "type": "string" } },
-            })),
-        })),
-    }));
-    spec["required"] = json!(["resourceSelectors"]);
+    let mut spec = schema::<PropagationSpec>();
+    let fields = &mut spec["properties"];
+    fields["conflictResolution"]["default"] = CONFLICT_ABORT.into();
+    fields["preemption"]["default"] = "Never".into();
+    fields["priority"]["default"] = 0.into();
+    fields["schedulerName"]["default"] = DEFAULT_SCHEDULER.into();
     spec
-}
-
-/// Returns the schema of an override policy's spec.
-fn overrides() -> Value {
-    let rules = json!({ "type": "array", "items": open(json!({ "overriders": open(json!({})) })) });
-    open(json!({ "resourceSelectors": selectors(), "overrideRules": rules }))
 }
 
 fn policy<K: Resource<DynamicType = ()>>(scope: &str, short: &str, spec: &Value) -> Value {
@@ -117,7 +99,7 @@ fn work() -> Value {
         { "name": "Applied", "type": "string", "jsonPath": applied },
         age(),
     ]);
-    let properties = json!({ "spec": open(json!({})), "status": open(json!({})) });
+    let properties = json!({ "spec": schema::<WorkSpec>(), "status": schema::<WorkStatus>() });
     kind_definition::<Work>("Namespaced", "wk", properties, columns)
 }
 

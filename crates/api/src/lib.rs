@@ -19,6 +19,7 @@ pub mod policy;
 pub mod profile;
 mod remedy;
 mod resource;
+mod schema;
 pub mod work;
 
 pub use binding::{

@@ -1,12 +1,13 @@
 //! The policies that change templates for some clusters.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::lenient;
 use crate::placement::ClusterSelector;
 use crate::policy::ResourceSelector;
 use crate::resource::kind;
+use crate::{lenient, schema};
 
 kind! {
     /// Changes for some clusters of the templates of its namespace.
@@ -28,7 +29,7 @@ kind! {
 }
 
 /// The templates that an override policy selects, and the changes of each in some clusters.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct OverrideSpec {
     /// The templates; empty for all.
@@ -42,23 +43,27 @@ pub struct OverrideSpec {
     pub target_cluster: Option<ClusterSelector>,
     /// The changes of the older form.
     #[serde(deserialize_with = "lenient::nullable")]
+    #[schemars(with = "Option<Overriders>")]
     pub overriders: Value,
 }
 
 /// The changes of a manifest in some clusters.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
+#[schemars(extend("required" = ["overriders"]))]
 pub struct OverrideRule {
     /// The clusters; absent for all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target_cluster: Option<ClusterSelector>,
-    /// The changes, as the user wrote them: a Work records them. [`Overriders`] reads them.
+    /// The changes.
+    // Raw, for [`Overriders`] to read: a Work records them as the user wrote them.
     #[serde(deserialize_with = "lenient::nullable")]
+    #[schemars(with = "Option<Overriders>")]
     pub overriders: Value,
 }
 
 /// Changes of a manifest, in the order of the fields here except that `plaintext` comes last.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Overriders {
     /// Changes by JSON pointer.
@@ -106,28 +111,34 @@ pub struct Overriders {
 }
 
 /// A change at a place of the manifest.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
+#[schemars(extend("required" = ["path", "operator"]))]
 pub struct PlaintextOverrider {
     /// The place, as a JSON pointer (RFC 6901).
     pub path: String,
     /// `add`, `remove` or `replace`.
+    #[schemars(extend("enum" = ["add", "remove", "replace"]))]
     pub operator: String,
     /// The new value.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::any")]
     pub value: Option<Value>,
 }
 
 /// A change of a part of images.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
+#[schemars(extend("required" = ["component", "operator"]))]
 pub struct ImageOverrider {
     /// The place of the image; absent for every container's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub predicate: Option<ImagePredicate>,
     /// `Registry`, `Repository` or `Tag`.
+    #[schemars(extend("enum" = ["Registry", "Repository", "Tag"]))]
     pub component: String,
     /// `add`, `remove` or `replace`.
+    #[schemars(extend("enum" = ["add", "remove", "replace"]))]
     pub operator: String,
     /// The new part.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -135,20 +146,23 @@ pub struct ImageOverrider {
 }
 
 /// The place of an image.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
+#[schemars(extend("required" = ["path"]))]
 pub struct ImagePredicate {
     /// The place, as a JSON pointer (RFC 6901).
     pub path: String,
 }
 
 /// A change of a container's command or arguments.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
+#[schemars(extend("required" = ["containerName", "operator"]))]
 pub struct CommandArgsOverrider {
     /// The container's name.
     pub container_name: String,
     /// `add` or `remove`.
+    #[schemars(extend("enum" = ["add", "remove"]))]
     pub operator: String,
     /// The words to add or to remove.
     #[serde(
@@ -159,10 +173,12 @@ pub struct CommandArgsOverrider {
 }
 
 /// A change of labels or annotations.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
+#[schemars(extend("required" = ["operator"]))]
 pub struct LabelAnnotationOverrider {
     /// `add`, `remove` or `replace`.
+    #[schemars(extend("enum" = ["add", "remove", "replace"]))]
     pub operator: String,
     /// The keys with their values.
     #[serde(
@@ -173,8 +189,9 @@ pub struct LabelAnnotationOverrider {
 }
 
 /// Changes within a text of the manifest that is JSON or YAML.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
+#[schemars(extend("required" = ["fieldPath"]))]
 pub struct FieldOverrider {
     /// The place of the text, as a JSON pointer (RFC 6901).
     pub field_path: String,
@@ -193,14 +210,17 @@ pub struct FieldOverrider {
 }
 
 /// A change within a text.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
+#[schemars(extend("required" = ["subPath", "operator"]))]
 pub struct FieldPatch {
     /// The place within the text, as a JSON pointer (RFC 6901).
     pub sub_path: String,
     /// `add`, `remove` or `replace`.
+    #[schemars(extend("enum" = ["add", "remove", "replace"]))]
     pub operator: String,
     /// The new value.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::any")]
     pub value: Option<Value>,
 }

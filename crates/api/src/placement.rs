@@ -2,13 +2,14 @@
 
 use k8s_openapi::api::core::v1::Toleration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::lenient;
+use crate::{lenient, schema};
 
 /// The clusters to which a binding is scheduled, and the division of replicas among them.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Placement {
     /// The clusters that may be chosen; absent for every cluster.
@@ -37,11 +38,12 @@ pub struct Placement {
     pub replica_scheduling: Option<ReplicaScheduling>,
     /// Set by who wants workloads together or apart. karmada-rs does not support it.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::object")]
     pub workload_affinity: Option<Value>,
 }
 
 /// A selection of clusters: those that meet every criterion, without the excluded ones.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ClusterSelector {
     /// Labels of the clusters.
@@ -66,8 +68,9 @@ pub struct ClusterSelector {
 }
 
 /// One of several groups of clusters.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
+#[schemars(extend("required" = ["affinityName"]))]
 pub struct ClusterAffinityTerm {
     /// The group's name, unique in the placement.
     pub affinity_name: String,
@@ -76,11 +79,12 @@ pub struct ClusterAffinityTerm {
     pub affinity: ClusterSelector,
     /// Set by who wants the group to overflow into others. karmada-rs does not support it.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::any")]
     pub overflow_affinities: Option<Value>,
 }
 
 /// A selection of clusters by fields of their spec.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct FieldSelector {
     /// The requirements, all of which must be met.
@@ -89,8 +93,9 @@ pub struct FieldSelector {
 }
 
 /// A requirement on a field of a cluster's spec.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
+#[schemars(extend("required" = ["key", "operator"]))]
 pub struct FieldRequirement {
     /// `provider`, `region` or `zone`.
     pub key: String,
@@ -102,11 +107,12 @@ pub struct FieldRequirement {
 }
 
 /// Bounds of the number of clusters, or of groups of clusters that have a field in common.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SpreadConstraint {
     /// `cluster`, `region`, `zone` or `provider`.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("enum" = ["cluster", "region", "zone", "provider"]))]
     pub spread_by_field: Option<String>,
     /// The label whose values make the groups.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -120,14 +126,16 @@ pub struct SpreadConstraint {
 }
 
 /// The division of replicas among clusters.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ReplicaScheduling {
     /// `Duplicated` or `Divided`, which is the default of an object that is there.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("enum" = ["Duplicated", "Divided"]))]
     pub replica_scheduling_type: Option<String>,
     /// `Aggregated` or `Weighted`, which is the default.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("enum" = ["Aggregated", "Weighted"]))]
     pub replica_division_preference: Option<String>,
     /// The clusters' weights.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -135,7 +143,7 @@ pub struct ReplicaScheduling {
 }
 
 /// The clusters' weights in the division of replicas.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct WeightPreference {
     /// Fixed weights.
@@ -146,15 +154,18 @@ pub struct WeightPreference {
     pub static_weight_list: Vec<StaticWeight>,
     /// `AvailableReplicas` for weights by capacity.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("enum" = ["AvailableReplicas"]))]
     pub dynamic_weight: Option<String>,
 }
 
 /// The weight of some clusters.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
+#[schemars(extend("required" = ["targetCluster", "weight"]))]
 pub struct StaticWeight {
     /// The clusters.
     pub target_cluster: ClusterSelector,
     /// The weight of each, at least 1.
+    #[schemars(range(min = 1))]
     pub weight: i64,
 }

@@ -5,8 +5,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::lenient;
+use crate::placement::Placement;
 use crate::resource::kind;
+use crate::{lenient, schema};
 
 kind! {
     /// A policy that propagates resource templates of its namespace to member clusters.
@@ -28,11 +29,13 @@ kind! {
 }
 
 /// The templates that a policy selects, the clusters to which it propagates them, and how they get there.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
+#[schemars(extend("required" = ["resourceSelectors"]))]
 pub struct PropagationSpec {
     /// The templates.
     #[serde(deserialize_with = "lenient::nullable")]
+    #[schemars(length(min = 1))]
     pub resource_selectors: Vec<ResourceSelector>,
     /// True if what the templates refer to follows them.
     #[serde(
@@ -40,15 +43,17 @@ pub struct PropagationSpec {
         skip_serializing_if = "std::ops::Not::not"
     )]
     pub propagate_deps: bool,
-    /// The clusters and the division of replicas among them, as the user wrote them: a binding gets fields
-    /// of a later version, too. [`Placement`](crate::Placement) reads them.
+    /// The clusters and the division of replicas among them.
+    // Raw, for [`Placement`] to read: a binding gets fields of a later version, too.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Placement>")]
     pub placement: Option<Value>,
     /// Of several policies that select a template, the one with the highest priority has it. 0 if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub priority: Option<i32>,
-    /// [`PREEMPTION_ALWAYS`] if the policy takes templates from policies of lower priority.
+    /// `Always` if the policy takes templates from policies of lower priority.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("enum" = ["Always", "Never"]))]
     pub preemption: Option<String>,
     /// The override policies that must exist before a template is propagated.
     #[serde(
@@ -56,17 +61,20 @@ pub struct PropagationSpec {
         skip_serializing_if = "Vec::is_empty"
     )]
     pub dependent_overrides: Vec<String>,
-    /// The scheduler; [`DEFAULT_SCHEDULER`] if absent.
+    /// The scheduler; `default-scheduler` if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scheduler_name: Option<String>,
-    /// The reaction to failures, as the user wrote it.
+    /// The reaction to failures.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::object")]
     pub failover: Option<Value>,
-    /// [`CONFLICT_OVERWRITE`] or [`CONFLICT_ABORT`], which is the default.
+    /// `Overwrite` to take over an object of a member that is not ours; `Abort`, the default, to leave it alone.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("enum" = ["Abort", "Overwrite"]))]
     pub conflict_resolution: Option<String>,
-    /// [`ACTIVATION_LAZY`] if a change of the policy waits until the template changes next.
+    /// `Lazy` if a change of the policy waits until the template changes next.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("enum" = ["Lazy"]))]
     pub activation_preference: Option<String>,
     /// The pause of propagation.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -105,8 +113,9 @@ impl PropagationSpec {
 }
 
 /// A selection of resource templates of one kind: by name, by labels, or all.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
+#[schemars(extend("required" = ["apiVersion", "kind"]))]
 pub struct ResourceSelector {
     /// The templates' API group and version.
     pub api_version: String,

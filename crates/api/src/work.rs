@@ -1,10 +1,11 @@
 //! The unit of dispatch to one member cluster.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::resource::kind;
-use crate::{Condition, lenient};
+use crate::{Condition, lenient, schema};
 
 /// The condition of a Work: False while nothing is created or changed in the member.
 pub const DISPATCHING: &str = "Dispatching";
@@ -24,7 +25,7 @@ kind! {
 }
 
 /// The manifests for a member, and what to do with them.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct WorkSpec {
     /// The manifests.
@@ -39,16 +40,17 @@ pub struct WorkSpec {
 }
 
 /// Manifests.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(default)]
 pub struct Workload {
     /// The objects as they shall be in the member.
     #[serde(deserialize_with = "lenient::nullable")]
+    #[schemars(schema_with = "schema::manifests")]
     pub manifests: Vec<Value>,
 }
 
 /// The state of a Work's manifests in the member.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct WorkStatus {
     /// The conditions.
@@ -66,7 +68,7 @@ pub struct WorkStatus {
 }
 
 /// The state of one manifest in the member.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ManifestStatus {
     /// The manifest.
@@ -74,6 +76,7 @@ pub struct ManifestStatus {
     pub identifier: ManifestIdentifier,
     /// The object's status, as its kind reflects it.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::object")]
     pub status: Option<Value>,
     /// `Healthy`, `Unhealthy` or `Unknown`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -81,7 +84,7 @@ pub struct ManifestStatus {
 }
 
 /// The identity of a manifest in a Work.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ManifestIdentifier {
     /// Its place in the list.
