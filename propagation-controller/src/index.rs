@@ -275,6 +275,11 @@ impl Index {
     }
 }
 
+/// Returns the key of a policy.
+pub(crate) fn policy_key(policy: &Candidate<'_>) -> Key {
+    Key::new(policy.namespace().unwrap_or_default(), policy.name())
+}
+
 /// Returns the template of a binding.
 pub(crate) fn template_of(spec: &ResourceBindingSpec) -> TemplateKey {
     let resource = &spec.resource;

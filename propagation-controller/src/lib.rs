@@ -27,10 +27,10 @@ use parking_lot::Mutex;
 pub use crate::args::Args;
 use crate::binding::{BindingReconciler, WorkGauges};
 use crate::events::Events;
-use crate::metrics::Uninterpreted;
+use crate::metrics::CountedTemplates;
 use crate::namespace::NamespaceReconciler;
 use crate::policy::PolicyReconciler;
-use crate::template::TemplateReconciler;
+use crate::template::{Activations, TemplateReconciler};
 use crate::watch::{Queues, SharedIndex};
 use crate::works::SharedWorks;
 
@@ -83,7 +83,12 @@ pub fn assemble(args: Args, client: Client, program: &mut Program) {
         writes: writes.clone(),
         events: Arc::clone(&events),
         skipped: args.skipped_propagating_namespaces,
-        uninterpreted: Uninterpreted::register(&mut program.registry),
+        uninterpreted: CountedTemplates::register(
+            &mut program.registry,
+            "uninterpreted_templates",
+            "Templates that a policy selects and that are left alone, because a script or webhook interprets their kind",
+        ),
+        activations: Activations::register(&mut program.registry),
     };
     let policies = PolicyReconciler {
         index,

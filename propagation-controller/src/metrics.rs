@@ -8,26 +8,22 @@ use prometheus_client::registry::Registry;
 
 use crate::index::TemplateKey;
 
-/// The templates that a policy selects and that are not propagated, because others interpret their kind.
+/// Templates in a state that a gauge counts.
 #[derive(Debug, Default)]
-pub(crate) struct Uninterpreted {
+pub(crate) struct CountedTemplates {
     templates: Mutex<BTreeSet<TemplateKey>>,
     count: Gauge,
 }
 
-impl Uninterpreted {
-    /// Registers `uninterpreted_templates`.
-    pub(crate) fn register(registry: &mut Registry) -> Self {
+impl CountedTemplates {
+    /// Registers the gauge.
+    pub(crate) fn register(registry: &mut Registry, name: &str, help: &str) -> Self {
         let metrics = Self::default();
-        registry.register(
-            "uninterpreted_templates",
-            "Templates that a policy selects and that are left alone, because a script or webhook interprets their kind",
-            metrics.count.clone(),
-        );
+        registry.register(name, help, metrics.count.clone());
         metrics
     }
 
-    /// Notes whether a template is one of them.
+    /// Notes whether a template is in that state.
     pub(crate) fn note(&self, template: &TemplateKey, is_one: bool) {
         let mut templates = self.templates.lock();
         if is_one {

@@ -1,5 +1,7 @@
 //! Brings the claim of one template up to date, and the policy's part of its binding.
 
+mod activation;
+
 use std::fmt;
 use std::sync::Arc;
 
@@ -7,6 +9,7 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use karmada_api::{
     ClusterPropagationPolicy, ClusterResourceBinding, Key, PropagationPolicy, ResourceBinding,
 };
+use karmada_rules::propagation::activation::Activation;
 use karmada_rules::propagation::binding::{self, Plan, Source};
 use karmada_rules::propagation::choice::{Candidate, Choice, choose};
 use karmada_rules::propagation::claim::{self, Claim};
@@ -23,9 +26,11 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use uuid::Uuid;
 
+pub(crate) use self::activation::Activations;
+use self::activation::Written;
 use crate::events::Events;
 use crate::index::{Index, Policy, StoredBinding, TemplateKey};
-use crate::metrics::Uninterpreted;
+use crate::metrics::CountedTemplates;
 use crate::watch::SharedIndex;
 
 /// Reconciles templates.
@@ -36,7 +41,9 @@ pub(crate) struct TemplateReconciler {
     pub(crate) events: Arc<Events>,
     /// The names of the namespaces whose objects are no templates.
     pub(crate) skipped: Vec<Regex>,
-    pub(crate) uninterpreted: Uninterpreted,
+    /// The templates that a policy selects and that are not propagated, because others interpret their kind.
+    pub(crate) uninterpreted: CountedTemplates,
+    pub(crate) activations: Activations,
 }
 
 /// Errors of a reconcile.
@@ -79,6 +86,7 @@ impl Controller for TemplateReconciler {
         let Some(subject) = self.subject(key) else {
             self.events.settled(&key.reference());
             self.uninterpreted.note(key, false);
+            self.activations.forget(key);
             return Ok(());
         };
         let policies = self
@@ -96,6 +104,7 @@ impl Controller for TemplateReconciler {
         let is_refused = match choice {
             Choice::None => {
                 self.events.settled(&subject.reference());
+                self.activations.unmatched(key);
                 self.unclaim(&subject).await?;
                 false
             }
@@ -189,14 +198,14 @@ impl TemplateReconciler {
     /// Takes the claims away. The binding, its Works and the copies in the clusters stay.
     async fn unclaim(&self, subject: &Subject) -> Result<(), TemplateError> {
         let binding = subject.binding.as_ref().filter(|_| subject.is_bound);
-        let patch = binding.and_then(|binding| claim::patch(binding.metadata(), None));
+        let patch = binding.and_then(|binding| claim::patch_unclaimed(binding.metadata()));
         let on_binding = async {
             match patch {
                 Some(patch) => self.patch_binding(subject, Patch::Merge(patch)).await,
                 None => Ok(false),
             }
         };
-        let (template, binding) = futures::join!(self.write_claim(subject, None), on_binding);
+        let (template, binding) = futures::join!(self.write_claim(subject, None, None), on_binding);
         if template? | binding? {
             tracing::info!(template = %subject, "No policy has the template any more");
         }
@@ -230,23 +239,38 @@ impl TemplateReconciler {
         let Some(claim) = Claim::by(policy) else {
             return Ok(());
         };
-        let source = Source {
-            template: &subject.template,
-            policy: policy.spec,
-            claim: &claim,
+        let activation = self.activation(subject, policy).await?;
+        let (held, plan) = match &activation {
+            Activation::Holds(fingerprint) => (Some(fingerprint.as_str()), Plan::Unchanged),
+            Activation::Follows(record) | Activation::Keeps(record) => {
+                let source = Source {
+                    template: &subject.template,
+                    policy: policy.spec,
+                    claim: &claim,
+                    record,
+                    is_followed: matches!(activation, Activation::Follows(_)),
+                };
+                let existing = subject.binding.as_ref().map(StoredBinding::view);
+                let plan = binding::plan(source, existing, || Uuid::new_v4().to_string());
+                (None, plan)
+            }
         };
-        let existing = subject.binding.as_ref().map(StoredBinding::view);
-        let plan = binding::plan(source, existing, || Uuid::new_v4().to_string());
+        let is_news = plan.changes_spec();
         // Neither waits for the other: a claim says who has the template, whatever becomes of the binding.
         let (template, binding) = futures::join!(
-            self.write_claim(subject, Some(&claim)),
+            self.write_claim(subject, Some(&claim), held),
             self.write_binding(subject, plan),
         );
         let reference = subject.reference();
         match (template, binding) {
             (Ok(claimed), Ok(bound)) => {
                 self.events.settled(&reference);
-                if claimed | bound {
+                let written = Written {
+                    claim: claimed,
+                    binding: bound,
+                };
+                self.activated(subject, policy, &activation, written);
+                if held.is_none() && (claimed || (bound && is_news)) {
                     let note = format!("Apply {} succeed", named(&claim));
                     self.events
                         .success(reference.clone(), "ApplyPolicySucceed", note);
@@ -292,14 +316,16 @@ impl TemplateReconciler {
         self.events.trouble(reference, "ApplyPolicyFailed", note);
     }
 
-    /// Brings the claim on the template to `claim`. Returns `true` if it was written.
+    /// Brings the claim on the template to `claim`, with the fingerprint of one that waits for an edit.
+    /// Returns `true` if it was written.
     async fn write_claim(
         &self,
         subject: &Subject,
         claim: Option<&Claim>,
+        held: Option<&str>,
     ) -> Result<bool, TemplateError> {
         let TemplateKey { kind, key } = &subject.key;
-        let patch = claim::patch(&subject.template, claim);
+        let patch = claim::patch_template(&subject.template, claim, held);
         let (Some(patch), Some(api)) = (patch, self.index.templates.api(kind, key)) else {
             return Ok(false);
         };

@@ -1,5 +1,6 @@
 //! The whole program on the embedded API. Time is virtual: a pause ends once nothing is left to do.
 
+mod lazy;
 mod random;
 mod works;
 
@@ -309,10 +310,16 @@ async fn the_binding_follows_policy_and_template_with_one_write_each() {
     assert_eq!(wrote, [format!("PATCH {}", bound())]);
     assert_eq!(stage.binding().await.spec.replicas, Some(5));
 
-    // What does not concern the binding writes nothing.
-    let image = json!({ "metadata": { "labels": { "x": "y" } } });
-    let wrote = stage.change("PATCH", &web(DEPLOYMENT), &image).await;
-    assert_eq!(wrote, [""; 0]);
+    // What does not concern the binding is recorded as an edit, and no news.
+    let notes = stage.events("Deployment").await;
+    let before = stage.binding().await;
+    let label = json!({ "metadata": { "labels": { "x": "y" } } });
+    let wrote = stage.change("PATCH", &web(DEPLOYMENT), &label).await;
+    assert_eq!(wrote, [format!("PATCH {}", bound())]);
+    let binding = stage.binding().await;
+    assert_eq!(binding.spec, before.spec);
+    assert_eq!(binding.metadata.generation, before.metadata.generation);
+    assert_eq!(stage.events("Deployment").await, notes);
 }
 
 #[tokio::test(start_paused = true)]
@@ -466,8 +473,10 @@ async fn a_binding_deleted_by_hand_is_made_again() {
 async fn an_unsupported_policy_keeps_its_template_as_it_is() {
     let stage = settled().await;
     let before = stage.binding().await.spec;
-    let lazy = json!({ "spec": { "activationPreference": "Lazy", "priority": 3 } });
-    let wrote = stage.change("PATCH", &format!("{POLICY}/pp"), &lazy).await;
+    let unsupported = json!({ "spec": { "placement": { "workloadAffinity": {} }, "priority": 3 } });
+    let wrote = stage
+        .change("PATCH", &format!("{POLICY}/pp"), &unsupported)
+        .await;
     assert_eq!(wrote, [""; 0]);
     let scaled = json!({ "spec": { "replicas": 5 } });
     let wrote = stage.change("PATCH", &web(DEPLOYMENT), &scaled).await;
@@ -475,7 +484,7 @@ async fn an_unsupported_policy_keeps_its_template_as_it_is() {
     assert_eq!(stage.binding().await.spec, before);
     assert_eq!(
         stage.events("PropagationPolicy").await,
-        ["InvalidPolicy: activationPreference Lazy is not supported by karmada-rs"]
+        ["InvalidPolicy: workloadAffinity is not supported by karmada-rs"]
     );
     // Deleted, it still lets go.
     stage
@@ -603,7 +612,7 @@ async fn a_kind_that_others_interpret_is_left_alone() {
 
 /// What Karmada has made of a policy, a template and a binding is taken over without a write.
 #[tokio::test(start_paused = true)]
-async fn taking_over_from_karmada_writes_nothing() {
+async fn taking_over_from_karmada_records_what_each_binding_follows() {
     macro_rules! fixture {
         ($name:literal) => {
             include_str!(concat!(
@@ -648,9 +657,28 @@ async fn taking_over_from_karmada_writes_nothing() {
         binding["spec"]["resource"]["uid"] = uid.clone();
         stage.send("POST", bindings, &binding).await;
     }
+    let before = specs(&stage).await;
+    stage.start(&[]).await;
+    let service = format!("{BINDING}/web-service");
+    let role = format!("{CLUSTER_BINDING}/shop.reader-clusterrole");
+    let patches = [role, bound(), service].map(|path| format!("PATCH {path}"));
+    assert_eq!(stage.written(), patches);
+    assert_eq!(specs(&stage).await, before);
+    assert_eq!(stage.events("Deployment").await, [""; 0]);
+    stage.kill().await;
     stage.start(&[]).await;
     assert_eq!(stage.written(), [""; 0]);
-    assert_eq!(stage.events("Deployment").await, [""; 0]);
+}
+
+/// Returns spec and status of every binding.
+async fn specs(stage: &Stage) -> Vec<(Value, Value)> {
+    let mut specs = Vec::new();
+    for bindings in [BINDING, CLUSTER_BINDING] {
+        let list = stage.get(bindings).await;
+        let items = list["items"].as_array().unwrap().iter();
+        specs.extend(items.map(|item| (item["spec"].clone(), item["status"].clone())));
+    }
+    specs
 }
 
 /// Returns an object without what the API server gives it.

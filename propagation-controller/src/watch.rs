@@ -99,6 +99,11 @@ impl SharedIndex {
         read(&self.index.lock())
     }
 
+    /// Wakes a binding whose status depends on a policy.
+    pub(crate) fn wake_binding(&self, key: Key) {
+        self.queues.bindings.add(key);
+    }
+
     /// Applies an event of a policy, wakes the policy, and the templates whose policy it may be or have
     /// been.
     pub(crate) fn observe_policy(&self, event: Event<Decoded<PropagationPolicy>>) {

@@ -65,6 +65,10 @@ pub const APPLIED_CLUSTER_OVERRIDES: &str = "policy.karmada.io/applied-cluster-o
 pub const APPLIED_PLACEMENT: &str = "policy.karmada.io/applied-placement";
 /// The annotation of a binding with the name of the group of clusters that was used last.
 pub const SCHEDULED_AFFINITY: &str = "karmada-rs.io/scheduled-affinity";
+/// The annotation of a binding with the policy it follows, and the fingerprint of its template then.
+pub const ACTIVATED: &str = "karmada-rs.io/activated";
+/// The annotation of a template that waits for an edit before it gets a binding: its fingerprint.
+pub const CLAIMED_FINGERPRINT: &str = "karmada-rs.io/claimed-fingerprint";
 /// The label of a binding that another program than a policy's made.
 pub const MANAGED_BY: &str = "binding.karmada.io/managed-by";
 /// The annotation of a Work with its generation at the last change of its manifests.

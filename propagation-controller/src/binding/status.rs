@@ -1,8 +1,10 @@
 //! The status of a binding and of its template, from what the Works report.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use karmada_api::Work;
+use karmada_api::{Key, Work};
 use karmada_rules::binding_ref::BindingRef;
+use karmada_rules::propagation::activation;
+use karmada_rules::propagation::claim::Claim;
 use karmada_rules::propagation::interpret::template_status;
 use karmada_rules::propagation::status::{self, StatusPlan};
 use karmada_rules::propagation::template;
@@ -39,10 +41,11 @@ impl BindingReconciler {
             })
             .collect();
         let now = Time((self.clock)());
+        let waiting = self.waiting(binding);
         if let StatusPlan::Patch {
             operations,
             is_transition,
-        } = status::plan(binding, &own, &now)
+        } = status::plan(binding, &own, waiting, &now)
             && self
                 .patch_binding(binding, "binding_status", operations, true)
                 .await?
@@ -58,6 +61,14 @@ impl BindingReconciler {
             }
         }
         Ok(())
+    }
+
+    /// Returns the message of a binding that does not follow its Lazy policy yet.
+    fn waiting(&self, binding: BindingRef<'_>) -> Option<String> {
+        let claim = Claim::of(binding.metadata)?;
+        let key = Key::new(claim.namespace.unwrap_or_default(), claim.name);
+        let policy = self.index.read(|index| index.policy(&key))?;
+        activation::waiting(binding.metadata, &policy.candidate())
     }
 
     /// Writes the status of the template, put together from those in the clusters. `is_settled` is true if

@@ -166,9 +166,10 @@ async fn an_edit_is_written_once_to_each_work_and_a_claim_is_not() {
     let stage = dispatched().await;
     let patches = ["m1", "m2"].map(|cluster| format!("PATCH {}", work(cluster)));
     let label = json!({ "metadata": { "labels": { "tier": "front" } } });
+    let record = format!("PATCH {}", bound());
     assert_eq!(
         stage.change("PATCH", &web(DEPLOYMENT), &label).await,
-        patches
+        [patches.as_slice(), &[record]].concat()
     );
     let work = stage.work("m1").await;
     let annotations = work.metadata.annotations.unwrap();

@@ -9,6 +9,7 @@ use karmada_api::{
 use serde_json::{Map, Value, json};
 
 use self::members::members;
+use super::activation::Record;
 use super::claim::{Claim, Marked, marks};
 use super::template;
 use crate::binding_ref::BindingRef;
@@ -22,6 +23,10 @@ pub struct Source<'a> {
     pub policy: &'a PropagationSpec,
     /// The claim of that policy.
     pub claim: &'a Claim,
+    /// The record of activation.
+    pub record: &'a Record,
+    /// True if the binding follows the policy; otherwise only claim, record and pause are written.
+    pub is_followed: bool,
 }
 
 /// The write of a binding.
@@ -35,6 +40,21 @@ pub enum Plan {
     Patch(Value),
     /// The binding of a former template, or one that is being deleted, must go first.
     Waits,
+}
+
+impl Plan {
+    /// Returns `true` if the spec of the binding is written, and not only its metadata.
+    pub fn changes_spec(&self) -> bool {
+        let is_in_spec = |operation: &Value| {
+            let path = operation.get("path").and_then(Value::as_str);
+            path.is_some_and(|path| path.starts_with("/spec"))
+        };
+        match self {
+            Self::Create(_) => true,
+            Self::Patch(operations) => operations.as_array().into_iter().flatten().any(is_in_spec),
+            Self::Unchanged | Self::Waits => false,
+        }
+    }
 }
 
 /// Returns the key of the template's binding. One without a namespace is a `ClusterResourceBinding`.
@@ -57,6 +77,12 @@ pub fn plan(
     }
 }
 
+/// Returns `true` if a binding's spec is as template and policy want it, apart from the pause.
+pub fn is_current(object: &Value, policy: &PropagationSpec, spec: &ResourceBindingSpec) -> bool {
+    let mut members = members(object, policy, spec).into_iter();
+    members.all(|member| member.is_current)
+}
+
 fn body(source: Source<'_>, id: &str) -> Value {
     let object = source.template;
     let key = key(object);
@@ -73,6 +99,7 @@ fn body(source: Source<'_>, id: &str) -> Value {
             map.insert(mark.key.to_owned(), json!(value));
         }
     }
+    annotations.insert(names::ACTIVATED.to_owned(), json!(source.record.to_text()));
     let mut metadata = json!({
         "name": key.name,
         "labels": labels,
@@ -83,7 +110,7 @@ fn body(source: Source<'_>, id: &str) -> Value {
     if !key.namespace.is_empty() {
         metadata["namespace"] = json!(key.namespace);
     }
-    let members = members(source, &ResourceBindingSpec::default());
+    let members = members(object, source.policy, &ResourceBindingSpec::default());
     let spec: Map<String, Value> = members
         .into_iter()
         .filter_map(|member| Some((member.name.to_owned(), member.wanted?)))
@@ -107,8 +134,12 @@ fn update(source: Source<'_>, existing: BindingRef<'_>, new_id: impl FnOnce() ->
         return Plan::Waits;
     }
     let mut patch = Operations::default();
+    if source.is_followed {
+        patch.spec(source, existing.spec);
+    } else {
+        patch.pause(source.policy, existing.spec);
+    }
     patch.metadata(source, metadata, new_id);
-    patch.spec(source, existing.spec);
     patch.guarded(metadata)
 }
 
@@ -203,11 +234,32 @@ impl Operations {
             let all: Vec<_> = others.chain([&owner]).collect();
             self.set("/metadata/ownerReferences", &json!(all));
         }
+        if self.needs_record(source, metadata) {
+            let text = source.record.to_text();
+            self.entry(
+                "annotations",
+                &mut has_annotations,
+                names::ACTIVATED,
+                Some(&text),
+            );
+        }
+    }
+
+    /// Returns `true` if the binding's record must be written. What it says of an immediate policy is not
+    /// read before the policy becomes Lazy: then it must tell whether the template was edited since.
+    fn needs_record(&self, source: Source<'_>, metadata: &ObjectMeta) -> bool {
+        let wanted = source.record;
+        Record::of(metadata).is_none_or(|stored| {
+            stored != *wanted
+                && (source.policy.is_lazy()
+                    || stored.template != wanted.template
+                    || !self.0.is_empty())
+        })
     }
 
     fn spec(&mut self, source: Source<'_>, spec: &ResourceBindingSpec) {
         let before = self.0.len();
-        for member in members(source, spec) {
+        for member in members(source.template, source.policy, spec) {
             if member.is_current {
                 continue;
             }

@@ -351,9 +351,9 @@ mod tests {
         assert_eq!(chosen(&[("pp", waits)], ""), "pp waits [\"gone\"]");
         let ready = json!({ "dependentOverrides": ["there"] });
         assert_eq!(chosen(&[("pp", ready)], ""), "pp");
-        let lazy = json!({ "activationPreference": "Lazy" });
+        let unsupported = json!({ "placement": { "workloadAffinity": {} } });
         assert_eq!(
-            chosen(&[("pp", lazy), ("cpp", json!({}))], ""),
+            chosen(&[("pp", unsupported), ("cpp", json!({}))], ""),
             "pp unsupported"
         );
     }

@@ -153,10 +153,32 @@ impl Mark<'_> {
     }
 }
 
-/// Returns the merge patch that brings the claim on `object` to `claim`, or takes it away; `None` if
-/// nothing is to do.
-pub fn patch(object: &impl Marked, claim: Option<&Claim>) -> Option<Value> {
-    let marks = marks(claim);
+/// Returns the merge patch that brings the claim on a template to `claim`, or takes it away; `None` if
+/// nothing is to do. `held` is the fingerprint of a template that gets no binding before its next edit; an
+/// older one stays.
+pub fn patch_template(object: &Value, claim: Option<&Claim>, held: Option<&str>) -> Option<Value> {
+    let before = object.annotation(names::CLAIMED_FINGERPRINT);
+    let mark = Mark {
+        map: ANNOTATIONS,
+        key: names::CLAIMED_FINGERPRINT,
+        value: if claim.is_some() {
+            held.or(before)
+        } else {
+            None
+        },
+    };
+    // An annotation that is not there is not mentioned.
+    let mark = [mark].into_iter().filter(|mark| mark.value != before);
+    patch(object, marks(claim).into_iter().chain(mark))
+}
+
+/// Returns the merge patch that takes the claim on a binding away; `None` if there is none.
+pub fn patch_unclaimed(binding: &ObjectMeta) -> Option<Value> {
+    patch(binding, marks(None).into_iter())
+}
+
+fn patch<'a>(object: &impl Marked, marks: impl Iterator<Item = Mark<'a>>) -> Option<Value> {
+    let marks: Vec<_> = marks.collect();
     if marks.iter().all(|mark| mark.is_on(object)) {
         return None;
     }
@@ -249,20 +271,40 @@ mod tests {
         let mut now = object.clone();
         for wanted in [claim(Some("shop")), claim(None), claim(Some("other"))] {
             assert_ne!(Claim::of(&now), Some(wanted.clone()));
-            let body = patch(&now, Some(&wanted)).unwrap();
+            let body = patch_template(&now, Some(&wanted), None).unwrap();
             assert_eq!(body["metadata"]["uid"], "u");
             now = patched(now, &body);
             assert_eq!(Claim::of(&now), Some(wanted.clone()));
-            assert_eq!(patch(&now, Some(&wanted)), None);
+            assert_eq!(patch_template(&now, Some(&wanted), None), None);
         }
-        now = patched(now.clone(), &patch(&now, None).unwrap());
+        now = patched(now.clone(), &patch_template(&now, None, None).unwrap());
         assert_eq!(now, object);
-        assert_eq!(patch(&now, None), None);
+        assert_eq!(patch_template(&now, None, None), None);
+    }
+
+    #[test]
+    fn the_fingerprint_of_a_template_that_waits_stays_until_its_claim_goes() {
+        let mut now = json!({ "metadata": { "uid": "u" } });
+        let claim = claim(None);
+        for (held, expected) in [
+            (None, None),
+            (Some("a"), Some("a")),
+            (None, Some("a")),
+            (Some("b"), Some("b")),
+        ] {
+            if let Some(body) = patch_template(&now, Some(&claim), held) {
+                now = patched(now, &body);
+            }
+            assert_eq!(now.annotation(names::CLAIMED_FINGERPRINT), expected);
+        }
+        now = patched(now.clone(), &patch_template(&now, None, None).unwrap());
+        assert_eq!(now.annotation(names::CLAIMED_FINGERPRINT), None);
     }
 
     #[test]
     fn a_claim_has_the_keys_of_karmada() {
-        let body = patch(&json!({ "metadata": { "uid": "u" } }), Some(&claim(None)));
+        let object = json!({ "metadata": { "uid": "u" } });
+        let body = patch_template(&object, Some(&claim(None)), None);
         assert_eq!(
             body,
             Some(json!({ "metadata": {

@@ -73,6 +73,11 @@ pub struct BindingMarks<'a> {
 pub fn strip(object: &mut Value) {
     remove(object, "", &["status"]);
     remove(object, "/metadata", &OWN_METADATA);
+    remove(
+        object,
+        "/metadata/annotations",
+        &[names::CLAIMED_FINGERPRINT],
+    );
     let kind = (template::api_version(object), template::kind(object));
     match kind {
         ("apps/v1", "Deployment") => remove(object, "/metadata/annotations", &REVISION_ANNOTATIONS),

@@ -1,9 +1,11 @@
 //! The way of a resource template to its clusters: the policy that claims it, its binding, and its Works.
 
+pub mod activation;
 pub mod binding;
 pub mod choice;
 pub mod claim;
 pub mod customization;
+pub mod fingerprint;
 #[cfg(test)]
 mod fixtures;
 pub mod interpret;

@@ -66,7 +66,7 @@ pub fn plan(
     let uid = template::uid(namespace);
     let marks = Marks {
         template_uid: uid,
-        template_generation: super::works::template_generation(namespace),
+        template_generation: template::generation(namespace),
         work: &key,
         work_id: &work_id,
         binding: None,

@@ -37,9 +37,6 @@ pub fn problems(policy: &Candidate<'_>) -> Vec<Problem> {
     let spec = policy.spec;
     found.selectors(policy.namespace(), spec);
     found.enums(spec);
-    if spec.is_lazy() {
-        found.unsupported("activationPreference Lazy");
-    }
     let pause = spec.suspension.as_ref();
     let on_clusters = pause.and_then(|pause| pause.dispatching_on_clusters.as_ref());
     if pause.is_some_and(|pause| pause.dispatching == Some(true))
@@ -497,10 +494,6 @@ mod tests {
     fn features_that_are_not_supported_are_named() {
         let divided = |fields: Value| json!({ "placement": { "replicaScheduling": fields } });
         let table = [
-            (
-                json!({ "activationPreference": "Lazy" }),
-                "activationPreference Lazy",
-            ),
             (
                 json!({ "placement": { "workloadAffinity": {} } }),
                 "workloadAffinity",

@@ -19,6 +19,8 @@ use crate::binding_ref::BindingRef;
 pub const FULLY_APPLIED: &str = "FullyApplied";
 /// The condition of a binding that is False while dispatching is suspended.
 pub const DISPATCHING: &str = "Dispatching";
+/// The condition of a binding that is False while its Lazy policy waits for an edit of the template.
+pub const POLICY_APPLIED: &str = "PolicyApplied";
 /// The health of a template of which nothing is known.
 const UNKNOWN: &str = "Unknown";
 
@@ -36,8 +38,14 @@ pub enum StatusPlan {
     },
 }
 
-/// Plans the status of a binding. `works` are those with its ID.
-pub fn plan(binding: BindingRef<'_>, works: &[&Work], now: &Time) -> StatusPlan {
+/// Plans the status of a binding. `works` are those with its ID; `waiting` says what a binding waits for
+/// that does not follow its policy yet.
+pub fn plan(
+    binding: BindingRef<'_>,
+    works: &[&Work],
+    waiting: Option<String>,
+    now: &Time,
+) -> StatusPlan {
     let facts = Facts::new(binding, works);
     let status = binding.status;
     let current = status.and_then(|status| status.aggregated_status.as_deref());
@@ -52,14 +60,18 @@ pub fn plan(binding: BindingRef<'_>, works: &[&Work], now: &Time) -> StatusPlan 
     }
     let list = status.and_then(|status| status.conditions.as_deref());
     let known = list.unwrap_or_default();
-    let wanted = [facts.dispatching(known), facts.fully_applied(known, &items)];
+    let wanted = [
+        facts.dispatching(known),
+        facts.fully_applied(known, &items),
+        policy_applied(known, waiting),
+    ];
     let wanted = wanted.into_iter().flatten();
     let changed: Vec<Condition> = wanted
         .filter_map(|wanted| changed(known, wanted, now))
         .collect();
     is_transition |= changed
         .iter()
-        .any(|new| new.last_transition_time.as_ref() == Some(now));
+        .any(|new| new.type_ != POLICY_APPLIED && new.last_transition_time.as_ref() == Some(now));
     operations.extend(condition_operations(list, &changed));
     if operations.is_empty() {
         return StatusPlan::Unchanged;
@@ -318,6 +330,23 @@ impl<'a> Facts<'a> {
             None => "has none".to_owned(),
         }
     }
+}
+
+fn policy_applied(conditions: &[Condition], waiting: Option<String>) -> Option<Condition> {
+    let Some(message) = waiting else {
+        let is_known = position(conditions, POLICY_APPLIED).0.is_some();
+        return is_known.then(|| {
+            let message = "The binding follows its policy.".to_owned();
+            new_condition(POLICY_APPLIED, condition::TRUE, "PolicyApplied", message)
+        });
+    };
+    let reason = "WaitsForTemplate";
+    Some(new_condition(
+        POLICY_APPLIED,
+        condition::FALSE,
+        reason,
+        message,
+    ))
 }
 
 fn new_condition(kind: &str, status: &str, reason: &str, message: String) -> Condition {

@@ -120,6 +120,11 @@ pub fn resource_version(object: &Value) -> &str {
     metadata(object, "resourceVersion")
 }
 
+/// Returns the generation; `None` for kinds without.
+pub fn generation(object: &Value) -> Option<i64> {
+    object.pointer("/metadata/generation")?.as_i64()
+}
+
 /// Returns `true` if the object is being deleted.
 pub fn is_deleting(object: &Value) -> bool {
     !metadata(object, "deletionTimestamp").is_empty()

@@ -288,7 +288,7 @@ fn desired(
     let conflict_resolution = manifest::conflict_resolution(&manifest, in_binding);
     let marks = Marks {
         template_uid: template::uid(facts.template),
-        template_generation: template_generation(facts.template),
+        template_generation: template::generation(facts.template),
         work: &key,
         work_id,
         binding: Some(BindingMarks {
@@ -323,8 +323,4 @@ fn desired(
         preserved: Some(binding.spec.preserve_resources_on_deletion == Some(true)),
         manifest,
     })
-}
-
-pub(super) fn template_generation(template: &Value) -> Option<i64> {
-    template.pointer("/metadata/generation")?.as_i64()
 }

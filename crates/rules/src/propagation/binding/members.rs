@@ -4,7 +4,6 @@ use karmada_api::policy::{CONFLICT_ABORT, DEFAULT_SCHEDULER};
 use karmada_api::{PropagationSpec, ResourceBindingSpec};
 use serde_json::{Map, Value, json};
 
-use super::Source;
 use crate::propagation::interpret::{Replicas, same_requirements};
 
 /// A member of a binding's spec.
@@ -17,11 +16,15 @@ pub(super) struct Member {
 }
 
 /// Returns the members that belong to template and policy, compared with those of `current`.
-pub(super) fn members(source: Source<'_>, current: &ResourceBindingSpec) -> Vec<Member> {
-    let template = of_template(&Replicas::of(source.template), current);
+pub(super) fn members(
+    template: &Value,
+    policy: &PropagationSpec,
+    current: &ResourceBindingSpec,
+) -> Vec<Member> {
+    let template = of_template(&Replicas::of(template), current);
     template
         .into_iter()
-        .chain(of_policy(source.policy, current))
+        .chain(of_policy(policy, current))
         .collect()
 }
 

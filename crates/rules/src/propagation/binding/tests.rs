@@ -2,6 +2,7 @@ use karmada_api::{PropagationPolicy, ResourceBinding};
 use proptest::prelude::*;
 use proptest::sample::select;
 
+use super::super::activation::{Activation, Facts, decide};
 use super::super::choice::Candidate;
 use super::*;
 
@@ -17,10 +18,30 @@ fn deployment() -> Value {
     fixture(include_str!("../fixtures/template-deployment.json"))
 }
 
+/// Returns the binding as Karmada made it, with our record.
 fn web_binding() -> Value {
-    fixture(include_str!(
+    let mut binding = fixture(include_str!(
         "../fixtures/resourcebinding-web-deployment.json"
-    ))
+    ));
+    let policy: PropagationPolicy = serde_json::from_value(web_policy()).unwrap();
+    let record = record(&Candidate::from(&policy), &deployment());
+    binding["metadata"]["annotations"][names::ACTIVATED] = json!(record.to_text());
+    binding
+}
+
+fn record(policy: &Candidate<'_>, template: &Value) -> Record {
+    let activation = decide(&Facts {
+        policy,
+        template,
+        claimed: None,
+        bound: None,
+        seen: None,
+        policy_changed: None,
+    });
+    match activation {
+        Activation::Follows(record) => record,
+        other => panic!("{other:?}"),
+    }
 }
 
 /// Plans with the policy and the binding as they are read.
@@ -31,6 +52,8 @@ fn planned(object: &Value, policy: &Value, existing: Option<&Value>) -> Plan {
         template: object,
         policy: &policy.spec,
         claim: &claim,
+        record: &record(&Candidate::from(&policy), object),
+        is_followed: true,
     };
     let binding = existing
         .map(|existing| serde_json::from_value::<ResourceBinding>(existing.clone()).unwrap());
@@ -50,23 +73,31 @@ fn patched(existing: &Value, plan: &Plan) -> Value {
 }
 
 #[test]
-fn the_bindings_of_karmada_are_up_to_date() {
+fn the_bindings_of_karmada_lack_our_record_only() {
     let reader = fixture(include_str!("../fixtures/clusterpropagationpolicy.json"));
     let role = fixture(include_str!("../fixtures/template-clusterrole.json"));
     let role_binding = fixture(include_str!("../fixtures/clusterresourcebinding.json"));
     let service = fixture(include_str!("../fixtures/template-service.json"));
     let service_binding = fixture(include_str!("../fixtures/resourcebinding-web-service.json"));
     let paused_binding = fixture(include_str!("../fixtures/paused-resourcebinding.json"));
+    let web = fixture(include_str!(
+        "../fixtures/resourcebinding-web-deployment.json"
+    ));
     let mut paused = web_policy();
     paused["spec"]["suspension"] =
         json!({ "dispatchingOnClusters": { "clusterNames": ["member2"] } });
     for (object, policy, binding) in [
         (&role, &reader, &role_binding),
         (&service, &web_policy(), &service_binding),
-        (&deployment(), &web_policy(), &web_binding()),
+        (&deployment(), &web_policy(), &web),
         (&deployment(), &paused, &paused_binding),
     ] {
-        assert_eq!(planned(object, policy, Some(binding)), Plan::Unchanged);
+        let plan = planned(object, policy, Some(binding));
+        let mut now = patched(binding, &plan);
+        assert_eq!(planned(object, policy, Some(&now)), Plan::Unchanged);
+        let annotations = now["metadata"]["annotations"].as_object_mut().unwrap();
+        annotations.remove(names::ACTIVATED).unwrap();
+        assert_eq!(now, *binding);
     }
 }
 
@@ -100,7 +131,7 @@ fn a_new_binding_is_what_karmada_would_make() {
         );
         for map in ["labels", "annotations"] {
             for (key, value) in ours["metadata"][map].as_object().unwrap() {
-                if value != "id" {
+                if value != "id" && key != names::ACTIVATED {
                     assert_eq!(Some(value), theirs["metadata"][map].get(key), "{key}");
                 }
             }
@@ -155,6 +186,47 @@ fn a_new_version_of_the_template_alone_writes_nothing() {
         &planned(&object, &web_policy(), Some(&web_binding())),
     );
     assert_eq!(now["spec"].get("replicas"), None);
+}
+
+#[test]
+fn a_policy_that_is_not_followed_moves_claim_and_pause_only() {
+    let mut policy = web_policy();
+    policy["metadata"]["name"] = json!("other");
+    policy["spec"]["placement"] = json!({});
+    policy["spec"]["suspension"] = json!({ "dispatching": true });
+    let typed: PropagationPolicy = serde_json::from_value(policy).unwrap();
+    let claim = Claim::by(&Candidate::from(&typed)).unwrap();
+    let record = record(&Candidate::from(&typed), &deployment());
+    let source = Source {
+        template: &deployment(),
+        policy: &typed.spec,
+        claim: &claim,
+        record: &record,
+        is_followed: false,
+    };
+    let before = web_binding();
+    let binding: ResourceBinding = serde_json::from_value(before.clone()).unwrap();
+    let plan = plan(source, Some(BindingRef::from(&binding)), || unreachable!());
+    let mut now = patched(&before, &plan);
+    assert_eq!(now.annotation(names::POLICY_NAME), Some("other"));
+    assert_eq!(now.annotation(names::ACTIVATED), Some(&*record.to_text()));
+    let suspension = now["spec"].as_object_mut().unwrap().remove("suspension");
+    assert_eq!(suspension, Some(json!({ "dispatching": true })));
+    assert_eq!(now["spec"], before["spec"]);
+}
+
+#[test]
+fn an_edit_without_effect_on_the_binding_is_recorded() {
+    let mut object = deployment();
+    object["metadata"]["labels"]["refresh"] = json!("1");
+    let before = web_binding();
+    let now = patched(&before, &planned(&object, &web_policy(), Some(&before)));
+    assert_eq!(now["spec"], before["spec"]);
+    assert_ne!(
+        now["metadata"]["annotations"],
+        before["metadata"]["annotations"]
+    );
+    assert_eq!(planned(&object, &web_policy(), Some(&now)), Plan::Unchanged);
 }
 
 #[test]

@@ -15,7 +15,12 @@ fn works_of(binding: BindingRef<'_>) -> Vec<Work> {
 }
 
 fn planned(binding: &ResourceBinding, works: &[Work]) -> StatusPlan {
-    plan(binding.into(), &works.iter().collect::<Vec<_>>(), &now())
+    plan(
+        binding.into(),
+        &works.iter().collect::<Vec<_>>(),
+        None,
+        &now(),
+    )
 }
 
 /// Returns the binding after its status was written.
@@ -86,7 +91,7 @@ fn the_status_of_karmada_is_taken_over_as_it_is() {
     let binding = BindingRef::from(&binding);
     let works = works_of(binding);
     let works: Vec<&Work> = works.iter().collect();
-    assert_eq!(plan(binding, &works, &now()), StatusPlan::Unchanged);
+    assert_eq!(plan(binding, &works, None, &now()), StatusPlan::Unchanged);
 }
 
 #[test]

@@ -1,0 +1,258 @@
+use karmada_api::PropagationPolicy;
+use serde_json::{from_value, json};
+
+use super::*;
+
+fn policy(name: &str, spec: &Value) -> PropagationPolicy {
+    let mut policy: PropagationPolicy = from_value(json!({
+        "metadata": { "namespace": "shop", "name": name, "uid": name, "generation": 2,
+            "labels": { names::POLICY_ID: name } },
+    }))
+    .unwrap();
+    policy.spec = from_value(spec.clone()).unwrap();
+    policy
+}
+
+fn lazy(name: &str) -> PropagationPolicy {
+    policy(name, &json!({ "activationPreference": "Lazy" }))
+}
+
+fn template(replicas: u32) -> Value {
+    json!({
+        "kind": "Deployment",
+        "metadata": { "generation": 5, "creationTimestamp": "2026-01-01T00:01:00Z" },
+        "spec": { "replicas": replicas },
+    })
+}
+
+/// Decides for a template with a binding.
+fn bound(
+    policy: &PropagationPolicy,
+    template: &Value,
+    record: Option<&Record>,
+    claimed: &str,
+    is_current: bool,
+) -> Activation {
+    let claim = Claim {
+        id: claimed.to_owned(),
+        namespace: Some("shop".to_owned()),
+        name: claimed.to_owned(),
+    };
+    decide(&Facts {
+        policy: &Candidate::from(policy),
+        template,
+        claimed: Some(&claim),
+        bound: Some(Bound {
+            record: record.cloned(),
+            is_current,
+        }),
+        seen: Some(Seen::Bound),
+        policy_changed: None,
+    })
+}
+
+fn record_of(policy: &PropagationPolicy, template: &Value) -> Record {
+    Record::new(&Candidate::from(policy), template)
+}
+
+#[test]
+fn an_immediate_policy_is_followed_whatever_is_recorded() {
+    let now = record_of(&policy("a", &json!({})), &template(1));
+    for record in [None, Some(&now), Some(&Record::default())] {
+        let activation = bound(&policy("a", &json!({})), &template(1), record, "b", false);
+        assert_eq!(activation, Activation::Follows(now.clone()));
+    }
+}
+
+#[test]
+fn a_lazy_policy_is_followed_with_the_next_edit() {
+    let record = Record {
+        generation: 1,
+        ..record_of(&lazy("a"), &template(1))
+    };
+    let at = |template: &Value| bound(&lazy("a"), template, Some(&record), "a", false);
+    assert_eq!(at(&template(1)), Activation::Keeps(record.clone()));
+
+    let mut edited = template(2);
+    edited["metadata"]["generation"] = json!(6);
+    let now = record_of(&lazy("a"), &edited);
+    assert_eq!(at(&edited), Activation::Follows(now));
+    // A newer API shows a default.
+    assert_eq!(at(&template(2)), Activation::Keeps(record.clone()));
+    // A claim is another generation of a Deployment.
+    let mut claimed = template(1);
+    claimed["metadata"]["generation"] = json!(6);
+    let later = Record {
+        template_generation: Some(6),
+        ..record.clone()
+    };
+    assert_eq!(at(&claimed), Activation::Keeps(later));
+}
+
+#[test]
+fn a_lazy_policy_that_changes_nothing_is_followed_without_an_edit() {
+    let old = Record {
+        generation: 1,
+        ..record_of(&lazy("a"), &template(1))
+    };
+    let now = record_of(&lazy("a"), &template(1));
+    let activation = bound(&lazy("a"), &template(1), Some(&old), "a", true);
+    assert_eq!(activation, Activation::Keeps(now));
+}
+
+#[test]
+fn a_claim_that_changes_hands_activates_nothing_even_with_an_edit() {
+    let record = record_of(&lazy("a"), &template(1));
+    let activation = bound(&lazy("b"), &template(2), Some(&record), "a", false);
+    let expected = Record {
+        template: record_of(&lazy("b"), &template(2)).template,
+        ..record
+    };
+    assert_eq!(activation, Activation::Keeps(expected.clone()));
+    // The next edit does.
+    let mut edited = template(3);
+    edited["metadata"]["generation"] = json!(6);
+    let activation = bound(&lazy("b"), &edited, Some(&expected), "b", false);
+    assert!(matches!(activation, Activation::Follows(_)));
+}
+
+#[test]
+fn a_binding_without_a_record_is_kept_and_recorded() {
+    let now = record_of(&lazy("a"), &template(1));
+    for (is_current, generation) in [(true, 2), (false, 0)] {
+        let activation = bound(&lazy("a"), &template(1), None, "a", is_current);
+        let expected = Record {
+            generation,
+            ..now.clone()
+        };
+        assert_eq!(activation, Activation::Keeps(expected));
+    }
+    let unknown = Record {
+        template: "2:0:0".to_owned(),
+        ..now.clone()
+    };
+    let activation = bound(&lazy("a"), &template(1), Some(&unknown), "a", false);
+    assert_eq!(activation, Activation::Keeps(now));
+}
+
+/// Decides for a template without a binding.
+fn unbound(template: &Value, claimed: Option<&str>, seen: Option<Seen>, changed: &str) -> bool {
+    let claim = claimed.map(|name| Claim {
+        id: name.to_owned(),
+        namespace: Some("shop".to_owned()),
+        name: name.to_owned(),
+    });
+    let activation = decide(&Facts {
+        policy: &Candidate::from(&lazy("a")),
+        template,
+        claimed: claim.as_ref(),
+        bound: None,
+        seen,
+        policy_changed: changed.parse().ok(),
+    });
+    let fingerprint = Fingerprint::of(template).to_string();
+    match activation {
+        Activation::Follows(record) => record == record_of(&lazy("a"), template),
+        other => {
+            assert_eq!(other, Activation::Holds(fingerprint));
+            false
+        }
+    }
+}
+
+#[test]
+fn a_template_that_is_younger_than_its_lazy_policy_is_propagated_at_once() {
+    let (before, same, after) = (
+        "2026-01-01T00:00:59Z",
+        "2026-01-01T00:01:00Z",
+        "2026-01-01T00:01:01Z",
+    );
+    let unmatched = Some(Seen::Unmatched);
+    for (changed, seen, expected) in [
+        (before, None, true),
+        (before, unmatched.clone(), true),
+        (same, None, true),
+        (same, unmatched.clone(), false),
+        (after, None, false),
+        (after, Some(Seen::Bound), true),
+        ("unknown", None, false),
+    ] {
+        assert_eq!(
+            unbound(&template(1), None, seen.clone(), changed),
+            expected,
+            "{changed} {seen:?}"
+        );
+    }
+}
+
+#[test]
+fn a_template_that_waits_without_a_binding_follows_with_its_next_edit() {
+    let late = "2026-01-01T00:02:00Z";
+    let held = Fingerprint::of(&template(1)).to_string();
+    let mut waits = template(1);
+    waits["metadata"]["annotations"] = json!({ names::CLAIMED_FINGERPRINT: held });
+    assert!(!unbound(&waits, Some("a"), None, late));
+    let mut edited = waits.clone();
+    edited["spec"]["replicas"] = json!(2);
+    assert!(unbound(&edited, Some("a"), None, late));
+    // Another policy's claim starts the wait anew.
+    assert!(!unbound(&edited, Some("b"), None, late));
+    // A PUT that wipes the annotation is an edit only if it changes something else.
+    let seen = Some(Seen::Held(held));
+    assert!(!unbound(&template(1), None, seen.clone(), late));
+    assert!(unbound(&template(2), None, seen, late));
+}
+
+#[test]
+fn the_last_change_of_a_policy_is_that_of_somebody_else() {
+    let metadata = |generation: i64| -> ObjectMeta {
+        let entry = |manager: &str, minute: u8| {
+            let time = format!("2026-01-01T00:0{minute}:00Z");
+            json!({ "manager": manager, "time": time })
+        };
+        from_value(json!({
+            "creationTimestamp": "2026-01-01T00:00:00Z",
+            "generation": generation,
+            "managedFields": [entry("kubectl-edit", 2), entry("propagation-controller", 3),
+                entry("karmada-controller-manager", 4), entry("kubectl", 1)],
+        }))
+        .unwrap()
+    };
+    let at = |generation| changed_at(&metadata(generation)).unwrap().to_string();
+    assert_eq!(at(1), "2026-01-01T00:00:00Z");
+    assert_eq!(at(2), "2026-01-01T00:02:00Z");
+}
+
+#[test]
+fn a_waiting_binding_names_what_waits_and_what_is_applied() {
+    let message = |record: &Record, policy: &PropagationPolicy| {
+        let metadata = ObjectMeta {
+            annotations: Some([(names::ACTIVATED.to_owned(), record.to_text())].into()),
+            ..ObjectMeta::default()
+        };
+        waiting(&metadata, &Candidate::from(policy))
+    };
+    let record = record_of(&lazy("a"), &template(1));
+    assert_eq!(message(&record, &lazy("a")), None);
+    let waits = |policy: &str, follows: &str| {
+        Some(format!(
+            "Generation 2 of policy {policy} waits for the next edit of the template, which follows {follows}."
+        ))
+    };
+    let older = |generation| Record {
+        generation,
+        ..record.clone()
+    };
+    for (record, policy, expected) in [
+        (&older(1), lazy("a"), waits("shop/a", "generation 1")),
+        (&older(0), lazy("a"), waits("shop/a", "an earlier version")),
+        (
+            &record,
+            lazy("b"),
+            waits("shop/b", "generation 2 of shop/a"),
+        ),
+        (&older(1), policy("a", &json!({})), None),
+    ] {
+        assert_eq!(message(record, &policy), expected);
+    }
+}

@@ -1,0 +1,199 @@
+//! The templates whose policies are Lazy: what is remembered of them, and who waits for what.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use karmada_api::condition::FALSE;
+use karmada_api::{ClusterPropagationPolicy, PropagationPolicy};
+use karmada_rules::binding_ref::BindingRef;
+use karmada_rules::propagation::activation::{self, Activation, Bound, Facts, Record, Seen};
+use karmada_rules::propagation::binding;
+use karmada_rules::propagation::choice::Candidate;
+use karmada_rules::propagation::status::POLICY_APPLIED;
+use kube::Api;
+use parking_lot::Mutex;
+use prometheus_client::registry::Registry;
+
+use super::{Subject, TemplateError, TemplateReconciler};
+use crate::index::{StoredBinding, TemplateKey, policy_key};
+use crate::metrics::CountedTemplates;
+
+/// The memory of one process. What must outlive it is recorded on bindings and templates.
+#[derive(Debug)]
+pub(crate) struct Activations {
+    /// The templates of Lazy policies, and those that no policy selects.
+    seen: Mutex<BTreeMap<TemplateKey, Seen>>,
+    /// The generation of policies, by uid, with the time of its change.
+    changed: Mutex<BTreeMap<String, (i64, Option<Timestamp>)>>,
+    /// The generation of each Lazy policy, by uid, that was last announced to wait for templates.
+    announced: Mutex<BTreeMap<String, i64>>,
+    waiting: CountedTemplates,
+}
+
+impl Activations {
+    /// Registers `waiting_templates`.
+    pub(crate) fn register(registry: &mut Registry) -> Self {
+        Self {
+            seen: Mutex::default(),
+            changed: Mutex::default(),
+            announced: Mutex::default(),
+            waiting: CountedTemplates::register(
+                registry,
+                "waiting_templates",
+                "Templates that do not follow their Lazy policy before they are edited next",
+            ),
+        }
+    }
+
+    /// Forgets a template that is gone.
+    pub(super) fn forget(&self, template: &TemplateKey) {
+        self.seen.lock().remove(template);
+        self.waiting.note(template, false);
+    }
+
+    /// Remembers that no policy selects the template.
+    pub(super) fn unmatched(&self, template: &TemplateKey) {
+        self.seen.lock().insert(template.clone(), Seen::Unmatched);
+        self.waiting.note(template, false);
+    }
+
+    fn note(
+        &self,
+        template: &TemplateKey,
+        policy: &Candidate<'_>,
+        activation: &Activation,
+    ) -> bool {
+        let (seen, waits) = match activation {
+            Activation::Follows(_) => (Seen::Bound, false),
+            Activation::Keeps(record) => (Seen::Bound, !record.follows(policy)),
+            Activation::Holds(fingerprint) => (Seen::Held(fingerprint.clone()), true),
+        };
+        if policy.spec.is_lazy() {
+            self.seen.lock().insert(template.clone(), seen);
+        } else {
+            self.seen.lock().remove(template);
+        }
+        self.waiting.note(template, waits);
+        waits
+    }
+
+    /// Returns `true` if it is to be announced that templates wait for the policy: once for each generation,
+    /// and not for one for which they waited before this process began.
+    fn is_news(&self, policy: &Candidate<'_>, began: bool) -> bool {
+        let generation = policy.metadata.generation.unwrap_or_default();
+        let uid = policy.metadata.uid.clone().unwrap_or_default();
+        let before = self.announced.lock().insert(uid, generation);
+        before.map_or(began, |before| before != generation)
+    }
+}
+
+impl TemplateReconciler {
+    /// Decides whether the template follows the policy now.
+    pub(super) async fn activation(
+        &self,
+        subject: &Subject,
+        policy: &Candidate<'_>,
+    ) -> Result<Activation, TemplateError> {
+        let is_lazy = policy.spec.is_lazy();
+        let own = subject.binding.as_ref().filter(|_| subject.is_bound);
+        let bound = own.map(StoredBinding::view).map(|own| Bound {
+            record: Record::of(own.metadata),
+            is_current: is_lazy && binding::is_current(&subject.template, policy.spec, own.spec),
+        });
+        let policy_changed = if is_lazy && bound.is_none() {
+            self.changed_at(policy).await?
+        } else {
+            None
+        };
+        let seen = self.activations.seen.lock().get(&subject.key).cloned();
+        Ok(activation::decide(&Facts {
+            policy,
+            template: &subject.template,
+            claimed: subject.claimed.as_ref(),
+            bound,
+            seen,
+            policy_changed,
+        }))
+    }
+
+    /// Returns the time at which a user last changed the spec of a policy.
+    async fn changed_at(&self, policy: &Candidate<'_>) -> Result<Option<Timestamp>, TemplateError> {
+        let metadata = policy.metadata;
+        let generation = metadata.generation.unwrap_or_default();
+        if generation == 1 {
+            return Ok(activation::changed_at(metadata));
+        }
+        let uid = metadata.uid.clone().unwrap_or_default();
+        if let Some((of, changed)) = self.activations.changed.lock().get(&uid)
+            && *of == generation
+        {
+            return Ok(*changed);
+        }
+        // Who wrote what is most of an object's memory, and not cached.
+        let (client, name) = (self.client.clone(), policy.name());
+        let found = if let Some(namespace) = policy.namespace() {
+            let policies: Api<PropagationPolicy> = Api::namespaced(client, namespace);
+            let found = policies.get_metadata_opt(name).await;
+            found.map(|found| found.map(|found| found.metadata))
+        } else {
+            let policies: Api<ClusterPropagationPolicy> = Api::all(client);
+            let found = policies.get_metadata_opt(name).await;
+            found.map(|found| found.map(|found| found.metadata))
+        };
+        let found = found.map_err(TemplateError::Read)?;
+        let changed = found.as_ref().and_then(activation::changed_at);
+        self.activations
+            .changed
+            .lock()
+            .insert(uid, (generation, changed));
+        Ok(changed)
+    }
+
+    /// Remembers a decision that was carried out, and lets the binding show whether it waits.
+    pub(super) fn activated(
+        &self,
+        subject: &Subject,
+        policy: &Candidate<'_>,
+        activation: &Activation,
+        written: Written,
+    ) {
+        let waits = self.activations.note(&subject.key, policy, activation);
+        let own = subject.binding.as_ref().filter(|_| subject.is_bound);
+        let is_shown = own.is_some_and(|own| shows_wait(own.view()));
+        // A write of the binding wakes it, too, once it is in the cache.
+        if own.is_some() && !written.binding && (waits || is_shown) {
+            self.index.wake_binding(binding::key(&subject.template));
+        }
+        let began = match own {
+            Some(_) => !is_shown,
+            None => written.claim,
+        };
+        if waits && self.activations.is_news(policy, began) {
+            let generation = policy.metadata.generation.unwrap_or_default();
+            let note = format!(
+                "Templates follow generation {generation} of this policy when they are edited next"
+            );
+            let policy = self.index.read(|index| index.policy(&policy_key(policy)));
+            if let Some(policy) = policy {
+                let reference = policy.reference();
+                self.events.success(reference, "WaitsForTemplate", note);
+            }
+        }
+    }
+}
+
+/// The objects that were written for a template.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Written {
+    pub(super) claim: bool,
+    pub(super) binding: bool,
+}
+
+/// Returns `true` if the status of a binding says that it waits for an edit.
+fn shows_wait(binding: BindingRef<'_>) -> bool {
+    let conditions = binding
+        .status
+        .and_then(|status| status.conditions.as_deref());
+    let mut conditions = conditions.into_iter().flatten();
+    conditions.any(|condition| condition.type_ == POLICY_APPLIED && condition.status == FALSE)
+}
