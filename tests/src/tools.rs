@@ -28,6 +28,8 @@ pub enum Tool {
     Etcd,
     /// The Kubernetes API server.
     KubeApiserver,
+    /// The Kubernetes controllers.
+    KubeControllerManager,
     /// The Kubernetes command line.
     Kubectl,
     /// The DNS server of a cluster.
@@ -94,8 +96,9 @@ pub enum ToolsError {
 
 impl Tool {
     /// All tools. The slowest builds come first.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::KubeApiserver,
+        Self::KubeControllerManager,
         Self::Kubectl,
         Self::Etcd,
         Self::CoreDns,
@@ -107,6 +110,7 @@ impl Tool {
         match self {
             Self::Etcd => "etcd",
             Self::KubeApiserver => "kube-apiserver",
+            Self::KubeControllerManager => "kube-controller-manager",
             Self::Kubectl => "kubectl",
             Self::CoreDns => "coredns",
             Self::Traefik => "traefik",
@@ -141,7 +145,8 @@ impl Tool {
             Self::Etcd | Self::KubeApiserver | Self::Kubectl => env::var_os("KUBEBUILDER_ASSETS")
                 .filter(|value| !value.is_empty())
                 .map(PathBuf::from),
-            Self::CoreDns | Self::Traefik => None,
+            // setup-envtest has none.
+            Self::KubeControllerManager | Self::CoreDns | Self::Traefik => None,
         }
     }
 
@@ -149,7 +154,9 @@ impl Tool {
     const fn module(self) -> &'static str {
         match self {
             Self::Etcd => "go.etcd.io/etcd/server/v3",
-            Self::KubeApiserver | Self::Kubectl => "k8s.io/kubernetes",
+            Self::KubeApiserver | Self::KubeControllerManager | Self::Kubectl => {
+                "k8s.io/kubernetes"
+            }
             Self::CoreDns => "github.com/coredns/coredns",
             Self::Traefik => "github.com/traefik/traefik/v3",
         }
@@ -160,6 +167,7 @@ impl Tool {
         match self {
             Self::Etcd => "go.etcd.io/etcd/server/v3",
             Self::KubeApiserver => "k8s.io/kubernetes/cmd/kube-apiserver",
+            Self::KubeControllerManager => "k8s.io/kubernetes/cmd/kube-controller-manager",
             Self::Kubectl => "k8s.io/kubernetes/cmd/kubectl",
             Self::CoreDns => "github.com/coredns/coredns",
             Self::Traefik => "github.com/traefik/traefik/v3/cmd/traefik",
@@ -171,7 +179,7 @@ impl Tool {
         match self {
             Self::Etcd | Self::Kubectl => "1 min",
             Self::KubeApiserver => "5 min",
-            Self::CoreDns => "2 min",
+            Self::KubeControllerManager | Self::CoreDns => "2 min",
             Self::Traefik => "7 min",
         }
     }
@@ -180,7 +188,7 @@ impl Tool {
     /// reports.
     fn link_arguments(self, version: &str) -> String {
         let mut arguments = vec!["-ldflags=-s -w".to_owned()];
-        if matches!(self, Self::KubeApiserver | Self::Kubectl) {
+        if self.module() == Self::KubeApiserver.module() {
             let mut numbers = version.split('.');
             let mut number = || numbers.next().unwrap_or_default();
             let (major, minor) = (number(), number());
@@ -199,7 +207,7 @@ impl Tool {
     /// Returns the folder of its `go.mod`, which programs of one module share.
     fn source(self) -> PathBuf {
         sources().join(match self {
-            Self::KubeApiserver | Self::Kubectl => "kubernetes",
+            Self::KubeApiserver | Self::KubeControllerManager | Self::Kubectl => "kubernetes",
             other => other.name(),
         })
     }

@@ -209,6 +209,16 @@ impl ControlPlane {
         started.with_context(|| format!("cannot start the API server of {}", self.access.name))
     }
 
+    /// Starts what deletes the dependents of deleted objects and empties deleted namespaces, also for the
+    /// kinds installed before. [`ApiKind::Embedded`] does both by itself.
+    pub async fn start_controllers(&mut self) -> Result<()> {
+        let started = match &mut self.backing {
+            Backing::Embedded(_) => Ok(()),
+            Backing::Real(real) => real.start_controllers(&self.kubeconfig).await,
+        };
+        started.with_context(|| format!("cannot start the controllers of {}", self.access.name))
+    }
+
     /// Waits until the API ends by itself, and returns an error about that.
     pub async fn failure(&mut self) -> anyhow::Error {
         match &mut self.backing {

@@ -33,11 +33,15 @@ const OWN_OBJECTS: [&str; 6] = [
     "/api/v1/namespaces/kube-system/configmaps/kube-apiserver-legacy-service-account-token-tracking",
 ];
 
-/// Both programs. Dropping them ends them.
+/// The limit until the controllers watch every kind.
+const CONTROLLERS_WITHIN: Duration = Duration::from_secs(90);
+
+/// The programs. Dropping them ends them.
 pub(super) struct Real {
     address: SocketAddr,
     arguments: Vec<String>,
     api: Option<Process>,
+    controllers: Option<Process>,
     etcd: Process,
     folder: PathBuf,
     _ports: [ReservedPort; 3],
@@ -53,6 +57,7 @@ impl Real {
             address,
             arguments: api_arguments(folder, authority, address, etcd)?,
             api: None,
+            controllers: None,
             etcd: start_etcd(folder, etcd, peers).await?,
             folder: folder.to_owned(),
             _ports: ports,
@@ -82,13 +87,40 @@ impl Real {
         self.api.take().context("it does not run")?.kill().await
     }
 
+    /// Starts the controllers that a control plane without nodes has, and waits until they work. All of
+    /// kube-controller-manager's would run the workloads that are only templates here.
+    pub(super) async fn start_controllers(&mut self, kubeconfig: &Path) -> Result<()> {
+        ensure!(self.controllers.is_none(), "they run already");
+        let mut command = Command::new(Tool::KubeControllerManager.path()?);
+        command
+            .arg(format!("--kubeconfig={}", kubeconfig.display()))
+            .args([
+                "--controllers=garbage-collector-controller,namespace-controller",
+                "--leader-elect=false",
+                "--secure-port=0",
+            ]);
+        let name = "kube-controller-manager";
+        let mut controllers = Process::start(name, command, &self.folder)?;
+        controllers
+            .until_written(CONTROLLERS_WITHIN, |output| {
+                output
+                    .contains("Proceeding to collect garbage")
+                    .then_some(())
+            })
+            .await?;
+        self.controllers = Some(controllers);
+        Ok(())
+    }
+
     /// Waits until one of them ends by itself, and returns an error about that.
     pub(super) async fn failure(&mut self) -> anyhow::Error {
-        let Some(api) = &mut self.api else {
-            return self.etcd.failure().await;
+        let failure = async |process: &mut Option<Process>| match process {
+            Some(process) => process.failure().await,
+            None => std::future::pending().await,
         };
         tokio::select! {
-            failure = api.failure() => failure,
+            failure = failure(&mut self.api) => failure,
+            failure = failure(&mut self.controllers) => failure,
             failure = self.etcd.failure() => failure,
         }
     }
