@@ -3,9 +3,14 @@
 
 use std::time::Duration;
 
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
-use kube::Client;
-use kube::runtime::events::{Event, Recorder, Reporter};
+use k8s_openapi::api::events::v1::Event as EventObject;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+use kube::api::PostParams;
+use kube::core::ObjectMeta;
+use kube::runtime::events::{Event, EventType};
+use kube::{Api, Client};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use tokio::sync::mpsc;
@@ -54,13 +59,9 @@ impl EventRecorder {
             unwritten.clone(),
         );
         let (queue, queued) = mpsc::channel(CAPACITY);
-        let reporter = Reporter {
-            controller: program.name.to_owned(),
-            instance: None,
-        };
         let writing = Writing {
             client,
-            reporter,
+            reporter: program.name,
             activity: program.activity.clone(),
             waiting: unwritten.clone(),
             failed: dropped.clone(),
@@ -94,7 +95,7 @@ impl EventRecorder {
 /// The task that writes Events.
 struct Writing {
     client: Client,
-    reporter: Reporter,
+    reporter: &'static str,
     activity: Activity,
     waiting: Gauge,
     failed: Counter,
@@ -136,11 +137,13 @@ impl Writing {
     }
 
     async fn write(&self, regarding: &ObjectReference, event: &Event) {
-        // A recorder that is kept merges Events of one reason within some minutes into a series that
-        // has only the first note; a new one for each Event keeps every note.
-        let recorder = Recorder::new(self.client.clone(), self.reporter.clone());
-        match tokio::time::timeout(WRITE_LIMIT, recorder.publish(event, regarding)).await {
-            Ok(Ok(())) => {}
+        let namespace = regarding.namespace.as_deref().unwrap_or("default");
+        let events: Api<EventObject> = Api::namespaced(self.client.clone(), namespace);
+        let object = self.object(regarding, event);
+        let parameters = PostParams::default();
+        let call = events.create(&parameters, &object);
+        match tokio::time::timeout(WRITE_LIMIT, call).await {
+            Ok(Ok(_)) => {}
             Ok(Err(error)) => {
                 self.failed.inc();
                 tracing::warn!(error = %Chain(&error), reason = event.reason, "Could not write an Event");
@@ -151,14 +154,53 @@ impl Writing {
             }
         }
     }
+
+    /// Returns the object of an Event. kube's recorder would merge Events of one reason within some
+    /// minutes into a series that has only the first note.
+    fn object(&self, regarding: &ObjectReference, event: &Event) -> EventObject {
+        let now = Timestamp::now();
+        let name_after = |name: &str| format!("{name}.{:x}", now.as_nanosecond());
+        let name = regarding.name.as_deref().map(name_after);
+        // Some objects have names that no Event may have, such as `system:node`.
+        let name = name.filter(|name| is_subdomain(name));
+        let type_ = match event.type_ {
+            EventType::Normal => "Normal",
+            EventType::Warning => "Warning",
+        };
+        EventObject {
+            metadata: ObjectMeta {
+                name: name.or_else(|| Some(name_after(self.reporter))),
+                ..ObjectMeta::default()
+            },
+            event_time: Some(MicroTime(now)),
+            type_: Some(type_.to_owned()),
+            reason: Some(event.reason.clone()),
+            note: event.note.clone(),
+            action: Some(event.action.clone()),
+            regarding: Some(regarding.clone()),
+            related: event.secondary.clone(),
+            reporting_controller: Some(self.reporter.to_owned()),
+            reporting_instance: Some(self.reporter.to_owned()),
+            ..EventObject::default()
+        }
+    }
+}
+
+/// Returns `true` for a DNS-1123 subdomain, as Kubernetes wants the names of most objects.
+fn is_subdomain(name: &str) -> bool {
+    let is_alphanumeric = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    let is_label = |label: &str| {
+        label.starts_with(is_alphanumeric)
+            && label.ends_with(is_alphanumeric)
+            && label.chars().all(|c| is_alphanumeric(c) || c == '-')
+    };
+    name.len() <= 253 && name.split('.').all(is_label)
 }
 
 #[cfg(test)]
 mod tests {
     use apiserver::ApiServer;
-    use kube::Api;
     use kube::api::ListParams;
-    use kube::runtime::events::EventType;
     use tokio::time::sleep;
 
     use super::*;
@@ -232,25 +274,58 @@ mod tests {
 
         fn record(&self, count: usize) {
             for number in 0..count {
-                let regarding = ObjectReference {
-                    name: Some("m1".to_owned()),
-                    kind: Some("Cluster".to_owned()),
-                    ..ObjectReference::default()
-                };
-                self.events.record(regarding, event(&number.to_string()));
+                let event = event(&number.to_string());
+                self.events.record(regarding("m1"), event);
             }
         }
 
-        async fn written(&self) -> usize {
+        async fn objects(&self) -> Vec<EventObject> {
             let client = Client::new(self.server.service(), "default");
-            let events: Api<k8s_openapi::api::events::v1::Event> = Api::all(client);
-            events
-                .list(&ListParams::default())
-                .await
-                .unwrap()
-                .items
-                .len()
+            let events: Api<EventObject> = Api::all(client);
+            events.list(&ListParams::default()).await.unwrap().items
         }
+
+        async fn written(&self) -> usize {
+            self.objects().await.len()
+        }
+    }
+
+    fn regarding(name: &str) -> ObjectReference {
+        ObjectReference {
+            name: Some(name.to_owned()),
+            kind: Some("Cluster".to_owned()),
+            ..ObjectReference::default()
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_event_is_written_about_an_object_of_any_name() {
+        let recording = Recording::start();
+        for name in ["m1", "system:node", "Upper", "-", &"long".repeat(63)] {
+            recording.events.record(regarding(name), event(name));
+        }
+        sleep(Duration::from_millis(1)).await;
+        let mut written: Vec<_> = recording
+            .objects()
+            .await
+            .into_iter()
+            .map(|event| {
+                let name = event.metadata.name.unwrap();
+                let regarding = event.regarding.unwrap().name.unwrap();
+                (regarding, name.split('.').next().unwrap().to_owned())
+            })
+            .collect();
+        written.sort();
+        let expected = [
+            ("-", "test"),
+            ("Upper", "test"),
+            (&*"long".repeat(63), "test"),
+            ("m1", "m1"),
+            ("system:node", "test"),
+        ];
+        let expected = expected.map(|(regarding, name)| (regarding.to_owned(), name.to_owned()));
+        assert_eq!(written, expected);
+        assert_eq!(recording.events.dropped.get(), 0);
     }
 
     #[tokio::test(start_paused = true)]
