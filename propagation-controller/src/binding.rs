@@ -13,6 +13,7 @@ use karmada_api::{ClusterResourceBinding, Key, ResourceBinding, Work, execution_
 use karmada_rules::binding_ref::BindingRef;
 use karmada_rules::propagation::claim::Claim;
 use karmada_rules::propagation::overrides::Overrides;
+use karmada_rules::propagation::problems::problems;
 use karmada_rules::propagation::template;
 use karmada_rules::propagation::works::{self, WorkChange, WorkFacts, WorkStep};
 use karmada_runtime::controller::Controller;
@@ -27,7 +28,7 @@ use uuid::Uuid;
 use self::gauges::Counts;
 pub(crate) use self::gauges::WorkGauges;
 use crate::events::Events;
-use crate::index::{StoredBinding, template_of};
+use crate::index::{Policy, StoredBinding, template_of};
 use crate::watch::SharedIndex;
 use crate::works::SharedWorks;
 
@@ -149,6 +150,7 @@ impl BindingReconciler {
             .index
             .read(|index| index.overrides_for(template::namespace(template)));
         let referrers = self.referrers(binding);
+        let policy = self.policy(binding);
         let facts = WorkFacts {
             binding,
             template,
@@ -160,6 +162,9 @@ impl BindingReconciler {
                 cluster_policies: overrides.0.iter().map(|policy| &**policy).collect(),
                 policies: overrides.1.iter().map(|policy| &**policy).collect(),
             },
+            policy_suspension: policy
+                .as_ref()
+                .and_then(|policy| policy.candidate().spec.suspension.as_ref()),
             works: works.iter().collect(),
             referrers: referrers
                 .iter()
@@ -186,6 +191,17 @@ impl BindingReconciler {
         let outcome = self.apply_all(binding, steps).await;
         self.record(stored, template, &outcome);
         outcome.error.map_or(Ok(is_settled), Err)
+    }
+
+    /// Returns the policy that has the binding, unless it is not applied.
+    fn policy(&self, binding: BindingRef<'_>) -> Option<Policy> {
+        let claim = Claim::of(binding.metadata)?;
+        let key = Key::new(claim.namespace.clone().unwrap_or_default(), &claim.name);
+        let policy = self.index.read(|index| index.policy(&key))?;
+        let candidate = policy.candidate();
+        let is_applied =
+            claim.is_of(&candidate) && !candidate.is_deleting() && problems(&candidate).is_empty();
+        is_applied.then_some(policy)
     }
 
     /// Returns the bindings that require this one.

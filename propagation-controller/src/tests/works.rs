@@ -199,6 +199,26 @@ async fn a_cluster_that_is_not_needed_loses_its_work() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_edit_does_not_overtake_the_pause_before_it() {
+    let stage = dispatched().await;
+    let before = stage.work("m1").await;
+    let pause = json!({ "spec": { "suspension": { "dispatching": true } } });
+    let edit = json!({ "spec": { "paused": true } });
+    let (policy, template) = (format!("{POLICY}/pp"), web(DEPLOYMENT));
+    futures::join!(
+        stage.send("PATCH", &policy, &pause),
+        stage.send("PATCH", &template, &edit),
+    );
+    stage.settle().await;
+    let after = stage.work("m1").await;
+    assert!(after.is_suspended());
+    assert_eq!(after.spec.workload.manifests[0]["spec"]["paused"], true);
+    // At once: a version with the edit alone would have left.
+    let changes = |work: &Work| work.metadata.generation.unwrap();
+    assert_eq!(changes(&after) - changes(&before), 1);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_pause_reaches_works_and_no_copy_goes_before_its_replacement_is_there() {
     let stage = dispatched().await;
     stage.join("m3").await;

@@ -33,6 +33,8 @@ pub struct WorkFacts<'a> {
     pub clusters: BTreeMap<&'a str, &'a ClusterProfile>,
     /// The override policies that may select the template.
     pub overrides: Overrides<'a>,
+    /// The suspension of its policy, which the binding may not have yet: an edit must not overtake a pause.
+    pub policy_suspension: Option<&'a Suspension>,
     /// The Works with the binding's ID, or with the names of its Works.
     pub works: Vec<&'a Work>,
     /// The suspension of each binding that requires this one.
@@ -117,7 +119,7 @@ pub fn plan(
         };
         if label(work, binding.id_label()) == Some(id) && !steps.contains_key(cluster) {
             // Somebody paused to keep what runs, while its replacement has not arrived.
-            let is_held = is_undelivered || own_suspension(binding, cluster);
+            let is_held = is_undelivered || own_suspension(facts, cluster);
             steps.insert(cluster.to_owned(), unneeded(work, is_held));
         }
     }
@@ -178,16 +180,18 @@ fn label<'a>(work: &'a Work, key: &str) -> Option<&'a str> {
 }
 
 /// Returns `true` if the binding's own policy suspends dispatching to the cluster.
-pub(super) fn own_suspension(binding: BindingRef<'_>, cluster: &str) -> bool {
-    let suspension = binding.spec.suspension.as_ref();
-    suspension.is_some_and(|suspension| suspension.dispatching.suspends(cluster))
+fn own_suspension(facts: &WorkFacts<'_>, cluster: &str) -> bool {
+    let in_binding = facts.binding.spec.suspension.as_ref();
+    let in_binding = in_binding.map(|suspension| &suspension.dispatching);
+    let mut suspensions = in_binding.into_iter().chain(facts.policy_suspension);
+    suspensions.any(|suspension| suspension.suspends(cluster))
 }
 
 /// Returns `true` if dispatching to the cluster is suspended: by the binding's own policy, or by that of
 /// every binding on whose account alone the cluster needs the template.
 fn is_suspended(facts: &WorkFacts<'_>, cluster: &str) -> bool {
     let spec = facts.binding.spec;
-    if own_suspension(facts.binding, cluster) {
+    if own_suspension(facts, cluster) {
         return true;
     }
     let has_cluster = |targets: &Option<Vec<TargetCluster>>| {

@@ -13,6 +13,7 @@ struct World {
     template: Value,
     clusters: Vec<ClusterProfile>,
     policies: Vec<OverridePolicy>,
+    policy_suspension: Option<Suspension>,
     works: Vec<Work>,
     referrers: BTreeMap<Key, Option<Suspension>>,
 }
@@ -26,6 +27,7 @@ impl World {
             template,
             clusters: MEMBERS.map(cluster).into(),
             policies: vec![fixtures::override_policy()],
+            policy_suspension: None,
             works: works_of("web-56d6c779bb"),
             referrers: BTreeMap::new(),
         }
@@ -104,6 +106,7 @@ fn facts<'a>(binding: BindingRef<'a>, template: &'a Value, world: &'a World) -> 
             policies: world.policies.iter().collect(),
             ..Overrides::default()
         },
+        policy_suspension: world.policy_suspension.as_ref(),
         works: world.works.iter().collect(),
         referrers: world
             .referrers
@@ -319,6 +322,20 @@ fn a_cluster_that_is_not_needed_loses_its_work_unless_it_leaves_with_grace() {
         manifest,
         "a cluster that only requires it has the template's own replicas"
     );
+}
+
+#[test]
+fn a_suspension_that_the_policy_has_and_the_binding_not_yet_holds_edits_and_copies() {
+    let mut world = World::recorded();
+    world.template["metadata"]["labels"]["edited"] = "true".into();
+    world.schedule(&["member1"]);
+    world.policy_suspension = from_value(json!({ "dispatching": true })).unwrap();
+    let (paths, manifest) = patch_of(world.step("member1"));
+    assert!(
+        manifest && paths.contains(&"/spec/suspendDispatching".to_owned()),
+        "{paths:?}"
+    );
+    assert_eq!(world.step("member2"), WorkStep::Held);
 }
 
 #[test]
