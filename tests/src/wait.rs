@@ -1,9 +1,18 @@
-//! Waiting for the state of an object through a watch.
+//! Waiting through a watch for the state of an object, or an Event about it.
 
-use std::{fmt::Debug, time::Duration};
+use std::{fmt::Debug, pin::pin, time::Duration};
 
 use anyhow::{Context, Result, bail};
-use kube::{Api, Resource, runtime::wait::await_condition};
+use futures::StreamExt;
+use k8s_openapi::api::events::v1::Event;
+use kube::{
+    Api, Client, Resource,
+    runtime::{
+        WatchStreamExt,
+        wait::await_condition,
+        watcher::{Config, watcher},
+    },
+};
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, timeout};
 
@@ -31,4 +40,31 @@ where
     };
     seen.with_context(|| format!("cannot watch {name}"))?;
     Ok(Instant::now())
+}
+
+/// Waits until an Event about an object has `text` in its reason or note.
+pub async fn until_event(client: &Client, regarding: &str, name: &str, text: &str) -> Result<()> {
+    let events: Api<Event> = Api::all(client.clone());
+    let mut events = pin!(watcher(events, Config::default()).touched_objects());
+    let found = async {
+        while let Some(event) = events.next().await {
+            let event = event?;
+            let about = event.regarding.unwrap_or_default();
+            let text_of_event = format!(
+                "{} {}",
+                event.reason.unwrap_or_default(),
+                event.note.unwrap_or_default()
+            );
+            if about.kind.as_deref() == Some(regarding)
+                && about.name.as_deref() == Some(name)
+                && text_of_event.contains(text)
+            {
+                return Ok(());
+            }
+        }
+        bail!("the watch ended")
+    };
+    timeout(LIMIT, found)
+        .await
+        .with_context(|| format!("no Event about {regarding} {name} has {text:?}"))?
 }

@@ -1,24 +1,13 @@
 //! Waiting for states of the objects of a fleet.
 
-use std::{net::SocketAddr, time::Duration};
+use std::net::SocketAddr;
 
-use anyhow::{Context, Result, bail};
-use futures::StreamExt;
-use k8s_openapi::api::events::v1::Event;
+use anyhow::Result;
 use karmada_api::{Cluster, MultiClusterIngress};
-use kube::{
-    Api,
-    runtime::{
-        WatchStreamExt,
-        watcher::{Config, watcher},
-    },
-};
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 
 use super::{Fleet, INGRESS, Member};
-use crate::wait::until;
-
-const EMITTED_WITHIN: Duration = Duration::from_mins(1);
+use crate::wait::{until, until_event};
 
 impl Fleet {
     /// Waits until a condition of a member has this status, and returns the time of that.
@@ -60,28 +49,6 @@ impl Fleet {
 
     /// Waits until an Event about an object of the Karmada API has `text` in its reason or note.
     pub async fn has_event(&self, regarding: &str, name: &str, text: &str) -> Result<()> {
-        let events: Api<Event> = Api::all(self.karmada.client());
-        let mut events = std::pin::pin!(watcher(events, Config::default()).touched_objects());
-        let found = async {
-            while let Some(event) = events.next().await {
-                let event = event?;
-                let about = event.regarding.unwrap_or_default();
-                let text_of_event = format!(
-                    "{} {}",
-                    event.reason.unwrap_or_default(),
-                    event.note.unwrap_or_default()
-                );
-                if about.kind.as_deref() == Some(regarding)
-                    && about.name.as_deref() == Some(name)
-                    && text_of_event.contains(text)
-                {
-                    return Ok(());
-                }
-            }
-            bail!("the watch ended")
-        };
-        timeout(EMITTED_WITHIN, found)
-            .await
-            .with_context(|| format!("no Event about {regarding} {name} has {text:?}"))?
+        until_event(&self.karmada.client(), regarding, name, text).await
     }
 }

@@ -1,0 +1,255 @@
+//! A workload travels from a policy to its members, and its status back.
+
+use anyhow::Result;
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::rbac::v1::ClusterRole;
+use karmada_api::{ClusterResourceBinding, names};
+use kube::{
+    Api,
+    api::{DeleteParams, Patch, PatchParams, PostParams},
+};
+use pipeline_tests::{
+    control_plane::ApiKind,
+    fleet::Member,
+    on_both,
+    propagation::{PropagationFleet, create},
+    wait::{until, until_event},
+};
+use serde_json::json;
+
+use super::{
+    WEB, deployed, deployment, deployments, divided, has_image, is_fully_applied, running,
+    set_image, until_work, work_has,
+};
+
+/// Case 1: a Deployment and a policy lead to a binding, Works, objects in the members with their share of
+/// the replicas, and a status back.
+async fn a_deployment_travels_to_its_members_and_its_status_back(server: ApiKind) -> Result<()> {
+    let fleet = PropagationFleet::start(server, 2).await?;
+    let members = [Member(1), Member(2)];
+    let templates = deployments(&fleet.karmada);
+    create(&templates, deployment("web:1")).await?;
+    let _programs = fleet.run().await?;
+    fleet.create_policy(WEB, divided(&members)).await?;
+
+    for member in members {
+        has_image(&fleet, member, "web:1").await?;
+        let deployments = deployments(fleet.member(member));
+        let copy = deployments.get(WEB).await?;
+        assert_eq!(copy.spec.as_ref().unwrap().replicas, Some(2));
+        assert_eq!(
+            copy.metadata.labels.as_ref().unwrap()[names::MANAGED],
+            "true"
+        );
+        // In place of the member's own controllers.
+        let status = json!({ "status": { "replicas": 2, "readyReplicas": 2, "updatedReplicas": 2,
+            "availableReplicas": 2, "observedGeneration": copy.metadata.generation } });
+        deployments
+            .patch_status(WEB, &PatchParams::default(), &Patch::Merge(status))
+            .await?;
+    }
+    is_fully_applied(&fleet, &names::binding("Deployment", WEB)).await?;
+    until(&templates, WEB, "ready everywhere", |template| {
+        let status = template.and_then(|template| template.status.as_ref());
+        status.is_some_and(|status| status.ready_replicas == Some(4))
+    })
+    .await?;
+    Ok(())
+}
+
+/// Case 2: a cluster-scoped template has a `ClusterResourceBinding`.
+async fn a_cluster_role_travels_by_a_cluster_policy(server: ApiKind) -> Result<()> {
+    let fleet = PropagationFleet::start(server, 1).await?;
+    let _programs = fleet.run().await?;
+    let templates: Api<ClusterRole> = Api::all(fleet.karmada.client());
+    let rules = json!([{ "apiGroups": [""], "resources": ["pods"], "verbs": ["get"] }]);
+    create(
+        &templates,
+        json!({ "metadata": { "name": "shop:reader" }, "rules": rules }),
+    )
+    .await?;
+    let selector = json!({ "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+        "name": "shop:reader" });
+    let placement = json!({ "clusterAffinities": [
+        { "affinityName": "first", "clusterNames": ["nowhere"] },
+        { "affinityName": "second", "clusterNames": ["member1"] },
+    ] });
+    let spec = json!({ "resourceSelectors": [selector], "placement": placement });
+    fleet.create_cluster_policy("reader", spec).await?;
+
+    let copies: Api<ClusterRole> = Api::all(fleet.member(Member(1)).client());
+    until(&copies, "shop:reader", "there", |role| role.is_some()).await?;
+    let bindings: Api<ClusterResourceBinding> = Api::all(fleet.karmada.client());
+    let name = names::binding("ClusterRole", "shop:reader");
+    until(&bindings, &name, "in the second group", |binding| {
+        let status = binding.and_then(|binding| binding.status.as_ref());
+        let group = status.and_then(|status| status.scheduler_observed_affinity_name.as_deref());
+        group == Some("second")
+    })
+    .await?;
+    // No Event may have the name of the role, and one about it is recorded all the same.
+    let client = fleet.karmada.client();
+    until_event(&client, "ClusterRole", "shop:reader", "ApplyPolicySucceed").await
+}
+
+/// Cases 4 and 7: an edit reaches the members; what is changed or deleted there is put right.
+async fn an_edit_reaches_the_members_and_drift_is_put_right(server: ApiKind) -> Result<()> {
+    let (fleet, _programs) = deployed(server, &[Member(1)]).await?;
+    set_image(&fleet, "web:2").await?;
+    has_image(&fleet, Member(1), "web:2").await?;
+
+    let copies = deployments(fleet.member(Member(1)));
+    let drift = Patch::Merge(json!({ "spec": { "paused": true, "replicas": 1 } }));
+    copies.patch(WEB, &PatchParams::default(), &drift).await?;
+    until(&copies, WEB, "as before", |copy| {
+        let spec = copy.and_then(|copy| copy.spec.as_ref());
+        spec.is_some_and(|spec| spec.replicas == Some(4))
+    })
+    .await?;
+    let first = copies.get(WEB).await?.metadata.uid;
+    copies.delete(WEB, &DeleteParams::default()).await?;
+    until(&copies, WEB, "created again", |copy| {
+        copy.is_some_and(|copy| copy.metadata.uid != first)
+    })
+    .await?;
+    Ok(())
+}
+
+/// Case 5: without its policy a template loses its claim and keeps its copies.
+async fn a_deleted_policy_leaves_the_copies(server: ApiKind) -> Result<()> {
+    let (fleet, _programs) = deployed(server, &[Member(1)]).await?;
+    let templates = deployments(&fleet.karmada);
+    fleet
+        .policies()
+        .delete(WEB, &DeleteParams::default())
+        .await?;
+    until(&fleet.policies(), WEB, "gone", |policy| policy.is_none()).await?;
+    until(&templates, WEB, "unclaimed", |template| {
+        template.is_some_and(|template| !is_claimed(template))
+    })
+    .await?;
+    assert_eq!(running(&fleet, Member(1)).await?, "web:1");
+    let work = PropagationFleet::work_name("Deployment", WEB);
+    fleet.works(Member(1)).get(&work).await?;
+    Ok(())
+}
+
+/// Case 10: a member that does not answer holds up no other, and gets what it missed.
+async fn a_member_that_is_gone_for_a_while_delays_no_other(server: ApiKind) -> Result<()> {
+    let (mut fleet, _programs) = deployed(server, &[Member(1), Member(2)]).await?;
+    fleet.member_mut(Member(2)).stop_api().await?;
+    set_image(&fleet, "web:2").await?;
+    has_image(&fleet, Member(1), "web:2").await?;
+    work_has(&fleet, Member(2), "Applied", "False", "web:2").await?;
+    fleet.member_mut(Member(2)).start_api().await?;
+    has_image(&fleet, Member(2), "web:2").await?;
+    work_has(&fleet, Member(2), "Applied", "True", "web:2").await?;
+    Ok(())
+}
+
+/// Case 4: with a template go its binding, its Works and its copies, and nothing else.
+async fn a_deleted_template_takes_its_copies_along(server: ApiKind) -> Result<()> {
+    let members = [Member(1), Member(2)];
+    let (mut fleet, _programs) = deployed(server, &members).await?;
+    fleet.karmada.start_controllers().await?;
+    let templates = deployments(&fleet.karmada);
+    templates.delete(WEB, &DeleteParams::default()).await?;
+    let binding = names::binding("Deployment", WEB);
+    until(&fleet.bindings(), &binding, "gone", |found| found.is_none()).await?;
+    for member in members {
+        until_work(&fleet, member, "Deployment", "gone", |work| work.is_none()).await?;
+        let copies = deployments(fleet.member(member));
+        assert!(copies.get_opt(WEB).await?.is_none());
+    }
+    assert!(templates.get_opt(WEB).await?.is_none());
+    fleet.policies().get(WEB).await?;
+    Ok(())
+}
+
+/// Case 5: a policy that selects a template no longer gives it up, and its copies stay; one that selects it
+/// again brings them up to date.
+async fn a_policy_that_drops_a_template_leaves_the_copies(server: ApiKind) -> Result<()> {
+    let (fleet, _programs) = deployed(server, &[Member(1)]).await?;
+    let templates = deployments(&fleet.karmada);
+    let select = async |name: &str| {
+        let selector = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "name": name });
+        let patch = Patch::Merge(json!({ "spec": { "resourceSelectors": [selector] } }));
+        let parameters = PatchParams::default();
+        fleet.policies().patch(WEB, &parameters, &patch).await
+    };
+    select("another").await?;
+    until(&templates, WEB, "unclaimed", |template| {
+        template.is_some_and(|template| !is_claimed(template))
+    })
+    .await?;
+    assert_eq!(running(&fleet, Member(1)).await?, "web:1");
+    set_image(&fleet, "web:2").await?;
+    select(WEB).await?;
+    has_image(&fleet, Member(1), "web:2").await?;
+    Ok(())
+}
+
+/// Case 13: a PUT that wipes the claims of a template gets them back, which is no edit.
+async fn a_put_that_wipes_the_claims_is_no_edit(server: ApiKind) -> Result<()> {
+    let (fleet, programs) = deployed(server, &[Member(1)]).await?;
+    is_fully_applied(&fleet, &names::binding("Deployment", WEB)).await?;
+    programs.settled().await?;
+    let work = PropagationFleet::work_name("Deployment", WEB);
+    let before = fleet.works(Member(1)).get(&work).await?;
+    let templates = deployments(&fleet.karmada);
+    let put = serde_json::from_value(deployment("web:1"))?;
+    let replaced = templates.replace(WEB, &PostParams::default(), &put).await?;
+    assert!(!is_claimed(&replaced));
+    until(&templates, WEB, "claimed again", |template| {
+        template.is_some_and(is_claimed)
+    })
+    .await?;
+
+    set_image(&fleet, "web:2").await?;
+    has_image(&fleet, Member(1), "web:2").await?;
+    let after = fleet.works(Member(1)).get(&work).await?;
+    let changes = |work: &karmada_api::Work| work.metadata.generation.unwrap();
+    // The new image alone.
+    assert_eq!(changes(&after) - changes(&before), 1);
+    Ok(())
+}
+
+fn is_claimed(template: &Deployment) -> bool {
+    let labels = template.metadata.labels.as_ref();
+    let annotations = template.metadata.annotations.as_ref();
+    labels.is_some_and(|labels| labels.contains_key(names::POLICY_ID))
+        && annotations.is_some_and(|annotations| annotations.contains_key(names::POLICY_NAME))
+}
+
+/// A start on a fleet where nothing changed writes nothing but leases, neither here nor in a member.
+async fn a_second_start_writes_nothing(server: ApiKind) -> Result<()> {
+    let (fleet, programs) = deployed(server, &[Member(1)]).await?;
+    is_fully_applied(&fleet, &names::binding("Deployment", WEB)).await?;
+    programs.settled().await?;
+    programs.stop().await?;
+    let member = fleet.member(Member(1));
+    let (before, there) = (
+        fleet.karmada.successful_writes().await?,
+        member.successful_writes().await?,
+    );
+    let programs = fleet.run().await?;
+    programs.settled().await?;
+    programs.stop().await?;
+    let written = fleet.karmada.successful_writes().await?.since(&before);
+    assert_eq!(written.to_string(), "no writes");
+    let written = member.successful_writes().await?.since(&there);
+    assert_eq!(written.to_string(), "no writes");
+    Ok(())
+}
+
+on_both!(
+    a_deployment_travels_to_its_members_and_its_status_back,
+    a_cluster_role_travels_by_a_cluster_policy,
+    an_edit_reaches_the_members_and_drift_is_put_right,
+    a_deleted_policy_leaves_the_copies,
+    a_deleted_template_takes_its_copies_along,
+    a_policy_that_drops_a_template_leaves_the_copies,
+    a_put_that_wipes_the_claims_is_no_edit,
+    a_member_that_is_gone_for_a_while_delays_no_other,
+    a_second_start_writes_nothing,
+);

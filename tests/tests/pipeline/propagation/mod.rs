@@ -1,0 +1,242 @@
+//! A workload travels from a policy to the members, and a pause holds it.
+#![expect(clippy::unwrap_used, reason = "a test fails so")]
+
+mod base;
+mod choice;
+mod copies;
+mod moves;
+mod recorded;
+mod suspension;
+mod while_suspended;
+
+use std::collections::BTreeMap;
+
+use anyhow::Result;
+use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
+use karmada_api::{ResourceBindingStatus, Work};
+use kube::{
+    Api,
+    api::{Patch, PatchParams},
+};
+use pipeline_tests::{
+    control_plane::{ApiKind, ControlPlane},
+    fleet::{Member, NAMESPACE},
+    propagation::{Propagation, PropagationFleet, create, namespaced},
+    wait::until,
+};
+use serde_json::{Value, json};
+
+const WEB: &str = "web";
+const IMAGE: &str = "/spec/template/spec/containers/0/image";
+
+fn deployment(image: &str) -> Value {
+    json!({
+        "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": { "name": WEB, "namespace": NAMESPACE, "labels": { "app": WEB } },
+        "spec": {
+            "replicas": 4,
+            "selector": { "matchLabels": { "app": WEB } },
+            "template": {
+                "metadata": { "labels": { "app": WEB } },
+                "spec": { "containers": [{ "name": WEB, "image": image }] },
+            },
+        },
+    })
+}
+
+/// A policy for the deployment: half of its replicas in each of two members.
+fn divided(members: &[Member]) -> Value {
+    let names: Vec<_> = members.iter().map(|member| member.name()).collect();
+    let weight =
+        |name: &String| json!({ "targetCluster": { "clusterNames": [name] }, "weight": 1 });
+    json!({
+        "resourceSelectors": [{ "apiVersion": "apps/v1", "kind": "Deployment", "name": WEB }],
+        "placement": {
+            "clusterAffinity": { "clusterNames": names },
+            "replicaScheduling": {
+                "replicaSchedulingType": "Divided", "replicaDivisionPreference": "Weighted",
+                "weightPreference": {
+                    "staticWeightList": names.iter().map(weight).collect::<Vec<_>>(),
+                },
+            },
+        },
+    })
+}
+
+/// Starts a fleet of these members and its programs, and waits until all members run the deployment in
+/// its first version.
+async fn deployed(server: ApiKind, members: &[Member]) -> Result<(PropagationFleet, Propagation)> {
+    let fleet = PropagationFleet::start(server, u8::try_from(members.len())?).await?;
+    create(&deployments(&fleet.karmada), deployment("web:1")).await?;
+    fleet.create_policy(WEB, divided(members)).await?;
+    let programs = fleet.run().await?;
+    for &member in members {
+        has_image(&fleet, member, "web:1").await?;
+    }
+    Ok((fleet, programs))
+}
+
+fn image(deployment: &Deployment) -> Option<String> {
+    let value = serde_json::to_value(deployment).ok()?;
+    Some(value.pointer(IMAGE)?.as_str()?.to_owned())
+}
+
+async fn has_image(fleet: &PropagationFleet, member: Member, wanted: &str) -> Result<()> {
+    let deployments = deployments(fleet.member(member));
+    let runs = |object: Option<&Deployment>| object.and_then(image).as_deref() == Some(wanted);
+    until(&deployments, WEB, wanted, runs).await?;
+    Ok(())
+}
+
+async fn set_image(fleet: &PropagationFleet, wanted: &str) -> Result<()> {
+    let deployments = deployments(&fleet.karmada);
+    let containers = json!([{ "name": WEB, "image": wanted }]);
+    let patch = json!({ "spec": { "template": { "spec": { "containers": containers } } } });
+    deployments
+        .patch(WEB, &PatchParams::default(), &Patch::Merge(patch))
+        .await?;
+    Ok(())
+}
+
+async fn suspend(fleet: &PropagationFleet, suspension: Value) -> Result<()> {
+    let patch = Patch::Merge(json!({ "spec": { "suspension": suspension } }));
+    fleet
+        .policies()
+        .patch(WEB, &PatchParams::default(), &patch)
+        .await?;
+    Ok(())
+}
+
+/// Returns the deployments of an API.
+fn deployments(api: &ControlPlane) -> Api<Deployment> {
+    namespaced(api.client())
+}
+
+/// Waits until the Work of the object [`WEB`] of a kind in `member` is as wanted.
+async fn until_work(
+    fleet: &PropagationFleet,
+    member: Member,
+    kind: &str,
+    what: &str,
+    is: impl Fn(Option<&Work>) -> bool,
+) -> Result<()> {
+    let name = PropagationFleet::work_name(kind, WEB);
+    until(&fleet.works(member), &name, what, is).await?;
+    Ok(())
+}
+
+/// Waits until the Work of the deployment in `member` has the condition.
+async fn work_has(
+    fleet: &PropagationFleet,
+    member: Member,
+    kind: &str,
+    status: &str,
+    image: &str,
+) -> Result<()> {
+    let what = format!("{kind} {status} with {image}");
+    until_work(fleet, member, "Deployment", &what, |work| {
+        work.is_some_and(|work| {
+            let manifest = work.spec.workload.manifests.first();
+            let runs = manifest.and_then(|manifest| manifest.pointer(IMAGE));
+            has_condition(work, kind, status) && runs.and_then(Value::as_str) == Some(image)
+        })
+    })
+    .await
+}
+
+fn has_condition(work: &Work, kind: &str, status: &str) -> bool {
+    let condition = work.condition(kind);
+    condition.is_some_and(|condition| condition.status == status)
+}
+
+/// Starts a fleet with a `ConfigMap` and a policy that puts it into all of its members, with these other
+/// fields.
+async fn with_settings(
+    server: ApiKind,
+    members: u8,
+    policy: Value,
+) -> Result<(PropagationFleet, Propagation)> {
+    let fleet = PropagationFleet::start(server, members).await?;
+    let settings = json!({ "metadata": { "name": WEB }, "data": { "a": "1" } });
+    create(&maps(&fleet.karmada), settings).await?;
+    let mut spec = json!({
+        "resourceSelectors": [{ "apiVersion": "v1", "kind": "ConfigMap", "name": WEB }],
+        "placement": {},
+    });
+    let fields = policy.as_object().cloned();
+    spec.as_object_mut()
+        .unwrap()
+        .extend(fields.unwrap_or_default());
+    fleet.create_policy(WEB, spec).await?;
+    let programs = fleet.run().await?;
+    Ok((fleet, programs))
+}
+
+/// Returns the `ConfigMaps` of an API.
+fn maps(api: &ControlPlane) -> Api<ConfigMap> {
+    namespaced(api.client())
+}
+
+/// Changes the `ConfigMap` in an API.
+async fn set_data(api: &ControlPlane, data: Value) -> Result<()> {
+    let patch = Patch::Merge(json!({ "data": data }));
+    let parameters = PatchParams::default();
+    maps(api).patch(WEB, &parameters, &patch).await?;
+    Ok(())
+}
+
+/// Waits until the `ConfigMap` in `member` has this data.
+async fn has_data(fleet: &PropagationFleet, member: Member, wanted: &[(&str, &str)]) -> Result<()> {
+    let wanted = data(wanted);
+    let api = maps(fleet.member(member));
+    until(&api, WEB, &format!("{wanted:?}"), |copy| {
+        copy.is_some_and(|copy| copy.data.as_ref() == Some(&wanted))
+    })
+    .await?;
+    Ok(())
+}
+
+fn data(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+    let owned = pairs.iter().map(|(key, value)| (*key, *value));
+    owned
+        .map(|(key, value)| (key.to_owned(), value.to_owned()))
+        .collect()
+}
+
+/// Waits until the Work of the `ConfigMap` in `member` is suspended, and holds this value of `a`.
+async fn holds(fleet: &PropagationFleet, member: Member, value: &str) -> Result<()> {
+    let what = format!("suspended with {value}");
+    until_work(fleet, member, "ConfigMap", &what, |work| {
+        work.is_some_and(|work| {
+            let manifest = work.spec.workload.manifests.first();
+            has_condition(work, "Dispatching", "False")
+                && manifest.is_some_and(|manifest| manifest["data"]["a"] == value)
+        })
+    })
+    .await
+}
+
+/// Waits until the binding of that name is scheduled and applied everywhere.
+async fn is_fully_applied(fleet: &PropagationFleet, binding: &str) -> Result<()> {
+    until(&fleet.bindings(), binding, "fully applied", |binding| {
+        binding.is_some_and(|binding| is_applied_everywhere(binding.status.as_ref()))
+    })
+    .await?;
+    Ok(())
+}
+
+fn is_applied_everywhere(status: Option<&ResourceBindingStatus>) -> bool {
+    let conditions = status.and_then(|status| status.conditions.as_deref());
+    let conditions = conditions.unwrap_or_default();
+    let is = |kind: &str| {
+        let mut conditions = conditions.iter();
+        conditions.any(|condition| condition.type_ == kind && condition.status == "True")
+    };
+    is("Scheduled") && is("FullyApplied")
+}
+
+/// Returns the image that a member runs.
+async fn running(fleet: &PropagationFleet, member: Member) -> Result<String> {
+    let deployments = deployments(fleet.member(member));
+    Ok(image(&deployments.get(WEB).await?).unwrap_or_default())
+}

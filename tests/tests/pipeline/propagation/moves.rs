@@ -1,0 +1,120 @@
+//! A placement that changes while dispatching is suspended: no copy goes before the resume.
+
+use anyhow::Result;
+use karmada_api::ClusterProfile;
+use kube::{
+    Api,
+    api::{DeleteParams, Patch, PatchParams},
+};
+use pipeline_tests::{
+    control_plane::ApiKind, fleet::Member, on_both, propagation::PropagationFleet, wait::until,
+};
+use serde_json::{Value, json};
+
+use super::{WEB, has_data, holds, maps, suspend, until_work, with_settings};
+
+const HELD: &str = "karmada_propagation_controller_held_works";
+
+/// Places the `ConfigMap` in one member.
+async fn place(fleet: &PropagationFleet, member: Member) -> Result<()> {
+    let placement = json!({ "clusterAffinity": { "clusterNames": [member.name()] } });
+    let patch = Patch::Merge(json!({ "spec": { "placement": placement } }));
+    let parameters = PatchParams::default();
+    fleet.policies().patch(WEB, &parameters, &patch).await?;
+    Ok(())
+}
+
+/// Waits until the `ConfigMap` is gone from a member, with its Work.
+async fn leaves(fleet: &PropagationFleet, member: Member) -> Result<()> {
+    until_work(fleet, member, "ConfigMap", "gone", |work| work.is_none()).await?;
+    until(&maps(fleet.member(member)), WEB, "gone", |copy| {
+        copy.is_none()
+    })
+    .await?;
+    Ok(())
+}
+
+/// Case 27: a copy that moves while the cluster it goes to is paused, alone or with all others, stays where it
+/// is until the resume.
+async fn a_copy_stays_until_its_next_cluster_may_have_it(server: ApiKind) -> Result<()> {
+    let (first, next) = (Member(1), Member(2));
+    let only_first = json!({ "placement": { "clusterAffinity": { "clusterNames": ["member1"] } } });
+    let (fleet, programs) = with_settings(server, 2, only_first).await?;
+    let wholly = json!({ "dispatching": true });
+    let there = json!({ "dispatchingOnClusters": { "clusterNames": ["member2"] } });
+    for suspension in [wholly, there] {
+        has_data(&fleet, first, &[("a", "1")]).await?;
+        suspend(&fleet, suspension).await?;
+        place(&fleet, next).await?;
+        holds(&fleet, next, "1").await?;
+        programs
+            .propagation_controller
+            .until_metric(HELD, |held| held > 0.0)
+            .await?;
+        has_data(&fleet, first, &[("a", "1")]).await?;
+        assert!(maps(fleet.member(next)).get_opt(WEB).await?.is_none());
+
+        suspend(&fleet, Value::Null).await?;
+        has_data(&fleet, next, &[("a", "1")]).await?;
+        leaves(&fleet, first).await?;
+        place(&fleet, first).await?;
+        leaves(&fleet, next).await?;
+    }
+    Ok(())
+}
+
+/// Case 27: a copy that moves while the cluster it leaves is paused stays there, too.
+async fn a_copy_stays_while_its_own_cluster_is_paused(server: ApiKind) -> Result<()> {
+    let (first, next) = (Member(1), Member(2));
+    let only_first = json!({ "placement": { "clusterAffinity": { "clusterNames": ["member1"] } } });
+    let (fleet, programs) = with_settings(server, 2, only_first).await?;
+    has_data(&fleet, first, &[("a", "1")]).await?;
+    suspend(
+        &fleet,
+        json!({ "dispatchingOnClusters": { "clusterNames": ["member1"] } }),
+    )
+    .await?;
+    holds(&fleet, first, "1").await?;
+    place(&fleet, next).await?;
+    has_data(&fleet, next, &[("a", "1")]).await?;
+    programs
+        .propagation_controller
+        .until_metric(HELD, |held| held > 0.0)
+        .await?;
+    has_data(&fleet, first, &[("a", "1")]).await?;
+
+    suspend(&fleet, Value::Null).await?;
+    leaves(&fleet, first).await?;
+    has_data(&fleet, next, &[("a", "1")]).await
+}
+
+/// Case 27: a cluster that is lost while paused has its replacement at the resume; what runs in it is not
+/// deleted.
+async fn a_cluster_lost_while_paused_is_replaced_at_resume(server: ApiKind) -> Result<()> {
+    let (first, next) = (Member(1), Member(2));
+    let placement = json!({
+        "clusterAffinity": { "clusterNames": ["member1", "member2"] },
+        "spreadConstraints": [{ "spreadByField": "cluster", "minGroups": 1, "maxGroups": 1 }],
+    });
+    let (fleet, _programs) = with_settings(server, 2, json!({ "placement": placement })).await?;
+    has_data(&fleet, first, &[("a", "1")]).await?;
+    suspend(&fleet, json!({ "dispatching": true })).await?;
+    holds(&fleet, first, "1").await?;
+    let clusters: Api<ClusterProfile> = Api::all(fleet.karmada.client());
+    clusters
+        .delete(&first.name(), &DeleteParams::default())
+        .await?;
+    holds(&fleet, next, "1").await?;
+    assert!(maps(fleet.member(next)).get_opt(WEB).await?.is_none());
+    has_data(&fleet, first, &[("a", "1")]).await?;
+
+    suspend(&fleet, Value::Null).await?;
+    has_data(&fleet, next, &[("a", "1")]).await?;
+    has_data(&fleet, first, &[("a", "1")]).await
+}
+
+on_both!(
+    a_copy_stays_until_its_next_cluster_may_have_it,
+    a_copy_stays_while_its_own_cluster_is_paused,
+    a_cluster_lost_while_paused_is_replaced_at_resume,
+);

@@ -1,0 +1,297 @@
+//! What goes on while dispatching is suspended: conditions, deletions, the members' own changes.
+
+use anyhow::Result;
+use k8s_openapi::api::rbac::v1::ClusterRole;
+use karmada_api::{ClusterPropagationPolicy, names};
+use kube::{
+    Api,
+    api::{DeleteParams, Patch, PatchParams},
+};
+use pipeline_tests::{
+    control_plane::ApiKind,
+    fleet::{Member, NAMESPACE},
+    on_both,
+    propagation::{PropagationFleet, create},
+    wait::{until, until_event},
+};
+use serde_json::{Value, json};
+
+use super::{
+    WEB, deployed, deployments, has_condition, has_data, holds, maps, set_data, set_image, suspend,
+    until_work, with_settings, work_has,
+};
+
+/// Waits until the `ConfigMap` is gone from a member.
+async fn is_gone(fleet: &PropagationFleet, member: Member) -> Result<()> {
+    until(&maps(fleet.member(member)), WEB, "gone", |copy| {
+        copy.is_none()
+    })
+    .await?;
+    Ok(())
+}
+
+/// Cases 22 and 23: while paused, drift stays, and a deleted binding takes its copies with it.
+async fn a_pause_holds_repairs_and_no_deletion(server: ApiKind) -> Result<()> {
+    let (fleet, _programs) = with_settings(server, 1, json!({})).await?;
+    has_data(&fleet, Member(1), &[("a", "1")]).await?;
+
+    suspend(&fleet, json!({ "dispatching": true })).await?;
+    holds(&fleet, Member(1), "1").await?;
+    set_data(fleet.member(Member(1)), json!({ "a": "drifted" })).await?;
+    set_data(&fleet.karmada, json!({ "a": "2" })).await?;
+    holds(&fleet, Member(1), "2").await?;
+    has_data(&fleet, Member(1), &[("a", "drifted")]).await?;
+
+    fleet
+        .bindings()
+        .delete(&names::binding("ConfigMap", WEB), &DeleteParams::default())
+        .await?;
+    is_gone(&fleet, Member(1)).await
+}
+
+/// Case 22: a policy that is deleted while it pauses takes its claims along; the copies and the pause stay.
+async fn a_paused_policy_that_is_deleted_leaves_its_pause(server: ApiKind) -> Result<()> {
+    let (fleet, _programs) = with_settings(server, 1, json!({})).await?;
+    has_data(&fleet, Member(1), &[("a", "1")]).await?;
+    suspend(&fleet, json!({ "dispatching": true })).await?;
+    holds(&fleet, Member(1), "1").await?;
+    set_data(&fleet.karmada, json!({ "a": "2" })).await?;
+    holds(&fleet, Member(1), "2").await?;
+    let policies = fleet.policies();
+    policies.delete(WEB, &DeleteParams::default()).await?;
+    until(&policies, WEB, "gone", |policy| policy.is_none()).await?;
+    let template = maps(&fleet.karmada).get(WEB).await?;
+    assert!(
+        !template
+            .metadata
+            .labels
+            .unwrap_or_default()
+            .contains_key(names::POLICY_ID)
+    );
+    let name = PropagationFleet::work_name("ConfigMap", WEB);
+    assert!(fleet.works(Member(1)).get(&name).await?.is_suspended());
+    has_data(&fleet, Member(1), &[("a", "1")]).await
+}
+
+/// Case 22: a Work that is deleted while paused takes its copy along; the next one waits for the resume.
+async fn a_deleted_work_takes_its_copy_along_while_paused(server: ApiKind) -> Result<()> {
+    let (fleet, _programs) = with_settings(server, 1, json!({})).await?;
+    has_data(&fleet, Member(1), &[("a", "1")]).await?;
+    suspend(&fleet, json!({ "dispatching": true })).await?;
+    holds(&fleet, Member(1), "1").await?;
+    let name = PropagationFleet::work_name("ConfigMap", WEB);
+    let works = fleet.works(Member(1));
+    let deleted = works.get(&name).await?.metadata.uid;
+    works.delete(&name, &DeleteParams::default()).await?;
+    is_gone(&fleet, Member(1)).await?;
+    until_work(&fleet, Member(1), "ConfigMap", "made anew", |work| {
+        work.is_some_and(|work| {
+            work.metadata.uid != deleted && has_condition(work, "Dispatching", "False")
+        })
+    })
+    .await?;
+    assert!(maps(fleet.member(Member(1))).get_opt(WEB).await?.is_none());
+    suspend(&fleet, Value::Null).await?;
+    has_data(&fleet, Member(1), &[("a", "1")]).await
+}
+
+/// Case 22: a template that is deleted while paused is gone everywhere.
+async fn a_template_deleted_while_paused_is_gone_everywhere(server: ApiKind) -> Result<()> {
+    let (mut fleet, _programs) = with_settings(server, 2, json!({})).await?;
+    let members = [Member(1), Member(2)];
+    for member in members {
+        has_data(&fleet, member, &[("a", "1")]).await?;
+    }
+    suspend(&fleet, json!({ "dispatching": true })).await?;
+    for member in members {
+        holds(&fleet, member, "1").await?;
+    }
+    fleet.karmada.start_controllers().await?;
+    let templates = maps(&fleet.karmada);
+    templates.delete(WEB, &DeleteParams::default()).await?;
+    for member in members {
+        until_work(&fleet, member, "ConfigMap", "gone", |work| work.is_none()).await?;
+        is_gone(&fleet, member).await?;
+    }
+    let binding = names::binding("ConfigMap", WEB);
+    assert!(fleet.bindings().get_opt(&binding).await?.is_none());
+    Ok(())
+}
+
+/// Case 24: what members report arrives while paused.
+async fn status_comes_back_while_paused(server: ApiKind) -> Result<()> {
+    let members = [Member(1), Member(2)];
+    let (fleet, _programs) = deployed(server, &members).await?;
+    suspend(&fleet, json!({ "dispatching": true })).await?;
+    set_image(&fleet, "web:2").await?;
+    for member in members {
+        work_has(&fleet, member, "Dispatching", "False", "web:2").await?;
+        let copies = deployments(fleet.member(member));
+        let status = json!({ "status": { "replicas": 2, "readyReplicas": 2 } });
+        let parameters = PatchParams::default();
+        copies
+            .patch_status(WEB, &parameters, &Patch::Merge(status))
+            .await?;
+    }
+    until(&deployments(&fleet.karmada), WEB, "ready", |template| {
+        let status = template.and_then(|template| template.status.as_ref());
+        status.is_some_and(|status| status.ready_replicas == Some(4))
+    })
+    .await?;
+    Ok(())
+}
+
+/// Case 19: a suspended Work says so in its spec, a condition and an Event; the binding names the clusters.
+async fn a_suspension_shows_in_work_event_and_binding(server: ApiKind) -> Result<()> {
+    let (fleet, _programs) = with_settings(server, 2, json!({})).await?;
+    for member in [Member(1), Member(2)] {
+        has_data(&fleet, member, &[("a", "1")]).await?;
+    }
+    let paused = json!({ "dispatchingOnClusters": { "clusterNames": ["member2"] } });
+    suspend(&fleet, paused).await?;
+    holds(&fleet, Member(2), "1").await?;
+    set_data(&fleet.karmada, json!({ "a": "2" })).await?;
+    holds(&fleet, Member(2), "2").await?;
+    has_data(&fleet, Member(1), &[("a", "2")]).await?;
+
+    dispatches(&fleet, Member(2), true).await?;
+    dispatches(&fleet, Member(1), false).await?;
+
+    let binding = names::binding("ConfigMap", WEB);
+    until(
+        &fleet.bindings(),
+        &binding,
+        "suspended for member2",
+        |binding| {
+            let status = binding.and_then(|binding| binding.status.as_ref());
+            let conditions = status.and_then(|status| status.conditions.as_deref());
+            let is = |kind: &str, reason: &str| {
+                let mut conditions = conditions.unwrap_or_default().iter();
+                conditions.any(|condition| {
+                    condition.type_ == kind
+                        && condition.status == "False"
+                        && condition.reason == reason
+                        && condition.message.contains("member2")
+                        && !condition.message.contains("member1")
+                })
+            };
+            is("Dispatching", "SuspendDispatching") && is("FullyApplied", "DispatchSuspended")
+        },
+    )
+    .await?;
+
+    suspend(&fleet, Value::Null).await?;
+    has_data(&fleet, Member(2), &[("a", "2")]).await?;
+    dispatches(&fleet, Member(2), false).await
+}
+
+/// Waits until the Work of the `ConfigMap` in `member` says whether it is suspended: in its spec, by a condition
+/// with the texts that users know, and by an Event.
+async fn dispatches(fleet: &PropagationFleet, member: Member, suspended: bool) -> Result<()> {
+    let (status, reason, message) = if suspended {
+        let message = "Work dispatching is in a suspended state.";
+        ("False", "SuspendDispatching", message)
+    } else {
+        let message = "Work is being dispatched to member clusters.";
+        ("True", "Dispatching", message)
+    };
+    until_work(fleet, member, "ConfigMap", reason, |work| {
+        work.is_some_and(|work| {
+            let condition = work.condition("Dispatching");
+            work.spec.suspend_dispatching == Some(suspended)
+                && condition.is_some_and(|condition| {
+                    (
+                        condition.status.as_str(),
+                        condition.reason.as_str(),
+                        condition.message.as_str(),
+                    ) == (status, reason, message)
+                })
+        })
+    })
+    .await?;
+    let work = PropagationFleet::work_name("ConfigMap", WEB);
+    let text = format!("WorkDispatching {message}");
+    until_event(&fleet.karmada.client(), "Work", &work, &text).await
+}
+
+const ROLE: &str = "shop:reader";
+
+fn rules(verb: &str) -> Value {
+    json!([{ "apiGroups": [""], "resources": ["pods"], "verbs": [verb] }])
+}
+
+/// Waits until the role in the first member allows this.
+async fn allows(fleet: &PropagationFleet, verb: &str) -> Result<()> {
+    let copies: Api<ClusterRole> = Api::all(fleet.member(Member(1)).client());
+    until(&copies, ROLE, verb, |role| {
+        let rules = role.and_then(|role| role.rules.as_ref());
+        rules.is_some_and(|rules| rules[0].verbs == [verb])
+    })
+    .await?;
+    Ok(())
+}
+
+/// Waits until the role's Work is suspended and holds this verb.
+async fn holds_role(fleet: &PropagationFleet, verb: &str) -> Result<()> {
+    let work = names::work("ClusterRole", "", ROLE);
+    let what = format!("suspended with {verb}");
+    until(&fleet.works(Member(1)), &work, &what, |work| {
+        work.is_some_and(|work| {
+            let manifest = work.spec.workload.manifests.first();
+            let held = manifest.and_then(|manifest| manifest.pointer("/rules/0/verbs/0"));
+            has_condition(work, "Dispatching", "False") && held == Some(&json!(verb))
+        })
+    })
+    .await?;
+    Ok(())
+}
+
+/// Case 25: a cluster's policy pauses templates of a namespace and of none.
+async fn a_cluster_policy_pauses_templates_of_both_scopes(server: ApiKind) -> Result<()> {
+    let fleet = PropagationFleet::start(server, 1).await?;
+    let templates: Api<ClusterRole> = Api::all(fleet.karmada.client());
+    let role = json!({ "metadata": { "name": ROLE }, "rules": rules("get") });
+    create(&templates, role).await?;
+    let settings = json!({ "metadata": { "name": WEB }, "data": { "a": "1" } });
+    create(&maps(&fleet.karmada), settings).await?;
+    let selectors = json!([
+        { "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "name": ROLE },
+        { "apiVersion": "v1", "kind": "ConfigMap", "namespace": NAMESPACE, "name": WEB },
+    ]);
+    let spec = json!({ "resourceSelectors": selectors, "placement": {} });
+    fleet.create_cluster_policy(WEB, spec).await?;
+    let _programs = fleet.run().await?;
+    allows(&fleet, "get").await?;
+    has_data(&fleet, Member(1), &[("a", "1")]).await?;
+
+    let suspend = async |suspension: Value| {
+        let policies: Api<ClusterPropagationPolicy> = Api::all(fleet.karmada.client());
+        let patch = Patch::Merge(json!({ "spec": { "suspension": suspension } }));
+        policies.patch(WEB, &PatchParams::default(), &patch).await
+    };
+    suspend(json!({ "dispatching": true })).await?;
+    holds(&fleet, Member(1), "1").await?;
+    holds_role(&fleet, "get").await?;
+    let edit = Patch::Merge(json!({ "rules": rules("list") }));
+    let parameters = PatchParams::default();
+    templates.patch(ROLE, &parameters, &edit).await?;
+    set_data(&fleet.karmada, json!({ "a": "2" })).await?;
+    holds(&fleet, Member(1), "2").await?;
+    holds_role(&fleet, "list").await?;
+    allows(&fleet, "get").await?;
+    has_data(&fleet, Member(1), &[("a", "1")]).await?;
+
+    suspend(Value::Null).await?;
+    allows(&fleet, "list").await?;
+    has_data(&fleet, Member(1), &[("a", "2")]).await
+}
+
+on_both!(
+    a_pause_holds_repairs_and_no_deletion,
+    a_paused_policy_that_is_deleted_leaves_its_pause,
+    a_deleted_work_takes_its_copy_along_while_paused,
+    a_template_deleted_while_paused_is_gone_everywhere,
+    status_comes_back_while_paused,
+    a_suspension_shows_in_work_event_and_binding,
+    a_cluster_policy_pauses_templates_of_both_scopes,
+);
