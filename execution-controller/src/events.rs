@@ -2,10 +2,21 @@
 
 use karmada_api::Condition;
 use karmada_api::condition::TRUE;
+use karmada_api::work::{ManifestIdentifier, ManifestStatus};
+use karmada_rules::execution::StatusPlan;
 use kube::runtime::events::{Event, EventType};
 
+/// Returns the Events about the changes of a Work's status.
+pub(crate) fn changes(plan: &StatusPlan) -> impl Iterator<Item = Event> {
+    let conditions = plan.dispatching.iter().map(dispatching_changed);
+    let conditions = conditions.chain(plan.applied.iter().map(applied_changed));
+    let reflected = plan.reflected.iter().map(reflected);
+    let interpreted = plan.interpreted.iter().map(interpreted);
+    conditions.chain(reflected).chain(interpreted)
+}
+
 /// Returns the Event about a change of the condition `Dispatching`.
-pub(crate) fn dispatching_changed(condition: &Condition) -> Event {
+fn dispatching_changed(condition: &Condition) -> Event {
     event(
         EventType::Normal,
         "WorkDispatching",
@@ -15,12 +26,37 @@ pub(crate) fn dispatching_changed(condition: &Condition) -> Event {
 }
 
 /// Returns the Event about a change of the condition `Applied`.
-pub(crate) fn applied_changed(condition: &Condition) -> Event {
+fn applied_changed(condition: &Condition) -> Event {
     if condition.status == TRUE {
         event(EventType::Normal, "SyncSucceed", &condition.message, "Sync")
     } else {
         event(EventType::Warning, "SyncFailed", &condition.message, "Sync")
     }
+}
+
+fn reflected(manifest: &ManifestIdentifier) -> Event {
+    let note = format!("Reflect status for object({}) succeed.", named(manifest));
+    event(EventType::Normal, "ReflectStatusSucceed", &note, "Reflect")
+}
+
+fn interpreted(manifest: &ManifestStatus) -> Event {
+    let object = named(&manifest.identifier);
+    let health = manifest.health.as_deref().unwrap_or_default();
+    let note = format!("Interpret health of object({object}) as {health}.");
+    let reason = "InterpretHealthSucceed";
+    event(EventType::Normal, reason, &note, "Interpret")
+}
+
+fn named(manifest: &ManifestIdentifier) -> String {
+    let ManifestIdentifier {
+        kind,
+        namespace,
+        name,
+        ..
+    } = manifest;
+    let parts = [kind, namespace, name].into_iter();
+    let parts = parts.filter(|part| !part.is_empty()).map(String::as_str);
+    parts.collect::<Vec<_>>().join("/")
 }
 
 fn event(type_: EventType, reason: &str, note: &str, action: &str) -> Event {

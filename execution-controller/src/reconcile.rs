@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use karmada_api::names::WORK_FINALIZER;
 use karmada_api::{ClusterProfile, Key, Work};
 use karmada_execution::{Member, MemberError, Observed, SyncResult, Synced};
-use karmada_rules::execution::{Outcome, Seen, StatusPlan, status};
+use karmada_rules::execution::{Outcome, Seen, status};
 use karmada_runtime::error::Chain;
 use karmada_runtime::events::EventRecorder;
 use karmada_runtime::members::{Failure, MemberController, MemberQueues};
@@ -17,7 +17,7 @@ use kube::{Api, Client, Resource};
 use serde_json::json;
 use tokio::time::Instant;
 
-use crate::events::{applied_changed, dispatching_changed};
+use crate::events::changes;
 use crate::fleet::{ConnectError, Fleet};
 use crate::watch::SharedIndex;
 
@@ -173,12 +173,7 @@ impl Reconciler {
         adopted: bool,
     ) -> Result<(), Failure> {
         let plan = status(work, outcomes, adopted, (self.clock)());
-        let StatusPlan {
-            patch: Some(patch),
-            dispatching,
-            applied,
-        } = plan
-        else {
+        let Some(patch) = &plan.patch else {
             return Ok(());
         };
         let (works, parameters) = (self.works(work), PatchParams::default());
@@ -200,11 +195,7 @@ impl Reconciler {
             Err(error) => return Err(error.into()),
         }
         if let Some(events) = &self.events {
-            let changed = dispatching.as_ref().map(dispatching_changed);
-            let changed = changed
-                .into_iter()
-                .chain(applied.as_ref().map(applied_changed));
-            for event in changed {
+            for event in changes(&plan) {
                 events.record(work.object_ref(&()), event);
             }
         }

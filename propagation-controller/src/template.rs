@@ -256,6 +256,7 @@ impl TemplateReconciler {
             }
         };
         let is_news = plan.changes_spec();
+        let replicas = plan.replicas();
         // Neither waits for the other: a claim says who has the template, whatever becomes of the binding.
         let (template, binding) = futures::join!(
             self.write_claim(subject, Some(&claim), held),
@@ -274,6 +275,11 @@ impl TemplateReconciler {
                     let note = format!("Apply {} succeed", named(&claim));
                     self.events
                         .success(reference.clone(), "ApplyPolicySucceed", note);
+                }
+                if bound && let Some(replicas) = replicas {
+                    let note = format!("Get replicas({replicas}) of the template succeed");
+                    self.events
+                        .success(reference.clone(), "GetReplicasSucceed", note);
                 }
                 if claimed && let Some(former) = self.preempted(subject, policy) {
                     let note = format!("{} is preempted by {}", named(former), named(&claim));

@@ -40,6 +40,10 @@ pub struct StatusPlan {
     pub dispatching: Option<Condition>,
     /// Set if [`APPLIED`] has become another, or fails for another reason.
     pub applied: Option<Condition>,
+    /// The manifests whose object has a status now, and had none.
+    pub reflected: Vec<ManifestIdentifier>,
+    /// The manifests whose object has another health than before.
+    pub interpreted: Vec<ManifestStatus>,
 }
 
 /// Plans the status of a Work after a sync of its manifests.
@@ -65,6 +69,15 @@ pub fn status(work: &Work, outcomes: &[Outcome<'_>], adopted: bool, now: Timesta
         plan.applied = Some(condition);
     }
     let new_statuses = manifest_statuses(outcomes, statuses);
+    for new in &new_statuses {
+        let old = statuses.iter().find(|old| old.identifier == new.identifier);
+        if new.status.is_some() && old.is_none_or(|old| old.status.is_none()) {
+            plan.reflected.push(new.identifier.clone());
+        }
+        if old.is_none_or(|old| old.health != new.health) {
+            plan.interpreted.push(new.clone());
+        }
+    }
     if list != conditions || new_statuses != statuses {
         plan.patch = Some(json!({
             "metadata": { "resourceVersion": work.metadata.resource_version },

@@ -547,6 +547,7 @@ fn the_status_is_written_once_and_then_only_on_news() {
     let patch = plan.patch.unwrap();
     assert_eq!(patch["status"]["conditions"][1]["observedGeneration"], 3);
     assert!(plan.dispatching.is_some() && plan.applied.is_some());
+    assert_eq!((plan.reflected.len(), plan.interpreted.len()), (1, 1));
     work.status = Some(from_value(patch["status"].clone()).unwrap());
     assert_eq!(status(&work, &good, false, now()), StatusPlan::default());
     let bad = |text: &str| {
@@ -583,6 +584,39 @@ fn the_status_is_written_once_and_then_only_on_news() {
     );
     let plan = status(&work, &good, true, now());
     assert!(plan.patch.is_some() && plan.applied.is_none());
+}
+
+#[test]
+fn a_first_status_is_news_and_so_is_every_other_health() {
+    let Recorded {
+        mut work,
+        manifest,
+        mut object,
+    } = deployment();
+    work.status = None;
+    let mut changes = |object: &Value| {
+        let outcome = Outcome {
+            manifest: &manifest,
+            error: None,
+            object: Seen::Present(object),
+        };
+        let plan = status(&work, &[outcome], false, now());
+        if let Some(patch) = plan.patch {
+            work.status = Some(from_value(patch["status"].clone()).unwrap());
+        }
+        let health = plan.interpreted.into_iter().filter_map(|one| one.health);
+        (plan.reflected.len(), health.collect::<Vec<_>>())
+    };
+    let generation = object["metadata"]["generation"].clone();
+    object["status"] = json!({ "observedGeneration": generation, "replicas": 2 });
+    assert_eq!(changes(&object), (1, vec!["Unhealthy".to_owned()]));
+    object["status"]["readyReplicas"] = 1.into();
+    assert_eq!(changes(&object), (0, vec![]));
+    for ready in ["updatedReplicas", "availableReplicas", "readyReplicas"] {
+        object["status"][ready] = 2.into();
+    }
+    assert_eq!(changes(&object), (0, vec!["Healthy".to_owned()]));
+    assert_eq!(changes(&object), (0, vec![]));
 }
 
 #[test]

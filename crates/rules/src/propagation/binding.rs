@@ -55,6 +55,20 @@ impl Plan {
             Self::Unchanged | Self::Waits => false,
         }
     }
+
+    /// Returns the replicas that the template has and its binding had not.
+    pub fn replicas(&self) -> Option<i64> {
+        let replicas = match self {
+            Self::Unchanged | Self::Waits => None,
+            Self::Create(body) => body.pointer("/spec/replicas"),
+            Self::Patch(operations) => operations.as_array().and_then(|operations| {
+                let mut operations = operations.iter();
+                let set = operations.find(|set| set["path"] == "/spec/replicas");
+                set?.get("value")
+            }),
+        };
+        replicas?.as_i64()
+    }
 }
 
 /// Returns the key of the template's binding. One without a namespace is a `ClusterResourceBinding`.
