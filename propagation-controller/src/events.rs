@@ -59,6 +59,12 @@ impl Events {
         }
     }
 
+    /// Notes a trouble of `regarding` that was recorded before this replica began to lead.
+    pub(crate) fn known(&self, regarding: &ObjectReference, reason: &'static str, note: String) {
+        let trouble = (reason, note);
+        self.troubles.lock().insert(subject(regarding), trouble);
+    }
+
     /// Forgets the trouble of `regarding`: it is over, or the object is gone.
     pub(crate) fn settled(&self, regarding: &ObjectReference) {
         self.troubles.lock().remove(&subject(regarding));

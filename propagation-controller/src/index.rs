@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_api::{
     ClusterOverridePolicy, ClusterPropagationPolicy, ClusterResourceBinding, GroupVersionKind, Key,
-    OverridePolicy, PropagationPolicy, ResourceBinding, ResourceBindingSpec,
+    OverridePolicy, PropagationPolicy, PropagationSpec, ResourceBinding, ResourceBindingSpec,
 };
 use karmada_rules::binding_ref::BindingRef;
 use karmada_rules::propagation::choice::Candidate;
@@ -148,6 +148,18 @@ impl Index {
         let own = self.policies.iter().map(|(key, _)| key.clone());
         let cluster = self.cluster_policies.iter().map(|(key, _)| key.clone());
         own.chain(cluster).collect()
+    }
+
+    /// Returns the keys of the policies whose spec is so.
+    pub(crate) fn policies_where(&self, is: impl Fn(&PropagationSpec) -> bool) -> Vec<Key> {
+        let own = self
+            .policies
+            .iter()
+            .map(|(key, policy)| (key, &policy.spec));
+        let cluster = self.cluster_policies.iter();
+        let cluster = cluster.map(|(key, policy)| (key, &policy.spec));
+        let found = own.chain(cluster).filter(|(_, spec)| is(spec));
+        found.map(|(key, _)| key.clone()).collect()
     }
 
     /// Returns `true` if the override policy of that namespace, or of none, and name exists.

@@ -69,7 +69,7 @@ pub fn assemble(args: Args, client: Client, program: &mut Program) {
     };
     let bindings = BindingReconciler {
         index: Arc::clone(&index),
-        works,
+        works: Arc::clone(&works),
         client: client.clone(),
         writes: writes.clone(),
         events: work_events,
@@ -95,6 +95,8 @@ pub fn assemble(args: Args, client: Client, program: &mut Program) {
         client,
         writes,
         events,
+        works,
+        inherited: Mutex::default(),
     };
     let (name, queue) = ("template", queues.templates);
     controller::spawn(program, name, templates, queue, leadership.clone());

@@ -1,10 +1,11 @@
 //! Gives one policy its ID and finalizer, lets it go once nothing has its claim, and records why it is not
 //! applied.
 
+use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use karmada_api::{ClusterPropagationPolicy, Key, PropagationPolicy};
+use karmada_api::{ClusterPropagationPolicy, Key, PropagationPolicy, PropagationSpec, Suspension};
 use karmada_rules::propagation::choice::Candidate;
 use karmada_rules::propagation::claim;
 use karmada_rules::propagation::problems::problems;
@@ -13,6 +14,7 @@ use karmada_runtime::error::BoxError;
 use karmada_runtime::write::{WriteErrorKind, Writes};
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client, Resource};
+use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use uuid::Uuid;
@@ -20,6 +22,7 @@ use uuid::Uuid;
 use crate::events::Events;
 use crate::index::{Index, Policy};
 use crate::watch::SharedIndex;
+use crate::works::SharedWorks;
 
 /// Reconciles policies of both scopes.
 pub(crate) struct PolicyReconciler {
@@ -27,16 +30,22 @@ pub(crate) struct PolicyReconciler {
     pub(crate) client: Client,
     pub(crate) writes: Writes,
     pub(crate) events: Arc<Events>,
+    pub(crate) works: Arc<SharedWorks>,
+    /// The policies that were there when this replica began to lead, until they are reconciled.
+    pub(crate) inherited: Mutex<BTreeSet<Key>>,
 }
 
 impl Controller for PolicyReconciler {
     type Key = Key;
 
     fn keys(&self) -> Vec<Key> {
-        self.index.read(Index::policy_keys)
+        let keys = self.index.read(Index::policy_keys);
+        self.inherited.lock().extend(keys.iter().cloned());
+        keys
     }
 
     async fn reconcile(&self, key: &Key) -> Result<(), BoxError> {
+        let is_inherited = self.inherited.lock().remove(key);
         let Some(policy) = self.index.read(|index| index.policy(key)) else {
             return Ok(());
         };
@@ -51,7 +60,7 @@ impl Controller for PolicyReconciler {
             }
             return Ok(());
         }
-        self.record_obstacles(&policy, &candidate);
+        self.record_obstacles(&policy, &candidate, is_inherited);
         match claim::adoption(&candidate, || Uuid::new_v4().to_string()) {
             Some(patch) => self.patch(key, patch).await,
             None => Ok(()),
@@ -60,8 +69,8 @@ impl Controller for PolicyReconciler {
 }
 
 impl PolicyReconciler {
-    /// Records why the policy is not applied, if it is not.
-    fn record_obstacles(&self, policy: &Policy, candidate: &Candidate<'_>) {
+    /// Records why the policy is not applied, if it is not, or not as it seems.
+    fn record_obstacles(&self, policy: &Policy, candidate: &Candidate<'_>, is_inherited: bool) {
         let found = problems(candidate);
         let missing = candidate.spec.dependent_overrides.iter().filter(|name| {
             let exists = |index: &Index| index.has_override(candidate.namespace(), name);
@@ -80,9 +89,31 @@ impl PolicyReconciler {
             );
             self.events
                 .trouble(policy.reference(), "ApplyPolicyFailed", note);
+        } else if let unknown = self.unknown_clusters(candidate.spec)
+            && !unknown.is_empty()
+        {
+            let note = format!(
+                "Suspends dispatching to clusters that do not exist: {}",
+                unknown.join(", ")
+            );
+            let reference = policy.reference();
+            if is_inherited {
+                // Recorded when it began.
+                self.events.known(&reference, "UnknownCluster", note);
+            } else {
+                self.events.trouble(reference, "UnknownCluster", note);
+            }
         } else {
             self.events.settled(&policy.reference());
         }
+    }
+
+    /// Returns the clusters to which the policy suspends dispatching and that do not exist.
+    fn unknown_clusters<'a>(&self, spec: &'a PropagationSpec) -> Vec<&'a str> {
+        let names = spec.suspension.iter().flat_map(Suspension::clusters);
+        names
+            .filter(|name| self.works.cluster(name).is_none())
+            .collect()
     }
 
     async fn patch(&self, key: &Key, patch: Value) -> Result<(), BoxError> {

@@ -1,5 +1,6 @@
 //! The whole program on the embedded API. Time is virtual: a pause ends once nothing is left to do.
 
+mod events;
 mod lazy;
 mod random;
 mod works;
@@ -263,7 +264,10 @@ async fn a_template_is_claimed_and_bound_with_one_write_each() {
     assert_eq!(spec["resource"]["uid"], object["metadata"]["uid"]);
     assert_eq!(
         stage.events("Deployment").await,
-        ["ApplyPolicySucceed: Apply policy(shop/pp) succeed"]
+        [
+            "ApplyPolicySucceed: Apply policy(shop/pp) succeed",
+            "GetReplicasSucceed: Get replicas(2) of the template succeed"
+        ]
     );
 
     // Neither time nor a restart is a reason to write.
@@ -271,7 +275,7 @@ async fn a_template_is_claimed_and_bound_with_one_write_each() {
     stage.kill().await;
     stage.start(&[]).await;
     assert_eq!(stage.written(), [""; 0]);
-    assert_eq!(stage.events("Deployment").await.len(), 1);
+    assert_eq!(stage.events("Deployment").await.len(), 2);
 }
 
 #[tokio::test(start_paused = true)]

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::Namespace;
-use karmada_api::{ClusterProfile, Key, Work, execution_namespace, names};
+use karmada_api::{ClusterProfile, Key, Suspension, Work, execution_namespace, names};
 use karmada_rules::binding_ref::BindingRef;
 use karmada_rules::propagation::works::work_name;
 use karmada_rules::reverse_index::ReverseIndex;
@@ -235,7 +235,7 @@ impl SharedWorks {
     }
 
     /// Applies an event of a cluster. One that appears, leaves, or is selected otherwise wakes the bindings
-    /// with Works there, and every Namespace.
+    /// with Works there, the policies that pause it, and every Namespace.
     pub(crate) fn observe_cluster(&self, event: Event<Decoded<ClusterProfile>>) {
         let transitions = self.inner.lock().clusters.observe(event);
         let changed: BTreeSet<String> = transitions
@@ -256,6 +256,13 @@ impl SharedWorks {
             })
         });
         self.queues.bindings.add_all(concerned);
+        let naming = self.index.read(|index| {
+            index.policies_where(|spec| {
+                let mut names = spec.suspension.iter().flat_map(Suspension::clusters);
+                names.any(|name| changed.contains(name))
+            })
+        });
+        self.queues.policies.add_all(naming);
         self.queues.namespaces.add_all(self.namespace_keys());
     }
 

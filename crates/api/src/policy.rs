@@ -154,12 +154,14 @@ pub struct SuspendedClusters {
 }
 
 impl Suspension {
+    /// Returns the names of the clusters with a pause of their own.
+    pub fn clusters(&self) -> impl Iterator<Item = &str> {
+        let paused = self.dispatching_on_clusters.iter();
+        paused.flat_map(|paused| paused.cluster_names.iter().map(String::as_str))
+    }
+
     /// Returns `true` if dispatching to the cluster is paused.
     pub fn suspends(&self, cluster: &str) -> bool {
-        self.dispatching == Some(true)
-            || self
-                .dispatching_on_clusters
-                .as_ref()
-                .is_some_and(|paused| paused.cluster_names.iter().any(|name| name == cluster))
+        self.dispatching == Some(true) || self.clusters().any(|name| name == cluster)
     }
 }
