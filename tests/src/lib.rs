@@ -28,6 +28,7 @@ pub mod chromium;
 pub mod control_plane;
 pub mod coredns;
 pub mod crds;
+pub mod deaths;
 pub mod fleet;
 pub mod kubectl;
 pub mod manifests;
@@ -48,4 +49,5 @@ pub mod wait;
 pub mod writes;
 
 mod kubeconfig;
+mod proxy;
 mod scratch;

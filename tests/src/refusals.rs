@@ -1,77 +1,50 @@
 //! A proxy in front of an API that refuses requests on demand, for one client of several.
 
-use std::{
-    net::{Ipv4Addr, SocketAddr},
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{path::PathBuf, sync::Arc};
 
 use anyhow::Result;
 use axum::{
     Router,
-    body::{Body, to_bytes},
+    body::Body,
     extract::{Request, State},
     http::{StatusCode, header},
     response::{IntoResponse, Response},
 };
 use futures::StreamExt;
 use kube::Client;
-use lab_parts::kubeconfig::{self, Access};
-use tempfile::TempDir;
-use tokio::{net::TcpListener, sync::watch, task::JoinHandle};
+use tokio::sync::watch;
 
-use crate::{control_plane::ControlPlane, scratch};
-
-/// Larger than any object of a test.
-const MOST: usize = 1 << 20;
+use crate::{
+    control_plane::ControlPlane,
+    proxy::{self, Proxy},
+};
 
 /// A proxy with every right in its API. Dropping it ends it.
 pub struct Refusals {
     /// The part of refused paths; empty while nothing is refused.
     refused: Arc<watch::Sender<&'static str>>,
-    folder: TempDir,
-    serving: JoinHandle<()>,
+    proxy: Proxy,
 }
 
 impl Refusals {
     /// Starts a proxy that refuses nothing yet.
     pub async fn before(api: &ControlPlane) -> Result<Self> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
-        let address: SocketAddr = listener.local_addr()?;
         let refused = Arc::new(watch::Sender::new(""));
         let state = (api.client(), Arc::clone(&refused));
         let routes = Router::new().fallback(forward).with_state(state);
-        let serving = tokio::spawn(async move {
-            // It never ends by itself.
-            drop(axum::serve(listener, routes).await);
-        });
-        let folder = scratch::folder("refusals")?;
-        kubeconfig::write(
-            &folder.path().join("kubeconfig"),
-            &[&Access::open("proxied", address)],
-        )?;
-        Ok(Self {
-            refused,
-            folder,
-            serving,
-        })
+        let proxy = Proxy::start(routes).await?;
+        Ok(Self { refused, proxy })
     }
 
     /// Returns a kubeconfig that leads through the proxy.
     pub fn kubeconfig(&self) -> PathBuf {
-        Path::new(self.folder.path()).join("kubeconfig")
+        self.proxy.kubeconfig()
     }
 
     /// Responds 403 to requests with `part` in their path, and ends open watches. `None` refuses
     /// nothing any more.
     pub fn refuse(&self, part: Option<&'static str>) {
         self.refused.send_replace(part.unwrap_or_default());
-    }
-}
-
-impl Drop for Refusals {
-    fn drop(&mut self) {
-        self.serving.abort();
     }
 }
 
@@ -88,20 +61,9 @@ async fn forward(
         let json = [(header::CONTENT_TYPE, "application/json")];
         return (StatusCode::FORBIDDEN, json, status.to_string()).into_response();
     }
-    let (mut parts, body) = request.into_parts();
-    // The client sets its own for the API.
-    parts.headers.remove(header::HOST);
-    let Ok(body) = to_bytes(body, MOST).await else {
-        return StatusCode::BAD_REQUEST.into_response();
-    };
-    match client.send(Request::from_parts(parts, body.into())).await {
-        Ok(response) => {
-            let until = async move { drop(refused.wait_for(concerns).await) };
-            response.map(|body| {
-                let body = Body::new(body).into_data_stream();
-                Body::from_stream(body.take_until(Box::pin(until)))
-            })
-        }
-        Err(error) => (StatusCode::BAD_GATEWAY, error.to_string()).into_response(),
-    }
+    let until = async move { drop(refused.wait_for(concerns).await) };
+    proxy::forward(&client, request).await.map(|body| {
+        let body = body.into_data_stream();
+        Body::from_stream(body.take_until(Box::pin(until)))
+    })
 }

@@ -6,6 +6,7 @@ mod choice;
 mod copies;
 mod moves;
 mod recorded;
+mod stories;
 mod suspension;
 mod while_suspended;
 

@@ -2,23 +2,19 @@
 
 use anyhow::Result;
 use k8s_openapi::api::apps::v1::Deployment;
-use karmada_api::{OverridePolicy, names};
+use karmada_api::names;
 use kube::{
     Api,
     api::{Patch, PatchParams},
 };
 use pipeline_tests::{
-    control_plane::ApiKind,
-    fleet::Member,
-    on_both,
-    propagation::{PropagationFleet, create, namespaced},
-    wait::until,
+    control_plane::ApiKind, fleet::Member, on_both, propagation::PropagationFleet, wait::until,
 };
 use serde_json::{Value, json};
 
 use super::{
-    WEB, deployed, deployments, has_data, has_image, holds, image, maps, running, set_data,
-    set_image, suspend, until_work, with_settings, work_has,
+    WEB, deployed, deployments, has_data, holds, image, maps, set_data, set_image, suspend,
+    until_work, with_settings, work_has,
 };
 
 /// Case 15: a pause ends a fight with another writer, which writes as it likes meanwhile; the resume is one
@@ -83,92 +79,6 @@ async fn is_observed(fleet: &PropagationFleet, replicas: i32) -> Result<()> {
         status.is_some_and(|status| status["replicas"] == replicas)
     })
     .await
-}
-
-/// Case 16: a new version is held everywhere, goes to one member, then to the next; a version that is
-/// taken back half-way never reaches the last.
-async fn a_new_version_goes_member_by_member(server: ApiKind) -> Result<()> {
-    let members = [Member(1), Member(2), Member(3)];
-    let (fleet, _programs) = deployed(server, &members).await?;
-
-    suspend(&fleet, json!({ "dispatching": true })).await?;
-    for member in members {
-        work_has(&fleet, member, "Dispatching", "False", "web:1").await?;
-    }
-    set_image(&fleet, "web:2").await?;
-    for member in members {
-        work_has(&fleet, member, "Dispatching", "False", "web:2").await?;
-        assert_eq!(running(&fleet, member).await?, "web:1");
-    }
-
-    let paused = |names: &[&str]| {
-        json!({ "dispatching": null,
-        "dispatchingOnClusters": { "clusterNames": names } })
-    };
-    suspend(&fleet, paused(&["member2", "member3"])).await?;
-    has_image(&fleet, Member(1), "web:2").await?;
-    assert_eq!(running(&fleet, Member(2)).await?, "web:1");
-    suspend(&fleet, paused(&["member3"])).await?;
-    has_image(&fleet, Member(2), "web:2").await?;
-    assert_eq!(running(&fleet, Member(3)).await?, "web:1");
-
-    set_image(&fleet, "web:1").await?;
-    has_image(&fleet, Member(1), "web:1").await?;
-    has_image(&fleet, Member(2), "web:1").await?;
-    let last = deployments(fleet.member(Member(3)));
-    let before = last.get(WEB).await?.spec;
-    suspend(&fleet, Value::Null).await?;
-    work_has(&fleet, Member(3), "Dispatching", "True", "web:1").await?;
-    assert_eq!(last.get(WEB).await?.spec, before);
-    Ok(())
-}
-
-/// Case 17: while paused, the template is scaled and an override made for one member; each member gets its
-/// part at resume, and the other nothing of the override.
-async fn what_changes_while_paused_arrives_at_resume(server: ApiKind) -> Result<()> {
-    let members = [Member(1), Member(2)];
-    let (fleet, _programs) = deployed(server, &members).await?;
-    let templates = deployments(&fleet.karmada);
-    suspend(&fleet, json!({ "dispatching": true })).await?;
-    for member in members {
-        work_has(&fleet, member, "Dispatching", "False", "web:1").await?;
-    }
-    let scale = Patch::Merge(json!({ "spec": { "replicas": 6 } }));
-    templates
-        .patch(WEB, &PatchParams::default(), &scale)
-        .await?;
-    let tag = json!({ "component": "Tag", "operator": "replace", "value": "canary" });
-    let rule = json!({ "targetCluster": { "clusterNames": ["member2"] },
-        "overriders": { "imageOverrider": [tag] } });
-    let selector = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "name": WEB });
-    let spec = json!({ "resourceSelectors": [selector], "overrideRules": [rule] });
-    let overrides: Api<OverridePolicy> = namespaced(fleet.karmada.client());
-    create(
-        &overrides,
-        json!({ "metadata": { "name": WEB }, "spec": spec }),
-    )
-    .await?;
-    work_has(&fleet, Member(2), "Dispatching", "False", "web:canary").await?;
-    for member in members {
-        let copies = deployments(fleet.member(member));
-        let copy = copies.get(WEB).await?;
-        assert_eq!(image(&copy).as_deref(), Some("web:1"));
-        assert_eq!(copy.spec.unwrap().replicas, Some(2));
-    }
-
-    // A merge patch: what stays is `suspension: {}`.
-    suspend(&fleet, json!({ "dispatching": null })).await?;
-    has_image(&fleet, Member(2), "web:canary").await?;
-    for member in members {
-        let copies = deployments(fleet.member(member));
-        until(&copies, WEB, "scaled", |copy| {
-            let spec = copy.and_then(|copy| copy.spec.as_ref());
-            spec.is_some_and(|spec| spec.replicas == Some(3))
-        })
-        .await?;
-    }
-    assert_eq!(running(&fleet, Member(1)).await?, "web:1");
-    Ok(())
 }
 
 /// Case 18: what would leave a paused fleet is in its bindings and Works, and not in a member.
@@ -254,8 +164,6 @@ async fn a_first_placement_waits_for_the_resume(server: ApiKind) -> Result<()> {
 
 on_both!(
     a_pause_ends_a_fight_of_two_writers,
-    a_new_version_goes_member_by_member,
-    what_changes_while_paused_arrives_at_resume,
     what_would_leave_is_in_bindings_and_works,
     a_pause_ends_in_three_ways,
     a_first_placement_waits_for_the_resume,

@@ -1,0 +1,306 @@
+//! Two rollouts as users make them, and the same while every program dies after each of its writes.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use futures::{StreamExt, future::try_join_all};
+use k8s_openapi::api::apps::v1::Deployment;
+use karmada_api::{ClusterProfile, OverridePolicy, names};
+use kube::{
+    Api,
+    api::{Patch, PatchParams},
+    runtime::watcher::{Config, Event, watcher},
+};
+use pipeline_tests::{
+    control_plane::{ApiKind, ControlPlane},
+    deaths::Mortal,
+    fleet::Member,
+    on_both,
+    programs::Binary,
+    propagation::{PropagationFleet, create, namespaced},
+    wait::until,
+};
+use serde_json::{Value, json};
+use tokio::{sync::watch, task::JoinHandle, time::timeout};
+
+use super::{
+    WEB, deployed, deployments, has_image, image, is_fully_applied, running, set_image, suspend,
+    until_work, work_has,
+};
+
+/// What a member ran, one after the other: the image and the replicas of its copy, or none.
+type Copies = Vec<Option<(String, i32)>>;
+
+/// The limit until a record has what happened before.
+const RECORDED_WITHIN: Duration = Duration::from_mins(1);
+
+/// A record of a member's copies. Dropping it ends it.
+struct Record {
+    copies: watch::Receiver<Copies>,
+    watching: JoinHandle<()>,
+}
+
+impl Drop for Record {
+    fn drop(&mut self) {
+        self.watching.abort();
+    }
+}
+
+impl Record {
+    fn of(member: &ControlPlane) -> Self {
+        let (seen, copies) = watch::channel(Copies::new());
+        let mut events = watcher(deployments(member), Config::default()).boxed();
+        let watching = tokio::spawn(async move {
+            while let Some(event) = events.next().await {
+                let copy = match event {
+                    Ok(Event::Apply(copy) | Event::InitApply(copy)) => Some(ran(&copy)),
+                    Ok(Event::Delete(_)) => None,
+                    Ok(Event::Init | Event::InitDone) | Err(_) => continue,
+                };
+                seen.send_if_modified(|seen| {
+                    let is_news = seen.last() != Some(&copy);
+                    seen.extend(is_news.then_some(copy));
+                    is_news
+                });
+            }
+        });
+        Self { copies, watching }
+    }
+
+    /// Waits until the member has run as many versions as this, and fails unless they are these. Replicas
+    /// are those more than at first.
+    async fn ensure(&self, expected: &[(&str, i32)]) -> Result<()> {
+        let mut copies = self.copies.clone();
+        let all = copies.wait_for(|copies| copies.len() >= expected.len());
+        let copies = match timeout(RECORDED_WITHIN, all).await {
+            Ok(all) => all?.clone(),
+            Err(_) => self.copies.borrow().clone(),
+        };
+        let first = copies.iter().flatten().next();
+        let first = first.map_or(0, |(_, replicas)| *replicas);
+        let owned = |(image, more): &(&str, i32)| Some(((*image).to_owned(), first + more));
+        let expected: Copies = expected.iter().map(owned).collect();
+        ensure!(copies == expected, "it ran {copies:?}, not {expected:?}");
+        Ok(())
+    }
+}
+
+fn ran(copy: &Deployment) -> (String, i32) {
+    let replicas = copy.spec.as_ref().and_then(|spec| spec.replicas);
+    (
+        image(copy).unwrap_or_default(),
+        replicas.unwrap_or_default(),
+    )
+}
+
+/// A new version is held everywhere, goes to one member, then to the next; it is taken back half-way, and
+/// never reaches the last.
+async fn roll_out(fleet: &PropagationFleet) -> Result<()> {
+    let members = [Member(1), Member(2), Member(3)];
+    suspend(fleet, json!({ "dispatching": true })).await?;
+    for member in members {
+        work_has(fleet, member, "Dispatching", "False", "web:1").await?;
+    }
+    set_image(fleet, "web:2").await?;
+    for member in members {
+        work_has(fleet, member, "Dispatching", "False", "web:2").await?;
+        assert_eq!(running(fleet, member).await?, "web:1");
+    }
+
+    let paused = |names: &[&str]| json!({ "dispatching": null, "dispatchingOnClusters": { "clusterNames": names } });
+    suspend(fleet, paused(&["member2", "member3"])).await?;
+    has_image(fleet, Member(1), "web:2").await?;
+    assert_eq!(running(fleet, Member(2)).await?, "web:1");
+    suspend(fleet, paused(&["member3"])).await?;
+    has_image(fleet, Member(2), "web:2").await?;
+    assert_eq!(running(fleet, Member(3)).await?, "web:1");
+
+    set_image(fleet, "web:1").await?;
+    for member in [Member(1), Member(2)] {
+        has_image(fleet, member, "web:1").await?;
+    }
+    work_has(fleet, Member(3), "Dispatching", "False", "web:1").await?;
+    suspend(fleet, Value::Null).await?;
+    work_has(fleet, Member(3), "Dispatching", "True", "web:1").await
+}
+
+/// While paused, the template is scaled and an override made for one member; then all of it leaves.
+async fn change_while_paused(fleet: &PropagationFleet) -> Result<()> {
+    let members = [Member(1), Member(2)];
+    suspend(fleet, json!({ "dispatching": true })).await?;
+    for member in members {
+        work_has(fleet, member, "Dispatching", "False", "web:1").await?;
+    }
+    let scale = Patch::Merge(json!({ "spec": { "replicas": 6 } }));
+    let (templates, parameters) = (deployments(&fleet.karmada), PatchParams::default());
+    templates.patch(WEB, &parameters, &scale).await?;
+    let tag = json!({ "component": "Tag", "operator": "replace", "value": "canary" });
+    let rule = json!({ "targetCluster": { "clusterNames": ["member2"] },
+        "overriders": { "imageOverrider": [tag] } });
+    let selector = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "name": WEB });
+    let spec = json!({ "resourceSelectors": [selector], "overrideRules": [rule] });
+    let overrides: Api<OverridePolicy> = namespaced(fleet.karmada.client());
+    let canary = json!({ "metadata": { "name": WEB }, "spec": spec });
+    create(&overrides, canary).await?;
+    for (member, image) in members.into_iter().zip(["web:1", "web:canary"]) {
+        work_has(fleet, member, "Dispatching", "False", image).await?;
+        until_work(fleet, member, "Deployment", "scaled", |work| {
+            let manifest = work.and_then(|work| work.spec.workload.manifests.first());
+            manifest.is_some_and(|manifest| manifest["spec"]["replicas"] == 3)
+        })
+        .await?;
+    }
+
+    // A merge patch: what stays is `suspension: {}`.
+    suspend(fleet, json!({ "dispatching": null })).await?;
+    for (member, image) in members.into_iter().zip(["web:1", "web:canary"]) {
+        work_has(fleet, member, "Applied", "True", image).await?;
+        has_replicas(fleet, member, 3).await?;
+    }
+    Ok(())
+}
+
+async fn has_replicas(fleet: &PropagationFleet, member: Member, replicas: i32) -> Result<()> {
+    let is = |copy: Option<&Deployment>| copy.is_some_and(|copy| ran(copy).1 == replicas);
+    let what = format!("{replicas} replicas");
+    until(&deployments(fleet.member(member)), WEB, &what, is).await?;
+    Ok(())
+}
+
+/// A rollout, and what each member runs meanwhile, with how many replicas more than at first.
+struct Story {
+    members: &'static [Member],
+    ran: &'static [&'static [(&'static str, i32)]],
+}
+
+const ROLL_OUT: Story = Story {
+    members: &[Member(1), Member(2), Member(3)],
+    ran: &[
+        &[("web:1", 0), ("web:2", 0), ("web:1", 0)],
+        &[("web:1", 0), ("web:2", 0), ("web:1", 0)],
+        &[("web:1", 0)],
+    ],
+};
+
+const CHANGE_WHILE_PAUSED: Story = Story {
+    members: &[Member(1), Member(2)],
+    ran: &[
+        &[("web:1", 0), ("web:1", 1)],
+        &[("web:1", 0), ("web:canary", 1)],
+    ],
+};
+
+impl Story {
+    /// Tells it with programs that live.
+    async fn tell(
+        &self,
+        server: ApiKind,
+        story: impl AsyncFnOnce(&PropagationFleet) -> Result<()>,
+    ) -> Result<()> {
+        let (fleet, programs) = deployed(server, self.members).await?;
+        let records = self.record(&fleet);
+        story(&fleet).await?;
+        programs.settled().await?;
+        self.ensure(&records).await
+    }
+
+    /// Tells it with programs each of whose writes is its last, and then lets others complete what is left.
+    async fn tell_with_mortals(
+        &self,
+        server: ApiKind,
+        story: impl AsyncFnOnce(&PropagationFleet) -> Result<()>,
+    ) -> Result<()> {
+        let (fleet, programs) = deployed(server, self.members).await?;
+        programs.settled().await?;
+        programs.stop().await?;
+        let records = self.record(&fleet);
+        let mortals = self.mortals(&fleet).await?;
+        let living = try_join_all(mortals.iter().map(Mortal::live));
+        tokio::select! {
+            ended = living => { ended.context("a program cannot be started or killed")?; }
+            told = story(&fleet) => told?,
+        }
+        for mortal in &mortals {
+            ensure!(mortal.deaths() > 0, "one never died");
+        }
+
+        for member in self.members {
+            lead(&fleet, *member, &fleet.member(*member).url()).await?;
+        }
+        let programs = fleet.run().await?;
+        for (member, ran) in self.members.iter().zip(self.ran) {
+            let (image, _) = ran[ran.len() - 1];
+            work_has(&fleet, *member, "Applied", "True", image).await?;
+        }
+        is_fully_applied(&fleet, &names::binding("Deployment", WEB)).await?;
+        programs.settled().await?;
+        self.ensure(&records).await
+    }
+
+    fn record(&self, fleet: &PropagationFleet) -> Vec<Record> {
+        let members = self.members.iter();
+        members
+            .map(|member| Record::of(fleet.member(*member)))
+            .collect()
+    }
+
+    async fn ensure(&self, records: &[Record]) -> Result<()> {
+        for ((member, record), ran) in self.members.iter().zip(records).zip(self.ran) {
+            let ensured = record.ensure(ran).await;
+            ensured.with_context(|| member.name())?;
+        }
+        Ok(())
+    }
+
+    async fn mortals(&self, fleet: &PropagationFleet) -> Result<[Mortal; 3]> {
+        let mortal = async |program| Mortal::new(program, &fleet.karmada).await;
+        let mut executing = mortal(Binary::ExecutionController).await?;
+        for member in self.members {
+            let url = executing.reach(fleet.member(*member)).await?;
+            lead(fleet, *member, &url).await?;
+        }
+        let choosing = mortal(Binary::Scheduler).await?;
+        Ok([
+            mortal(Binary::PropagationController).await?,
+            choosing,
+            executing,
+        ])
+    }
+}
+
+/// Leads requests to a member to this URL.
+async fn lead(fleet: &PropagationFleet, member: Member, url: &str) -> Result<()> {
+    let clusters: Api<ClusterProfile> = Api::all(fleet.karmada.client());
+    let patch = Patch::Merge(json!({ "spec": { "apiEndpoint": url } }));
+    let parameters = PatchParams::default();
+    clusters.patch(&member.name(), &parameters, &patch).await?;
+    Ok(())
+}
+
+/// Case 16: a new version goes to one member, then to the next; the last never runs it.
+async fn a_new_version_goes_member_by_member(server: ApiKind) -> Result<()> {
+    ROLL_OUT.tell(server, roll_out).await
+}
+
+/// Case 17: each member gets one change at resume, with its part of what was changed before.
+async fn what_changes_while_paused_arrives_at_resume(server: ApiKind) -> Result<()> {
+    CHANGE_WHILE_PAUSED.tell(server, change_while_paused).await
+}
+
+/// Case 16, with programs that die.
+async fn a_new_version_goes_member_by_member_although_programs_die(server: ApiKind) -> Result<()> {
+    ROLL_OUT.tell_with_mortals(server, roll_out).await
+}
+
+/// Case 17, with programs that die.
+async fn what_changes_while_paused_arrives_although_programs_die(server: ApiKind) -> Result<()> {
+    let story = change_while_paused;
+    CHANGE_WHILE_PAUSED.tell_with_mortals(server, story).await
+}
+
+on_both!(
+    a_new_version_goes_member_by_member,
+    what_changes_while_paused_arrives_at_resume,
+    a_new_version_goes_member_by_member_although_programs_die,
+    what_changes_while_paused_arrives_although_programs_die,
+);
