@@ -12,8 +12,6 @@
 //!   takes more than a minute.
 //! - `conformance` and `sequences`, on the real API: their other halves are
 //!   `lab/apiserver/tests/conformance.rs` and `lab/simulation/tests/sequences.rs`.
-//! - `kubectl::with_tools::controllers`, on the embedded API: on the real one no
-//!   kube-controller-manager runs, which collects garbage and empties namespaces.
 //! - `sandbox` and `page`, on the embedded API that the sandbox brings.
 //! - `namespaces`, on none: it tests the isolation of tests.
 //!

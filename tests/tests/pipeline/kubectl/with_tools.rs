@@ -4,11 +4,10 @@ use std::{fs, path::Path};
 
 use anyhow::{Result, ensure};
 use pipeline_tests::{
-    both,
     control_plane::{ApiKind, ControlPlane, ControlPlaneOptions},
     crds,
     kubectl::Kubectl,
-    on_both, test_name,
+    on_both,
 };
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};
@@ -16,7 +15,7 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 /// A Karmada API and kubectl for it.
 struct Served {
     kubectl: Kubectl,
-    _karmada: ControlPlane,
+    karmada: ControlPlane,
 }
 
 impl Served {
@@ -27,7 +26,7 @@ impl Served {
         crds::explained(&karmada.client(), &crds::karmada()).await?;
         Ok(Self {
             kubectl: Kubectl::new(karmada.kubeconfig_path().to_owned())?,
-            _karmada: karmada,
+            karmada,
         })
     }
 
@@ -471,7 +470,8 @@ async fn objects_are_deleted_in_each_way(server: ApiKind) -> Result<()> {
 }
 
 async fn what_is_owned_is_deleted_or_orphaned(server: ApiKind) -> Result<()> {
-    let api = Served::start(server).await?;
+    let mut api = Served::start(server).await?;
+    api.karmada.start_controllers().await?;
     for (cascade, is_kept) in [
         ("orphan", true),
         ("foreground", false),
@@ -503,7 +503,8 @@ async fn what_is_owned_is_deleted_or_orphaned(server: ApiKind) -> Result<()> {
 }
 
 async fn a_namespace_takes_its_contents_with_it(server: ApiKind) -> Result<()> {
-    let api = Served::start(server).await?;
+    let mut api = Served::start(server).await?;
+    api.karmada.start_controllers().await?;
     api.run("create namespace shop").await;
     api.run("create configmap one -n shop").await;
     api.run("delete namespace shop").await;
@@ -709,33 +710,11 @@ on_both!(
     objects_are_labelled_and_annotated,
     an_object_is_edited,
     objects_are_deleted_in_each_way,
+    what_is_owned_is_deleted_or_orphaned,
+    a_namespace_takes_its_contents_with_it,
     kubectl_waits_for_what_comes,
     changes_are_watched,
     a_dry_run_and_a_diff_change_nothing,
     objects_are_described_with_their_events,
     objects_are_created_from_arguments,
 );
-
-// On the embedded API only: on a real one these are the work of kube-controller-manager, which does not
-// run here.
-mod controllers {
-    use super::*;
-
-    #[test]
-    fn what_is_owned_is_deleted_or_orphaned() {
-        both::run(
-            test_name!(),
-            ApiKind::Embedded,
-            super::what_is_owned_is_deleted_or_orphaned,
-        );
-    }
-
-    #[test]
-    fn a_namespace_takes_its_contents_with_it() {
-        both::run(
-            test_name!(),
-            ApiKind::Embedded,
-            super::a_namespace_takes_its_contents_with_it,
-        );
-    }
-}
