@@ -8,7 +8,7 @@ use k8s_openapi::api::apps::v1::Deployment;
 use karmada_api::{ClusterProfile, OverridePolicy, names};
 use kube::{
     Api,
-    api::{Patch, PatchParams},
+    api::{DeleteParams, Patch, PatchParams},
     runtime::watcher::{Config, Event, watcher},
 };
 use pipeline_tests::{
@@ -24,8 +24,8 @@ use serde_json::{Value, json};
 use tokio::{sync::watch, task::JoinHandle, time::timeout};
 
 use super::{
-    WEB, deployed, deployments, has_image, image, is_fully_applied, running, set_image, suspend,
-    until_work, work_has,
+    WEB, deployed, deployment, deployments, divided, has_image, image, is_fully_applied, running,
+    set_image, suspend, until_work, work_has,
 };
 
 /// What a member ran, one after the other: the image and the replicas of its copy, or none.
@@ -214,15 +214,8 @@ impl Story {
         programs.settled().await?;
         programs.stop().await?;
         let records = self.record(&fleet);
-        let mortals = self.mortals(&fleet).await?;
-        let living = try_join_all(mortals.iter().map(Mortal::live));
-        tokio::select! {
-            ended = living => { ended.context("a program cannot be started or killed")?; }
-            told = story(&fleet) => told?,
-        }
-        for mortal in &mortals {
-            ensure!(mortal.deaths() > 0, "one never died");
-        }
+        let mortals = mortals(&fleet).await?;
+        die_during(&mortals, story(&fleet)).await?;
 
         for member in self.members {
             lead(&fleet, *member, &fleet.member(*member).url()).await?;
@@ -251,21 +244,35 @@ impl Story {
         }
         Ok(())
     }
+}
 
-    async fn mortals(&self, fleet: &PropagationFleet) -> Result<[Mortal; 3]> {
-        let mortal = async |program| Mortal::new(program, &fleet.karmada).await;
-        let mut executing = mortal(Binary::ExecutionController).await?;
-        for member in self.members {
-            let url = executing.reach(fleet.member(*member)).await?;
-            lead(fleet, *member, &url).await?;
-        }
-        let choosing = mortal(Binary::Scheduler).await?;
-        Ok([
-            mortal(Binary::PropagationController).await?,
-            choosing,
-            executing,
-        ])
+/// Returns the programs of a fleet, which reach its members through their own proxies.
+async fn mortals(fleet: &PropagationFleet) -> Result<[Mortal; 3]> {
+    let mortal = async |program| Mortal::new(program, &fleet.karmada).await;
+    let mut executing = mortal(Binary::ExecutionController).await?;
+    for member in fleet.members() {
+        let url = executing.reach(fleet.member(member)).await?;
+        lead(fleet, member, &url).await?;
     }
+    let choosing = mortal(Binary::Scheduler).await?;
+    Ok([
+        mortal(Binary::PropagationController).await?,
+        choosing,
+        executing,
+    ])
+}
+
+/// Tells a story while each of these programs dies after every write.
+async fn die_during(mortals: &[Mortal], story: impl Future<Output = Result<()>>) -> Result<()> {
+    let living = try_join_all(mortals.iter().map(Mortal::live));
+    tokio::select! {
+        ended = living => { ended.context("a program cannot be started or killed")?; }
+        told = story => told?,
+    }
+    for mortal in mortals {
+        ensure!(mortal.deaths() > 1, "one died too seldom");
+    }
+    Ok(())
 }
 
 /// Leads requests to a member to this URL.
@@ -287,6 +294,37 @@ async fn what_changes_while_paused_arrives_at_resume(server: ApiKind) -> Result<
     CHANGE_WHILE_PAUSED.tell(server, change_while_paused).await
 }
 
+/// Cases 1 and 4, with programs that die: nothing is left of a deleted template.
+async fn a_template_comes_and_goes_although_programs_die(server: ApiKind) -> Result<()> {
+    let members = [Member(1), Member(2)];
+    let mut fleet = PropagationFleet::start(server, 2).await?;
+    fleet.karmada.start_controllers().await?;
+    let mortals = mortals(&fleet).await?;
+    let story = async {
+        let templates = deployments(&fleet.karmada);
+        create(&templates, deployment("web:1")).await?;
+        fleet.create_policy(WEB, divided(&members)).await?;
+        for member in members {
+            work_has(&fleet, member, "Applied", "True", "web:1").await?;
+        }
+        templates.delete(WEB, &DeleteParams::default()).await?;
+        for member in members {
+            until_work(&fleet, member, "Deployment", "gone", |work| work.is_none()).await?;
+            let copies = deployments(fleet.member(member));
+            ensure!(copies.get_opt(WEB).await?.is_none(), "a copy is left");
+        }
+        let binding = names::binding("Deployment", WEB);
+        until(&fleet.bindings(), &binding, "gone", |found| found.is_none()).await?;
+        fleet
+            .policies()
+            .delete(WEB, &DeleteParams::default())
+            .await?;
+        until(&fleet.policies(), WEB, "gone", |policy| policy.is_none()).await?;
+        anyhow::Ok(())
+    };
+    die_during(&mortals, story).await
+}
+
 /// Case 16, with programs that die.
 async fn a_new_version_goes_member_by_member_although_programs_die(server: ApiKind) -> Result<()> {
     ROLL_OUT.tell_with_mortals(server, roll_out).await
@@ -299,6 +337,7 @@ async fn what_changes_while_paused_arrives_although_programs_die(server: ApiKind
 }
 
 on_both!(
+    a_template_comes_and_goes_although_programs_die,
     a_new_version_goes_member_by_member,
     what_changes_while_paused_arrives_at_resume,
     a_new_version_goes_member_by_member_although_programs_die,

@@ -214,6 +214,38 @@ async fn dispatches(fleet: &PropagationFleet, member: Member, suspended: bool) -
     until_event(&fleet.karmada.client(), "Work", &work, &text).await
 }
 
+/// A start on a paused fleet writes nothing but leases, neither here nor in a member.
+async fn a_second_start_on_a_paused_fleet_writes_nothing(server: ApiKind) -> Result<()> {
+    let members = [Member(1), Member(2)];
+    let (fleet, programs) = deployed(server, &members).await?;
+    let names = json!({ "clusterNames": ["member2", "unknown"] });
+    suspend(&fleet, json!({ "dispatchingOnClusters": names })).await?;
+    work_has(&fleet, Member(2), "Dispatching", "False", "web:1").await?;
+    set_image(&fleet, "web:2").await?;
+    work_has(&fleet, Member(1), "Applied", "True", "web:2").await?;
+    let client = fleet.karmada.client();
+    until_event(&client, "PropagationPolicy", WEB, "UnknownCluster").await?;
+    programs.settled().await?;
+    programs.stop().await?;
+    let apis = [
+        &fleet.karmada,
+        fleet.member(Member(1)),
+        fleet.member(Member(2)),
+    ];
+    let mut before = Vec::new();
+    for api in apis {
+        before.push(api.successful_writes().await?);
+    }
+    let programs = fleet.run().await?;
+    programs.settled().await?;
+    programs.stop().await?;
+    for (api, before) in apis.into_iter().zip(before) {
+        let written = api.successful_writes().await?.since(&before);
+        assert_eq!(written.to_string(), "no writes");
+    }
+    Ok(())
+}
+
 const ROLE: &str = "shop:reader";
 
 fn rules(verb: &str) -> Value {
@@ -293,5 +325,6 @@ on_both!(
     a_template_deleted_while_paused_is_gone_everywhere,
     status_comes_back_while_paused,
     a_suspension_shows_in_work_event_and_binding,
+    a_second_start_on_a_paused_fleet_writes_nothing,
     a_cluster_policy_pauses_templates_of_both_scopes,
 );
