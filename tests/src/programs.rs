@@ -117,7 +117,8 @@ pub fn build(profile: Profile) -> Result<()> {
     if profile == Profile::Dist {
         // The agent has not the features that only controllers need.
         build_agent(&[])?;
-        return build_controllers();
+        build_controllers()?;
+        return build_propagation();
     }
     // With the whole workspace, dependencies have the same features as in a build of all tests, and
     // are not built twice.
@@ -133,6 +134,16 @@ pub fn build_agent(others: &[&str]) -> Result<()> {
 /// Builds both controllers as clusters run them.
 pub fn build_controllers() -> Result<()> {
     build_alone(&[Binary::RemedyController, Binary::IngressController].map(Binary::name))
+}
+
+/// Builds the programs that propagate as clusters run them.
+pub fn build_propagation() -> Result<()> {
+    let programs = [
+        Binary::PropagationController,
+        Binary::Scheduler,
+        Binary::ExecutionController,
+    ];
+    build_alone(&programs.map(Binary::name))
 }
 
 /// Builds these packages without the rest of the workspace, with no features but those they need.

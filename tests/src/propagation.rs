@@ -46,6 +46,7 @@ pub struct PropagationFleet {
     /// The API of the fleet.
     pub karmada: ControlPlane,
     members: Vec<ControlPlane>,
+    profile: Profile,
 }
 
 /// The programs that propagate. Dropping them kills them.
@@ -60,7 +61,8 @@ pub struct Propagation {
 }
 
 impl Propagation {
-    fn all(&self) -> [(&Running, &'static str); 3] {
+    /// Returns the programs, each with the prefix of its metrics after `karmada_`.
+    pub fn all(&self) -> [(&Running, &'static str); 3] {
         [
             (&self.propagation_controller, "propagation_controller"),
             (&self.scheduler, "scheduler"),
@@ -96,13 +98,25 @@ impl Propagation {
 impl PropagationFleet {
     /// Starts the API of a fleet with this many members, all ready.
     pub async fn start(server: ApiKind, members: u8) -> Result<Self> {
-        let start = async |name: &str| {
+        Self::start_on([server, server], members, Profile::Debug).await
+    }
+
+    /// Starts a fleet like [`Self::start`] whose members' APIs may be of another kind than its own, and
+    /// whose programs are built for this purpose.
+    pub async fn start_on(
+        [server, of_members]: [ApiKind; 2],
+        members: u8,
+        profile: Profile,
+    ) -> Result<Self> {
+        let start = async |name: &str, server| {
             ControlPlane::start(ControlPlaneOptions::named(name).on(server)).await
         };
         let names: Vec<_> = (1..=members).map(|number| Member(number).name()).collect();
-        let starting = names.iter().map(|name| start(name));
-        let (karmada, members) =
-            tokio::try_join!(start("karmada"), futures::future::try_join_all(starting),)?;
+        let starting = names.iter().map(|name| start(name, of_members));
+        let (karmada, members) = tokio::try_join!(
+            start("karmada", server),
+            futures::future::try_join_all(starting),
+        )?;
         karmada.install_crds(&crds::karmada()).await?;
         for namespace in ["karmada-system", SECRETS, NAMESPACE] {
             karmada.namespace(namespace).await?;
@@ -114,7 +128,11 @@ impl PropagationFleet {
         ] {
             manifests::apply(&karmada.client(), &format!("propagation/{program}.yaml")).await?;
         }
-        let fleet = Self { karmada, members };
+        let fleet = Self {
+            karmada,
+            members,
+            profile,
+        };
         for (name, member) in names.iter().zip(&fleet.members) {
             fleet.join(name, member).await?;
         }
@@ -190,7 +208,7 @@ impl PropagationFleet {
         let flags = [own]
             .into_iter()
             .chain(flags.iter().map(ToString::to_string));
-        let started = Running::start(program, Profile::Debug, flags).await;
+        let started = Running::start(program, self.profile, flags).await;
         started.with_context(|| format!("{name} does not start"))
     }
 

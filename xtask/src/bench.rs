@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use pipeline_tests::bench::{agent, ingresses, remedies};
+use pipeline_tests::bench::{agent, ingresses, propagation, remedies};
 use pipeline_tests::netns::{inside, isolated_command};
 use pipeline_tests::programs::{self, Binary, Profile, build_agent, path};
 use pipeline_tests::tools::{self, Tool};
@@ -25,6 +25,15 @@ pub(crate) enum Bench {
         /// The number of ingresses
         #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u16).range(1..=20_000))]
         ingresses: u16,
+    },
+    /// The three programs that propagate, from templates to members with embedded APIs
+    Propagation {
+        /// The number of templates
+        #[arg(long, default_value_t = 300, value_parser = clap::value_parser!(u16).range(1..=20_000))]
+        templates: u16,
+        /// The number of members
+        #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u8).range(2..=100))]
+        clusters: u8,
     },
 }
 
@@ -47,16 +56,31 @@ pub(crate) fn run(bench: &Bench) -> anyhow::Result<()> {
     match bench {
         Bench::Agent(arguments) => measure_agent(arguments),
         Bench::Remedies { clusters } => {
-            in_a_fleet(async || remedies::bench(*clusters, |line| println!("{line}")).await)
+            let build = programs::build_controllers;
+            in_a_fleet(build, async || remedies::bench(*clusters, print).await)
         }
         Bench::Ingresses { ingresses } => {
-            in_a_fleet(async || ingresses::bench(*ingresses, |line| println!("{line}")).await)
+            let build = programs::build_controllers;
+            in_a_fleet(build, async || ingresses::bench(*ingresses, print).await)
         }
+        Bench::Propagation {
+            templates,
+            clusters,
+        } => in_a_fleet(programs::build_propagation, async || {
+            propagation::bench(*templates, *clusters, print).await
+        }),
     }
 }
 
-/// Runs a benchmark on real parts.
-fn in_a_fleet(bench: impl AsyncFnOnce() -> anyhow::Result<()>) -> anyhow::Result<()> {
+fn print(line: &str) {
+    println!("{line}");
+}
+
+/// Runs a benchmark on real parts, and `build` before.
+fn in_a_fleet(
+    build: fn() -> anyhow::Result<()>,
+    bench: impl AsyncFnOnce() -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
     if !inside() {
         if cfg!(debug_assertions) {
             println!(
@@ -64,7 +88,7 @@ fn in_a_fleet(bench: impl AsyncFnOnce() -> anyhow::Result<()>) -> anyhow::Result
             );
         }
         tools::build(&[Tool::Etcd, Tool::KubeApiserver])?;
-        programs::build_controllers()?;
+        build()?;
     }
     isolated_command(bench)
 }
@@ -77,7 +101,7 @@ fn measure_agent(arguments: &Agent) -> anyhow::Result<()> {
         window: Duration::from_secs(arguments.window),
         nodes: arguments.nodes.clone(),
     };
-    crate::until_interrupted(agent::bench(&bench, |line| println!("{line}")))
+    crate::until_interrupted(agent::bench(&bench, print))
 }
 
 /// Builds the agent and its limit as clusters run them.

@@ -5,6 +5,7 @@
 
 pub mod agent;
 pub mod ingresses;
+pub mod propagation;
 pub mod remedies;
 
 use std::{collections::HashSet, convert::Infallible, fmt, fmt::Debug, time::Duration};
@@ -218,9 +219,14 @@ async fn rests(controller: &Running, prefix: &str) -> Result<()> {
     Ok(())
 }
 
+/// Returns the resident memory of a controller, in MiB.
+fn mebibytes(controller: &Running) -> Result<f64> {
+    Ok(f64::from(u32::try_from(controller.memory()?)?) / 1024.0)
+}
+
 /// Formats the resident memory of a controller.
 fn memory(controller: &Running) -> Result<String> {
-    let mebibytes = f64::from(u32::try_from(controller.memory()?)?) / 1024.0;
+    let mebibytes = mebibytes(controller)?;
     Ok(format!(
         "resident memory of the controller: {mebibytes:.1} MiB"
     ))
