@@ -1,5 +1,5 @@
-//! Kubernetes Events, written by a task of their own while no reconcile is in progress: reconciles
-//! neither wait for them nor share the API server with them.
+//! Kubernetes Events, written by a task of their own once no reconcile has been in progress for a moment:
+//! reconciles neither wait for them nor share the API server with them.
 
 use std::time::Duration;
 
@@ -27,9 +27,12 @@ const MAX_NOTE: usize = 1024;
 /// The longest reason the API accepts, in bytes. That of a condition may be longer.
 const MAX_REASON: usize = 128;
 const WRITE_LIMIT: Duration = Duration::from_secs(10);
-/// The longest time that the next Event waits for reconciles to end. A burst of a thousand writes takes
-/// less; under constant load an Event goes out after each such time.
-const MAX_WAIT: Duration = Duration::from_secs(5);
+/// The time without a reconcile after which a burst is over. Programs that wait for each other's writes
+/// take turns in one.
+const QUIET: Duration = Duration::from_millis(500);
+/// The longest time that the next Event waits for that. A burst of thousands of writes takes less; under
+/// constant load those that wait go out after each such time.
+const MAX_WAIT: Duration = Duration::from_secs(15);
 /// The number of free places in the queue below which Events no longer wait, so that none is dropped for
 /// the sake of speed.
 const SPARE: usize = CAPACITY / 2;
@@ -127,7 +130,7 @@ impl Writing {
                 tokio::select! {
                     biased;
                     () = drained.cancelled() => {}
-                    () = self.activity.idle() => {}
+                    () = self.activity.quiet(QUIET) => {}
                     () = tokio::time::sleep(MAX_WAIT) => overdue = queued.len(),
                 }
             }
@@ -329,7 +332,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn events_wait_until_no_reconcile_is_in_progress() {
+    async fn events_wait_until_no_reconcile_has_been_in_progress_for_a_moment() {
         let recording = Recording::start();
         let (one, other) = (
             recording.program.activity.begin(),
@@ -342,7 +345,11 @@ mod tests {
         assert_eq!(recording.written().await, 0);
         assert_eq!(recording.events.waiting.get(), 3);
         drop(other);
-        sleep(Duration::from_millis(1)).await;
+        sleep(QUIET / 2).await;
+        drop(recording.program.activity.begin());
+        sleep(QUIET * 3 / 4).await;
+        assert_eq!(recording.written().await, 0);
+        sleep(QUIET / 2).await;
         assert_eq!(recording.written().await, 3);
         assert_eq!(recording.events.waiting.get(), 0);
     }
