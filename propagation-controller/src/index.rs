@@ -1,5 +1,7 @@
 //! The watched objects, looked up by what refers to them.
 
+mod candidates;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -15,6 +17,8 @@ use karmada_rules::propagation::customization::{self, Customized};
 use karmada_runtime::cache::{Cache, Undecoded};
 use kube::core::Version;
 use serde_json::Value;
+
+use self::candidates::Candidates;
 
 /// A resource template: an object of a kind known at run time.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -73,6 +77,7 @@ pub(crate) struct Index {
     /// The kinds of customizations that have been listed, or that the API does not serve.
     pub(crate) interpreters_listed: BTreeSet<GroupVersionKind>,
     customizations: BTreeMap<(GroupVersionKind, Key), Value>,
+    candidates: Candidates,
     /// The kinds that policies select and bindings are of, with the number of those that name them.
     kinds: BTreeMap<GroupVersionKind, usize>,
 }
@@ -132,15 +137,15 @@ impl Index {
         }
     }
 
-    /// Returns the policies that may select a template of `namespace`, which is empty for a cluster-scoped
-    /// one.
-    pub(crate) fn policies_for(&self, namespace: &str) -> Vec<Policy> {
-        let own = self.policies.iter();
-        let own = own.filter(|(key, _)| key.namespace == namespace);
-        let cluster = self.cluster_policies.iter();
-        own.map(|(_, policy)| Policy::Namespaced(Arc::clone(policy)))
-            .chain(cluster.map(|(_, policy)| Policy::Cluster(Arc::clone(policy))))
-            .collect()
+    /// Returns the policies that may select a template.
+    pub(crate) fn policies_for(&self, template: &TemplateKey) -> Vec<Policy> {
+        let candidates = self.candidates.of(template).into_iter();
+        candidates.filter_map(|key| self.policy(key)).collect()
+    }
+
+    /// Replaces the selectors of a policy by those of its new version, or removes them.
+    pub(crate) fn replace_candidate(&mut self, key: &Key, policy: Option<&Candidate<'_>>) {
+        self.candidates.replace(key, policy);
     }
 
     /// Returns the keys of all policies.

@@ -89,9 +89,7 @@ impl Controller for TemplateReconciler {
             self.activations.forget(key);
             return Ok(());
         };
-        let policies = self
-            .index
-            .read(|index| index.policies_for(&key.key.namespace));
+        let policies = self.index.read(|index| index.policies_for(key));
         let choice = choose(
             &subject.template,
             subject.claimed.as_ref(),
@@ -99,7 +97,7 @@ impl Controller for TemplateReconciler {
             |namespace, name| self.index.read(|index| index.has_override(namespace, name)),
         );
         if let Some(claim) = &subject.claimed {
-            self.verify(claim, &policies, &choice).await?;
+            self.verify(claim, &choice).await?;
         }
         let is_refused = match choice {
             Choice::None => {
@@ -152,17 +150,10 @@ impl TemplateReconciler {
     }
 
     /// Fails unless the policy of the claim is known or really gone. Absence from the cache is no deletion.
-    async fn verify(
-        &self,
-        claim: &Claim,
-        policies: &[Policy],
-        choice: &Choice<'_>,
-    ) -> Result<(), TemplateError> {
-        let is_it = |policy: &Candidate<'_>| {
-            policy.namespace() == claim.namespace.as_deref() && policy.name() == claim.name
-        };
+    async fn verify(&self, claim: &Claim, choice: &Choice<'_>) -> Result<(), TemplateError> {
         let is_kept = matches!(choice, Choice::Policy(policy) if claim.is_of(policy));
-        if is_kept || policies.iter().any(|policy| is_it(&policy.candidate())) {
+        let key = Key::new(claim.namespace.clone().unwrap_or_default(), &claim.name);
+        if is_kept || self.index.read(|index| index.policy(&key).is_some()) {
             return Ok(());
         }
         let (client, name) = (self.client.clone(), &claim.name);
@@ -180,8 +171,7 @@ impl TemplateReconciler {
                 .map(|found| found.is_some())
         };
         if exists.map_err(TemplateError::Read)? {
-            let namespace = claim.namespace.clone().unwrap_or_default();
-            return Err(TemplateError::Unseen(Key::new(namespace, name)));
+            return Err(TemplateError::Unseen(key));
         }
         Ok(())
     }

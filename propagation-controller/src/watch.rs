@@ -123,7 +123,12 @@ impl SharedIndex {
             let old = old.as_ref().map(Policy::candidate);
             let new = new.as_ref().map(Policy::candidate);
             let (before, now) = (kinds_of(old.as_ref()), kinds_of(new.as_ref()));
-            if self.index.lock().replace_kinds(before, now) {
+            let are_others = {
+                let mut index = self.index.lock();
+                index.replace_candidate(&key, new.as_ref());
+                index.replace_kinds(before, now)
+            };
+            if are_others {
                 self.want();
             }
             self.queues.policies.add(key);
