@@ -3,6 +3,7 @@
 use karmada_api::GroupVersionKind;
 use karmada_runtime::error::Chain;
 use karmada_runtime::write::WriteError;
+use kube::core::Status;
 
 /// Errors of one manifest in a member.
 #[derive(Debug, thiserror::Error)]
@@ -54,7 +55,13 @@ impl MemberError {
 
     /// Returns `true` if the object is another one than was read.
     pub(crate) fn is_conflict(&self) -> bool {
+        // The API server takes the uid of another object in a patch for a change of a field.
+        let is_another = |status: &Status| {
+            let mut causes = status.details.iter().flat_map(|details| &details.causes);
+            causes.any(|cause| cause.field == "metadata.uid")
+        };
         self.code() == Some(409)
+            || matches!(self, Self::Request(kube::Error::Api(status)) if is_another(status))
     }
 
     /// Returns `true` if there is no such object, namespace or kind.

@@ -4,6 +4,7 @@
 //! `karmada_rules::execution` for each.
 
 mod error;
+mod known;
 mod member;
 mod objects;
 mod result;

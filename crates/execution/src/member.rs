@@ -1,7 +1,6 @@
 //! The objects of Works in one member.
 
-use std::collections::{BTreeSet, HashMap};
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,9 +8,11 @@ use karmada_api::condition::TRUE;
 use karmada_api::names::MANAGED;
 use karmada_api::work::APPLIED;
 use karmada_api::{GroupVersionKind, Key, Work};
-use karmada_rules::execution::{ApplyPlan, Deletion, Settled, deletion, plan, replacement};
+use karmada_rules::execution::{
+    ApplyPlan, Deletion, Settled, deletion, plan, reapply, replacement,
+};
 use karmada_runtime::dynamic::{DynamicEvent, DynamicWatches, WatchState};
-use karmada_runtime::write::Writes;
+use karmada_runtime::write::{WriteError, Writes};
 use kube::Client;
 use kube::runtime::watcher::Config;
 use parking_lot::Mutex;
@@ -19,6 +20,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::error::MemberError;
+use crate::known::{Known, OfWork, State};
 use crate::objects::{Objects, Place};
 use crate::result::{Observed, SyncResult, Synced};
 use crate::wake::{Wake, woken};
@@ -33,29 +35,6 @@ pub struct Member {
     watches: DynamicWatches,
     started: Instant,
     state: Arc<Mutex<State>>,
-}
-
-#[derive(Default)]
-struct State {
-    works: HashMap<Key, Known>,
-    /// The Works that wait for a list, or for a kind that is not served yet.
-    waiting: BTreeSet<Key>,
-}
-
-/// The knowledge of a Work since the start.
-#[derive(Default)]
-struct Known {
-    /// The generation that was seen first, unless something was written since.
-    adopted: Option<i64>,
-    /// By the place of the manifest.
-    settled: Vec<Option<Record>>,
-}
-
-/// A manifest and its object, when nothing was left to do.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Record {
-    manifest: u64,
-    object: Settled,
 }
 
 impl Member {
@@ -166,7 +145,8 @@ impl Member {
                 object,
             };
         }
-        match self.bring(writes, one, &kind, &key).await {
+        let known = cached.as_ref().and_then(Option::as_ref);
+        match self.bring(writes, one, (&kind, &key), known).await {
             Ok(object) => Synced {
                 error: None,
                 object: Observed::of(work, object),
@@ -183,7 +163,8 @@ impl Member {
 
     /// Returns `true` if the object in the cache needs nothing.
     fn is_settled(&self, one: OfWork<'_>, object: &Value) -> bool {
-        let applied_before = match self.record(one) {
+        let record = self.state.lock().record(one);
+        let applied_before = match record {
             Some(before) if before.manifest != one.hash() => {
                 // The edit may have taken a field out, which only the managed fields show.
                 return false;
@@ -195,18 +176,27 @@ impl Member {
         let unchanged =
             applied_before && plan(one.work, one.manifest, Some(object)) == ApplyPlan::Unchanged;
         if unchanged {
-            self.settle(one, object);
+            self.state.lock().settle(one, object);
         }
         unchanged
     }
 
-    /// Reads the object live, writes what it lacks, and returns it.
+    /// Plans the write of a new manifest without a live look at the object, which `cached` shows as we
+    /// have left it.
+    fn reapply(&self, one: OfWork<'_>, cached: Option<&Value>) -> Option<ApplyPlan> {
+        let (record, cached) = (self.state.lock().record(one)?, cached?);
+        let is_as_left = record.is_ours && record.object == Settled::of(cached);
+        is_as_left.then(|| reapply(one.work, one.manifest, cached))?
+    }
+
+    /// Writes what the object lacks, and returns it. Unless [`Self::reapply`] shows that there is no need
+    /// to, the object is read live.
     async fn bring(
         &self,
         writes: &Writes,
         one: OfWork<'_>,
-        kind: &GroupVersionKind,
-        key: &Key,
+        (kind, key): (&GroupVersionKind, &Key),
+        cached: Option<&Value>,
     ) -> Result<Option<Value>, MemberError> {
         if kind.kind.is_empty() || kind.version.is_empty() {
             return Err(MemberError::Manifest("apiVersion and kind"));
@@ -215,10 +205,17 @@ impl Member {
             return Err(MemberError::Manifest("name"));
         }
         let place = self.objects.place(kind, key).await?;
+        let mut reapplied = self.reapply(one, cached);
         let mut again = true;
         loop {
-            let object = self.objects.get(&place).await?;
-            let written = match plan(one.work, one.manifest, object.as_ref()) {
+            let (object, plan) = if let Some(reapply) = reapplied.take() {
+                (cached.cloned(), reapply)
+            } else {
+                let object = self.objects.get(&place).await?;
+                let plan = plan(one.work, one.manifest, object.as_ref());
+                (object, plan)
+            };
+            let written = match plan {
                 ApplyPlan::Unchanged => Ok(None),
                 ApplyPlan::Refuse { message } => return Err(MemberError::Refused(message)),
                 ApplyPlan::Create { body } => self.create(writes, &place, &body).await,
@@ -236,7 +233,7 @@ impl Member {
                     }
                     let object = written.or(object);
                     if let Some(object) = &object {
-                        self.settle(one, object);
+                        self.state.lock().settle(one, object);
                     }
                     return Ok(object);
                 }
@@ -318,64 +315,43 @@ impl Member {
                 Err(MemberError::NotServed(_) | MemberError::Manifest(_)) => continue,
                 Err(error) => return Err(error),
             };
+            // The cache is behind at worst: then the uid is that of a former object.
+            let cached = self.watches.get(&kind, &key).map(|object| object.value());
+            if let Deletion::Delete { uid } = deletion(work, cached.as_ref())
+                && self.delete(writes, &place, &uid).await?
+            {
+                continue;
+            }
             let object = self.objects.get(&place).await?;
-            let written = match deletion(work, object.as_ref()) {
-                Deletion::Nothing => Ok(None),
+            match deletion(work, object.as_ref()) {
+                Deletion::Nothing => {}
                 Deletion::Delete { uid } => {
-                    let call = self.objects.delete(&place, &uid);
-                    let deleted = writes.write("member_delete", call).await;
-                    deleted.map(|_| None)
+                    self.delete(writes, &place, &uid).await?;
                 }
                 Deletion::Release { patch } => {
                     let call = self.objects.merge(&place, &patch);
-                    writes.write("member_release", call).await
+                    let released = writes.write("member_release", call).await;
+                    is_done(released.map(drop))?;
                 }
-            };
-            match written.map_err(MemberError::from) {
-                Ok(_) => {}
-                // It went meanwhile, or is another one now.
-                Err(error) if error.is_missing() || error.is_conflict() => {}
-                Err(error) => return Err(error),
             }
         }
         self.forget(&Key::of(work));
         Ok(())
     }
 
-    fn record(&self, one: OfWork<'_>) -> Option<Record> {
-        let state = self.state.lock();
-        *state.works.get(one.key)?.settled.get(one.ordinal)?
-    }
-
-    fn settle(&self, one: OfWork<'_>, object: &Value) {
-        let mut state = self.state.lock();
-        let records = &mut state.works.entry(one.key.clone()).or_default().settled;
-        if records.len() <= one.ordinal {
-            records.resize(one.ordinal + 1, None);
-        }
-        if let Some(record) = records.get_mut(one.ordinal) {
-            *record = Some(Record {
-                manifest: one.hash(),
-                object: Settled::of(object),
-            });
-        }
+    /// Deletes the object with the uid. Returns `false` if there is no such object.
+    async fn delete(&self, writes: &Writes, place: &Place, uid: &str) -> Result<bool, MemberError> {
+        let call = self.objects.delete(place, uid);
+        is_done(writes.write("member_delete", call).await.map(drop))
     }
 }
 
-/// One manifest of a Work.
-#[derive(Clone, Copy)]
-struct OfWork<'a> {
-    work: &'a Work,
-    key: &'a Key,
-    ordinal: usize,
-    manifest: &'a Value,
-}
-
-impl OfWork<'_> {
-    fn hash(self) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        self.manifest.to_string().hash(&mut hasher);
-        hasher.finish()
+/// Returns `false` if the object of a write went before it, or is another one now.
+fn is_done(written: Result<(), WriteError>) -> Result<bool, MemberError> {
+    match written.map_err(MemberError::from) {
+        Ok(()) => Ok(true),
+        Err(error) if error.is_missing() || error.is_conflict() => Ok(false),
+        Err(error) => Err(error),
     }
 }
 

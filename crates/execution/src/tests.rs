@@ -13,6 +13,7 @@ use kube::client::Body;
 use parking_lot::Mutex;
 use serde_json::{Value, from_value, json};
 use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tower::ServiceExt;
 
@@ -20,25 +21,29 @@ use super::*;
 
 const NAMESPACE: &str = "karmada-es-m1";
 
-/// A member with its API, and a log of the requests to it that write.
+/// A member with its API, a log of the requests to it that write, and of those that read one object.
 struct Stage {
     server: ApiServer,
     member: Member,
     writes: Writes,
     log: Arc<Mutex<Vec<String>>>,
+    reads: Arc<Mutex<Vec<String>>>,
     woken: mpsc::UnboundedReceiver<Wake>,
+    watches: JoinHandle<()>,
 }
 
 impl Stage {
     async fn new() -> Self {
         let server = ApiServer::new();
         let log = Arc::new(Mutex::new(Vec::new()));
-        let (requests, behind) = (Arc::clone(&log), server.clone());
+        let reads = Arc::new(Mutex::new(Vec::new()));
+        let (requests, behind) = ([&log, &reads].map(Arc::clone), server.clone());
         let service = tower::service_fn(move |request: Request<Body>| {
+            let (path, [writes, reads]) = (request.uri().path(), &requests);
             if request.method() != "GET" {
-                requests
-                    .lock()
-                    .push(format!("{} {}", request.method(), request.uri().path()));
+                writes.lock().push(format!("{} {path}", request.method()));
+            } else if [WEB, SETTINGS].contains(&path) {
+                reads.lock().push(path.to_owned());
             }
             behind.service().oneshot(request)
         });
@@ -46,14 +51,16 @@ impl Stage {
         let (sender, woken) = mpsc::unbounded_channel();
         let wake = move |wake| sender.send(wake).unwrap();
         let (member, running) = Member::new(client, NAMESPACE.to_owned(), wake);
-        tokio::spawn(running);
+        let watches = tokio::spawn(running);
         let writer = Writer::new(Leadership::always(), WriteMetrics::default());
         let stage = Self {
             server,
             member,
             writes: Writes::Perform(writer),
             log,
+            reads,
             woken,
+            watches,
         };
         stage
             .send(
@@ -132,6 +139,11 @@ impl Stage {
     fn written(&self) -> Vec<String> {
         std::mem::take(&mut self.log.lock())
     }
+
+    /// Returns the objects that were read one by one since the last call.
+    fn read(&self) -> Vec<String> {
+        std::mem::take(&mut self.reads.lock())
+    }
 }
 
 const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/shop/deployments";
@@ -199,6 +211,59 @@ async fn an_object_is_created_once_and_made_again_when_it_is_deleted() {
     assert_eq!(stage.woken().await, Wake::Now(key));
     assert!(stage.error(&work).await.is_none());
     assert_eq!(stage.written(), [format!("PATCH {WEB}")]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_we_have_applied_is_edited_and_deleted_without_a_look() {
+    let mut stage = Stage::watching().await;
+    stage.read();
+    let mut work = work(&json!([deployment()]));
+    assert!(stage.error(&work).await.is_none());
+    assert_eq!(stage.read(), [WEB]);
+    stage.woken().await;
+    let containers = "/spec/template/spec/containers/0";
+    for field in ["args", "command"] {
+        let manifest = &mut work.spec.workload.manifests[0];
+        let mut container = json!({ "name": "web", "image": "web:1" });
+        container[field] = json!(["a"]);
+        *manifest.pointer_mut(containers).unwrap() = container.clone();
+        assert!(stage.error(&work).await.is_none());
+        stage.woken().await;
+        let web = stage.get(WEB).await.unwrap();
+        let web = web.pointer(containers).unwrap();
+        // What the former edit set is gone.
+        for field in ["args", "command"] {
+            assert_eq!(web.get(field), container.get(field));
+        }
+    }
+    assert_eq!(stage.read(), [""; 0]);
+    stage.member.give_up(&stage.writes, &work).await.unwrap();
+    assert_eq!(stage.get(WEB).await, None);
+    assert_eq!(stage.read(), [""; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_the_watch_does_not_show_yet_is_looked_at() {
+    for is_ours in [true, false] {
+        let mut stage = Stage::watching().await;
+        let mut work = work(&json!([settings()]));
+        assert!(stage.error(&work).await.is_none());
+        stage.woken().await;
+        stage.watches.abort();
+        stage.send("DELETE", SETTINGS, &json!({})).await;
+        let mut other = settings();
+        if !is_ours {
+            other["metadata"] = json!({ "name": "settings" });
+        }
+        stage.send("POST", MAPS, &other).await;
+        stage.read();
+        work.spec.workload.manifests[0]["data"]["more"] = json!("y");
+        let error = stage.error(&work).await;
+        assert_eq!(stage.read(), [SETTINGS], "{error:?} {:?}", stage.written());
+        assert_eq!(error.is_none(), is_ours, "{error:?}");
+        stage.member.give_up(&stage.writes, &work).await.unwrap();
+        assert_eq!(stage.get(SETTINGS).await.is_none(), is_ours);
+    }
 }
 
 #[tokio::test(start_paused = true)]

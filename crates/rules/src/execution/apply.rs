@@ -2,7 +2,8 @@
 
 use karmada_api::Work;
 use karmada_api::names::{
-    CONFLICT_RESOLUTION, MANAGED, MANAGED_ANNOTATIONS, MANAGED_LABELS, WORK_NAME, WORK_NAMESPACE,
+    CONFLICT_RESOLUTION, MANAGED, MANAGED_ANNOTATIONS, MANAGED_LABELS, RETAIN_REPLICAS, WORK_NAME,
+    WORK_NAMESPACE,
 };
 use serde_json::{Map, Value};
 
@@ -42,7 +43,7 @@ pub enum ApplyPlan {
 /// without a look would take over an object that is not ours. From a cache, without its managed fields,
 /// only [`ApplyPlan::Unchanged`] may be concluded.
 pub fn plan(work: &Work, manifest: &Value, object: Option<&Value>) -> ApplyPlan {
-    let mut body = retain(manifest, object);
+    let body = retain(manifest, object);
     let Some(object) = object else {
         return ApplyPlan::Create { body };
     };
@@ -78,13 +79,36 @@ pub fn plan(work: &Work, manifest: &Value, object: Option<&Value>) -> ApplyPlan 
     if contains(object, &body, owned(object)) && !has_left(object, &body) {
         return ApplyPlan::Unchanged;
     }
+    ApplyPlan::Apply {
+        body: of_this_object(body, object),
+        take_over: take_over(object, take_from),
+    }
+}
+
+/// Plans the write of the new `manifest` of `work` on an object from a cache that
+/// [is ours alone](super::is_ours_alone): what it has of the former one was applied by us, so that nothing
+/// is to be taken over. Returns `None` if only a live look at the object can tell.
+pub fn reapply(work: &Work, manifest: &Value, object: &Value) -> Option<ApplyPlan> {
+    let is_ours = matches!(ownership(work, object), Ownership::Ours);
+    // Which replicas are retained is in the managed fields.
+    let is_scaled = label(manifest, RETAIN_REPLICAS) == Some("true");
+    if !is_ours || is_scaled || metadata(object, "deletionTimestamp").is_some() {
+        return None;
+    }
+    let body = retain(manifest, Some(object));
+    metadata(object, "uid")?;
+    Some(ApplyPlan::Apply {
+        body: of_this_object(body, object),
+        take_over: None,
+    })
+}
+
+/// Returns `body` with the uid of `object`, so that it is applied to no other.
+fn of_this_object(mut body: Value, object: &Value) -> Value {
     if let (Some(uid), Some(body)) = (metadata(object, "uid"), metadata_mut(&mut body)) {
         body.insert("uid".to_owned(), uid.clone());
     }
-    ApplyPlan::Apply {
-        body,
-        take_over: take_over(object, take_from),
-    }
+    body
 }
 
 /// Whose an object in a member is.

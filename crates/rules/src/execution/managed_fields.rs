@@ -76,6 +76,14 @@ pub(super) fn owned(object: &Value) -> Option<&Value> {
     entry.get("fieldsV1")
 }
 
+/// Returns `true` if what the object has of a manifest was applied by us, and nothing of it is Karmada's;
+/// `None` for an object without its managed fields, as caches keep it.
+pub fn is_ours_alone(object: &Value) -> Option<bool> {
+    object.pointer("/metadata/managedFields")?;
+    let entries = entries(object);
+    Some(entries.iter().any(is_ours) && !entries.iter().any(is_of_karmada))
+}
+
 /// Returns `true` if we own a field that is not in the manifest any more, so that an apply would remove it.
 ///
 /// The defaults of its member are fields of an entry of Karmada's, too. So such an entry counts only for

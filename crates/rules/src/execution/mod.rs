@@ -9,7 +9,8 @@ mod status;
 #[cfg(test)]
 mod tests;
 
-pub use apply::{APPLY_MANAGER, ApplyPlan, names_work, plan, replacement};
+pub use apply::{APPLY_MANAGER, ApplyPlan, names_work, plan, reapply, replacement};
 pub use deletion::{Deletion, deletion};
 pub use drift::{Settled, contains};
+pub use managed_fields::is_ours_alone;
 pub use status::{Outcome, Seen, StatusPlan, status};
