@@ -11,7 +11,7 @@ use karmada_rules::execution::{Outcome, Seen, status};
 use karmada_runtime::error::Chain;
 use karmada_runtime::events::EventRecorder;
 use karmada_runtime::members::{Failure, MemberController, MemberQueues};
-use karmada_runtime::write::{WriteErrorKind, Writes};
+use karmada_runtime::write::{self, WriteErrorKind, Writes};
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client, Resource};
 use serde_json::json;
@@ -57,7 +57,7 @@ impl MemberController for Reconciler {
             self.fleet.forget(cluster, key);
             return Ok(());
         };
-        let work = stored.work();
+        let work = stored.object();
         let deleting = work.metadata.deletion_timestamp.is_some();
         let Some(profile) = self.index.cluster(cluster) else {
             // A cluster that is gone keeps no Work, one that was never readable all of them.
@@ -179,7 +179,7 @@ impl Reconciler {
         let (works, parameters) = (self.works(work), PatchParams::default());
         let name = work.metadata.name.as_deref().unwrap_or_default();
         let patch = Patch::Merge(patch);
-        let call = works.patch_status(name, &parameters, &patch);
+        let call = write::patch_status(&works, name, &parameters, &patch);
         match self.writes.write("work_status", call).await {
             Ok(Some(_)) => {}
             Ok(None) => return Ok(()),
@@ -259,7 +259,7 @@ impl Reconciler {
         } }));
         let (works, parameters) = (self.works(work), PatchParams::default());
         let name = work.metadata.name.as_deref().unwrap_or_default();
-        let call = works.patch(name, &parameters, &patch);
+        let call = write::patch(&works, name, &parameters, &patch);
         match self.writes.write("work_finalizer", call).await {
             Ok(_) => Ok(()),
             Err(error) if error.kind() == WriteErrorKind::Missing => Ok(()),

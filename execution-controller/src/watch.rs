@@ -105,7 +105,7 @@ impl SharedIndex {
         index
             .works
             .iter()
-            .filter(|(_, work)| work.suspended)
+            .filter(|(_, work)| work.summary.suspended)
             .count()
     }
 
@@ -216,12 +216,12 @@ impl Index {
     fn count(&mut self, cluster: &str, change: &Transition<StoredWork>) -> bool {
         let kinds = self.kinds.entry(cluster.to_owned()).or_default();
         let mut changed = false;
-        for kind in change.new.iter().flat_map(|work| &work.kinds) {
+        for kind in change.new.iter().flat_map(|work| &work.summary.kinds) {
             let count = kinds.entry(kind.clone()).or_default();
             changed |= *count == 0;
             *count += 1;
         }
-        for kind in change.old.iter().flat_map(|work| &work.kinds) {
+        for kind in change.old.iter().flat_map(|work| &work.summary.kinds) {
             if let Some(count) = kinds.get_mut(kind) {
                 *count = count.saturating_sub(1);
                 if *count == 0 {

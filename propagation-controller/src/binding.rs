@@ -18,7 +18,7 @@ use karmada_rules::propagation::template;
 use karmada_rules::propagation::works::{self, WorkChange, WorkFacts, WorkStep};
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
-use karmada_runtime::write::{WriteError, WriteErrorKind, Writes};
+use karmada_runtime::write::{self, WriteError, WriteErrorKind, Writes};
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::{Api, Client, Resource};
 use parking_lot::Mutex;
@@ -306,14 +306,14 @@ impl BindingReconciler {
         is_status: bool,
     ) -> Result<bool, WriteError>
     where
-        K: Resource + Clone + serde::de::DeserializeOwned + std::fmt::Debug,
+        K: Resource + Clone,
     {
         let parameters = PatchParams::default();
         let written = if is_status {
-            let call = api.patch_status(name, &parameters, patch);
+            let call = write::patch_status(api, name, &parameters, patch);
             self.writes.write(target, call).await?.is_some()
         } else {
-            let call = api.patch(name, &parameters, patch);
+            let call = write::patch(api, name, &parameters, patch);
             self.writes.write(target, call).await?.is_some()
         };
         Ok(written)
@@ -340,14 +340,14 @@ pub(crate) async fn write_work(
     let result = match change {
         WorkChange::Unchanged | WorkChange::Deleting => return Ok(false),
         WorkChange::Create(body) => {
-            let work: Work = serde_json::from_value(body)?;
             let parameters = PostParams::default();
-            writes.write("work", works.create(&parameters, &work)).await
+            let call = write::create(&works, &parameters, &body);
+            writes.write("work", call).await
         }
         WorkChange::Patch { operations, .. } => {
             let patch = Patch::Json::<()>(serde_json::from_value(operations)?);
             let parameters = PatchParams::default();
-            let call = works.patch(&key.name, &parameters, &patch);
+            let call = write::patch(&works, &key.name, &parameters, &patch);
             writes.write("work", call).await
         }
     };

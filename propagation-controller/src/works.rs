@@ -1,27 +1,41 @@
 //! The Works, the clusters they are for, and the Namespaces; and the bindings and Namespaces that a change
 //! of one of them wakes.
 
-use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
-use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::Namespace;
+use karmada_api::work::APPLIED;
 use karmada_api::{ClusterProfile, Key, Suspension, Work, execution_namespace, names};
 use karmada_rules::binding_ref::BindingRef;
 use karmada_rules::propagation::works::work_name;
 use karmada_rules::reverse_index::ReverseIndex;
+use karmada_runtime::as_text::AsText;
 use karmada_runtime::cache::{Cache, Transition, Undecoded};
 use karmada_runtime::program::Program;
-use karmada_runtime::untyped::Untyped;
 use karmada_runtime::watch::Decoded;
-use kube::core::ObjectMeta;
 use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client, Resource};
 use parking_lot::Mutex;
-use serde::{Deserialize, Deserializer};
+use tokio::time::Instant;
 
 use crate::watch::{Queues, SharedIndex};
+
+/// The time that the first report of a binding's Works waits for the others, and the least time between two
+/// writes of what they report: one shows them all.
+const TOGETHER: Duration = Duration::from_secs(1);
+
+/// The time at which a binding is woken by a change of a Work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Urgency {
+    /// It may need a write of a Work.
+    Now,
+    /// Every Work has reported.
+    Paced,
+    /// Others have still to report.
+    WithOthers,
+}
 
 /// The index of Works behind a lock.
 #[derive(Debug)]
@@ -48,70 +62,67 @@ enum Owner {
     Namespace(String),
 }
 
-/// A Work whose body is text: with its manifest parsed, it takes ten times the memory.
+/// A Work as text.
+type StoredWork = AsText<Work, Progress>;
+
+/// The progress of a Work in its member.
 #[derive(Clone, Debug, Default)]
-struct StoredWork(Untyped);
+struct Progress {
+    /// True once its condition shows what became of it as it is now, or nothing is to become of it.
+    is_reported: bool,
+}
 
-impl<'de> Deserialize<'de> for StoredWork {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Untyped::deserialize(deserializer).map(Self)
+impl From<&Work> for Progress {
+    fn from(work: &Work) -> Self {
+        let applied = work.condition(APPLIED);
+        let is_current = applied.is_some_and(|applied| {
+            let observed = applied.observed_generation;
+            observed.is_none() || observed == work.metadata.generation
+        });
+        Self {
+            is_reported: is_current || work.is_suspended(),
+        }
     }
 }
 
-impl Resource for StoredWork {
-    type DynamicType = ();
-    type Scope = NamespaceResourceScope;
-
-    fn kind((): &()) -> Cow<'_, str> {
-        Work::kind(&())
+/// Returns the object whose Work it is.
+fn owner_of(work: &StoredWork) -> Option<Owner> {
+    let metadata = work.meta();
+    let annotations = metadata.annotations.as_ref();
+    let annotation = |key: &str| annotations.and_then(|annotations| annotations.get(key));
+    if let Some(name) = annotation(names::BINDING_NAME) {
+        let namespace = annotation(names::BINDING_NAMESPACE)?;
+        return Some(Owner::Binding(Key::new(namespace, name)));
     }
-
-    fn group((): &()) -> Cow<'_, str> {
-        Work::group(&())
+    if let Some(name) = annotation(names::CLUSTER_BINDING_NAME) {
+        return Some(Owner::Binding(Key::cluster_scoped(name)));
     }
-
-    fn version((): &()) -> Cow<'_, str> {
-        Work::version(&())
-    }
-
-    fn plural((): &()) -> Cow<'_, str> {
-        Work::plural(&())
-    }
-
-    fn meta(&self) -> &ObjectMeta {
-        self.0.meta()
-    }
-
-    fn meta_mut(&mut self) -> &mut ObjectMeta {
-        self.0.meta_mut()
-    }
+    let mut owners = metadata.owner_references.iter().flatten();
+    let namespace = owners.find(|owner| owner.kind == "Namespace")?;
+    Some(Owner::Namespace(namespace.name.clone()))
 }
 
-impl StoredWork {
-    fn parsed(&self) -> Option<Work> {
-        match serde_json::from_value(self.0.value()) {
-            Ok(work) => Some(work),
-            Err(error) => {
-                tracing::warn!(work = %Key::of(self), %error, "Unreadable Work");
-                None
-            }
-        }
-    }
+/// Returns `true` if nothing but the status differs.
+fn is_status(change: &Transition<StoredWork>) -> bool {
+    let (Some(old), Some(new)) = (&change.old, &change.new) else {
+        return false;
+    };
+    let (old, new) = (old.meta(), new.meta());
+    old.uid == new.uid
+        && old.generation == new.generation
+        && old.deletion_timestamp == new.deletion_timestamp
+        && old.labels == new.labels
+        && old.annotations == new.annotations
+}
 
-    fn owner(&self) -> Option<Owner> {
-        let metadata = self.meta();
-        let annotations = metadata.annotations.as_ref();
-        let annotation = |key: &str| annotations.and_then(|annotations| annotations.get(key));
-        if let Some(name) = annotation(names::BINDING_NAME) {
-            let namespace = annotation(names::BINDING_NAMESPACE)?;
-            return Some(Owner::Binding(Key::new(namespace, name)));
-        }
-        if let Some(name) = annotation(names::CLUSTER_BINDING_NAME) {
-            return Some(Owner::Binding(Key::cluster_scoped(name)));
-        }
-        let mut owners = metadata.owner_references.iter().flatten();
-        let namespace = owners.find(|owner| owner.kind == "Namespace")?;
-        Some(Owner::Namespace(namespace.name.clone()))
+impl Inner {
+    /// Returns `true` if a Work of the owner has still to report.
+    fn is_awaited(&self, owner: &Owner) -> bool {
+        let mut works = self.by_owner.sources(owner);
+        works.any(|key| {
+            let work = self.works.get(key);
+            work.is_some_and(|work| !work.summary.is_reported)
+        })
     }
 }
 
@@ -174,13 +185,13 @@ impl SharedWorks {
             .collect();
         // Parsed without the lock, which every watch needs.
         drop(inner);
-        stored.iter().filter_map(|work| work.parsed()).collect()
+        stored.iter().map(|work| work.object()).collect()
     }
 
     /// Returns a Work.
     pub(crate) fn work(&self, key: &Key) -> Option<Work> {
         let stored = self.inner.lock().works.get(key).map(Arc::clone);
-        stored?.parsed()
+        Some(stored?.object())
     }
 
     /// Returns the clusters.
@@ -213,23 +224,40 @@ impl SharedWorks {
             .collect()
     }
 
-    /// Applies an event of a Work, and wakes its binding or Namespace.
+    /// Applies an event of a Work, and wakes its binding or Namespace. Reports of a binding's Works are
+    /// taken together.
     fn observe_work(&self, event: Event<Decoded<StoredWork>>) {
-        let mut owners = BTreeSet::new();
+        let mut woken = BTreeSet::new();
         {
             let mut inner = self.inner.lock();
-            for Transition { key, old, new } in inner.works.observe(event) {
-                let owner = |work: &Arc<StoredWork>| work.owner();
-                let now: BTreeSet<Owner> = new.iter().filter_map(owner).collect();
-                owners.extend(old.iter().filter_map(owner));
-                owners.extend(now.iter().cloned());
-                inner.by_owner.replace(&key, now);
+            for change in inner.works.observe(event) {
+                let owner = |work: &Option<Arc<StoredWork>>| owner_of(work.as_ref()?);
+                let owners = [owner(&change.old), owner(&change.new)];
+                let now = owners[1].iter().cloned().collect();
+                inner.by_owner.replace(&change.key, now);
+                for owner in owners.into_iter().flatten() {
+                    let urgency = match is_status(&change) {
+                        true if inner.is_awaited(&owner) => Urgency::WithOthers,
+                        true => Urgency::Paced,
+                        false => Urgency::Now,
+                    };
+                    woken.insert((owner, urgency));
+                }
             }
         }
-        for owner in owners {
+        let Queues {
+            bindings,
+            namespaces,
+            ..
+        } = &self.queues;
+        for owner in woken {
             match owner {
-                Owner::Binding(key) => self.queues.bindings.add(key),
-                Owner::Namespace(name) => self.queues.namespaces.add(Key::cluster_scoped(name)),
+                (Owner::Binding(key), Urgency::Now) => bindings.add(key),
+                (Owner::Binding(key), Urgency::Paced) => bindings.add_paced(key, TOGETHER),
+                (Owner::Binding(key), Urgency::WithOthers) => {
+                    bindings.add_at(key, Instant::now() + TOGETHER);
+                }
+                (Owner::Namespace(name), _) => namespaces.add(Key::cluster_scoped(name)),
             }
         }
     }

@@ -7,6 +7,7 @@
 mod activity;
 pub mod admin;
 pub mod args;
+pub mod as_text;
 pub mod cache;
 pub mod client;
 pub mod controller;

@@ -6,14 +6,15 @@ use std::time::Duration;
 
 use http::HeaderValue;
 use http::header::ACCEPT;
-use kube::api::{Patch, PatchParams};
-use kube::core::Request;
+use kube::api::{Patch, PatchParams, PostParams};
+use kube::core::{Request, request};
 use kube::{Api, Resource};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::error::Chain;
@@ -153,18 +154,46 @@ impl Stored {
     }
 }
 
-/// Patches the status of the object `name`. An object may be large, so it is neither asked for nor
+/// Creates an object, given as JSON. Like all writes here it is large, so it is neither asked for nor
 /// decoded.
+pub async fn create<K: Resource + Clone>(
+    objects: &Api<K>,
+    parameters: &PostParams,
+    object: &Value,
+) -> kube::Result<Stored> {
+    let body = object.to_string().into_bytes();
+    send(objects, |request| request.create(parameters, body)).await
+}
+
+/// Patches the object `name`.
+pub async fn patch<K: Resource + Clone>(
+    objects: &Api<K>,
+    name: &str,
+    parameters: &PatchParams,
+    patch: &Patch<impl Serialize + Debug>,
+) -> kube::Result<Stored> {
+    send(objects, |request| request.patch(name, parameters, patch)).await
+}
+
+/// Patches the status of the object `name`.
 pub async fn patch_status<K: Resource + Clone>(
     objects: &Api<K>,
     name: &str,
     parameters: &PatchParams,
     patch: &Patch<impl Serialize + Debug>,
 ) -> kube::Result<Stored> {
-    let request = Request::new(objects.resource_url());
-    let mut request = request
-        .patch_subresource("status", name, parameters, patch)
-        .map_err(kube::Error::BuildRequest)?;
+    send(objects, |request| {
+        request.patch_subresource("status", name, parameters, patch)
+    })
+    .await
+}
+
+async fn send<K: Resource + Clone>(
+    objects: &Api<K>,
+    build: impl FnOnce(Request) -> Result<http::Request<Vec<u8>>, request::Error>,
+) -> kube::Result<Stored> {
+    let request = build(Request::new(objects.resource_url()));
+    let mut request = request.map_err(kube::Error::BuildRequest)?;
     request.headers_mut().insert(ACCEPT, METADATA);
     objects.clone().into_client().request(request).await
 }

@@ -9,6 +9,7 @@ use karmada_rules::propagation::interpret::template_status;
 use karmada_rules::propagation::status::{self, StatusPlan};
 use karmada_rules::propagation::template;
 use karmada_runtime::error::BoxError;
+use karmada_runtime::write;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 
@@ -100,7 +101,7 @@ impl BindingReconciler {
         // A template that was made anew has a status of its own.
         body["metadata"] = json!({ "uid": template::uid(template) });
         let (parameters, patch) = (PatchParams::default(), Patch::Merge(body));
-        let call = api.patch_status(&key.key.name, &parameters, &patch);
+        let call = write::patch_status(&api, &key.key.name, &parameters, &patch);
         match self.writes.write("template_status", call).await {
             Ok(_) => {
                 self.decided.lock().insert(binding.key(), decided);

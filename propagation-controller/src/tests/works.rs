@@ -52,11 +52,18 @@ impl Stage {
 
     /// Reports a Work as applied, with one replica ready, and returns what the program wrote then.
     async fn applied(&self, cluster: &str) -> Vec<String> {
+        let status = self.report(cluster, 1).await;
+        let path = format!("{}/status", work(cluster));
+        self.change("PATCH", &path, &status).await
+    }
+
+    /// Returns the status of a Work that is applied, with this many replicas ready.
+    async fn report(&self, cluster: &str, ready: u8) -> Value {
         let work = self.work(cluster).await;
         let manifest = &work.spec.workload.manifests[0];
         let made_from = &manifest["metadata"]["annotations"][names::TEMPLATE_GENERATION];
         let made_from: i64 = made_from.as_str().unwrap().parse().unwrap();
-        let status = json!({ "status": {
+        json!({ "status": {
             "conditions": [{
                 "type": "Applied", "status": "True", "reason": "AppliedSuccessful", "message": "",
                 "lastTransitionTime": "2026-11-22T08:00:00Z",
@@ -69,13 +76,11 @@ impl Stage {
                 },
                 "health": "Healthy",
                 "status": {
-                    "generation": 1, "observedGeneration": 1, "replicas": 1, "readyReplicas": 1,
+                    "generation": 1, "observedGeneration": 1, "replicas": 1, "readyReplicas": ready,
                     "resourceTemplateGeneration": made_from,
                 },
             }],
-        } });
-        let path = format!("{}/status", self::work(cluster));
-        self.change("PATCH", &path, &status).await
+        } })
     }
 
     async fn work(&self, cluster: &str) -> Work {
@@ -159,6 +164,32 @@ async fn each_cluster_gets_one_work_and_its_status_comes_back() {
     stage.start(&[]).await;
     assert_eq!(stage.written(), [""; 0]);
     assert_eq!(stage.events("ResourceBinding").await.len(), notes.len());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_works_report_within_a_second_is_written_at_once() {
+    let stage = dispatched().await;
+    let moment = Duration::from_millis(150);
+    for ready in [0, 1] {
+        for cluster in ["m1", "m2"] {
+            let status = stage.report(cluster, ready).await;
+            let path = format!("{}/status", work(cluster));
+            stage.send("PATCH", &path, &status).await;
+            tokio::time::sleep(moment).await;
+        }
+        if ready == 0 {
+            // Both have reported: that is no news for later.
+            let items = stage.binding().await.status.unwrap().aggregated_status;
+            assert_eq!(items.unwrap().len(), 2);
+        }
+    }
+    stage.settle().await;
+    let wrote = stage.written();
+    let count = |path: &str| wrote.iter().filter(|write| write.contains(path)).count();
+    assert_eq!(count(&format!("{}/status", bound())), 2, "{wrote:?}");
+    assert!(count(DEPLOYMENT) <= 2, "{wrote:?}");
+    let template = stage.get(&format!("{DEPLOYMENT}/web")).await;
+    assert_eq!(template["status"]["readyReplicas"], 2);
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,0 +1,139 @@
+//! Objects of a known kind whose bodies are text.
+
+use std::borrow::Cow;
+use std::fmt::Debug;
+use std::marker::PhantomData;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::Resource;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer, de};
+use serde_json::{Value, json};
+
+/// An object of the kind `K`, whose body is text: with manifests in it parsed, it takes ten times the
+/// memory. `S` is what is asked of it often.
+#[derive(Debug)]
+pub struct AsText<K, S> {
+    metadata: ObjectMeta,
+    /// The object without its metadata.
+    text: Box<str>,
+    /// The summary of the object.
+    pub summary: S,
+    kind: PhantomData<fn() -> K>,
+}
+
+impl<K: Resource + DeserializeOwned + Default, S> AsText<K, S> {
+    /// Returns the object.
+    pub fn object(&self) -> K {
+        // It was decoded once.
+        let mut object: K = serde_json::from_str(&self.text).unwrap_or_default();
+        object.meta_mut().clone_from(&self.metadata);
+        object
+    }
+}
+
+impl<K, S: Clone> Clone for AsText<K, S> {
+    fn clone(&self) -> Self {
+        Self {
+            metadata: self.metadata.clone(),
+            text: self.text.clone(),
+            summary: self.summary.clone(),
+            kind: PhantomData,
+        }
+    }
+}
+
+impl<K, S: Default> Default for AsText<K, S> {
+    fn default() -> Self {
+        Self {
+            metadata: ObjectMeta::default(),
+            text: "{}".into(),
+            summary: S::default(),
+            kind: PhantomData,
+        }
+    }
+}
+
+impl<'de, K, S> Deserialize<'de> for AsText<K, S>
+where
+    K: Resource + DeserializeOwned,
+    S: for<'a> From<&'a K>,
+{
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        // Not what `K` keeps of it: read again, it must be as unclear as it was.
+        let mut value = Value::deserialize(deserializer)?;
+        let mut object = K::deserialize(&value).map_err(de::Error::custom)?;
+        let summary = S::from(&object);
+        if let Some(fields) = value.as_object_mut() {
+            fields.insert("metadata".to_owned(), json!({}));
+        }
+        Ok(Self {
+            metadata: std::mem::take(object.meta_mut()),
+            text: value.to_string().into(),
+            summary,
+            kind: PhantomData,
+        })
+    }
+}
+
+impl<K: Resource, S> Resource for AsText<K, S> {
+    type DynamicType = K::DynamicType;
+    type Scope = K::Scope;
+
+    fn kind(kind: &K::DynamicType) -> Cow<'_, str> {
+        K::kind(kind)
+    }
+
+    fn group(kind: &K::DynamicType) -> Cow<'_, str> {
+        K::group(kind)
+    }
+
+    fn version(kind: &K::DynamicType) -> Cow<'_, str> {
+        K::version(kind)
+    }
+
+    fn plural(kind: &K::DynamicType) -> Cow<'_, str> {
+        K::plural(kind)
+    }
+
+    fn meta(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.metadata
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use karmada_api::Work;
+
+    use super::*;
+
+    /// The number of manifests.
+    struct Count(usize);
+
+    impl From<&Work> for Count {
+        fn from(work: &Work) -> Self {
+            Self(work.spec.workload.manifests.len())
+        }
+    }
+
+    #[test]
+    fn an_object_comes_back_as_it_was_with_the_metadata_of_today() {
+        let object = json!({
+            "apiVersion": "work.karmada.io/v1alpha1", "kind": "Work",
+            "metadata": { "name": "web", "namespace": "karmada-es-m1", "labels": { "a": "b" } },
+            "spec": { "workload": { "manifests": [{ "kind": "ConfigMap" }] } },
+            "status": { "conditions": [{ "type": "Applied", "status": true }] },
+        });
+        let text = object.to_string();
+        let work: Work = serde_json::from_str(&text).unwrap();
+        let mut stored: AsText<Work, Count> = serde_json::from_str(&text).unwrap();
+        assert_eq!(stored.summary.0, 1);
+        assert_eq!(stored.object(), work);
+        stored.meta_mut().generation = Some(2);
+        assert_eq!(stored.object().metadata.generation, Some(2));
+    }
+}
