@@ -89,6 +89,7 @@ pub fn assemble(args: Args, client: Client, program: &mut Program) {
             "Templates that a policy selects and that are left alone, because a script or webhook interprets their kind",
         ),
         activations: Activations::register(&mut program.registry),
+        claimed: Mutex::default(),
     };
     let policies = PolicyReconciler {
         index,

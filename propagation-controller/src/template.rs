@@ -1,14 +1,14 @@
 //! Brings the claim of one template up to date, and the policy's part of its binding.
 
 mod activation;
+mod write;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::ObjectReference;
-use karmada_api::{
-    ClusterPropagationPolicy, ClusterResourceBinding, Key, PropagationPolicy, ResourceBinding,
-};
+use karmada_api::{ClusterPropagationPolicy, Key, PropagationPolicy};
 use karmada_rules::propagation::activation::Activation;
 use karmada_rules::propagation::binding::{self, Plan, Source};
 use karmada_rules::propagation::choice::{Candidate, Choice, choose};
@@ -18,16 +18,16 @@ use karmada_rules::propagation::template::{self, Exclusion};
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
 use karmada_runtime::write::{WriteError, WriteErrorKind, Writes};
-use kube::api::{Patch, PatchParams, PostParams};
-use kube::core::{ApiResource, DynamicObject};
-use kube::{Api, Client, Resource};
+use kube::api::Patch;
+use kube::{Api, Client};
+use parking_lot::Mutex;
 use regex::Regex;
-use serde::de::DeserializeOwned;
 use serde_json::Value;
 use uuid::Uuid;
 
 pub(crate) use self::activation::Activations;
 use self::activation::Written;
+use self::write::Claimed;
 use crate::events::Events;
 use crate::index::{Index, Policy, StoredBinding, TemplateKey};
 use crate::metrics::CountedTemplates;
@@ -44,6 +44,8 @@ pub(crate) struct TemplateReconciler {
     /// The templates that a policy selects and that are not propagated, because others interpret their kind.
     pub(crate) uninterpreted: CountedTemplates,
     pub(crate) activations: Activations,
+    /// The claims that were written and that the watch has still to show.
+    pub(crate) claimed: Mutex<BTreeMap<TemplateKey, Claimed>>,
 }
 
 /// Errors of a reconcile.
@@ -84,6 +86,7 @@ impl Controller for TemplateReconciler {
         }
         // The garbage collector deletes the binding of a template that is gone.
         let Some(subject) = self.subject(key) else {
+            self.claimed.lock().remove(key);
             self.events.settled(&key.reference());
             self.uninterpreted.note(key, false);
             self.activations.forget(key);
@@ -311,101 +314,6 @@ impl TemplateReconciler {
         let reference = subject.reference();
         self.events.trouble(reference, "ApplyPolicyFailed", note);
     }
-
-    /// Brings the claim on the template to `claim`, with the fingerprint of one that waits for an edit.
-    /// Returns `true` if it was written.
-    async fn write_claim(
-        &self,
-        subject: &Subject,
-        claim: Option<&Claim>,
-        held: Option<&str>,
-    ) -> Result<bool, TemplateError> {
-        let TemplateKey { kind, key } = &subject.key;
-        let patch = claim::patch_template(&subject.template, claim, held);
-        let (Some(patch), Some(api)) = (patch, self.index.templates.api(kind, key)) else {
-            return Ok(false);
-        };
-        let (parameters, patch) = (parameters(), Patch::Merge(patch));
-        let call = api.patch_metadata(&key.name, &parameters, &patch);
-        match self.writes.write("template", call).await {
-            Ok(written) => Ok(written.is_some()),
-            Err(error) if error.kind() == WriteErrorKind::Missing => Ok(false),
-            Err(error) => Err(TemplateError::Claim(error)),
-        }
-    }
-
-    /// Writes the binding as planned. Returns `true` if it was written.
-    async fn write_binding(&self, subject: &Subject, plan: Plan) -> Result<bool, TemplateError> {
-        match plan {
-            // The end of the former binding wakes the template.
-            Plan::Unchanged | Plan::Waits => Ok(false),
-            Plan::Create(body) => self.create_binding(subject, body).await,
-            Plan::Patch(operations) => {
-                let failed = |error: serde_json::Error| {
-                    let error = kube::Error::SerdeError(error);
-                    subject.failed(WriteError::Api(error))
-                };
-                let operations = serde_json::from_value(operations).map_err(failed)?;
-                self.patch_binding(subject, Patch::Json(operations)).await
-            }
-        }
-    }
-
-    async fn create_binding(&self, subject: &Subject, body: Value) -> Result<bool, TemplateError> {
-        let failed = |error| subject.failed(WriteError::Api(kube::Error::SerdeError(error)));
-        // Untyped, so that fields of a later version survive.
-        let object: DynamicObject = serde_json::from_value(body).map_err(failed)?;
-        let namespace = &subject.key.key.namespace;
-        let client = self.client.clone();
-        let api: Api<DynamicObject> = if namespace.is_empty() {
-            Api::all_with(client, &ApiResource::erase::<ClusterResourceBinding>(&()))
-        } else {
-            let resource = ApiResource::erase::<ResourceBinding>(&());
-            Api::namespaced_with(client, namespace, &resource)
-        };
-        let parameters = PostParams {
-            field_manager: Some(crate::NAME.to_owned()),
-            ..PostParams::default()
-        };
-        let call = api.create(&parameters, &object);
-        let written = self.writes.write("binding", call).await;
-        written
-            .map(|written| written.is_some())
-            .map_err(|error| subject.failed(error))
-    }
-
-    async fn patch_binding(
-        &self,
-        subject: &Subject,
-        patch: Patch<Value>,
-    ) -> Result<bool, TemplateError> {
-        let key = binding::key(&subject.template);
-        if key.namespace.is_empty() {
-            let api: Api<ClusterResourceBinding> = Api::all(self.client.clone());
-            self.patch(&api, subject, &key.name, &patch).await
-        } else {
-            let api: Api<ResourceBinding> = Api::namespaced(self.client.clone(), &key.namespace);
-            self.patch(&api, subject, &key.name, &patch).await
-        }
-    }
-
-    async fn patch<K>(
-        &self,
-        api: &Api<K>,
-        subject: &Subject,
-        name: &str,
-        patch: &Patch<Value>,
-    ) -> Result<bool, TemplateError>
-    where
-        K: Resource + Clone + DeserializeOwned + fmt::Debug,
-    {
-        let parameters = parameters();
-        let call = api.patch_metadata(name, &parameters, patch);
-        let written = self.writes.write("binding", call).await;
-        written
-            .map(|written| written.is_some())
-            .map_err(|error| subject.failed(error))
-    }
 }
 
 /// Returns a claim's policy as Events name it.
@@ -413,13 +321,6 @@ fn named(claim: &Claim) -> String {
     match &claim.namespace {
         Some(namespace) => format!("policy({namespace}/{})", claim.name),
         None => format!("cluster policy({})", claim.name),
-    }
-}
-
-fn parameters() -> PatchParams {
-    PatchParams {
-        field_manager: Some(crate::NAME.to_owned()),
-        ..PatchParams::default()
     }
 }
 

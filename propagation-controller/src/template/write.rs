@@ -1,0 +1,144 @@
+//! The writes of a template's claim and of its binding.
+
+use std::fmt;
+
+use karmada_api::{ClusterResourceBinding, ResourceBinding};
+use karmada_rules::propagation::binding::{self, Plan};
+use karmada_rules::propagation::claim::{self, Claim};
+use karmada_rules::propagation::template;
+use karmada_runtime::write::{WriteError, WriteErrorKind};
+use kube::api::{Patch, PatchParams, PostParams};
+use kube::core::{ApiResource, DynamicObject};
+use kube::{Api, Resource};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::{Subject, TemplateError, TemplateReconciler};
+use crate::index::TemplateKey;
+
+/// A write of the claim on a template, decided on a version of it.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Claimed {
+    version: String,
+    patch: Value,
+}
+
+impl TemplateReconciler {
+    /// Brings the claim on the template to `claim`, with the fingerprint of one that waits for an edit.
+    /// Returns `true` if it was written.
+    pub(super) async fn write_claim(
+        &self,
+        subject: &Subject,
+        claim: Option<&Claim>,
+        held: Option<&str>,
+    ) -> Result<bool, TemplateError> {
+        let TemplateKey { kind, key } = &subject.key;
+        let patch = claim::patch_template(&subject.template, claim, held);
+        let (Some(patch), Some(api)) = (patch, self.index.templates.api(kind, key)) else {
+            self.claimed.lock().remove(&subject.key);
+            return Ok(false);
+        };
+        let claimed = Claimed {
+            version: template::resource_version(&subject.template).to_owned(),
+            patch,
+        };
+        // The echo of the binding may come before that of the template.
+        if self.claimed.lock().get(&subject.key) == Some(&claimed) {
+            return Ok(false);
+        }
+        let (parameters, patch) = (parameters(), Patch::Merge(&claimed.patch));
+        let call = api.patch_metadata(&key.name, &parameters, &patch);
+        match self.writes.write("template", call).await {
+            Ok(written) => {
+                self.claimed.lock().insert(subject.key.clone(), claimed);
+                Ok(written.is_some())
+            }
+            Err(error) if error.kind() == WriteErrorKind::Missing => Ok(false),
+            Err(error) => Err(TemplateError::Claim(error)),
+        }
+    }
+
+    /// Writes the binding as planned. Returns `true` if it was written.
+    pub(super) async fn write_binding(
+        &self,
+        subject: &Subject,
+        plan: Plan,
+    ) -> Result<bool, TemplateError> {
+        match plan {
+            // The end of the former binding wakes the template.
+            Plan::Unchanged | Plan::Waits => Ok(false),
+            Plan::Create(body) => self.create_binding(subject, body).await,
+            Plan::Patch(operations) => {
+                let failed = |error: serde_json::Error| {
+                    let error = kube::Error::SerdeError(error);
+                    subject.failed(WriteError::Api(error))
+                };
+                let operations = serde_json::from_value(operations).map_err(failed)?;
+                self.patch_binding(subject, Patch::Json(operations)).await
+            }
+        }
+    }
+
+    async fn create_binding(&self, subject: &Subject, body: Value) -> Result<bool, TemplateError> {
+        let failed = |error| subject.failed(WriteError::Api(kube::Error::SerdeError(error)));
+        // Untyped, so that fields of a later version survive.
+        let object: DynamicObject = serde_json::from_value(body).map_err(failed)?;
+        let namespace = &subject.key.key.namespace;
+        let client = self.client.clone();
+        let api: Api<DynamicObject> = if namespace.is_empty() {
+            Api::all_with(client, &ApiResource::erase::<ClusterResourceBinding>(&()))
+        } else {
+            let resource = ApiResource::erase::<ResourceBinding>(&());
+            Api::namespaced_with(client, namespace, &resource)
+        };
+        let parameters = PostParams {
+            field_manager: Some(crate::NAME.to_owned()),
+            ..PostParams::default()
+        };
+        let call = api.create(&parameters, &object);
+        let written = self.writes.write("binding", call).await;
+        written
+            .map(|written| written.is_some())
+            .map_err(|error| subject.failed(error))
+    }
+
+    pub(super) async fn patch_binding(
+        &self,
+        subject: &Subject,
+        patch: Patch<Value>,
+    ) -> Result<bool, TemplateError> {
+        let key = binding::key(&subject.template);
+        if key.namespace.is_empty() {
+            let api: Api<ClusterResourceBinding> = Api::all(self.client.clone());
+            self.patch(&api, subject, &key.name, &patch).await
+        } else {
+            let api: Api<ResourceBinding> = Api::namespaced(self.client.clone(), &key.namespace);
+            self.patch(&api, subject, &key.name, &patch).await
+        }
+    }
+
+    async fn patch<K>(
+        &self,
+        api: &Api<K>,
+        subject: &Subject,
+        name: &str,
+        patch: &Patch<Value>,
+    ) -> Result<bool, TemplateError>
+    where
+        K: Resource + Clone + DeserializeOwned + fmt::Debug,
+    {
+        let parameters = parameters();
+        let call = api.patch_metadata(name, &parameters, patch);
+        let written = self.writes.write("binding", call).await;
+        written
+            .map(|written| written.is_some())
+            .map_err(|error| subject.failed(error))
+    }
+}
+
+fn parameters() -> PatchParams {
+    PatchParams {
+        field_manager: Some(crate::NAME.to_owned()),
+        ..PatchParams::default()
+    }
+}
