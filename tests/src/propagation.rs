@@ -84,6 +84,17 @@ impl Propagation {
         Ok(())
     }
 
+    /// Waits until none has anything left to do or an Event to write.
+    pub async fn rest(&self) -> Result<()> {
+        for (program, name) in self.all() {
+            for left in ["queue_length", "events_waiting"] {
+                let metric = format!("karmada_{name}_{left}");
+                program.until_metric(&metric, |left| left == 0.0).await?;
+            }
+        }
+        Ok(())
+    }
+
     /// Ends them with SIGTERM.
     ///
     /// # Errors

@@ -18,6 +18,7 @@ mod namespaces;
 mod node_cache;
 mod outage;
 mod page;
+mod placement;
 mod policies;
 mod propagation;
 mod quorum;

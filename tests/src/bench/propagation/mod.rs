@@ -129,7 +129,7 @@ impl Bench {
         let programs = self.start().await?;
         let before = self.writes().await?;
         let [created, reported] = self.create_all().await?;
-        rest(&programs).await?;
+        programs.rest().await?;
         let mut notes = vec![format!(
             "writes until there: {}",
             self.written(&before).await?
@@ -137,7 +137,7 @@ impl Bench {
         notes.extend(memory(&programs)?);
         let chains = limit::chains(&self.fleet, &self.names).await?;
         let edited = self.edit(&programs).await?;
-        rest(&programs).await?;
+        programs.rest().await?;
         programs.stop().await?;
 
         let rescheduled = self.lose_a_cluster().await?;
@@ -146,13 +146,13 @@ impl Bench {
         let programs = self.fleet.run().await?;
         let ready = began.elapsed();
         programs.settled().await?;
-        rest(&programs).await?;
+        programs.rest().await?;
         let (settled, written) = (began.elapsed(), self.written(&before).await?);
         notes.push(format!(
             "started again: ready after {ready:.2?}, settled after {settled:.2?}, {written}"
         ));
         let deleted = self.delete_all().await?;
-        rest(&programs).await?;
+        programs.rest().await?;
         programs.stop().await?;
         let times = [created, reported, edited, rescheduled, deleted];
         Ok((times, chains, notes))
@@ -163,7 +163,7 @@ impl Bench {
         for (program, name) in programs.all() {
             leads(program, &format!("karmada_{name}")).await?;
         }
-        rest(&programs).await?;
+        programs.rest().await?;
         Ok(programs)
     }
 
@@ -207,7 +207,7 @@ impl Bench {
         let mut times = Vec::new();
         for (name, edit) in self.edits() {
             // What follows from the former edit must not meet this one.
-            rest(programs).await?;
+            programs.settled().await?;
             let began = Instant::now();
             merge(&templates, name, &json!({ "spec": { "paused": edit } })).await?;
             let seen = until_edited(&mut copies, name, edit).await?;
@@ -336,14 +336,6 @@ where
 fn median(mut times: Vec<Duration>) -> Duration {
     times.sort_unstable();
     times.get(times.len() / 2).copied().unwrap_or_default()
-}
-
-/// Waits until no program has anything left to do.
-async fn rest(programs: &Propagation) -> Result<()> {
-    for (program, name) in programs.all() {
-        rests(program, &format!("karmada_{name}")).await?;
-    }
-    Ok(())
 }
 
 /// Formats the resident memory of the programs.
