@@ -1,5 +1,7 @@
-//! The two Kubernetes APIs of the sandbox, in memory: those of Karmada and of the gateway cluster.
+//! The Kubernetes APIs of the sandbox, in memory: those of Karmada, of the gateway cluster and of each
+//! member cluster.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -21,10 +23,13 @@ use crate::update::{Update, UpdateSender};
 
 /// The user agents that the API's faults affect: our programs, people, and the availability check.
 /// The sandbox's own watches are spared, so that the page keeps showing what happens.
-const CLIENTS: [&str; 5] = [
+const CLIENTS: [&str; 8] = [
     cluster_health_agent::NAME,
     remedy_controller::NAME,
     ingress_controller::NAME,
+    propagation_controller::NAME,
+    scheduler::NAME,
+    execution_controller::NAME,
     "kubectl",
     AVAILABILITY_CHECK,
 ];
@@ -53,14 +58,21 @@ fn injection(fault: ApiFault) -> Option<Injection> {
 pub(crate) struct Apis {
     karmada: ApiServer,
     gateway: ApiServer,
+    members: BTreeMap<String, MemberApi>,
     updates: UpdateSender,
     folder: TempDir,
     _serving: JoinSet<()>,
 }
 
+#[derive(Debug)]
+struct MemberApi {
+    server: ApiServer,
+    address: SocketAddr,
+}
+
 impl Apis {
-    /// Serves both APIs on free ports and writes kubeconfigs for them.
-    pub(crate) async fn start(updates: UpdateSender) -> Result<Self> {
+    /// Serves all APIs on free ports and writes kubeconfigs for them.
+    pub(crate) async fn start(members: &[String], updates: UpdateSender) -> Result<Self> {
         let folder = tempfile::Builder::new()
             .prefix("karmada-rs-sandbox-")
             .tempdir()
@@ -71,26 +83,34 @@ impl Apis {
         let karmada_address = serve(&karmada, &mut serving).await?;
         let gateway_address = serve(&gateway, &mut serving).await?;
         serving.spawn(check_availability(karmada_address, updates.clone()));
+        let mut accesses = vec![
+            Access::open("karmada", karmada_address),
+            Access::open("gateway", gateway_address),
+        ];
+        let mut member_apis = BTreeMap::new();
+        for name in members {
+            let server = ApiServer::starting_at(now);
+            let address = serve(&server, &mut serving).await?;
+            accesses.push(Access::open(name, address));
+            member_apis.insert(name.clone(), MemberApi { server, address });
+        }
         let apis = Self {
             karmada,
             gateway,
+            members: member_apis,
             updates,
             folder,
             _serving: serving,
         };
-        let karmada = Access::open("karmada", karmada_address);
-        let gateway = Access::open("gateway", gateway_address);
-        for (path, accesses) in [
-            (apis.kubeconfig(), [&karmada, &gateway]),
-            (apis.gateway_kubeconfig(), [&gateway, &karmada]),
-        ] {
-            kubeconfig::write(&path, &accesses)
-                .with_context(|| format!("cannot write {}", path.display()))?;
-        }
+        let mut accesses: Vec<&Access> = accesses.iter().collect();
+        write_kubeconfig(&apis.kubeconfig(), &accesses)?;
+        accesses.swap(0, 1);
+        write_kubeconfig(&apis.gateway_kubeconfig(), &accesses)?;
         Ok(apis)
     }
 
-    /// Returns the path of a kubeconfig with the contexts `karmada`, the current one, and `gateway`.
+    /// Returns the path of a kubeconfig with the contexts `karmada`, the current one, `gateway`, and one
+    /// named after each member.
     pub(crate) fn kubeconfig(&self) -> PathBuf {
         self.path("kubeconfig")
     }
@@ -114,6 +134,19 @@ impl Apis {
     /// Creates a client of the gateway API.
     pub(crate) fn gateway(&self) -> Result<Client> {
         own_client(&self.gateway)
+    }
+
+    /// Creates a client of the API of each member.
+    pub(crate) fn members(&self) -> Result<BTreeMap<String, Client>> {
+        let client =
+            |(name, api): (&String, &MemberApi)| Ok((name.clone(), own_client(&api.server)?));
+        self.members.iter().map(client).collect()
+    }
+
+    /// Returns the URL of the API of each member.
+    pub(crate) fn endpoints(&self) -> impl Iterator<Item = (&str, String)> {
+        let members = self.members.iter();
+        members.map(|(name, api)| (name.as_str(), format!("http://{}", api.address)))
     }
 
     /// Injects a fault into the Karmada API in place of the one before, for good or for a while.
@@ -154,6 +187,10 @@ async fn serve(server: &ApiServer, serving: &mut JoinSet<()>) -> Result<SocketAd
         }
     });
     Ok(address)
+}
+
+fn write_kubeconfig(path: &Path, accesses: &[&Access]) -> Result<()> {
+    kubeconfig::write(path, accesses).with_context(|| format!("cannot write {}", path.display()))
 }
 
 fn own_client(server: &ApiServer) -> Result<Client> {

@@ -1,16 +1,11 @@
 //! The objects that users, and Karmada itself, create in the Karmada API.
 
 use std::fmt::Debug;
-use std::net::SocketAddr;
 
 use anyhow::{Context, Result, bail};
-use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{Namespace, Service};
-use k8s_openapi::api::discovery::v1::EndpointSlice;
-use karmada_api::{Cluster, MultiClusterIngress, Remedy, ResourceBinding, execution_namespace};
-use kube::api::{
-    ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams,
-};
+use k8s_openapi::api::core::v1::{Namespace, Secret};
+use karmada_api::{ClusterProfile, MultiClusterIngress, Remedy, execution_namespace};
+use kube::api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, PostParams};
 use kube::{Api, Client, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -20,46 +15,60 @@ use crate::sample_remedy::SampleRemedy;
 
 /// The namespace of the user's objects.
 pub(crate) const NAMESPACE: &str = "shop";
-/// The Service behind the ingress.
-const SERVICE: &str = "web";
+/// The Deployment behind the ingress, its Service, and the policy that takes it to the members.
+pub(crate) const WEB: &str = "web";
+/// The namespace of the Secrets with which members are reached.
+const SECRETS: &str = "karmada-cluster";
 
 /// The definitions of Karmada's kinds.
-const KINDS: [&str; 4] = [
+const KINDS: [&str; 10] = [
     include_str!("../../../tests/crds/remedy.karmada.io_remedies.yaml"),
     include_str!("../../../tests/crds/networking.karmada.io_multiclusteringresses.yaml"),
     include_str!("../../../manifests/fleet/cluster.karmada.io_clusters.yaml"),
+    include_str!("../../../manifests/fleet/policy.karmada.io_clusteroverridepolicies.yaml"),
+    include_str!("../../../manifests/fleet/policy.karmada.io_clusterpropagationpolicies.yaml"),
+    include_str!("../../../manifests/fleet/policy.karmada.io_overridepolicies.yaml"),
+    include_str!("../../../manifests/fleet/policy.karmada.io_propagationpolicies.yaml"),
+    include_str!("../../../manifests/fleet/work.karmada.io_clusterresourcebindings.yaml"),
     include_str!("../../../manifests/fleet/work.karmada.io_resourcebindings.yaml"),
+    include_str!("../../../manifests/fleet/work.karmada.io_works.yaml"),
 ];
 /// The manifests that a user of Karmada applies for our controllers.
-const MANIFESTS: [&str; 3] = [
+const MANIFESTS: [&str; 6] = [
     include_str!("../../../manifests/karmada/remedy-controller.yaml"),
     include_str!("../../../manifests/karmada/ingress-controller.yaml"),
     include_str!("../../../manifests/karmada/ingressclass.yaml"),
+    include_str!("../../../manifests/propagation/propagation-controller.yaml"),
+    include_str!("../../../manifests/propagation/scheduler.yaml"),
+    include_str!("../../../manifests/propagation/execution-controller.yaml"),
 ];
 const GATEWAY_MANIFEST: &str = include_str!("../../../manifests/gateway/ingress-controller.yaml");
 /// The manifest that a user applies for the agents of `member1`.
 const AGENT_MANIFEST: &str = include_str!("../../../manifests/karmada/agent.yaml");
+/// The Deployment, its Service, and their policies.
+const WORKLOAD: &str = include_str!("../../../manifests/samples/shop/web.yaml");
 const INGRESS: &str = include_str!("../../../manifests/samples/multiclusteringress.yaml");
 
-/// Creates everything in both APIs: the members, each with the address of its pod, the Service in all
-/// of them, and the ingress.
-pub(crate) async fn create_everything(apis: &Apis, members: &[(String, SocketAddr)]) -> Result<()> {
+/// Creates what a user of Karmada has: the rights of our programs, the members, the workload with its
+/// policies, and the ingress.
+pub(crate) async fn create_everything(apis: &Apis) -> Result<()> {
     for kind in KINDS {
         apis.install(kind)?;
     }
     let karmada = apis.karmada()?;
-    create_namespace(&karmada, "karmada-system").await?;
+    for namespace in ["karmada-system", SECRETS, NAMESPACE] {
+        create_namespace(&karmada, namespace).await?;
+    }
     for manifest in MANIFESTS {
         create_all(&karmada, manifest).await?;
     }
     let gateway = apis.gateway()?;
     create_namespace(&gateway, "karmada-rs").await?;
     create_all(&gateway, GATEWAY_MANIFEST).await?;
-    create_namespace(&karmada, NAMESPACE).await?;
-    for (name, _) in members {
-        join(&karmada, name).await?;
+    for (name, endpoint) in apis.endpoints() {
+        join(&karmada, name, &endpoint).await?;
     }
-    place(&karmada, members).await?;
+    create_all(&karmada, WORKLOAD).await?;
     let ingress: MultiClusterIngress = serde_saphyr::from_str(INGRESS)?;
     create(&Api::namespaced(karmada, NAMESPACE), &ingress).await
 }
@@ -81,61 +90,18 @@ pub(crate) async fn delete_remedy(client: Client, name: &str) -> Result<()> {
     in_one_line(remedies.delete(name, &DeleteParams::default()).await)
 }
 
-/// Creates the Cluster of a member, its namespace and the rights of its agents, as when it joins.
-async fn join(client: &Client, name: &str) -> Result<()> {
-    let clusters: Api<Cluster> = Api::all(client.clone());
-    let cluster: Cluster = object(name, json!({ "spec": {} }))?;
-    create(&clusters, &cluster).await?;
-    let ready = json!({
-        "type": "Ready", "status": "True", "reason": "ClusterReady",
-        "message": "cluster is healthy and ready to accept workloads",
-        "lastTransitionTime": Timestamp::from_second(Timestamp::now().as_second())?.to_string(),
-    });
-    let status = Patch::Merge(json!({ "status": { "conditions": [ready] } }));
-    clusters
-        .patch_status(name, &PatchParams::default(), &status)
-        .await?;
+/// Creates the Cluster of a member, the Secret with its credentials, its namespace and the rights of its
+/// agents, as when it joins.
+async fn join(client: &Client, name: &str, endpoint: &str) -> Result<()> {
+    // Its API asks for no credentials, but our programs know no member without.
+    let secret: Secret = object(name, json!({ "stringData": { "token": "none" } }))?;
+    create(&Api::namespaced(client.clone(), SECRETS), &secret).await?;
+    let access = json!({ "syncMode": "Push", "apiEndpoint": endpoint,
+        "secretRef": { "namespace": SECRETS, "name": name } });
+    let cluster: ClusterProfile = object(name, json!({ "spec": access }))?;
+    create(&Api::all(client.clone()), &cluster).await?;
     create_namespace(client, &execution_namespace(name)).await?;
     create_all(client, &AGENT_MANIFEST.replace("member1", name)).await
-}
-
-/// Creates the Service in all members: its template, its binding, and the `EndpointSlices` that
-/// Karmada collects.
-async fn place(client: &Client, members: &[(String, SocketAddr)]) -> Result<()> {
-    let port = json!({ "name": "http", "port": 80, "targetPort": 8080, "protocol": "TCP" });
-    let service: Service = object(SERVICE, json!({ "spec": { "ports": [port] } }))?;
-    create(&Api::namespaced(client.clone(), NAMESPACE), &service).await?;
-
-    let clusters: Vec<Value> = (members.iter())
-        .map(|(name, _)| json!({ "name": name }))
-        .collect();
-    let resource =
-        json!({ "apiVersion": "v1", "kind": "Service", "namespace": NAMESPACE, "name": SERVICE });
-    let binding: ResourceBinding = object(
-        &format!("{SERVICE}-service"),
-        json!({ "spec": { "resource": resource, "clusters": clusters } }),
-    )?;
-    create(&Api::namespaced(client.clone(), NAMESPACE), &binding).await?;
-
-    for (name, pod) in members {
-        let slice: EndpointSlice = object(
-            &format!("imported-{name}-{SERVICE}"),
-            json!({
-                "metadata": {
-                    "labels": {
-                        "kubernetes.io/service-name": format!("derived-{SERVICE}"),
-                        "endpointslice.kubernetes.io/managed-by": "endpointslice-controller.karmada.io",
-                    },
-                    "annotations": { "work.karmada.io/namespace": execution_namespace(name) },
-                },
-                "addressType": "IPv4",
-                "endpoints": [{ "addresses": [pod.ip()], "conditions": { "ready": true } }],
-                "ports": [{ "name": "http", "port": pod.port(), "protocol": "TCP" }],
-            }),
-        )?;
-        create(&Api::namespaced(client.clone(), NAMESPACE), &slice).await?;
-    }
-    Ok(())
 }
 
 async fn create_namespace(client: &Client, name: &str) -> Result<()> {
@@ -161,7 +127,7 @@ where
 }
 
 /// Reduces an error to the API server's message, for a reader of the page.
-fn in_one_line<T>(result: kube::Result<T>) -> Result<()> {
+pub(crate) fn in_one_line<T>(result: kube::Result<T>) -> Result<()> {
     match result {
         Ok(_) => Ok(()),
         Err(kube::Error::Api(status)) => bail!("{}", status.message),

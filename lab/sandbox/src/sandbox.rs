@@ -1,17 +1,13 @@
 //! The whole pipeline in this process: the APIs, the members, the controllers and the traffic.
 
-use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use clap::Parser;
-use karmada_runtime::program::{Program, StartError};
 use lab_parts::thresholds::ProbeTiming;
 use serde::Deserialize;
 use tokio::sync::Mutex;
 use tokio::task::JoinSet;
-use tracing::Instrument;
 
 use crate::apis::Apis;
 use crate::fault::{ApiFault, DnsFault};
@@ -19,7 +15,10 @@ use crate::member::Member;
 use crate::network::{Network, Pod, address};
 use crate::picture::{Picture, ThresholdsState, ms};
 use crate::record::{self, Record};
-use crate::{balancer, objects, traffic, update, watch};
+use crate::{
+    balancer, cluster_status, collector, member_controllers, objects, programs, rollout, traffic,
+    update, watch,
+};
 
 const MEMBERS: u8 = 3;
 /// The longest API outage, in seconds.
@@ -45,6 +44,12 @@ pub(crate) enum Action {
     CreateRemedy { remedy: String },
     /// Deletes a Remedy.
     DeleteRemedy { remedy: String },
+    /// Gives the Deployment its next version.
+    NewVersion {},
+    /// Holds the Deployment's changes back from a cluster, or from all.
+    Pause { cluster: Option<String> },
+    /// Lets the Deployment's changes reach a cluster, or all.
+    Resume { cluster: Option<String> },
 }
 
 /// The running pipeline. Dropping it ends everything.
@@ -63,7 +68,7 @@ impl Sandbox {
     pub(crate) async fn start(thresholds: ProbeTiming) -> Result<Self> {
         let names: Vec<String> = (1..=MEMBERS).map(|nth| format!("member{nth}")).collect();
         let (updates, received) = update::channel();
-        let apis = Apis::start(updates.clone()).await?;
+        let apis = Apis::start(&names, updates.clone()).await?;
         let kubeconfig = apis.kubeconfig();
         let shown = ThresholdsState {
             period_ms: ms(thresholds.period),
@@ -75,25 +80,25 @@ impl Sandbox {
         let mut tasks = JoinSet::new();
         tasks.spawn(named("record", recording));
 
-        let pods: Vec<_> = names
-            .iter()
-            .cloned()
-            .zip((1..=MEMBERS).map(address))
-            .collect();
-        objects::create_everything(&apis, &pods).await?;
+        objects::create_everything(&apis).await?;
         let karmada = apis.karmada()?;
         objects::create_remedy(karmada.clone(), "dns").await?;
-        let watches = watch::all(&karmada, &updates);
-        let remedy_controller = remedy_controller(&kubeconfig).await?;
-        let ingress_controller =
-            ingress_controller(&kubeconfig, &apis.gateway_kubeconfig()).await?;
-        for program in [remedy_controller, ingress_controller] {
-            tasks.spawn(named(program.name, live(program)));
+        let member_clients = apis.members()?;
+        let watches = watch::all(&karmada, &member_clients, &updates);
+        for program in programs::start(&kubeconfig, &apis.gateway_kubeconfig()).await? {
+            tasks.spawn(named(program.name, programs::live(program)));
         }
+        let keeping = cluster_status::keep(karmada.clone(), member_clients.clone());
+        tasks.spawn(named("cluster status", keeping));
 
         let mut members = Vec::new();
         let mut network = Network::new();
-        for (name, address) in pods {
+        for (nth, (name, client)) in (1..).zip(member_clients) {
+            let address = address(nth);
+            let collecting = collector::run(name.clone(), client.clone(), karmada.clone());
+            tasks.spawn(named("collector", collecting));
+            let simulating = member_controllers::run(client, address);
+            tasks.spawn(named("member controllers", simulating));
             let member = Member::start(&name, kubeconfig.clone(), thresholds, updates.clone());
             let member = member.await?;
             let pod = Pod {
@@ -160,8 +165,20 @@ impl Sandbox {
             Action::DeleteRemedy { remedy } => {
                 objects::delete_remedy(self.apis.karmada()?, &remedy).await?;
             }
+            Action::NewVersion {} => rollout::new_version(&self.apis.karmada()?).await?,
+            Action::Pause { cluster } => self.suspend(cluster.as_deref(), true).await?,
+            Action::Resume { cluster } => self.suspend(cluster.as_deref(), false).await?,
         }
         Ok(())
+    }
+
+    /// Pauses or resumes the rollout to a cluster, or to all.
+    async fn suspend(&self, cluster: Option<&str>, pauses: bool) -> Result<()> {
+        if let Some(cluster) = cluster {
+            self.member(cluster)?;
+        }
+        let members = self.members.iter().map(Member::name).collect();
+        rollout::suspend(&self.apis.karmada()?, &members, cluster, pauses).await
     }
 
     /// Returns the node whose agent holds the lease.
@@ -185,62 +202,4 @@ impl Sandbox {
 async fn named(name: &'static str, task: impl Future<Output = ()>) -> &'static str {
     task.await;
     name
-}
-
-async fn remedy_controller(kubeconfig: &Path) -> Result<Program> {
-    let args = remedy_controller::Args::try_parse_from([
-        remedy_controller::NAME.into(),
-        flag("--kubeconfig", kubeconfig),
-        flag("--listen-address", "127.0.0.1:0"),
-    ])?;
-    controller(remedy_controller::NAME, async |program| {
-        remedy_controller::start(args, program).await
-    })
-    .await
-}
-
-async fn ingress_controller(karmada: &Path, gateway: &Path) -> Result<Program> {
-    let args = ingress_controller::Args::try_parse_from([
-        ingress_controller::NAME.into(),
-        flag("--kubeconfig", karmada),
-        flag("--provider", "kubernetes"),
-        flag("--gateway-kubeconfig", gateway),
-        flag("--listen-address", "127.0.0.1:0"),
-    ])?;
-    controller(ingress_controller::NAME, async |program| {
-        ingress_controller::start(args, program).await
-    })
-    .await
-}
-
-/// Starts a controller.
-async fn controller(
-    name: &'static str,
-    start: impl AsyncFnOnce(&mut Program) -> Result<(), StartError>,
-) -> Result<Program> {
-    let mut program = Program::new(name, ([127, 0, 0, 1], 0).into());
-    let span = tracing::error_span!("controller", name);
-    async {
-        start(&mut program).await?;
-        program.serve()
-    }
-    .instrument(span)
-    .await?;
-    Ok(program)
-}
-
-/// Runs a program until it ends.
-async fn live(program: Program) {
-    let name = program.name;
-    let clean = program
-        .run_until(async || std::future::pending().await)
-        .await;
-    tracing::error!(name, clean, "A program ended unexpectedly");
-}
-
-fn flag(name: &str, value: impl AsRef<std::ffi::OsStr>) -> OsString {
-    let mut flag = OsString::from(name);
-    flag.push("=");
-    flag.push(value);
-    flag
 }

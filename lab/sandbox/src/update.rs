@@ -3,8 +3,9 @@
 
 use std::sync::Arc;
 
+use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::coordination::v1::Lease;
-use karmada_api::{Cluster, MultiClusterIngress, Remedy};
+use karmada_api::{Cluster, MultiClusterIngress, Remedy, Work};
 use karmada_rules::health::observation::Failure;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -23,6 +24,15 @@ pub(crate) enum Update {
     Ingresses(Vec<Arc<MultiClusterIngress>>),
     /// All Leases that exist.
     Leases(Vec<Arc<Lease>>),
+    /// All Deployments of the shop in the Karmada API.
+    Templates(Vec<Arc<Deployment>>),
+    /// All Works that exist.
+    Works(Vec<Arc<Work>>),
+    /// All Deployments of the shop in a member.
+    Copies {
+        cluster: String,
+        copies: Vec<Arc<Deployment>>,
+    },
     /// The fault injected into a cluster's DNS server.
     Dns { cluster: String, fault: DnsFault },
     /// A pod's query to its cluster's DNS.

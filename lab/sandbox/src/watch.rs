@@ -1,51 +1,56 @@
-//! Watches of both APIs.
+//! Watches of the APIs of Karmada and of the members.
 
+use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::Arc;
 
 use futures::{Stream, StreamExt};
+use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::coordination::v1::Lease;
-use karmada_api::{Cluster, MultiClusterIngress, Remedy};
+use karmada_api::{Cluster, MultiClusterIngress, Remedy, Work};
 use kube::runtime::watcher::{Config, Event, watcher};
 use kube::runtime::{WatchStreamExt, reflector};
 use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
 use tokio::task::JoinSet;
 
+use crate::objects::NAMESPACE;
 use crate::update::{Update, UpdateSender};
 
-/// Watches the Karmada API in tasks that never end.
-pub(crate) fn all(karmada: &Client, updates: &UpdateSender) -> JoinSet<()> {
+/// Watches the Karmada API and those of the members in tasks that never end.
+pub(crate) fn all(
+    karmada: &Client,
+    members: &BTreeMap<String, Client>,
+    updates: &UpdateSender,
+) -> JoinSet<()> {
     let mut tasks = JoinSet::new();
-    tasks.spawn(watch::<Cluster>(
-        karmada.clone(),
-        updates.clone(),
-        Update::Clusters,
-    ));
-    tasks.spawn(watch::<Remedy>(
-        karmada.clone(),
-        updates.clone(),
-        Update::Remedies,
-    ));
-    tasks.spawn(watch::<Lease>(
-        karmada.clone(),
-        updates.clone(),
-        Update::Leases,
-    ));
-    tasks.spawn(watch::<MultiClusterIngress>(
-        karmada.clone(),
-        updates.clone(),
-        Update::Ingresses,
-    ));
+    let all = || karmada.clone();
+    let send = || updates.clone();
+    tasks.spawn(watch::<Cluster>(Api::all(all()), send(), Update::Clusters));
+    tasks.spawn(watch::<Remedy>(Api::all(all()), send(), Update::Remedies));
+    tasks.spawn(watch::<Lease>(Api::all(all()), send(), Update::Leases));
+    let ingresses = Api::<MultiClusterIngress>::all(all());
+    tasks.spawn(watch(ingresses, send(), Update::Ingresses));
+    tasks.spawn(watch::<Work>(Api::all(all()), send(), Update::Works));
+    let templates = Api::<Deployment>::namespaced(all(), NAMESPACE);
+    tasks.spawn(watch(templates, send(), Update::Templates));
+    for (cluster, member) in members {
+        let copies = Api::<Deployment>::namespaced(member.clone(), NAMESPACE);
+        let cluster = cluster.clone();
+        tasks.spawn(watch(copies, send(), move |copies| Update::Copies {
+            cluster: cluster.clone(),
+            copies,
+        }));
+    }
     tasks
 }
 
 /// Sends all objects of one kind whenever one of them changed.
-async fn watch<K>(client: Client, updates: UpdateSender, update: fn(Vec<Arc<K>>) -> Update)
+async fn watch<K>(api: Api<K>, updates: UpdateSender, update: impl Fn(Vec<Arc<K>>) -> Update)
 where
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
 {
-    let (store, changes) = follow(Api::<K>::all(client));
+    let (store, changes) = follow(api);
     changes
         .for_each(async |()| updates.send(update(store.state())))
         .await;

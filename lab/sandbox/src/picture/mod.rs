@@ -1,6 +1,7 @@
 //! The fleet's state and its timeline, both made from the updates.
 
 mod member;
+mod rollout;
 mod state;
 mod timeline;
 mod traffic;
@@ -15,6 +16,7 @@ use kube::ResourceExt;
 use tokio::time::Instant;
 
 use self::member::{Member, Node, vote};
+use self::rollout::Rollout;
 use self::state::{ActionState, ApiState, ConditionState, DnsState, NodeState, Phase, RemedyState};
 use self::timeline::{Clock, Timeline};
 use crate::fault::ApiFault;
@@ -22,7 +24,7 @@ use crate::node_vote::NodeVote;
 use crate::sample_remedy::SampleRemedy;
 use crate::update::Update;
 
-pub(crate) use self::state::{ClusterState, Sample, State, ThresholdsState};
+pub(crate) use self::state::{ClusterState, RolloutState, Sample, State, ThresholdsState};
 pub(crate) use self::timeline::{Stage, Step, TimelineEntry, ms};
 
 /// The state of the fleet, as far as updates have shown it.
@@ -40,6 +42,7 @@ pub(crate) struct Picture {
     api_fault_until: Option<Instant>,
     api_available: bool,
     unserved: u64,
+    rollout: Rollout,
     timeline: Timeline,
 }
 
@@ -47,6 +50,7 @@ impl Picture {
     /// Creates the state of these members before any update.
     pub(crate) fn new(members: &[String], thresholds: ThresholdsState, kubeconfig: String) -> Self {
         let clock = Clock::new();
+        let rollout = Rollout::new(members);
         let members = members.iter().map(|name| (name.clone(), Member::new(name)));
         Self {
             clock,
@@ -59,6 +63,7 @@ impl Picture {
             api_fault_until: None,
             api_available: true,
             unserved: 0,
+            rollout,
             timeline: Timeline::new(clock),
         }
     }
@@ -75,6 +80,14 @@ impl Picture {
             Update::Remedies(remedies) => self.remedies(at, remedies),
             Update::Ingresses(ingresses) => self.ingresses(at, &ingresses),
             Update::Leases(leases) => self.leases(at, &leases),
+            Update::Templates(templates) => {
+                self.rollout.templates(at, &templates, &mut self.timeline);
+            }
+            Update::Works(works) => self.rollout.works(at, &works, &mut self.timeline),
+            Update::Copies { cluster, copies } => {
+                self.rollout
+                    .copies(at, &cluster, &copies, &mut self.timeline);
+            }
             Update::ApiAvailable(available) => self.api_available(at, available),
             Update::Api { fault, until } => {
                 self.api_fault = fault;
@@ -227,6 +240,7 @@ impl Picture {
             thresholds: self.thresholds.clone(),
             kubeconfig: self.kubeconfig.clone(),
             clusters,
+            rollout: self.rollout.state(),
             remedies: self.remedy_states(),
             api: ApiState {
                 fault: self.api_fault,

@@ -14,6 +14,7 @@ pub(crate) struct State {
     pub(crate) thresholds: ThresholdsState,
     pub(crate) kubeconfig: String,
     pub(crate) clusters: Vec<ClusterState>,
+    pub(crate) rollout: RolloutState,
     pub(crate) remedies: Vec<RemedyState>,
     pub(crate) api: ApiState,
     /// Their number; none before the first list.
@@ -184,6 +185,35 @@ pub(crate) struct ConditionState {
 pub(crate) struct ActionState {
     pub(crate) action: String,
     pub(crate) remedies: Vec<String>,
+}
+
+/// The rollout of the Deployment.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct RolloutState {
+    /// The version that the template wants; none while there is no template.
+    pub(crate) wanted: Option<String>,
+    pub(crate) clusters: Vec<RolloutClusterState>,
+}
+
+impl RolloutState {
+    /// Returns `true` if every cluster runs what the template wants, and none is paused.
+    pub(crate) fn is_complete(&self) -> bool {
+        let done = |cluster: &RolloutClusterState| cluster.runs == self.wanted && !cluster.paused;
+        self.wanted.is_some() && self.clusters.iter().all(done)
+    }
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct RolloutClusterState {
+    pub(crate) name: String,
+    /// The version of the pods that are ready.
+    pub(crate) runs: Option<String>,
+    /// The version of pods that are not ready yet.
+    pub(crate) starts: Option<String>,
+    /// Set if changes to it wait.
+    pub(crate) paused: bool,
+    /// The number of changes of the Deployment there.
+    pub(crate) generation: i64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -77,6 +77,14 @@ pub(crate) enum Stage {
     RemedyCreated,
     /// A Remedy was deleted.
     RemedyDeleted,
+    /// The template wants another version.
+    VersionWanted,
+    /// The pods of the cluster are of another version, and ready.
+    VersionRuns,
+    /// Changes of the workload no longer reach the cluster.
+    RolloutPaused,
+    /// Changes of the workload reach the cluster again.
+    RolloutResumed,
     /// The Karmada API stopped responding.
     ApiGone,
     /// The Karmada API responds again.
@@ -99,8 +107,19 @@ impl Stage {
                 | Self::IngressDeleted
                 | Self::RemedyCreated
                 | Self::RemedyDeleted
+                | Self::VersionWanted
+                | Self::RolloutPaused
+                | Self::RolloutResumed
                 | Self::ApiGone
                 | Self::ApiBack
+        )
+    }
+
+    /// Returns `true` for the stages of a rollout, which are a history apart from that of the traffic.
+    fn is_of_rollout(self) -> bool {
+        matches!(
+            self,
+            Self::VersionWanted | Self::VersionRuns | Self::RolloutPaused | Self::RolloutResumed
         )
     }
 }
@@ -150,8 +169,8 @@ fn remember(moments: &mut BTreeSet<Instant>, at: Instant) {
 pub(super) struct Timeline {
     clock: Clock,
     last_id: u64,
-    /// The newest moments at which something happened to each cluster.
-    moments: BTreeMap<String, BTreeSet<Instant>>,
+    /// The newest moments at which something happened to each cluster, with `true` for its rollout.
+    moments: BTreeMap<(String, bool), BTreeSet<Instant>>,
     fresh: Vec<TimelineEntry>,
 }
 
@@ -167,7 +186,8 @@ impl Timeline {
 
     /// Adds an entry on a cluster, which may be timed before the entry added last.
     pub(super) fn add(&mut self, at: Instant, cluster: &str, step: Step, text: String) {
-        let moments = self.moments.entry(cluster.to_owned()).or_default();
+        let history = (cluster.to_owned(), step.0.is_of_rollout());
+        let moments = self.moments.entry(history).or_default();
         let before = moments.range(..=at).next_back();
         let after = before
             .filter(|_| !step.0.opens())
@@ -185,7 +205,8 @@ impl Timeline {
         text: String,
     ) {
         for cluster in clusters {
-            remember(self.moments.entry(cluster.clone()).or_default(), at);
+            let history = (cluster.clone(), step.0.is_of_rollout());
+            remember(self.moments.entry(history).or_default(), at);
         }
         self.push(at, None, step, text, None);
     }

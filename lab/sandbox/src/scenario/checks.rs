@@ -83,11 +83,12 @@ impl Script<'_> {
         Ok(())
     }
 
-    /// Waits until all is well: every node votes healthy, every condition is True, and every member
-    /// gets requests.
+    /// Waits until all is well: every node votes healthy, every condition is True, every member gets
+    /// requests, and each runs the newest version.
     pub(super) async fn settled(&self) -> Result<()> {
         let limit = SETTLING + self.thresholds.threshold;
-        let all_is_well = |state: &State| state.clusters.iter().all(is_well);
+        let all_is_well =
+            |state: &State| state.clusters.iter().all(is_well) && state.rollout.is_complete();
         self.reach("all is well", limit, all_is_well).await?;
         Ok(())
     }

@@ -6,6 +6,7 @@ mod coredns_outage;
 mod flapping_dns;
 mod leader_killed;
 mod maintenance;
+mod paused_rollout;
 mod print;
 mod script;
 
@@ -30,6 +31,8 @@ pub(crate) enum Scenario {
     LeaderKilled,
     /// DNS fails and returns faster than the thresholds: nothing changes until it stays
     FlappingDns,
+    /// DNS fails in member1 while a rollout is paused: only traffic moves, and the rollout completes once resumed
+    PausedRollout,
 }
 
 impl Scenario {
@@ -54,6 +57,7 @@ impl Scenario {
                 Self::ApiOutage => api_outage::play(&script).await?,
                 Self::LeaderKilled => leader_killed::play(&script).await?,
                 Self::FlappingDns => flapping_dns::play(&script).await?,
+                Self::PausedRollout => paused_rollout::play(&script).await?,
             }
             script.others_untouched(start)?;
             script.settled().await?;

@@ -117,7 +117,7 @@ async fn no_other_sites_page_can_write_to_the_apis() {
     let kubeconfig = std::fs::read_to_string(kubeconfig).unwrap();
     let kubeconfig: Value = serde_json::from_str(&kubeconfig).unwrap();
     let clusters = kubeconfig["clusters"].as_array().unwrap();
-    assert_eq!(clusters.len(), 2, "{kubeconfig}");
+    assert_eq!(clusters.len(), 5, "{kubeconfig}");
     for cluster in clusters {
         let server = cluster["cluster"]["server"].as_str().unwrap();
         let address = server.strip_prefix("http://").unwrap();

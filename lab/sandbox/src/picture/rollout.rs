@@ -1,0 +1,154 @@
+//! The rollout of the Deployment: the version that its template wants, and what each member makes of it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use k8s_openapi::api::apps::v1::Deployment;
+use karmada_api::condition::FALSE;
+use karmada_api::work::DISPATCHING;
+use karmada_api::{Work, execution_namespace, names};
+use kube::ResourceExt;
+use tokio::time::Instant;
+
+use super::state::{RolloutClusterState, RolloutState};
+use super::timeline::{Stage, Step, Timeline};
+use crate::objects::{NAMESPACE, WEB};
+use crate::rollout::{image, version};
+
+#[derive(Debug)]
+pub(super) struct Rollout {
+    /// The image of the template; none while there is no template.
+    wanted: Option<String>,
+    members: BTreeMap<String, MemberRollout>,
+}
+
+#[derive(Debug, Default)]
+struct MemberRollout {
+    /// The image of the pods that are ready.
+    runs: Option<String>,
+    /// The image of pods that are not ready yet.
+    starts: Option<String>,
+    /// The number of changes of the Deployment there.
+    generation: i64,
+    paused: bool,
+}
+
+fn web(deployments: &[Arc<Deployment>]) -> Option<&Deployment> {
+    let found = deployments.iter().find(|it| it.name_any() == WEB);
+    found.map(Arc::as_ref)
+}
+
+/// Returns `true` if all pods are of the newest template and ready.
+fn is_rolled_out(deployment: &Deployment) -> bool {
+    let replicas = deployment.spec.as_ref().and_then(|spec| spec.replicas);
+    let replicas = replicas.unwrap_or_default();
+    deployment.status.as_ref().is_some_and(|status| {
+        status.observed_generation == deployment.metadata.generation
+            && status.updated_replicas.unwrap_or_default() >= replicas
+            && status.available_replicas.unwrap_or_default() >= replicas
+    })
+}
+
+impl Rollout {
+    pub(super) fn new(members: &[String]) -> Self {
+        let members = members
+            .iter()
+            .map(|name| (name.clone(), MemberRollout::default()));
+        Self {
+            wanted: None,
+            members: members.collect(),
+        }
+    }
+
+    /// Notes the templates in the control plane.
+    pub(super) fn templates(
+        &mut self,
+        at: Instant,
+        templates: &[Arc<Deployment>],
+        timeline: &mut Timeline,
+    ) {
+        let wanted = web(templates).and_then(image).map(str::to_owned);
+        let before = std::mem::replace(&mut self.wanted, wanted);
+        if let (Some(before), Some(now)) = (before, &self.wanted)
+            && before != *now
+        {
+            let text = format!("Deployment {WEB} wants version {}", version(now));
+            let step = Step(Stage::VersionWanted, true);
+            timeline.add_for_all(at, self.members.keys(), step, text);
+        }
+    }
+
+    /// Notes the Deployments in a member.
+    pub(super) fn copies(
+        &mut self,
+        at: Instant,
+        cluster: &str,
+        copies: &[Arc<Deployment>],
+        timeline: &mut Timeline,
+    ) {
+        let Some(member) = self.members.get_mut(cluster) else {
+            return;
+        };
+        let copy = web(copies);
+        let generation = copy.and_then(|copy| copy.metadata.generation);
+        member.generation = generation.unwrap_or_default();
+        let image = copy.and_then(image).map(str::to_owned);
+        let (runs, starts) = match copy {
+            Some(copy) if is_rolled_out(copy) => (image, None),
+            // A change of anything else than the image starts no pods.
+            Some(_) if image == member.runs => (image, None),
+            Some(_) => (member.runs.clone(), image),
+            None => (None, None),
+        };
+        member.starts = starts;
+        if std::mem::replace(&mut member.runs, runs.clone()) == runs {
+            return;
+        }
+        let text = match &runs {
+            Some(image) => format!("runs version {}", version(image)),
+            None => format!("its Deployment {WEB} is gone"),
+        };
+        timeline.add(at, cluster, Step(Stage::VersionRuns, runs.is_some()), text);
+    }
+
+    /// Notes the Works of all members.
+    pub(super) fn works(&mut self, at: Instant, works: &[Arc<Work>], timeline: &mut Timeline) {
+        let name = names::work("Deployment", NAMESPACE, WEB);
+        for (cluster, member) in &mut self.members {
+            let namespace = execution_namespace(cluster);
+            let is_its = |work: &&Arc<Work>| {
+                work.name_any() == name && work.namespace().as_ref() == Some(&namespace)
+            };
+            let condition = works.iter().find(is_its);
+            let condition = condition.and_then(|work| work.condition(DISPATCHING));
+            let paused = condition.is_some_and(|condition| condition.status == FALSE);
+            if std::mem::replace(&mut member.paused, paused) == paused {
+                continue;
+            }
+            let (stage, text) = if paused {
+                (Stage::RolloutPaused, "its Work is suspended: changes wait")
+            } else {
+                (Stage::RolloutResumed, "its Work is dispatched again")
+            };
+            timeline.add(at, cluster, Step(stage, !paused), text.to_owned());
+        }
+    }
+
+    pub(super) fn state(&self) -> RolloutState {
+        let shown = |image: &Option<String>| image.as_deref().map(version).map(str::to_owned);
+        let members = self
+            .members
+            .iter()
+            .map(|(name, member)| RolloutClusterState {
+                name: name.clone(),
+                runs: shown(&member.runs),
+                starts: shown(&member.starts),
+                paused: member.paused,
+                generation: member.generation,
+            });
+        RolloutState {
+            wanted: shown(&self.wanted),
+            clusters: members.collect(),
+        }
+    }
+}
