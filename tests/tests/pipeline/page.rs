@@ -192,6 +192,54 @@ mod in_chromium {
     }
 
     #[test]
+    fn a_version_goes_cluster_by_cluster_before_the_readers_eyes() {
+        on_the_page(test_name!(), async |tab| {
+            let all_run = |version: &str| versions(&[version, version, version]);
+            tab.until("all run the first one", &all_run("runs 1.4.0"))
+                .await?;
+            tab.press("Rollout of web", "Pause all", With::Key("Enter"))
+                .await?;
+            tab.until("all are paused", &versions(&["paused", "paused", "paused"]))
+                .await?;
+            tab.press("Rollout of web", "New version", With::Mouse)
+                .await?;
+            let waits = "runs 1.4.0 paused, 1.5.0 waits";
+            tab.until("it waits", &versions(&[waits, waits, waits]))
+                .await?;
+            let next = "document.querySelector('#next').innerText.startsWith('Press Resume all')";
+            tab.until("what to do is said", next).await?;
+
+            let one = "Resume the rollout to member2";
+            tab.press("Rollout of web", one, With::Key("Enter")).await?;
+            let updated = "runs 1.5.0 up to date";
+            tab.until("one runs it", &versions(&[waits, updated, waits]))
+                .await?;
+            let focused = "document.activeElement.getAttribute('aria-label')";
+            let focused: String = tab.value(focused).await?;
+            ensure!(focused == "Pause the rollout to member2", "{focused}");
+            tab.press("Rollout of web", "Resume all", With::Mouse)
+                .await?;
+            tab.until("all run it", &versions(&[updated, updated, updated]))
+                .await?;
+
+            let seen = timeline(tab).await?;
+            for (cluster, earlier) in [("member2", "suspended"), ("member1", "wants version")] {
+                let own = |text: &str| seen.iter().position(|event| has(event, cluster, text));
+                let any = |text: &str| seen.iter().position(|event| event.contains(text));
+                let (earlier, resumed) = (any(earlier), own("dispatched again"));
+                let runs = own("runs version 1.5.0");
+                ensure!(
+                    earlier.is_some() && earlier < resumed && resumed < runs,
+                    "{cluster}: {seen:#?}"
+                );
+            }
+            let seen = seen.join("; ");
+            ensure!(seen.contains("after the resumption"), "{seen}");
+            Ok(())
+        });
+    }
+
+    #[test]
     fn a_button_that_moves_away_from_the_mouse_is_pressed_where_it_went() {
         on_the_page(test_name!(), async |tab| {
             let moves = "(() => {
@@ -398,6 +446,21 @@ fn card_has(cluster: &str, text: &str) -> String {
 fn all_have(text: &str) -> String {
     let cards = "[...document.querySelectorAll('#clusters article')]";
     format!("{cards}.length === 3 && {cards}.every((card) => card.innerText.includes({text:?}))")
+}
+
+/// True if the clusters have these texts in the part on the rollout.
+fn versions(texts: &[&str]) -> String {
+    format!(
+        "(() => {{
+            const rows = [...document.querySelectorAll('#versions li')].map((row) => row.innerText.replace(/\\s+/g, ' '));
+            return {texts:?}.every((text, index) => rows[index]?.includes(text));
+        }})()"
+    )
+}
+
+/// Returns `true` if an event of the timeline is of a cluster and has this text.
+fn has(event: &str, cluster: &str, text: &str) -> bool {
+    event.contains(cluster) && event.contains(text)
 }
 
 fn api_has(text: &str) -> String {

@@ -69,4 +69,38 @@ mod with_tools {
         )?;
         sandbox.stop().await
     }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn kubectl_shows_the_website_on_its_way_to_the_members() -> Result<()> {
+        build_for_tests()?;
+        let sandbox = Sandbox::start(&[]).await?;
+        let kubectl = Kubectl::new(sandbox.kubeconfig.clone())?;
+        for condition in [
+            // The members' statuses add up.
+            "--for=jsonpath={.status.readyReplicas}=3 deployment/web",
+            "--for=condition=FullyApplied rb/web-deployment rb/web-service",
+        ] {
+            let line = format!("wait {condition} -n shop --timeout=60s");
+            shows(&kubectl.run(&line).await?, &["condition met"])?;
+        }
+        let objects = [
+            "propagationpolicy.policy.karmada.io/web",
+            "resourcebinding.work.karmada.io/web-service",
+            "work.work.karmada.io/web-",
+        ];
+        shows(&kubectl.run("get pp,rb,work -A").await?, &objects)?;
+        for member in ["member1", "member2", "member3"] {
+            let line = format!("--context {member} get deployments -n shop -o name");
+            shows(&kubectl.run(&line).await?, &["deployment.apps/web"])?;
+        }
+
+        let pause =
+            r#"patch pp web -n shop --type merge -p {"spec":{"suspension":{"dispatching":true}}}"#;
+        shows(&kubectl.run(pause).await?, &["patched"])?;
+        let work = karmada_api::names::work("Deployment", "shop", "web");
+        let held = format!("--for=condition=Dispatching=false work/{work}");
+        let line = format!("wait {held} -n karmada-es-member1 --timeout=60s");
+        shows(&kubectl.run(&line).await?, &["condition met"])?;
+        sandbox.stop().await
+    }
 }

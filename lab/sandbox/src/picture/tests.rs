@@ -1,12 +1,15 @@
 use std::time::Duration;
 
+use k8s_openapi::api::apps::v1::Deployment;
 use karmada_api::condition::DNS_READY;
+use karmada_api::names;
 use karmada_rules::health::failure::FailureClass;
 use karmada_rules::health::observation::Failure;
 use serde_json::{Value, json};
 
 use super::*;
 use crate::fault::DnsFault;
+use crate::objects::NAMESPACE;
 
 struct Fleet {
     picture: Picture,
@@ -383,4 +386,83 @@ async fn each_phase_follows_from_the_fault_the_verdict_and_the_block() {
         fleet.after(0, update);
         assert_eq!(fleet.picture.state(fleet.now).clusters[0].phase, expected);
     }
+}
+
+/// A Deployment of the shop, whose pods are ready if it is `ready`.
+fn deployment(image: &str, generation: i64, ready: bool) -> Vec<Arc<Deployment>> {
+    let pod = json!({ "spec": { "containers": [{ "name": "web", "image": image }] } });
+    let updated = i32::from(ready);
+    vec![parsed(json!({
+        "metadata": { "name": "web", "generation": generation },
+        "spec": { "replicas": 1, "selector": {}, "template": pod },
+        "status": { "observedGeneration": generation, "updatedReplicas": updated,
+            "readyReplicas": 1, "availableReplicas": 1 },
+    }))]
+}
+
+fn copies(image: &str, generation: i64, ready: bool) -> Update {
+    Update::Copies {
+        cluster: "member1".to_owned(),
+        copies: deployment(image, generation, ready),
+    }
+}
+
+/// The Work of the Deployment in member1.
+fn work(dispatching: &str) -> Update {
+    let name = names::work("Deployment", NAMESPACE, "web");
+    Update::Works(vec![parsed(json!({
+        "metadata": { "name": name, "namespace": "karmada-es-member1" }, "spec": {},
+        "status": { "conditions": [{ "type": "Dispatching", "status": dispatching }] },
+    }))])
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_rollout_is_on_the_timeline_and_is_no_part_of_an_outage() {
+    let mut fleet = Fleet::new();
+    fleet.after(0, Update::Templates(deployment("web:1.4.0", 1, false)));
+    fleet.after(0, copies("web:1.4.0", 1, true));
+    fleet.after(100, lookup(false));
+    fleet.after(10, work("False"));
+    fleet.after(10, Update::Templates(deployment("web:1.5.0", 2, false)));
+    fleet.after(980, cluster("False", &[]));
+    fleet.after(10, work("True"));
+    fleet.after(10, copies("web:1.5.0", 2, false));
+    let starting = fleet.picture.state(fleet.now).rollout.clusters;
+    fleet.after(500, copies("web:1.5.0", 2, true));
+    let expected = [
+        (Stage::VersionRuns, true, None),
+        (Stage::DnsBroken, false, None),
+        (Stage::RolloutPaused, false, None),
+        (Stage::VersionWanted, true, None),
+        (Stage::Condition, false, Some(1000)),
+        (Stage::RolloutResumed, true, None),
+        (Stage::VersionRuns, true, Some(510)),
+    ];
+    assert_eq!(fleet.stages(), expected);
+    assert_eq!(starting[0].runs.as_deref(), Some("1.4.0"));
+    assert_eq!(starting[0].starts.as_deref(), Some("1.5.0"));
+    let state = fleet.picture.state(fleet.now).rollout;
+    assert_eq!(state.wanted.as_deref(), Some("1.5.0"));
+    assert_eq!(state.clusters[0].runs.as_deref(), Some("1.5.0"));
+    assert!(!state.is_complete(), "member2 runs nothing");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_of_anything_but_the_version_starts_none() {
+    let mut fleet = Fleet::new();
+    fleet.after(0, copies("web:1.4.0", 1, true));
+    fleet.after(10, copies("web:1.4.0", 2, false));
+    fleet.after(10, copies("web:1.4.0", 2, true));
+    let expected = [(Stage::VersionRuns, true, None)];
+    assert_eq!(fleet.stages(), expected);
+    assert_eq!(
+        fleet.picture.state(fleet.now).rollout.clusters[0].starts,
+        None
+    );
+    let gone = Update::Copies {
+        cluster: "member1".to_owned(),
+        copies: Vec::new(),
+    };
+    fleet.after(10, gone);
+    assert_eq!(fleet.stages(), [(Stage::VersionRuns, false, Some(30))]);
 }

@@ -37,6 +37,24 @@ async fn a_port_that_is_taken_is_named() {
     refused(&[&format!("--port={port}")], &expected).await;
 }
 
+/// Actions, each of which the one before allows.
+const ACTIONS: [&str; 14] = [
+    r#"{"do":"dns","cluster":"member2","fault":"lose"}"#,
+    r#"{"do":"dns","cluster":"member2","fault":"none"}"#,
+    r#"{"do":"kill-agent","cluster":"member3","node":"member3-node1"}"#,
+    r#"{"do":"start-agent","cluster":"member3","node":"member3-node1"}"#,
+    r#"{"do":"create-remedy","remedy":"maintenance"}"#,
+    r#"{"do":"delete-remedy","remedy":"maintenance"}"#,
+    r#"{"do":"pause","cluster":"member2"}"#,
+    r#"{"do":"new-version"}"#,
+    r#"{"do":"pause"}"#,
+    r#"{"do":"resume","cluster":"member2"}"#,
+    r#"{"do":"resume"}"#,
+    r#"{"do":"api-fault","fault":"conflicts"}"#,
+    r#"{"do":"cut-api","seconds":1}"#,
+    r#"{"do":"api-fault","fault":"none"}"#,
+];
+
 #[tokio::test]
 async fn it_prints_the_page_performs_its_actions_and_ends_on_a_signal() {
     let mut sandbox = Sandbox::start(&[]);
@@ -45,17 +63,7 @@ async fn it_prints_the_page_performs_its_actions_and_ends_on_a_signal() {
     assert!(Path::new(&kubeconfig).exists());
     assert!(request(&page, "GET /", "").await.contains("<html"));
 
-    for good in [
-        r#"{"do":"dns","cluster":"member2","fault":"lose"}"#,
-        r#"{"do":"dns","cluster":"member2","fault":"none"}"#,
-        r#"{"do":"kill-agent","cluster":"member3","node":"member3-node1"}"#,
-        r#"{"do":"start-agent","cluster":"member3","node":"member3-node1"}"#,
-        r#"{"do":"create-remedy","remedy":"maintenance"}"#,
-        r#"{"do":"delete-remedy","remedy":"maintenance"}"#,
-        r#"{"do":"api-fault","fault":"conflicts"}"#,
-        r#"{"do":"cut-api","seconds":1}"#,
-        r#"{"do":"api-fault","fault":"none"}"#,
-    ] {
+    for good in ACTIONS {
         let response = request(&page, "POST /actions", good).await;
         assert!(response.starts_with("HTTP/1.1 204"), "{good}: {response}");
     }
@@ -75,6 +83,10 @@ async fn it_prints_the_page_performs_its_actions_and_ends_on_a_signal() {
         (
             r#"{"do":"start-agent","cluster":"member1","node":"member1-node1"}"#,
             "is running already",
+        ),
+        (
+            r#"{"do":"pause","cluster":"member9"}"#,
+            "the clusters are member1, member2, member3",
         ),
         (r#"{"do":"create-remedy","remedy":"dns"}"#, "already exists"),
         (

@@ -77,6 +77,21 @@ async fn dns_that_flaps_changes_nothing_until_it_stays() {
 }
 
 #[tokio::test]
+async fn traffic_leaves_while_a_rollout_is_paused_and_the_rollout_completes_once_resumed() {
+    let stages = [
+        "pausing the rollout in every cluster",
+        "its Work is suspended",
+        "breaking DNS of member1",
+        "no request goes there any more",
+        "resuming the rollout",
+        "its Work is dispatched again",
+        "runs version 1.5.0",
+        "the first request reaches it again",
+    ];
+    plays("paused-rollout", &stages).await;
+}
+
+#[tokio::test]
 async fn a_scenario_that_does_not_happen_as_expected_ends_with_code_1() {
     let mut sandbox = Sandbox::start(&["--scenario", "coredns-outage"]);
     let page = sandbox.line("page: ").await;
