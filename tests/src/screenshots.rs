@@ -12,7 +12,7 @@ use crate::{
 
 const VIEW: View = View {
     width: 1600,
-    height: 930,
+    height: 1020,
     dark: false,
 };
 
@@ -29,7 +29,8 @@ const APART: u32 = 150;
 
 type Colour = [u8; 3];
 
-/// Plays an outage and writes `healthy.png`, `failing.png` and `recovered.png` into a folder.
+/// Plays an outage and writes `healthy.png`, `failing.png` and `recovered.png` into a folder; then holds a
+/// new version back from two clusters, and writes `paused.png`.
 pub async fn take(folder: &Path) -> Result<()> {
     let sandbox = Sandbox::start(&[]).await?;
     let chromium = Chromium::start().await?;
@@ -47,8 +48,24 @@ pub async fn take(folder: &Path) -> Result<()> {
         .await?;
     longer(&tab).await?;
     picture(&tab, &folder.join("recovered.png")).await?;
+    hold_version_back(&tab).await?;
+    picture(&tab, &folder.join("paused.png")).await?;
     chromium.stop().await?;
     sandbox.stop().await
+}
+
+/// Gives all clusters but one a pause, and then the Deployment a new version, which runs there.
+async fn hold_version_back(tab: &Tab) -> Result<()> {
+    const PART: &str = "Rollout of web";
+    tab.press(PART, "Pause all", With::Mouse).await?;
+    tab.press(PART, "Resume the rollout to member1", With::Mouse)
+        .await?;
+    tab.press(PART, "New version", With::Mouse).await?;
+    let runs = "state.rollout.clusters[0].runs === state.rollout.wanted";
+    let held = "state.rollout.clusters.filter(waits).length === 2";
+    tab.until("one runs it, and two wait", &format!("{runs} && {held}"))
+        .await?;
+    longer(tab).await
 }
 
 fn timeline_has(stage: &str) -> String {
