@@ -119,9 +119,12 @@ impl Rollout {
             let is_its = |work: &&Arc<Work>| {
                 work.name_any() == name && work.namespace().as_ref() == Some(&namespace)
             };
-            let condition = works.iter().find(is_its);
-            let condition = condition.and_then(|work| work.condition(DISPATCHING));
-            let paused = condition.is_some_and(|condition| condition.status == FALSE);
+            let work = works.iter().find(is_its);
+            let Some(condition) = work.and_then(|work| work.condition(DISPATCHING)) else {
+                member.paused = false;
+                continue;
+            };
+            let paused = condition.status == FALSE;
             if std::mem::replace(&mut member.paused, paused) == paused {
                 continue;
             }

@@ -466,3 +466,13 @@ async fn a_change_of_anything_but_the_version_starts_none() {
     fleet.after(10, gone);
     assert_eq!(fleet.stages(), [(Stage::VersionRuns, false, Some(30))]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_pause_that_ends_with_its_work_is_no_resumption() {
+    let mut fleet = Fleet::new();
+    fleet.after(0, work("False"));
+    assert!(fleet.picture.state(fleet.now).rollout.clusters[0].paused);
+    fleet.after(10, Update::Works(Vec::new()));
+    assert!(!fleet.picture.state(fleet.now).rollout.clusters[0].paused);
+    assert_eq!(fleet.stages(), [(Stage::RolloutPaused, false, None)]);
+}
