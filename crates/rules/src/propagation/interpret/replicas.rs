@@ -1,11 +1,9 @@
 //! The replicas of a template, and the needs of each.
 
-use std::collections::BTreeMap;
-
 use serde_json::{Map, Value, json};
 
+use crate::amounts::Amounts;
 use crate::propagation::template;
-use crate::quantity::Quantity;
 
 /// The part of a template that is divided among clusters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -50,7 +48,7 @@ fn requirements(pod: &Value) -> Option<Value> {
     if let Some(claim) = node_claim(pod) {
         requirements.insert("nodeClaim".to_owned(), claim);
     }
-    let request = resource_request(pod);
+    let request = Amounts::of_pod(pod).texts();
     if !request.is_empty() {
         requirements.insert("resourceRequest".to_owned(), json!(request));
     }
@@ -78,93 +76,6 @@ fn node_claim(pod: &Value) -> Option<Value> {
     (!claim.is_empty()).then(|| claim.into())
 }
 
-type Amounts = BTreeMap<String, Quantity>;
-
-/// Returns what kube-scheduler counts for a pod: its containers and sidecars together, or the most that
-/// is needed while an init container runs, and the overhead.
-fn resource_request(pod: &Value) -> BTreeMap<String, String> {
-    let mut running = Amounts::new();
-    for container in list(pod, "containers") {
-        add(&mut running, &container_request(container));
-    }
-    let (mut sidecars, mut starting) = (Amounts::new(), Amounts::new());
-    for container in list(pod, "initContainers") {
-        let request = container_request(container);
-        let is_sidecar = container.get("restartPolicy").and_then(Value::as_str) == Some("Always");
-        if is_sidecar {
-            add(&mut running, &request);
-            add(&mut sidecars, &request);
-            raise(&mut starting, &sidecars);
-        } else {
-            // The sidecars before it run beside an init container.
-            let mut now = sidecars.clone();
-            add(&mut now, &request);
-            raise(&mut starting, &now);
-        }
-    }
-    let mut total = running;
-    raise(&mut total, &starting);
-    add(&mut total, &amounts(pod.get("overhead")));
-    total.retain(|_, amount| amount.is_positive());
-    total
-        .into_iter()
-        .map(|(name, amount)| {
-            let text = written(&name, amount);
-            (name, text)
-        })
-        .collect()
-}
-
-fn written(resource: &str, amount: Quantity) -> String {
-    match resource {
-        "cpu" => amount.milli(),
-        "memory" | "ephemeral-storage" => amount.binary(),
-        _ if resource.starts_with("hugepages-") => amount.binary(),
-        _ => amount.decimal(),
-    }
-}
-
-/// Returns the requests of a container. A member's API server takes a limit for a request that is absent.
-fn container_request(container: &Value) -> Amounts {
-    let resources = container.get("resources");
-    let part = |name: &str| amounts(resources.and_then(|resources| resources.get(name)));
-    let mut request = part("limits");
-    request.extend(part("requests"));
-    request
-}
-
-fn amounts(list: Option<&Value>) -> Amounts {
-    let list = list.and_then(Value::as_object).into_iter().flatten();
-    list.filter_map(|(name, amount)| {
-        let amount = match amount {
-            Value::String(text) => Quantity::parse(text),
-            Value::Number(number) => Quantity::parse(&number.to_string()),
-            _ => None,
-        };
-        Some((name.clone(), amount?))
-    })
-    .collect()
-}
-
-fn list<'a>(pod: &'a Value, field: &str) -> impl Iterator<Item = &'a Value> {
-    let list = pod.get(field).and_then(Value::as_array);
-    list.into_iter().flatten()
-}
-
-fn add(total: &mut Amounts, more: &Amounts) {
-    for (name, &amount) in more {
-        let sum = total.entry(name.clone()).or_default();
-        *sum = *sum + amount;
-    }
-}
-
-fn raise(total: &mut Amounts, other: &Amounts) {
-    for (name, &amount) in other {
-        let most = total.entry(name.clone()).or_default();
-        *most = amount.max(*most);
-    }
-}
-
 /// Returns `true` if two requirements of a binding ask for the same, whatever their quantities look like.
 pub fn same_requirements(a: Option<&Value>, b: Option<&Value>) -> bool {
     let part = |requirements: Option<&Value>, name: &str| {
@@ -174,8 +85,8 @@ pub fn same_requirements(a: Option<&Value>, b: Option<&Value>) -> bool {
     };
     // The binding may have `namespace` and `priorityClassName`, too, which a feature of Karmada adds.
     part(a, "nodeClaim") == part(b, "nodeClaim")
-        && amounts(part(a, "resourceRequest").as_ref())
-            == amounts(part(b, "resourceRequest").as_ref())
+        && Amounts::read(part(a, "resourceRequest").as_ref())
+            == Amounts::read(part(b, "resourceRequest").as_ref())
 }
 
 #[cfg(test)]

@@ -1,0 +1,103 @@
+//! Amounts of resources: what pods ask for, and what nodes offer.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::quantity::Quantity;
+
+/// Amounts of resources by the names of these.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Amounts(BTreeMap<String, Quantity>);
+
+impl Amounts {
+    /// Reads a list of amounts as objects have it. What is no quantity counts as absent.
+    pub fn read(list: Option<&Value>) -> Self {
+        let list = list.and_then(Value::as_object).into_iter().flatten();
+        let amounts = list.filter_map(|(name, amount)| {
+            let amount = match amount {
+                Value::String(text) => Quantity::parse(text),
+                Value::Number(number) => Quantity::parse(&number.to_string()),
+                _ => None,
+            };
+            Some((name.clone(), amount?))
+        });
+        Self(amounts.collect())
+    }
+
+    /// Returns what kube-scheduler counts for a pod with the spec `pod`: its containers and sidecars
+    /// together, or the most that is needed while an init container runs, and the overhead.
+    pub fn of_pod(pod: &Value) -> Self {
+        let mut running = Self::default();
+        for container in list(pod, "containers") {
+            running.add(&of_container(container));
+        }
+        let (mut sidecars, mut starting) = (Self::default(), Self::default());
+        for container in list(pod, "initContainers") {
+            let request = of_container(container);
+            let policy = container.get("restartPolicy").and_then(Value::as_str);
+            if policy == Some("Always") {
+                running.add(&request);
+                sidecars.add(&request);
+                starting.raise(&sidecars);
+            } else {
+                // The sidecars before it run beside an init container.
+                let mut now = sidecars.clone();
+                now.add(&request);
+                starting.raise(&now);
+            }
+        }
+        let mut total = running;
+        total.raise(&starting);
+        total.add(&Self::read(pod.get("overhead")));
+        total.0.retain(|_, amount| amount.is_positive());
+        total
+    }
+
+    /// Adds `more`.
+    pub fn add(&mut self, more: &Self) {
+        for (name, &amount) in &more.0 {
+            let sum = self.0.entry(name.clone()).or_default();
+            *sum = *sum + amount;
+        }
+    }
+
+    /// Raises each amount to that of `other`, if that is more.
+    fn raise(&mut self, other: &Self) {
+        for (name, &amount) in &other.0 {
+            let most = self.0.entry(name.clone()).or_default();
+            *most = amount.max(*most);
+        }
+    }
+
+    /// Returns the amounts in their canonical texts.
+    pub fn texts(&self) -> BTreeMap<String, String> {
+        let amounts = self.0.iter();
+        amounts
+            .map(|(name, &amount)| (name.clone(), text(name, amount)))
+            .collect()
+    }
+}
+
+fn text(resource: &str, amount: Quantity) -> String {
+    match resource {
+        "cpu" => amount.milli(),
+        "memory" | "ephemeral-storage" => amount.binary(),
+        _ if resource.starts_with("hugepages-") => amount.binary(),
+        _ => amount.decimal(),
+    }
+}
+
+/// Returns the requests of a container. A member's API server takes a limit for a request that is absent.
+fn of_container(container: &Value) -> Amounts {
+    let resources = container.get("resources");
+    let part = |name: &str| Amounts::read(resources.and_then(|resources| resources.get(name)));
+    let mut request = part("limits");
+    request.0.extend(part("requests").0);
+    request
+}
+
+fn list<'a>(pod: &'a Value, field: &str) -> impl Iterator<Item = &'a Value> {
+    let list = pod.get(field).and_then(Value::as_array);
+    list.into_iter().flatten()
+}

@@ -1,0 +1,34 @@
+//! The upkeep of a `Cluster` in a fleet without Karmada: its namespace and finalizer, its health, its
+//! taints, the kinds it serves and its capacity.
+
+mod capacity;
+mod enablements;
+mod health;
+mod steps;
+mod taints;
+
+pub use capacity::{NodeCapacity, PodRequest, summary};
+pub use enablements::{Served, served};
+pub use health::{Health, Probe};
+pub use steps::{ExecutionNamespace, Observed, Situation, Step, is_probed, steps, targets};
+pub use taints::{NOT_READY, UNREACHABLE};
+
+/// The condition of a cluster's API.
+pub const READY: &str = "Ready";
+/// The condition of the list of the kinds that a cluster serves.
+pub const COMPLETE_API_ENABLEMENTS: &str = "CompleteAPIEnablements";
+/// The finalizer of a `Cluster`.
+pub const FINALIZER: &str = "karmada.io/cluster-controller";
+/// The label of the execution namespaces: `true`.
+pub const SYSTEM: &str = "karmada.io/system";
+
+/// A condition as it should be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// The status.
+    pub status: &'static str,
+    /// The reason.
+    pub reason: &'static str,
+    /// The details.
+    pub message: String,
+}

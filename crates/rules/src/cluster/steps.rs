@@ -1,0 +1,309 @@
+//! The writes that bring a cluster up to date, in their order.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use karmada_api::profile::{ClusterProfileStatus, Quantities, ResourceSummary};
+use karmada_api::{ClusterProfile, execution_namespace};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::enablements::enablements;
+use super::taints::{self, Unready, tainted};
+use super::{COMPLETE_API_ENABLEMENTS, FINALIZER, READY, Report, SYSTEM, Served};
+use crate::condition::{PatchBody, upsert};
+
+/// The execution namespace of a cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExecutionNamespace {
+    /// True if its label marks it as one of the system's.
+    pub is_labelled: bool,
+    /// True while it is being deleted.
+    pub is_deleting: bool,
+}
+
+/// The newest that is known from a cluster's own API.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Observed {
+    /// Its health; `None` while probes contradict what is published, but not for long enough.
+    pub ready: Option<Report>,
+    /// Its version.
+    pub version: Option<String>,
+    /// The kinds that it serves, or the reason for which they are not known.
+    pub served: Option<Result<Vec<Served>, String>>,
+    /// Its capacity.
+    pub summary: Option<ResourceSummary>,
+}
+
+/// A cluster and what decides about it.
+#[derive(Clone, Debug)]
+pub struct Situation<'a> {
+    /// The `Cluster` as the server stores it.
+    pub cluster: &'a Value,
+    /// Its execution namespace, if that exists.
+    pub namespace: Option<ExecutionNamespace>,
+    /// True if a binding has it among its clusters.
+    pub is_targeted: bool,
+    /// The newest from its API.
+    pub observed: Option<&'a Observed>,
+    /// The time for which it has been known as not ready.
+    pub unready_for: Duration,
+    /// The time after which workloads are to leave a cluster that is not ready; `None`: never.
+    pub evict_after: Option<Duration>,
+    /// The time shown in what is written.
+    pub now: Timestamp,
+}
+
+/// A write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Patch the cluster's finalizers.
+    Finalizers(Value),
+    /// Create the namespace.
+    CreateNamespace(Value),
+    /// Patch the namespace's labels.
+    LabelNamespace(Value),
+    /// Delete the namespace.
+    DeleteNamespace,
+    /// Patch one condition of the cluster's status.
+    Condition {
+        /// The patch.
+        patch: PatchBody,
+        /// The health that changes with it.
+        health: Option<Report>,
+    },
+    /// Patch the other fields of the cluster's status.
+    Status(Value),
+    /// Patch the cluster's taints.
+    Taints {
+        /// The patch.
+        patch: Value,
+        /// The taints that it leaves, as kubectl shows them.
+        taints: Vec<String>,
+    },
+}
+
+/// Returns `true` if the health of the cluster is found by asking its API: it is reached from the control
+/// plane, and not being deleted.
+pub fn is_probed(cluster: &ClusterProfile) -> bool {
+    cluster.spec.sync_mode == "Push" && cluster.metadata.deletion_timestamp.is_none()
+}
+
+/// Returns the clusters that the binding has.
+pub fn targets(binding: &Value) -> BTreeSet<String> {
+    let clusters = binding.pointer("/spec/clusters").and_then(Value::as_array);
+    let names = clusters.into_iter().flatten();
+    let names = names.filter_map(|cluster| cluster.get("name")?.as_str());
+    names.map(str::to_owned).collect()
+}
+
+/// Returns what has to be written, first things first. Each step counts on those before it being visible.
+pub fn steps(situation: &Situation<'_>) -> Vec<Step> {
+    let cluster = situation.cluster;
+    if !cluster["metadata"]["deletionTimestamp"].is_null() {
+        return leave(situation).into_iter().collect();
+    }
+    let mut steps = Vec::new();
+    let finalizers = list(&cluster["metadata"]["finalizers"]);
+    if !finalizers.iter().any(|name| name == FINALIZER) {
+        let all: Vec<_> = finalizers
+            .iter()
+            .cloned()
+            .chain([json!(FINALIZER)])
+            .collect();
+        steps.push(Step::Finalizers(finalizers_patch(cluster, &all)));
+    }
+    steps.extend(namespace(situation));
+    if cluster["spec"]["syncMode"] == "Push"
+        && let Some(observed) = situation.observed
+    {
+        steps.extend(status(cluster, observed, situation.now));
+    }
+    steps.extend(taint(situation));
+    steps
+}
+
+/// Returns the next write for a cluster that is being deleted.
+fn leave(situation: &Situation<'_>) -> Option<Step> {
+    let cluster = situation.cluster;
+    let finalizers = list(&cluster["metadata"]["finalizers"]);
+    // Without our finalizer, what it stands for has been done.
+    if !finalizers.iter().any(|name| name == FINALIZER) {
+        return None;
+    }
+    match situation.namespace {
+        Some(ExecutionNamespace {
+            is_deleting: false, ..
+        }) => Some(Step::DeleteNamespace),
+        // Its Works are given up, and bindings leave the cluster: each wakes us.
+        Some(_) => None,
+        None if situation.is_targeted => None,
+        None => {
+            let rest: Vec<_> = finalizers
+                .iter()
+                .filter(|name| *name != FINALIZER)
+                .cloned()
+                .collect();
+            Some(Step::Finalizers(finalizers_patch(cluster, &rest)))
+        }
+    }
+}
+
+fn finalizers_patch(cluster: &Value, finalizers: &[Value]) -> Value {
+    json!({ "metadata": {
+        "resourceVersion": cluster["metadata"]["resourceVersion"],
+        "finalizers": finalizers,
+    } })
+}
+
+fn namespace(situation: &Situation<'_>) -> Option<Step> {
+    let labels = json!({ SYSTEM: "true" });
+    match situation.namespace {
+        None => {
+            let cluster = situation.cluster["metadata"]["name"].as_str()?;
+            Some(Step::CreateNamespace(json!({
+                "apiVersion": "v1",
+                "kind": "Namespace",
+                "metadata": { "name": execution_namespace(cluster), "labels": labels },
+            })))
+        }
+        Some(namespace) if namespace.is_labelled || namespace.is_deleting => None,
+        Some(_) => Some(Step::LabelNamespace(
+            json!({ "metadata": { "labels": labels } }),
+        )),
+    }
+}
+
+fn status(cluster: &Value, observed: &Observed, now: Timestamp) -> Vec<Step> {
+    let mut steps = Vec::new();
+    if let Some(report) = &observed.ready
+        && let Some(patch) = condition_patch(cluster, READY, report, now)
+    {
+        let changes = condition(cluster, READY)["status"] != report.status;
+        let health = changes.then(|| report.clone());
+        steps.push(Step::Condition { patch, health });
+    }
+    // A status of any other form is written anew.
+    let published = ClusterProfileStatus::deserialize(&cluster["status"]).unwrap_or_default();
+    let kinds = observed.served.as_ref();
+    let kinds = kinds.map(|served| enablements(served, &published.api_enablements));
+    let mut fields = Map::new();
+    if let Some(version) = &observed.version
+        && cluster["status"]["kubernetesVersion"] != **version
+    {
+        fields.insert("kubernetesVersion".to_owned(), json!(version));
+    }
+    if let Some((enabled, _)) = &kinds
+        && *enabled != published.api_enablements
+    {
+        fields.insert("apiEnablements".to_owned(), json!(enabled));
+    }
+    if let Some(summary) = &observed.summary {
+        let published = published.resource_summary.unwrap_or_default();
+        let changes = summary_changes(&published, summary);
+        if !changes.is_empty() {
+            fields.insert("resourceSummary".to_owned(), changes.into());
+        }
+    }
+    if !fields.is_empty() {
+        steps.push(Step::Status(json!({ "status": fields })));
+    }
+    if let Some((_, complete)) = &kinds
+        && let Some(patch) = condition_patch(cluster, COMPLETE_API_ENABLEMENTS, complete, now)
+    {
+        let health = None;
+        steps.push(Step::Condition { patch, health });
+    }
+    steps
+}
+
+fn condition<'a>(cluster: &'a Value, kind: &str) -> &'a Value {
+    let mut conditions = list(&cluster["status"]["conditions"]).iter();
+    let found = conditions.find(|condition| condition["type"] == kind);
+    found.unwrap_or(&Value::Null)
+}
+
+/// Returns the patch that brings a condition into the cluster, or `None` if it is there.
+fn condition_patch(
+    cluster: &Value,
+    kind: &str,
+    report: &Report,
+    now: Timestamp,
+) -> Option<PatchBody> {
+    let Report {
+        status,
+        reason,
+        message,
+    } = report;
+    let current = condition(cluster, kind);
+    let was = current["status"] == *status;
+    if was && current["reason"] == *reason && current["message"] == **message {
+        return None;
+    }
+    // `metav1.Time` has whole seconds.
+    let now = Timestamp::from_second(now.as_second()).unwrap_or(now);
+    let since = &current["lastTransitionTime"];
+    let since = if was && since.is_string() {
+        since.clone()
+    } else {
+        json!(now.to_string())
+    };
+    let new = json!({ "type": kind, "status": status, "reason": reason, "message": message,
+        "lastTransitionTime": since });
+    let version = cluster["metadata"]["resourceVersion"].as_str();
+    Some(upsert(list(&cluster["status"]["conditions"]), new).body(version))
+}
+
+/// Returns the merge patch between two summaries. Karmada's models of nodes are in the same object and
+/// stay.
+fn summary_changes(published: &ResourceSummary, summary: &ResourceSummary) -> Map<String, Value> {
+    let parts = [
+        ("allocatable", &published.allocatable, &summary.allocatable),
+        ("allocating", &published.allocating, &summary.allocating),
+        ("allocated", &published.allocated, &summary.allocated),
+    ];
+    let differing = parts.into_iter().filter(|(_, old, new)| old != new);
+    differing
+        .map(|(name, old, new)| (name.to_owned(), replacing(old, new)))
+        .collect()
+}
+
+/// Returns the merge patch that turns one map into another.
+fn replacing(old: &Quantities, new: &Quantities) -> Value {
+    let gone = old.keys().map(|name| (name.clone(), Value::Null));
+    let new = new
+        .iter()
+        .map(|(name, amount)| (name.clone(), json!(amount)));
+    Value::Object(gone.chain(new).collect())
+}
+
+fn taint(situation: &Situation<'_>) -> Option<Step> {
+    let cluster = situation.cluster;
+    let current = list(&cluster["spec"]["taints"]);
+    let ready = condition(cluster, READY)["status"].as_str();
+    let unready = Unready {
+        lasts: situation.unready_for,
+        evict_after: situation.evict_after,
+    };
+    let desired = tainted(current, ready, unready, situation.now);
+    if desired == current {
+        return None;
+    }
+    // The list is atomic, so it must be the one that was read.
+    let patch = json!({
+        "metadata": { "resourceVersion": cluster["metadata"]["resourceVersion"] },
+        "spec": { "taints": if desired.is_empty() { Value::Null } else { json!(desired) } },
+    });
+    Some(Step::Taints {
+        patch,
+        taints: desired.iter().map(taints::text).collect(),
+    })
+}
+
+fn list(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,357 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::cluster::{Health, NOT_READY, Probe, served};
+use karmada_api::condition::FALSE;
+
+const NOW: &str = "2026-11-20T08:00:00Z";
+
+fn situation<'a>(cluster: &'a Value, observed: Option<&'a Observed>) -> Situation<'a> {
+    Situation {
+        cluster,
+        namespace: Some(ExecutionNamespace {
+            is_labelled: true,
+            is_deleting: false,
+        }),
+        is_targeted: false,
+        observed,
+        unready_for: Duration::ZERO,
+        evict_after: None,
+        now: NOW.parse().unwrap(),
+    }
+}
+
+fn report(probe: &Probe) -> Report {
+    let now = std::time::Instant::now();
+    Health::default().judge(probe, None, now).unwrap()
+}
+
+fn discovery(kinds: &[&str]) -> Vec<Served> {
+    let resources: Vec<_> = kinds
+        .iter()
+        .map(|kind| {
+            json!({ "resource": format!("{}s", kind.to_lowercase()),
+                "responseKind": { "kind": kind } })
+        })
+        .collect();
+    served(&json!({ "kind": "APIGroupDiscoveryList", "items": [
+        { "metadata": { "name": "apps" }, "versions": [
+            { "version": "v1", "freshness": "Current", "resources": resources },
+        ] },
+    ] }))
+    .unwrap()
+}
+
+/// Applies a step as an API server does.
+fn apply(cluster: &mut Value, namespace: &mut Option<ExecutionNamespace>, step: &Step) {
+    let version = cluster["metadata"]["resourceVersion"].clone();
+    let merge = |cluster: &mut Value, patch: &Value| {
+        let guard = &patch["metadata"]["resourceVersion"];
+        assert!(guard.is_null() || *guard == version, "{patch}");
+        json_patch::merge(cluster, patch);
+    };
+    match step {
+        Step::Finalizers(patch) | Step::Status(patch) | Step::Taints { patch, .. } => {
+            merge(cluster, patch);
+        }
+        Step::Condition { patch, .. } => match patch {
+            PatchBody::Merge(patch) => merge(cluster, patch),
+            PatchBody::Json(operations) => {
+                let operations: json_patch::Patch =
+                    serde_json::from_value(operations.clone()).unwrap();
+                json_patch::patch(cluster, &operations).unwrap();
+            }
+        },
+        Step::CreateNamespace(_) | Step::LabelNamespace(_) => {
+            *namespace = Some(ExecutionNamespace {
+                is_labelled: true,
+                is_deleting: false,
+            });
+        }
+        Step::DeleteNamespace => *namespace = None,
+    }
+    let version: u64 = version.as_str().unwrap().parse().unwrap();
+    cluster["metadata"]["resourceVersion"] = json!((version + 1).to_string());
+}
+
+/// Applies the first step again and again, and returns the number of writes until nothing is left to do.
+fn settle(
+    cluster: &mut Value,
+    namespace: &mut Option<ExecutionNamespace>,
+    observed: Option<&Observed>,
+) -> usize {
+    for count in 0..12 {
+        let situation = Situation {
+            namespace: *namespace,
+            ..situation(cluster, observed)
+        };
+        let Some(step) = steps(&situation).into_iter().next() else {
+            return count;
+        };
+        apply(cluster, namespace, &step);
+    }
+    panic!("never settled: {cluster}");
+}
+
+fn joined() -> Value {
+    json!({ "metadata": { "name": "m1", "resourceVersion": "1" }, "spec": { "syncMode": "Push" } })
+}
+
+fn healthy() -> Observed {
+    Observed {
+        ready: Some(report(&Probe::Healthy)),
+        version: Some("v1.36.3".to_owned()),
+        served: Some(Ok(discovery(&["Deployment"]))),
+        summary: Some(
+            ResourceSummary::deserialize(json!({
+                "allocatable": { "cpu": "4" }, "allocated": { "cpu": "1", "pods": "2" },
+            }))
+            .unwrap(),
+        ),
+    }
+}
+
+#[test]
+fn a_new_cluster_gets_everything_and_then_nothing_more() {
+    let (mut cluster, mut namespace, observed) = (joined(), None, healthy());
+    assert_eq!(settle(&mut cluster, &mut namespace, Some(&observed)), 5);
+    assert_eq!(
+        cluster,
+        json!({
+            "metadata": { "name": "m1", "resourceVersion": "6", "finalizers": [FINALIZER] },
+            "spec": { "syncMode": "Push" },
+            "status": {
+                "conditions": [
+                    { "type": "Ready", "status": "True", "reason": "ClusterReady",
+                        "message": "cluster is healthy and ready to accept workloads",
+                        "lastTransitionTime": NOW },
+                    { "type": "CompleteAPIEnablements", "status": "True", "reason": "Complete",
+                        "message": "collected complete APIEnablements from the cluster",
+                        "lastTransitionTime": NOW },
+                ],
+                "kubernetesVersion": "v1.36.3",
+                "apiEnablements": [{ "groupVersion": "apps/v1",
+                    "resources": [{ "name": "deployments", "kind": "Deployment" }] }],
+                "resourceSummary": { "allocatable": { "cpu": "4" },
+                    "allocated": { "cpu": "1", "pods": "2" } },
+            },
+        })
+    );
+    assert_eq!(settle(&mut cluster, &mut namespace, Some(&observed)), 0);
+    assert_eq!(settle(&mut cluster, &mut namespace, None), 0, "a restart");
+}
+
+#[test]
+fn a_cluster_without_a_verdict_is_tainted_until_it_has_one() {
+    let (mut cluster, mut namespace) = (joined(), None);
+    settle(&mut cluster, &mut namespace, None);
+    assert_eq!(cluster["spec"]["taints"][0]["key"], NOT_READY);
+    settle(&mut cluster, &mut namespace, Some(&healthy()));
+    assert_eq!(cluster["spec"]["taints"], Value::Null);
+}
+
+#[test]
+fn a_pull_cluster_gets_finalizer_namespace_and_taints_but_no_status() {
+    let (mut cluster, mut namespace) = (joined(), None);
+    cluster["spec"]["syncMode"] = json!("Pull");
+    settle(&mut cluster, &mut namespace, Some(&healthy()));
+    assert_eq!(cluster.get("status"), None);
+    assert!(namespace.is_some());
+    cluster["status"] = json!({ "conditions": [{ "type": "Ready", "status": "Unknown" }] });
+    settle(&mut cluster, &mut namespace, None);
+    assert_eq!(
+        cluster["spec"]["taints"],
+        json!([{ "key": "cluster.karmada.io/unreachable", "effect": "NoSchedule" }])
+    );
+}
+
+#[test]
+fn a_change_of_health_is_one_write_and_names_itself() {
+    let (mut cluster, mut namespace) = (joined(), None);
+    settle(&mut cluster, &mut namespace, Some(&healthy()));
+    let down = Observed {
+        ready: Some(report(&Probe::Unreachable("connection refused".to_owned()))),
+        ..healthy()
+    };
+    let planned = steps(&situation(&cluster, Some(&down)));
+    let [Step::Condition { patch, health }] = &planned[..] else {
+        panic!("{planned:?}");
+    };
+    assert_eq!(health, &down.ready);
+    // The others' conditions are not in the patch.
+    assert!(matches!(patch, PatchBody::Json(_)), "{patch:?}");
+    let other = Observed {
+        ready: Some(report(&Probe::Unhealthy("500".to_owned()))),
+        ..healthy()
+    };
+    settle(&mut cluster, &mut namespace, Some(&down));
+    let planned = steps(&situation(&cluster, Some(&other)));
+    let [Step::Condition { health: None, .. }] = &planned[..] else {
+        panic!("a reason alone is no transition: {planned:?}");
+    };
+}
+
+#[test]
+fn kinds_that_cannot_be_read_are_kept_and_the_condition_has_the_reason() {
+    let (mut cluster, mut namespace) = (joined(), None);
+    settle(&mut cluster, &mut namespace, Some(&healthy()));
+    let enabled = cluster["status"]["apiEnablements"].clone();
+    let garbage = Observed {
+        served: Some(Err("not a discovery document".to_owned())),
+        ..healthy()
+    };
+    assert_eq!(settle(&mut cluster, &mut namespace, Some(&garbage)), 1);
+    assert_eq!(cluster["status"]["apiEnablements"], enabled);
+    let complete = condition(&cluster, COMPLETE_API_ENABLEMENTS);
+    assert_eq!(
+        (&complete["status"], &complete["reason"]),
+        (&json!(FALSE), &json!("Empty"))
+    );
+    assert_eq!(
+        complete["message"],
+        "collected empty APIEnablements from the cluster: not a discovery document"
+    );
+}
+
+#[test]
+fn amounts_that_are_gone_leave_the_summary_and_those_of_others_stay() {
+    let (mut cluster, mut namespace) = (joined(), None);
+    settle(&mut cluster, &mut namespace, Some(&healthy()));
+    let models = json!([{ "grade": 0, "count": 0 }]);
+    cluster["status"]["resourceSummary"]["allocatableModelings"] = models.clone();
+    let idle = Observed {
+        summary: Some(
+            ResourceSummary::deserialize(json!({ "allocatable": { "cpu": "8" } })).unwrap(),
+        ),
+        ..healthy()
+    };
+    assert_eq!(settle(&mut cluster, &mut namespace, Some(&idle)), 1);
+    let summary = &cluster["status"]["resourceSummary"];
+    assert_eq!(
+        *summary,
+        json!({ "allocatable": { "cpu": "8" }, "allocated": {}, "allocatableModelings": models })
+    );
+}
+
+#[test]
+fn a_cluster_goes_after_its_namespace_and_its_bindings() {
+    let mut cluster = joined();
+    cluster["metadata"]["finalizers"] = json!(["x.io/other", FINALIZER]);
+    cluster["metadata"]["deletionTimestamp"] = json!(NOW);
+    let namespace = |is_deleting| {
+        Some(ExecutionNamespace {
+            is_labelled: true,
+            is_deleting,
+        })
+    };
+    let planned = |namespace, is_targeted| {
+        steps(&Situation {
+            namespace,
+            is_targeted,
+            ..situation(&cluster, Some(&healthy()))
+        })
+    };
+    assert_eq!(planned(namespace(false), true), [Step::DeleteNamespace]);
+    assert_eq!(planned(namespace(true), false), []);
+    assert_eq!(planned(None, true), []);
+    let patch = json!({ "metadata": { "resourceVersion": "1", "finalizers": ["x.io/other"] } });
+    assert_eq!(planned(None, false), [Step::Finalizers(patch)]);
+    let mut given_up = cluster.clone();
+    given_up["metadata"]["finalizers"] = json!(["x.io/other"]);
+    assert_eq!(
+        steps(&situation(&given_up, None)),
+        [],
+        "its namespace is not ours any more"
+    );
+}
+
+#[test]
+fn a_namespace_that_somebody_made_gets_the_label_and_one_being_deleted_nothing() {
+    let cluster = joined();
+    let planned = |is_deleting| {
+        let namespace = Some(ExecutionNamespace {
+            is_labelled: false,
+            is_deleting,
+        });
+        let planned = steps(&Situation {
+            namespace,
+            ..situation(&cluster, None)
+        });
+        planned
+            .iter()
+            .any(|step| matches!(step, Step::LabelNamespace(_)))
+    };
+    assert!(planned(false));
+    assert!(!planned(true));
+}
+
+#[test]
+fn the_targets_of_a_binding_are_its_clusters() {
+    let binding = json!({ "spec": { "clusters": [{ "name": "m1" }, { "replicas": 1 }, 7, { "name": "m2" }] } });
+    assert_eq!(
+        targets(&binding).into_iter().collect::<Vec<_>>(),
+        ["m1", "m2"]
+    );
+    assert!(targets(&json!({ "spec": { "clusters": "m1" } })).is_empty());
+}
+
+fn odd_values() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        Just(Value::Null),
+        Just(json!(7)),
+        Just(json!("x")),
+        Just(json!([7, null, {}])),
+        Just(json!({ "a": [] })),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn whatever_others_wrote_survives_and_the_end_needs_no_write(
+        foreign in prop::collection::vec("[A-C]", 0..4),
+        ready in prop::option::of(prop_oneof!["True", "False", "Unknown"]),
+        healthy_now in any::<bool>(),
+        taints in prop::collection::vec(("[ab]", prop_oneof!["NoSchedule", "NoExecute"]), 0..3),
+    ) {
+        let mut cluster = joined();
+        let others: Vec<_> = foreign.iter()
+            .map(|kind| json!({ "type": kind, "status": "True", "newer": [1] })).collect();
+        let mut conditions = others.clone();
+        conditions.extend(ready.map(|status| json!({ "type": "Ready", "status": status })));
+        cluster["status"] = json!({ "conditions": conditions, "remedyActions": ["TrafficControl"] });
+        let taints: Vec<_> = taints.iter()
+            .map(|(key, effect)| json!({ "key": key, "effect": effect })).collect();
+        cluster["spec"]["taints"] = json!(taints);
+        let probe = if healthy_now { Probe::Healthy } else { Probe::Unhealthy("500".to_owned()) };
+        let observed = Observed { ready: Some(report(&probe)), ..healthy() };
+        let mut namespace = None;
+        settle(&mut cluster, &mut namespace, Some(&observed));
+        prop_assert_eq!(settle(&mut cluster, &mut namespace, Some(&observed)), 0);
+        let after = list(&cluster["status"]["conditions"]).iter();
+        let after: Vec<_> = after
+            .filter(|c| c["type"] != READY && c["type"] != COMPLETE_API_ENABLEMENTS).cloned().collect();
+        prop_assert_eq!(after, others);
+        prop_assert_eq!(&cluster["status"]["remedyActions"], &json!(["TrafficControl"]));
+        let is_tainted = list(&cluster["spec"]["taints"]).iter().any(|taint| taint["key"] == NOT_READY);
+        prop_assert_eq!(is_tainted, !healthy_now);
+        for taint in &taints {
+            let kept = list(&cluster["spec"]["taints"]).iter().any(|found| {
+                found["key"] == taint["key"] && found["effect"] == taint["effect"]
+            });
+            prop_assert!(kept);
+        }
+    }
+
+    #[test]
+    fn a_cluster_of_any_shape_is_read_without_harm(
+        metadata in odd_values(), spec in odd_values(), status in odd_values(), part in odd_values(),
+    ) {
+        for cluster in [
+            json!({ "metadata": metadata, "spec": spec, "status": status }),
+            json!({ "metadata": { "name": "m1", "finalizers": part }, "spec": { "syncMode": "Push", "taints": part },
+                "status": { "conditions": part, "apiEnablements": part, "resourceSummary": part } }),
+        ] {
+            steps(&situation(&cluster, Some(&healthy())));
+        }
+    }
+}
