@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::Secret;
 use karmada_api::{ClusterProfile, GroupVersionKind, Key, execution_namespace};
 use karmada_execution::Member;
 use karmada_runtime::client::Addresses;
-use karmada_runtime::members::{Access, AccessError, Background};
+use karmada_runtime::members::{Access, Background, ConnectError};
 use karmada_runtime::watch::{Decoded, events};
 use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client};
@@ -40,20 +40,6 @@ type Slot = Arc<tokio::sync::Mutex<Option<Connection>>>;
 struct Connection {
     member: Arc<Member>,
     _ends: tokio_util::sync::DropGuard,
-}
-
-/// Errors of making a connection.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum ConnectError {
-    /// The user has to correct the cluster or its Secret.
-    #[error(transparent)]
-    Access(#[from] AccessError),
-    /// The Secret does not exist.
-    #[error("the Secret {0}/{1} with the cluster's credentials does not exist")]
-    NoSecret(String, String),
-    /// The Secret could not be read.
-    #[error("cannot read the Secret with the cluster's credentials")]
-    Unread(#[source] kube::Error),
 }
 
 impl Fleet {
@@ -96,13 +82,7 @@ impl Fleet {
         name: &str,
         cluster: &ClusterProfile,
     ) -> Result<Connection, ConnectError> {
-        let (namespace, secret_name) = Access::secret_of(cluster)?;
-        let secrets: Api<Secret> = Api::namespaced(self.client.clone(), namespace);
-        let read = secrets.get_opt(secret_name).await;
-        let secret = read
-            .map_err(ConnectError::Unread)?
-            .ok_or_else(|| ConnectError::NoSecret(namespace.to_owned(), secret_name.to_owned()))?;
-        let access = Access::new(cluster, &secret)?;
+        let (access, secret) = Access::read(&self.client, cluster).await?;
         let client = access.client(&secret, &self.addresses, NAME)?;
         if access.is_insecure() {
             tracing::warn!(

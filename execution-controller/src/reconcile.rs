@@ -10,7 +10,7 @@ use karmada_execution::{Member, MemberError, Observed, SyncResult, Synced};
 use karmada_rules::execution::{Outcome, Seen, status};
 use karmada_runtime::error::Chain;
 use karmada_runtime::events::EventRecorder;
-use karmada_runtime::members::{Failure, MemberController, MemberQueues};
+use karmada_runtime::members::{ConnectError, Failure, MemberController, MemberQueues};
 use karmada_runtime::write::{self, WriteErrorKind, Writes};
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client, Resource};
@@ -18,7 +18,7 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use crate::events::changes;
-use crate::fleet::{ConnectError, Fleet};
+use crate::fleet::Fleet;
 use crate::watch::SharedIndex;
 
 /// The time after which a status is written again that another write has overtaken.

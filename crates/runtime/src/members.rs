@@ -4,6 +4,6 @@ mod access;
 mod background;
 mod controller;
 
-pub use access::{Access, AccessError};
+pub use access::{Access, AccessError, ConnectError};
 pub use background::Background;
 pub use controller::{Failure, MemberController, MemberQueues, spawn};

@@ -5,7 +5,7 @@ use std::fmt;
 use k8s_openapi::api::core::v1::Secret;
 use karmada_api::ClusterProfile;
 use kube::config::AuthInfo;
-use kube::{Client, Config};
+use kube::{Api, Client, Config};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use serde::Deserialize;
@@ -52,7 +52,37 @@ pub enum AccessError {
     Client(#[from] client::Error),
 }
 
+/// Errors of reading the access to a cluster.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// The user has to correct the cluster or its Secret.
+    #[error(transparent)]
+    Access(#[from] AccessError),
+    /// The Secret does not exist.
+    #[error("the Secret {0}/{1} with the cluster's credentials does not exist")]
+    NoSecret(String, String),
+    /// The Secret could not be read.
+    #[error("cannot read the Secret with the cluster's credentials")]
+    Unread(#[source] kube::Error),
+}
+
 impl Access {
+    /// Reads the Secret of `cluster` through `karmada`, and returns it with the access that it grants.
+    ///
+    /// # Errors
+    /// Fails if the cluster or its Secret grants none, or the Secret cannot be read.
+    pub async fn read(
+        karmada: &Client,
+        cluster: &ClusterProfile,
+    ) -> Result<(Self, Secret), ConnectError> {
+        let (namespace, name) = Self::secret_of(cluster)?;
+        let secrets: Api<Secret> = Api::namespaced(karmada.clone(), namespace);
+        let secret = secrets.get_opt(name).await.map_err(ConnectError::Unread)?;
+        let no_secret = || ConnectError::NoSecret(namespace.to_owned(), name.to_owned());
+        let secret = secret.ok_or_else(no_secret)?;
+        Ok((Self::new(cluster, &secret)?, secret))
+    }
+
     /// Returns the namespace and the name of the Secret with the credentials of a cluster.
     ///
     /// # Errors
