@@ -6,7 +6,7 @@ use k8s_openapi::ByteString;
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{
-    ConfigMap, Endpoints, Event, Namespace, Node, Secret, Service, ServiceAccount,
+    ConfigMap, Endpoints, Event, Namespace, Node, Pod, Secret, Service, ServiceAccount,
 };
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::events::v1::Event as NewEvent;
@@ -48,6 +48,10 @@ fn core() -> Vec<Option<Kind>> {
         }),
         kind::<Endpoints>("ep", true).map(Kind::created_by_put),
         kind::<Node>("no", false).map(|kind| kind.with_status().selecting(&["spec.unschedulable"])),
+        kind::<Pod>("po", true).map(|kind| {
+            let kind = kind.with_status().in_category("all");
+            kind.selecting(&["spec.nodeName", "status.phase"])
+        }),
         kind::<ServiceAccount>("sa", true).map(Kind::returning_deleted),
         kind::<Event>("ev", true).map(|mut kind| {
             kind.storage.selectable = event_fields("involvedObject", "reportingComponent");

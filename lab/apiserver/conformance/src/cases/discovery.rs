@@ -195,6 +195,7 @@ pub(super) async fn versions_have_resources(server: Server) -> Result<()> {
         ("services", "Service", json!(["svc"])),
         ("namespaces", "Namespace", json!(["ns"])),
         ("nodes", "Node", json!(["no"])),
+        ("pods", "Pod", json!(["po"])),
         ("events", "Event", json!(["ev"])),
         ("endpoints", "Endpoints", json!(["ep"])),
         ("serviceaccounts", "ServiceAccount", json!(["sa"])),
