@@ -163,7 +163,7 @@ impl SharedIndex {
         let changes = self.index.lock().clusters.observe(event);
         for Transition { key, old, new } in changes {
             let same_access = match (&old, &new) {
-                (Some(old), Some(new)) => has_same_access(old, new),
+                (Some(old), Some(new)) => old.spec.has_same_access(&new.spec),
                 (None, _) => true,
                 (Some(_), None) => false,
             };
@@ -248,14 +248,6 @@ fn concerns_us(change: &Transition<StoredWork>) -> bool {
         || old.uid != new.uid
         || old.deletion_timestamp != new.deletion_timestamp
         || old.annotations != new.annotations
-}
-
-fn has_same_access(old: &ClusterProfile, new: &ClusterProfile) -> bool {
-    let (old, new) = (&old.spec, &new.spec);
-    old.api_endpoint == new.api_endpoint
-        && old.secret_ref == new.secret_ref
-        && old.insecure_skip_tls_verification == new.insecure_skip_tls_verification
-        && old.proxy_url == new.proxy_url
 }
 
 /// Returns the status of the cluster's condition `Ready`.

@@ -129,6 +129,16 @@ pub struct ResourceSummary {
     pub allocated: Quantities,
 }
 
+impl ClusterProfileSpec {
+    /// Returns `true` if the cluster's API is reached as `other`'s is.
+    pub fn has_same_access(&self, other: &Self) -> bool {
+        self.api_endpoint == other.api_endpoint
+            && self.secret_ref == other.secret_ref
+            && self.insecure_skip_tls_verification == other.insecure_skip_tls_verification
+            && self.proxy_url == other.proxy_url
+    }
+}
+
 impl ClusterProfile {
     /// Returns `true` if the cluster serves the kind.
     pub fn serves(&self, api_version: &str, kind: &str) -> bool {

@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_api::profile::{ClusterProfileStatus, Quantities, ResourceSummary};
 use karmada_api::{ClusterProfile, execution_namespace};
 use serde::Deserialize;
@@ -56,12 +58,12 @@ pub struct Situation<'a> {
 }
 
 /// A write.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Step {
     /// Patch the cluster's finalizers.
     Finalizers(Value),
     /// Create the namespace.
-    CreateNamespace(Value),
+    CreateNamespace(Box<Namespace>),
     /// Patch the namespace's labels.
     LabelNamespace(Value),
     /// Delete the namespace.
@@ -158,20 +160,26 @@ fn finalizers_patch(cluster: &Value, finalizers: &[Value]) -> Value {
 }
 
 fn namespace(situation: &Situation<'_>) -> Option<Step> {
-    let labels = json!({ SYSTEM: "true" });
     match situation.namespace {
         None => {
             let cluster = situation.cluster["metadata"]["name"].as_str()?;
-            Some(Step::CreateNamespace(json!({
-                "apiVersion": "v1",
-                "kind": "Namespace",
-                "metadata": { "name": execution_namespace(cluster), "labels": labels },
+            let metadata = ObjectMeta {
+                name: Some(execution_namespace(cluster)),
+                labels: Some([(SYSTEM.to_owned(), "true".to_owned())].into()),
+                ..ObjectMeta::default()
+            };
+            Some(Step::CreateNamespace(Box::new(Namespace {
+                metadata,
+                ..Namespace::default()
             })))
         }
         Some(namespace) if namespace.is_labelled || namespace.is_deleting => None,
-        Some(_) => Some(Step::LabelNamespace(
-            json!({ "metadata": { "labels": labels } }),
-        )),
+        Some(_) => {
+            let labels = json!({ SYSTEM: "true" });
+            Some(Step::LabelNamespace(
+                json!({ "metadata": { "labels": labels } }),
+            ))
+        }
     }
 }
 

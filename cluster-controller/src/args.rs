@@ -1,0 +1,39 @@
+//! The flags.
+
+use std::time::Duration;
+
+use karmada_runtime::args::{ClientArgs, CommonArgs, LeaderElectionArgs, duration};
+
+/// Keeps the Clusters of a fleet without Karmada: their namespaces, health, taints, kinds and capacity. Never run it beside a Karmada.
+#[derive(clap::Parser, Debug)]
+#[command(name = crate::NAME, version)]
+pub struct Args {
+    #[command(flatten)]
+    pub(crate) client: ClientArgs,
+    #[command(flatten)]
+    pub(crate) leader_election: LeaderElectionArgs,
+    /// Taint a cluster with `NoExecute` too once it has not been ready for this long. By default it is not: workloads stay.
+    #[arg(long, env = "KARMADA_TAINT_NO_EXECUTE_AFTER", value_name = "DURATION", value_parser = duration)]
+    pub(crate) taint_no_execute_after: Option<Duration>,
+    /// Decide everything and write nothing; the metric `would_write_total` counts what would be written.
+    #[arg(long, env = "KARMADA_OBSERVE_ONLY")]
+    pub(crate) observe_only: bool,
+    #[command(flatten)]
+    pub(crate) common: CommonArgs,
+}
+
+impl AsRef<CommonArgs> for Args {
+    fn as_ref(&self) -> &CommonArgs {
+        &self.common
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_flags_are_well_formed() {
+        super::Args::command().debug_assert();
+    }
+}

@@ -1,0 +1,53 @@
+//! The Events about clusters, with Karmada's reasons.
+
+use karmada_api::condition::TRUE;
+use karmada_api::execution_namespace;
+use karmada_rules::cluster::{Report, Step};
+use kube::runtime::events::{Event, EventType};
+
+/// Returns the Event about a step that was taken for `cluster`, if it is a transition.
+pub(crate) fn taken(cluster: &str, step: &Step) -> Option<Event> {
+    let namespace = execution_namespace(cluster);
+    match step {
+        Step::Condition { health, .. } => health.as_ref().map(health_changed),
+        Step::CreateNamespace(_) => Some(normal(
+            "CreateExecutionSpaceSucceed",
+            format!("Created execution space({namespace}) for cluster({cluster}) successfully."),
+            "CreateExecutionSpace",
+        )),
+        Step::DeleteNamespace => Some(normal(
+            "RemoveExecutionSpaceSucceed",
+            format!("Removed execution space({namespace}) for cluster({cluster}) successfully."),
+            "RemoveExecutionSpace",
+        )),
+        Step::Taints { taints, .. } => Some(normal(
+            "TaintClusterSucceed",
+            if taints.is_empty() {
+                "Taint cluster succeed: cluster now does not have taints.".to_owned()
+            } else {
+                let taints = taints.join(", ");
+                format!("Taint cluster succeed: cluster now does have taints({taints}).")
+            },
+            "TaintCluster",
+        )),
+        Step::Finalizers(_) | Step::LabelNamespace(_) | Step::Status(_) => None,
+    }
+}
+
+fn health_changed(report: &Report) -> Event {
+    let mut event = normal(report.reason, report.message.clone(), "Probe");
+    if report.status != TRUE {
+        event.type_ = EventType::Warning;
+    }
+    event
+}
+
+fn normal(reason: &str, note: String, action: &str) -> Event {
+    Event {
+        type_: EventType::Normal,
+        reason: reason.to_owned(),
+        note: Some(note),
+        action: action.to_owned(),
+        secondary: None,
+    }
+}

@@ -1,0 +1,7 @@
+//! The program `cluster-controller`, whose parts are in its library.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    karmada_runtime::program::run(cluster_controller::NAME, cluster_controller::start)
+}

@@ -1,0 +1,106 @@
+//! Asks one member for the state of its cluster, again and again.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use karmada_api::Key;
+use karmada_rules::cluster::{Health, Probe, READY, is_probed};
+use karmada_runtime::error::Chain;
+use karmada_runtime::members::{ConnectError, Failure, MemberController, MemberQueues};
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use crate::fleet::Fleet;
+use crate::metrics::Reachable;
+use crate::watch::SharedIndex;
+
+/// The time from one probe of a member to the next.
+const PERIOD: Duration = Duration::from_secs(10);
+
+/// Probes members. It writes nothing: what it observes wakes the loop that does.
+pub(crate) struct Prober {
+    index: Arc<SharedIndex>,
+    fleet: Arc<Fleet>,
+    queues: MemberQueues<Key>,
+    reachable: Reachable,
+    health: Mutex<BTreeMap<String, Health>>,
+}
+
+impl Prober {
+    pub(crate) fn new(
+        index: Arc<SharedIndex>,
+        fleet: Arc<Fleet>,
+        queues: MemberQueues<Key>,
+        reachable: Reachable,
+    ) -> Self {
+        Self {
+            index,
+            fleet,
+            queues,
+            reachable,
+            health: Mutex::default(),
+        }
+    }
+}
+
+impl MemberController for Prober {
+    type Key = Key;
+
+    fn keys(&self) -> Vec<(String, Key)> {
+        // What was seen in an earlier term of leadership is no agreement with what is seen now.
+        self.health.lock().clear();
+        let names = self.index.names().into_iter();
+        names
+            .map(|name| (name.clone(), Key::cluster_scoped(name)))
+            .collect()
+    }
+
+    async fn reconcile(&self, name: &str, key: &Key) -> Result<(), Failure> {
+        let started = Instant::now();
+        let cluster = self.index.cluster(name).map(|stored| stored.profile());
+        let Some(cluster) = cluster.filter(is_probed) else {
+            self.fleet.disconnect(name);
+            self.reachable.forget(name);
+            self.health.lock().remove(name);
+            return Ok(());
+        };
+        let (probe, member) = match self.fleet.member(name, &cluster).await {
+            Ok(member) => (member.health().await, Some(member)),
+            // Without a way to the Secret nothing is learned of the member.
+            Err(ConnectError::Unread(error)) if !is_forbidden(&error) => {
+                return Err(ConnectError::Unread(error).into());
+            }
+            Err(error) => (Probe::Unreachable(Chain(&error).to_string()), None),
+        };
+        let is_reachable = !matches!(probe, Probe::Unreachable(_));
+        self.reachable.note(name, is_reachable);
+        if probe != Probe::Healthy {
+            self.fleet.doubt(name);
+        }
+        let conditions = &cluster.status.conditions;
+        let published = conditions.iter().find(|condition| condition.type_ == READY);
+        let published = published.map(|condition| condition.status.as_str());
+        let ready = {
+            let mut health = self.health.lock();
+            let health = health.entry(name.to_owned()).or_default();
+            health.judge(&probe, published, Instant::now().into_std())
+        };
+        let mut observed = self.index.observed(name);
+        observed.ready = ready;
+        if let Some(member) = member.filter(|_| probe == Probe::Healthy) {
+            let (version, served) = tokio::join!(member.version(), member.served());
+            observed.version = version.or(observed.version);
+            observed.served = Some(served);
+            observed.summary = member.summary().or(observed.summary);
+        }
+        self.index.observe(name, observed);
+        let queue = self.queues.of(name);
+        queue.add_at(key.clone(), started + PERIOD);
+        Ok(())
+    }
+}
+
+fn is_forbidden(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == 403)
+}

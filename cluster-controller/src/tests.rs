@@ -1,0 +1,614 @@
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::Duration;
+
+use apiserver::{ApiServer, Fault, Verb};
+use clap::Parser;
+use http::{Method, Request};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::api::events::v1::Event;
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use kube::client::Body;
+use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
+use kube::runtime::wait::await_condition;
+use kube::{Api, Client};
+use lab_parts::port::{CLOSED, ReservedPort};
+use parking_lot::Mutex;
+use serde_json::{Value, from_value, json};
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use super::*;
+
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// An API of a fleet, whose writers are known.
+struct Stage {
+    server: ApiServer,
+    writes: Arc<Mutex<Vec<String>>>,
+    /// The writes that the program may still make; then it hangs.
+    allowed: Arc<AtomicUsize>,
+    hung: Arc<Notify>,
+}
+
+/// A member's API on a socket. Dropped, it is dead.
+struct ServedMember {
+    port: ReservedPort,
+    serving: JoinHandle<()>,
+}
+
+impl Drop for ServedMember {
+    fn drop(&mut self) {
+        self.serving.abort();
+    }
+}
+
+impl ServedMember {
+    async fn start() -> Self {
+        let server = ApiServer::starting_at(Timestamp::now());
+        let port = ReservedPort::reserve().unwrap();
+        let (serve, listener) = (server.clone(), port.listen().unwrap());
+        let serving = tokio::spawn(async move {
+            let forever = std::future::pending();
+            serve.serve_only(listener, forever, |_| true).await.unwrap();
+        });
+        create(&server, node()).await;
+        create(&server, pod()).await;
+        Self { port, serving }
+    }
+}
+
+fn node() -> Value {
+    json!({ "apiVersion": "v1", "kind": "Node", "metadata": { "name": "n1" },
+        "status": { "allocatable": { "cpu": "4", "memory": "8Gi", "pods": "110" } } })
+}
+
+fn pod() -> Value {
+    json!({ "apiVersion": "v1", "kind": "Pod",
+        "metadata": { "name": "p", "namespace": "default" },
+        "spec": { "nodeName": "n1", "containers": [{ "name": "c", "image": "i",
+            "resources": { "requests": { "cpu": "250m", "memory": "64Mi" } } }] },
+        "status": { "phase": "Running" } })
+}
+
+async fn create(server: &ApiServer, object: Value) {
+    let object: DynamicObject = from_value(object).unwrap();
+    let types = object.types.clone().unwrap();
+    let resource = ApiResource::from_gvk(&GroupVersionKind::try_from(&types).unwrap());
+    let client = Client::new(server.service(), "default");
+    let api: Api<DynamicObject> = match &object.metadata.namespace {
+        Some(namespace) => Api::namespaced_with(client, namespace, &resource),
+        None => Api::all_with(client, &resource),
+    };
+    let parameters = PostParams::default();
+    let created = api.create(&parameters, &object).await.unwrap();
+    // A create drops the status.
+    if let Some(status) = object.data.get("status") {
+        let patch = Patch::Merge(json!({ "status": status }));
+        let name = created.metadata.name.unwrap();
+        api.patch_status(&name, &PatchParams::default(), &patch)
+            .await
+            .unwrap();
+    }
+}
+
+fn conditions<'a>(cluster: &'a DynamicObject, kind: &str) -> Option<&'a Value> {
+    let conditions = cluster.data["status"]["conditions"].as_array()?;
+    conditions
+        .iter()
+        .find(|condition| condition["type"] == kind)
+}
+
+fn has(cluster: &DynamicObject, kind: &str, status: &str) -> bool {
+    conditions(cluster, kind).is_some_and(|condition| condition["status"] == status)
+}
+
+/// Returns `true` if a healthy cluster lacks nothing.
+fn is_complete(cluster: &DynamicObject) -> bool {
+    has(cluster, "Ready", "True")
+        && has(cluster, "CompleteAPIEnablements", "True")
+        && cluster.data["spec"]["taints"].is_null()
+        && cluster.data["status"]["resourceSummary"]["allocated"].is_object()
+        && cluster.metadata.finalizers.is_some()
+}
+
+impl Stage {
+    async fn new() -> Self {
+        let server = ApiServer::starting_at(Timestamp::now());
+        for definition in karmada_api::crd::fleet().unwrap() {
+            server.install(&definition).unwrap();
+        }
+        let namespace = json!({ "apiVersion": "v1", "kind": "Namespace",
+            "metadata": { "name": "karmada-cluster" } });
+        create(&server, namespace).await;
+        Self {
+            server,
+            writes: Arc::default(),
+            allowed: Arc::new(AtomicUsize::new(usize::MAX)),
+            hung: Arc::default(),
+        }
+    }
+
+    fn user(&self) -> Client {
+        Client::new(self.server.service(), "default")
+    }
+
+    /// Creates a Cluster with only a spec, and the Secret that it names.
+    async fn join(&self, name: &str, address: SocketAddr) {
+        let secret = json!({ "apiVersion": "v1", "kind": "Secret",
+            "metadata": { "name": name, "namespace": "karmada-cluster" },
+            "data": { "token": "c2VjcmV0" } });
+        create(&self.server, secret).await;
+        let cluster = json!({ "apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster",
+            "metadata": { "name": name },
+            "spec": { "syncMode": "Push", "apiEndpoint": format!("http://{address}"),
+                "secretRef": { "namespace": "karmada-cluster", "name": name } } });
+        create(&self.server, cluster).await;
+    }
+
+    fn of_kind(&self, group: &str, version: &str, kind: &str) -> Api<DynamicObject> {
+        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
+        Api::all_with(self.user(), &resource)
+    }
+
+    fn clusters(&self) -> Api<DynamicObject> {
+        self.of_kind("cluster.karmada.io", "v1alpha1", "Cluster")
+    }
+
+    async fn cluster(&self, name: &str) -> DynamicObject {
+        self.clusters().get(name).await.unwrap()
+    }
+
+    /// Waits until a cluster is as `wanted`.
+    async fn until(&self, name: &str, wanted: impl Fn(&DynamicObject) -> bool) -> DynamicObject {
+        let reached = |cluster: Option<&DynamicObject>| cluster.is_some_and(&wanted);
+        let waiting = await_condition(self.clusters(), name, reached);
+        let Ok(cluster) = timeout(LIMIT, waiting).await else {
+            panic!("{name} is {:?}", self.cluster(name).await.data);
+        };
+        cluster.unwrap().unwrap()
+    }
+
+    async fn patch(&self, name: &str, patch: Value) {
+        let (parameters, patch) = (PatchParams::default(), Patch::Merge(patch));
+        self.clusters()
+            .patch(name, &parameters, &patch)
+            .await
+            .unwrap();
+    }
+
+    async fn delete(&self, name: &str) {
+        let parameters = DeleteParams::default();
+        self.clusters().delete(name, &parameters).await.unwrap();
+    }
+
+    async fn gone(&self, name: &str) {
+        let is_gone = |cluster: Option<&DynamicObject>| cluster.is_none();
+        let waiting = await_condition(self.clusters(), name, is_gone);
+        timeout(LIMIT, waiting).await.expect("never gone").unwrap();
+    }
+
+    /// Binds something to a cluster.
+    async fn bind(&self, cluster: &str) {
+        let binding = json!({ "apiVersion": "work.karmada.io/v1alpha2", "kind": "ClusterResourceBinding",
+            "metadata": { "name": "b" },
+            "spec": { "resource": { "apiVersion": "v1", "kind": "Namespace", "name": "shop" },
+                "clusters": [{ "name": cluster }] } });
+        create(&self.server, binding).await;
+    }
+
+    async fn unbind(&self) {
+        let bindings = self.of_kind("work.karmada.io", "v1alpha2", "ClusterResourceBinding");
+        let patch = Patch::Merge(json!({ "spec": { "clusters": [] } }));
+        bindings
+            .patch("b", &PatchParams::default(), &patch)
+            .await
+            .unwrap();
+    }
+
+    async fn namespace(&self, name: &str) -> Option<Namespace> {
+        let namespaces: Api<Namespace> = Api::all(self.user());
+        namespaces.get_opt(name).await.unwrap()
+    }
+
+    /// Returns the client of the program, whose writes are logged and may be limited.
+    fn client(&self) -> Client {
+        let (server, writes) = (self.server.service(), Arc::clone(&self.writes));
+        let (allowed, hung) = (Arc::clone(&self.allowed), Arc::clone(&self.hung));
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let (mut server, writes) = (server.clone(), Arc::clone(&writes));
+            let (allowed, hung) = (Arc::clone(&allowed), Arc::clone(&hung));
+            async move {
+                let path = request.uri().path().to_owned();
+                if request.method() != Method::GET && !path.contains("/events") {
+                    let left = |left: usize| left.checked_sub(1);
+                    if allowed.fetch_update(Relaxed, Relaxed, left).is_err() {
+                        hung.notify_one();
+                        std::future::pending::<()>().await;
+                    }
+                    writes.lock().push(format!("{} {path}", request.method()));
+                }
+                tower::Service::call(&mut server, request).await
+            }
+        });
+        let config = kube::Config::new("http://karmada".parse().unwrap());
+        karmada_runtime::client::with_service(service, config, NAME).unwrap()
+    }
+
+    fn start(&self, flags: &[&str]) -> Program {
+        let flags = [&[NAME, "--leader-elect=false"], flags].concat();
+        let mut program = Program::new(NAME, ([127, 0, 0, 1], 0).into());
+        assemble(&Args::parse_from(flags), self.client(), &mut program);
+        program
+    }
+
+    async fn reasons(&self) -> Vec<String> {
+        let events: Api<Event> = Api::all(self.user());
+        let events = events.list(&ListParams::default()).await.unwrap();
+        let mut reasons: Vec<_> = events
+            .into_iter()
+            .filter_map(|event| event.reason)
+            .collect();
+        reasons.sort();
+        reasons
+    }
+}
+
+fn metrics(program: &Program) -> String {
+    let mut text = String::new();
+    prometheus_client::encoding::text::encode(&mut text, &program.registry).unwrap();
+    text
+}
+
+/// Waits until a metric has been exposed.
+async fn until_metric(program: &Program, line: &str) {
+    let exposed = async {
+        while !metrics(program).contains(line) {
+            tokio::task::yield_now().await;
+        }
+    };
+    let waited = timeout(LIMIT, exposed).await;
+    assert!(waited.is_ok(), "no {line} in {}", metrics(program));
+}
+
+#[tokio::test]
+async fn a_cluster_with_only_a_spec_and_a_secret_gets_everything_else() {
+    let (stage, member) = (Stage::new().await, ServedMember::start().await);
+    stage.join("m1", member.port.address()).await;
+    let program = stage.start(&[]);
+    let cluster = stage.until("m1", is_complete).await;
+    let finalizers = cluster.metadata.finalizers.clone().unwrap();
+    assert_eq!(finalizers, ["karmada.io/cluster-controller"]);
+    let status = &cluster.data["status"];
+    assert_eq!(
+        conditions(&cluster, "Ready").unwrap()["reason"],
+        "ClusterReady"
+    );
+    assert!(
+        status["kubernetesVersion"]
+            .as_str()
+            .unwrap()
+            .starts_with('v'),
+        "{status}"
+    );
+    let enabled = status["apiEnablements"].as_array().unwrap();
+    let apps = enabled
+        .iter()
+        .find(|enabled| enabled["groupVersion"] == "apps/v1")
+        .unwrap();
+    let deployments = json!({ "name": "deployments", "kind": "Deployment" });
+    assert!(
+        apps["resources"].as_array().unwrap().contains(&deployments),
+        "{apps}"
+    );
+    assert_eq!(
+        status["resourceSummary"],
+        json!({
+            "allocatable": { "cpu": "4", "memory": "8Gi", "pods": "110" },
+            "allocated": { "cpu": "250m", "memory": "64Mi", "pods": "1" },
+        })
+    );
+    let namespace = stage.namespace("karmada-es-m1").await.unwrap();
+    assert_eq!(
+        namespace.metadata.labels.unwrap()["karmada.io/system"],
+        "true"
+    );
+    until_metric(&program, r#"member_reachable{member="m1"} 1"#).await;
+    // Its end writes the Events that wait.
+    let mut asked = false;
+    let once = async || {
+        if std::mem::replace(&mut asked, true) {
+            std::future::pending::<()>().await;
+        }
+    };
+    assert!(program.run_until(once).await);
+    let reasons = stage.reasons().await;
+    for reason in ["ClusterReady", "CreateExecutionSpaceSucceed"] {
+        assert!(
+            reasons.iter().any(|found| found == reason),
+            "{reason}: {reasons:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_restart_writes_nothing() {
+    let (stage, member) = (Stage::new().await, ServedMember::start().await);
+    stage.join("m1", member.port.address()).await;
+    let program = stage.start(&[]);
+    let before = stage.until("m1", is_complete).await;
+    drop(program);
+    stage.writes.lock().clear();
+    let program = stage.start(&[]);
+    until_metric(
+        &program,
+        r#"reconciles_total{controller="probe",result="success"} 1"#,
+    )
+    .await;
+    // What the probe has found has been compared, too.
+    until_metric(&program, r#"queue_length{controller="cluster"} 0"#).await;
+    assert_eq!(*stage.writes.lock(), [""; 0]);
+    assert_eq!(
+        stage.cluster("m1").await.metadata.resource_version,
+        before.metadata.resource_version
+    );
+}
+
+#[tokio::test]
+async fn who_only_observes_writes_nothing() {
+    let (stage, member) = (Stage::new().await, ServedMember::start().await);
+    stage.join("m1", member.port.address()).await;
+    let program = stage.start(&["--observe-only"]);
+    for target in [
+        "cluster_finalizer",
+        "namespace",
+        "conditions",
+        "cluster_status",
+        "taints",
+    ] {
+        let line = format!(r#"would_write_total{{target="{target}"}} "#);
+        until_metric(&program, &line).await;
+    }
+    assert_eq!(*stage.writes.lock(), [""; 0]);
+}
+
+/// Clusters, each with the type, the reason and a part of the message of its condition.
+const TROUBLES: [(&str, &str, &str, &str); 4] = [
+    ("c-dead", "Ready", "ClusterNotReachable", "refused"),
+    (
+        "d-keyless",
+        "Ready",
+        "ClusterNotReachable",
+        "karmada-cluster/d-keyless",
+    ),
+    (
+        "e-empty",
+        "Ready",
+        "ClusterNotReachable",
+        "karmada-cluster/e-empty has no `token`",
+    ),
+    (
+        "b-garbage",
+        "CompleteAPIEnablements",
+        "Empty",
+        "no aggregated discovery",
+    ),
+];
+
+#[tokio::test]
+async fn trouble_with_a_cluster_is_one_clear_condition_and_delays_no_other() {
+    let (stage, member) = (Stage::new().await, ServedMember::start().await);
+    // Accepts connections and never answers.
+    let slow = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let garbage = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    stage.join("a-slow", slow.local_addr().unwrap()).await;
+    stage.join("b-garbage", garbage.local_addr().unwrap()).await;
+    for name in ["c-dead", "d-keyless", "e-empty"] {
+        stage.join(name, CLOSED).await;
+    }
+    stage.join("m1", member.port.address()).await;
+    let answering = axum::serve(garbage, axum::Router::new().fallback(async || "garbage"));
+    let _answering =
+        tokio_util::task::AbortOnDropHandle::new(tokio::spawn(answering.into_future()));
+    let secrets: Api<k8s_openapi::api::core::v1::Secret> =
+        Api::namespaced(stage.user(), "karmada-cluster");
+    secrets
+        .delete("d-keyless", &DeleteParams::default())
+        .await
+        .unwrap();
+    let empty = Patch::Merge(json!({ "data": { "token": null, "kubeconfig": "bm9uZQ==" } }));
+    secrets
+        .patch("e-empty", &PatchParams::default(), &empty)
+        .await
+        .unwrap();
+
+    let _program = stage.start(&[]);
+    stage.until("m1", is_complete).await;
+    assert!(conditions(&stage.cluster("a-slow").await, "Ready").is_none());
+    for (name, kind, reason, text) in TROUBLES {
+        let cluster = stage
+            .until(name, |cluster| has(cluster, kind, "False"))
+            .await;
+        let condition = conditions(&cluster, kind).unwrap();
+        assert_eq!(condition["reason"], reason, "{name}");
+        let message = condition["message"].as_str().unwrap();
+        assert!(message.contains(text), "{name}: {message}");
+    }
+    let dead = stage
+        .until("c-dead", |cluster| {
+            cluster.data["spec"]["taints"].is_array()
+        })
+        .await;
+    assert_eq!(
+        dead.data["spec"]["taints"],
+        json!([{ "key": "cluster.karmada.io/not-ready", "effect": "NoSchedule" }])
+    );
+}
+
+#[tokio::test]
+async fn workloads_leave_a_cluster_that_is_not_ready_only_if_that_is_asked_for() {
+    let stage = Stage::new().await;
+    stage.join("dead", CLOSED).await;
+    let _program = stage.start(&["--taint-no-execute-after=100ms"]);
+    let evicts = |taint: &Value| taint["effect"] == "NoExecute" && taint["timeAdded"].is_string();
+    let evicted = |cluster: &DynamicObject| {
+        let taints = cluster.data["spec"]["taints"].as_array();
+        taints.is_some_and(|taints| taints.iter().any(evicts))
+    };
+    stage.until("dead", evicted).await;
+}
+
+#[tokio::test]
+async fn a_taint_of_a_users_gets_its_time_and_the_conditions_of_others_stay() {
+    let (stage, member) = (Stage::new().await, ServedMember::start().await);
+    stage.join("m1", member.port.address()).await;
+    let theirs =
+        json!({ "type": "ServiceDomainNameResolutionReady", "status": "True", "newer": 1 });
+    let status = Patch::Merge(json!({ "status": { "conditions": [theirs] } }));
+    let parameters = PatchParams::default();
+    stage
+        .clusters()
+        .patch_status("m1", &parameters, &status)
+        .await
+        .unwrap();
+    let _program = stage.start(&[]);
+    let cluster = stage.until("m1", is_complete).await;
+    assert_eq!(
+        conditions(&cluster, "ServiceDomainNameResolutionReady"),
+        Some(&theirs)
+    );
+    let taints = json!([{ "key": "drain", "effect": "NoExecute" }]);
+    stage
+        .patch("m1", json!({ "spec": { "taints": taints } }))
+        .await;
+    stage
+        .until("m1", |cluster| {
+            cluster.data["spec"]["taints"][0]["timeAdded"].is_string()
+        })
+        .await;
+}
+
+#[tokio::test]
+async fn a_verdict_that_somebody_overwrites_is_put_right() {
+    let (stage, member) = (Stage::new().await, ServedMember::start().await);
+    stage.join("m1", member.port.address()).await;
+    let _program = stage.start(&[]);
+    stage.until("m1", is_complete).await;
+    let wrong = json!({ "status": { "conditions": [{ "type": "Ready", "status": "False" }] } });
+    let (parameters, patch) = (PatchParams::default(), Patch::Merge(wrong));
+    stage
+        .clusters()
+        .patch_status("m1", &parameters, &patch)
+        .await
+        .unwrap();
+    stage.until("m1", is_complete).await;
+}
+
+#[tokio::test]
+async fn a_pull_cluster_is_left_to_its_agent() {
+    let stage = Stage::new().await;
+    stage.join("m1", CLOSED).await;
+    stage
+        .patch("m1", json!({ "spec": { "syncMode": "Pull" } }))
+        .await;
+    let program = stage.start(&[]);
+    stage
+        .until("m1", |cluster| cluster.data["spec"]["taints"].is_array())
+        .await;
+    until_metric(
+        &program,
+        r#"reconciles_total{controller="probe",result="success"} 1"#,
+    )
+    .await;
+    assert!(stage.namespace("karmada-es-m1").await.is_some());
+    assert_eq!(stage.cluster("m1").await.data.get("status"), None);
+    assert!(
+        !metrics(&program).contains("member_reachable{"),
+        "it is not asked"
+    );
+}
+
+#[tokio::test]
+async fn a_cluster_goes_after_its_namespace_and_its_bindings() {
+    let (stage, member) = (Stage::new().await, ServedMember::start().await);
+    stage.join("m1", member.port.address()).await;
+    stage.bind("m1").await;
+    let _program = stage.start(&[]);
+    stage.until("m1", is_complete).await;
+    stage.delete("m1").await;
+    let namespaces: Api<Namespace> = Api::all(stage.user());
+    let is_gone = |namespace: Option<&Namespace>| namespace.is_none();
+    let waiting = await_condition(namespaces, "karmada-es-m1", is_gone);
+    timeout(LIMIT, waiting).await.expect("never gone").unwrap();
+    assert!(stage.cluster("m1").await.metadata.finalizers.is_some());
+    stage.unbind().await;
+    stage.gone("m1").await;
+}
+
+/// A controller that dies after any of its writes leaves nothing that the next one does not finish.
+#[tokio::test]
+async fn a_death_after_any_write_is_made_good() {
+    let member = ServedMember::start().await;
+    for after in 0.. {
+        let stage = Stage::new().await;
+        stage.join("m1", member.port.address()).await;
+        stage.allowed.store(after, Relaxed);
+        let program = stage.start(&[]);
+        let completed = tokio::select! {
+            biased;
+            () = stage.hung.notified() => false,
+            _ = stage.until("m1", is_complete) => true,
+        };
+        drop(program);
+        stage.allowed.store(usize::MAX, Relaxed);
+        let program = stage.start(&[]);
+        stage.until("m1", is_complete).await;
+        assert!(stage.namespace("karmada-es-m1").await.is_some(), "{after}");
+        drop(program);
+
+        // The same of its end.
+        stage.delete("m1").await;
+        stage.allowed.store(after, Relaxed);
+        let program = stage.start(&[]);
+        tokio::select! {
+            biased;
+            () = stage.hung.notified() => {}
+            () = stage.gone("m1") => {}
+        }
+        drop(program);
+        stage.allowed.store(usize::MAX, Relaxed);
+        let _program = stage.start(&[]);
+        stage.gone("m1").await;
+        assert!(stage.namespace("karmada-es-m1").await.is_none(), "{after}");
+        if completed {
+            assert!(after >= 5, "{after} writes");
+            return;
+        }
+    }
+}
+
+#[tokio::test]
+async fn whatever_write_fails_or_is_lost_the_end_is_the_same() {
+    let (stage, member) = (Stage::new().await, ServedMember::start().await);
+    let writes = [Verb::Create, Verb::Patch, Verb::Update, Verb::Delete];
+    for fault in [Fault::LoseResponse, Fault::InternalError, Fault::Conflict] {
+        let injection = fault.verbs(writes).client(NAME).every(3).times(3);
+        stage.server.faults().inject(injection);
+    }
+    let names = ["m1", "m2", "m3"];
+    for name in names {
+        stage.join(name, member.port.address()).await;
+    }
+    let _program = stage.start(&[]);
+    for name in names {
+        stage.until(name, is_complete).await;
+    }
+    for name in names {
+        stage.delete(name).await;
+        stage.gone(name).await;
+    }
+    assert_eq!(stage.server.faults().hits().len(), 3);
+}
