@@ -45,19 +45,22 @@ pub enum Binary {
     Scheduler,
     /// `execution-controller`
     ExecutionController,
+    /// `cluster-controller`
+    ClusterController,
     /// `sandbox`
     Sandbox,
 }
 
 impl Binary {
     /// All programs.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Agent,
         Self::RemedyController,
         Self::IngressController,
         Self::PropagationController,
         Self::Scheduler,
         Self::ExecutionController,
+        Self::ClusterController,
         Self::Sandbox,
     ];
 
@@ -70,6 +73,7 @@ impl Binary {
             Self::PropagationController => "propagation-controller",
             Self::Scheduler => "scheduler",
             Self::ExecutionController => "execution-controller",
+            Self::ClusterController => "cluster-controller",
             Self::Sandbox => "sandbox",
         }
     }

@@ -114,7 +114,16 @@ impl PropagationFleet {
 
     /// Starts a fleet like [`Self::start`] whose members' APIs may be of another kind than its own, and
     /// whose programs are built for this purpose.
-    pub async fn start_on(
+    pub async fn start_on(kinds: [ApiKind; 2], members: u8, profile: Profile) -> Result<Self> {
+        let fleet = Self::start_unjoined(kinds, members, profile).await?;
+        for member in fleet.members() {
+            fleet.join(member).await?;
+        }
+        Ok(fleet)
+    }
+
+    /// Starts a fleet like [`Self::start_on`] that knows nothing of its members.
+    pub async fn start_unjoined(
         [server, of_members]: [ApiKind; 2],
         members: u8,
         profile: Profile,
@@ -139,21 +148,17 @@ impl PropagationFleet {
         ] {
             manifests::apply(&karmada.client(), &format!("propagation/{program}.yaml")).await?;
         }
-        let fleet = Self {
+        Ok(Self {
             karmada,
             members,
             profile,
-        };
-        for (name, member) in names.iter().zip(&fleet.members) {
-            fleet.join(name, member).await?;
-        }
-        Ok(fleet)
+        })
     }
 
-    /// Creates the Cluster of a member, the Secret with its credentials, and its namespace.
-    async fn join(&self, name: &str, member: &ControlPlane) -> Result<()> {
-        let client = self.karmada.client();
-        self.karmada.namespace(&execution_namespace(name)).await?;
+    /// Creates the Cluster of a member and the Secret with its credentials.
+    pub async fn register(&self, member: Member) -> Result<()> {
+        let (name, client) = (member.name(), self.karmada.client());
+        let member = self.member(member);
         let mut data = json!({ "token": BASE64_STANDARD.encode(member.token()) });
         if let Some(certificate) = member.authority() {
             data["caBundle"] = BASE64_STANDARD.encode(certificate).into();
@@ -167,7 +172,15 @@ impl PropagationFleet {
             "spec": { "syncMode": "Push", "apiEndpoint": member.url(),
                 "secretRef": { "namespace": SECRETS, "name": name } },
         });
-        create(&clusters, cluster).await?;
+        create(&clusters, cluster).await
+    }
+
+    /// Joins a member as a cluster-controller would, without one.
+    async fn join(&self, member: Member) -> Result<()> {
+        let name = member.name();
+        self.karmada.namespace(&execution_namespace(&name)).await?;
+        self.register(member).await?;
+        let clusters: Api<ClusterProfile> = Api::all(self.karmada.client());
         let enabled = SERVED.map(|(version, kind, plural)| {
             json!({ "groupVersion": version, "resources": [{ "name": plural, "kind": kind }] })
         });
@@ -176,7 +189,7 @@ impl PropagationFleet {
         let status = json!({ "status": { "apiEnablements": enabled, "conditions": [ready] } });
         let patch = Patch::Merge(status);
         clusters
-            .patch_status(name, &PatchParams::default(), &patch)
+            .patch_status(&name, &PatchParams::default(), &patch)
             .await?;
         Ok(())
     }

@@ -102,6 +102,7 @@ fn every_image_is_built_for_both_architectures_on_either() {
         "propagation-controller",
         "scheduler",
         "execution-controller",
+        "cluster-controller",
     ] {
         for (architectures, target, gcc) in [
             (

@@ -50,7 +50,12 @@ fn nothing_of_karmadas_is_in_what_a_user_deletes() {
 #[test]
 fn pods_run_on_linux_nodes_with_an_account_of_their_own_and_no_priority_class() {
     let mut checked = 0;
-    for place in ["host", "member", "propagation/host"] {
+    for place in [
+        "host",
+        "member",
+        "propagation/host",
+        "propagation/cluster/host",
+    ] {
         let objects = installed(place);
         let accounts = of_kind(&objects, "ServiceAccount");
         for workload in ["Deployment", "DaemonSet"]
@@ -71,14 +76,15 @@ fn pods_run_on_linux_nodes_with_an_account_of_their_own_and_no_priority_class() 
             checked += 1;
         }
     }
-    assert_eq!(checked, 6);
+    assert_eq!(checked, 7);
 }
 
 #[test]
 fn the_replicas_of_a_controller_are_spread_over_nodes() {
-    let objects = [installed("host"), installed("propagation/host")].concat();
+    let places = ["host", "propagation/host", "propagation/cluster/host"];
+    let objects = places.map(installed).concat();
     let deployments = of_kind(&objects, "Deployment");
-    assert_eq!(deployments.len(), 5);
+    assert_eq!(deployments.len(), 6);
     for deployment in deployments {
         let spec = &deployment["spec"];
         let spread = &spec["template"]["spec"]["topologySpreadConstraints"][0];
