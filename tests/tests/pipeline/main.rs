@@ -3,6 +3,7 @@
 
 mod api;
 mod brakes;
+mod clusters;
 mod conformance;
 mod control_plane;
 mod fleet_wide;

@@ -1,0 +1,159 @@
+//! A cluster joins a fleet without Karmada, and leaves it.
+
+use anyhow::{Context, Result, ensure};
+use k8s_openapi::api::{
+    apps::v1::Deployment,
+    core::v1::{Namespace, Node, Pod},
+};
+use karmada_api::{ClusterProfile, execution_namespace};
+use kube::{
+    Api,
+    api::{DeleteParams, Patch, PatchParams},
+};
+use pipeline_tests::{
+    control_plane::ApiKind,
+    fleet::{Member, NAMESPACE},
+    manifests, on_both,
+    programs::{Binary, Profile, Running},
+    propagation::{Propagation, PropagationFleet, create, namespaced},
+    wait::until,
+};
+use serde_json::{Value, json};
+
+const WEB: &str = "web";
+
+/// The programs of a fleet without Karmada.
+struct Programs {
+    _clusters: Running,
+    _propagation: Propagation,
+}
+
+/// Starts a fleet and its programs, and has the members join.
+async fn joined(server: ApiKind, members: u8) -> Result<(PropagationFleet, Programs)> {
+    let mut fleet = PropagationFleet::start_unjoined(server, members).await?;
+    fleet.karmada.start_controllers().await?;
+    let rights = "propagation/cluster/cluster-controller.yaml";
+    manifests::apply(&fleet.karmada.client(), rights).await?;
+    let programs = Programs {
+        _propagation: fleet.run().await?,
+        _clusters: fleet.start_program(Binary::ClusterController, &[]).await?,
+    };
+    for member in fleet.members() {
+        fleet.register(member).await?;
+    }
+    Ok((fleet, programs))
+}
+
+/// Creates a Deployment, and a policy that sends it to every cluster.
+async fn deploy(fleet: &PropagationFleet) -> Result<()> {
+    let labels = json!({ "app": WEB });
+    let deployment = json!({
+        "metadata": { "name": WEB, "namespace": NAMESPACE },
+        "spec": {
+            "replicas": 1,
+            "selector": { "matchLabels": labels },
+            "template": {
+                "metadata": { "labels": labels },
+                "spec": { "containers": [{ "name": WEB, "image": "web:1" }] },
+            },
+        },
+    });
+    create(
+        &namespaced::<Deployment>(fleet.karmada.client()),
+        deployment,
+    )
+    .await?;
+    let selector = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "name": WEB });
+    fleet
+        .create_policy(
+            WEB,
+            json!({ "resourceSelectors": [selector], "placement": {} }),
+        )
+        .await
+}
+
+async fn runs(fleet: &PropagationFleet, member: Member, there: bool) -> Result<()> {
+    let deployments: Api<Deployment> = namespaced(fleet.member(member).client());
+    let what = if there { "there" } else { "gone" };
+    let is = |found: Option<&Deployment>| found.is_some() == there;
+    until(&deployments, WEB, what, is).await?;
+    Ok(())
+}
+
+fn is_ready(cluster: &ClusterProfile) -> bool {
+    let mut conditions = cluster.status.conditions.iter();
+    conditions.any(|condition| condition.type_ == "Ready" && condition.status == "True")
+}
+
+/// A Cluster with only a spec and a Secret gets its namespace, its health, its kinds and its capacity, and
+/// then what a policy sends to it.
+async fn a_cluster_joins_with_a_spec_and_a_secret(server: ApiKind) -> Result<()> {
+    let (fleet, _programs) = joined(server, 1).await?;
+    let member = Member(1);
+    deploy(&fleet).await?;
+    runs(&fleet, member, true).await?;
+
+    let (name, api) = (member.name(), fleet.member(member).client());
+    let node = json!({ "metadata": { "name": "n1" } });
+    create::<Node>(&Api::all(api.clone()), node).await?;
+    let allocatable = json!({ "status": { "allocatable": { "cpu": "4", "pods": "110" } } });
+    let (parameters, patch) = (PatchParams::default(), Patch::Merge(allocatable));
+    let nodes: Api<Node> = Api::all(api.clone());
+    nodes.patch_status("n1", &parameters, &patch).await?;
+    let requests = json!({ "requests": { "cpu": "250m" } });
+    let pod = json!({ "metadata": { "name": "p" }, "spec": { "nodeName": "n1",
+        "containers": [{ "name": "c", "image": "i", "resources": requests }] } });
+    create(&namespaced::<Pod>(api), pod).await?;
+
+    let clusters: Api<ClusterProfile> = Api::all(fleet.karmada.client());
+    until(&clusters, &name, "full", |cluster| {
+        cluster.is_some_and(|cluster| {
+            let summary = cluster.status.resource_summary.clone().unwrap_or_default();
+            let amount = |part: &Value| part["cpu"].clone();
+            let (allocatable, allocated) = (json!(summary.allocatable), json!(summary.allocated));
+            is_ready(cluster)
+                && cluster.spec.taints.is_empty()
+                && cluster.serves("apps/v1", "Deployment")
+                && (amount(&allocatable), amount(&allocated)) == (json!("4"), json!("250m"))
+        })
+    })
+    .await?;
+    let namespaces: Api<Namespace> = Api::all(fleet.karmada.client());
+    let namespace = namespaces.get(&execution_namespace(&name)).await?;
+    let labels = namespace.metadata.labels.unwrap_or_default();
+    ensure!(
+        labels
+            .get("karmada.io/system")
+            .is_some_and(|value| value == "true")
+    );
+    Ok(())
+}
+
+/// Case 11: a cluster that is deleted gives up what it runs; then its namespace goes, and the Cluster last.
+async fn a_cluster_that_leaves_gives_up_what_it_has_and_goes_last(server: ApiKind) -> Result<()> {
+    let (fleet, _programs) = joined(server, 2).await?;
+    let (stays, leaves) = (Member(1), Member(2));
+    deploy(&fleet).await?;
+    for member in [stays, leaves] {
+        runs(&fleet, member, true).await?;
+    }
+    let clusters: Api<ClusterProfile> = Api::all(fleet.karmada.client());
+    let name = leaves.name();
+    clusters.delete(&name, &DeleteParams::default()).await?;
+    runs(&fleet, leaves, false).await?;
+    until(&clusters, &name, "gone", |cluster| cluster.is_none()).await?;
+
+    let namespaces: Api<Namespace> = Api::all(fleet.karmada.client());
+    let namespace = namespaces.get_opt(&execution_namespace(&name)).await?;
+    ensure!(namespace.is_none(), "its namespace is left: {namespace:?}");
+    let binding = fleet.bindings().get("web-deployment").await?;
+    let targets = binding.spec.clusters.context("no clusters")?;
+    let targets: Vec<_> = targets.iter().map(|target| target.name.clone()).collect();
+    ensure!(targets == [stays.name()], "{targets:?}");
+    runs(&fleet, stays, true).await
+}
+
+on_both!(
+    a_cluster_joins_with_a_spec_and_a_secret,
+    a_cluster_that_leaves_gives_up_what_it_has_and_goes_last,
+);
