@@ -1,6 +1,7 @@
 //! The pipeline's tests. All of them are one binary, so that libtest runs tests of every module
 //! side by side.
 
+mod admission;
 mod api;
 mod brakes;
 mod clusters;

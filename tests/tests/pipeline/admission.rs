@@ -1,0 +1,360 @@
+//! Policies that contradict themselves are refused when they are written. On the real API only: the
+//! embedded one evaluates no admission policies.
+#![expect(clippy::unwrap_used, reason = "a test fails so")]
+
+mod real {
+    use std::collections::BTreeSet;
+
+    use anyhow::{Result, ensure};
+    use karmada_api::{ClusterPropagationPolicy, PropagationPolicy};
+    use karmada_rules::propagation::choice::Candidate;
+    use karmada_rules::propagation::problems::{Problem, problems};
+    use kube::{
+        Api,
+        api::{DeleteParams, Patch, PatchParams, PostParams},
+        core::DynamicObject,
+        discovery::ApiResource,
+    };
+    use pipeline_tests::{
+        control_plane::{ControlPlane, ControlPlaneOptions},
+        crds,
+        fleet::{NAMESPACE, isolated},
+        manifests, test_name,
+    };
+    use serde_json::{Value, from_value, json};
+
+    const DENIED: &str = "denied request: ";
+
+    /// Starts the API of a fleet, without admission policies.
+    async fn start() -> Result<ControlPlane> {
+        let karmada = ControlPlane::start(ControlPlaneOptions::named("karmada")).await?;
+        karmada.install_crds(&crds::karmada()).await?;
+        karmada.namespace(NAMESPACE).await?;
+        Ok(karmada)
+    }
+
+    /// Installs the admission policies and waits until they are in effect.
+    async fn guard(karmada: &ControlPlane) -> Result<()> {
+        let file = "admission/propagation-policies.yaml";
+        manifests::apply(&karmada.client(), file).await?;
+        let both = json!({ "placement": { "clusterAffinity": {}, "clusterAffinities": [{ "affinityName": "a" }] } });
+        // The admission has a watch of its own: repeat until it has seen them.
+        while refusal(karmada, true, &both).await?.is_none() {}
+        Ok(())
+    }
+
+    fn policies(karmada: &ControlPlane, namespaced: bool) -> Api<DynamicObject> {
+        let client = karmada.client();
+        if namespaced {
+            let kind = ApiResource::erase::<PropagationPolicy>(&());
+            Api::namespaced_with(client, NAMESPACE, &kind)
+        } else {
+            Api::all_with(client, &ApiResource::erase::<ClusterPropagationPolicy>(&()))
+        }
+    }
+
+    fn policy(namespaced: bool, fields: &Value) -> Value {
+        let kind = if namespaced {
+            "PropagationPolicy"
+        } else {
+            "ClusterPropagationPolicy"
+        };
+        let mut policy = json!({
+            "apiVersion": "policy.karmada.io/v1alpha1", "kind": kind,
+            "metadata": { "name": "web" },
+            "spec": { "resourceSelectors": [{ "apiVersion": "v1", "kind": "Pod", "name": "a" }] },
+        });
+        if namespaced {
+            policy["metadata"]["namespace"] = NAMESPACE.into();
+        }
+        for (field, value) in fields.as_object().unwrap() {
+            policy["spec"][field] = value.clone();
+        }
+        policy
+    }
+
+    /// Returns the error of creating a policy with these fields, which is not stored.
+    async fn refusal(
+        karmada: &ControlPlane,
+        namespaced: bool,
+        fields: &Value,
+    ) -> Result<Option<String>> {
+        let object = from_value(policy(namespaced, fields))?;
+        let try_only = PostParams {
+            dry_run: true,
+            ..PostParams::default()
+        };
+        match policies(karmada, namespaced)
+            .create(&try_only, &object)
+            .await
+        {
+            Ok(_) => Ok(None),
+            Err(kube::Error::Api(status)) => Ok(Some(status.message.clone())),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn placed(placement: &Value) -> Value {
+        json!({ "placement": placement })
+    }
+
+    fn groups(names: &[&str]) -> Value {
+        let groups = names.iter().map(|name| json!({ "affinityName": name }));
+        placed(&json!({ "clusterAffinities": groups.collect::<Vec<_>>() }))
+    }
+
+    fn spread(constraints: &Value) -> Value {
+        placed(&json!({ "spreadConstraints": constraints }))
+    }
+
+    fn fields(key: &str, operator: &str) -> Value {
+        json!({ "fieldSelector": { "matchExpressions": [
+            { "key": "region", "operator": "In", "values": ["a"] },
+            { "key": key, "operator": operator, "values": ["a"] },
+        ] } })
+    }
+
+    fn selecting(selector: &Value) -> Value {
+        let mut all = json!({ "apiVersion": "v1", "kind": "Pod" });
+        for (field, value) in selector.as_object().unwrap() {
+            all[field] = value.clone();
+        }
+        json!([all])
+    }
+
+    fn pause(dispatching: bool, names: &[&str]) -> Value {
+        json!({ "suspension": { "dispatching": dispatching,
+            "dispatchingOnClusters": { "clusterNames": names } } })
+    }
+
+    /// Returns the fields of policies: those that a check refuses, and their neighbours that pass it.
+    fn policies_of_checks() -> Vec<Value> {
+        vec![
+            json!({}),
+            json!({ "placement": {} }),
+            json!({ "resourceSelectors": [] }),
+            json!({ "resourceSelectors": selecting(&json!({ "namespace": "other", "name": "a" })) }),
+            json!({ "resourceSelectors": selecting(&json!({ "namespace": NAMESPACE, "name": "a" })) }),
+            json!({ "resourceSelectors": selecting(&json!({ "namespace": "", "name": "a" })) }),
+            json!({ "preemption": "Always", "resourceSelectors": selecting(&json!({})) }),
+            json!({ "preemption": "Never", "resourceSelectors": selecting(&json!({})) }),
+            json!({ "preemption": "Always" }),
+            pause(true, &["member1"]),
+            pause(true, &[]),
+            pause(false, &["member1"]),
+            json!({ "suspension": { "dispatching": true } }),
+        ]
+    }
+
+    /// Returns the same of the checks of placements.
+    fn placements_of_checks() -> Vec<Value> {
+        let weighted = |selector: Value, weight: i64| {
+            placed(
+                &json!({ "replicaScheduling": { "replicaSchedulingType": "Divided",
+                "replicaDivisionPreference": "Weighted", "weightPreference": {
+                "staticWeightList": [{ "targetCluster": selector, "weight": weight }] } } }),
+            )
+        };
+        let tolerating = |operator: &str| {
+            placed(&json!({ "clusterTolerations": [{ "key": "a", "operator": operator }] }))
+        };
+        let mut group = fields("zone", "Exists");
+        group["affinityName"] = json!("a");
+        let by = |field: &str, min: i64, max: i64| json!({ "spreadByField": field, "minGroups": min, "maxGroups": max });
+        vec![
+            placed(
+                &json!({ "clusterAffinity": {}, "clusterAffinities": [{ "affinityName": "a" }] }),
+            ),
+            placed(&json!({ "clusterAffinity": { "clusterNames": ["member1"] } })),
+            groups(&["a", "b"]),
+            groups(&["a", "a"]),
+            groups(&["a/b.c_d-E", "x.io/a"]),
+            groups(&["-a"]),
+            groups(&[""]),
+            groups(&["A/b"]),
+            groups(&[&"x".repeat(32)]),
+            groups(&[&"x".repeat(33)]),
+            placed(&json!({ "clusterAffinity": fields("k", "In") })),
+            placed(&json!({ "clusterAffinity": fields("provider", "NotIn") })),
+            placed(&json!({ "clusterAffinities": [group] })),
+            weighted(fields("name", "In"), 1),
+            weighted(json!({}), 1),
+            weighted(json!({}), 0),
+            spread(&json!([{}])),
+            spread(&json!([by("cluster", 1, 2)])),
+            spread(&json!([by("cluster", 3, 0)])),
+            spread(&json!([by("cluster", 3, 2)])),
+            spread(&json!([by("cluster", -1, 0)])),
+            spread(&json!([by("cluster", 0, -1)])),
+            spread(&json!([{}, by("cluster", 1, 2)])),
+            spread(&json!([by("region", 1, 2)])),
+            spread(&json!([by("region", 1, 2), by("cluster", 1, 2)])),
+            spread(&json!([{ "spreadByLabel": "a" }])),
+            spread(&json!([{ "spreadByField": "cluster", "spreadByLabel": "a" }])),
+            tolerating("Exists"),
+            tolerating("Equal"),
+            tolerating(""),
+            tolerating("Gt"),
+        ]
+    }
+
+    /// The rule of the programs and the policies of the API refuse the same, in the same words.
+    #[test]
+    fn a_policy_is_refused_exactly_if_the_rule_finds_it_invalid() {
+        isolated(test_name!(), async || {
+            let karmada = start().await?;
+            guard(&karmada).await?;
+            let mut seen = BTreeSet::new();
+            let table = [policies_of_checks(), placements_of_checks()].concat();
+            let rows = table.iter().flat_map(|row| [(row, true), (row, false)]);
+            for (fields, namespaced) in rows {
+                let typed: PropagationPolicy = from_value(policy(namespaced, fields))?;
+                let invalid: Vec<_> = problems(&Candidate::from(&typed))
+                    .into_iter()
+                    .filter_map(|problem| match problem {
+                        Problem::Invalid(message) => Some(message),
+                        Problem::Unsupported(_) => None,
+                    })
+                    .collect();
+                let refused = refusal(&karmada, namespaced, fields).await?;
+                ensure!(
+                    refused.is_some() != invalid.is_empty(),
+                    "{fields}: {refused:?} against {invalid:?}"
+                );
+                // The schema refuses before the policies do, in words of its own.
+                if let Some((_, message)) = refused.iter().find_map(|text| text.split_once(DENIED))
+                {
+                    ensure!(
+                        invalid.iter().any(|known| known == message),
+                        "{fields}: {message}"
+                    );
+                    seen.insert(message.to_owned());
+                }
+            }
+            // Each check has refused something.
+            ensure!(seen.len() == 19, "{seen:#?}");
+            Ok(())
+        });
+    }
+
+    /// Case 26: a pause of every cluster and one of some contradict each other.
+    #[test]
+    fn a_pause_of_all_clusters_with_a_list_of_some_is_refused() {
+        isolated(test_name!(), async || {
+            let karmada = start().await?;
+            guard(&karmada).await?;
+            for namespaced in [true, false] {
+                let refused = refusal(&karmada, namespaced, &pause(true, &["member1"])).await?;
+                ensure!(
+                    refused.as_ref().is_some_and(|text| text.ends_with(
+                        "suspension dispatching cannot co-exist with dispatchingOnClusters.clusterNames"
+                    )),
+                    "{refused:?}"
+                );
+            }
+            Ok(())
+        });
+    }
+
+    /// Case 59: groups beside an affinity, groups of one name, and names that are too long.
+    #[test]
+    fn groups_that_contradict_each_other_are_refused() {
+        isolated(test_name!(), async || {
+            let karmada = start().await?;
+            guard(&karmada).await?;
+            let both =
+                json!({ "clusterAffinity": {}, "clusterAffinities": [{ "affinityName": "a" }] });
+            let long = "x".repeat(33);
+            for (fields, message) in [
+                (
+                    placed(&both),
+                    "clusterAffinities cannot co-exist with clusterAffinity".to_owned(),
+                ),
+                (
+                    groups(&["a", "b", "a"]),
+                    "each affinity term in a policy must have a unique name".to_owned(),
+                ),
+                (
+                    groups(&[&long]),
+                    format!(
+                        "affinityName \"{long}\" must be a qualified name of 1 to 32 characters"
+                    ),
+                ),
+            ] {
+                let refused = refusal(&karmada, true, &fields).await?;
+                ensure!(
+                    refused
+                        .as_ref()
+                        .is_some_and(|text| text.ends_with(&message)),
+                    "{fields}: {refused:?}"
+                );
+            }
+            Ok(())
+        });
+    }
+
+    /// What may be given once stays; and whatever a policy is, it can be deleted.
+    #[test]
+    fn a_scheduler_and_an_id_stay_and_a_policy_that_is_being_deleted_can_go() {
+        isolated(test_name!(), async || {
+            let karmada = start().await?;
+            for namespaced in [true, false] {
+                // It was there before the checks were.
+                let mut invalid = policy(namespaced, &pause(true, &["member1"]));
+                invalid["metadata"]["name"] = json!("old");
+                invalid["metadata"]["finalizers"] = json!(["x.io/wait"]);
+                let (api, parameters) = (policies(&karmada, namespaced), PostParams::default());
+                api.create(&parameters, &from_value(invalid)?).await?;
+            }
+            guard(&karmada).await?;
+            for (namespaced, id) in [
+                (true, "propagationpolicy.karmada.io/permanent-id"),
+                (false, "clusterpropagationpolicy.karmada.io/permanent-id"),
+            ] {
+                let api = policies(&karmada, namespaced);
+                api.create(
+                    &PostParams::default(),
+                    &from_value(policy(namespaced, &json!({})))?,
+                )
+                .await?;
+                let patch = async |name: &str, patch: Value| {
+                    let (parameters, patch) = (PatchParams::default(), Patch::Merge(patch));
+                    let patched = api.patch(name, &parameters, &patch).await;
+                    patched.err().map(|error| error.to_string())
+                };
+                let label = |value: Value| json!({ "metadata": { "labels": { id: value } } });
+                let denied = format!(
+                    "label {id} is immutable, it can only be set by the system during creation"
+                );
+                let kept = "the schedulerName should not be updated";
+                for (change, expected) in [
+                    (label(json!("1")), None),
+                    (label(json!("1")), None),
+                    (label(json!("2")), Some(denied.as_str())),
+                    (label(Value::Null), Some(denied.as_str())),
+                    (
+                        json!({ "spec": { "schedulerName": "default-scheduler" } }),
+                        None,
+                    ),
+                    (json!({ "spec": { "schedulerName": "other" } }), Some(kept)),
+                    (json!({ "spec": { "priority": 1 } }), None),
+                ] {
+                    let refused = patch("web", change.clone()).await;
+                    let is_expected = match (&refused, expected) {
+                        (Some(text), Some(expected)) => text.contains(expected),
+                        (None, None) => true,
+                        _ => false,
+                    };
+                    ensure!(is_expected, "{change}: {refused:?}");
+                }
+                let touched = json!({ "metadata": { "labels": { "touched": "true" } } });
+                ensure!(patch("old", touched).await.is_some(), "it is invalid");
+                api.delete("old", &DeleteParams::default()).await?;
+                let released = json!({ "metadata": { "finalizers": null } });
+                ensure!(patch("old", released).await.is_none(), "it cannot go");
+                ensure!(api.get_opt("old").await?.is_none(), "it is still there");
+            }
+            Ok(())
+        });
+    }
+}
