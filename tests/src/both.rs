@@ -12,6 +12,9 @@
 //!   takes more than a minute.
 //! - `conformance` and `sequences`, on the real API: their other halves are
 //!   `lab/apiserver/tests/conformance.rs` and `lab/simulation/tests/sequences.rs`.
+//! - `admission`, on the real API: the embedded one evaluates no admission policies.
+//! - `clusters::health_changes_after_half_a_minute_of_agreement`, on the embedded API: it takes more than a
+//!   minute.
 //! - `sandbox` and `page`, on the embedded API that the sandbox brings.
 //! - `namespaces`, on none: it tests the isolation of tests.
 //!

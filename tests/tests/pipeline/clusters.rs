@@ -1,5 +1,7 @@
 //! A cluster joins a fleet without Karmada, and leaves it.
 
+use std::time::Duration;
+
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::{
     apps::v1::Deployment,
@@ -12,13 +14,15 @@ use kube::{
 };
 use pipeline_tests::{
     control_plane::ApiKind,
-    fleet::{Member, NAMESPACE},
+    fleet::{Member, NAMESPACE, isolated},
     manifests, on_both,
     programs::{Binary, Profile, Running},
     propagation::{Propagation, PropagationFleet, create, namespaced},
+    test_name,
     wait::until,
 };
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 const WEB: &str = "web";
 
@@ -30,7 +34,8 @@ struct Programs {
 
 /// Starts a fleet and its programs, and has the members join.
 async fn joined(server: ApiKind, members: u8) -> Result<(PropagationFleet, Programs)> {
-    let mut fleet = PropagationFleet::start_unjoined(server, members).await?;
+    let mut fleet =
+        PropagationFleet::start_unjoined([server, server], members, Profile::Debug).await?;
     fleet.karmada.start_controllers().await?;
     let rights = "propagation/cluster/cluster-controller.yaml";
     manifests::apply(&fleet.karmada.client(), rights).await?;
@@ -151,6 +156,43 @@ async fn a_cluster_that_leaves_gives_up_what_it_has_and_goes_last(server: ApiKin
     let targets: Vec<_> = targets.iter().map(|target| target.name.clone()).collect();
     ensure!(targets == [stays.name()], "{targets:?}");
     runs(&fleet, stays, true).await
+}
+
+/// A member that dies is tainted after half a minute without an answer, and freed half a minute after its
+/// return. On one API only, for it takes more than a minute.
+#[test]
+fn health_changes_after_half_a_minute_of_agreement() {
+    isolated(test_name!(), async || {
+        let (mut fleet, _programs) = joined(ApiKind::Embedded, 2).await?;
+        let (dies, lives) = (Member(1), Member(2));
+        let clusters: Api<ClusterProfile> = Api::all(fleet.karmada.client());
+        let is = |ready: bool| {
+            move |cluster: Option<&ClusterProfile>| {
+                cluster.is_some_and(|cluster| {
+                    is_ready(cluster) == ready && cluster.spec.taints.is_empty() == ready
+                })
+            }
+        };
+        for member in [dies, lives] {
+            until(&clusters, &member.name(), "ready", is(true)).await?;
+        }
+        for (works, what) in [(false, "not ready"), (true, "ready again")] {
+            let member = fleet.member_mut(dies);
+            let changed = Instant::now();
+            if works {
+                member.start_api().await?;
+            } else {
+                member.stop_api().await?;
+            }
+            let seen = until(&clusters, &dies.name(), what, is(works)).await?;
+            let lasted = seen.duration_since(changed);
+            // The first probe that agrees comes after the change, and the last one is 30 s later.
+            ensure!(lasted >= Duration::from_secs(30), "{what} after {lasted:?}");
+            let other = clusters.get(&lives.name()).await?;
+            ensure!(is(true)(Some(&other)), "{other:?}");
+        }
+        Ok(())
+    });
 }
 
 on_both!(
