@@ -88,13 +88,15 @@ impl MemberController for Prober {
         };
         let mut observed = self.index.observed(name);
         observed.ready = ready;
+        // The rest may take long, or never come.
+        self.index.observe(name, observed.clone());
         if let Some(member) = member.filter(|_| probe == Probe::Healthy) {
             let (version, served) = tokio::join!(member.version(), member.served());
             observed.version = version.or(observed.version);
             observed.served = Some(served);
             observed.summary = member.summary().or(observed.summary);
+            self.index.observe(name, observed);
         }
-        self.index.observe(name, observed);
         let queue = self.queues.of(name);
         queue.add_at(key.clone(), started + PERIOD);
         Ok(())

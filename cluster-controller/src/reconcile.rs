@@ -59,6 +59,7 @@ impl Controller for Reconciler {
             evict_after: self.evict_after,
             now: (self.clock)(),
         });
+        let mut failed = None;
         for step in &steps {
             match self.take(name, &known, step).await {
                 Ok(false) => {}
@@ -78,8 +79,12 @@ impl Controller for Reconciler {
                 }
                 // It was deleted meanwhile.
                 Err(error) if error.kind() == WriteErrorKind::Missing => return Ok(()),
-                Err(error) => return Err(error.into()),
+                // No step waits for another: what cannot be done must not hide the health.
+                Err(error) => failed = failed.or(Some(error)),
             }
+        }
+        if let Some(error) = failed {
+            return Err(error.into());
         }
         if let (Some(after), Some(lasts)) = (self.evict_after, known.unready_for)
             && let Some(remains) = after.checked_sub(lasts)

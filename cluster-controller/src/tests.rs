@@ -449,6 +449,19 @@ async fn trouble_with_a_cluster_is_one_clear_condition_and_delays_no_other() {
 }
 
 #[tokio::test]
+async fn a_write_that_is_refused_hides_nothing_else() {
+    let (stage, member) = (Stage::new().await, ServedMember::start().await);
+    stage.join("m1", member.port.address()).await;
+    let refused = Fault::InternalError
+        .kind("namespaces")
+        .verbs([Verb::Create]);
+    stage.server.faults().inject(refused.client(NAME));
+    let _program = stage.start(&[]);
+    stage.until("m1", is_complete).await;
+    assert!(stage.namespace("karmada-es-m1").await.is_none());
+}
+
+#[tokio::test]
 async fn workloads_leave_a_cluster_that_is_not_ready_only_if_that_is_asked_for() {
     let stage = Stage::new().await;
     stage.join("dead", CLOSED).await;
