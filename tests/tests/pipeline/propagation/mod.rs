@@ -4,6 +4,7 @@
 mod base;
 mod choice;
 mod copies;
+mod lazy;
 mod moves;
 mod recorded;
 mod stories;

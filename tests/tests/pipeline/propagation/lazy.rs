@@ -1,0 +1,156 @@
+//! Policies that wait for the next edit of a template.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use jiff::Timestamp;
+use k8s_openapi::api::apps::v1::Deployment;
+use karmada_api::{ResourceBinding, names};
+use kube::{
+    Api,
+    api::{DeleteParams, Patch, PatchParams},
+};
+use pipeline_tests::{
+    control_plane::ApiKind,
+    fleet::Member,
+    on_both,
+    propagation::{PropagationFleet, create},
+    wait::until,
+};
+use serde_json::{Value, json};
+
+use super::{WEB, deployed, deployment, deployments, has_image};
+
+/// A Lazy policy that places the deployment in one member.
+fn lazily(member: Member) -> Value {
+    json!({
+        "activationPreference": "Lazy",
+        "resourceSelectors": [{ "apiVersion": "apps/v1", "kind": "Deployment", "name": WEB }],
+        "placement": { "clusterAffinity": { "clusterNames": [member.name()] } },
+    })
+}
+
+/// Edits the template without an effect on its copies' pods.
+async fn edit(fleet: &PropagationFleet) -> Result<()> {
+    let label = Patch::Merge(json!({ "metadata": { "labels": { "refresh-time": "1" } } }));
+    let parameters = PatchParams::default();
+    deployments(&fleet.karmada)
+        .patch(WEB, &parameters, &label)
+        .await?;
+    Ok(())
+}
+
+/// Waits until the binding's condition has this status and a message with `text`.
+async fn policy_applied(fleet: &PropagationFleet, status: &str, text: &str) -> Result<()> {
+    let name = names::binding("Deployment", WEB);
+    let what = format!("PolicyApplied {status} with {text:?}");
+    let is = |binding: Option<&ResourceBinding>| {
+        let conditions = binding.and_then(|binding| binding.status.as_ref()?.conditions.as_deref());
+        let mut conditions = conditions.into_iter().flatten();
+        conditions.any(|condition| {
+            condition.type_ == "PolicyApplied"
+                && condition.status == status
+                && condition.message.contains(text)
+        })
+    };
+    until(&fleet.bindings(), &name, &what, is).await?;
+    Ok(())
+}
+
+async fn has_no_copy(fleet: &PropagationFleet, member: Member) -> Result<()> {
+    let copy = deployments(fleet.member(member)).get_opt(WEB).await?;
+    assert!(copy.is_none(), "{} runs it", member.name());
+    Ok(())
+}
+
+/// Moves the deployment from member 1 to member 2 by an edit.
+async fn moves_with_an_edit(fleet: &PropagationFleet) -> Result<()> {
+    edit(fleet).await?;
+    has_image(fleet, Member(2), "web:1").await?;
+    let copies = deployments(fleet.member(Member(1)));
+    until(&copies, WEB, "gone", |copy: Option<&Deployment>| {
+        copy.is_none()
+    })
+    .await?;
+    Ok(())
+}
+
+/// Cases 33, 40 and 42: a change of the policy waits for the next edit, whoever restarts before it.
+async fn a_change_of_a_lazy_policy_waits_through_a_restart_for_the_next_edit(
+    server: ApiKind,
+) -> Result<()> {
+    let fleet = PropagationFleet::start(server, 2).await?;
+    create(&deployments(&fleet.karmada), deployment("web:1")).await?;
+    let mut immediate = lazily(Member(1));
+    immediate["activationPreference"] = Value::Null;
+    fleet.create_policy(WEB, immediate).await?;
+    let programs = fleet.run().await?;
+    has_image(&fleet, Member(1), "web:1").await?;
+
+    let change = Patch::Merge(json!({ "spec": lazily(Member(2)) }));
+    let parameters = PatchParams::default();
+    fleet.policies().patch(WEB, &parameters, &change).await?;
+    policy_applied(&fleet, "False", "waits for the next edit").await?;
+    drop(programs);
+    let programs = fleet.run().await?;
+    programs.settled().await?;
+    has_image(&fleet, Member(1), "web:1").await?;
+    has_no_copy(&fleet, Member(2)).await?;
+
+    moves_with_an_edit(&fleet).await?;
+    policy_applied(&fleet, "True", "").await?;
+    programs.stop().await
+}
+
+/// Case 31: a template that is older than its policy has no binding before it is edited.
+async fn a_template_older_than_its_lazy_policy_is_propagated_by_an_edit(
+    server: ApiKind,
+) -> Result<()> {
+    let fleet = PropagationFleet::start(server, 1).await?;
+    let templates: Api<Deployment> = deployments(&fleet.karmada);
+    create(&templates, deployment("web:1")).await?;
+    let created = templates.get(WEB).await?.metadata.creation_timestamp;
+    let created = created.map(|time| time.0).unwrap_or_default();
+    // Times of objects have seconds, and those of one second count as one file.
+    while Timestamp::now().as_second() <= created.as_second() {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    fleet.create_policy(WEB, lazily(Member(1))).await?;
+    let programs = fleet.run().await?;
+    until(&templates, WEB, "claimed", |template| {
+        let annotations = template.and_then(|template| template.metadata.annotations.as_ref());
+        annotations.is_some_and(|annotations| annotations.contains_key(names::POLICY_NAME))
+    })
+    .await?;
+    programs.settled().await?;
+    let binding = names::binding("Deployment", WEB);
+    assert_eq!(fleet.bindings().get_opt(&binding).await?, None);
+
+    edit(&fleet).await?;
+    has_image(&fleet, Member(1), "web:1").await
+}
+
+/// Case 34: in Karmada the workload moves when the first policy is deleted.
+async fn a_template_whose_policy_is_deleted_waits_for_an_edit_before_it_follows_another(
+    server: ApiKind,
+) -> Result<()> {
+    let (fleet, _programs) = deployed(server, &[Member(1), Member(2)]).await?;
+    let change = Patch::Merge(json!({ "spec": lazily(Member(1)) }));
+    let parameters = PatchParams::default();
+    fleet.policies().patch(WEB, &parameters, &change).await?;
+    policy_applied(&fleet, "False", "waits for the next edit").await?;
+    fleet.create_policy("zz", lazily(Member(2))).await?;
+    let deletion = DeleteParams::default();
+    fleet.policies().delete(WEB, &deletion).await?;
+    policy_applied(&fleet, "False", "shop/zz").await?;
+    for member in [Member(1), Member(2)] {
+        has_image(&fleet, member, "web:1").await?;
+    }
+    moves_with_an_edit(&fleet).await
+}
+
+on_both!(
+    a_change_of_a_lazy_policy_waits_through_a_restart_for_the_next_edit,
+    a_template_older_than_its_lazy_policy_is_propagated_by_an_edit,
+    a_template_whose_policy_is_deleted_waits_for_an_edit_before_it_follows_another,
+);
