@@ -373,6 +373,8 @@ mod in_chromium {
                 .await?;
             tab.until("it gets none", &card_has("member3", "Gets none"))
                 .await?;
+            tab.until("it has no version", &versions(&["", "", "Cluster deleted"]))
+                .await?;
             kubectl.run("delete mci --namespace shop shop").await?;
             tab.until("their end is logged", &timeline_has("ingress shop deleted"))
                 .await?;
