@@ -207,7 +207,7 @@ fn api_arguments(
         "--service-cluster-ip-range=10.96.0.0/16".to_owned(),
         "--authorization-mode=RBAC".to_owned(),
         "--anonymous-auth=false".to_owned(),
-        "--disable-admission-plugins=ServiceAccount".to_owned(),
+        "--disable-admission-plugins=StorageObjectInUseProtection,ServiceAccount".to_owned(),
         "--endpoint-reconciler-type=none".to_owned(),
     ])
 }

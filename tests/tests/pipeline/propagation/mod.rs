@@ -4,6 +4,7 @@
 mod base;
 mod choice;
 mod copies;
+mod kinds;
 mod lazy;
 mod moves;
 mod recorded;
