@@ -134,6 +134,32 @@ async fn a_deleted_policy_leaves_the_copies(server: ApiKind) -> Result<()> {
     Ok(())
 }
 
+/// Cases 4 and 10: a template that is deleted while a member does not answer is gone elsewhere at once, and
+/// there when the member is back.
+async fn a_deletion_waits_for_a_member_that_is_gone(server: ApiKind) -> Result<()> {
+    let (mut fleet, _programs) = deployed(server, &[Member(1), Member(2)]).await?;
+    fleet.karmada.start_controllers().await?;
+    fleet.member_mut(Member(2)).stop_api().await?;
+    let templates = deployments(&fleet.karmada);
+    templates.delete(WEB, &DeleteParams::default()).await?;
+    until_work(&fleet, Member(1), "Deployment", "gone", |work| {
+        work.is_none()
+    })
+    .await?;
+    until_work(&fleet, Member(2), "Deployment", "leaving", |work| {
+        work.is_some_and(|work| work.metadata.deletion_timestamp.is_some())
+    })
+    .await?;
+    fleet.member_mut(Member(2)).start_api().await?;
+    until_work(&fleet, Member(2), "Deployment", "gone", |work| {
+        work.is_none()
+    })
+    .await?;
+    let copies = deployments(fleet.member(Member(2)));
+    assert!(copies.get_opt(WEB).await?.is_none());
+    Ok(())
+}
+
 /// Case 10: a member that does not answer holds up no other, and gets what it missed.
 async fn a_member_that_is_gone_for_a_while_delays_no_other(server: ApiKind) -> Result<()> {
     let (mut fleet, _programs) = deployed(server, &[Member(1), Member(2)]).await?;
@@ -250,6 +276,7 @@ on_both!(
     a_deleted_template_takes_its_copies_along,
     a_policy_that_drops_a_template_leaves_the_copies,
     a_put_that_wipes_the_claims_is_no_edit,
+    a_deletion_waits_for_a_member_that_is_gone,
     a_member_that_is_gone_for_a_while_delays_no_other,
     a_second_start_writes_nothing,
 );

@@ -5,7 +5,8 @@ use karmada_api::{ClusterProfile, names};
 use kube::{
     Api,
     api::{
-        ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams, ResourceExt,
+        ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams,
+        ResourceExt,
     },
 };
 use pipeline_tests::{
@@ -15,6 +16,7 @@ use pipeline_tests::{
     propagation::PropagationFleet,
     test_name,
     wait::until,
+    writes::{WriteKind, Writes},
 };
 use serde_json::{Value, json};
 
@@ -100,11 +102,61 @@ async fn are_applied(fleet: &PropagationFleet, templates: &[Template]) -> Result
     Ok(())
 }
 
-/// Every kind arrives by one write, whatever the API server adds to it, and a start writes nothing.
-async fn every_kind_arrives_by_one_write(server: ApiKind) -> Result<()> {
-    let fleet = PropagationFleet::start(server, 1).await?;
-    let member = fleet.member(Member(1));
+/// Fails unless each template made one write in the member.
+fn ensure_one_write_each(templates: &[Template], written: &Writes) {
+    for template in templates {
+        let ApiResource { group, plural, .. } = &template.resource;
+        let is_same = |one: &&Template| one.resource == template.resource;
+        let copies = templates.iter().filter(is_same).count();
+        let of_kind = |write: &WriteKind| (&write.group, &write.resource) == (group, plural);
+        let writes = written.0.iter().filter(|(write, _)| of_kind(write));
+        let writes: u64 = writes.map(|(_, count)| count).sum();
+        // The API server's own writes of definitions are not told apart.
+        if plural != "customresourcedefinitions" {
+            assert_eq!(writes, copies as u64, "{plural}: {written}");
+        }
+    }
+}
+
+/// Labels each template, and waits until the copies are labelled.
+async fn edit(fleet: &PropagationFleet, templates: &[Template]) -> Result<()> {
+    let edit = Patch::Merge(json!({ "metadata": { "labels": { "tier": "front" } } }));
+    for template in templates {
+        let (api, name) = (template.api(&fleet.karmada), template.object.name_any());
+        api.patch(&name, &PatchParams::default(), &edit).await?;
+    }
+    for template in templates {
+        let api = template.api(fleet.member(Member(1)));
+        until(&api, &template.object.name_any(), "edited", |copy| {
+            copy.is_some_and(|copy| copy.labels().contains_key("tier"))
+        })
+        .await?;
+    }
+    Ok(())
+}
+
+/// Deletes each template, and waits until the copies are gone.
+async fn delete(fleet: &PropagationFleet, templates: &[Template]) -> Result<()> {
+    for template in templates {
+        let (api, name) = (template.api(&fleet.karmada), template.object.name_any());
+        // As kubectl does: by default, a Job would leave its binding behind.
+        api.delete(&name, &DeleteParams::background()).await?;
+    }
+    for template in templates {
+        let api = template.api(fleet.member(Member(1)));
+        let name = template.object.name_any();
+        until(&api, &name, "gone", |copy| copy.is_none()).await?;
+    }
+    Ok(())
+}
+
+/// Every kind comes, changes and goes by one write each, whatever the API server adds to it, and a start
+/// writes nothing.
+async fn every_kind_comes_changes_and_goes_by_one_write_each(server: ApiKind) -> Result<()> {
+    let mut fleet = PropagationFleet::start(server, 1).await?;
+    fleet.karmada.start_controllers().await?;
     fleet.karmada.namespace("other").await?;
+    let member = fleet.member(Member(1));
     let templates = Template::all()?;
     enable(&fleet, &templates).await?;
     create(&fleet, &templates).await?;
@@ -112,35 +164,27 @@ async fn every_kind_arrives_by_one_write(server: ApiKind) -> Result<()> {
     let programs = fleet.run().await?;
     are_applied(&fleet, &templates).await?;
     programs.settled().await?;
-    programs.stop().await?;
+    let there = member.successful_writes().await?;
+    ensure_one_write_each(&templates, &there.clone().since(&before));
 
-    let written = member.successful_writes().await?.since(&before);
-    for template in &templates {
-        let ApiResource { group, plural, .. } = &template.resource;
-        let is_same = |one: &&Template| one.resource == template.resource;
-        let copies = templates.iter().filter(is_same).count();
-        let writes = written
-            .0
-            .iter()
-            .filter(|(write, _)| (&write.group, &write.resource) == (group, plural));
-        let writes: u64 = writes.map(|(_, count)| count).sum();
-        // The API server's own writes of definitions are not told apart.
-        if plural != "customresourcedefinitions" {
-            assert_eq!(writes, copies as u64, "{plural}: {written}");
-        }
-    }
-
-    let both = async || -> Result<_> {
-        let karmada = fleet.karmada.successful_writes().await?;
-        Ok([karmada, member.successful_writes().await?])
-    };
-    let before = both().await?;
-    let programs = fleet.run().await?;
+    edit(&fleet, &templates).await?;
+    are_applied(&fleet, &templates).await?;
     programs.settled().await?;
     programs.stop().await?;
-    for (after, before) in both().await?.into_iter().zip(before) {
-        assert_eq!(after.since(&before).to_string(), "no writes");
-    }
+    let edited = member.successful_writes().await?;
+    ensure_one_write_each(&templates, &edited.clone().since(&there));
+
+    let karmada = fleet.karmada.successful_writes().await?;
+    let programs = fleet.run().await?;
+    programs.settled().await?;
+    let written = fleet.karmada.successful_writes().await?.since(&karmada);
+    assert_eq!(written.to_string(), "no writes");
+    let written = member.successful_writes().await?.since(&edited);
+    assert_eq!(written.to_string(), "no writes");
+
+    delete(&fleet, &templates).await?;
+    let gone = member.successful_writes().await?;
+    ensure_one_write_each(&templates, &gone.since(&edited));
     Ok(())
 }
 
@@ -149,11 +193,11 @@ mod real {
     use super::*;
 
     #[test]
-    fn every_kind_arrives_by_one_write() {
+    fn every_kind_comes_changes_and_goes_by_one_write_each() {
         both::run(
             test_name!(),
             ApiKind::Real,
-            super::every_kind_arrives_by_one_write,
+            super::every_kind_comes_changes_and_goes_by_one_write_each,
         );
     }
 }
