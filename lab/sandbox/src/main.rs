@@ -1,15 +1,14 @@
 //! `cargo run`: the whole pipeline on one machine, with nothing installed.
 //!
 //! Everything that runs is real: the programs' own libraries with their own flags, DNS and HTTP over
-//! sockets. Only the APIs are embedded ones, and [`member_controllers`], [`collector`] and
-//! [`cluster_status`] stand for what is not ours. [`sandbox`] starts everything and acts on it; everything
+//! sockets. Only the APIs are embedded ones, and [`member_controllers`] and [`collector`] stand for what is
+//! not ours. [`sandbox`] starts everything and acts on it; everything
 //! observed becomes an [`update::Update`], updates make up the [`picture`], and the picture is what the
 //! page shows and what a [`scenario`] checks.
 
 mod apis;
 mod args;
 mod balancer;
-mod cluster_status;
 mod collector;
 mod fault;
 mod get;

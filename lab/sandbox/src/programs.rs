@@ -1,4 +1,4 @@
-//! Our programs that run beside Karmada: each with its own flags, in this process.
+//! Our programs of the control plane: each with its own flags, in this process.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -9,7 +9,7 @@ use karmada_runtime::program::{Program, StartError};
 use tracing::Instrument;
 
 /// Starts all of them. `karmada` and `gateway` are kubeconfigs.
-pub(crate) async fn start(karmada: &Path, gateway: &Path) -> Result<[Program; 5]> {
+pub(crate) async fn start(karmada: &Path, gateway: &Path) -> Result<[Program; 6]> {
     let own = |name: &str| {
         let flags = [
             flag("--kubeconfig", karmada),
@@ -28,6 +28,7 @@ pub(crate) async fn start(karmada: &Path, gateway: &Path) -> Result<[Program; 5]
     let propagation = propagation_controller::Args::try_parse_from(propagation)?;
     let schedule = scheduler::Args::try_parse_from(own(scheduler::NAME))?;
     let execution = execution_controller::Args::try_parse_from(own(execution_controller::NAME))?;
+    let clusters = cluster_controller::Args::try_parse_from(own(cluster_controller::NAME))?;
     Ok([
         started(remedy_controller::NAME, async |program| {
             remedy_controller::start(remedy, program).await
@@ -47,6 +48,10 @@ pub(crate) async fn start(karmada: &Path, gateway: &Path) -> Result<[Program; 5]
         .await?,
         started(execution_controller::NAME, async |program| {
             execution_controller::start(execution, program).await
+        })
+        .await?,
+        started(cluster_controller::NAME, async |program| {
+            cluster_controller::start(clusters, program).await
         })
         .await?,
     ])

@@ -16,8 +16,7 @@ use crate::network::{Network, Pod, address};
 use crate::picture::{Picture, ThresholdsState, ms};
 use crate::record::{self, Record};
 use crate::{
-    balancer, cluster_status, collector, member_controllers, objects, programs, rollout, traffic,
-    update, watch,
+    balancer, collector, member_controllers, objects, programs, rollout, traffic, update, watch,
 };
 
 const MEMBERS: u8 = 3;
@@ -88,8 +87,6 @@ impl Sandbox {
         for program in programs::start(&kubeconfig, &apis.gateway_kubeconfig()).await? {
             tasks.spawn(named(program.name, programs::live(program)));
         }
-        let keeping = cluster_status::keep(karmada.clone(), member_clients.clone());
-        tasks.spawn(named("cluster status", keeping));
 
         let mut members = Vec::new();
         let mut network = Network::new();
