@@ -233,21 +233,8 @@ impl TemplateReconciler {
             return Ok(());
         };
         let activation = self.activation(subject, policy).await?;
-        let (held, plan) = match &activation {
-            Activation::Holds(fingerprint) => (Some(fingerprint.as_str()), Plan::Unchanged),
-            Activation::Follows(record) | Activation::Keeps(record) => {
-                let source = Source {
-                    template: &subject.template,
-                    policy: policy.spec,
-                    claim: &claim,
-                    record,
-                    is_followed: matches!(activation, Activation::Follows(_)),
-                };
-                let existing = subject.binding.as_ref().map(StoredBinding::view);
-                let plan = binding::plan(source, existing, || Uuid::new_v4().to_string());
-                (None, plan)
-            }
-        };
+        let plan = subject.plan(policy, &claim, &activation);
+        let held = activation.held();
         let is_news = plan.changes_spec();
         let replicas = plan.replicas();
         // Neither waits for the other: a claim says who has the template, whatever becomes of the binding.
@@ -325,6 +312,24 @@ fn named(claim: &Claim) -> String {
 }
 
 impl Subject {
+    /// Plans the write of the binding; a template that is held has none.
+    fn plan(&self, policy: &Candidate<'_>, claim: &Claim, activation: &Activation) -> Plan {
+        let (record, is_followed) = match activation {
+            Activation::Holds(_) => return Plan::Unchanged,
+            Activation::Follows(record) => (record, true),
+            Activation::Keeps(record) => (record, false),
+        };
+        let source = Source {
+            template: &self.template,
+            policy: policy.spec,
+            claim,
+            record,
+            is_followed,
+        };
+        let existing = self.binding.as_ref().map(StoredBinding::view);
+        binding::plan(source, existing, || Uuid::new_v4().to_string())
+    }
+
     fn failed(&self, source: WriteError) -> TemplateError {
         TemplateError::Binding {
             key: binding::key(&self.template),

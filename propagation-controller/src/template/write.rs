@@ -6,7 +6,7 @@ use karmada_api::{ClusterResourceBinding, ResourceBinding};
 use karmada_rules::propagation::binding::{self, Plan};
 use karmada_rules::propagation::claim::{self, Claim};
 use karmada_rules::propagation::template;
-use karmada_runtime::write::{WriteError, WriteErrorKind};
+use karmada_runtime::write::{WriteError, WriteErrorKind, Writes};
 use kube::api::{Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, DynamicObject};
 use kube::{Api, Resource};
@@ -67,6 +67,8 @@ impl TemplateReconciler {
         match plan {
             // The end of the former binding wakes the template.
             Plan::Unchanged | Plan::Waits => Ok(false),
+            // A fleet of Karmada's that is as we want it shows no difference to who only observes.
+            plan if plan.only_records() && matches!(self.writes, Writes::Count(_)) => Ok(false),
             Plan::Create(body) => self.create_binding(subject, body).await,
             Plan::Patch(operations) => {
                 let failed = |error: serde_json::Error| {

@@ -81,6 +81,16 @@ pub enum Activation {
     Holds(String),
 }
 
+impl Activation {
+    /// Returns the fingerprint of a template that is held.
+    pub fn held(&self) -> Option<&str> {
+        match self {
+            Self::Holds(fingerprint) => Some(fingerprint),
+            Self::Follows(_) | Self::Keeps(_) => None,
+        }
+    }
+}
+
 impl Record {
     /// Returns the record of a binding.
     pub fn of(binding: &ObjectMeta) -> Option<Self> {

@@ -56,6 +56,19 @@ impl Plan {
         }
     }
 
+    /// Returns `true` if nothing but the record of activation is written, which Karmada's bindings lack.
+    pub fn only_records(&self) -> bool {
+        let path = names::ACTIVATED.replace('/', "~1");
+        let is_record = |operation: &Value| {
+            let of = operation.get("path").and_then(Value::as_str);
+            of.is_some_and(|of| of.ends_with(&path) || of == "/metadata/resourceVersion")
+        };
+        match self {
+            Self::Patch(operations) => operations.as_array().into_iter().flatten().all(is_record),
+            Self::Create(_) | Self::Unchanged | Self::Waits => false,
+        }
+    }
+
     /// Returns the replicas that the template has and its binding had not.
     pub fn replicas(&self) -> Option<i64> {
         let replicas = match self {

@@ -93,6 +93,7 @@ fn the_bindings_of_karmada_lack_our_record_only() {
         (&deployment(), &paused, &paused_binding),
     ] {
         let plan = planned(object, policy, Some(binding));
+        assert!(plan.only_records(), "{plan:?}");
         let mut now = patched(binding, &plan);
         assert_eq!(planned(object, policy, Some(&now)), Plan::Unchanged);
         let annotations = now["metadata"]["annotations"].as_object_mut().unwrap();
@@ -210,6 +211,7 @@ fn a_policy_that_is_not_followed_moves_claim_and_pause_only() {
     let mut now = patched(&before, &plan);
     assert_eq!(now.annotation(names::POLICY_NAME), Some("other"));
     assert_eq!(now.annotation(names::ACTIVATED), Some(&*record.to_text()));
+    assert!(!plan.only_records());
     let suspension = now["spec"].as_object_mut().unwrap().remove("suspension");
     assert_eq!(suspension, Some(json!({ "dispatching": true })));
     assert_eq!(now["spec"], before["spec"]);
