@@ -122,7 +122,7 @@ async fn a_template_older_than_its_lazy_policy_is_propagated_by_an_edit(
         annotations.is_some_and(|annotations| annotations.contains_key(names::POLICY_NAME))
     })
     .await?;
-    programs.settled().await?;
+    programs.rest().await?;
     let binding = names::binding("Deployment", WEB);
     assert_eq!(fleet.bindings().get_opt(&binding).await?, None);
 

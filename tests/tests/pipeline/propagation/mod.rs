@@ -1,6 +1,7 @@
 //! A workload travels from a policy to the members, and a pause holds it.
 #![expect(clippy::unwrap_used, reason = "a test fails so")]
 
+mod bad_input;
 mod base;
 mod choice;
 mod copies;
