@@ -307,7 +307,7 @@ mod tests {
         for name in ["m1", "system:node", "Upper", "-", &"long".repeat(63)] {
             recording.events.record(regarding(name), event(name));
         }
-        sleep(Duration::from_millis(1)).await;
+        sleep(2 * QUIET).await;
         let mut written: Vec<_> = recording
             .objects()
             .await

@@ -27,9 +27,9 @@ const ALLOWED: [(&str, &str, &str, u64); 8] = [
     ("PATCH", "resourcebindings", "status", 1 + 2),
     ("POST", "works", "", 3),
     ("PATCH", "works", "status", 3),
-    // That the policy was applied; the scheduling, the Works and two reports, each on binding and
-    // template; two on each Work.
-    ("POST", "events", "", 1 + 4 * 2 + 2 * 3),
+    // That the policy was applied, and the replicas; the scheduling, the Works and two reports, each on
+    // binding and template; on each Work that it is dispatched, was applied, has a status and a health.
+    ("POST", "events", "", 2 + 4 * 2 + 4 * 3),
 ];
 
 fn deployment() -> Value {
