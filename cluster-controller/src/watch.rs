@@ -49,7 +49,7 @@ struct Index {
 pub(crate) struct Known {
     /// As the server stores it.
     pub(crate) cluster: Value,
-    /// What an Event about it refers to.
+    /// The reference of Events about it.
     pub(crate) stored: Arc<StoredCluster>,
     pub(crate) namespace: Option<ExecutionNamespace>,
     /// The namespace's uid.

@@ -196,7 +196,7 @@ impl BindingReconciler {
     /// Returns the policy that has the binding, unless it is not applied.
     fn policy(&self, binding: BindingRef<'_>) -> Option<Policy> {
         let claim = Claim::of(binding.metadata)?;
-        let key = Key::new(claim.namespace.clone().unwrap_or_default(), &claim.name);
+        let key = claim.policy();
         let policy = self.index.read(|index| index.policy(&key))?;
         let candidate = policy.candidate();
         let is_applied =

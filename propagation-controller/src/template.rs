@@ -155,7 +155,7 @@ impl TemplateReconciler {
     /// Fails unless the policy of the claim is known or really gone. Absence from the cache is no deletion.
     async fn verify(&self, claim: &Claim, choice: &Choice<'_>) -> Result<(), TemplateError> {
         let is_kept = matches!(choice, Choice::Policy(policy) if claim.is_of(policy));
-        let key = Key::new(claim.namespace.clone().unwrap_or_default(), &claim.name);
+        let key = claim.policy();
         if is_kept || self.index.read(|index| index.policy(&key).is_some()) {
             return Ok(());
         }
@@ -282,9 +282,7 @@ impl TemplateReconciler {
     /// Returns the claim that `policy` took from a policy which would have kept the template.
     fn preempted<'a>(&self, subject: &'a Subject, policy: &Candidate<'_>) -> Option<&'a Claim> {
         let former = subject.claimed.as_ref()?;
-        let namespace = former.namespace.clone().unwrap_or_default();
-        let key = Key::new(namespace, &former.name);
-        let holder = self.index.read(|index| index.policy(&key))?;
+        let holder = self.index.read(|index| index.policy(&former.policy()))?;
         let holder = holder.candidate();
         let selectors = &holder.spec.resource_selectors;
         let is_taken = policy.spec.preempts()

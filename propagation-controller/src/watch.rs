@@ -282,8 +282,7 @@ impl Debug for SharedIndex {
 /// Wakes the policy of a claim that is gone: it may be waiting for that to be deleted.
 fn wake_former(queues: &Queues, old: Option<Claim>, new: Option<&Claim>) {
     if let Some(former) = old.filter(|old| Some(old) != new) {
-        let namespace = former.namespace.unwrap_or_default();
-        queues.policies.add(Key::new(namespace, former.name));
+        queues.policies.add(former.policy());
     }
 }
 

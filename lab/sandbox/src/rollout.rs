@@ -1,4 +1,4 @@
-//! What a reader of the page does to the rollout of the Deployment: new versions, hold, resumptions.
+//! Actions of a reader of the page on the rollout of the Deployment: new versions, hold, resumptions.
 
 use std::collections::BTreeSet;
 

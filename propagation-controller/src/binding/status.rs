@@ -1,7 +1,7 @@
 //! The status of a binding and of its template, from what the Works report.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use karmada_api::{Key, Work};
+use karmada_api::Work;
 use karmada_rules::binding_ref::BindingRef;
 use karmada_rules::propagation::activation;
 use karmada_rules::propagation::claim::Claim;
@@ -67,8 +67,7 @@ impl BindingReconciler {
     /// Returns the message of a binding that does not follow its Lazy policy yet.
     fn waiting(&self, binding: BindingRef<'_>) -> Option<String> {
         let claim = Claim::of(binding.metadata)?;
-        let key = Key::new(claim.namespace.unwrap_or_default(), claim.name);
-        let policy = self.index.read(|index| index.policy(&key))?;
+        let policy = self.index.read(|index| index.policy(&claim.policy()))?;
         activation::waiting(binding.metadata, &policy.candidate())
     }
 

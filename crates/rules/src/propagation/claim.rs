@@ -3,7 +3,7 @@
 //! A template has one claim at most, so the keys of the other scope's policies go when one is made.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use karmada_api::names;
+use karmada_api::{Key, names};
 use serde_json::{Map, Value, json};
 
 use super::choice::Candidate;
@@ -98,6 +98,11 @@ impl Claim {
             namespace: None,
             name: name.to_owned(),
         })
+    }
+
+    /// Returns the key of the policy; one without a namespace is a `ClusterPropagationPolicy`.
+    pub fn policy(&self) -> Key {
+        Key::new(self.namespace.as_deref().unwrap_or_default(), &self.name)
     }
 
     /// Returns `true` if the claim is that of `policy`. A policy that was deleted and made again has

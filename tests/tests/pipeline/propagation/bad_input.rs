@@ -1,4 +1,4 @@
-//! What makes no sense, or is refused, has one clear word for it and holds up nothing else.
+//! Bad input, and what members refuse: each has one clear message and holds up nothing else.
 
 use anyhow::Result;
 use k8s_openapi::api::{
