@@ -13,7 +13,6 @@ use karmada_api::{ClusterResourceBinding, Key, ResourceBinding, Work, execution_
 use karmada_rules::binding_ref::BindingRef;
 use karmada_rules::propagation::claim::Claim;
 use karmada_rules::propagation::overrides::Overrides;
-use karmada_rules::propagation::problems::problems;
 use karmada_rules::propagation::template;
 use karmada_rules::propagation::works::{self, WorkChange, WorkFacts, WorkStep};
 use karmada_runtime::controller::Controller;
@@ -162,9 +161,7 @@ impl BindingReconciler {
                 cluster_policies: overrides.0.iter().map(|policy| &**policy).collect(),
                 policies: overrides.1.iter().map(|policy| &**policy).collect(),
             },
-            policy_suspension: policy
-                .as_ref()
-                .and_then(|policy| policy.candidate().spec.suspension.as_ref()),
+            policy_suspension: policy.as_ref().and_then(Policy::suspension),
             works: works.iter().collect(),
             referrers: referrers
                 .iter()
@@ -193,15 +190,11 @@ impl BindingReconciler {
         outcome.error.map_or(Ok(is_settled), Err)
     }
 
-    /// Returns the policy that has the binding, unless it is not applied.
+    /// Returns the policy that has the binding.
     fn policy(&self, binding: BindingRef<'_>) -> Option<Policy> {
         let claim = Claim::of(binding.metadata)?;
-        let key = claim.policy();
-        let policy = self.index.read(|index| index.policy(&key))?;
-        let candidate = policy.candidate();
-        let is_applied =
-            claim.is_of(&candidate) && !candidate.is_deleting() && problems(&candidate).is_empty();
-        is_applied.then_some(policy)
+        let policy = self.index.read(|index| index.policy(&claim.policy()))?;
+        claim.is_of(&policy.candidate()).then_some(policy)
     }
 
     /// Returns the bindings that require this one.

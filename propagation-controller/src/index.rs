@@ -10,10 +10,13 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_api::{
     ClusterOverridePolicy, ClusterPropagationPolicy, ClusterResourceBinding, GroupVersionKind, Key,
     OverridePolicy, PropagationPolicy, PropagationSpec, ResourceBinding, ResourceBindingSpec,
+    Suspension,
 };
 use karmada_rules::binding_ref::BindingRef;
 use karmada_rules::propagation::choice::Candidate;
+use karmada_rules::propagation::claim::Claim;
 use karmada_rules::propagation::customization::{self, Customized};
+use karmada_rules::propagation::problems::problems;
 use karmada_runtime::cache::{Cache, Undecoded};
 use kube::core::Version;
 use serde_json::Value;
@@ -88,6 +91,17 @@ impl Policy {
             Self::Namespaced(policy) => Candidate::from(&**policy),
             Self::Cluster(policy) => Candidate::from(&**policy),
         }
+    }
+
+    /// Returns the suspension that the policy asks for, unless the policy is not applied.
+    pub(crate) fn suspension(&self) -> Option<&Suspension> {
+        let spec = match self {
+            Self::Namespaced(policy) => &policy.spec,
+            Self::Cluster(policy) => &policy.spec,
+        };
+        // That of a policy which is being deleted counts as long as its claim stands.
+        let suspension = spec.suspension.as_ref()?;
+        problems(&self.candidate()).is_empty().then_some(suspension)
     }
 
     /// Returns the reference by which Events name the policy.
@@ -195,6 +209,17 @@ impl Index {
         let cluster = self.cluster_bindings.iter().map(|(key, b)| (key, &b.spec));
         own.chain(cluster)
             .filter(|(_, spec)| is_met(spec))
+            .map(|(key, _)| key.clone())
+            .collect()
+    }
+
+    /// Returns the keys of the bindings that `policy` has.
+    pub(crate) fn bindings_of(&self, policy: &Candidate<'_>) -> Vec<Key> {
+        let own = self.bindings.iter().map(|(key, b)| (key, &b.metadata));
+        let cluster = self.cluster_bindings.iter();
+        let cluster = cluster.map(|(key, b)| (key, &b.metadata));
+        own.chain(cluster)
+            .filter(|(_, metadata)| Claim::of(*metadata).is_some_and(|claim| claim.is_of(policy)))
             .map(|(key, _)| key.clone())
             .collect()
     }

@@ -120,6 +120,8 @@ impl SharedIndex {
     fn policies_changed<K>(&self, changes: Vec<Transition<K>>, policy: fn(Arc<K>) -> Policy) {
         for Transition { key, old, new } in changes {
             let (old, new) = (old.map(policy), new.map(policy));
+            let suspension = |policy: &Option<Policy>| policy.as_ref()?.suspension().cloned();
+            let is_suspension = suspension(&old) != suspension(&new);
             let old = old.as_ref().map(Policy::candidate);
             let new = new.as_ref().map(Policy::candidate);
             let (before, now) = (kinds_of(old.as_ref()), kinds_of(new.as_ref()));
@@ -136,6 +138,15 @@ impl SharedIndex {
             if !is_same {
                 let concerned: Vec<_> = [old, new].into_iter().flatten().collect();
                 self.wake_templates_of(&concerned);
+                // Their Works heed it before the bindings have it.
+                if is_suspension {
+                    let bindings = self.read(|index| {
+                        let concerned = concerned.iter();
+                        let bindings = concerned.flat_map(|policy| index.bindings_of(policy));
+                        bindings.collect::<Vec<_>>()
+                    });
+                    self.queues.bindings.add_all(bindings);
+                }
             }
         }
     }

@@ -250,6 +250,22 @@ async fn an_edit_does_not_overtake_the_pause_before_it() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_pause_that_ends_before_it_is_in_the_binding_leaves_the_works() {
+    let stage = dispatched().await;
+    let pause = |suspension: Value| json!({ "spec": { "suspension": suspension } });
+    let policy = format!("{POLICY}/pp");
+    let refused = Fault::Conflict.kind("resourcebindings");
+    stage.server.faults().inject(refused.verbs([Verb::Patch]));
+    let wanted = pause(json!({ "dispatching": true }));
+    stage.change("PATCH", &policy, &wanted).await;
+    assert!(stage.work("m1").await.is_suspended());
+    assert!(stage.binding().await.spec.suspension.is_none());
+
+    stage.change("PATCH", &policy, &pause(Value::Null)).await;
+    assert!(!stage.work("m1").await.is_suspended());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_pause_reaches_works_and_no_copy_goes_before_its_replacement_is_there() {
     let stage = dispatched().await;
     stage.join("m3").await;
