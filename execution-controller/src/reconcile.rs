@@ -1,13 +1,13 @@
 //! Brings the objects of one Work in its member to their manifests, and its status to theirs.
 
+use std::borrow::Cow;
 use std::sync::Arc;
-use std::time::Duration;
 
 use jiff::Timestamp;
 use karmada_api::names::WORK_FINALIZER;
 use karmada_api::{ClusterProfile, Key, Work};
 use karmada_execution::{Member, MemberError, Observed, SyncResult, Synced};
-use karmada_rules::execution::{Outcome, Seen, status};
+use karmada_rules::execution::{Outcome, Seen, StatusPlan, status};
 use karmada_runtime::error::Chain;
 use karmada_runtime::events::EventRecorder;
 use karmada_runtime::members::{ConnectError, Failure, MemberController, MemberQueues};
@@ -21,8 +21,8 @@ use crate::events::changes;
 use crate::fleet::Fleet;
 use crate::watch::SharedIndex;
 
-/// The time after which a status is written again that another write has overtaken.
-const SOON: Duration = Duration::from_millis(100);
+/// The number of edits of a Work that may overtake the report of one sync before that starts again.
+const MAX_EDITS: u32 = 4;
 
 /// Reconciles Works.
 pub(crate) struct Reconciler {
@@ -108,7 +108,7 @@ impl Reconciler {
                     error: Some(text.clone()),
                     object: Seen::Unknown,
                 });
-                self.report(cluster, work, &outcomes.collect::<Vec<_>>(), true)
+                self.report(work, &outcomes.collect::<Vec<_>>(), true)
                     .await?;
                 return Err(error.into());
             }
@@ -139,7 +139,7 @@ impl Reconciler {
             .iter()
             .any(|one| matches!(one.error, Some(MemberError::NotLeading)))
         {
-            self.report(cluster, work, &outcomes.collect::<Vec<_>>(), adopted)
+            self.report(work, &outcomes.collect::<Vec<_>>(), adopted)
                 .await?;
         }
         let errors = synced.into_iter().filter_map(|Synced { error, .. }| error);
@@ -167,39 +167,56 @@ impl Reconciler {
     /// Writes the status of a Work if there is news.
     async fn report(
         &self,
-        cluster: &str,
         work: &Work,
         outcomes: &[Outcome<'_>],
         adopted: bool,
     ) -> Result<(), Failure> {
-        let plan = status(work, outcomes, adopted, (self.clock)());
-        let Some(patch) = &plan.patch else {
-            return Ok(());
-        };
         let (works, parameters) = (self.works(work), PatchParams::default());
         let name = work.metadata.name.as_deref().unwrap_or_default();
-        let patch = Patch::Merge(patch);
-        let call = write::patch_status(&works, name, &parameters, &patch);
-        match self.writes.write("work_status", call).await {
-            Ok(Some(_)) => {}
-            Ok(None) => return Ok(()),
-            // It was deleted meanwhile.
-            Err(error) if error.kind() == WriteErrorKind::Missing => return Ok(()),
-            // The watch shows the newer version in a moment, if it is not there yet.
-            Err(error) if error.kind() == WriteErrorKind::Conflict => {
-                let key = Key::of(work);
-                let queue = self.queues.of(cluster);
-                queue.add_at(key, Instant::now() + SOON);
+        let mut synced = Cow::Borrowed(work);
+        let mut edits = 0;
+        loop {
+            let plan = status(&synced, outcomes, adopted, (self.clock)());
+            let Some(body) = &plan.patch else {
                 return Ok(());
+            };
+            let patch = Patch::Merge(body);
+            let call = write::patch_status(&works, name, &parameters, &patch);
+            let error = match self.writes.write("work_status", call).await {
+                Ok(None) => return Ok(()),
+                Ok(Some(_)) => {
+                    self.record(work, &plan);
+                    return Ok(());
+                }
+                Err(error) => error,
+            };
+            match error.kind() {
+                // It was deleted meanwhile.
+                WriteErrorKind::Missing => return Ok(()),
+                // The edit may be a suspension: then no later sync would report what this one has applied.
+                WriteErrorKind::Conflict if edits < MAX_EDITS => {
+                    edits += 1;
+                    let newer = works.get_opt(name).await?;
+                    let Some(newer) = newer.filter(|newer| newer.metadata.uid == work.metadata.uid)
+                    else {
+                        return Ok(());
+                    };
+                    let synced = synced.to_mut();
+                    synced.metadata.resource_version = newer.metadata.resource_version;
+                    synced.status = newer.status;
+                }
+                _ => return Err(error.into()),
             }
-            Err(error) => return Err(error.into()),
         }
+    }
+
+    /// Records what has become of a Work.
+    fn record(&self, work: &Work, plan: &StatusPlan) {
         if let Some(events) = &self.events {
-            for event in changes(&plan) {
+            for event in changes(plan) {
                 events.record(work.object_ref(&()), event);
             }
         }
-        Ok(())
     }
 
     /// Gives up the objects of a Work that is being deleted, and then lets the Work go.

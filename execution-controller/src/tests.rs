@@ -268,6 +268,27 @@ async fn a_work_is_applied_reported_paused_resumed_and_deleted() {
 }
 
 #[tokio::test]
+async fn a_suspension_does_not_hide_what_was_applied_before_it() {
+    let member = ServedMember::start(|_| true).await;
+    let stage = Stage::new().await;
+    stage.join("m1", member.port.address()).await;
+    stage.dispatch("m1", "a", json!({})).await;
+    let late = Fault::Slow(Duration::from_secs(1)).verbs([Verb::Patch]);
+    stage.karmada.faults().inject(late.client(NAME).times(1));
+    let _program = stage.start(&[]);
+    let exists = |map: Option<&DynamicObject>| map.is_some();
+    await_condition(member.api("ConfigMap"), "a", exists)
+        .await
+        .unwrap();
+    stage
+        .patch("m1", "a", json!({ "spec": { "suspendDispatching": true } }))
+        .await;
+    stage.condition("m1", "a", DISPATCHING, FALSE).await;
+    let applied = stage.condition("m1", "a", APPLIED, TRUE).await;
+    assert_eq!(applied.observed_generation, Some(1));
+}
+
+#[tokio::test]
 async fn a_dead_member_delays_no_other_and_keeps_its_works_until_its_cluster_leaves() {
     let member = ServedMember::start(|_| true).await;
     let stage = Stage::new().await;
