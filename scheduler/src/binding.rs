@@ -87,9 +87,8 @@ fn trim(
     }
     spec.failover = None;
     spec.required_by = None;
-    // Only their presence counts.
-    if let Some(requirements) = &mut spec.replica_requirements {
-        *requirements = Value::Null;
+    if let Some(Value::Object(requirements)) = &mut spec.replica_requirements {
+        requirements.retain(|name, _| name == "resourceRequest");
     }
     if let Some(status) = status {
         status.aggregated_status = None;

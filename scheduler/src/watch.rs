@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use karmada_api::{ClusterProfile, Key};
 use karmada_rules::binding_ref::BindingRef;
-use karmada_rules::schedule::{Scheduler, concerns, is_observed};
+use karmada_rules::schedule::{Scheduler, concerns, is_observed, is_short_of_room};
 use karmada_runtime::cache::{Cache, Transition};
 use karmada_runtime::program::Program;
 use karmada_runtime::queue::Queue;
@@ -132,7 +132,6 @@ impl Index {
             &mut event
         {
             cluster.status.conditions.clear();
-            cluster.status.resource_summary = None;
             cluster.metadata.annotations = None;
         }
         // The loop starts with every binding once all have been listed: no cluster must go through all of
@@ -148,13 +147,17 @@ impl Index {
             let (old, new) = (old.as_deref(), new.as_deref());
             let forms = [old, new];
             let forms = || forms.into_iter().flatten();
-            if !differs(old, new) {
+            let differs = differs(old, new);
+            if !differs && has_same_room(old, new) {
                 continue;
             }
             let is_edit = is_edit(old, new);
             let ours: Vec<_> = self.ours().collect();
             for binding in ours {
-                if !forms().any(|cluster| concerns(binding.view(), cluster)) {
+                let waits = || is_short_of_room(binding.view());
+                if (!differs && !waits())
+                    || !forms().any(|cluster| concerns(binding.view(), cluster))
+                {
                     continue;
                 }
                 let key = binding.key();
@@ -181,6 +184,11 @@ fn differs(old: Option<&ClusterProfile>, new: Option<&ClusterProfile>) -> bool {
         || old.metadata.uid != new.metadata.uid
         || old.metadata.deletion_timestamp != new.metadata.deletion_timestamp
         || old.status.api_enablements != new.status.api_enablements
+}
+
+fn has_same_room(old: Option<&ClusterProfile>, new: Option<&ClusterProfile>) -> bool {
+    let summary = |cluster: Option<&ClusterProfile>| cluster?.status.resource_summary.clone();
+    summary(old) == summary(new)
 }
 
 /// Returns `true` if a person, or who acts like one, has changed the cluster.

@@ -18,7 +18,7 @@ use serde_json::Value;
 use tokio::time::{sleep, timeout};
 
 /// The limit until a CRD is served, which usually takes less than a second.
-const SERVED_WITHIN: Duration = Duration::from_secs(30);
+const SERVED_WITHIN: Duration = Duration::from_secs(90);
 
 /// The interval between two attempts to list a new kind.
 const POLL: Duration = Duration::from_millis(20);

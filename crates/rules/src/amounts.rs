@@ -10,6 +10,16 @@ use crate::quantity::Quantity;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Amounts(BTreeMap<String, Quantity>);
 
+impl<'a> FromIterator<(&'a str, &'a str)> for Amounts {
+    /// Reads amounts by the names of the resources. What is no quantity counts as absent.
+    fn from_iter<I: IntoIterator<Item = (&'a str, &'a str)>>(amounts: I) -> Self {
+        let amounts = amounts.into_iter();
+        let read =
+            amounts.filter_map(|(name, text)| Some((name.to_owned(), Quantity::parse(text)?)));
+        Self(read.collect())
+    }
+}
+
 impl Amounts {
     /// Reads a list of amounts as objects have it. What is no quantity counts as absent.
     pub fn read(list: Option<&Value>) -> Self {
@@ -52,6 +62,33 @@ impl Amounts {
         total.add(&Self::read(pod.get("overhead")));
         total.0.retain(|_, amount| amount.is_positive());
         total
+    }
+
+    /// Subtracts `less`. What was not there goes below nothing.
+    pub fn subtract(&mut self, less: &Self) {
+        for (name, &amount) in &less.0 {
+            let rest = self.0.entry(name.clone()).or_default();
+            *rest = *rest - amount;
+        }
+    }
+
+    /// Returns the number of times that `request` can be taken, or `None` if it asks for nothing.
+    ///
+    /// As Kubernetes counts for scheduling, CPU is in thousandths and everything else in units, both
+    /// rounded up.
+    pub fn times(&self, request: &Self) -> Option<i128> {
+        let count = |name: &str, amount: Quantity| match name {
+            "cpu" => amount.millis(),
+            _ => amount.units(),
+        };
+        let requested = request.0.iter();
+        let of_each = requested.filter_map(|(name, &amount)| {
+            let have = self.0.get(name).copied().unwrap_or_default();
+            count(name, have)
+                .max(0)
+                .checked_div(count(name, amount).max(0))
+        });
+        of_each.min()
     }
 
     /// Adds `more`.

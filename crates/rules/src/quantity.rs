@@ -1,6 +1,6 @@
 //! Quantities of resources, as Kubernetes writes them: `100m`, `64Mi`, `1e3`.
 
-use std::ops::Add;
+use std::ops::{Add, Sub};
 
 /// An amount, in billionths. Finer ones are rounded up, as Kubernetes does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,9 +43,19 @@ impl Quantity {
         self.0 > 0
     }
 
+    /// Returns the amount in thousandths, rounded up.
+    pub fn millis(self) -> i128 {
+        ceil(self.0, NANOS / 1000)
+    }
+
+    /// Returns the amount in units, rounded up.
+    pub fn units(self) -> i128 {
+        ceil(self.0, NANOS)
+    }
+
     /// Returns the canonical text of thousandths, such as CPU is counted in.
     pub fn milli(self) -> String {
-        let milli = ceil(self.0, NANOS / 1000);
+        let milli = self.millis();
         if milli % 1000 == 0 {
             with_suffix(milli / 1000, 1000, &DECIMAL)
         } else {
@@ -55,12 +65,20 @@ impl Quantity {
 
     /// Returns the canonical text of an integer with a decimal suffix.
     pub fn decimal(self) -> String {
-        with_suffix(ceil(self.0, NANOS), 1000, &DECIMAL)
+        with_suffix(self.units(), 1000, &DECIMAL)
     }
 
     /// Returns the canonical text of an integer with a binary suffix, such as memory is counted in.
     pub fn binary(self) -> String {
-        with_suffix(ceil(self.0, NANOS), 1024, &BINARY)
+        with_suffix(self.units(), 1024, &BINARY)
+    }
+}
+
+impl Sub for Quantity {
+    type Output = Self;
+
+    fn sub(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
     }
 }
 

@@ -311,6 +311,40 @@ async fn a_cluster_wakes_the_bindings_that_have_it_or_may_get_it() {
 }
 
 #[tokio::test]
+async fn room_wakes_only_the_bindings_that_lack_it() {
+    let stage = Stage::new().await;
+    let mut aggregated = divided();
+    aggregated["replicaScheduling"]["replicaDivisionPreference"] = json!("Aggregated");
+    for (name, placement) in [("web", aggregated), ("fixed", divided())] {
+        let mut new = binding(name, "ResourceBinding", &placement);
+        new["spec"]["replicaRequirements"] = json!({ "resourceRequest": { "cpu": "1" } });
+        stage.show(&stage.api.create(BINDINGS, &new).await);
+        stage.reconcile(&Key::new("shop", name)).await.unwrap();
+        stage.show(&stage.api.get(&format!("{BINDINGS}/{name}")).await);
+    }
+    let (key, path) = web();
+    let short = stage.assert_settled(&path, &key).await;
+    assert_eq!(short["status"]["conditions"][0]["reason"], "Unschedulable");
+
+    let mut roomy = cluster("m2", 1);
+    roomy.metadata.resource_version = Some("2".to_owned());
+    let room = json!({ "allocatable": { "cpu": "2", "pods": "9" } });
+    roomy.status.resource_summary = from_value(room).unwrap();
+    let mut woken = Vec::new();
+    stage.reconciler.index.observe(|index| {
+        woken = index.observe_cluster(Seen::Apply(Decoded::Valid(roomy)));
+        Vec::new()
+    });
+    assert_eq!(woken, std::slice::from_ref(&key));
+    stage.reconcile(&key).await.unwrap();
+    let scheduled = stage.assert_settled(&path, &key).await;
+    assert_eq!(
+        scheduled["spec"]["clusters"],
+        json!([{ "name": "m2", "replicas": 2 }])
+    );
+}
+
+#[tokio::test]
 async fn a_refusal_by_a_quota_is_shown_and_tried_again() {
     let stage = Stage::new().await;
     let (key, path) = web();

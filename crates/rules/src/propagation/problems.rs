@@ -197,7 +197,8 @@ impl Problems {
         if !fields.is_empty() && !fields.contains("cluster") {
             self.invalid("the cluster spread constraint must be enabled in one of the constraints in case of SpreadByField is enabled");
         }
-        for field in fields.iter().filter(|field| *field != "cluster") {
+        let is_known = |field: &&String| ["cluster", "region"].contains(&field.as_str());
+        for field in fields.iter().filter(|field| !is_known(field)) {
             self.unsupported(format_args!("spreadByField {field}"));
         }
         if constraints
@@ -252,16 +253,8 @@ impl Problems {
         for weight in statics {
             self.fields(&weight.target_cluster);
         }
-        if kind == Some("Duplicated") {
-            return;
-        }
-        if preference == Some("Aggregated") {
-            self.unsupported("replicaDivisionPreference Aggregated");
-        }
         let dynamic = weights.and_then(|weights| weights.dynamic_weight.as_deref());
-        if let Some(dynamic) = dynamic.filter(|dynamic| !dynamic.is_empty()) {
-            self.unsupported(format_args!("dynamicWeight {dynamic}"));
-        }
+        self.known("dynamicWeight", dynamic, &["AvailableReplicas"]);
     }
 }
 
@@ -425,7 +418,7 @@ mod tests {
     fn spread_constraints_are_checked() {
         let by = |field: &str, min: i64, max: i64| json!({ "spreadByField": field, "minGroups": min, "maxGroups": max });
         let needs_cluster = "! the cluster spread constraint must be enabled in one of the constraints in case of SpreadByField is enabled";
-        let table: [(Value, &[&str]); 9] = [
+        let table: [(Value, &[&str]); 11] = [
             (json!([{}]), &[]),
             (json!([by("cluster", 1, 2)]), &[]),
             (
@@ -456,9 +449,11 @@ mod tests {
                 ],
             ),
             (
-                json!([by("region", 1, 2), by("cluster", 1, 2)]),
-                &["spreadByField region is not supported by karmada-rs"],
+                json!([by("provider", 1, 2), by("cluster", 1, 2)]),
+                &["spreadByField provider is not supported by karmada-rs"],
             ),
+            (json!([by("region", 1, 2), by("cluster", 1, 2)]), &[]),
+            (json!([by("region", 1, 2)]), &[needs_cluster]),
             (
                 json!([{ "spreadByField": "cluster", "spreadByLabel": "a" }]),
                 &[
@@ -503,12 +498,12 @@ mod tests {
                 "overflowAffinities",
             ),
             (
-                divided(json!({ "replicaDivisionPreference": "Aggregated" })),
-                "replicaDivisionPreference Aggregated",
+                divided(json!({ "replicaDivisionPreference": "New" })),
+                "replicaDivisionPreference New",
             ),
             (
-                divided(json!({ "weightPreference": { "dynamicWeight": "AvailableReplicas" } })),
-                "dynamicWeight AvailableReplicas",
+                divided(json!({ "weightPreference": { "dynamicWeight": "New" } })),
+                "dynamicWeight New",
             ),
             (
                 divided(json!({ "replicaSchedulingType": "New" })),

@@ -4,21 +4,24 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, BinaryHeap};
 
 use karmada_api::placement::StaticWeight;
-use karmada_api::{ClusterProfile, ResourceBindingSpec, TargetCluster, names};
+use karmada_api::{ResourceBindingSpec, TargetCluster, names};
 
+use super::capacity::Candidate;
 use super::strategy::ReplicaStrategy;
 use super::{Failure, selects};
 
 /// Returns the replicas of each selected cluster. Clusters that get none are left out, unless
-/// `keep_empty`.
+/// `keep_empty`. With `anew`, replicas that are divided by room do not stay where they are.
 pub(super) fn divide(
     spec: &ResourceBindingSpec,
     strategy: ReplicaStrategy<'_>,
-    selected: &[&ClusterProfile],
+    selected: &[Candidate<'_>],
+    anew: bool,
     keep_empty: bool,
 ) -> Result<Vec<TargetCluster>, Failure> {
     let replicas = spec.replicas.unwrap_or_default();
-    let names = selected.iter().map(|cluster| name(cluster));
+    let uid = spec.resource.uid.as_deref().unwrap_or_default();
+    let names = selected.iter().map(|candidate| candidate.name);
     let divided: BTreeMap<&str, i32> = match strategy {
         ReplicaStrategy::None => {
             let bare = |name: &str| TargetCluster {
@@ -28,14 +31,14 @@ pub(super) fn divide(
             return Ok(names.map(bare).collect());
         }
         ReplicaStrategy::Duplicated => names.map(|name| (name, replicas)).collect(),
-        ReplicaStrategy::Weighted(weights) => {
-            let uid = spec.resource.uid.as_deref().unwrap_or_default();
-            webster(replicas, &votes(weights, selected), uid)
-        }
-        ReplicaStrategy::ByRoom => {
-            return Err(Failure::Unsupported(
-                "division of replicas by capacity".to_owned(),
-            ));
+        ReplicaStrategy::Weighted(weights) => webster(replicas, &votes(weights, selected), uid),
+        ReplicaStrategy::Dynamic | ReplicaStrategy::Aggregated => {
+            let change = Change::new(replicas, selected, anew);
+            let mut divided = change.divide(strategy == ReplicaStrategy::Aggregated, uid)?;
+            for name in names {
+                divided.entry(name).or_default();
+            }
+            divided
         }
     };
     let target = |(name, replicas): (&str, i32)| TargetCluster {
@@ -50,15 +53,15 @@ pub(super) fn divide(
 }
 
 /// Returns the greatest weight of each cluster. Clusters without one get nothing, unless none has any.
-fn votes<'a>(weights: &[StaticWeight], selected: &[&'a ClusterProfile]) -> BTreeMap<&'a str, i64> {
-    let weight = |cluster: &ClusterProfile| {
+fn votes<'a>(weights: &[StaticWeight], selected: &[Candidate<'a>]) -> BTreeMap<&'a str, i64> {
+    let weight = |candidate: &Candidate<'_>| {
         let matching = weights.iter();
-        let matching = matching.filter(|weight| selects(&weight.target_cluster, cluster));
+        let matching = matching.filter(|weight| selects(&weight.target_cluster, candidate.cluster));
         matching.map(|weight| weight.weight).max().unwrap_or(0)
     };
     let mut votes: BTreeMap<_, _> = selected
         .iter()
-        .map(|cluster| (name(cluster), weight(cluster)))
+        .map(|candidate| (candidate.name, weight(candidate)))
         .collect();
     if votes.values().all(|weight| *weight <= 0) {
         for weight in votes.values_mut() {
@@ -68,8 +71,66 @@ fn votes<'a>(weights: &[StaticWeight], selected: &[&'a ClusterProfile]) -> BTree
     votes
 }
 
-fn name(cluster: &ClusterProfile) -> &str {
-    cluster.metadata.name.as_deref().unwrap_or_default()
+/// A change of the number of replicas in clusters that are bounded by their room.
+#[derive(Debug)]
+struct Change<'a> {
+    /// The replicas that stay where they are.
+    stay: BTreeMap<&'a str, i32>,
+    /// The replicas to divide.
+    replicas: i32,
+    /// The greatest number of these that each cluster may get, in the order in which clusters are used.
+    room: Vec<(&'a str, i64)>,
+}
+
+impl<'a> Change<'a> {
+    /// Returns the change from what the clusters have to `replicas` in all: what is missing goes where there
+    /// is room, and what is too much leaves in proportion. With `anew`, all replicas are divided.
+    fn new(replicas: i32, selected: &[Candidate<'a>], anew: bool) -> Self {
+        let had = || selected.iter().map(|one| (one.name, one.assigned));
+        let sum: i64 = had().map(|(_, assigned)| i64::from(assigned)).sum();
+        let missing = i64::from(replicas) - sum;
+        let (stay, replicas, mut room) = if anew {
+            let room = selected.iter().map(|one| (one.name, one.capacity()));
+            (BTreeMap::new(), replicas, room.collect::<Vec<_>>())
+        } else if missing < 0 {
+            let room = had().map(|(name, assigned)| (name, i64::from(assigned)));
+            (BTreeMap::new(), replicas, room.collect())
+        } else {
+            let room = selected
+                .iter()
+                .map(|one| (one.name, i64::from(one.available)));
+            let missing = i32::try_from(missing).unwrap_or(i32::MAX);
+            (had().collect(), missing, room.collect())
+        };
+        let has_some = |name: &str| stay.get(name).is_some_and(|assigned| *assigned > 0);
+        room.sort_by_key(|&(name, room)| (!has_some(name), -room, name));
+        Self {
+            stay,
+            replicas,
+            room,
+        }
+    }
+
+    /// Divides the replicas in proportion to the room of all clusters, or of as few as have enough.
+    fn divide(self, aggregated: bool, uid: &str) -> Result<BTreeMap<&'a str, i32>, Failure> {
+        let mut sum = 0_i64;
+        let mut used = BTreeMap::new();
+        for (name, room) in self.room {
+            if aggregated && sum >= i64::from(self.replicas) {
+                break;
+            }
+            sum = sum.saturating_add(room);
+            used.insert(name, room);
+        }
+        if sum < i64::from(self.replicas) {
+            return Err(Failure::Short(sum));
+        }
+        let mut divided = self.stay;
+        for (name, more) in webster(self.replicas, &used, uid) {
+            *divided.entry(name).or_default() += more;
+        }
+        Ok(divided)
+    }
 }
 
 /// Divides `seats` among parties in proportion to their votes by Webster's method: the next seat goes to

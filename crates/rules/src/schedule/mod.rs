@@ -1,10 +1,12 @@
 //! The clusters of a binding, and its replicas in each.
 
+mod capacity;
 mod divide;
 mod filter;
 mod groups;
 mod need;
 mod plan;
+mod regions;
 mod select;
 mod selects;
 mod strategy;
@@ -14,7 +16,7 @@ use std::fmt;
 
 pub use divide::webster;
 pub use filter::Unfit;
-pub use need::{Scheduler, concerns, is_observed};
+pub use need::{Scheduler, concerns, is_observed, is_short_of_room};
 pub use plan::{Fleet, Pass, Plan, plan};
 pub use selects::selects;
 pub use write::{SUCCESS, SpecWrite, StatusWrite};
@@ -27,6 +29,8 @@ pub const SCHEDULED: &str = "Scheduled";
 pub enum Failure {
     /// No cluster fits.
     Unfit(Unfit),
+    /// The clusters that fit have room for this many replicas only.
+    Short(i64),
     /// The placement cannot be met or understood.
     Error(String),
     /// The placement asks for what this scheduler does not do.
@@ -37,6 +41,10 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unfit(unfit) => unfit.fmt(f),
+            Self::Short(available) => write!(
+                f,
+                "Clusters available replicas {available} are not enough to schedule."
+            ),
             Self::Error(message) => f.write_str(message),
             Self::Unsupported(what) => write!(f, "Unsupported: {what}"),
         }

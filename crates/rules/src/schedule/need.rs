@@ -5,6 +5,7 @@ use karmada_api::{ClusterProfile, Placement, condition, names};
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::plan::{SCHEDULER_ERROR, UNSCHEDULABLE};
 use super::strategy::ReplicaStrategy;
 use super::{SCHEDULED, selects};
 use crate::binding_ref::BindingRef;
@@ -59,6 +60,14 @@ pub fn concerns(binding: BindingRef<'_>, cluster: &ClusterProfile) -> bool {
             let mut affinities = affinities(&placement);
             affinities.any(|affinity| affinity.is_none_or(|affinity| selects(affinity, cluster)))
         })
+}
+
+/// Returns `true` if the binding is not scheduled and may be once a cluster has more room.
+pub fn is_short_of_room(binding: BindingRef<'_>) -> bool {
+    binding.condition().is_some_and(|condition| {
+        condition.status == condition::FALSE
+            && [UNSCHEDULABLE, SCHEDULER_ERROR].contains(&condition.reason.as_str())
+    })
 }
 
 /// Returns `true` if the cluster is selected by the affinity in use.

@@ -100,11 +100,12 @@ fn decide(
         let message = "0/0 clusters are available: no cluster exists.";
         return Err(vec![Failure::Error(message.to_owned())]);
     }
+    let anew = need::is_triggered(binding);
     let attempt = |affinity: Option<&ClusterSelector>| {
         let fitting = filter::fitting(spec, placement, affinity, fleet.clusters);
         let fitting = fitting.map_err(Failure::Unfit)?;
-        let selected = select::select(spec, placement, strategy, fitting)?;
-        divide::divide(spec, strategy, &selected, scheduler.keeps_empty)
+        let selected = select::select(spec, placement, strategy, &fitting)?;
+        divide::divide(spec, strategy, &selected, anew, scheduler.keeps_empty)
     };
     let affinities = &placement.cluster_affinities;
     if affinities.is_empty() {
@@ -116,7 +117,6 @@ fn decide(
             })
             .map_err(|failure| vec![failure]);
     }
-    let anew = need::is_triggered(binding);
     let start = groups::start(affinities, binding.observed_group(), anew);
     let (group, clusters) =
         groups::first_fit(affinities, start, |group| attempt(Some(&group.affinity)))?;
@@ -217,6 +217,11 @@ fn by_name<'a>(targets: impl IntoIterator<Item = &'a TargetCluster>) -> BTreeMap
         .collect()
 }
 
+/// The reason of a binding for which the clusters lack room.
+pub(super) const UNSCHEDULABLE: &str = "Unschedulable";
+/// The reason of a binding whose placement cannot be met otherwise, which may be for a lack of room, too.
+pub(super) const SCHEDULER_ERROR: &str = "SchedulerError";
+
 /// Plans the writes of a binding that has no result. What runs is only taken away if no cluster of any
 /// group fits: the order of the groups' failures does not matter.
 fn failed(binding: BindingRef<'_>, failures: &[Failure], pass: Pass) -> Plan {
@@ -229,10 +234,13 @@ fn failed(binding: BindingRef<'_>, failures: &[Failure], pass: Pass) -> Plan {
     let unfit = failures
         .iter()
         .all(|failure| matches!(failure, Failure::Unfit(_)));
+    let is_short = |failure: &Failure| matches!(failure, Failure::Unfit(_) | Failure::Short(_));
     let reason = if unfit {
         "NoClusterFit"
+    } else if failures.iter().all(is_short) {
+        UNSCHEDULABLE
     } else {
-        "SchedulerError"
+        SCHEDULER_ERROR
     };
     let messages: Vec<String> = failures.iter().map(Failure::to_string).collect();
     let message = messages.join("; ");

@@ -4,6 +4,8 @@ use karmada_api::placement::SpreadConstraint;
 use karmada_api::{ClusterProfile, Placement, ResourceBindingSpec};
 
 use super::Failure;
+use super::capacity::Candidate;
+use super::regions::{self, Bounds, Demand};
 use super::strategy::ReplicaStrategy;
 
 /// Returns the clusters to use.
@@ -11,8 +13,12 @@ pub(super) fn select<'a>(
     spec: &ResourceBindingSpec,
     placement: &Placement,
     strategy: ReplicaStrategy<'_>,
-    mut fitting: Vec<&'a ClusterProfile>,
-) -> Result<Vec<&'a ClusterProfile>, Failure> {
+    fitting: &[&'a ClusterProfile],
+) -> Result<Vec<Candidate<'a>>, Failure> {
+    let candidates = fitting.iter();
+    let mut candidates: Vec<_> = candidates
+        .map(|cluster| Candidate::new(spec, cluster))
+        .collect();
     let constraints = &placement.spread_constraints;
     let by = |field| {
         constraints
@@ -21,39 +27,129 @@ pub(super) fn select<'a>(
     };
     // Every cluster with a weight gets its part: a bound of their number would drop replicas.
     if constraints.is_empty() || matches!(strategy, ReplicaStrategy::Weighted(_)) {
-        return Ok(fitting);
+        return Ok(candidates);
     }
-    if by("region").is_some() {
-        return Err(Failure::Unsupported(
-            "spread constraints by region".to_owned(),
-        ));
-    }
-    let Some(constraint) = by("cluster") else {
-        return Err(Failure::Error(
-            "just support cluster and region spread constraint".to_owned(),
-        ));
+    prefer(&mut candidates);
+    let replicas = spec.replicas.unwrap_or_default();
+    let selected = match (by("region"), by("cluster")) {
+        (Some(region), cluster) => {
+            let demand = if strategy.divides() {
+                Demand::Together(replicas)
+            } else {
+                Demand::Each(replicas)
+            };
+            by_region(&candidates, region, cluster, demand)?
+        }
+        (None, Some(cluster)) => {
+            let needed = strategy.divides().then_some(i64::from(replicas));
+            by_cluster(candidates, cluster, needed)?
+        }
+        (None, None) => {
+            return Err(Failure::Error(
+                "just support cluster and region spread constraint".to_owned(),
+            ));
+        }
     };
-    let bound = |groups: Option<i64>| usize::try_from(groups.unwrap_or_default()).unwrap_or(0);
-    if fitting.len() < bound(constraint.min_groups) {
-        return Err(Failure::Error(
-            "the number of feasible clusters is less than spreadConstraint.MinGroups".to_owned(),
-        ));
-    }
-    let name = |cluster: &ClusterProfile| cluster.metadata.name.clone().unwrap_or_default();
-    let is_target = |cluster: &ClusterProfile| {
-        let name = cluster.metadata.name.as_deref();
-        let mut targets = spec.clusters.iter().flatten();
-        targets.any(|target| Some(target.name.as_str()) == name)
-    };
-    // What runs already stays where it is.
-    fitting.sort_by_cached_key(|cluster| (!is_target(cluster), name(cluster)));
-    fitting.truncate(bound(constraint.max_groups));
-    if fitting.is_empty() {
+    if selected.is_empty() {
         return Err(Failure::Error(
             "no clusters available to schedule".to_owned(),
         ));
     }
-    Ok(fitting)
+    Ok(selected)
+}
+
+/// Sorts clusters by preference: what runs already stays where it is, and the rest goes where there is room.
+fn prefer(candidates: &mut [Candidate<'_>]) {
+    candidates
+        .sort_by_key(|candidate| (!candidate.is_target, -candidate.capacity(), candidate.name));
+}
+
+/// Returns the first clusters within the bounds. Where these lack room for the `needed` replicas, the last
+/// ones give way to the roomiest of the others.
+fn by_cluster<'a>(
+    mut candidates: Vec<Candidate<'a>>,
+    constraint: &SpreadConstraint,
+    needed: Option<i64>,
+) -> Result<Vec<Candidate<'a>>, Failure> {
+    if candidates.len() < bound(constraint.min_groups) {
+        return Err(Failure::Error(
+            "the number of feasible clusters is less than spreadConstraint.MinGroups".to_owned(),
+        ));
+    }
+    let count = bound(constraint.max_groups).min(candidates.len());
+    let mut others = candidates.split_off(count);
+    let Some(needed) = needed.filter(|_| count > 0) else {
+        return Ok(candidates);
+    };
+    let suffices = |selected: &[Candidate<'_>]| {
+        let capacities = selected.iter().map(Candidate::capacity);
+        capacities.fold(0, i64::saturating_add) >= needed
+    };
+    for last in (0..count).rev() {
+        if suffices(&candidates) {
+            break;
+        }
+        // The first of those with equal room.
+        let roomiest = others.iter_mut().rev().max_by_key(|other| other.capacity());
+        if let (Some(last), Some(roomiest)) = (candidates.get_mut(last), roomiest)
+            && roomiest.capacity() > last.capacity()
+        {
+            std::mem::swap(last, roomiest);
+        }
+    }
+    if suffices(&candidates) {
+        Ok(candidates)
+    } else {
+        Err(Failure::Error(format!(
+            "no enough resource when selecting {count} clusters"
+        )))
+    }
+}
+
+/// Returns the best cluster of each region to use, and then the best of all others within the bounds.
+fn by_region<'a>(
+    candidates: &[Candidate<'a>],
+    region: &SpreadConstraint,
+    cluster: Option<&SpreadConstraint>,
+    demand: Demand,
+) -> Result<Vec<Candidate<'a>>, Failure> {
+    let bounds = Bounds {
+        min_regions: bound(region.min_groups).max(1),
+        max_regions: bound(region.max_groups),
+        min_clusters: bound(cluster.and_then(|cluster| cluster.min_groups)),
+    };
+    let mut names: Vec<_> = candidates
+        .iter()
+        .map(|candidate| &candidate.cluster.spec.region)
+        .collect();
+    names.sort_unstable();
+    names.dedup();
+    if names.len() < bounds.min_regions {
+        return Err(Failure::Error(
+            "the number of feasible region is less than spreadConstraint.MinGroups".to_owned(),
+        ));
+    }
+    let regions = regions::select(candidates, bounds, demand);
+    if regions.is_empty() {
+        return Err(Failure::Error(
+            "the number of clusters is less than the cluster spreadConstraint.MinGroups".to_owned(),
+        ));
+    }
+    let (mut selected, mut others) = (Vec::new(), Vec::new());
+    for clusters in regions {
+        let mut clusters = clusters.into_iter();
+        selected.extend(clusters.next());
+        others.extend(clusters);
+    }
+    prefer(&mut others);
+    let most = bound(cluster.and_then(|cluster| cluster.max_groups));
+    others.truncate(most.saturating_sub(selected.len()));
+    selected.append(&mut others);
+    Ok(selected)
+}
+
+fn bound(groups: Option<i64>) -> usize {
+    usize::try_from(groups.unwrap_or_default()).unwrap_or(0)
 }
 
 /// Returns the field whose values make the groups, and `None` for those made by a label.

@@ -14,8 +14,10 @@ pub(super) enum ReplicaStrategy<'a> {
     Duplicated,
     /// Divided by fixed weights; without any, into equal parts.
     Weighted(&'a [StaticWeight]),
-    /// Divided by the room that clusters have.
-    ByRoom,
+    /// Divided in proportion to the room that clusters have.
+    Dynamic,
+    /// Divided among as few clusters as have room.
+    Aggregated,
 }
 
 impl<'a> ReplicaStrategy<'a> {
@@ -53,24 +55,25 @@ impl<'a> ReplicaStrategy<'a> {
             .unwrap_or_default()
         {
             "" | "Weighted" => {}
-            "Aggregated" => return Ok(Self::ByRoom),
+            "Aggregated" => return Ok(Self::Aggregated),
             _ => {
                 return Err(Failure::Unsupported(
                     "this preference of replica division".to_owned(),
                 ));
             }
         }
-        Ok(match &scheduling.weight_preference {
-            Some(weights) if weights.dynamic_weight.as_deref().unwrap_or_default() != "" => {
-                Self::ByRoom
-            }
-            Some(weights) => Self::Weighted(&weights.static_weight_list),
-            None => Self::Weighted(&[]),
-        })
+        let Some(weights) = &scheduling.weight_preference else {
+            return Ok(Self::Weighted(&[]));
+        };
+        match weights.dynamic_weight.as_deref().unwrap_or_default() {
+            "" => Ok(Self::Weighted(&weights.static_weight_list)),
+            "AvailableReplicas" => Ok(Self::Dynamic),
+            _ => Err(Failure::Unsupported("this dynamic weight".to_owned())),
+        }
     }
 
     /// Returns `true` if replicas are divided, and so not moved without need.
     pub(super) fn divides(self) -> bool {
-        matches!(self, Self::Weighted(_) | Self::ByRoom)
+        matches!(self, Self::Weighted(_) | Self::Dynamic | Self::Aggregated)
     }
 }

@@ -2,8 +2,11 @@ use karmada_api::{ClusterResourceBinding, ResourceBinding};
 use proptest::prelude::*;
 use serde_json::{from_str, from_value, json};
 
+use self::room::{by_room, spread, with_room};
 use super::*;
 use crate::schedule::SCHEDULED;
+
+mod room;
 
 fn scheduler() -> Scheduler {
     Scheduler {
@@ -358,16 +361,10 @@ fn the_order_of_the_clusters_is_nothing_to_write() {
 
 #[test]
 fn what_is_not_supported_moves_nothing_that_runs_and_is_told_of_what_does_not() {
-    let region = json!({ "spreadConstraints": [{ "spreadByField": "region", "maxGroups": 1 }] });
-    let dynamic = json!({ "weightPreference": { "dynamicWeight": "AvailableReplicas" } });
-    let mut clusters = fleet();
-    for cluster in &mut clusters {
-        cluster.spec.region = "r".to_owned();
-    }
+    let newer = json!({ "weightPreference": { "dynamicWeight": "Newer" } });
+    let clusters = fleet();
     let placements = [
-        region,
-        divided(&json!({ "replicaScheduling": dynamic })),
-        divided(&json!({ "replicaScheduling": { "replicaDivisionPreference": "Aggregated" } })),
+        divided(&json!({ "replicaScheduling": newer })),
         json!({ "workloadAffinity": {} }),
         json!({ "clusterAffinities": [{ "affinityName": "a", "overflowAffinities": [] }] }),
         json!({ "replicaScheduling": { "replicaSchedulingType": "Newer" } }),
@@ -394,7 +391,7 @@ fn what_is_not_supported_moves_nothing_that_runs_and_is_told_of_what_does_not() 
 
 #[test]
 fn the_bounds_of_the_number_of_clusters_hold_and_keep_what_runs() {
-    let spread = |min: i64, max: i64| json!({ "spreadConstraints": [{ "spreadByField": "cluster", "minGroups": min, "maxGroups": max }] });
+    let spread = |min: i64, max: i64| spread(None, (min, max));
     let mut running = unscheduled(&spread(1, 2), 1);
     running["spec"]["clusters"] = json!([{ "name": "member3", "replicas": 1 }]);
     let one_each = [("member1".to_owned(), 1), ("member3".to_owned(), 1)];
@@ -557,12 +554,15 @@ fn placements() -> impl Strategy<Value = Value> {
             { "spreadByField": "cluster", "minGroups": min, "maxGroups": max },
         ] })),
     ];
-    (affinity, spread, any::<bool>()).prop_map(|(affinity, spread, divides)| {
-        let mut placement = if divides {
-            divided(&affinity)
-        } else {
-            affinity
-        };
+    let way = prop::sample::select(vec![
+        json!({}),
+        divided(&json!({})),
+        by_room(false),
+        by_room(true),
+    ]);
+    (affinity, spread, way).prop_map(|(affinity, spread, way)| {
+        let mut placement = way;
+        json_patch::merge(&mut placement, &affinity);
         json_patch::merge(&mut placement, &spread);
         placement
     })
@@ -573,9 +573,9 @@ proptest! {
     #[test]
     fn whatever_was_edited_and_wherever_a_crash_was_one_pass_settles_the_binding(
         edits in prop::collection::vec((placements(), 0..5, any::<bool>()), 1..4),
-        known in prop::sample::subsequence(vec!["member1", "member2", "member3"], 0..=3),
+        rooms in prop::collection::vec(0..6_u32, 0..=3),
     ) {
-        let clusters: Vec<_> = known.into_iter().map(cluster).collect();
+        let clusters = with_room(&rooms);
         let mut binding = unscheduled(&json!({}), 1);
         for (placement, replicas, crashes) in edits {
             binding["spec"]["placement"] = placement;

@@ -1,0 +1,203 @@
+use super::*;
+
+/// Returns a placement that divides replicas by the room of the clusters.
+pub(super) fn by_room(aggregated: bool) -> Value {
+    let scheduling = if aggregated {
+        json!({ "replicaDivisionPreference": "Aggregated" })
+    } else {
+        json!({ "weightPreference": { "dynamicWeight": "AvailableReplicas" } })
+    };
+    divided(&json!({ "replicaScheduling": scheduling }))
+}
+
+/// Returns clusters `member1`, `member2` and so on with room for so many pods.
+pub(super) fn with_room(rooms: &[u32]) -> Vec<ClusterProfile> {
+    let with_room = |(index, room): (usize, &u32)| {
+        let mut cluster = cluster(&format!("member{}", index + 1));
+        cluster.status.resource_summary =
+            from_value(json!({ "allocatable": { "pods": room.to_string() } })).unwrap();
+        cluster
+    };
+    rooms.iter().enumerate().map(with_room).collect()
+}
+
+/// Returns the replicas of `member1`, `member2` and so on.
+fn running(replicas: &[i32]) -> Value {
+    let members = replicas.iter().enumerate();
+    let members = members.filter(|(_, replicas)| **replicas > 0);
+    members
+        .map(|(index, count)| json!({ "name": format!("member{}", index + 1), "replicas": count }))
+        .collect()
+}
+
+/// The clusters by the room they have, and what they run.
+struct Stage<'a> {
+    placement: &'a Value,
+    clusters: Vec<ClusterProfile>,
+    running: &'a [i32],
+}
+
+impl Stage<'_> {
+    #[track_caller]
+    fn assert(&self, replicas: i32, expected: &[i32]) {
+        let mut binding = unscheduled(self.placement, replicas);
+        binding["spec"]["clusters"] = running(self.running);
+        let after = settled(binding, &self.clusters);
+        assert_eq!(after["spec"]["clusters"], running(expected));
+        assert_is_scheduled(&after);
+    }
+}
+
+fn stage<'a>(placement: &'a Value, rooms: &[u32], running: &'a [i32]) -> Stage<'a> {
+    Stage {
+        placement,
+        clusters: with_room(rooms),
+        running,
+    }
+}
+
+#[test]
+fn replicas_are_divided_in_proportion_to_the_room_of_the_clusters() {
+    let dynamic = by_room(false);
+    stage(&dynamic, &[6, 3, 3], &[]).assert(4, &[2, 1, 1]);
+    stage(&dynamic, &[2, 1, 3], &[]).assert(6, &[2, 1, 3]);
+    // Only what is missing is divided, and what is too much leaves in proportion.
+    stage(&dynamic, &[0, 4, 0], &[3, 1, 0]).assert(6, &[3, 3, 0]);
+    stage(&dynamic, &[9, 9, 9], &[6, 2, 0]).assert(4, &[3, 1, 0]);
+    stage(&dynamic, &[9, 9, 9], &[0, 1, 3]).assert(4, &[0, 1, 3]);
+}
+
+#[test]
+fn replicas_are_divided_among_as_few_clusters_as_have_room() {
+    let aggregated = by_room(true);
+    stage(&aggregated, &[3, 5, 4], &[]).assert(5, &[0, 5, 0]);
+    stage(&aggregated, &[3, 5, 4], &[]).assert(6, &[0, 3, 3]);
+    // Those that run it come first.
+    stage(&aggregated, &[2, 9, 9], &[1, 0, 0]).assert(3, &[3, 0, 0]);
+    stage(&aggregated, &[1, 2, 9], &[1, 0, 0]).assert(4, &[1, 0, 3]);
+    stage(&aggregated, &[9, 9, 9], &[5, 1, 1]).assert(4, &[4, 0, 0]);
+}
+
+#[test]
+fn a_trigger_divides_all_replicas_anew() {
+    for (aggregated, expected) in [(false, [4, 2]), (true, [6, 0])] {
+        let mut binding = unscheduled(&by_room(aggregated), 6);
+        binding["spec"]["clusters"] = running(&[0, 6]);
+        let clusters = with_room(&[18, 3]);
+        let binding = settled(binding, &clusters);
+        assert_eq!(binding["spec"]["clusters"], running(&[0, 6]));
+        let mut triggered = binding;
+        triggered["spec"]["rescheduleTriggeredAt"] = json!("2026-11-22T09:00:00Z");
+        let after = settled(triggered, &clusters);
+        assert_eq!(after["spec"]["clusters"], running(&expected));
+    }
+}
+
+#[test]
+fn a_lack_of_room_moves_nothing_and_is_made_good_once_there_is_some() {
+    for aggregated in [false, true] {
+        let mut binding = unscheduled(&by_room(aggregated), 6);
+        binding["spec"]["clusters"] = running(&[1, 1]);
+        let short = settled(binding, &with_room(&[1, 2]));
+        assert_eq!(short["spec"]["clusters"], running(&[1, 1]));
+        let (value, reason, message) = scheduled_condition(&short);
+        assert_eq!((&*value, &*reason), ("False", "Unschedulable"));
+        assert_eq!(
+            message,
+            "Clusters available replicas 3 are not enough to schedule."
+        );
+        assert_is_scheduled(&settled(short, &with_room(&[2, 2])));
+    }
+}
+
+#[test]
+fn a_group_without_room_gives_way_to_the_next_and_takes_nothing_away() {
+    let groups = json!([group("a", &["member1"]), group("b", &["member2"])]);
+    let mut placement = by_room(true);
+    placement["clusterAffinities"] = groups;
+    let binding = unscheduled(&placement, 3);
+    let after = settled(binding.clone(), &with_room(&[2, 3]));
+    assert_eq!(after["spec"]["clusters"], running(&[0, 3]));
+    assert_eq!(after["status"]["schedulerObservingAffinityName"], "b");
+    let mut short = binding;
+    short["spec"]["clusters"] = running(&[0, 0, 2]);
+    let after = settled(short, &with_room(&[2, 2]));
+    assert_eq!(after["spec"]["clusters"], running(&[0, 0, 2]));
+    assert_eq!(scheduled_condition(&after).1, "Unschedulable");
+}
+
+/// Returns a placement with these bounds of the numbers of regions and clusters.
+pub(super) fn spread(regions: Option<(i64, i64)>, clusters: (i64, i64)) -> Value {
+    let by = |field: &str, (min, max): (i64, i64)| json!({ "spreadByField": field, "minGroups": min, "maxGroups": max });
+    let regions = regions.map(|bounds| by("region", bounds));
+    let constraints = regions.into_iter().chain([by("cluster", clusters)]);
+    json!({ "spreadConstraints": constraints.collect::<Vec<_>>() })
+}
+
+/// Returns five clusters in the regions `a`, `a`, `b`, `b` and `c`.
+fn in_regions() -> Vec<ClusterProfile> {
+    let mut clusters = with_room(&[9, 1, 4, 4, 2]);
+    for (cluster, region) in clusters.iter_mut().zip(["a", "a", "b", "b", "c"]) {
+        cluster.spec.region = region.to_owned();
+    }
+    clusters
+}
+
+#[test]
+fn regions_are_spread_over_within_their_bounds() {
+    let one = spread(Some((1, 1)), (2, 2));
+    let two = |clusters| spread(Some((2, 2)), clusters);
+    let mut by_room = by_room(false);
+    json_patch::merge(&mut by_room, &two((2, 2)));
+    let cases: [(&Value, &[i32], &[i32]); 6] = [
+        (&two((2, 2)), &[], &[2, 0, 2]),
+        // The roomiest of the others.
+        (&two((2, 3)), &[], &[2, 0, 2, 2]),
+        (&two((0, 0)), &[], &[2, 0, 2]),
+        // What runs stays in its region.
+        (&two((2, 2)), &[0, 2, 0, 0, 2], &[0, 2, 2]),
+        (&by_room, &[], &[1, 0, 1]),
+        (&one, &[], &[0, 0, 2, 2]),
+    ];
+    for (placement, before, expected) in cases {
+        let stage = Stage {
+            placement,
+            clusters: in_regions(),
+            running: before,
+        };
+        stage.assert(2, expected);
+    }
+}
+
+#[test]
+fn too_few_regions_clusters_or_room_are_named() {
+    let errors = [
+        (
+            spread(Some((4, 4)), (1, 9)),
+            "the number of feasible region is less than spreadConstraint.MinGroups",
+        ),
+        (
+            spread(Some((1, 2)), (5, 9)),
+            "the number of clusters is less than the cluster spreadConstraint.MinGroups",
+        ),
+        (
+            spread(None, (1, 1)),
+            "no enough resource when selecting 1 clusters",
+        ),
+    ];
+    for (bounds, error) in errors {
+        let mut placement = by_room(false);
+        json_patch::merge(&mut placement, &bounds);
+        let after = settled(unscheduled(&placement, 12), &in_regions());
+        let (_, reason, message) = scheduled_condition(&after);
+        assert_eq!((&*reason, &*message), ("SchedulerError", error));
+    }
+}
+
+#[test]
+fn a_cluster_without_room_gives_way_to_a_roomier_one() {
+    let mut placement = by_room(false);
+    json_patch::merge(&mut placement, &spread(None, (2, 2)));
+    // member1 has room for four more, and stays.
+    stage(&placement, &[4, 1, 6, 9], &[1, 1]).assert(10, &[4, 0, 0, 6]);
+}

@@ -1,0 +1,260 @@
+//! Groups of clusters that are tried in order, and the room that clusters have.
+
+use std::collections::BTreeMap;
+
+use anyhow::Result;
+use karmada_api::{ClusterProfile, ResourceBinding, names};
+use kube::{
+    Api,
+    api::{Patch, PatchParams},
+};
+use pipeline_tests::{
+    control_plane::ApiKind,
+    fleet::Member,
+    on_both,
+    propagation::{Propagation, PropagationFleet, create},
+    wait::until,
+};
+use serde_json::{Value, json};
+
+use super::{WEB, deployment, deployments, has_image};
+
+/// The replicas of the deployment.
+const REPLICAS: i32 = 4;
+
+/// Starts a fleet of three members with the deployment and a policy of this placement.
+async fn placed(server: ApiKind, placement: Value) -> Result<(PropagationFleet, Propagation)> {
+    let fleet = PropagationFleet::start(server, 3).await?;
+    create(&deployments(&fleet.karmada), deployment("web:1")).await?;
+    let selected = json!([{ "apiVersion": "apps/v1", "kind": "Deployment", "name": WEB }]);
+    let policy = json!({ "resourceSelectors": selected, "placement": placement });
+    fleet.create_policy(WEB, policy).await?;
+    let programs = fleet.run().await?;
+    Ok((fleet, programs))
+}
+
+/// Returns a group of clusters with this label.
+fn group(name: &str) -> Value {
+    json!({ "affinityName": name, "labelSelector": { "matchLabels": { "group": name } } })
+}
+
+fn groups(names: &[&str]) -> Value {
+    names.iter().map(|name| group(name)).collect()
+}
+
+/// Returns the division of replicas among as few clusters as have room for them.
+fn aggregated() -> Value {
+    json!({ "replicaSchedulingType": "Divided", "replicaDivisionPreference": "Aggregated" })
+}
+
+async fn label(fleet: &PropagationFleet, member: Member, group: Option<&str>) -> Result<()> {
+    let clusters: Api<ClusterProfile> = Api::all(fleet.karmada.client());
+    let labels = Patch::Merge(json!({ "metadata": { "labels": { "group": group } } }));
+    let parameters = PatchParams::default();
+    clusters.patch(&member.name(), &parameters, &labels).await?;
+    Ok(())
+}
+
+/// Sets the number of pods for which a member has room.
+async fn set_room(fleet: &PropagationFleet, member: Member, pods: u32) -> Result<()> {
+    let clusters: Api<ClusterProfile> = Api::all(fleet.karmada.client());
+    let summary = json!({ "allocatable": { "pods": pods.to_string() } });
+    let status = Patch::Merge(json!({ "status": { "resourceSummary": summary } }));
+    let (name, parameters) = (member.name(), PatchParams::default());
+    clusters.patch_status(&name, &parameters, &status).await?;
+    Ok(())
+}
+
+async fn place(fleet: &PropagationFleet, placement: Value) -> Result<()> {
+    let patch = Patch::Merge(json!({ "spec": { "placement": placement } }));
+    let parameters = PatchParams::default();
+    fleet.policies().patch(WEB, &parameters, &patch).await?;
+    Ok(())
+}
+
+/// Waits until the binding is as wanted.
+async fn until_binding(
+    fleet: &PropagationFleet,
+    what: &str,
+    is: impl Fn(&ResourceBinding) -> bool,
+) -> Result<()> {
+    let name = names::binding("Deployment", WEB);
+    until(&fleet.bindings(), &name, what, |binding| {
+        binding.is_some_and(&is)
+    })
+    .await?;
+    Ok(())
+}
+
+/// Waits until the binding has these replicas in each member, and the name of their group in its status.
+async fn runs_in(
+    fleet: &PropagationFleet,
+    replicas: &[(Member, i32)],
+    group: Option<&str>,
+) -> Result<()> {
+    let wanted: BTreeMap<_, _> = replicas
+        .iter()
+        .map(|(member, replicas)| (member.name(), *replicas))
+        .collect();
+    until_binding(fleet, &format!("{wanted:?} in {group:?}"), |binding| {
+        let targets = binding.spec.clusters.iter().flatten();
+        let targets = targets.map(|one| (one.name.clone(), one.replicas.unwrap_or(0)));
+        let status = binding.status.as_ref();
+        let named = status.and_then(|status| status.scheduler_observed_affinity_name.as_deref());
+        targets.collect::<BTreeMap<_, _>>() == wanted && named == group
+    })
+    .await?;
+    for (member, _) in replicas {
+        has_image(fleet, *member, "web:1").await?;
+    }
+    Ok(())
+}
+
+/// Waits until the condition `Scheduled` is False for this reason.
+async fn is_refused(fleet: &PropagationFleet, reason: &str) -> Result<()> {
+    until_binding(fleet, reason, |binding| {
+        let status = binding.status.as_ref();
+        let conditions = status.and_then(|status| status.conditions.as_deref());
+        let mut conditions = conditions.into_iter().flatten();
+        conditions
+            .any(|one| one.type_ == "Scheduled" && one.status == "False" && one.reason == reason)
+    })
+    .await
+}
+
+/// Cases 51, 56 and 57: the first group that fits is used and named, and stays in use; when it fits no more, the
+/// next ones are tried, and then those before it.
+async fn the_first_group_that_fits_is_used(server: ApiKind) -> Result<()> {
+    let placement = json!({ "clusterAffinities": groups(&["first", "second", "third"]) });
+    let (fleet, _programs) = placed(server, placement).await?;
+    let (one, two) = (Member(1), Member(2));
+    label(&fleet, two, Some("second")).await?;
+    runs_in(&fleet, &[(two, REPLICAS)], Some("second")).await?;
+    label(&fleet, one, Some("first")).await?;
+    label(&fleet, Member(3), Some("second")).await?;
+    runs_in(
+        &fleet,
+        &[(two, REPLICAS), (Member(3), REPLICAS)],
+        Some("second"),
+    )
+    .await?;
+
+    label(&fleet, Member(3), None).await?;
+    label(&fleet, two, Some("third")).await?;
+    runs_in(&fleet, &[(two, REPLICAS)], Some("third")).await?;
+    label(&fleet, two, None).await?;
+    runs_in(&fleet, &[(one, REPLICAS)], Some("first")).await
+}
+
+/// Case 52, the first story of the proposal: the private cloud is used until it is full, then the public one.
+/// What runs does not go back by itself.
+async fn a_full_private_cloud_gives_way_to_the_public_one(server: ApiKind) -> Result<()> {
+    let placement = json!({
+        "clusterAffinities": groups(&["private", "public"]), "replicaScheduling": aggregated(),
+    });
+    let (private, public) = (Member(1), Member(2));
+    let (fleet, _programs) = placed(server, placement).await?;
+    label(&fleet, private, Some("private")).await?;
+    set_room(&fleet, private, 3).await?;
+    is_refused(&fleet, "Unschedulable").await?;
+    label(&fleet, public, Some("public")).await?;
+    set_room(&fleet, public, 9).await?;
+    runs_in(&fleet, &[(public, REPLICAS)], Some("public")).await?;
+
+    set_room(&fleet, private, 99).await?;
+    let patch = Patch::Merge(json!({ "spec": { "replicas": REPLICAS + 2 } }));
+    let templates = deployments(&fleet.karmada);
+    let parameters = PatchParams::default();
+    templates.patch(WEB, &parameters, &patch).await?;
+    runs_in(&fleet, &[(public, REPLICAS + 2)], Some("public")).await
+}
+
+/// Case 55: what runs is taken away only if no cluster of any group fits, and not for a lack of room in one.
+async fn a_lack_of_room_takes_nothing_away(server: ApiKind) -> Result<()> {
+    for names in [["short", "gone"], ["gone", "short"]] {
+        let placement = json!({
+            "clusterAffinities": groups(&names), "replicaScheduling": aggregated(),
+        });
+        let (fleet, _programs) = placed(server, placement).await?;
+        let (leaving, short) = (Member(1), Member(2));
+        label(&fleet, leaving, Some("gone")).await?;
+        set_room(&fleet, leaving, 9).await?;
+        runs_in(&fleet, &[(leaving, REPLICAS)], Some("gone")).await?;
+        label(&fleet, short, Some("short")).await?;
+        set_room(&fleet, short, 1).await?;
+
+        // That a divided workload looks for clusters at all needs a reason.
+        let patch = Patch::Merge(json!({ "spec": { "replicas": 99 } }));
+        let templates = deployments(&fleet.karmada);
+        let parameters = PatchParams::default();
+        templates.patch(WEB, &parameters, &patch).await?;
+        label(&fleet, leaving, None).await?;
+        is_refused(&fleet, "Unschedulable").await?;
+        runs_in(&fleet, &[(leaving, REPLICAS)], Some("gone")).await?;
+
+        label(&fleet, short, None).await?;
+        is_refused(&fleet, "NoClusterFit").await?;
+        until_binding(&fleet, "without clusters", |binding| {
+            binding.spec.clusters.iter().flatten().next().is_none()
+        })
+        .await?;
+        until(&deployments(fleet.member(leaving)), WEB, "gone", |copy| {
+            copy.is_none()
+        })
+        .await?;
+    }
+    Ok(())
+}
+
+/// Cases 54 and 60: the name of the group goes with the groups.
+async fn a_single_affinity_has_no_name(server: ApiKind) -> Result<()> {
+    let only = json!({ "clusterAffinity": { "clusterNames": ["member1"] } });
+    let (fleet, _programs) = placed(server, only).await?;
+    runs_in(&fleet, &[(Member(1), REPLICAS)], None).await?;
+    label(&fleet, Member(2), Some("first")).await?;
+    let named = json!({ "clusterAffinity": null, "clusterAffinities": groups(&["first"]) });
+    place(&fleet, named).await?;
+    runs_in(&fleet, &[(Member(2), REPLICAS)], Some("first")).await?;
+    let single =
+        json!({ "clusterAffinity": { "clusterNames": ["member1"] }, "clusterAffinities": null });
+    place(&fleet, single).await?;
+    runs_in(&fleet, &[(Member(1), REPLICAS)], None).await
+}
+
+/// Case 58: a group that is not in use may be edited without a move.
+async fn an_edit_of_another_group_moves_nothing(server: ApiKind) -> Result<()> {
+    let placement = |other: &str| {
+        let dynamic = json!({
+            "replicaSchedulingType": "Divided",
+            "weightPreference": { "dynamicWeight": "AvailableReplicas" },
+        });
+        json!({ "clusterAffinities": groups(&["first", other]), "replicaScheduling": dynamic })
+    };
+    let (fleet, _programs) = placed(server, placement("second")).await?;
+    for (member, room) in [(Member(1), 3), (Member(2), 2)] {
+        set_room(&fleet, member, room).await?;
+        label(&fleet, member, Some("first")).await?;
+    }
+    let divided = [(Member(1), 2), (Member(2), 2)];
+    runs_in(&fleet, &divided, Some("first")).await?;
+    set_room(&fleet, Member(3), 99).await?;
+    label(&fleet, Member(3), Some("first")).await?;
+    place(&fleet, placement("other")).await?;
+    until_binding(&fleet, "observed", |binding| {
+        let placement = binding.spec.placement.as_ref();
+        let other = placement.and_then(|all| all.pointer("/clusterAffinities/1/affinityName"));
+        let status = binding.status.as_ref();
+        let observed = status.and_then(|status| status.scheduler_observed_generation);
+        other == Some(&json!("other")) && observed == binding.metadata.generation
+    })
+    .await?;
+    runs_in(&fleet, &divided, Some("first")).await
+}
+
+on_both!(
+    the_first_group_that_fits_is_used,
+    a_full_private_cloud_gives_way_to_the_public_one,
+    a_lack_of_room_takes_nothing_away,
+    a_single_affinity_has_no_name,
+    an_edit_of_another_group_moves_nothing,
+);
