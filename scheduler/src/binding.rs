@@ -85,12 +85,23 @@ fn trim(
             |key: &str| [names::APPLIED_PLACEMENT, names::SCHEDULED_AFFINITY].contains(&key);
         annotations.retain(|key, _| is_read(key));
     }
-    spec.failover = None;
     spec.required_by = None;
     if let Some(Value::Object(requirements)) = &mut spec.replica_requirements {
         requirements.retain(|name, _| name == "resourceRequest");
     }
+    // The health of the copies decides when an eviction is over.
+    let evicts = spec
+        .graceful_eviction_tasks
+        .iter()
+        .flatten()
+        .next()
+        .is_some();
     if let Some(status) = status {
-        status.aggregated_status = None;
+        if !evicts {
+            status.aggregated_status = None;
+        }
+        for item in status.aggregated_status.iter_mut().flatten() {
+            item.status = None;
+        }
     }
 }

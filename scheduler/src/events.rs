@@ -1,6 +1,6 @@
 //! The Events recorded on bindings and their templates.
 
-use karmada_api::TargetCluster;
+use karmada_api::{GracefulEvictionTask, TargetCluster};
 use karmada_rules::schedule::SUCCESS;
 use kube::runtime::events::{Event, EventType};
 
@@ -22,6 +22,14 @@ pub(crate) fn failed(message: &str) -> Event {
         "ScheduleBindingFailed",
         message.to_owned(),
     )
+}
+
+/// Returns the Event of a binding that leaves a cluster.
+pub(crate) fn evicted(task: &GracefulEvictionTask) -> Event {
+    let cluster = &task.from_cluster;
+    let message = task.message.as_deref().unwrap_or_default();
+    let note = format!("Evict from cluster {cluster}: {message}");
+    event(EventType::Normal, "EvictWorkloadFromClusterSucceed", note)
 }
 
 fn event(type_: EventType, reason: &str, note: String) -> Event {

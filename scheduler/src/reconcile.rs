@@ -2,11 +2,12 @@
 
 use std::fmt::Debug;
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use karmada_api::{ClusterResourceBinding, Key, ResourceBinding, TargetCluster};
 use karmada_rules::binding_ref::BindingRef;
-use karmada_rules::schedule::{Fleet, Pass, Plan, SpecWrite, StatusWrite, plan};
+use karmada_rules::schedule::{Fleet, Pass, Plan, SpecWrite, StatusWrite, next_eviction, plan};
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
 use karmada_runtime::events::EventRecorder;
@@ -47,7 +48,7 @@ impl Controller for Reconciler {
         let plan = self.plan(&snapshot);
         let message = match &plan {
             Plan::LeftAlone { message } => Some(message.as_str()),
-            Plan::Unchanged | Plan::Write { .. } => None,
+            Plan::Unchanged | Plan::EndEvictions(_) | Plan::Write { .. } => None,
         };
         if self.index.note_left_alone(key, message)
             && let Some(message) = message
@@ -55,10 +56,15 @@ impl Controller for Reconciler {
             tracing::warn!(binding = %key, message, "Binding left alone");
             self.record(&snapshot.binding, || events::failed(message));
         }
-        if let Plan::Write { spec, status } = plan {
-            self.apply(key, &snapshot.binding, spec, status).await?;
+        match plan {
+            Plan::Unchanged | Plan::LeftAlone { .. } => {}
+            Plan::EndEvictions(operations) => self.end_evictions(key, operations).await?,
+            Plan::Write { spec, status } => {
+                self.apply(key, &snapshot.binding, spec, status).await?;
+            }
         }
         self.index.settled(key, &snapshot);
+        self.wake_for_eviction(key, &snapshot);
         Ok(())
     }
 }
@@ -80,6 +86,36 @@ impl Reconciler {
             fleet,
             pass,
         )
+    }
+
+    /// Wakes the binding `key` when an eviction begins or ends by itself.
+    fn wake_for_eviction(&self, key: &Key, snapshot: &Snapshot) {
+        let clusters: Vec<_> = snapshot.clusters.iter().map(|cluster| &**cluster).collect();
+        let now = (self.clock)();
+        let scheduler = self.index.scheduler();
+        let next = next_eviction(&scheduler, snapshot.binding.view(), &clusters, now);
+        if let Some(at) = next {
+            let wait = Duration::try_from(at.duration_since(now)).unwrap_or_default();
+            self.index.wake_after(key.clone(), wait);
+        }
+    }
+
+    async fn end_evictions(&self, key: &Key, operations: Value) -> Result<(), BoxError> {
+        let (client, patch) = (self.client.clone(), json_patch(operations)?);
+        let parameters = PatchParams::default();
+        let ended = if key.namespace.is_empty() {
+            let api: Api<ClusterResourceBinding> = Api::all(client);
+            let call = api.patch_metadata(&key.name, &parameters, &patch);
+            self.writes.write("evictions", call).await.map(drop)
+        } else {
+            let api: Api<ResourceBinding> = Api::namespaced(client, &key.namespace);
+            let call = api.patch_metadata(&key.name, &parameters, &patch);
+            self.writes.write("evictions", call).await.map(drop)
+        };
+        match ended {
+            Err(error) if error.kind() != WriteErrorKind::Missing => Err(error.into()),
+            _ => Ok(()),
+        }
     }
 
     async fn apply(
@@ -185,6 +221,10 @@ impl Reconciler {
                 self.record(binding, || events::failed(message));
             }
             StatusWrite::Scheduled { .. } => {
+                for task in spec.iter().flat_map(|spec| &spec.evictions) {
+                    tracing::info!(binding = %key, cluster = task.from_cluster, "Binding evicted");
+                    self.record(binding, || events::evicted(task));
+                }
                 if let Some(clusters) = spec.and_then(|spec| spec.clusters.as_ref()) {
                     let names: Vec<&str> = clusters.iter().map(name).collect();
                     tracing::info!(binding = %key, clusters = ?names, "Binding scheduled");

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::Arc;
+use std::time::Duration;
 
 use karmada_api::{ClusterProfile, Key};
 use karmada_rules::binding_ref::BindingRef;
@@ -14,6 +15,7 @@ use karmada_runtime::watch::Decoded;
 use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client, Resource};
 use parking_lot::Mutex;
+use tokio::time::Instant;
 
 use crate::binding::Trim;
 use crate::index::{Index, Snapshot};
@@ -71,6 +73,11 @@ impl SharedIndex {
         let mut index = self.index.lock();
         index.cluster_changed.clear();
         index.ours().map(|binding| binding.key()).collect()
+    }
+
+    /// Wakes the binding `key` after this time.
+    pub(crate) fn wake_after(&self, key: Key, wait: Duration) {
+        self.queue.add_at(key, Instant::now() + wait);
     }
 
     /// Returns a snapshot of the binding `key`, and `None` if it does not exist.

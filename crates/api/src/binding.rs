@@ -144,6 +144,48 @@ pub struct GracefulEvictionTask {
     /// `Directly`, `Gracefully` or `Never`.
     #[serde(deserialize_with = "lenient::nullable")]
     pub purge_mode: String,
+    /// The replicas that the cluster had.
+    #[serde(
+        deserialize_with = "lenient::option",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub replicas: Option<i32>,
+    /// The reason, in CamelCase.
+    #[serde(
+        deserialize_with = "lenient::option",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub reason: Option<String>,
+    /// The reason in words.
+    #[serde(
+        deserialize_with = "lenient::option",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub message: Option<String>,
+    /// The one who wants it.
+    #[serde(
+        deserialize_with = "lenient::option",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub producer: Option<String>,
+    /// The seconds after which it ends in any case.
+    #[serde(
+        deserialize_with = "lenient::option",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub grace_period_seconds: Option<i64>,
+    /// True if it does not end by itself, and false if it has to.
+    #[serde(
+        deserialize_with = "lenient::option",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub suppress_deletion: Option<bool>,
+    /// The time at which it began.
+    #[serde(
+        deserialize_with = "lenient::option",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub creation_timestamp: Option<Time>,
 }
 
 /// The resource that a binding refers to.

@@ -64,6 +64,7 @@ impl Stage {
         let scheduler = Scheduler {
             name: "default-scheduler".to_owned(),
             keeps_empty: false,
+            evicts: false,
         };
         let reconciler = Reconciler {
             index: Arc::new(SharedIndex::new(queue.clone(), scheduler)),

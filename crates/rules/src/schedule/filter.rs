@@ -92,7 +92,7 @@ fn untolerated<'a>(cluster: &'a ClusterProfile, tolerations: &[Toleration]) -> O
 }
 
 /// Returns `true` if the toleration is of the taint, as kube-scheduler compares them.
-fn tolerates(toleration: &Toleration, taint: &Taint) -> bool {
+pub(super) fn tolerates(toleration: &Toleration, taint: &Taint) -> bool {
     let is_any_or = |field: Option<&str>, value: &str| {
         let field = field.unwrap_or_default();
         field.is_empty() || field == value
@@ -110,7 +110,7 @@ fn tolerates(toleration: &Toleration, taint: &Taint) -> bool {
 }
 
 /// Returns the taint as kubectl shows it.
-fn show(taint: &Taint) -> String {
+pub(super) fn show(taint: &Taint) -> String {
     let value = taint.value.as_deref().unwrap_or_default();
     let equals = if value.is_empty() { "" } else { "=" };
     format!("{}{equals}{value}:{}", taint.key, taint.effect)

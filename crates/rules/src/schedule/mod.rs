@@ -2,6 +2,7 @@
 
 mod capacity;
 mod divide;
+mod evict;
 mod filter;
 mod groups;
 mod need;
@@ -15,6 +16,7 @@ mod write;
 use std::fmt;
 
 pub use divide::webster;
+pub use evict::next as next_eviction;
 pub use filter::Unfit;
 pub use need::{Scheduler, concerns, is_observed, is_short_of_room};
 pub use plan::{Fleet, Pass, Plan, plan};

@@ -17,6 +17,8 @@ pub struct Scheduler {
     pub name: String,
     /// True if a cluster that gets no replica of a workload is a target all the same.
     pub keeps_empty: bool,
+    /// True if workloads leave clusters with a `NoExecute` taint that they do not tolerate.
+    pub evicts: bool,
 }
 
 impl Scheduler {

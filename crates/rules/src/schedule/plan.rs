@@ -4,13 +4,15 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use karmada_api::placement::ClusterSelector;
-use karmada_api::{ClusterProfile, Condition, Placement, TargetCluster, condition, names};
+use karmada_api::{
+    ClusterProfile, Condition, GracefulEvictionTask, Placement, TargetCluster, condition, names,
+};
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::strategy::ReplicaStrategy;
 use super::write::{SpecWrite, StatusWrite};
-use super::{Failure, Scheduler, divide, filter, groups, need, select};
+use super::{Failure, Scheduler, divide, evict, filter, groups, need, select};
 use crate::binding_ref::BindingRef;
 
 /// The clusters of the fleet.
@@ -41,6 +43,8 @@ pub enum Plan {
         /// The reason.
         message: String,
     },
+    /// The evictions that are over, as the operations of a JSON patch.
+    EndEvictions(Value),
     /// The clusters, then the status.
     Write {
         /// The write of the clusters.
@@ -67,6 +71,15 @@ pub fn plan(scheduler: &Scheduler, binding: BindingRef<'_>, fleet: Fleet<'_>, pa
         Ok(strategy) => strategy,
         Err(failure) => return failed(binding, &[failure], pass),
     };
+    if scheduler.evicts {
+        if let Some(operations) = evict::end(binding, pass.now) {
+            return Plan::EndEvictions(operations);
+        }
+        let tasks = evict::begin(binding, &placement, fleet.clusters, pass.now);
+        if let Some(plan) = evicted(scheduler, binding, &placement, strategy, fleet, pass, tasks) {
+            return plan;
+        }
+    }
     if !need::is_due(binding, strategy, fleet.clusters) {
         return observed(binding, &placement);
     }
@@ -75,6 +88,45 @@ pub fn plan(scheduler: &Scheduler, binding: BindingRef<'_>, fleet: Fleet<'_>, pa
         Ok(decision) => scheduled(binding, decision, pass),
         Err(_) if !fleet.complete => Plan::Unchanged,
         Err(failures) => failed(binding, &failures, pass),
+    }
+}
+
+/// Plans the writes of a binding that leaves the clusters of `tasks`, unless there is no other place for it: a
+/// copy in a cluster with a taint is better than none.
+fn evicted(
+    scheduler: &Scheduler,
+    binding: BindingRef<'_>,
+    placement: &Placement,
+    strategy: ReplicaStrategy<'_>,
+    fleet: Fleet<'_>,
+    pass: Pass,
+    tasks: Vec<GracefulEvictionTask>,
+) -> Option<Plan> {
+    if tasks.is_empty() || !fleet.complete {
+        return None;
+    }
+    let mut spec = binding.spec.clone();
+    let leaves = |name: &str| tasks.iter().any(|task| task.from_cluster == name);
+    if let Some(clusters) = &mut spec.clusters {
+        clusters.retain(|target| !leaves(&target.name));
+    }
+    let known = spec.graceful_eviction_tasks.get_or_insert_default();
+    known.extend(tasks.iter().cloned());
+    let without = BindingRef {
+        spec: &spec,
+        ..binding
+    };
+    let decision = decide(scheduler, without, placement, strategy, fleet).ok()?;
+    match scheduled(binding, decision, pass) {
+        Plan::Write {
+            spec: Some(spec),
+            status,
+        } => {
+            let evictions = tasks;
+            let spec = Some(SpecWrite { evictions, ..spec });
+            Some(Plan::Write { spec, status })
+        }
+        _ => None,
     }
 }
 
@@ -188,6 +240,7 @@ fn scheduled(binding: BindingRef<'_>, decision: Decision, pass: Pass) -> Plan {
     let spec = (moved || !is_applied || in_use != group.as_deref()).then(|| SpecWrite {
         clusters: moved.then_some(clusters),
         group: group.clone(),
+        evictions: Vec::new(),
     });
     let triggered = need::is_triggered(binding);
     let is_success = |condition: &Condition| {
@@ -249,6 +302,7 @@ fn failed(binding: BindingRef<'_>, failures: &[Failure], pass: Pass) -> Plan {
         group: binding
             .annotation(names::SCHEDULED_AFFINITY)
             .map(str::to_owned),
+        evictions: Vec::new(),
     });
     let at = pass.now;
     let status = StatusWrite::Failed {

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use karmada_api::{ResourceBindingStatus, TargetCluster, condition, names};
+use karmada_api::{GracefulEvictionTask, ResourceBindingStatus, TargetCluster, condition, names};
 use serde_json::{Value, json};
 
 use super::SCHEDULED;
@@ -15,6 +15,8 @@ pub struct SpecWrite {
     pub clusters: Option<Vec<TargetCluster>>,
     /// The name of the group in use; `None` without groups.
     pub group: Option<String>,
+    /// The clusters that are left gracefully from now on.
+    pub evictions: Vec<GracefulEvictionTask>,
 }
 
 impl SpecWrite {
@@ -25,6 +27,13 @@ impl SpecWrite {
         if let Some(clusters) = &self.clusters {
             operations.push(json!({ "op": "add", "path": "/spec/clusters", "value": clusters }));
         }
+        let path = "/spec/gracefulEvictionTasks";
+        if !self.evictions.is_empty() && binding.spec.graceful_eviction_tasks.is_none() {
+            operations.push(json!({ "op": "add", "path": path, "value": [] }));
+        }
+        let end = format!("{path}/-");
+        let add = |task| json!({ "op": "add", "path": end, "value": task });
+        operations.extend(self.evictions.iter().map(add));
         if binding.metadata.annotations.is_none() {
             operations.push(json!({ "op": "add", "path": "/metadata/annotations", "value": {} }));
         }
@@ -146,7 +155,7 @@ const GENERATION: &str = "/status/schedulerObservedGeneration";
 const GROUP: &str = "/status/schedulerObservingAffinityName";
 
 /// Returns the operation that makes the patch fail if the object has changed since it was read.
-fn guarded(resource_version: Option<&str>) -> Vec<Value> {
+pub(super) fn guarded(resource_version: Option<&str>) -> Vec<Value> {
     let path = "/metadata/resourceVersion";
     vec![json!({ "op": "replace", "path": path, "value": resource_version })]
 }

@@ -12,8 +12,9 @@ use pipeline_tests::{
     control_plane::ApiKind,
     fleet::Member,
     on_both,
+    programs::Binary,
     propagation::{Propagation, PropagationFleet, create},
-    wait::until,
+    wait::{until, until_event},
 };
 use serde_json::{Value, json};
 
@@ -62,6 +63,14 @@ async fn set_room(fleet: &PropagationFleet, member: Member, pods: u32) -> Result
     let status = Patch::Merge(json!({ "status": { "resourceSummary": summary } }));
     let (name, parameters) = (member.name(), PatchParams::default());
     clusters.patch_status(&name, &parameters, &status).await?;
+    Ok(())
+}
+
+async fn taint(fleet: &PropagationFleet, member: Member, taints: Value) -> Result<()> {
+    let clusters: Api<ClusterProfile> = Api::all(fleet.karmada.client());
+    let patch = Patch::Merge(json!({ "spec": { "taints": taints } }));
+    let parameters = PatchParams::default();
+    clusters.patch(&member.name(), &parameters, &patch).await?;
     Ok(())
 }
 
@@ -206,6 +215,54 @@ async fn a_lack_of_room_takes_nothing_away(server: ApiKind) -> Result<()> {
     Ok(())
 }
 
+/// Case 53, the second story of the proposal: a taint on the primary cluster moves the workload to the backup; its
+/// copy in the primary one goes once that in the backup is healthy. It goes back only when asked.
+async fn a_taint_moves_a_workload_to_the_backup(server: ApiKind) -> Result<()> {
+    let placement = json!({ "clusterAffinities": groups(&["primary", "backup"]) });
+    let (fleet, programs) = placed(server, placement).await?;
+    let (primary, backup) = (Member(1), Member(2));
+    label(&fleet, primary, Some("primary")).await?;
+    runs_in(&fleet, &[(primary, REPLICAS)], Some("primary")).await?;
+    label(&fleet, backup, Some("backup")).await?;
+    programs.scheduler.stop().await?;
+    let _evicting = fleet
+        .start_program(Binary::Scheduler, &["--evict-untolerated"])
+        .await?;
+
+    let dns = json!([{ "key": "dns", "effect": "NoExecute", "timeAdded": "2026-11-22T08:00:00Z" }]);
+    taint(&fleet, primary, dns).await?;
+    runs_in(&fleet, &[(backup, REPLICAS)], Some("backup")).await?;
+    until_event(
+        &fleet.karmada.client(),
+        "ResourceBinding",
+        &names::binding("Deployment", WEB),
+        "EvictWorkloadFromClusterSucceed",
+    )
+    .await?;
+    has_image(&fleet, primary, "web:1").await?;
+    let status = json!({ "status": {
+        "observedGeneration": 1, "replicas": REPLICAS, "updatedReplicas": REPLICAS,
+        "readyReplicas": REPLICAS, "availableReplicas": REPLICAS,
+    } });
+    let (copies, parameters) = (deployments(fleet.member(backup)), PatchParams::default());
+    copies
+        .patch_status(WEB, &parameters, &Patch::Merge(status))
+        .await?;
+    until(&deployments(fleet.member(primary)), WEB, "gone", |copy| {
+        copy.is_none()
+    })
+    .await?;
+
+    taint(&fleet, primary, json!([])).await?;
+    let name = names::binding("Deployment", WEB);
+    let asked = json!({ "spec": { "rescheduleTriggeredAt": "2099-01-01T00:00:00Z" } });
+    let (bindings, asked) = (fleet.bindings(), Patch::Merge(asked));
+    let before = bindings.get(&name).await?.spec.clusters;
+    assert_eq!(before.unwrap_or_default()[0].name, backup.name());
+    bindings.patch(&name, &parameters, &asked).await?;
+    runs_in(&fleet, &[(primary, REPLICAS)], Some("primary")).await
+}
+
 /// Cases 54 and 60: the name of the group goes with the groups.
 async fn a_single_affinity_has_no_name(server: ApiKind) -> Result<()> {
     let only = json!({ "clusterAffinity": { "clusterNames": ["member1"] } });
@@ -255,6 +312,7 @@ on_both!(
     the_first_group_that_fits_is_used,
     a_full_private_cloud_gives_way_to_the_public_one,
     a_lack_of_room_takes_nothing_away,
+    a_taint_moves_a_workload_to_the_backup,
     a_single_affinity_has_no_name,
     an_edit_of_another_group_moves_nothing,
 );

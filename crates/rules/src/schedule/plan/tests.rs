@@ -6,12 +6,14 @@ use self::room::{by_room, spread, with_room};
 use super::*;
 use crate::schedule::SCHEDULED;
 
+mod evict;
 mod room;
 
 fn scheduler() -> Scheduler {
     Scheduler {
         name: "default-scheduler".to_owned(),
         keeps_empty: false,
+        evicts: false,
     }
 }
 

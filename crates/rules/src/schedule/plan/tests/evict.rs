@@ -1,0 +1,98 @@
+use super::*;
+
+/// Returns the clusters of the fleet, those of these names with a taint.
+fn tainted(names: &[&str]) -> Vec<ClusterProfile> {
+    let mut clusters = fleet();
+    for cluster in &mut clusters {
+        if names.contains(&cluster.metadata.name.as_deref().unwrap()) {
+            let taint = json!({ "key": "dns", "effect": "NoExecute" });
+            cluster.spec.taints = from_value(json!([taint])).unwrap();
+        }
+    }
+    clusters
+}
+
+fn evicting() -> Scheduler {
+    Scheduler {
+        evicts: true,
+        ..scheduler()
+    }
+}
+
+/// Returns the binding as it is once everything was written, and the number of passes that wrote.
+fn evicted(mut binding: Value, clusters: &[ClusterProfile]) -> (Value, usize) {
+    let all: Vec<_> = clusters.iter().collect();
+    let fleet = Fleet {
+        clusters: &all,
+        complete: true,
+    };
+    for passes in 0..9 {
+        let read: ResourceBinding = from_value(binding.clone()).unwrap();
+        match plan(&evicting(), (&read).into(), fleet, pass()) {
+            Plan::Unchanged => return (binding, passes),
+            Plan::EndEvictions(operations) => apply(&mut binding, operations),
+            plan => apply_plan(&mut binding, &plan, false),
+        }
+    }
+    panic!("never settled: {binding:#}");
+}
+
+fn leaving(binding: &Value) -> Vec<&str> {
+    let tasks = binding["spec"]["gracefulEvictionTasks"].as_array();
+    let tasks = tasks.into_iter().flatten();
+    tasks
+        .map(|task| task["fromCluster"].as_str().unwrap())
+        .collect()
+}
+
+#[test]
+fn a_workload_leaves_a_taint_for_the_next_group_with_one_write_of_its_clusters() {
+    let groups = json!([
+        group("primary", &["member1"]),
+        group("backup", &["member2"])
+    ]);
+    for placement in [json!({}), divided(&json!({}))] {
+        let mut placement = placement;
+        placement["clusterAffinities"] = groups.clone();
+        let running = settled(unscheduled(&placement, 3), &fleet());
+        assert_eq!(targets(&running), [("member1".to_owned(), 3)]);
+        let (moved, passes) = evicted(running, &tainted(&["member1"]));
+        assert_eq!(passes, 1);
+        assert_eq!(targets(&moved), [("member2".to_owned(), 3)]);
+        assert_eq!(leaving(&moved), ["member1"]);
+        assert_eq!(moved["status"]["schedulerObservingAffinityName"], "backup");
+
+        // Once it is well there the copy goes, and the workload stays without the taint, too.
+        let mut healthy = moved;
+        healthy["status"]["aggregatedStatus"] =
+            json!([{ "clusterName": "member2", "health": "Healthy" }]);
+        let (over, _) = evicted(healthy, &fleet());
+        assert_eq!(leaving(&over), [""; 0]);
+        assert_eq!(targets(&over), [("member2".to_owned(), 3)]);
+    }
+}
+
+#[test]
+fn a_workload_without_another_place_stays() {
+    let only = json!({ "clusterAffinity": names(&["member1"]) });
+    for (placement, taints) in [
+        (only, vec!["member1"]),
+        (divided(&json!({})), vec!["member1", "member2", "member3"]),
+    ] {
+        let running = settled(unscheduled(&placement, 3), &fleet());
+        let (after, passes) = evicted(running.clone(), &tainted(&taints));
+        assert_eq!((after, passes), (running, 0));
+    }
+}
+
+#[test]
+fn the_other_clusters_take_over_what_one_leaves() {
+    let running = settled(unscheduled(&divided(&json!({})), 3), &fleet());
+    let (moved, _) = evicted(running, &tainted(&["member1"]));
+    let replicas: i64 = targets(&moved).iter().map(|(_, replicas)| replicas).sum();
+    assert_eq!((targets(&moved).len(), replicas), (2, 3));
+    let running = settled(unscheduled(&json!({}), 3), &fleet());
+    let (moved, _) = evicted(running, &tainted(&["member1", "member3"]));
+    assert_eq!(targets(&moved), [("member2".to_owned(), 3)]);
+    assert_eq!(leaving(&moved), ["member1", "member3"]);
+}
