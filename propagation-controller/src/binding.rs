@@ -2,7 +2,7 @@
 
 mod gauges;
 mod status;
-mod steps;
+pub(crate) mod steps;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ use uuid::Uuid;
 use self::gauges::Counts;
 pub(crate) use self::gauges::WorkGauges;
 use crate::events::Events;
-use crate::index::{Policy, StoredBinding, template_of};
+use crate::index::{Policy, StoredBinding};
 use crate::watch::SharedIndex;
 use crate::works::SharedWorks;
 
@@ -66,16 +66,7 @@ impl Controller for BindingReconciler {
             self.events.settled(&reference(&stored));
             return self.release(binding, &works).await;
         }
-        let template_key = template_of(binding.spec);
-        let is_ours = self.index.read(|index| {
-            index.is_interpretation_known() && !index.customized().covers(&template_key.kind)
-        });
-        // A template that is gone takes its binding along; one that was made anew gets another.
-        let template = self.index.template(&template_key).filter(|template| {
-            let bound = binding.spec.resource.uid.as_deref();
-            bound.is_none_or(|uid| uid == template::uid(template))
-        });
-        let (true, Some(template)) = (is_ours, template) else {
+        let Some(template) = self.index.bound_template(binding) else {
             return Ok(());
         };
         // What no policy has stays in its clusters as it is.
@@ -149,7 +140,7 @@ impl BindingReconciler {
             .index
             .read(|index| index.overrides_for(template::namespace(template)));
         let referrers = self.referrers(binding);
-        let policy = self.policy(binding);
+        let policy = self.index.read(|index| index.policy_of(binding));
         let facts = WorkFacts {
             binding,
             template,
@@ -165,9 +156,11 @@ impl BindingReconciler {
             works: works.iter().collect(),
             referrers: referrers
                 .iter()
-                .map(|(key, referrer)| {
-                    let suspension = referrer.spec.suspension.as_ref();
-                    (key.clone(), suspension.map(|s| &s.dispatching))
+                .map(|(key, referrer, policy)| {
+                    let own = referrer.spec.suspension.as_ref();
+                    let own = own.map(|suspension| &suspension.dispatching);
+                    let of_policy = policy.as_ref().and_then(Policy::suspension);
+                    (key.clone(), own.into_iter().chain(of_policy).collect())
                 })
                 .collect(),
         };
@@ -190,28 +183,18 @@ impl BindingReconciler {
         outcome.error.map_or(Ok(is_settled), Err)
     }
 
-    /// Returns the policy that has the binding.
-    fn policy(&self, binding: BindingRef<'_>) -> Option<Policy> {
-        let claim = Claim::of(binding.metadata)?;
-        let policy = self.index.read(|index| index.policy(&claim.policy()))?;
-        claim.is_of(&policy.candidate()).then_some(policy)
-    }
-
-    /// Returns the bindings that require this one.
-    fn referrers(&self, binding: BindingRef<'_>) -> BTreeMap<Key, Arc<ResourceBinding>> {
-        let snapshots = binding.spec.required_by.iter().flatten();
-        let keys = snapshots.filter_map(|snapshot| {
-            Some(Key::new(
-                snapshot.namespace.clone()?,
-                snapshot.name.clone()?,
-            ))
-        });
+    /// Returns the bindings that require this one, with their policies.
+    fn referrers(
+        &self,
+        binding: BindingRef<'_>,
+    ) -> Vec<(Key, Arc<ResourceBinding>, Option<Policy>)> {
         self.index.read(|index| {
-            keys.filter_map(|key| {
-                let referrer = index.bindings.get(&key).map(Arc::clone)?;
-                Some((key, referrer))
-            })
-            .collect()
+            let referrers = index.referrers(binding).into_iter();
+            let with_policy = referrers.map(|(key, referrer)| {
+                let policy = index.policy_of(BindingRef::from(&*referrer));
+                (key, referrer, policy)
+            });
+            with_policy.collect()
         })
     }
 
@@ -314,12 +297,15 @@ impl BindingReconciler {
 }
 
 /// Returns `true` if Works are made for the binding: a policy has it, other bindings require it, or
-/// somebody else cares for it.
-fn is_dispatched(binding: BindingRef<'_>) -> bool {
+/// somebody else cares for it. One that was only attached, and that nothing requires any more, loses its own.
+pub(crate) fn is_dispatched(binding: BindingRef<'_>) -> bool {
     let labels = binding.metadata.labels.as_ref();
+    let spec = binding.spec;
+    let clusters = spec.clusters.iter().flatten();
     Claim::of(binding.metadata).is_some()
-        || binding.spec.required_by.iter().flatten().next().is_some()
+        || spec.required_by.iter().flatten().next().is_some()
         || labels.is_some_and(|labels| labels.contains_key(names::MANAGED_BY))
+        || (spec.placement.is_none() && clusters.count() == 0)
 }
 
 /// Writes a Work. Returns `true` if something was written.
@@ -355,18 +341,18 @@ pub(crate) async fn write_work(
 }
 
 /// Returns `true` if the object of a write is gone.
-fn is_past(error: &WriteError) -> bool {
+pub(crate) fn is_past(error: &WriteError) -> bool {
     error.kind() == WriteErrorKind::Missing
 }
 
-fn reference(binding: &StoredBinding) -> ObjectReference {
+pub(crate) fn reference(binding: &StoredBinding) -> ObjectReference {
     match binding {
         StoredBinding::Namespaced(binding) => binding.object_ref(&()),
         StoredBinding::Cluster(binding) => binding.object_ref(&()),
     }
 }
 
-fn template_reference(template: &Value) -> ObjectReference {
+pub(crate) fn template_reference(template: &Value) -> ObjectReference {
     let given = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
     ObjectReference {
         api_version: given(template::api_version(template)),

@@ -1,6 +1,7 @@
 //! The watched objects, looked up by what refers to them.
 
 mod candidates;
+mod dependencies;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,12 +17,15 @@ use karmada_rules::binding_ref::BindingRef;
 use karmada_rules::propagation::choice::Candidate;
 use karmada_rules::propagation::claim::Claim;
 use karmada_rules::propagation::customization::{self, Customized};
+use karmada_rules::propagation::dependencies::Dependency;
 use karmada_rules::propagation::problems::problems;
 use karmada_runtime::cache::{Cache, Undecoded};
 use kube::core::Version;
 use serde_json::Value;
 
 use self::candidates::Candidates;
+use self::dependencies::Dependencies;
+pub(crate) use self::dependencies::{is_referring, listed_kinds, referrer_keys};
 
 /// A resource template: an object of a kind known at run time.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -48,6 +52,21 @@ impl TemplateKey {
             namespace: Some(key.namespace.clone()).filter(|namespace| !namespace.is_empty()),
             name: Some(key.name.clone()),
             ..ObjectReference::default()
+        }
+    }
+}
+
+impl From<&Dependency> for TemplateKey {
+    fn from(dependency: &Dependency) -> Self {
+        let Dependency {
+            api_version,
+            kind,
+            namespace,
+            name,
+        } = dependency;
+        Self {
+            kind: GroupVersionKind::new(api_version, kind),
+            key: Key::new(namespace, name),
         }
     }
 }
@@ -81,7 +100,8 @@ pub(crate) struct Index {
     pub(crate) interpreters_listed: BTreeSet<GroupVersionKind>,
     customizations: BTreeMap<(GroupVersionKind, Key), Value>,
     candidates: Candidates,
-    /// The kinds that policies select and bindings are of, with the number of those that name them.
+    dependencies: Dependencies,
+    /// The kinds that policies select and bindings are of or list, with the number of those that name them.
     kinds: BTreeMap<GroupVersionKind, usize>,
 }
 
@@ -222,6 +242,13 @@ impl Index {
             .filter(|(_, metadata)| Claim::of(*metadata).is_some_and(|claim| claim.is_of(policy)))
             .map(|(key, _)| key.clone())
             .collect()
+    }
+
+    /// Returns the policy that has the binding.
+    pub(crate) fn policy_of(&self, binding: BindingRef<'_>) -> Option<Policy> {
+        let claim = Claim::of(binding.metadata)?;
+        let policy = self.policy(&claim.policy())?;
+        claim.is_of(&policy.candidate()).then_some(policy)
     }
 
     /// Returns the override policies that may select a template of `namespace`, which is empty for a

@@ -3,6 +3,7 @@
 
 mod args;
 mod binding;
+mod dependencies;
 mod events;
 mod index;
 mod metrics;
@@ -18,7 +19,7 @@ use std::sync::Arc;
 
 use karmada_runtime::controller;
 use karmada_runtime::events::EventRecorder;
-use karmada_runtime::lease;
+use karmada_runtime::lease::{self, Leadership};
 use karmada_runtime::program::{Program, StartError};
 use karmada_runtime::write::Writes;
 use kube::Client;
@@ -26,6 +27,7 @@ use parking_lot::Mutex;
 
 pub use crate::args::Args;
 use crate::binding::{BindingReconciler, WorkGauges};
+use crate::dependencies::DependencyReconciler;
 use crate::events::Events;
 use crate::metrics::CountedTemplates;
 use crate::namespace::NamespaceReconciler;
@@ -52,71 +54,97 @@ pub fn assemble(args: Args, client: Client, program: &mut Program) {
     let (leadership, writes) = Writes::start(program, args.observe_only, |program| {
         lease::leadership(program, client.clone(), &args.leader_election)
     });
-    let [events, work_events] = recorders(&args, &client, program);
+    let [events, work_events, dependency_events] = recorders(&args, &client, program);
 
     let queues = Queues::default();
     let index = SharedIndex::watch(program, &client, queues.clone());
     let works = Arc::new(SharedWorks::new(Arc::clone(&index), queues.clone()));
     works.watch(program, &client);
-    let namespaces = NamespaceReconciler {
-        index: Arc::clone(&index),
-        works: Arc::clone(&works),
-        client: client.clone(),
-        writes: writes.clone(),
-        events: Arc::clone(&work_events),
-        queue: queues.namespaces.clone(),
-        skipped: args.skipped_propagating_namespaces.clone(),
+    let loops = Loops {
+        namespaces: NamespaceReconciler {
+            index: Arc::clone(&index),
+            works: Arc::clone(&works),
+            client: client.clone(),
+            writes: writes.clone(),
+            events: Arc::clone(&work_events),
+            queue: queues.namespaces.clone(),
+            skipped: args.skipped_propagating_namespaces.clone(),
+        },
+        bindings: BindingReconciler {
+            index: Arc::clone(&index),
+            works: Arc::clone(&works),
+            client: client.clone(),
+            writes: writes.clone(),
+            events: work_events,
+            clock: program.clock,
+            gauges: WorkGauges::register(&mut program.registry),
+            decided: Mutex::default(),
+        },
+        dependencies: DependencyReconciler {
+            index: Arc::clone(&index),
+            client: client.clone(),
+            writes: writes.clone(),
+            events: dependency_events,
+            skipped: args.skipped_propagating_namespaces.clone(),
+        },
+        templates: TemplateReconciler {
+            index: Arc::clone(&index),
+            client: client.clone(),
+            writes: writes.clone(),
+            events: Arc::clone(&events),
+            skipped: args.skipped_propagating_namespaces,
+            uninterpreted: CountedTemplates::register(
+                &mut program.registry,
+                "uninterpreted_templates",
+                "Templates that a policy selects and that are left alone, because a script or webhook interprets their kind",
+            ),
+            activations: Activations::register(&mut program.registry),
+            claimed: Mutex::default(),
+        },
+        policies: PolicyReconciler {
+            index,
+            client,
+            writes,
+            events,
+            works,
+            inherited: Mutex::default(),
+        },
     };
-    let bindings = BindingReconciler {
-        index: Arc::clone(&index),
-        works: Arc::clone(&works),
-        client: client.clone(),
-        writes: writes.clone(),
-        events: work_events,
-        clock: program.clock,
-        gauges: WorkGauges::register(&mut program.registry),
-        decided: Mutex::default(),
-    };
-    let templates = TemplateReconciler {
-        index: Arc::clone(&index),
-        client: client.clone(),
-        writes: writes.clone(),
-        events: Arc::clone(&events),
-        skipped: args.skipped_propagating_namespaces,
-        uninterpreted: CountedTemplates::register(
-            &mut program.registry,
-            "uninterpreted_templates",
-            "Templates that a policy selects and that are left alone, because a script or webhook interprets their kind",
-        ),
-        activations: Activations::register(&mut program.registry),
-        claimed: Mutex::default(),
-    };
-    let policies = PolicyReconciler {
-        index,
-        client,
-        writes,
-        events,
-        works,
-        inherited: Mutex::default(),
-    };
-    let (name, queue) = ("template", queues.templates);
-    controller::spawn(program, name, templates, queue, leadership.clone());
-    let (name, queue) = ("propagationpolicy", queues.policies);
-    controller::spawn(program, name, policies, queue, leadership.clone());
-    let (name, queue) = ("namespace", queues.namespaces);
-    controller::spawn(program, name, namespaces, queue, leadership.clone());
-    let (name, queue) = ("resourcebinding", queues.bindings);
-    controller::spawn(program, name, bindings, queue, leadership);
+    loops.spawn(program, queues, &leadership);
 }
 
-/// Returns a recorder of Events for templates and policies, and one for Works. Each keeps the troubles of
-/// its own loops: a template may have some with its policy and with its Works.
-fn recorders(args: &Args, client: &Client, program: &mut Program) -> [Arc<Events>; 2] {
+/// The loops of the controller.
+struct Loops {
+    templates: TemplateReconciler,
+    policies: PolicyReconciler,
+    namespaces: NamespaceReconciler,
+    dependencies: DependencyReconciler,
+    bindings: BindingReconciler,
+}
+
+impl Loops {
+    fn spawn(self, program: &mut Program, queues: Queues, leadership: &Leadership) {
+        let (name, queue) = ("template", queues.templates);
+        controller::spawn(program, name, self.templates, queue, leadership.clone());
+        let (name, queue) = ("propagationpolicy", queues.policies);
+        controller::spawn(program, name, self.policies, queue, leadership.clone());
+        let (name, queue) = ("namespace", queues.namespaces);
+        controller::spawn(program, name, self.namespaces, queue, leadership.clone());
+        let (name, queue) = ("dependencies", queues.dependencies);
+        controller::spawn(program, name, self.dependencies, queue, leadership.clone());
+        let (name, queue) = ("resourcebinding", queues.bindings);
+        controller::spawn(program, name, self.bindings, queue, leadership.clone());
+    }
+}
+
+/// Returns a recorder of Events for templates and policies, one for Works, and one for dependencies. Each
+/// keeps the troubles of its own loops: a template may have some with its policy and with its Works.
+fn recorders(args: &Args, client: &Client, program: &mut Program) -> [Arc<Events>; 3] {
     if args.observe_only {
-        return [Events::none(), Events::none()].map(Arc::new);
+        return [(), (), ()].map(|()| Arc::new(Events::none()));
     }
     let recorder = EventRecorder::spawn(program, client.clone());
-    [recorder.clone(), recorder].map(|recorder| {
+    [recorder.clone(), recorder.clone(), recorder].map(|recorder| {
         let record = move |regarding, event| recorder.record(regarding, event);
         Arc::new(Events::new(record))
     })

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use karmada_api::{ClusterPropagationPolicy, Key, PropagationPolicy};
-use karmada_rules::propagation::activation::Activation;
+use karmada_rules::propagation::activation::{Activation, Record};
 use karmada_rules::propagation::binding::{self, Plan, Source};
 use karmada_rules::propagation::choice::{Candidate, Choice, choose};
 use karmada_rules::propagation::claim::{self, Claim};
@@ -310,6 +310,14 @@ fn named(claim: &Claim) -> String {
 }
 
 impl Subject {
+    /// Returns the template's binding, unless it is merely attached: then no policy has made it yet.
+    fn bound(&self) -> Option<&StoredBinding> {
+        let own = self.binding.as_ref().filter(|_| self.is_bound)?;
+        let is_policys =
+            own.view().spec.placement.is_some() || Record::of(own.metadata()).is_some();
+        is_policys.then_some(own)
+    }
+
     /// Plans the write of the binding; a template that is held has none.
     fn plan(&self, policy: &Candidate<'_>, claim: &Claim, activation: &Activation) -> Plan {
         let (record, is_followed) = match activation {

@@ -2,6 +2,7 @@
 
 mod templates;
 
+use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::sync::{Arc, OnceLock, Weak};
 
@@ -23,7 +24,10 @@ use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 
 use self::templates::kinds_of;
-use crate::index::{Index, Policy, StoredBinding, TemplateKey, template_of};
+use crate::index::{
+    Index, Policy, StoredBinding, TemplateKey, is_referring, listed_kinds, referrer_keys,
+    template_of,
+};
 
 /// The queues of the loops, which share no worker. The key of a policy or a binding without a namespace
 /// is that of the cluster-scoped kind.
@@ -32,6 +36,8 @@ pub(crate) struct Queues {
     pub(crate) templates: Queue<TemplateKey>,
     pub(crate) policies: Queue<Key>,
     pub(crate) bindings: Queue<Key>,
+    /// The bindings whose dependencies follow them.
+    pub(crate) dependencies: Queue<Key>,
     pub(crate) namespaces: Queue<Key>,
 }
 
@@ -145,6 +151,10 @@ impl SharedIndex {
                         let bindings = concerned.flat_map(|policy| index.bindings_of(policy));
                         bindings.collect::<Vec<_>>()
                     });
+                    for binding in &bindings {
+                        self.wake_required_by(binding);
+                    }
+                    self.queues.dependencies.add_all(bindings.iter().cloned());
                     self.queues.bindings.add_all(bindings);
                 }
             }
@@ -239,16 +249,24 @@ impl SharedIndex {
 
     /// Wakes the bindings that the binding `key` requires, which are suspended with it.
     fn wake_required_by(&self, key: &Key) {
-        let required = self.read(|index| {
-            index.bindings_where(|spec| {
-                let mut snapshots = spec.required_by.iter().flatten();
-                snapshots.any(|by| {
-                    by.name.as_ref() == Some(&key.name)
-                        && by.namespace.as_ref() == Some(&key.namespace)
-                })
-            })
-        });
+        let required = self.read(|index| index.required_by(key));
         self.queues.bindings.add_all(required);
+    }
+
+    /// Wakes the bindings whose dependencies follow them and that a change of a binding concerns: itself,
+    /// those that require it, and those that list its template.
+    fn wake_dependencies(&self, key: &Key, versions: [Option<&StoredBinding>; 2]) {
+        let versions = versions.into_iter().flatten().map(StoredBinding::view);
+        let mut woken = BTreeSet::new();
+        for binding in versions {
+            if is_referring(binding) {
+                woken.insert(key.clone());
+            }
+            woken.extend(referrer_keys(binding));
+            let template = template_of(binding.spec);
+            woken.extend(self.read(|index| index.depending_on(&template)));
+        }
+        self.queues.dependencies.add_all(woken);
     }
 
     fn bindings_changed<K>(
@@ -262,18 +280,32 @@ impl SharedIndex {
                 binding.as_ref().map(|b| template_of(b.view().spec))
             };
             let (before, now) = (template(&old), template(&new));
-            let kind = |template: &Option<TemplateKey>| template.as_ref().map(|t| t.kind.clone());
-            if self.index.lock().replace_kinds(kind(&before), kind(&now)) {
+            let kinds = |binding: &Option<StoredBinding>| {
+                let binding = binding.as_ref().map(StoredBinding::view);
+                let kinds = binding.map(|binding| {
+                    let of_template = template_of(binding.spec).kind;
+                    let kinds = [of_template].into_iter().chain(listed_kinds(binding));
+                    kinds.collect::<Vec<_>>()
+                });
+                kinds.unwrap_or_default()
+            };
+            let are_others = {
+                let mut index = self.index.lock();
+                index.replace_dependencies(&key, new.as_ref());
+                index.replace_kinds(kinds(&old), kinds(&new))
+            };
+            if are_others {
                 self.want();
             }
             let suspension = |b: &Option<StoredBinding>| b.as_ref()?.view().spec.suspension.clone();
             if suspension(&old) != suspension(&new) {
                 self.wake_required_by(&key);
             }
-            self.queues.bindings.add(key);
+            self.queues.bindings.add(key.clone());
             // What happens in the clusters is of no concern to the template.
             let is_status = matches!((&old, &new), (Some(old), Some(new)) if is_same_but_status(old.metadata(), new.metadata()));
             if !is_status {
+                self.wake_dependencies(&key, [old.as_ref(), new.as_ref()]);
                 self.queues
                     .templates
                     .add_all([before, now].into_iter().flatten());

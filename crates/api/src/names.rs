@@ -1,5 +1,7 @@
 //! The names, labels, annotations and finalizers by which Karmada's objects refer to each other.
 
+use crate::Key;
+
 /// The label on a template and its binding with the ID of the [`PropagationPolicy`] that claims them.
 ///
 /// [`PropagationPolicy`]: crate::PropagationPolicy
@@ -19,6 +21,8 @@ pub const POLICY_FINALIZER: &str = "karmada.io/propagation-policy-controller";
 pub const CLUSTER_POLICY_FINALIZER: &str = "karmada.io/cluster-propagation-policy-controller";
 /// The finalizer of a `ResourceBinding`.
 pub const BINDING_FINALIZER: &str = "karmada.io/binding-controller";
+/// The finalizer of a `ResourceBinding` whose dependencies follow it.
+pub const DEPENDENCIES_FINALIZER: &str = "karmada.io/binding-dependencies-distributor";
 /// The finalizer of a `ClusterResourceBinding`.
 pub const CLUSTER_BINDING_FINALIZER: &str = "karmada.io/cluster-resource-binding-controller";
 /// The finalizer of a `Work`.
@@ -36,6 +40,12 @@ pub const BINDING_NAMESPACE: &str = "resourcebinding.karmada.io/namespace";
 pub const BINDING_NAME: &str = "resourcebinding.karmada.io/name";
 /// The annotation with the name of the `ClusterResourceBinding`.
 pub const CLUSTER_BINDING_NAME: &str = "clusterresourcebinding.karmada.io/name";
+
+/// The annotation of a binding with the objects that follow it, as JSON.
+pub const DEPENDENCIES: &str = "resourcebinding.karmada.io/dependencies";
+/// The beginning of the labels of an attached binding, one for each binding that requires it. The values
+/// are the IDs of these.
+const DEPENDED_BY: &str = "resourcebinding.karmada.io/depended-by-";
 
 /// The annotation of a manifest with the namespace of its Work.
 pub const WORK_NAMESPACE: &str = "work.karmada.io/namespace";
@@ -93,6 +103,13 @@ pub fn work(kind: &str, namespace: &str, name: &str) -> String {
     format!("{name}-{}", safe_encode(&hash))
 }
 
+/// Returns the label of an attached binding that the binding `referrer` requires.
+pub fn depended_by(referrer: &Key) -> String {
+    let Key { namespace, name } = referrer;
+    let hash = fnv1a_32(format!("{namespace}/{name}").as_bytes());
+    format!("{DEPENDED_BY}{}", safe_encode(&hash.to_string()))
+}
+
 /// Returns the FNV-1a hash of 32 bits.
 pub fn fnv1a_32(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0x811c_9dc5, |hash, &byte| {
@@ -130,7 +147,9 @@ mod tests {
             "web-settings-6bcc888469"
         );
         assert_eq!(work("Namespace", "", "shop"), "shop-55c4c4674c");
-        let depended_by = fnv1a_32(b"shop/web-deployment").to_string();
-        assert_eq!(safe_encode(&depended_by), "8546649456");
+        assert_eq!(
+            depended_by(&Key::new("shop", "web-deployment")),
+            "resourcebinding.karmada.io/depended-by-8546649456"
+        );
     }
 }

@@ -111,7 +111,7 @@ impl BindingReconciler {
 
 /// Returns `true` for an error that users should know of: not if another writer, or another leader, was
 /// faster.
-fn is_trouble(error: &BoxError) -> bool {
+pub(crate) fn is_trouble(error: &BoxError) -> bool {
     error
         .downcast_ref::<WriteError>()
         .is_none_or(|error| match error {

@@ -95,8 +95,7 @@ impl TemplateReconciler {
         policy: &Candidate<'_>,
     ) -> Result<Activation, TemplateError> {
         let is_lazy = policy.spec.is_lazy();
-        let own = subject.binding.as_ref().filter(|_| subject.is_bound);
-        let bound = own.map(StoredBinding::view).map(|own| Bound {
+        let bound = subject.bound().map(StoredBinding::view).map(|own| Bound {
             record: Record::of(own.metadata),
             is_current: is_lazy && binding::is_current(&subject.template, policy.spec, own.spec),
         });
@@ -158,7 +157,7 @@ impl TemplateReconciler {
         written: Written,
     ) {
         let waits = self.activations.note(&subject.key, policy, activation);
-        let own = subject.binding.as_ref().filter(|_| subject.is_bound);
+        let own = subject.bound();
         let is_shown = own.is_some_and(|own| shows_wait(own.view()));
         // A write of the binding wakes it, too, once it is in the cache.
         if own.is_some() && !written.binding && (waits || is_shown) {

@@ -6,7 +6,7 @@ use super::*;
 
 const CLUSTERS: &str = "/apis/cluster.karmada.io/v1alpha1/clusters";
 
-fn works(cluster: &str) -> String {
+pub(super) fn works(cluster: &str) -> String {
     format!("/apis/work.karmada.io/v1alpha1/namespaces/karmada-es-{cluster}/works")
 }
 
@@ -28,7 +28,7 @@ fn namespace_work(cluster: &str) -> String {
 
 impl Stage {
     /// Adds a cluster with its namespace, as they are after it has joined.
-    async fn join(&self, cluster: &str) {
+    pub(super) async fn join(&self, cluster: &str) {
         let namespace = json!({ "metadata": { "name": format!("karmada-es-{cluster}") } });
         self.send("POST", "/api/v1/namespaces", &namespace).await;
         let object = json!({
@@ -41,7 +41,7 @@ impl Stage {
     }
 
     /// Schedules the binding as a scheduler does, and returns what the program wrote then.
-    async fn schedule(&self, clusters: &[&str]) -> Vec<String> {
+    pub(super) async fn schedule(&self, clusters: &[&str]) -> Vec<String> {
         let clusters: Vec<Value> = clusters
             .iter()
             .map(|cluster| json!({ "name": cluster, "replicas": 1 }))

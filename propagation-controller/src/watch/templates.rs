@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_api::{GroupVersionKind, Key, ResourceSelector, names};
+use karmada_rules::binding_ref::BindingRef;
 use karmada_rules::propagation::choice::Candidate;
 use karmada_rules::propagation::claim::{Claim, Marked};
 use karmada_rules::propagation::customization;
 use karmada_rules::propagation::selector::best_rank;
+use karmada_rules::propagation::template;
 use karmada_runtime::cache::Transition;
 use karmada_runtime::dynamic::{DynamicEvent, WatchState};
 use karmada_runtime::untyped::Untyped;
@@ -16,7 +18,7 @@ use kube::Resource;
 use serde_json::{Value, json};
 
 use super::{SharedIndex, wake_former};
-use crate::index::{TemplateKey, template_of};
+use crate::index::{TemplateKey, is_referring, template_of};
 
 impl SharedIndex {
     /// Returns the keys of all templates.
@@ -33,6 +35,18 @@ impl SharedIndex {
         fields.insert("apiVersion".to_owned(), json!(kind.api_version()));
         fields.insert("kind".to_owned(), json!(kind.kind));
         Some(object)
+    }
+
+    /// Returns the template of a binding, unless its kind is interpreted elsewhere. A template that is gone
+    /// takes its binding along; one that was made anew gets another.
+    pub(crate) fn bound_template(&self, binding: BindingRef<'_>) -> Option<Value> {
+        let key = template_of(binding.spec);
+        let is_ours = self
+            .read(|index| index.is_interpretation_known() && !index.customized().covers(&key.kind));
+        let uid = binding.spec.resource.uid.as_deref();
+        let template = self.template(&key).filter(|_| is_ours)?;
+        uid.is_none_or(|uid| uid == template::uid(&template))
+            .then_some(template)
     }
 
     /// Returns `true` if some template, or the binding of one, may still have the claim of `policy`.
@@ -113,10 +127,13 @@ impl SharedIndex {
             DynamicEvent::Changed(transitions) => {
                 for Transition { key, old, new } in transitions {
                     let binding = names::binding(&kind.kind, &key.name);
-                    self.queues.bindings.add(Key::new(&key.namespace, binding));
+                    let binding = Key::new(&key.namespace, binding);
+                    let template = TemplateKey::new(kind, &key);
+                    self.wake_dependent(&binding, &template);
+                    self.queues.bindings.add(binding);
                     let claim = |object: Option<Arc<Untyped>>| Claim::of(object?.meta());
                     wake_former(&self.queues, claim(old), claim(new).as_ref());
-                    self.queues.templates.add(TemplateKey::new(kind, &key));
+                    self.queues.templates.add(template);
                 }
             }
             event @ (DynamicEvent::Listed | DynamicEvent::NotServed) => {
@@ -138,6 +155,18 @@ impl SharedIndex {
                 }
             }
         }
+    }
+
+    /// Wakes the bindings that list a template, and its own if dependencies follow it.
+    fn wake_dependent(&self, binding: &Key, template: &TemplateKey) {
+        let woken = self.read(|index| {
+            let own = index.binding(binding);
+            let own = own.filter(|own| is_referring(own.view()));
+            let mut woken = index.depending_on(template);
+            woken.extend(own.map(|_| binding.clone()));
+            woken
+        });
+        self.queues.dependencies.add_all(woken);
     }
 
     /// Wakes the templates of a kind in every version: which one counts depends on those that are served.
@@ -164,6 +193,7 @@ impl SharedIndex {
         let now = (index.customized(), index.is_interpretation_known());
         let bindings = index.bindings_where(|_| before != now);
         drop(index);
+        self.queues.dependencies.add_all(bindings.iter().cloned());
         self.queues.bindings.add_all(bindings);
         if before != now {
             self.queues.templates.add_all(self.template_keys());

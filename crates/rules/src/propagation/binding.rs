@@ -1,16 +1,16 @@
 //! The binding of a template: written from the template and its policy, scheduled by the scheduler.
 
 mod members;
+pub(super) mod patch;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
-use karmada_api::{
-    ClusterResourceBinding, Key, PropagationSpec, ResourceBindingSpec, Suspension, names,
-};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use karmada_api::{Key, PropagationSpec, ResourceBindingSpec, Suspension, names};
 use serde_json::{Map, Value, json};
 
 use self::members::members;
+use self::patch::Operations;
 use super::activation::Record;
-use super::claim::{Claim, Marked, marks};
+use super::claim::{Claim, marks};
 use super::template;
 use crate::binding_ref::BindingRef;
 
@@ -112,10 +112,7 @@ pub fn is_current(object: &Value, policy: &PropagationSpec, spec: &ResourceBindi
 
 fn body(source: Source<'_>, id: &str) -> Value {
     let object = source.template;
-    let key = key(object);
-    let scope = Scope::of(object);
-    let mut labels = Map::from_iter([(scope.id_label.to_owned(), json!(id))]);
-    let mut annotations = Map::new();
+    let (mut labels, mut annotations) = (Map::new(), Map::new());
     for mark in marks(Some(source.claim)) {
         if let Some(value) = mark.value {
             let map = if mark.is_label() {
@@ -127,37 +124,18 @@ fn body(source: Source<'_>, id: &str) -> Value {
         }
     }
     annotations.insert(names::ACTIVATED.to_owned(), json!(source.record.to_text()));
-    let mut metadata = json!({
-        "name": key.name,
-        "labels": labels,
-        "annotations": annotations,
-        "finalizers": [scope.finalizer],
-        "ownerReferences": [owner(object)],
-    });
-    if !key.namespace.is_empty() {
-        metadata["namespace"] = json!(key.namespace);
-    }
     let members = members(object, source.policy, &ResourceBindingSpec::default());
     let spec: Map<String, Value> = members
         .into_iter()
         .filter_map(|member| Some((member.name.to_owned(), member.wanted?)))
         .chain(suspension(source.policy).map(|pause| ("suspension".to_owned(), pause)))
-        .chain([("resource".to_owned(), reference(object))])
         .collect();
-    json!({
-        "apiVersion": ClusterResourceBinding::API_VERSION,
-        "kind": scope.kind,
-        "metadata": metadata,
-        "spec": spec,
-    })
+    patch::body(object, id, labels, annotations, spec)
 }
 
 fn update(source: Source<'_>, existing: BindingRef<'_>, new_id: impl FnOnce() -> String) -> Plan {
     let metadata = existing.metadata;
-    let uid = template::uid(source.template);
-    let owners = metadata.owner_references.as_deref().unwrap_or_default();
-    let mut controllers = owners.iter().filter(|o| o.controller == Some(true));
-    if metadata.deletion_timestamp.is_some() || controllers.any(|owner| owner.uid != uid) {
+    if patch::is_former(source.template, metadata) {
         return Plan::Waits;
     }
     let mut patch = Operations::default();
@@ -170,69 +148,13 @@ fn update(source: Source<'_>, existing: BindingRef<'_>, new_id: impl FnOnce() ->
     patch.guarded(metadata)
 }
 
-/// The names of a binding's scope.
-struct Scope {
-    kind: &'static str,
-    id_label: &'static str,
-    finalizer: &'static str,
-}
-
-impl Scope {
-    fn of(object: &Value) -> Self {
-        if template::namespace(object).is_empty() {
-            Self {
-                kind: ClusterResourceBinding::KIND,
-                id_label: names::CLUSTER_BINDING_ID,
-                finalizer: names::CLUSTER_BINDING_FINALIZER,
-            }
-        } else {
-            Self {
-                kind: "ResourceBinding",
-                id_label: names::BINDING_ID,
-                finalizer: names::BINDING_FINALIZER,
-            }
-        }
-    }
-}
-
-/// The operations of a JSON patch.
-#[derive(Default)]
-struct Operations(Vec<Value>);
-
 impl Operations {
-    fn set(&mut self, path: &str, value: &Value) {
-        self.0
-            .push(json!({ "op": "add", "path": path, "value": value }));
-    }
-
-    fn remove(&mut self, path: &str) {
-        self.0.push(json!({ "op": "remove", "path": path }));
-    }
-
-    /// Sets or removes an entry of `metadata.labels` or `metadata.annotations`. A map must exist before an
-    /// entry is added; `exists` becomes true with the first one.
-    fn entry(&mut self, map: &str, exists: &mut bool, key: &str, value: Option<&str>) {
-        let path = format!(
-            "/metadata/{map}/{}",
-            key.replace('~', "~0").replace('/', "~1")
-        );
-        let Some(value) = value else {
-            return self.remove(&path);
-        };
-        if !*exists {
-            self.set(&format!("/metadata/{map}"), &json!({}));
-            *exists = true;
-        }
-        self.set(&path, &json!(value));
-    }
-
     fn metadata(
         &mut self,
         source: Source<'_>,
         metadata: &ObjectMeta,
         new_id: impl FnOnce() -> String,
     ) {
-        let scope = Scope::of(source.template);
         let mut has_labels = metadata.labels.is_some();
         let mut has_annotations = metadata.annotations.is_some();
         for mark in marks(Some(source.claim)) {
@@ -245,22 +167,7 @@ impl Operations {
                 self.entry(mark.map, exists, mark.key, mark.value);
             }
         }
-        if metadata.label(scope.id_label).is_none() {
-            self.entry("labels", &mut has_labels, scope.id_label, Some(&new_id()));
-        }
-        let finalizers = metadata.finalizers.as_deref().unwrap_or_default();
-        if !finalizers.iter().any(|f| f == scope.finalizer) {
-            let ours = [scope.finalizer.to_owned()];
-            let all: Vec<_> = finalizers.iter().chain(&ours).collect();
-            self.set("/metadata/finalizers", &json!(all));
-        }
-        let owner = owner(source.template);
-        let owners = metadata.owner_references.as_deref().unwrap_or_default();
-        if !owners.iter().any(|o| o.controller == Some(true)) {
-            let others = owners.iter().filter(|o| o.uid != owner.uid);
-            let all: Vec<_> = others.chain([&owner]).collect();
-            self.set("/metadata/ownerReferences", &json!(all));
-        }
+        self.identity(source.template, metadata, &mut has_labels, new_id);
         if self.needs_record(source, metadata) {
             let text = source.record.to_text();
             self.entry(
@@ -278,14 +185,12 @@ impl Operations {
         let wanted = source.record;
         Record::of(metadata).is_none_or(|stored| {
             stored != *wanted
-                && (source.policy.is_lazy()
-                    || stored.template != wanted.template
-                    || !self.0.is_empty())
+                && (source.policy.is_lazy() || stored.template != wanted.template || self.len() > 0)
         })
     }
 
     fn spec(&mut self, source: Source<'_>, spec: &ResourceBindingSpec) {
-        let before = self.0.len();
+        let before = self.len();
         for member in members(source.template, source.policy, spec) {
             if member.is_current {
                 continue;
@@ -297,13 +202,13 @@ impl Operations {
             }
         }
         self.pause(source.policy, spec);
-        let reference = reference(source.template);
+        let reference = patch::reference(source.template);
         let current = serde_json::to_value(&spec.resource).unwrap_or_default();
         let is_same = |field| current.get(field) == reference.get(field);
         // Karmada's bindings follow every version of the template, status writes included. Ours do not:
         // a new version in the spec is a new generation, which is scheduled again.
         let identity = ["apiVersion", "kind", "namespace", "name", "uid"];
-        if self.0.len() > before || !identity.into_iter().all(is_same) {
+        if self.len() > before || !identity.into_iter().all(is_same) {
             self.set("/spec/resource", &reference);
         }
     }
@@ -339,50 +244,12 @@ impl Operations {
             }
         }
     }
-
-    fn guarded(self, metadata: &ObjectMeta) -> Plan {
-        if self.0.is_empty() {
-            return Plan::Unchanged;
-        }
-        let guard = json!({
-            "op": "replace",
-            "path": "/metadata/resourceVersion",
-            "value": metadata.resource_version,
-        });
-        Plan::Patch([guard].into_iter().chain(self.0).collect())
-    }
 }
 
 fn suspension(policy: &PropagationSpec) -> Option<Value> {
     let pause = policy.suspension.as_ref();
     let pause = pause.filter(|pause| **pause != Suspension::default());
     pause.map(|pause| json!(pause))
-}
-
-fn reference(object: &Value) -> Value {
-    let mut reference = json!({
-        "apiVersion": template::api_version(object),
-        "kind": template::kind(object),
-        "name": template::name(object),
-        "uid": template::uid(object),
-        "resourceVersion": template::resource_version(object),
-    });
-    let namespace = template::namespace(object);
-    if !namespace.is_empty() {
-        reference["namespace"] = json!(namespace);
-    }
-    reference
-}
-
-fn owner(object: &Value) -> OwnerReference {
-    OwnerReference {
-        api_version: template::api_version(object).to_owned(),
-        kind: template::kind(object).to_owned(),
-        name: template::name(object).to_owned(),
-        uid: template::uid(object).to_owned(),
-        controller: Some(true),
-        block_owner_deletion: Some(true),
-    }
 }
 
 #[cfg(test)]

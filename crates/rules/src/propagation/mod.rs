@@ -5,6 +5,7 @@ pub mod binding;
 pub mod choice;
 pub mod claim;
 pub mod customization;
+pub mod dependencies;
 pub mod fingerprint;
 #[cfg(test)]
 mod fixtures;

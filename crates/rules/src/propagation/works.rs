@@ -37,8 +37,8 @@ pub struct WorkFacts<'a> {
     pub policy_suspension: Option<&'a Suspension>,
     /// The Works with the binding's ID, or with the names of its Works.
     pub works: Vec<&'a Work>,
-    /// The suspension of each binding that requires this one.
-    pub referrers: BTreeMap<Key, Option<&'a Suspension>>,
+    /// The suspensions of each binding that requires this one: its own and that of its policy.
+    pub referrers: BTreeMap<Key, Vec<&'a Suspension>>,
 }
 
 /// The step for the Work of one cluster.
@@ -211,8 +211,8 @@ fn is_suspended(facts: &WorkFacts<'_>, cluster: &str) -> bool {
                 snapshot.namespace.clone().unwrap_or_default(),
                 snapshot.name.clone().unwrap_or_default(),
             );
-            let suspension = facts.referrers.get(&key).copied().flatten();
-            suspension.is_some_and(|suspension| suspension.suspends(cluster))
+            let mut suspensions = facts.referrers.get(&key).into_iter().flatten();
+            suspensions.any(|suspension| suspension.suspends(cluster))
         })
 }
 

@@ -4,6 +4,7 @@ use proptest::sample::select;
 
 use super::super::activation::{Activation, Facts, decide};
 use super::super::choice::Candidate;
+use super::super::claim::Marked;
 use super::*;
 
 fn fixture(text: &str) -> Value {

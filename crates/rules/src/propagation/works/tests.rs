@@ -111,7 +111,7 @@ fn facts<'a>(binding: BindingRef<'a>, template: &'a Value, world: &'a World) -> 
         referrers: world
             .referrers
             .iter()
-            .map(|(key, suspension)| (key.clone(), suspension.as_ref()))
+            .map(|(key, suspension)| (key.clone(), suspension.iter().collect()))
             .collect(),
     }
 }

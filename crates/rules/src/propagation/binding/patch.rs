@@ -1,0 +1,196 @@
+//! The parts of a binding that do not depend on who writes it, and the operations of its patches.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use karmada_api::{ClusterResourceBinding, names};
+use serde_json::{Map, Value, json};
+
+use super::{Plan, key};
+use crate::propagation::claim::Marked;
+use crate::propagation::template;
+
+/// The names of a binding's scope.
+struct Scope {
+    kind: &'static str,
+    id_label: &'static str,
+    finalizer: &'static str,
+}
+
+impl Scope {
+    fn of(object: &Value) -> Self {
+        if template::namespace(object).is_empty() {
+            Self {
+                kind: ClusterResourceBinding::KIND,
+                id_label: names::CLUSTER_BINDING_ID,
+                finalizer: names::CLUSTER_BINDING_FINALIZER,
+            }
+        } else {
+            Self {
+                kind: "ResourceBinding",
+                id_label: names::BINDING_ID,
+                finalizer: names::BINDING_FINALIZER,
+            }
+        }
+    }
+}
+
+/// Returns the body of a template's new binding, with these labels, annotations and members of the spec
+/// besides what every binding has.
+pub(in crate::propagation) fn body(
+    object: &Value,
+    id: &str,
+    mut labels: Map<String, Value>,
+    annotations: Map<String, Value>,
+    mut spec: Map<String, Value>,
+) -> Value {
+    let key = key(object);
+    let scope = Scope::of(object);
+    labels.insert(scope.id_label.to_owned(), json!(id));
+    spec.insert("resource".to_owned(), reference(object));
+    let mut metadata = json!({
+        "name": key.name,
+        "labels": labels,
+        "finalizers": [scope.finalizer],
+        "ownerReferences": [owner(object)],
+    });
+    if !annotations.is_empty() {
+        metadata["annotations"] = annotations.into();
+    }
+    if !key.namespace.is_empty() {
+        metadata["namespace"] = json!(key.namespace);
+    }
+    json!({
+        "apiVersion": ClusterResourceBinding::API_VERSION,
+        "kind": scope.kind,
+        "metadata": metadata,
+        "spec": spec,
+    })
+}
+
+/// Returns `true` if a binding must go before the template can have one: it is that of a former template,
+/// or is being deleted.
+pub(in crate::propagation) fn is_former(object: &Value, binding: &ObjectMeta) -> bool {
+    let uid = template::uid(object);
+    let owners = binding.owner_references.as_deref().unwrap_or_default();
+    let mut controllers = owners.iter().filter(|o| o.controller == Some(true));
+    binding.deletion_timestamp.is_some() || controllers.any(|owner| owner.uid != uid)
+}
+
+/// The operations of a JSON patch.
+#[derive(Default)]
+pub(in crate::propagation) struct Operations(Vec<Value>);
+
+impl Operations {
+    pub(in crate::propagation) fn set(&mut self, path: &str, value: &Value) {
+        self.0
+            .push(json!({ "op": "add", "path": path, "value": value }));
+    }
+
+    pub(in crate::propagation) fn remove(&mut self, path: &str) {
+        self.0.push(json!({ "op": "remove", "path": path }));
+    }
+
+    /// Lets the patch fail unless the value at `path` is this.
+    pub(in crate::propagation) fn test(&mut self, path: &str, value: &Value) {
+        self.0
+            .push(json!({ "op": "test", "path": path, "value": value }));
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Sets or removes an entry of `metadata.labels` or `metadata.annotations`. A map must exist before an
+    /// entry is added; `exists` becomes true with the first one.
+    pub(in crate::propagation) fn entry(
+        &mut self,
+        map: &str,
+        exists: &mut bool,
+        key: &str,
+        value: Option<&str>,
+    ) {
+        let path = format!(
+            "/metadata/{map}/{}",
+            key.replace('~', "~0").replace('/', "~1")
+        );
+        let Some(value) = value else {
+            return self.remove(&path);
+        };
+        if !*exists {
+            self.set(&format!("/metadata/{map}"), &json!({}));
+            *exists = true;
+        }
+        self.set(&path, &json!(value));
+    }
+
+    /// Adds a finalizer that is not there.
+    pub(in crate::propagation) fn finalizer(&mut self, metadata: &ObjectMeta, finalizer: &str) {
+        let finalizers = metadata.finalizers.as_deref().unwrap_or_default();
+        if !finalizers.iter().any(|f| f == finalizer) {
+            let ours = [finalizer.to_owned()];
+            let all: Vec<_> = finalizers.iter().chain(&ours).collect();
+            self.set("/metadata/finalizers", &json!(all));
+        }
+    }
+
+    /// Gives the binding of a template the ID, the finalizer and the owner that it lacks.
+    pub(in crate::propagation) fn identity(
+        &mut self,
+        object: &Value,
+        metadata: &ObjectMeta,
+        has_labels: &mut bool,
+        new_id: impl FnOnce() -> String,
+    ) {
+        let scope = Scope::of(object);
+        if metadata.label(scope.id_label).is_none() {
+            self.entry("labels", has_labels, scope.id_label, Some(&new_id()));
+        }
+        self.finalizer(metadata, scope.finalizer);
+        let owner = owner(object);
+        let owners = metadata.owner_references.as_deref().unwrap_or_default();
+        if !owners.iter().any(|o| o.controller == Some(true)) {
+            let others = owners.iter().filter(|o| o.uid != owner.uid);
+            let all: Vec<_> = others.chain([&owner]).collect();
+            self.set("/metadata/ownerReferences", &json!(all));
+        }
+    }
+
+    /// Returns the patch, which fails if the binding has changed since it was read.
+    pub(in crate::propagation) fn guarded(self, metadata: &ObjectMeta) -> Plan {
+        if self.0.is_empty() {
+            return Plan::Unchanged;
+        }
+        let guard = json!({
+            "op": "replace",
+            "path": "/metadata/resourceVersion",
+            "value": metadata.resource_version,
+        });
+        Plan::Patch([guard].into_iter().chain(self.0).collect())
+    }
+}
+
+/// Returns the reference to a template in its binding.
+pub(super) fn reference(object: &Value) -> Value {
+    let mut reference = json!({
+        "apiVersion": template::api_version(object),
+        "kind": template::kind(object),
+        "name": template::name(object),
+        "uid": template::uid(object),
+        "resourceVersion": template::resource_version(object),
+    });
+    let namespace = template::namespace(object);
+    if !namespace.is_empty() {
+        reference["namespace"] = json!(namespace);
+    }
+    reference
+}
+
+fn owner(object: &Value) -> OwnerReference {
+    OwnerReference {
+        api_version: template::api_version(object).to_owned(),
+        kind: template::kind(object).to_owned(),
+        name: template::name(object).to_owned(),
+        uid: template::uid(object).to_owned(),
+        controller: Some(true),
+        block_owner_deletion: Some(true),
+    }
+}

@@ -1,0 +1,91 @@
+//! The objects that a template refers to and that follow it into its clusters.
+//!
+//! The binding of the template lists them. Each that exists has an attached binding: one that names, instead
+//! of a placement, the bindings that require it, with their clusters. An object may have a policy of its
+//! own, too: both parts live in one binding, and neither writes the other's.
+
+mod attached;
+mod references;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use karmada_api::names;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::binding::Plan;
+use super::binding::patch::Operations;
+use super::claim::Marked;
+use crate::binding_ref::BindingRef;
+
+pub use attached::{
+    Need, Referrers, attach, conflict, detach, is_attached, is_paused, needed_clusters,
+};
+pub use references::references;
+
+/// An object that a template refers to, as bindings list it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Dependency {
+    /// The group and version.
+    pub api_version: String,
+    /// The kind.
+    pub kind: String,
+    /// The namespace.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub namespace: String,
+    /// The name.
+    pub name: String,
+}
+
+/// Returns `true` if what the binding's template refers to follows it.
+pub fn follow(binding: BindingRef<'_>) -> bool {
+    binding.spec.propagate_deps == Some(true) && binding.metadata.deletion_timestamp.is_none()
+}
+
+/// Returns the objects that a binding lists.
+pub fn listed(binding: &ObjectMeta) -> BTreeSet<Dependency> {
+    let text = binding.annotation(names::DEPENDENCIES).unwrap_or_default();
+    // A list that Karmada found to be empty is null.
+    let list: Option<Vec<Value>> = serde_json::from_str(text).unwrap_or_default();
+    let elements = list.into_iter().flatten();
+    elements
+        .filter_map(|element| serde_json::from_value(element).ok())
+        .collect()
+}
+
+/// Plans the write of a binding's list. The finalizer that comes with it keeps the binding until nothing is
+/// attached on its account.
+pub fn list(binding: BindingRef<'_>, wanted: &BTreeSet<Dependency>) -> Plan {
+    let metadata = binding.metadata;
+    let mut patch = Operations::default();
+    if listed(metadata) != *wanted {
+        let text = serde_json::to_string(wanted).unwrap_or_default();
+        let mut exists = metadata.annotations.is_some();
+        patch.entry("annotations", &mut exists, names::DEPENDENCIES, Some(&text));
+    }
+    if !wanted.is_empty() {
+        patch.finalizer(metadata, names::DEPENDENCIES_FINALIZER);
+    }
+    patch.guarded(metadata)
+}
+
+/// Plans the last write of a binding on whose account nothing is attached any more.
+pub fn release(binding: BindingRef<'_>) -> Plan {
+    let metadata = binding.metadata;
+    let finalizers = metadata.finalizers.as_deref().unwrap_or_default();
+    let mut places = finalizers.iter();
+    let ours = names::DEPENDENCIES_FINALIZER;
+    let Some(place) = places.position(|finalizer| finalizer == ours) else {
+        return Plan::Unchanged;
+    };
+    let mut patch = Operations::default();
+    patch.remove(&format!("/metadata/finalizers/{place}"));
+    if metadata.annotation(names::DEPENDENCIES).is_some() {
+        patch.entry("annotations", &mut true, names::DEPENDENCIES, None);
+    }
+    patch.guarded(metadata)
+}

@@ -1,0 +1,267 @@
+//! The part of a binding that belongs to the bindings which require it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use karmada_api::policy::{CONFLICT_ABORT, CONFLICT_OVERWRITE};
+use karmada_api::{BindingSnapshot, Key, ResourceBindingSpec, Suspension, TargetCluster, names};
+use serde_json::{Map, Value, json};
+
+use crate::binding_ref::BindingRef;
+use crate::propagation::binding::Plan;
+use crate::propagation::binding::patch::{self, Operations};
+use crate::propagation::claim::Marked;
+use crate::propagation::template;
+use crate::propagation::works::kept_clusters;
+
+/// The clusters in which a binding needs what its template refers to.
+#[derive(Clone, Debug)]
+pub struct Need<'a> {
+    /// The binding.
+    pub referrer: BindingRef<'a>,
+    /// The clusters.
+    pub clusters: Vec<TargetCluster>,
+}
+
+/// The bindings that require another one, as far as they are known.
+pub type Referrers<'a> = BTreeMap<Key, &'a ResourceBindingSpec>;
+
+/// Returns the clusters in which a binding needs what its template refers to. `attached` is the binding of
+/// that, and `policy_suspension` the suspension of the referrer's policy.
+pub fn needed_clusters(
+    referrer: BindingRef<'_>,
+    attached: Option<BindingRef<'_>>,
+    policy_suspension: Option<&Suspension>,
+) -> Vec<TargetCluster> {
+    let mut needed: Vec<_> = referrer.spec.clusters.iter().flatten().cloned().collect();
+    let mut add = |target: TargetCluster| {
+        if needed.iter().all(|needed| needed.name != target.name) {
+            needed.push(target);
+        }
+    };
+    // A copy that is leaving with grace still runs.
+    for name in kept_clusters(referrer) {
+        let name = name.to_owned();
+        let replicas = None;
+        add(TargetCluster { name, replicas });
+    }
+    // While dispatching is suspended, copies of the template may be held where it is not scheduled any more.
+    if is_paused(referrer, policy_suspension) {
+        let key = referrer.key();
+        let list = attached.and_then(|attached| attached.spec.required_by.as_deref());
+        let list = list.unwrap_or_default();
+        let of = places(list, &key).flat_map(|place| list[place].clusters.iter().flatten());
+        of.cloned().for_each(add);
+    }
+    needed
+}
+
+/// Returns `true` if dispatching is suspended to any cluster.
+pub fn is_paused(binding: BindingRef<'_>, policy_suspension: Option<&Suspension>) -> bool {
+    let own = binding.spec.suspension.as_ref();
+    let own = own.map(|suspension| &suspension.dispatching);
+    let mut suspensions = own.into_iter().chain(policy_suspension);
+    suspensions.any(|suspension| {
+        suspension.dispatching == Some(true) || suspension.clusters().next().is_some()
+    })
+}
+
+/// Returns `true` if a binding was attached on account of `referrer`. Others may require it by other means.
+pub fn is_attached(binding: BindingRef<'_>, referrer: &Key) -> bool {
+    let label = names::depended_by(referrer);
+    binding.metadata.label(&label).is_some()
+}
+
+/// Plans the write of the binding of `dependency`, which a binding needs. `referrers` are those that require
+/// it already, and `new_id` is the ID of a binding that has none.
+pub fn attach(
+    dependency: &Value,
+    need: &Need<'_>,
+    existing: Option<BindingRef<'_>>,
+    referrers: &Referrers<'_>,
+    new_id: impl FnOnce() -> String,
+) -> Plan {
+    let key = need.referrer.key();
+    // Another loop gives it its ID, and wakes this one.
+    let Some(id) = need.referrer.id() else {
+        return Plan::Waits;
+    };
+    let mut referrers = referrers.clone();
+    referrers.insert(key.clone(), need.referrer.spec);
+    let label = names::depended_by(&key);
+    let Some(existing) = existing else {
+        if template::is_deleting(dependency) {
+            return Plan::Waits;
+        }
+        let labels = Map::from_iter([(label, json!(id))]);
+        let spec = Map::from_iter([("requiredBy".to_owned(), json!([snapshot(&key, need)]))]);
+        let agreed = agreed(&referrers).into_iter().flatten();
+        let spec = spec.into_iter().chain(agreed).collect();
+        let body = patch::body(dependency, &new_id(), labels, Map::new(), spec);
+        return Plan::Create(body);
+    };
+    let metadata = existing.metadata;
+    if patch::is_former(dependency, metadata) {
+        return Plan::Waits;
+    }
+    let mut patch = Operations::default();
+    let mut has_labels = metadata.labels.is_some();
+    if metadata.label(&label) != Some(id) {
+        patch.entry("labels", &mut has_labels, &label, Some(id));
+    }
+    patch.identity(dependency, metadata, &mut has_labels, new_id);
+    patch.require(need, existing.spec.required_by.as_deref());
+    patch.agree(existing.spec, &referrers);
+    patch.guarded(metadata)
+}
+
+/// Plans the end of what `referrer` needs of a binding. `referrers` are those that require it.
+pub fn detach(referrer: &Key, existing: BindingRef<'_>, referrers: &Referrers<'_>) -> Plan {
+    let metadata = existing.metadata;
+    if metadata.deletion_timestamp.is_some() {
+        return Plan::Waits;
+    }
+    let mut others = referrers.clone();
+    others.remove(referrer);
+    let mut patch = Operations::default();
+    let label = names::depended_by(referrer);
+    if metadata.label(&label).is_some() {
+        patch.entry("labels", &mut true, &label, None);
+    }
+    let list = existing.spec.required_by.as_deref().unwrap_or_default();
+    let places: Vec<_> = places(list, referrer).collect();
+    if !places.is_empty() && places.len() == list.len() {
+        patch.remove("/spec/requiredBy");
+    } else {
+        patch.unrequire(&places, list);
+    }
+    patch.agree(existing.spec, &others);
+    patch.guarded(metadata)
+}
+
+/// Returns what the bindings that require another one want of it and cannot all have.
+pub fn conflict(existing: BindingRef<'_>, referrers: &Referrers<'_>) -> Option<String> {
+    if existing.spec.placement.is_some() {
+        return None;
+    }
+    let wishes: BTreeSet<_> = referrers.values().map(|spec| overwrites(spec)).collect();
+    let preserved: BTreeSet<_> = referrers.values().map(|spec| preserves(spec)).collect();
+    let conflicts = [
+        (
+            wishes.len() > 1,
+            "ConflictResolution conflicted (Overwrite vs Abort)",
+        ),
+        (
+            preserved.len() > 1,
+            "PreserveResourcesOnDeletion conflicted (true vs false)",
+        ),
+    ];
+    let conflicts = conflicts.into_iter().filter(|(is_one, _)| *is_one);
+    let conflicts: Vec<_> = conflicts.map(|(_, conflict)| conflict).collect();
+    (!conflicts.is_empty()).then(|| {
+        format!(
+            "Dependency policy conflict detected: {}",
+            conflicts.join("; ")
+        )
+    })
+}
+
+fn overwrites(spec: &ResourceBindingSpec) -> bool {
+    spec.conflict_resolution.as_deref() == Some(CONFLICT_OVERWRITE)
+}
+
+fn preserves(spec: &ResourceBindingSpec) -> bool {
+    spec.preserve_resources_on_deletion == Some(true)
+}
+
+/// Returns the members of a spec about which those that require the binding agree; `None` without any. The
+/// wish to overwrite wins, and so does the wish to preserve.
+fn agreed(referrers: &Referrers<'_>) -> Option<[(String, Value); 2]> {
+    if referrers.is_empty() {
+        return None;
+    }
+    let conflict = if referrers.values().any(|spec| overwrites(spec)) {
+        CONFLICT_OVERWRITE
+    } else {
+        CONFLICT_ABORT
+    };
+    let preserved = referrers.values().any(|spec| preserves(spec));
+    Some([
+        ("conflictResolution".to_owned(), json!(conflict)),
+        ("preserveResourcesOnDeletion".to_owned(), json!(preserved)),
+    ])
+}
+
+fn snapshot(referrer: &Key, need: &Need<'_>) -> Value {
+    json!({ "namespace": referrer.namespace, "name": referrer.name, "clusters": need.clusters })
+}
+
+/// Returns the places of a referrer in a list.
+fn places<'a>(list: &'a [BindingSnapshot], referrer: &'a Key) -> impl Iterator<Item = usize> + 'a {
+    let is_of = move |snapshot: &BindingSnapshot| {
+        snapshot.name.as_ref() == Some(&referrer.name)
+            && snapshot.namespace.as_ref() == Some(&referrer.namespace)
+    };
+    let places = list.iter().enumerate();
+    places.filter_map(move |(place, snapshot)| is_of(snapshot).then_some(place))
+}
+
+/// Returns `true` if both are the same clusters with the same replicas.
+fn is_same(a: &[TargetCluster], b: &[TargetCluster]) -> bool {
+    let sorted = |clusters: &[TargetCluster]| {
+        let pairs = clusters.iter().map(|c| (c.name.clone(), c.replicas));
+        pairs.collect::<BTreeMap<_, _>>()
+    };
+    sorted(a) == sorted(b)
+}
+
+impl Operations {
+    fn require(&mut self, need: &Need<'_>, current: Option<&[BindingSnapshot]>) {
+        let key = need.referrer.key();
+        let list = current.unwrap_or_default();
+        let places: Vec<_> = places(list, &key).collect();
+        match places.split_first() {
+            Some((&first, others)) => {
+                let current = list[first].clusters.as_deref().unwrap_or_default();
+                if !is_same(current, &need.clusters) {
+                    self.test_place(first, list);
+                    let path = format!("/spec/requiredBy/{first}/clusters");
+                    self.set(&path, &json!(need.clusters));
+                }
+                self.unrequire(others, list);
+            }
+            None if current.is_some() => self.set("/spec/requiredBy/-", &snapshot(&key, need)),
+            None => self.set("/spec/requiredBy", &json!([snapshot(&key, need)])),
+        }
+    }
+
+    fn unrequire(&mut self, places: &[usize], list: &[BindingSnapshot]) {
+        // From the last one on, so that the others keep their places.
+        for &place in places.iter().rev() {
+            self.test_place(place, list);
+            self.remove(&format!("/spec/requiredBy/{place}"));
+        }
+    }
+
+    /// Lets the patch fail if the list has elements that could not be read.
+    fn test_place(&mut self, place: usize, list: &[BindingSnapshot]) {
+        let path = format!("/spec/requiredBy/{place}/name");
+        self.test(&path, &json!(list[place].name));
+    }
+
+    /// Sets what those that require the binding agree about. In one with a policy that is the policy's.
+    fn agree(&mut self, spec: &ResourceBindingSpec, referrers: &Referrers<'_>) {
+        if spec.placement.is_some() {
+            return;
+        }
+        let current = [
+            spec.conflict_resolution.as_ref().map(|text| json!(text)),
+            spec.preserve_resources_on_deletion.map(|on| json!(on)),
+        ];
+        let agreed = agreed(referrers).into_iter().flatten();
+        for ((name, wanted), current) in agreed.zip(current) {
+            if current.as_ref() != Some(&wanted) {
+                self.set(&format!("/spec/{name}"), &wanted);
+            }
+        }
+    }
+}

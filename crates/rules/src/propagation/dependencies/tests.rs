@@ -1,0 +1,455 @@
+use karmada_api::{Key, ResourceBinding, ResourceBindingSpec, TargetCluster};
+use proptest::prelude::*;
+use serde_json::{from_value, json};
+
+use super::super::activation::Record;
+use super::super::binding::{self, Source};
+use super::super::claim::Claim;
+use super::super::fixtures;
+use super::*;
+
+/// Returns the references as `Kind name`.
+fn found(template: &Value) -> Vec<String> {
+    let references = references(template).into_iter();
+    references
+        .map(|found| {
+            assert_eq!(
+                (&*found.api_version, &*found.namespace),
+                ("v1", "shop"),
+                "{found:?}"
+            );
+            format!("{} {}", found.kind, found.name)
+        })
+        .collect()
+}
+
+fn template(api_version: &str, kind: &str, spec: &Value) -> Value {
+    json!({
+        "apiVersion": api_version, "kind": kind,
+        "metadata": { "namespace": "shop", "name": "web" }, "spec": spec,
+    })
+}
+
+#[test]
+fn what_a_container_refers_to_is_found_wherever_it_is_named() {
+    let container = |env: Value| json!([{ "name": "a", "env": [env] }]);
+    let secret_key =
+        |name: &str| json!({ "name": "X", "valueFrom": { "secretKeyRef": { "name": name } } });
+    for (pod, expected) in [
+        (
+            json!({ "containers": container(secret_key("a")), "initContainers": container(secret_key("b")),
+                "ephemeralContainers": container(secret_key("c")) }),
+            vec!["Secret a", "Secret b", "Secret c"],
+        ),
+        (
+            json!({ "containers": [{ "env": [
+                { "valueFrom": { "configMapKeyRef": { "name": "a", "optional": true } } }, { "value": "plain" },
+            ], "envFrom": [
+                { "configMapRef": { "name": "b" } }, { "secretRef": { "name": "c" } }, { "prefix": "x" },
+            ] }] }),
+            vec!["ConfigMap a", "ConfigMap b", "Secret c"],
+        ),
+    ] {
+        assert_eq!(found(&template("v1", "Pod", &pod)), expected, "{pod}");
+    }
+}
+
+#[test]
+fn what_a_pod_and_its_volumes_refer_to_is_found() {
+    let volume = |source: Value| json!({ "volumes": [source] });
+    for (pod, expected) in [
+        (
+            volume(json!({ "configMap": { "name": "a" } })),
+            vec!["ConfigMap a"],
+        ),
+        (
+            volume(json!({ "secret": { "secretName": "a" } })),
+            vec!["Secret a"],
+        ),
+        (
+            volume(json!({ "projected": { "sources": [
+                { "configMap": { "name": "a" } }, { "secret": { "name": "b" } },
+                { "serviceAccountToken": { "path": "t" } },
+            ] } })),
+            vec!["ConfigMap a", "Secret b"],
+        ),
+        (
+            volume(json!({ "persistentVolumeClaim": { "claimName": "a" } })),
+            vec!["PersistentVolumeClaim a"],
+        ),
+        (
+            volume(json!({ "azureFile": { "secretName": "a" } })),
+            vec!["Secret a"],
+        ),
+        (
+            volume(json!({ "csi": { "nodePublishSecretRef": { "name": "a" } } })),
+            vec!["Secret a"],
+        ),
+        (
+            volume(json!({ "rbd": { "secretRef": { "name": "a" } } })),
+            vec!["Secret a"],
+        ),
+        (volume(json!({ "emptyDir": {} })), vec![]),
+        (
+            json!({ "imagePullSecrets": [{ "name": "a" }, { "name": "a" }, {}] }),
+            vec!["Secret a"],
+        ),
+        (
+            json!({ "serviceAccountName": "a" }),
+            vec!["ServiceAccount a"],
+        ),
+        (json!({ "serviceAccountName": "default" }), vec![]),
+        (json!({ "serviceAccountName": "" }), vec![]),
+    ] {
+        assert_eq!(found(&template("v1", "Pod", &pod)), expected, "{pod}");
+    }
+}
+
+#[test]
+fn the_pods_of_every_workload_are_looked_at() {
+    let pod = json!({ "imagePullSecrets": [{ "name": "a" }] });
+    let of = json!({ "template": { "spec": pod } });
+    let cron = json!({ "jobTemplate": { "spec": of } });
+    for (api_version, kind, spec, expected) in [
+        ("apps/v1", "Deployment", &of, 1),
+        ("apps/v1", "ReplicaSet", &of, 1),
+        ("apps/v1", "StatefulSet", &of, 1),
+        ("apps/v1", "DaemonSet", &of, 1),
+        ("batch/v1", "Job", &of, 1),
+        ("batch/v1", "CronJob", &cron, 1),
+        ("v1", "Pod", &pod, 1),
+        ("v1", "Service", &of, 0),
+        ("example.com/v1", "Deployment", &of, 0),
+    ] {
+        let found = found(&template(api_version, kind, spec));
+        assert_eq!(found.len(), expected, "{kind}");
+    }
+    let ingress =
+        json!({ "tls": [{ "secretName": "a" }, { "hosts": ["h"] }, { "secretName": "b" }] });
+    assert_eq!(
+        found(&template("networking.k8s.io/v1", "Ingress", &ingress)),
+        ["Secret a", "Secret b"]
+    );
+}
+
+#[test]
+fn claims_that_a_stateful_set_makes_are_no_dependencies() {
+    let volume = |name: &str| json!({ "persistentVolumeClaim": { "claimName": name } });
+    let spec = json!({
+        "volumeClaimTemplates": [{ "metadata": { "name": "data" } }, {}],
+        "template": { "spec": {
+            "volumes": [volume("data"), volume("shared"), { "secret": { "secretName": "data" } }],
+        } },
+    });
+    assert_eq!(
+        found(&template("apps/v1", "StatefulSet", &spec)),
+        ["PersistentVolumeClaim shared", "Secret data"]
+    );
+}
+
+#[test]
+fn a_template_of_any_shape_is_read_without_harm() {
+    for spec in [
+        json!(null),
+        json!([]),
+        json!({ "template": 1 }),
+        json!({ "template": { "spec": [] } }),
+        json!({ "template": { "spec": { "containers": {}, "volumes": [1, null, { "secret": "x" }],
+            "imagePullSecrets": [{ "name": 5 }], "serviceAccountName": {} } } }),
+    ] {
+        let found = found(&template("apps/v1", "Deployment", &spec));
+        assert_eq!(found, [""; 0], "{spec}");
+    }
+    assert_eq!(references(&json!(null)), BTreeSet::new());
+}
+
+fn patched(object: &ResourceBinding, plan: &Plan) -> ResourceBinding {
+    let Plan::Patch(operations) = plan else {
+        panic!("{plan:?}");
+    };
+    let mut object = serde_json::to_value(object).unwrap();
+    let operations: json_patch::Patch = from_value(operations.clone()).unwrap();
+    json_patch::patch(&mut object, &operations).unwrap();
+    from_value(object).unwrap()
+}
+
+/// Returns the recorded Deployment's binding, and the `ConfigMap` with its attached binding.
+fn recorded() -> (ResourceBinding, Value, ResourceBinding) {
+    let mut bound = fixtures::bound();
+    let (map, attached) = bound.remove(2);
+    (bound.remove(0).1, map, attached)
+}
+
+fn need(referrer: &ResourceBinding) -> Need<'_> {
+    let referrer = BindingRef::from(referrer);
+    Need {
+        referrer,
+        clusters: needed_clusters(referrer, None, None),
+    }
+}
+
+fn attached(
+    map: &Value,
+    referrer: &ResourceBinding,
+    existing: Option<&ResourceBinding>,
+    referrers: &Referrers<'_>,
+) -> Plan {
+    let existing = existing.map(BindingRef::from);
+    attach(map, &need(referrer), existing, referrers, || "id".into())
+}
+
+#[test]
+fn what_karmada_attached_is_left_as_it_is() {
+    let (web, map, binding) = recorded();
+    let referrers = Referrers::from([(Key::new("shop", "web-deployment"), &web.spec)]);
+    assert_eq!(
+        attached(&map, &web, Some(&binding), &referrers),
+        Plan::Unchanged
+    );
+    for (template, binding) in fixtures::bound() {
+        let binding = BindingRef::from(&binding);
+        assert_eq!(list(binding, &references(&template)), Plan::Unchanged);
+    }
+    let mut none = web;
+    let annotations = none.metadata.annotations.get_or_insert_default();
+    annotations.insert(names::DEPENDENCIES.into(), "null".into());
+    assert_eq!(
+        list(BindingRef::from(&none), &BTreeSet::new()),
+        Plan::Unchanged
+    );
+}
+
+#[test]
+fn what_is_attached_and_listed_is_what_karmada_would_write() {
+    let (mut web, map, theirs) = recorded();
+    let Plan::Create(mut ours) = attached(&map, &web, None, &Referrers::new()) else {
+        panic!("not created");
+    };
+    let theirs = serde_json::to_value(&theirs).unwrap();
+    assert_eq!(ours["spec"], theirs["spec"]);
+    ours["metadata"]["labels"][names::BINDING_ID] =
+        theirs["metadata"]["labels"][names::BINDING_ID].clone();
+    for field in [
+        "name",
+        "namespace",
+        "labels",
+        "finalizers",
+        "ownerReferences",
+    ] {
+        assert_eq!(
+            ours["metadata"][field], theirs["metadata"][field],
+            "{field}"
+        );
+    }
+    assert_eq!(ours["metadata"].get("annotations"), None);
+
+    let before = web.metadata.annotations.clone();
+    let annotations = web.metadata.annotations.get_or_insert_default();
+    annotations.remove(names::DEPENDENCIES);
+    let finalizers = web.metadata.finalizers.get_or_insert_default();
+    finalizers.retain(|finalizer| finalizer != names::DEPENDENCIES_FINALIZER);
+    let wanted = references(&fixtures::deployment().0);
+    let listed = patched(&web, &list(BindingRef::from(&web), &wanted));
+    assert_eq!(listed.metadata.annotations, before);
+    assert_eq!(
+        listed.metadata.finalizers.as_deref(),
+        Some(&[names::BINDING_FINALIZER, names::DEPENDENCIES_FINALIZER].map(str::to_owned)[..])
+    );
+    let released = patched(&listed, &release(BindingRef::from(&listed)));
+    assert_eq!(released.metadata.finalizers, web.metadata.finalizers);
+    assert_eq!(released.metadata.annotations, web.metadata.annotations);
+    assert_eq!(release(BindingRef::from(&released)), Plan::Unchanged);
+}
+
+#[test]
+fn a_copy_is_needed_where_the_referrer_runs_or_may_still_run() {
+    let (mut web, _, mut attached) = recorded();
+    let on = |names: &[&str]| -> Vec<TargetCluster> {
+        let named = names.iter();
+        let named = named.map(|name| from_value(json!({ "name": name })).unwrap());
+        named.collect()
+    };
+    web.spec.clusters = Some(on(&["m2"]));
+    attached.spec.required_by = from_value(json!([
+        { "namespace": "shop", "name": "other", "clusters": on(&["m9"]) },
+        { "namespace": "shop", "name": "web-deployment", "clusters": on(&["m1", "m2"]) },
+    ]))
+    .unwrap();
+    let task =
+        |mode: &str| from_value(json!([{ "fromCluster": "m3", "purgeMode": mode }])).unwrap();
+    let paused = |suspension: Value| from_value::<Suspended>(suspension).unwrap();
+    for (mode, suspension, expected) in [
+        ("Directly", json!(null), &["m2"][..]),
+        ("Gracefully", json!(null), &["m2", "m3"]),
+        ("Directly", json!({ "dispatching": true }), &["m2", "m1"]),
+        (
+            "Directly",
+            json!({ "dispatchingOnClusters": { "clusterNames": ["m2"] } }),
+            &["m2", "m1"],
+        ),
+        ("Directly", json!({ "dispatching": false }), &["m2"]),
+        ("Directly", json!({ "scheduling": true }), &["m2"]),
+    ] {
+        web.spec.graceful_eviction_tasks = task(mode);
+        web.spec.suspension = paused(suspension.clone());
+        let attached = Some(BindingRef::from(&attached));
+        let needed = needed_clusters(BindingRef::from(&web), attached, None);
+        assert_eq!(needed, on(expected), "{mode} {suspension}");
+    }
+    web.spec.suspension = None;
+    let of_policy = from_value(json!({ "dispatching": true })).unwrap();
+    assert!(is_paused(BindingRef::from(&web), Some(&of_policy)));
+}
+
+type Suspended = Option<karmada_api::BindingSuspension>;
+
+#[test]
+fn the_bindings_that_require_another_decide_what_becomes_of_foreign_and_of_left_objects() {
+    let (web, map, binding) = recorded();
+    let mut other = web.clone();
+    other.metadata.name = Some("api-deployment".into());
+    other.spec.conflict_resolution = Some("Overwrite".into());
+    let web_key = Key::new("shop", "web-deployment");
+    let other_key = Key::new("shop", "api-deployment");
+    let of_web = Referrers::from([(web_key.clone(), &web.spec)]);
+    let both = Referrers::from([
+        (web_key.clone(), &web.spec),
+        (other_key.clone(), &other.spec),
+    ]);
+    let shared = patched(&binding, &attached(&map, &other, Some(&binding), &of_web));
+    assert_eq!(
+        shared.spec.conflict_resolution.as_deref(),
+        Some("Overwrite")
+    );
+    assert_eq!(shared.spec.preserve_resources_on_deletion, Some(false));
+    assert_eq!(
+        conflict(BindingRef::from(&shared), &both).as_deref(),
+        Some(
+            "Dependency policy conflict detected: ConflictResolution conflicted (Overwrite vs Abort)"
+        )
+    );
+    assert_eq!(conflict(BindingRef::from(&shared), &of_web), None);
+
+    // One goes, and the other alone decides; the last one leaves nothing but the object's own binding.
+    let alone = patched(
+        &shared,
+        &detach(&other_key, BindingRef::from(&shared), &both),
+    );
+    assert_eq!(alone.spec, binding.spec);
+    assert_eq!(alone.metadata.labels, binding.metadata.labels);
+    let none = patched(&alone, &detach(&web_key, BindingRef::from(&alone), &of_web));
+    assert_eq!(none.spec.required_by, None);
+    assert!(!is_attached(BindingRef::from(&none), &web_key));
+    assert_eq!(
+        detach(&web_key, BindingRef::from(&none), &Referrers::new()),
+        Plan::Unchanged
+    );
+    let policy_less = patched(&none, &attached(&map, &web, Some(&none), &Referrers::new()));
+    assert_eq!(policy_less.spec, binding.spec);
+}
+
+#[test]
+fn a_former_binding_must_go_first() {
+    let (web, mut map, mut binding) = recorded();
+    let deleting = json!("2026-11-22T00:00:00Z");
+    binding.metadata.deletion_timestamp = from_value(deleting.clone()).unwrap();
+    let none = Referrers::new();
+    assert_eq!(attached(&map, &web, Some(&binding), &none), Plan::Waits);
+    let key = Key::new("shop", "web-deployment");
+    assert_eq!(detach(&key, BindingRef::from(&binding), &none), Plan::Waits);
+    binding.metadata.deletion_timestamp = None;
+    map["metadata"]["uid"] = json!("made-anew");
+    assert_eq!(attached(&map, &web, Some(&binding), &none), Plan::Waits);
+    map["metadata"]["deletionTimestamp"] = deleting;
+    assert_eq!(attached(&map, &web, None, &none), Plan::Waits);
+}
+
+/// Returns the binding as the map's own policy would have it.
+fn with_policy(map: &Value, binding: &ResourceBinding) -> Plan {
+    let policy = from_value(json!({
+        "resourceSelectors": [{ "apiVersion": "v1", "kind": "ConfigMap" }],
+        "placement": { "clusterAffinity": { "clusterNames": ["m9"] } },
+        "conflictResolution": "Overwrite",
+    }))
+    .unwrap();
+    let claim = Claim {
+        id: "own".into(),
+        namespace: Some("shop".into()),
+        name: "own".into(),
+    };
+    let source = Source {
+        template: map,
+        policy: &policy,
+        claim: &claim,
+        record: &Record::default(),
+        is_followed: true,
+    };
+    binding::plan(source, Some(BindingRef::from(binding)), || "id".into())
+}
+
+#[test]
+fn neither_its_own_policy_nor_what_requires_it_erases_the_part_of_the_other() {
+    let (web, map, binding) = recorded();
+    let key = Key::new("shop", "web-deployment");
+    let referrers = Referrers::from([(key.clone(), &web.spec)]);
+    let both = patched(&binding, &with_policy(&map, &binding));
+    assert_eq!(both.spec.required_by, binding.spec.required_by);
+    assert!(is_attached(BindingRef::from(&both), &key));
+    assert_eq!(both.spec.conflict_resolution.as_deref(), Some("Overwrite"));
+    assert_eq!(
+        attached(&map, &web, Some(&both), &referrers),
+        Plan::Unchanged
+    );
+    assert_eq!(with_policy(&map, &both), Plan::Unchanged);
+
+    let own = patched(&both, &detach(&key, BindingRef::from(&both), &referrers));
+    assert_eq!(own.spec.required_by, None);
+    assert_eq!(own.spec.placement, both.spec.placement);
+    assert_eq!(own.spec.conflict_resolution, both.spec.conflict_resolution);
+    let again = patched(&own, &attached(&map, &web, Some(&own), &Referrers::new()));
+    assert_eq!(again.spec, both.spec);
+    assert_eq!(with_policy(&map, &own), Plan::Unchanged);
+}
+
+proptest! {
+    #[test]
+    fn whoever_comes_and_goes_the_binding_is_required_by_those_that_are_there(
+        steps in prop::collection::vec((0..4_usize, prop::collection::btree_set(0..3_u8, 0..3)), 1..12)
+    ) {
+        let (web, map, mut binding) = recorded();
+        let mut present = std::collections::BTreeMap::<Key, ResourceBindingSpec>::new();
+        present.insert(Key::new("shop", "web-deployment"), web.spec.clone());
+        for (number, clusters) in steps {
+            let mut referrer = web.clone();
+            referrer.metadata.name = Some(format!("r{number}"));
+            let on = clusters.iter().map(|n| TargetCluster { name: format!("m{n}"), replicas: None });
+            referrer.spec.clusters = Some(on.collect());
+            let key = Key::new("shop", format!("r{number}"));
+            let referrers = present.iter().map(|(key, spec)| (key.clone(), spec)).collect();
+            let plan = if clusters.is_empty() {
+                detach(&key, BindingRef::from(&binding), &referrers)
+            } else {
+                attached(&map, &referrer, Some(&binding), &referrers)
+            };
+            if plan != Plan::Unchanged {
+                binding = patched(&binding, &plan);
+            }
+            if clusters.is_empty() {
+                present.remove(&key);
+            } else {
+                let clusters = need(&referrer).clusters;
+                let snapshots = binding.spec.required_by.iter().flatten();
+                let mut own = snapshots.filter(|by| by.name.as_ref() == Some(&key.name));
+                prop_assert_eq!(own.next().and_then(|own| own.clusters.clone()), Some(clusters));
+                prop_assert_eq!(own.next(), None);
+                present.insert(key.clone(), referrer.spec.clone());
+            }
+            let required: BTreeSet<_> = binding.spec.required_by.iter().flatten()
+                .filter_map(|by| by.name.clone()).collect();
+            prop_assert_eq!(required, present.keys().map(|key| key.name.clone()).collect());
+            for key in present.keys() {
+                prop_assert!(is_attached(BindingRef::from(&binding), key));
+            }
+        }
+    }
+}

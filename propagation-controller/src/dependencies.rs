@@ -1,0 +1,312 @@
+//! Attaches the bindings of what one template refers to, so that it follows into the template's clusters.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use karmada_api::{Key, ResourceBinding, names};
+use karmada_rules::binding_ref::BindingRef;
+use karmada_rules::propagation::binding::{self, Plan};
+use karmada_rules::propagation::dependencies::{self, Dependency, Need, Referrers};
+use karmada_rules::propagation::template;
+use karmada_runtime::controller::Controller;
+use karmada_runtime::error::BoxError;
+use karmada_runtime::write::{self, Writes};
+use kube::api::{Patch, PatchParams, PostParams};
+use kube::{Api, Client, Resource};
+use regex::Regex;
+use serde_json::Value;
+use uuid::Uuid;
+
+use crate::binding::steps::is_trouble;
+use crate::binding::{is_dispatched, is_past, template_reference};
+use crate::events::Events;
+use crate::index::{Index, Policy, TemplateKey};
+use crate::watch::SharedIndex;
+
+/// Reconciles the bindings whose dependencies follow them.
+pub(crate) struct DependencyReconciler {
+    pub(crate) index: Arc<SharedIndex>,
+    pub(crate) client: Client,
+    pub(crate) writes: Writes,
+    pub(crate) events: Arc<Events>,
+    /// The names of the namespaces whose objects are no templates.
+    pub(crate) skipped: Vec<Regex>,
+}
+
+/// Errors of a reconcile.
+#[derive(Debug, thiserror::Error)]
+enum DependencyError {
+    #[error("could not read binding {key}, which others are attached to")]
+    Read { key: Key, source: kube::Error },
+    #[error("binding {0} exists and is not in the cache yet")]
+    Unseen(Key),
+}
+
+impl Controller for DependencyReconciler {
+    type Key = Key;
+
+    fn keys(&self) -> Vec<Key> {
+        self.index.read(Index::referring)
+    }
+
+    async fn reconcile(&self, key: &Key) -> Result<(), BoxError> {
+        let Some(stored) = self.binding(key) else {
+            return self.forget(key).await;
+        };
+        let binding = BindingRef::from(&*stored);
+        if !dependencies::follow(binding) {
+            self.detach_all(key, &BTreeSet::new()).await?;
+            self.write(key, dependencies::release(binding)).await?;
+            self.events.settled(&stored.object_ref(&()));
+            return Ok(());
+        }
+        // What no policy has stays in its clusters as it is, and so does what it needs there.
+        let template = self.index.bound_template(binding);
+        let Some(template) = template.filter(|_| is_dispatched(binding)) else {
+            return Ok(());
+        };
+        let result = self.attach_all(binding, &template).await;
+        self.record(&stored, result)
+    }
+}
+
+impl DependencyReconciler {
+    /// Detaches what was attached on account of a binding, if that is really gone. Absence from the cache is
+    /// no deletion.
+    async fn forget(&self, key: &Key) -> Result<(), BoxError> {
+        if self.attached(key).is_empty() {
+            return Ok(());
+        }
+        let found = self.api(key).get_metadata_opt(&key.name).await;
+        let found = found.map_err(|source| DependencyError::Read {
+            key: key.clone(),
+            source,
+        })?;
+        match found {
+            Some(_) => Err(DependencyError::Unseen(key.clone()).into()),
+            None => self.detach_all(key, &BTreeSet::new()).await.map(|_| ()),
+        }
+    }
+
+    /// Lists what the template refers to and attaches it. Returns `true` if the binding of another template
+    /// was written.
+    async fn attach_all(
+        &self,
+        binding: BindingRef<'_>,
+        template: &Value,
+    ) -> Result<bool, BoxError> {
+        let key = binding.key();
+        let wanted = dependencies::references(template);
+        // The finalizer must be there before anything is attached.
+        if self
+            .write(&key, dependencies::list(binding, &wanted))
+            .await?
+            && !wanted.is_empty()
+        {
+            let note = format!("Get dependencies({}) succeed.", named(&wanted));
+            let template = template_reference(template);
+            self.events
+                .success(template, "GetDependenciesSucceed", note);
+        }
+        let policy = self.index.read(|index| index.policy_of(binding));
+        let attaching = wanted
+            .iter()
+            .map(|dependency| self.attach(binding, policy.as_ref(), dependency));
+        let attached = futures::future::join_all(attaching).await;
+        let mut written = false;
+        for result in attached {
+            written |= result?;
+        }
+        let suspension = policy.as_ref().and_then(Policy::suspension);
+        // A copy of the former template still needs what that referred to.
+        if !dependencies::is_paused(binding, suspension) {
+            let listed = wanted.iter().map(binding_key).collect();
+            written |= self.detach_all(&key, &listed).await?;
+        }
+        Ok(written)
+    }
+
+    /// Attaches the binding of one dependency. Returns `true` if it wrote.
+    async fn attach(
+        &self,
+        referrer: BindingRef<'_>,
+        policy: Option<&Policy>,
+        dependency: &Dependency,
+    ) -> Result<bool, BoxError> {
+        let template_key = TemplateKey::from(dependency);
+        // It is attached when it appears.
+        let Some(object) = self.index.template(&template_key) else {
+            return Ok(false);
+        };
+        let is_skipped = |namespace: &str| self.skipped.iter().any(|re| re.is_match(namespace));
+        let is_customized = |index: &Index| index.customized().covers(&template_key.kind);
+        if template::exclusion(&object, is_skipped).is_some() || self.index.read(is_customized) {
+            return Ok(false);
+        }
+        let (key, referrer_key) = (binding::key(&object), referrer.key());
+        let existing = self.binding(&key);
+        let existing_ref = existing.as_deref().map(BindingRef::from);
+        let clusters = dependencies::needed_clusters(
+            referrer,
+            existing_ref,
+            policy.and_then(Policy::suspension),
+        );
+        if clusters.is_empty() {
+            return match &existing {
+                Some(existing) => self.detach(&referrer_key, existing).await,
+                None => Ok(false),
+            };
+        }
+        let others =
+            existing_ref.map(|existing| self.index.read(|index| index.referrers(existing)));
+        let others = others.unwrap_or_default();
+        let mut referrers = known(&others);
+        referrers.insert(referrer_key, referrer.spec);
+        if let Some(existing) = &existing {
+            self.record_conflict(existing, &referrers);
+        }
+        let need = Need { referrer, clusters };
+        let new_id = || Uuid::new_v4().to_string();
+        let plan = dependencies::attach(&object, &need, existing_ref, &referrers, new_id);
+        self.write(&key, plan).await
+    }
+
+    /// Detaches every binding that is attached on account of `referrer`, apart from some. Returns `true` if it
+    /// wrote.
+    async fn detach_all(&self, referrer: &Key, apart: &BTreeSet<Key>) -> Result<bool, BoxError> {
+        let attached = self.attached(referrer);
+        let dropped = attached
+            .iter()
+            .filter(|binding| !apart.contains(&BindingRef::from(&***binding).key()));
+        let detaching = dropped.map(|binding| self.detach(referrer, binding));
+        let mut written = false;
+        for result in futures::future::join_all(detaching).await {
+            written |= result?;
+        }
+        Ok(written)
+    }
+
+    async fn detach(&self, referrer: &Key, binding: &ResourceBinding) -> Result<bool, BoxError> {
+        let binding = BindingRef::from(binding);
+        if !dependencies::is_attached(binding, referrer) {
+            return Ok(false);
+        }
+        let others = self.index.read(|index| index.referrers(binding));
+        let plan = dependencies::detach(referrer, binding, &known(&others));
+        self.write(&binding.key(), plan).await
+    }
+
+    fn binding(&self, key: &Key) -> Option<Arc<ResourceBinding>> {
+        self.index
+            .read(|index| index.bindings.get(key).map(Arc::clone))
+    }
+
+    /// Returns the bindings that are attached on account of `referrer`.
+    fn attached(&self, referrer: &Key) -> Vec<Arc<ResourceBinding>> {
+        let bindings = self.index.read(|index| {
+            let keys = index.required_by(referrer).into_iter();
+            let bindings = keys.filter_map(|key| index.bindings.get(&key).map(Arc::clone));
+            bindings.collect::<Vec<_>>()
+        });
+        let bindings = bindings.into_iter();
+        bindings
+            .filter(|binding| dependencies::is_attached(BindingRef::from(&**binding), referrer))
+            .collect()
+    }
+
+    /// Records what the bindings that require another one cannot all have.
+    fn record_conflict(&self, binding: &ResourceBinding, referrers: &Referrers<'_>) {
+        let reference = binding.object_ref(&());
+        match dependencies::conflict(BindingRef::from(binding), referrers) {
+            Some(note) => self
+                .events
+                .trouble(reference, "DependencyPolicyConflict", note),
+            None => self.events.settled(&reference),
+        }
+    }
+
+    /// Records what became of the bindings that this one requires.
+    fn record(
+        &self,
+        binding: &ResourceBinding,
+        result: Result<bool, BoxError>,
+    ) -> Result<(), BoxError> {
+        let reference = binding.object_ref(&());
+        match result {
+            Ok(written) => {
+                self.events.settled(&reference);
+                if written {
+                    let reason = "SyncScheduleResultToDependenciesSucceed";
+                    let note = "Sync schedule results to dependencies succeed.".to_owned();
+                    self.events.success(reference, reason, note);
+                }
+                Ok(())
+            }
+            Err(error) => {
+                if is_trouble(&error) {
+                    let reason = "SyncScheduleResultToDependenciesFailed";
+                    self.events.trouble(reference, reason, error.to_string());
+                }
+                Err(error)
+            }
+        }
+    }
+
+    fn api(&self, key: &Key) -> Api<ResourceBinding> {
+        Api::namespaced(self.client.clone(), &key.namespace)
+    }
+
+    /// Writes a binding as planned. Returns `true` if it was written.
+    async fn write(&self, key: &Key, plan: Plan) -> Result<bool, BoxError> {
+        let api = self.api(key);
+        let manager = Some(crate::NAME.to_owned());
+        match plan {
+            // The end of the former binding wakes those that need another.
+            Plan::Unchanged | Plan::Waits => Ok(false),
+            // One that was made meanwhile is a conflict like any other.
+            Plan::Create(body) => {
+                let parameters = PostParams {
+                    field_manager: manager,
+                    ..PostParams::default()
+                };
+                let call = write::create(&api, &parameters, &body);
+                Ok(self.writes.write("binding", call).await?.is_some())
+            }
+            Plan::Patch(operations) => {
+                let parameters = PatchParams {
+                    field_manager: manager,
+                    ..PatchParams::default()
+                };
+                let patch = Patch::Json::<()>(serde_json::from_value(operations)?);
+                let call = write::patch(&api, &key.name, &parameters, &patch);
+                match self.writes.write("binding", call).await {
+                    Ok(written) => Ok(written.is_some()),
+                    // The watch is about to show that it is gone.
+                    Err(error) if is_past(&error) => Ok(false),
+                    Err(error) => Err(error.into()),
+                }
+            }
+        }
+    }
+}
+
+/// Returns the specs of the bindings that require another one.
+fn known(referrers: &BTreeMap<Key, Arc<ResourceBinding>>) -> Referrers<'_> {
+    let referrers = referrers.iter();
+    referrers
+        .map(|(key, referrer)| (key.clone(), &referrer.spec))
+        .collect()
+}
+
+/// Returns the key of the binding of a dependency.
+fn binding_key(dependency: &Dependency) -> Key {
+    let name = names::binding(&dependency.kind, &dependency.name);
+    Key::new(&dependency.namespace, name)
+}
+
+/// Returns dependencies as Events name them.
+fn named(dependencies: &BTreeSet<Dependency>) -> String {
+    let named = dependencies.iter();
+    let named = named.map(|one| format!("{} {}/{}", one.kind, one.namespace, one.name));
+    named.collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,441 @@
+//! What templates refer to, which follows them. The tests stand in for the scheduler and the members.
+
+use karmada_api::Work;
+
+use super::works::works;
+use super::*;
+
+const MAP: &str = "/api/v1/namespaces/shop/configmaps";
+const SECRET: &str = "/api/v1/namespaces/shop/secrets";
+
+fn settings() -> Value {
+    json!({ "metadata": { "name": "settings", "namespace": "shop" }, "data": { "a": "1" } })
+}
+
+/// A Deployment of the name that refers to the `ConfigMap` `settings` and to a Secret.
+fn referring(name: &str, secret: &str) -> Value {
+    let mut deployment = deployment();
+    deployment["metadata"]["name"] = json!(name);
+    deployment["spec"]["template"]["spec"]["volumes"] = json!([
+        { "name": "settings", "configMap": { "name": "settings" } },
+        { "name": "keys", "secret": { "secretName": secret } },
+    ]);
+    deployment
+}
+
+/// A policy for every Deployment that lets dependencies follow.
+fn following(spec: &Value) -> Value {
+    let mut fields = json!({
+        "resourceSelectors": [{ "apiVersion": "apps/v1", "kind": "Deployment" }],
+        "propagateDeps": true,
+    });
+    for (field, value) in spec.as_object().unwrap() {
+        fields[field] = value.clone();
+    }
+    policy("pp", &fields)
+}
+
+/// A policy for the `ConfigMap` alone.
+fn own(spec: &Value) -> Value {
+    let mut fields = json!({
+        "resourceSelectors": [{ "apiVersion": "v1", "kind": "ConfigMap", "name": "settings" }],
+    });
+    for (field, value) in spec.as_object().unwrap() {
+        fields[field] = value.clone();
+    }
+    policy("own", &fields)
+}
+
+fn attached() -> String {
+    format!("{BINDING}/settings-configmap")
+}
+
+fn depended_by(referrer: &str) -> String {
+    names::depended_by(&karmada_api::Key::new("shop", referrer))
+}
+
+impl Stage {
+    /// Returns the clusters in which each binding requires the map, as `<binding> <cluster>`.
+    async fn required(&self) -> Vec<String> {
+        let binding = self.get(&attached()).await;
+        let snapshots = binding["spec"]["requiredBy"].as_array();
+        let mut found = Vec::new();
+        for by in snapshots.into_iter().flatten() {
+            let referrer = by["name"].as_str().unwrap();
+            let label = &binding["metadata"]["labels"][depended_by(referrer)];
+            assert!(label.is_string(), "{binding}");
+            for cluster in by["clusters"].as_array().into_iter().flatten() {
+                found.push(format!("{referrer} {}", cluster["name"].as_str().unwrap()));
+            }
+        }
+        found
+    }
+
+    /// Returns the value in the Work of the map for a cluster, unless it has none or that is leaving.
+    async fn copy(&self, cluster: &str) -> Option<String> {
+        let namespace = format!("karmada-es-{cluster}");
+        let works: Api<Work> = Api::namespaced(self.user(), &namespace);
+        let name = names::work("ConfigMap", "shop", "settings");
+        let work = works.get_opt(&name).await.unwrap()?;
+        if work.metadata.deletion_timestamp.is_some() {
+            return None;
+        }
+        let value = &work.spec.workload.manifests[0]["data"]["a"];
+        let paused = if work.is_suspended() { " paused" } else { "" };
+        Some(format!("{}{paused}", value.as_str().unwrap()))
+    }
+
+    async fn copies(&self) -> [Option<String>; 2] {
+        [self.copy("m1").await, self.copy("m2").await]
+    }
+
+    async fn schedule_binding(&self, name: &str, clusters: &[&str]) {
+        let clusters = clusters.iter().map(|name| json!({ "name": name }));
+        let clusters = clusters.collect::<Vec<_>>();
+        let spec = json!({ "spec": { "clusters": clusters } });
+        let path = format!("{BINDING}/{name}");
+        self.change("PATCH", &path, &spec).await;
+    }
+}
+
+fn everywhere(value: &str) -> [Option<String>; 2] {
+    [Some(value.to_owned()), Some(value.to_owned())]
+}
+
+/// A fleet with a Deployment, a map and a Secret that it refers to, and a policy; without the program.
+async fn prepared(policy: &Value) -> Stage {
+    let stage = Stage::new().await;
+    for cluster in ["m1", "m2"] {
+        stage.join(cluster).await;
+    }
+    stage.send("POST", MAP, &settings()).await;
+    let keys = json!({ "metadata": { "name": "keys", "namespace": "shop" } });
+    stage.send("POST", SECRET, &keys).await;
+    stage.send("POST", POLICY, policy).await;
+    stage
+        .send("POST", DEPLOYMENT, &referring("web", "keys"))
+        .await;
+    stage
+}
+
+/// A program and a Deployment that is scheduled to both clusters.
+async fn followed() -> Stage {
+    let mut stage = prepared(&following(&json!({}))).await;
+    stage.start(&[]).await;
+    stage.schedule(&["m1", "m2"]).await;
+    stage
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_template_refers_to_follows_it() {
+    let mut stage = prepared(&following(&json!({}))).await;
+    stage.start(&[]).await;
+    stage.written();
+    // Nothing is attached before the template has clusters.
+    assert_eq!(stage.copies().await, [None, None]);
+    let wrote = stage.schedule(&["m1", "m2"]).await;
+    let count = |line: &str| wrote.iter().filter(|wrote| *wrote == line).count();
+    assert_eq!(count(&format!("POST {BINDING}")), 2, "{wrote:?}");
+    assert_eq!(count(&format!("POST {}", works("m1"))), 3, "{wrote:?}");
+    assert_eq!(wrote.len(), 8, "{wrote:?}");
+    assert_eq!(stage.copies().await, everywhere("1"));
+    let expected = ["web-deployment m1", "web-deployment m2"];
+    assert_eq!(stage.required().await, expected);
+    let binding = stage.get(&attached()).await;
+    assert_eq!(binding["spec"].get("placement"), None);
+    assert_eq!(binding["spec"]["conflictResolution"], "Abort");
+
+    // Neither time nor a restart is a reason to write.
+    stage.kill().await;
+    stage.start(&[]).await;
+    assert_eq!(stage.written(), [""; 0]);
+
+    // An edit flows at once, and so does another placement.
+    let edit = json!({ "data": { "a": "2" } });
+    let wrote = stage
+        .change("PATCH", &format!("{MAP}/settings"), &edit)
+        .await;
+    assert_eq!(wrote.len(), 2, "{wrote:?}");
+    assert_eq!(stage.copies().await, everywhere("2"));
+    stage.schedule(&["m2"]).await;
+    assert_eq!(stage.copies().await, [None, Some("2".to_owned())]);
+    assert_eq!(stage.required().await, ["web-deployment m2"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_template_refers_to_no_longer_goes() {
+    let stage = followed().await;
+    let drop = json!({ "spec": { "template": { "spec": { "volumes": [] } } } });
+    stage.change("PATCH", &web(DEPLOYMENT), &drop).await;
+    assert_eq!(stage.copies().await, [None, None]);
+    assert_eq!(stage.required().await, [""; 0]);
+    let label = depended_by("web-deployment");
+    let binding = stage.get(&attached()).await;
+    assert_eq!(binding["metadata"]["labels"].get(&label), None);
+    // It comes back.
+    let again = referring("web", "keys");
+    let again = json!({ "spec": { "template": again["spec"]["template"] } });
+    stage.change("PATCH", &web(DEPLOYMENT), &again).await;
+    assert_eq!(stage.required().await.len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_follows_once_the_policy_says_so() {
+    let stage = followed().await;
+    let off = json!({ "spec": { "propagateDeps": false } });
+    let policy = format!("{POLICY}/pp");
+    stage.change("PATCH", &policy, &off).await;
+    assert_eq!(stage.copies().await, [None, None]);
+    let metadata = stage.binding().await.metadata;
+    assert_eq!(
+        metadata.finalizers,
+        Some(vec![names::BINDING_FINALIZER.to_owned()])
+    );
+    let annotations = metadata.annotations.unwrap();
+    assert_eq!(annotations.get(names::DEPENDENCIES), None);
+    assert_eq!(stage.change("PATCH", &policy, &off).await, [""; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_deleted_binding_required_goes_with_it() {
+    let stage = followed().await;
+    stage.change("DELETE", &bound(), &json!({})).await;
+    // The policy makes the binding anew, which has no clusters yet.
+    assert_eq!(stage.binding().await.spec.clusters, None);
+    assert_eq!(stage.required().await, [""; 0]);
+    assert_eq!(stage.copies().await, [None, None]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_binding_that_vanished_while_nobody_looked_is_required_no_more() {
+    let mut stage = followed().await;
+    stage.kill().await;
+    stage
+        .send("DELETE", &format!("{POLICY}/pp"), &json!({}))
+        .await;
+    stage.send("DELETE", &web(DEPLOYMENT), &json!({})).await;
+    stage.send("DELETE", &bound(), &json!({})).await;
+    let released = json!({ "metadata": { "finalizers": null } });
+    stage.send("PATCH", &bound(), &released).await;
+    stage.start(&[]).await;
+    assert_eq!(stage.required().await, [""; 0]);
+    assert_eq!(stage.copies().await, [None, None]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_templates_share_what_both_refer_to() {
+    let stage = followed().await;
+    stage
+        .change("POST", DEPLOYMENT, &referring("api", "keys"))
+        .await;
+    stage.schedule_binding("api-deployment", &["m2"]).await;
+    assert_eq!(stage.required().await.len(), 3);
+    stage.schedule(&["m1"]).await;
+    assert_eq!(
+        stage.required().await,
+        ["web-deployment m1", "api-deployment m2"]
+    );
+    assert_eq!(stage.copies().await, everywhere("1"));
+    stage.schedule(&[]).await;
+    assert_eq!(stage.required().await, ["api-deployment m2"]);
+    assert_eq!(stage.copies().await, [None, Some("1".to_owned())]);
+
+    // They disagree about what they share.
+    stage.schedule(&["m2"]).await;
+    let mut other = own(
+        &json!({ "conflictResolution": "Overwrite", "propagateDeps": true, "priority": 1,
+        "preemption": "Always" }),
+    );
+    other["spec"]["resourceSelectors"] =
+        json!([{ "apiVersion": "apps/v1", "kind": "Deployment", "name": "api" }]);
+    stage.change("POST", POLICY, &other).await;
+    let binding = stage.get(&attached()).await;
+    assert_eq!(binding["spec"]["conflictResolution"], "Overwrite");
+    let notes = stage.events("ResourceBinding").await;
+    let conflicts = notes
+        .iter()
+        .filter(|note| note.starts_with("DependencyPolicyConflict"));
+    // One each about the map and the Secret.
+    assert_eq!(conflicts.count(), 2, "{notes:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_appears_later_follows_then_and_one_made_anew_again() {
+    let mut stage = prepared(&following(&json!({}))).await;
+    let map = format!("{MAP}/settings");
+    stage.send("DELETE", &map, &json!({})).await;
+    stage.start(&[]).await;
+    stage.schedule(&["m1", "m2"]).await;
+    assert_eq!(stage.copies().await, [None, None]);
+    stage.change("POST", MAP, &settings()).await;
+    assert_eq!(stage.copies().await, everywhere("1"));
+
+    // It is deleted, and takes its binding along.
+    stage.change("DELETE", &map, &json!({})).await;
+    assert_eq!(stage.copies().await, [None, None]);
+    let bindings: Api<ResourceBinding> = Api::namespaced(stage.user(), "shop");
+    let gone = bindings.get_opt("settings-configmap").await.unwrap();
+    assert_eq!(gone, None);
+    stage.change("POST", MAP, &settings()).await;
+    assert_eq!(stage.required().await.len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_has_a_policy_of_its_own_goes_to_the_clusters_of_both() {
+    for is_first in [true, false] {
+        let mut stage = prepared(&following(&json!({}))).await;
+        if is_first {
+            stage.send("POST", POLICY, &own(&json!({}))).await;
+        }
+        stage.start(&[]).await;
+        stage.schedule(&["m2"]).await;
+        if !is_first {
+            stage.change("POST", POLICY, &own(&json!({}))).await;
+        }
+        stage.schedule_binding("settings-configmap", &["m1"]).await;
+        assert_eq!(stage.required().await, ["web-deployment m2"]);
+        let binding = stage.get(&attached()).await;
+        assert!(binding["spec"]["placement"].is_object(), "{binding}");
+        assert_eq!(claim_of(&binding), Some("own"));
+        assert_eq!(stage.copies().await, everywhere("1"));
+        stage.written();
+        stage.kill().await;
+        stage.start(&[]).await;
+        assert_eq!(stage.written(), [""; 0], "{is_first}");
+
+        stage.schedule(&[]).await;
+        let alone = [Some("1".to_owned()), None];
+        assert_eq!(stage.copies().await, alone, "{is_first}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_waits_for_its_lazy_policy_is_attached_without_its_placement() {
+    let mut stage = Stage::new().await;
+    for cluster in ["m1", "m2"] {
+        stage.join(cluster).await;
+    }
+    stage.send("POST", MAP, &settings()).await;
+    stage.start(&[]).await;
+    stage.settle().await;
+    let lazy = own(&json!({ "activationPreference": "Lazy" }));
+    stage.change("POST", POLICY, &lazy).await;
+    stage.change("POST", POLICY, &following(&json!({}))).await;
+    stage
+        .change("POST", DEPLOYMENT, &referring("web", "keys"))
+        .await;
+    stage.schedule(&["m2"]).await;
+    let binding = stage.get(&attached()).await;
+    assert_eq!(binding["spec"].get("placement"), None);
+    assert_eq!(stage.required().await, ["web-deployment m2"]);
+    assert_eq!(
+        claim_of(&stage.get(&format!("{MAP}/settings")).await),
+        Some("own")
+    );
+    // Its edit reaches what requires it, and activates the policy.
+    let edit = json!({ "data": { "a": "2" } });
+    stage
+        .change("PATCH", &format!("{MAP}/settings"), &edit)
+        .await;
+    assert_eq!(stage.copies().await, [None, Some("2".to_owned())]);
+    let binding = stage.get(&attached()).await;
+    assert!(binding["spec"]["placement"].is_object(), "{binding}");
+    assert_eq!(claim_of(&binding), Some("own"));
+    assert_eq!(stage.required().await, ["web-deployment m2"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pause_holds_what_follows_and_lets_nothing_go() {
+    let stage = followed().await;
+    let pause = json!({ "spec": { "suspension": { "dispatching": true } } });
+    let edit = json!({ "data": { "a": "2" } });
+    let (policy, map) = (format!("{POLICY}/pp"), format!("{MAP}/settings"));
+    // An edit does not overtake the pause before it.
+    futures::join!(
+        stage.send("PATCH", &policy, &pause),
+        stage.send("PATCH", &map, &edit),
+    );
+    stage.settle().await;
+    assert_eq!(stage.copies().await, everywhere("2 paused"));
+    let work = format!(
+        "{}/{}",
+        works("m1"),
+        names::work("ConfigMap", "shop", "settings")
+    );
+    // At once: a version with the edit alone would have left.
+    assert_eq!(stage.get(&work).await["metadata"]["generation"], 2);
+
+    // What the copies of the former template refer to stays, wherever they may be.
+    let drop = json!({ "spec": { "template": { "spec": { "volumes": [] } } } });
+    stage.change("PATCH", &web(DEPLOYMENT), &drop).await;
+    stage.schedule(&["m2"]).await;
+    assert_eq!(stage.copies().await, everywhere("2 paused"));
+    let resume = json!({ "spec": { "suspension": null } });
+    stage.change("PATCH", &policy, &resume).await;
+    assert_eq!(stage.copies().await, [None, None]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_template_without_a_policy_refers_to_stays_as_it_is() {
+    let stage = followed().await;
+    stage
+        .change("DELETE", &format!("{POLICY}/pp"), &json!({}))
+        .await;
+    let drop = json!({ "spec": { "template": { "spec": { "volumes": [] } } } });
+    let wrote = stage.change("PATCH", &web(DEPLOYMENT), &drop).await;
+    assert_eq!(wrote, [""; 0]);
+    assert_eq!(stage.copies().await, everywhere("1"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_program_killed_at_any_write_leaves_nothing_behind() {
+    for after in 0..12 {
+        let mut stage = prepared(&following(&json!({}))).await;
+        stage.start(&[]).await;
+        stage.limit_writes(after);
+        stage.schedule(&["m1", "m2"]).await;
+        stage.kill().await;
+        stage.limit_writes(usize::MAX);
+        stage.start(&[]).await;
+        assert_eq!(stage.copies().await, everywhere("1"), "{after}");
+        assert_eq!(stage.required().await.len(), 2, "{after}");
+
+        // The same of its end.
+        stage.limit_writes(after);
+        let off = json!({ "spec": { "propagateDeps": false } });
+        stage.change("PATCH", &format!("{POLICY}/pp"), &off).await;
+        stage.kill().await;
+        stage.limit_writes(usize::MAX);
+        stage.start(&[]).await;
+        assert_eq!(stage.required().await, [""; 0], "{after}");
+        assert_eq!(stage.copies().await, [None, None], "{after}");
+        let finalizers = stage.binding().await.metadata.finalizers.unwrap();
+        assert_eq!(finalizers, [names::BINDING_FINALIZER], "{after}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_follows_does_so_through_refused_and_lost_writes() {
+    for fault in [
+        Fault::Conflict.every(2),
+        Fault::LoseResponse.every(2),
+        Fault::Unavailable
+            .every(2)
+            .verbs([Verb::Patch, Verb::Create, Verb::Delete]),
+    ] {
+        let mut stage = prepared(&following(&json!({}))).await;
+        stage.start(&[]).await;
+        stage.limit_writes(0);
+        stage.schedule(&["m1", "m2"]).await;
+        stage.kill().await;
+        stage.limit_writes(usize::MAX);
+        let name = format!("{fault:?}");
+        stage.server.faults().inject(fault);
+        stage.start(&[]).await;
+        stage.settle().await;
+        stage.settle().await;
+        stage.server.faults().clear();
+        assert_eq!(stage.copies().await, everywhere("1"), "{name}");
+        assert_eq!(stage.required().await.len(), 2, "{name}");
+    }
+}
