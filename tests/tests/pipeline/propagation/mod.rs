@@ -5,6 +5,7 @@ mod bad_input;
 mod base;
 mod choice;
 mod copies;
+mod dependencies;
 mod groups;
 mod kinds;
 mod lazy;

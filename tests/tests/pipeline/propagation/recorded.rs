@@ -18,7 +18,9 @@ use pipeline_tests::{
 };
 use serde_json::{Value, json};
 
-use super::{IMAGE, WEB, deployments, is_applied_everywhere, is_fully_applied, suspend, work_has};
+use super::{
+    IMAGE, WEB, deployments, is_applied_everywhere, is_fully_applied, maps, suspend, work_has,
+};
 
 macro_rules! recorded {
     ($name:literal) => {
@@ -97,8 +99,7 @@ fn comparable(mut object: Value) -> Value {
     let metadata = object["metadata"].take();
     let mut annotations = metadata["annotations"].clone();
     if let Some(annotations) = annotations.as_object_mut() {
-        annotations
-            .retain(|key, _| !key.starts_with("karmada-rs.io/") && !key.ends_with("/dependencies"));
+        annotations.retain(|key, _| !key.starts_with("karmada-rs.io/"));
         for (key, text) in annotations {
             // JSON, whose keys Karmada writes in another order.
             if key.starts_with("policy.karmada.io/applied-") {
@@ -106,10 +107,6 @@ fn comparable(mut object: Value) -> Value {
             }
         }
     }
-    let finalizers = metadata["finalizers"].as_array().into_iter().flatten();
-    let finalizers: Vec<_> = finalizers
-        .filter(|name| *name != "karmada.io/binding-dependencies-distributor")
-        .collect();
     let mut spec = object["spec"].take();
     for (pointer, key) in [
         ("/resource", "resourceVersion"),
@@ -131,7 +128,7 @@ fn comparable(mut object: Value) -> Value {
             "namespace": metadata["namespace"],
             "labels": metadata["labels"],
             "annotations": annotations,
-            "finalizers": finalizers,
+            "finalizers": metadata["finalizers"],
             "ownerReferences": metadata["ownerReferences"],
         },
         "spec": spec,
@@ -170,6 +167,8 @@ async fn propagated(server: ApiKind) -> Result<(PropagationFleet, Propagation)> 
     let policy = spec(recorded!("clusterpropagationpolicy")?);
     fleet.create_cluster_policy("reader", policy).await?;
     let programs = fleet.run().await?;
+    let map = written(recorded!("template-configmap")?);
+    create(&maps(&fleet.karmada), map).await?;
     let templates = deployments(&fleet.karmada);
     create(&templates, written(recorded!("template-deployment")?)).await?;
     let services: Api<Service> = namespaced(client.clone());
@@ -179,6 +178,14 @@ async fn propagated(server: ApiKind) -> Result<(PropagationFleet, Propagation)> 
 
     is_fully_applied(&fleet, &names::binding("Deployment", WEB)).await?;
     is_fully_applied(&fleet, &names::binding("Service", WEB)).await?;
+    let attached = names::binding("ConfigMap", "web-settings");
+    until(&fleet.bindings(), &attached, "fully applied", |binding| {
+        let status = binding.and_then(|binding| binding.status.as_ref());
+        let conditions = status.and_then(|status| status.conditions.as_deref());
+        let mut conditions = conditions.into_iter().flatten();
+        conditions.any(|condition| condition.type_ == "FullyApplied" && condition.status == "True")
+    })
+    .await?;
     let bindings: Api<ClusterResourceBinding> = Api::all(client);
     until(
         &bindings,
@@ -199,11 +206,10 @@ async fn bindings_and_works_are_as_karmada_writes_them(server: ApiKind) -> Resul
         recorded!("works-member3")?,
     ];
     let works = works.iter().filter_map(Value::as_array).flatten();
-    // Dependencies do not follow yet.
-    let works = works.filter(|work| work["metadata"]["name"] != "web-settings-6bcc888469");
     let bindings = [
         recorded!("resourcebinding-web-deployment")?,
         recorded!("resourcebinding-web-service")?,
+        recorded!("resourcebinding-web-settings-configmap")?,
         recorded!("clusterresourcebinding")?,
     ];
     let mut ids = Ids::default();

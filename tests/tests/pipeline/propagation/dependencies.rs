@@ -1,0 +1,251 @@
+//! What a template refers to follows it into the members.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use karmada_api::{ResourceBinding, names};
+use kube::{
+    Api,
+    api::{DeleteParams, Patch, PatchParams},
+};
+use pipeline_tests::{
+    control_plane::ApiKind,
+    fleet::Member,
+    on_both,
+    propagation::{Propagation, PropagationFleet, create, namespaced},
+    wait::until,
+};
+use serde_json::{Value, json};
+
+use super::{
+    WEB, data, deployment, deployments, divided, has_data, has_image, holds, maps, set_data,
+    suspend,
+};
+
+const FIRST: Member = Member(1);
+const SECOND: Member = Member(2);
+
+/// A deployment that refers to the `ConfigMap` and the Secret of its name.
+fn referring() -> Value {
+    let mut deployment = deployment("web:1");
+    deployment["spec"]["template"]["spec"]["volumes"] = json!([
+        { "name": "settings", "configMap": { "name": WEB } },
+        { "name": "keys", "secret": { "secretName": WEB } },
+    ]);
+    deployment
+}
+
+/// A policy that lets dependencies follow the deployment into these members.
+fn following(members: &[Member]) -> Value {
+    let mut policy = divided(members);
+    policy["propagateDeps"] = true.into();
+    policy
+}
+
+/// A Lazy policy that places the deployment in one member.
+fn lazily(member: Member) -> Value {
+    let mut policy = following(&[member]);
+    policy["activationPreference"] = "Lazy".into();
+    policy
+}
+
+async fn create_dependencies(fleet: &PropagationFleet) -> Result<()> {
+    let settings = json!({ "metadata": { "name": WEB }, "data": { "a": "1" } });
+    create(&maps(&fleet.karmada), settings).await?;
+    let keys = json!({ "metadata": { "name": WEB }, "stringData": { "key": "secret" } });
+    let secrets: Api<Secret> = namespaced(fleet.karmada.client());
+    create(&secrets, keys).await
+}
+
+/// Starts a fleet with two members, and its programs, and waits until both have the deployment and what it
+/// refers to.
+async fn followed(server: ApiKind) -> Result<(PropagationFleet, Propagation)> {
+    let fleet = PropagationFleet::start(server, 2).await?;
+    create_dependencies(&fleet).await?;
+    create(&deployments(&fleet.karmada), referring()).await?;
+    let policy = following(&[FIRST, SECOND]);
+    fleet.create_policy(WEB, policy).await?;
+    let programs = fleet.run().await?;
+    for member in [FIRST, SECOND] {
+        has_image(&fleet, member, "web:1").await?;
+        has_data(&fleet, member, &[("a", "1")]).await?;
+        let secrets: Api<Secret> = namespaced(fleet.member(member).client());
+        until(&secrets, WEB, "there", |secret: Option<&Secret>| {
+            secret.is_some()
+        })
+        .await?;
+    }
+    Ok((fleet, programs))
+}
+
+async fn has_no_map(fleet: &PropagationFleet, member: Member) -> Result<()> {
+    let copies = maps(fleet.member(member));
+    until(&copies, WEB, "gone", |copy: Option<&ConfigMap>| {
+        copy.is_none()
+    })
+    .await?;
+    Ok(())
+}
+
+async fn change_policy(fleet: &PropagationFleet, spec: Value) -> Result<()> {
+    let change = Patch::Merge(json!({ "spec": spec }));
+    let parameters = PatchParams::default();
+    fleet.policies().patch(WEB, &parameters, &change).await?;
+    Ok(())
+}
+
+/// Edits the deployment without an effect on its copies' pods.
+async fn edit(fleet: &PropagationFleet, value: &str) -> Result<()> {
+    let label = Patch::Merge(json!({ "metadata": { "labels": { "refresh-time": value } } }));
+    let parameters = PatchParams::default();
+    let templates = deployments(&fleet.karmada);
+    templates.patch(WEB, &parameters, &label).await?;
+    Ok(())
+}
+
+/// Waits until the deployment's binding waits for an edit.
+async fn waits(fleet: &PropagationFleet) -> Result<()> {
+    let name = names::binding("Deployment", WEB);
+    let is = |binding: Option<&ResourceBinding>| {
+        let status = binding.and_then(|binding| binding.status.as_ref());
+        let conditions = status.and_then(|status| status.conditions.as_deref());
+        let mut conditions = conditions.into_iter().flatten();
+        conditions.any(|c| c.type_ == "PolicyApplied" && c.status == "False")
+    };
+    until(&fleet.bindings(), &name, "waiting for an edit", is).await?;
+    Ok(())
+}
+
+/// The plain way, and back: an edit of a dependency flows, what is dropped goes, and the rest goes with the
+/// template.
+async fn what_a_deployment_refers_to_follows_it(server: ApiKind) -> Result<()> {
+    let (mut fleet, programs) = followed(server).await?;
+    set_data(&fleet.karmada, json!({ "a": "2" })).await?;
+    for member in [FIRST, SECOND] {
+        has_data(&fleet, member, &[("a", "2")]).await?;
+    }
+    change_policy(&fleet, following(&[SECOND])).await?;
+    has_no_map(&fleet, FIRST).await?;
+    has_data(&fleet, SECOND, &[("a", "2")]).await?;
+
+    // Who starts anew finds everything as it is.
+    programs.settled().await?;
+    programs.rest().await?;
+    drop(programs);
+    let before = fleet.karmada.successful_writes().await?;
+    let programs = fleet.run().await?;
+    programs.settled().await?;
+    programs.rest().await?;
+    let writes = fleet.karmada.successful_writes().await?;
+    let writes = writes.since(&before).to_string();
+    assert!(!writes.contains("bindings"), "{writes}");
+    assert!(!writes.contains("works"), "{writes}");
+
+    fleet.karmada.start_controllers().await?;
+    let templates = deployments(&fleet.karmada);
+    templates.delete(WEB, &DeleteParams::default()).await?;
+    has_no_map(&fleet, SECOND).await?;
+    let bindings = fleet.bindings();
+    let name = names::binding("Deployment", WEB);
+    until(&bindings, &name, "gone", |binding| binding.is_none()).await?;
+    assert!(maps(&fleet.karmada).get_opt(WEB).await?.is_some());
+    Ok(())
+}
+
+/// Case 29: a pause holds dependencies, too, and a resume lets their edits through.
+async fn what_a_paused_deployment_refers_to_is_paused(server: ApiKind) -> Result<()> {
+    let (fleet, _programs) = followed(server).await?;
+    suspend(&fleet, json!({ "dispatching": true })).await?;
+    set_data(&fleet.karmada, json!({ "a": "2" })).await?;
+    for member in [FIRST, SECOND] {
+        holds(&fleet, member, "2").await?;
+        let copy = maps(fleet.member(member)).get(WEB).await?;
+        assert_eq!(copy.data, Some(data(&[("a", "1")])));
+    }
+    suspend(&fleet, Value::Null).await?;
+    for member in [FIRST, SECOND] {
+        has_data(&fleet, member, &[("a", "2")]).await?;
+    }
+    Ok(())
+}
+
+/// Case 38: dependencies follow a Lazy policy when the template does.
+async fn dependencies_move_when_an_edit_moves_their_template(server: ApiKind) -> Result<()> {
+    let fleet = PropagationFleet::start(server, 2).await?;
+    let _programs = fleet.run().await?;
+    fleet.create_policy(WEB, lazily(FIRST)).await?;
+    create_dependencies(&fleet).await?;
+    create(&deployments(&fleet.karmada), referring()).await?;
+    has_image(&fleet, FIRST, "web:1").await?;
+    has_data(&fleet, FIRST, &[("a", "1")]).await?;
+
+    change_policy(&fleet, lazily(SECOND)).await?;
+    waits(&fleet).await?;
+    has_image(&fleet, FIRST, "web:1").await?;
+    has_data(&fleet, FIRST, &[("a", "1")]).await?;
+    assert!(maps(fleet.member(SECOND)).get_opt(WEB).await?.is_none());
+
+    edit(&fleet, "1").await?;
+    has_image(&fleet, SECOND, "web:1").await?;
+    has_data(&fleet, SECOND, &[("a", "1")]).await?;
+    has_no_map(&fleet, FIRST).await
+}
+
+/// Case 39: a dependency that a Lazy policy selects, too, has no binding of that policy before it is edited,
+/// and follows the template once the policy says so and the template is edited.
+async fn dependencies_begin_to_follow_with_an_edit_of_their_template(
+    server: ApiKind,
+) -> Result<()> {
+    let fleet = PropagationFleet::start(server, 2).await?;
+    create_dependencies(&fleet).await?;
+    let templates = deployments(&fleet.karmada);
+    create(&templates, referring()).await?;
+    let created = templates.get(WEB).await?.metadata.creation_timestamp;
+    let created = created.map(|time| time.0).unwrap_or_default();
+    // Times of objects have seconds, and those of one second count as one file.
+    while Timestamp::now().as_second() <= created.as_second() {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let both = |member: Member, follow: bool| {
+        let mut policy = lazily(member);
+        policy["propagateDeps"] = follow.into();
+        let map = json!({ "apiVersion": "v1", "kind": "ConfigMap", "name": WEB });
+        let deployment = policy["resourceSelectors"][0].take();
+        policy["resourceSelectors"] = json!([deployment, map]);
+        policy
+    };
+    fleet.create_policy(WEB, both(FIRST, false)).await?;
+    let programs = fleet.run().await?;
+    let name = names::binding("ConfigMap", WEB);
+    until(&maps(&fleet.karmada), WEB, "claimed", |map| {
+        let annotations = map.and_then(|map| map.metadata.annotations.as_ref());
+        annotations.is_some_and(|annotations| annotations.contains_key(names::POLICY_NAME))
+    })
+    .await?;
+    programs.rest().await?;
+    assert_eq!(fleet.bindings().get_opt(&name).await?, None);
+    edit(&fleet, "1").await?;
+    has_image(&fleet, FIRST, "web:1").await?;
+    assert_eq!(fleet.bindings().get_opt(&name).await?, None);
+
+    change_policy(&fleet, both(SECOND, true)).await?;
+    waits(&fleet).await?;
+    has_image(&fleet, FIRST, "web:1").await?;
+    assert_eq!(fleet.bindings().get_opt(&name).await?, None);
+
+    edit(&fleet, "2").await?;
+    has_image(&fleet, SECOND, "web:1").await?;
+    has_data(&fleet, SECOND, &[("a", "1")]).await?;
+    let binding = fleet.bindings().get(&name).await?;
+    assert_eq!(binding.spec.placement, None);
+    Ok(())
+}
+
+on_both!(
+    what_a_deployment_refers_to_follows_it,
+    what_a_paused_deployment_refers_to_is_paused,
+    dependencies_move_when_an_edit_moves_their_template,
+    dependencies_begin_to_follow_with_an_edit_of_their_template,
+);
