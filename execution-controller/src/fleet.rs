@@ -8,15 +8,13 @@ use futures::StreamExt;
 use k8s_openapi::api::core::v1::Secret;
 use karmada_api::{ClusterProfile, GroupVersionKind, Key, execution_namespace};
 use karmada_execution::Member;
-use karmada_runtime::client::Addresses;
-use karmada_runtime::members::{Access, Background, ConnectError};
+use karmada_runtime::members::{Access, Background, Connect, ConnectError};
 use karmada_runtime::watch::{Decoded, events};
 use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use crate::NAME;
 use crate::watch::SharedIndex;
 
 /// The least time between two syncs of a Work of whose objects only the status changes.
@@ -27,7 +25,7 @@ pub(crate) struct Fleet {
     client: Client,
     index: Arc<SharedIndex>,
     background: Background,
-    addresses: Addresses,
+    connect: Connect,
     connections: Mutex<BTreeMap<String, Slot>>,
     /// The members that were tried, each with `true` if it was reached the last time.
     reached: Mutex<BTreeMap<String, bool>>,
@@ -47,13 +45,13 @@ impl Fleet {
         client: Client,
         index: Arc<SharedIndex>,
         background: Background,
-        addresses: Addresses,
+        connect: Connect,
     ) -> Self {
         Self {
             client,
             index,
             background,
-            addresses,
+            connect,
             connections: Mutex::default(),
             reached: Mutex::default(),
         }
@@ -83,7 +81,7 @@ impl Fleet {
         cluster: &ClusterProfile,
     ) -> Result<Connection, ConnectError> {
         let (access, secret) = Access::read(&self.client, cluster).await?;
-        let client = access.client(&secret, &self.addresses, NAME)?;
+        let client = (self.connect)(&access, &secret)?;
         if access.is_insecure() {
             tracing::warn!(
                 cluster = name,

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use karmada_runtime::events::EventRecorder;
 use karmada_runtime::lease;
-use karmada_runtime::members::{self, Background, MemberQueues};
+use karmada_runtime::members::{self, Background, Connect, MemberQueues};
 use karmada_runtime::program::{Program, StartError};
 use karmada_runtime::write::Writes;
 use kube::Client;
@@ -36,12 +36,14 @@ pub const NAME: &str = "execution-controller";
 /// Fails if a file named by the flags cannot be used.
 pub async fn start(args: Args, program: &mut Program) -> Result<(), StartError> {
     let client = program.connect("karmada", &args.client.source()).await?;
-    assemble(&args, client, program);
+    let connect = members::over_network(program.addresses.clone(), NAME);
+    assemble(&args, client, connect, program);
     Ok(())
 }
 
-/// Adds the tasks of the controller to `program`; `client` is connected to the Karmada API.
-pub fn assemble(args: &Args, client: Client, program: &mut Program) {
+/// Adds the tasks of the controller to `program`; `client` is connected to the Karmada API, and `connect`
+/// connects to members.
+pub fn assemble(args: &Args, client: Client, connect: Connect, program: &mut Program) {
     let (leadership, writes) = Writes::start(program, args.observe_only, |program| {
         lease::leadership(program, client.clone(), &args.leader_election)
     });
@@ -50,12 +52,11 @@ pub fn assemble(args: &Args, client: Client, program: &mut Program) {
     let queues = MemberQueues::default();
     let background = Background::spawn(program, "members");
     let index = Arc::new(SharedIndex::new(queues.clone()));
-    let addresses = program.addresses.clone();
     let fleet = Arc::new(Fleet::new(
         client.clone(),
         Arc::clone(&index),
         background,
-        addresses,
+        connect,
     ));
     index.watch(program, &client, &fleet);
     let gauges = FleetMetrics {

@@ -207,7 +207,8 @@ impl Stage {
         let config = kube::Config::new("http://karmada".parse().unwrap());
         let service = self.karmada.service();
         let client = karmada_runtime::client::with_service(service, config, NAME).unwrap();
-        assemble(&Args::parse_from(flags), client, &mut program);
+        let connect = members::over_network(program.addresses.clone(), NAME);
+        assemble(&Args::parse_from(flags), client, connect, &mut program);
         program
     }
 }

@@ -4,6 +4,6 @@ mod access;
 mod background;
 mod controller;
 
-pub use access::{Access, AccessError, ConnectError};
+pub use access::{Access, AccessError, Connect, ConnectError, over_network};
 pub use background::Background;
 pub use controller::{Failure, MemberController, MemberQueues, spawn};

@@ -27,6 +27,14 @@ pub struct Access {
     insecure: bool,
 }
 
+/// Creates the client of a member's API from the access to it and the Secret that grants it.
+pub type Connect = Box<dyn Fn(&Access, &Secret) -> Result<Client, AccessError> + Send + Sync>;
+
+/// Returns what connects to members over the network.
+pub fn over_network(addresses: Addresses, user_agent: &'static str) -> Connect {
+    Box::new(move |access, secret| access.client(secret, &addresses, user_agent))
+}
+
 /// Errors of a `Cluster` or its Secret that keep us from its API; all for the user to correct.
 #[derive(Debug, thiserror::Error)]
 pub enum AccessError {
@@ -114,6 +122,11 @@ impl Access {
             ca_bundle: data(CA_BUNDLE).unwrap_or_default(),
             insecure: cluster.spec.insecure_skip_tls_verification,
         })
+    }
+
+    /// Returns the address of the member's API.
+    pub fn endpoint(&self) -> &str {
+        &self.endpoint
     }
 
     /// Returns `true` if the member's certificate is not verified.
