@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::Secret;
@@ -16,9 +15,6 @@ use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use crate::watch::SharedIndex;
-
-/// The least time between two syncs of a Work of whose objects only the status changes.
-const PACE: Duration = Duration::from_secs(1);
 
 /// The members to which there are connections.
 pub(crate) struct Fleet {
@@ -89,7 +85,7 @@ impl Fleet {
             );
         }
         let (index, cluster_name) = (Arc::clone(&self.index), name.to_owned());
-        let wake = move |wake| index.wake_one(&cluster_name, wake, PACE);
+        let wake = move |wake| index.wake_one(&cluster_name, wake);
         let (member, watches) = Member::new(client, execution_namespace(name), wake);
         member.want(self.index.kinds(name));
         let ended = CancellationToken::new();

@@ -290,6 +290,27 @@ async fn a_suspension_does_not_hide_what_was_applied_before_it() {
 }
 
 #[tokio::test]
+async fn a_failure_that_the_watch_has_not_shown_when_it_ends_does_not_stay_in_the_status() {
+    let member = ServedMember::start(|_| true).await;
+    let stage = Stage::new().await;
+    stage.join("m1", member.port.address()).await;
+    stage.dispatch("m1", "a", json!({})).await;
+    let _program = stage.start(&[]);
+    stage.condition("m1", "a", APPLIED, TRUE).await;
+    let (by, coalesce) = (Duration::from_secs(5), false);
+    let late = Fault::DelayEvents { by, coalesce };
+    stage.karmada.faults().inject(late.kind("works"));
+    let refused = Fault::InternalError.verbs([Verb::Patch]).client(NAME);
+    member.server.faults().inject(refused.times(1));
+    let copies = member.api("ConfigMap");
+    copies.delete("a", &DeleteParams::default()).await.unwrap();
+    stage.condition("m1", "a", APPLIED, FALSE).await;
+    let exists = |map: Option<&DynamicObject>| map.is_some();
+    await_condition(copies, "a", exists).await.unwrap();
+    stage.condition("m1", "a", APPLIED, TRUE).await;
+}
+
+#[tokio::test]
 async fn a_dead_member_delays_no_other_and_keeps_its_works_until_its_cluster_leaves() {
     let member = ServedMember::start(|_| true).await;
     let stage = Stage::new().await;

@@ -19,6 +19,9 @@ use parking_lot::Mutex;
 use crate::fleet::Fleet;
 use crate::stored::StoredWork;
 
+/// The least time between two syncs of a Work of whose objects, or of which itself, only the status changes.
+const PACE: Duration = Duration::from_secs(1);
+
 /// The Works and clusters behind a lock, and the queues of the Works that their changes wake.
 #[derive(Debug)]
 pub(crate) struct SharedIndex {
@@ -125,16 +128,16 @@ impl SharedIndex {
     }
 
     /// Wakes a Work of a cluster after a change of its objects.
-    pub(crate) fn wake_one(&self, cluster: &str, wake: Wake, pace: Duration) {
+    pub(crate) fn wake_one(&self, cluster: &str, wake: Wake) {
         let queue = self.queues.of(cluster);
         match wake {
             Wake::Now(key) => queue.add(key),
-            Wake::Paced(key) => queue.add_paced(key, pace),
+            Wake::Paced(key) => queue.add_paced(key, PACE),
         }
     }
 
     fn observe_work(&self, fleet: &Fleet, event: Event<Decoded<StoredWork>>) {
-        let mut woken = Vec::new();
+        let (mut woken, mut echoed) = (Vec::new(), Vec::new());
         let mut rewatched = BTreeSet::new();
         {
             let mut index = self.index.lock();
@@ -145,9 +148,12 @@ impl SharedIndex {
                 if index.count(cluster, &change) {
                     rewatched.insert(cluster.to_owned());
                 }
-                if concerns_us(&change) {
-                    woken.push((cluster.to_owned(), change.key));
-                }
+                let woken = if concerns_us(&change) {
+                    &mut woken
+                } else {
+                    &mut echoed
+                };
+                woken.push((cluster.to_owned(), change.key));
             }
         }
         for cluster in rewatched {
@@ -156,6 +162,10 @@ impl SharedIndex {
         }
         for (cluster, key) in woken {
             self.queues.of(&cluster).add(key);
+        }
+        // A sync may have compared its report with a status older than our last one, and found no news.
+        for (cluster, key) in echoed {
+            self.queues.of(&cluster).add_paced(key, PACE);
         }
     }
 
