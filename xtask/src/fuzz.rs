@@ -5,12 +5,14 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail, ensure};
 use clap::Args;
-use simulation::convergence::{random_seed, search};
+use simulation::convergence::Convergence;
+use simulation::propagation::Propagation;
+use simulation::search::{Property, random_seed, search};
 
 use crate::cargo;
 
-/// The share of the time given to sequences of the simulation; property tests get the rest.
-const SEQUENCES_FOR: Duration = Duration::from_mins(2);
+/// The share of the time given to the sequences of each simulation; property tests get the rest.
+const SEQUENCES_FOR: Duration = Duration::from_mins(1);
 
 /// The length of the search.
 #[derive(Debug, Args)]
@@ -23,16 +25,23 @@ pub(crate) struct Fuzz {
 /// Searches until the time is over or something fails.
 pub(crate) fn run(fuzz: &Fuzz) -> Result<()> {
     let end = Instant::now() + Duration::from_secs(60 * fuzz.minutes);
-    let threads = thread::available_parallelism()?.get();
     while Instant::now() < end {
-        let until = end.min(Instant::now() + SEQUENCES_FOR);
-        let first = random_seed();
-        let seeds = (first..).take_while(|_| Instant::now() < until);
-        match search(seeds, threads) {
-            Ok(summary) => println!("from seed {first}\n{summary}"),
-            Err(found) => bail!("{found}"),
-        }
+        draw_sequences::<Convergence>(end)?;
+        draw_sequences::<Propagation>(end)?;
         draw_other_properties(random_seed())?;
+    }
+    Ok(())
+}
+
+/// Searches for a sequence for which a property does not hold.
+fn draw_sequences<P: Property>(end: Instant) -> Result<()> {
+    let threads = thread::available_parallelism()?.get();
+    let until = end.min(Instant::now() + SEQUENCES_FOR);
+    let first = random_seed();
+    let seeds = (first..).take_while(|_| Instant::now() < until);
+    match search::<P>(seeds, threads) {
+        Ok(summary) => println!("{}, from seed {first}\n{summary}", P::NAME),
+        Err(found) => bail!("{found}"),
     }
     Ok(())
 }

@@ -5,7 +5,10 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use pipeline_tests::programs::{Binary, Profile, build_agent, path};
-use simulation::{agents, convergence};
+use simulation::agents;
+use simulation::convergence::{self, Convergence};
+use simulation::propagation::{self, Propagation};
+use simulation::search::{Property, random_seed, search, sequence_of};
 
 /// The simulations.
 #[derive(Debug, Subcommand)]
@@ -13,12 +16,14 @@ pub(crate) enum Simulation {
     /// All agents of a cluster: the speed of the verdict, and its cost
     Agents(Agents),
     /// Both controllers through random histories of objects, programs and APIs, in virtual time
-    Convergence(Convergence),
+    Convergence(Sequences),
+    /// Propagation through random histories of users, members, programs and APIs, in virtual time
+    Propagation(Sequences),
 }
 
 /// The sequences to run.
 #[derive(Debug, Args)]
-pub(crate) struct Convergence {
+pub(crate) struct Sequences {
     /// Seed of the first sequence; random by default
     #[arg(long)]
     seed: Option<u64>,
@@ -51,29 +56,40 @@ pub(crate) struct Agents {
 pub(crate) fn run(simulation: &Simulation) -> anyhow::Result<()> {
     match simulation {
         Simulation::Agents(agents) => run_agents(agents),
-        Simulation::Convergence(Convergence { seed, sequences }) => {
-            let seed = seed.unwrap_or_else(convergence::random_seed);
-            if *sequences == 1 {
-                show_sequence(seed);
-            }
-            let threads = std::thread::available_parallelism()?.get();
-            let seeds = (0..*sequences).map(|nth| seed.wrapping_add(nth));
-            match convergence::search(seeds, threads) {
-                Ok(summary) => println!("from seed {seed}\n{summary}"),
-                Err(found) => anyhow::bail!("{found}"),
-            }
-            Ok(())
+        Simulation::Convergence(sequences) => {
+            run_sequences::<Convergence>(sequences, |seed, steps| {
+                let options = convergence::RunOptions::seeded(seed);
+                convergence::run(steps, &options).log()
+            })
+        }
+        Simulation::Propagation(sequences) => {
+            run_sequences::<Propagation>(sequences, |seed, steps| {
+                propagation::run(steps, seed).log()
+            })
         }
     }
 }
 
-fn show_sequence(seed: u64) {
-    let steps = convergence::sequence_of(seed);
-    for step in &steps {
-        println!("{step:?}");
+/// Runs the sequences of a property; `log` runs one and returns every request and response.
+fn run_sequences<P: Property>(
+    Sequences { seed, sequences }: &Sequences,
+    log: impl Fn(u64, &[P::Step]) -> String,
+) -> anyhow::Result<()> {
+    let seed = seed.unwrap_or_else(random_seed);
+    if *sequences == 1 {
+        let steps = sequence_of::<P>(seed);
+        for step in &steps {
+            println!("{step:?}");
+        }
+        println!("{}", log(seed, &steps));
     }
-    let run = convergence::run(&steps, &convergence::RunOptions::seeded(seed));
-    println!("{}", run.log());
+    let threads = std::thread::available_parallelism()?.get();
+    let seeds = (0..*sequences).map(|nth| seed.wrapping_add(nth));
+    match search::<P>(seeds, threads) {
+        Ok(summary) => println!("from seed {seed}\n{summary}"),
+        Err(found) => anyhow::bail!("{found}"),
+    }
+    Ok(())
 }
 
 fn run_agents(agents: &Agents) -> anyhow::Result<()> {

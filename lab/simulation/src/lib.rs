@@ -1,5 +1,7 @@
-//! Our programs on the embedded API, in large numbers: the convergence of the controllers in virtual
-//! time, and a thousand agents of one cluster.
+//! Our programs on the embedded API, in large numbers: the convergence of the controllers and of propagation
+//! in virtual time, and a thousand agents of one cluster.
 
 pub mod agents;
 pub mod convergence;
+pub mod propagation;
+pub mod search;

@@ -4,9 +4,9 @@ use std::thread::available_parallelism;
 use std::time::Duration;
 
 use simulation::convergence::{
-    About, ApiFault, ConditionState, FIRST_SEED, Match, RemedyShape, Role, RunOptions, Step,
-    failed_once, run, search, sequence_of,
+    About, ApiFault, ConditionState, Convergence, Match, RemedyShape, Role, RunOptions, Step, run,
 };
+use simulation::search::{FIRST_SEED, failed_once, search, sequence_of};
 
 /// The number of random sequences of one run.
 const SEQUENCES: u64 = 10_000;
@@ -62,11 +62,11 @@ fn follow(log: &str, parts: &[&str]) {
 #[test]
 fn random_sequences_converge() {
     let threads = available_parallelism().unwrap().get();
-    let failed_once = failed_once().unwrap();
+    let failed_once = failed_once::<Convergence>().unwrap();
     let seeds = failed_once
         .into_iter()
         .chain(FIRST_SEED..FIRST_SEED + SEQUENCES);
-    match search(seeds, threads) {
+    match search::<Convergence>(seeds, threads) {
         Ok(summary) => {
             println!("{summary}");
             // A fault or a kind of write that never happens proves nothing.
@@ -83,7 +83,7 @@ fn random_sequences_converge() {
 #[test]
 fn a_seed_makes_the_same_run_again_request_by_request() {
     for seed in 0..20 {
-        let steps = sequence_of(seed);
+        let steps = sequence_of::<Convergence>(seed);
         let [one, other] = [0, 1].map(|_| run(&steps, &RunOptions::seeded(seed)).log());
         let mut lines = one.lines().zip(other.lines());
         assert_eq!(lines.find(|(one, other)| one != other), None, "seed {seed}");

@@ -7,7 +7,8 @@ use pipeline_tests::{
     control_plane::{ControlPlane, ControlPlaneOptions},
     crds, netns, test_name,
 };
-use simulation::convergence::{FIRST_SEED, OnRealApis, Remote, sequence_of};
+use simulation::convergence::{Convergence, OnRealApis, Remote};
+use simulation::search::{FIRST_SEED, sequence_of};
 
 /// Sequences of each test.
 const SEQUENCES: u64 = 5;
@@ -23,7 +24,7 @@ fn remote(plane: &ControlPlane) -> Remote {
 }
 
 async fn converges(karmada: &ControlPlane, gateway: &ControlPlane, seed: u64) -> Result<usize> {
-    let steps = sequence_of(seed);
+    let steps = sequence_of::<Convergence>(seed);
     let fleet = OnRealApis::play(remote(karmada), remote(gateway), &steps).await?;
     fleet.settled().await?;
     let before = [

@@ -15,7 +15,6 @@ mod program;
 mod real;
 mod record;
 mod replicas;
-mod search;
 mod settled;
 mod step;
 
@@ -23,17 +22,18 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
+use proptest::strategy::{BoxedStrategy, Strategy};
 use tokio::time::Instant;
 
 use self::apis::Apis;
 use self::explain::{Explainer, is_write};
 use self::fleet::Fleet;
 use self::record::{Entry, Message, Record};
+use crate::search::{Property, Tried};
 
 pub use self::apis::Remote;
 pub use self::program::Role;
 pub use self::real::OnRealApis;
-pub use self::search::{FIRST_SEED, Found, Summary, failed_once, random_seed, search, sequence_of};
 pub use self::step::{
     About, ApiFault, Backends, Class, ConditionState, Match, RemedyShape, Spoilt, Step, sequences,
 };
@@ -94,6 +94,31 @@ impl Run {
     pub fn requests(&self) -> usize {
         let is_request = |entry: &&Entry| matches!(entry.message, Message::Request { .. });
         self.entries.iter().filter(is_request).count()
+    }
+}
+
+/// The property, for a [search](crate::search::search).
+#[derive(Clone, Copy, Debug)]
+pub struct Convergence;
+
+impl Property for Convergence {
+    type Step = Step;
+    const NAME: &'static str = "convergence";
+    const FAILED_ONCE: &'static str = include_str!("../../seeds.txt");
+    const SEEDS: &'static str = "lab/simulation/seeds.txt";
+
+    fn sequences() -> BoxedStrategy<Vec<Step>> {
+        sequences().boxed()
+    }
+
+    fn run(steps: &[Step], seed: u64) -> Tried {
+        let run = run(steps, &RunOptions::seeded(seed));
+        Tried {
+            requests: run.requests() as u64,
+            outcome: run.outcome,
+            judged: run.judged,
+            faults: run.faults,
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! A search for the shortest sequence that does not converge.
+//! A search for the shortest sequence for which a property does not hold.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,10 +7,39 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use parking_lot::Mutex;
-use proptest::strategy::{Strategy, ValueTree};
+use proptest::strategy::{BoxedStrategy, Strategy, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
 
-use super::{Run, RunOptions, Step, run, sequences};
+/// A property of random sequences of steps.
+pub trait Property {
+    /// A step of a sequence.
+    type Step: Clone + fmt::Debug + 'static;
+    /// The name of the property among those of `cargo xtask simulate`.
+    const NAME: &'static str;
+    /// The committed list of the seeds whose sequences failed once.
+    const FAILED_ONCE: &'static str;
+    /// The path of that list.
+    const SEEDS: &'static str;
+
+    /// Returns the strategy that generates sequences.
+    fn sequences() -> BoxedStrategy<Vec<Self::Step>>;
+
+    /// Runs a sequence, with a seed for what the programs draw themselves.
+    fn run(steps: &[Self::Step], seed: u64) -> Tried;
+}
+
+/// The result of one run.
+#[derive(Clone, Debug)]
+pub struct Tried {
+    /// The error is the property that does not hold.
+    pub outcome: Result<(), String>,
+    /// The number of requests that the programs made.
+    pub requests: u64,
+    /// The number of writes that were judged, by what they write.
+    pub judged: BTreeMap<&'static str, u64>,
+    /// The number of times that each fault was applied, by its name.
+    pub faults: BTreeMap<&'static str, u64>,
+}
 
 /// The limit of attempts to shorten a failing sequence.
 const SHRINKING: u32 = 500;
@@ -31,13 +60,13 @@ pub struct Summary {
 }
 
 impl Summary {
-    fn of(steps: &[Step], run: &Run) -> Self {
+    fn of(steps: usize, run: Tried) -> Self {
         Self {
             sequences: 1,
-            steps: steps.len() as u64,
-            requests: run.requests() as u64,
-            judged: run.judged.clone(),
-            faults: run.faults.clone(),
+            steps: steps as u64,
+            requests: run.requests,
+            judged: run.judged,
+            faults: run.faults,
         }
     }
 
@@ -83,9 +112,6 @@ impl fmt::Display for Summary {
 /// the same result; `cargo xtask fuzz` tries other seeds.
 pub const FIRST_SEED: u64 = 20_261_122;
 
-/// The committed list of the seeds that [`failed_once`] returns.
-const FAILED_ONCE: &str = include_str!("../../seeds.txt");
-
 /// Returns a random seed.
 pub fn random_seed() -> u64 {
     RandomState::new().hash_one(()) >> 32
@@ -95,8 +121,8 @@ pub fn random_seed() -> u64 {
 ///
 /// # Errors
 /// A line of the committed list does not begin with a seed.
-pub fn failed_once() -> Result<Vec<u64>, String> {
-    seeds(FAILED_ONCE)
+pub fn failed_once<P: Property>() -> Result<Vec<u64>, String> {
+    seeds(P::FAILED_ONCE)
 }
 
 /// Parses one seed per line, in which `#` begins a comment.
@@ -112,12 +138,16 @@ fn seeds(list: &str) -> Result<Vec<u64>, String> {
 /// A sequence for which a property does not hold.
 #[derive(Clone, Debug)]
 pub struct Found {
+    /// The name of the property.
+    pub property: &'static str,
+    /// The path of the list of seeds that failed once.
+    pub seeds: &'static str,
     /// The seed.
     pub seed: u64,
     /// The property and the observed violation.
     pub why: String,
     /// The shortest sequence found that fails, possibly for another reason.
-    pub steps: Vec<Step>,
+    pub steps: Vec<String>,
 }
 
 impl fmt::Display for Found {
@@ -125,23 +155,26 @@ impl fmt::Display for Found {
         writeln!(f, "seed {}: {}", self.seed, self.why)?;
         writeln!(f, "the shortest sequence that fails:")?;
         for step in &self.steps {
-            writeln!(f, "    {step:?}")?;
+            writeln!(f, "    {step}")?;
         }
-        let Self { seed, why, .. } = self;
+        let Self {
+            property,
+            seeds,
+            seed,
+            why,
+            ..
+        } = self;
         let why = why.lines().next().unwrap_or_default();
         writeln!(
             f,
-            "reproduce: cargo xtask simulate convergence --seed {seed} --sequences 1"
+            "reproduce: cargo xtask simulate {property} --seed {seed} --sequences 1"
         )?;
-        write!(
-            f,
-            "add this line to lab/simulation/seeds.txt: {seed} # {why}"
-        )
+        write!(f, "add this line to {seeds}: {seed} # {why}")
     }
 }
 
 /// Generates the sequence of a seed, with the runner that can shrink it.
-fn sequence(seed: u64) -> (TestRunner, impl ValueTree<Value = Vec<Step>>) {
+fn sequence<P: Property>(seed: u64) -> (TestRunner, impl ValueTree<Value = Vec<P::Step>>) {
     let mut bytes = [0; 32];
     bytes[..8].copy_from_slice(&seed.to_le_bytes());
     let config = Config {
@@ -152,22 +185,22 @@ fn sequence(seed: u64) -> (TestRunner, impl ValueTree<Value = Vec<Step>>) {
     let random = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
     let mut runner = TestRunner::new_with_rng(config, random);
     #[expect(clippy::expect_used, reason = "no strategy of ours rejects a value")]
-    let tree = sequences()
+    let tree = P::sequences()
         .new_tree(&mut runner)
         .expect("no value is rejected");
     (runner, tree)
 }
 
 /// Returns the sequence of a seed.
-pub fn sequence_of(seed: u64) -> Vec<Step> {
-    sequence(seed).1.current()
+pub fn sequence_of<P: Property>(seed: u64) -> Vec<P::Step> {
+    sequence::<P>(seed).1.current()
 }
 
 /// Runs the sequences of `seeds` on several threads, until one fails.
 ///
 /// # Errors
 /// The shortest sequence that fails.
-pub fn search(
+pub fn search<P: Property>(
     seeds: impl IntoIterator<Item = u64, IntoIter: Send>,
     threads: usize,
 ) -> Result<Summary, Box<Found>> {
@@ -180,7 +213,7 @@ pub fn search(
             let Some(seed) = seeds.lock().next() else {
                 return;
             };
-            match run_seed(seed) {
+            match run_seed::<P>(seed) {
                 Ok(one) => summary.lock().add(one),
                 Err(error) => {
                     failed.store(true, Ordering::Relaxed);
@@ -201,29 +234,35 @@ pub fn search(
 }
 
 /// Runs the sequence of one seed, and shrinks it if it fails.
-fn run_seed(seed: u64) -> Result<Summary, Box<Found>> {
-    let options = RunOptions::seeded(seed);
-    let (mut runner, tree) = sequence(seed);
+fn run_seed<P: Property>(seed: u64) -> Result<Summary, Box<Found>> {
+    let (mut runner, tree) = sequence::<P>(seed);
     let steps = tree.current();
-    let first = run(&steps, &options);
+    let first = P::run(&steps, seed);
     let Err(why) = &first.outcome else {
-        return Ok(Summary::of(&steps, &first));
+        return Ok(Summary::of(steps.len(), first));
     };
     tracing::info!(seed, why, "Shrinking a sequence that fails");
     let shrunken = runner.run_one(tree, |steps| {
-        run(&steps, &options).outcome.map_err(TestCaseError::fail)
+        P::run(&steps, seed).outcome.map_err(TestCaseError::fail)
     });
     let (why, steps) = match shrunken {
         Err(TestError::Fail(why, steps)) => (why.to_string(), steps),
         Err(TestError::Abort(why)) => (why.to_string(), steps),
         Ok(_) => (format!("not reproduced by a second run: {why}"), steps),
     };
-    Err(Box::new(Found { seed, why, steps }))
+    Err(Box::new(Found {
+        property: P::NAME,
+        seeds: P::SEEDS,
+        seed,
+        why,
+        steps: steps.iter().map(|step| format!("{step:?}")).collect(),
+    }))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::convergence::Convergence;
 
     #[test]
     fn seeds_are_read_without_comments_and_anything_else_is_an_error() {
@@ -232,13 +271,16 @@ mod tests {
             seeds("7\nx # why"),
             Err(r#"no seed in "x # why""#.to_owned())
         );
-        assert!(failed_once().is_ok());
+        assert!(failed_once::<Convergence>().is_ok());
     }
 
     #[test]
     fn a_search_runs_the_sequence_of_every_seed() {
-        let summary = search([1, 2, 3], 2).unwrap();
-        let steps: usize = [1, 2, 3].map(|seed| sequence_of(seed).len()).iter().sum();
+        let summary = search::<Convergence>([1, 2, 3], 2).unwrap();
+        let steps: usize = [1, 2, 3]
+            .map(|seed| sequence_of::<Convergence>(seed).len())
+            .iter()
+            .sum();
         assert_eq!((summary.sequences, summary.steps), (3, steps as u64));
     }
 }

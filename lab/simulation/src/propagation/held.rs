@@ -1,0 +1,106 @@
+//! The copies that a pause holds: as long as it lasts, none of them may go.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::model;
+use super::objects::Template;
+use super::step::Step;
+use super::world::{World, is_deleting, text};
+
+/// The time after which every program knows of a pause: no fault lasts longer, and a watch that failed
+/// starts again within 5 s.
+const KNOWN_AFTER: Duration = Duration::from_mins(1);
+
+/// A copy of a template in a cluster, with all that must stay the same for it to be held.
+type Copy = (String, Template, [String; 4]);
+
+/// The copies that were held after the last step.
+#[derive(Debug, Default)]
+pub(crate) struct Held {
+    /// The copies that look held, since when.
+    since: Vec<(Copy, Instant)>,
+}
+
+impl Held {
+    /// Notes which copies are held now. Returns those that should have been, and are gone.
+    pub(crate) fn observe(&mut self, step: Option<&Step>, world: &World) -> Vec<String> {
+        if let Some(step) = step {
+            self.since
+                .retain(|((cluster, template, _), _)| !disturbs(step, cluster, *template));
+        }
+        let mut gone = Vec::new();
+        let (paused, now) = (paused(world), Instant::now());
+        self.since.retain(|(copy, since)| {
+            let (cluster, template, _) = copy;
+            let still = paused.contains(copy);
+            let is_there = world.copies.contains_key(&(cluster.clone(), *template));
+            if still && !is_there && since.elapsed() > KNOWN_AFTER {
+                gone.push(format!("{cluster} has lost {template:?} during a pause"));
+            }
+            still && is_there
+        });
+        for copy in paused {
+            let is_there = world.copies.contains_key(&(copy.0.clone(), copy.1));
+            if is_there && !self.since.iter().any(|(known, _)| *known == copy) {
+                self.since.push((copy, now));
+            }
+        }
+        gone
+    }
+}
+
+/// Returns `true` if a step may take a copy away in spite of a pause.
+fn disturbs(step: &Step, cluster: &str, of: Template) -> bool {
+    match step {
+        Step::Drift {
+            cluster: nth,
+            template,
+            ..
+        }
+        | Step::DeleteWork {
+            cluster: nth,
+            template,
+        } => *template == of && super::objects::cluster(*nth) == cluster,
+        Step::DeleteBinding { template } | Step::DeleteTemplate { template } => *template == of,
+        Step::Leave { cluster: nth } => super::objects::cluster(*nth) == cluster,
+        _ => false,
+    }
+}
+
+/// Returns the copies, there or not, that a pause of everything holds.
+fn paused(world: &World) -> BTreeSet<Copy> {
+    let mut paused = BTreeSet::new();
+    for (template, object) in &world.templates {
+        let (Some(policy), Some(binding)) =
+            (model::claimed(world, object), world.bindings.get(template))
+        else {
+            continue;
+        };
+        let is_paused = |of: &Value| of["spec"]["suspension"]["dispatching"] == true;
+        let owner = text(binding, "/metadata/ownerReferences/0/uid");
+        let is_whole = is_paused(policy)
+            && is_paused(binding)
+            && ![object, policy, binding].into_iter().any(is_deleting)
+            && owner == text(object, "/metadata/uid");
+        for (name, cluster) in world.clusters.iter().filter(|_| is_whole) {
+            let work = world.works.get(&(name.clone(), *template));
+            // Without a Work the copy counts, too: neither may have gone.
+            let is_held = work.is_none_or(|work| {
+                work["spec"]["suspendDispatching"] == true && !is_deleting(work)
+            });
+            if is_held {
+                let ids = ids([cluster, object, policy, binding]);
+                paused.insert((name.clone(), *template, ids));
+            }
+        }
+    }
+    paused
+}
+
+fn ids(objects: [&Value; 4]) -> [String; 4] {
+    objects.map(|object| text(object, "/metadata/uid").to_owned())
+}

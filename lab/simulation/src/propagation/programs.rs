@@ -1,0 +1,153 @@
+//! The programs, one process of each, any of which may die at any time.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+use anyhow::Result;
+use clap::Parser;
+use jiff::Timestamp;
+use karmada_runtime::members::{AccessError, Connect};
+use karmada_runtime::program::Program;
+use tokio::task::JoinHandle;
+
+use super::apis::Apis;
+use super::connection::{Connection, SharedFate, Traffic};
+
+/// The address of the admin server, which no simulated program starts.
+const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+
+/// A program under simulation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[expect(missing_docs, reason = "each is a program")]
+pub enum Role {
+    Propagation,
+    Scheduler,
+    Execution,
+}
+
+impl Role {
+    /// Every program.
+    pub const ALL: [Self; 3] = [Self::Propagation, Self::Scheduler, Self::Execution];
+
+    /// Returns the name of the program.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Propagation => propagation_controller::NAME,
+            Self::Scheduler => scheduler::NAME,
+            Self::Execution => execution_controller::NAME,
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Running {
+    task: JoinHandle<bool>,
+    fate: SharedFate,
+}
+
+/// The processes.
+#[derive(Debug)]
+pub(crate) struct Programs {
+    running: [Option<Running>; 3],
+    traffic: Traffic,
+}
+
+impl Programs {
+    pub(crate) fn new(traffic: Traffic) -> Self {
+        Self {
+            running: [const { None }; 3],
+            traffic,
+        }
+    }
+
+    /// Starts a program unless it runs already.
+    pub(crate) async fn start(&mut self, apis: &Apis, program: Role) -> Result<()> {
+        let running = &self.running[program as usize];
+        if running.as_ref().is_some_and(|r| !r.fate.lock().is_dead()) {
+            return Ok(());
+        }
+        self.kill(program).await;
+        let fate = SharedFate::default();
+        let assembled = assemble(apis, program, &fate, &self.traffic)?;
+        let task = tokio::spawn(assembled.run_until(async || std::future::pending().await));
+        self.running[program as usize] = Some(Running { task, fate });
+        Ok(())
+    }
+
+    /// Starts every program that does not run, and lets all of them live on.
+    pub(crate) async fn revive(&mut self, apis: &Apis) -> Result<()> {
+        for running in self.running.iter().flatten() {
+            running.fate.lock().spare();
+        }
+        for program in Role::ALL {
+            self.start(apis, program).await?;
+        }
+        Ok(())
+    }
+
+    pub(crate) async fn kill(&mut self, program: Role) {
+        if let Some(running) = self.running[program as usize].take() {
+            running.task.abort();
+            // The error is the cancellation requested above.
+            drop(running.task.await);
+        }
+    }
+
+    /// Lets a program die at one of its next writes.
+    pub(crate) fn crash(&self, program: Role, write: u8, stored: bool) {
+        if let Some(running) = &self.running[program as usize] {
+            running.fate.lock().crash(write, stored);
+        }
+    }
+
+    /// Returns a program that ended by itself.
+    pub(crate) fn ended(&self) -> Option<Role> {
+        Role::ALL.into_iter().find(|program| {
+            let running = self.running[*program as usize].as_ref();
+            running.is_some_and(|running| running.task.is_finished())
+        })
+    }
+}
+
+fn assemble(apis: &Apis, role: Role, fate: &SharedFate, traffic: &Traffic) -> Result<Program> {
+    let name = role.name();
+    // The election of a leader is a property of its own.
+    let flags = [name, "--leader-elect=false"];
+    let mut program = Program::new(name, NOWHERE);
+    // A run must be the same again; no decision depends on this clock.
+    program.clock = || Timestamp::UNIX_EPOCH;
+    let (fate, traffic) = (Arc::clone(fate), traffic.clone());
+    let connection = move |api: &str, service| Connection {
+        service,
+        api: api.to_owned(),
+        program: role,
+        fate: Arc::clone(&fate),
+        traffic: traffic.clone(),
+    };
+    let client = connection("fleet", apis.fleet.service()).client()?;
+    match role {
+        Role::Propagation => {
+            let args = propagation_controller::Args::try_parse_from(flags)?;
+            propagation_controller::assemble(args, client, &mut program);
+        }
+        Role::Scheduler => {
+            let args = scheduler::Args::try_parse_from(flags)?;
+            scheduler::assemble(&args, client, &mut program);
+        }
+        Role::Execution => {
+            let members = Arc::clone(&apis.members);
+            let connect: Connect = Box::new(move |access, _| {
+                let endpoint = access.endpoint();
+                let member = members
+                    .lock()
+                    .get(endpoint)
+                    .map(apiserver::ApiServer::service);
+                let member = member.ok_or_else(|| AccessError::Endpoint(endpoint.to_owned()))?;
+                Ok(connection(endpoint, member).client()?)
+            });
+            let args = execution_controller::Args::try_parse_from(flags)?;
+            execution_controller::assemble(&args, client, connect, &mut program);
+        }
+    }
+    Ok(program)
+}
