@@ -22,7 +22,7 @@ pub struct Args {
     /// Keep a cluster that gets no replica of a workload among its clusters.
     #[arg(long, env = "KARMADA_ENABLE_EMPTY_WORKLOAD_PROPAGATION")]
     pub(crate) enable_empty_workload_propagation: bool,
-    /// Move workloads away from clusters with a NoExecute taint that their policies do not tolerate, or not any longer. Their copies there stay until those elsewhere are healthy, for at most 10 minutes. In a fleet with Karmada its own taint manager does it.
+    /// Move workloads away from clusters with a `NoExecute` taint that their policies do not tolerate, or not any longer. Their copies there stay until those elsewhere are healthy, for at most 10 minutes. In a fleet with Karmada its own taint manager does it.
     #[arg(long, env = "KARMADA_EVICT_UNTOLERATED")]
     pub(crate) evict_untolerated: bool,
     /// Decide everything and write nothing; the metric `would_write_total` counts what would be written.

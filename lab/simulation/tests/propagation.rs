@@ -6,7 +6,7 @@ use simulation::propagation::{ApiFault, Propagation, Role, Step, run};
 use simulation::search::{FIRST_SEED, failed_once, search, sequence_of};
 
 /// The number of random sequences of one run.
-const SEQUENCES: u64 = 200;
+const SEQUENCES: u64 = 400;
 
 /// The number of faults that the random sequences draw.
 const FAULTS: usize = 15;

@@ -4,9 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use karmada_api::placement::ClusterSelector;
-use karmada_api::{
-    ClusterProfile, Condition, GracefulEvictionTask, Placement, TargetCluster, condition, names,
-};
+use karmada_api::{ClusterProfile, Condition, Placement, TargetCluster, condition, names};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -75,8 +73,7 @@ pub fn plan(scheduler: &Scheduler, binding: BindingRef<'_>, fleet: Fleet<'_>, pa
         if let Some(operations) = evict::end(binding, pass.now) {
             return Plan::EndEvictions(operations);
         }
-        let tasks = evict::begin(binding, &placement, fleet.clusters, pass.now);
-        if let Some(plan) = evicted(scheduler, binding, &placement, strategy, fleet, pass, tasks) {
+        if let Some(plan) = evicted(scheduler, binding, &placement, strategy, fleet, pass) {
             return plan;
         }
     }
@@ -91,8 +88,8 @@ pub fn plan(scheduler: &Scheduler, binding: BindingRef<'_>, fleet: Fleet<'_>, pa
     }
 }
 
-/// Plans the writes of a binding that leaves the clusters of `tasks`, unless there is no other place for it: a
-/// copy in a cluster with a taint is better than none.
+/// Plans the writes of a binding that leaves clusters for their taints. There are none without another place
+/// for it: a copy in a cluster with a taint is better than none.
 fn evicted(
     scheduler: &Scheduler,
     binding: BindingRef<'_>,
@@ -100,8 +97,8 @@ fn evicted(
     strategy: ReplicaStrategy<'_>,
     fleet: Fleet<'_>,
     pass: Pass,
-    tasks: Vec<GracefulEvictionTask>,
 ) -> Option<Plan> {
+    let tasks = evict::begin(binding, placement, fleet.clusters, pass.now);
     if tasks.is_empty() || !fleet.complete {
         return None;
     }

@@ -35,142 +35,77 @@ fn cluster(taints: &Value) -> ClusterProfile {
     from_value(json!({ "metadata": { "name": "m1" }, "spec": { "taints": taints } })).unwrap()
 }
 
+/// Returns the task that begins, and the time of the next one, for a workload with these tolerations in a cluster
+/// with this taint.
+fn begun(taint: &Value, tolerations: &Value) -> (Option<GracefulEvictionTask>, Option<Timestamp>) {
+    let cluster = cluster(&json!([taint]));
+    let binding = binding(tolerations, &Value::Null);
+    let binding = BindingRef::from(&binding);
+    let placement = binding.placement().unwrap();
+    let tasks = begin(binding, &placement, &[&cluster], at(NOW));
+    let next = next(&scheduler(), binding, &[&cluster], at(NOW));
+    (tasks.into_iter().next(), next)
+}
+
 #[test]
 fn a_workload_leaves_when_a_taint_is_not_tolerated_any_longer() {
-    let taint = |effect: &str| json!({ "key": "dns", "effect": effect, "timeAdded": "2026-11-22T07:58:00Z" });
+    let taint = json!({ "key": "dns", "effect": "NoExecute", "timeAdded": "2026-11-22T07:58:00Z" });
     let tolerated = |seconds: Value| json!([{ "key": "dns", "operator": "Exists", "tolerationSeconds": seconds }]);
-    let later = Some("2026-11-22T08:03:00Z");
     let cases = [
-        ("not tolerated", taint("NoExecute"), json!([]), true, None),
+        (json!([]), true, None),
+        (tolerated(Value::Null), false, None),
         (
-            "of another effect",
-            taint("NoSchedule"),
-            json!([]),
-            false,
-            None,
-        ),
-        (
-            "for ever",
-            taint("NoExecute"),
-            tolerated(Value::Null),
-            false,
-            None,
-        ),
-        (
-            "for a while",
-            taint("NoExecute"),
             tolerated(json!(300)),
             false,
-            later,
+            Some(at("2026-11-22T08:03:00Z")),
         ),
-        (
-            "no longer",
-            taint("NoExecute"),
-            tolerated(json!(60)),
-            true,
-            None,
-        ),
-        (
-            "not at all",
-            taint("NoExecute"),
-            tolerated(json!(-1)),
-            true,
-            None,
-        ),
-        (
-            "of unknown age",
-            json!({ "key": "dns", "effect": "NoExecute" }),
-            tolerated(json!(300)),
-            true,
-            None,
-        ),
+        (tolerated(json!(60)), true, None),
+        (tolerated(json!(-1)), true, None),
     ];
-    for (sentence, taint, tolerations, leaves, next_at) in cases {
-        let cluster = cluster(&json!([taint]));
-        let binding = binding(&tolerations, &Value::Null);
-        let binding = BindingRef::from(&binding);
-        let placement = binding.placement().unwrap();
-        let tasks = begin(binding, &placement, &[&cluster], at(NOW));
-        assert_eq!(!tasks.is_empty(), leaves, "{sentence}");
-        let next = next(&scheduler(), binding, &[&cluster], at(NOW));
-        assert_eq!(next, next_at.map(at), "{sentence}");
-        for task in tasks {
-            assert_eq!((&*task.from_cluster, task.replicas), ("m1", Some(2)));
-            assert_eq!(task.purge_mode, "Gracefully");
-            assert_eq!(task.creation_timestamp, Some(Time(at(NOW))));
-        }
+    for (tolerations, leaves, next) in cases {
+        let (task, at) = begun(&taint, &tolerations);
+        assert_eq!((task.is_some(), at), (leaves, next), "{tolerations}");
     }
+    let no_schedule = json!({ "key": "dns", "effect": "NoSchedule" });
+    assert_eq!(begun(&no_schedule, &json!([])), (None, None));
+    let of_unknown_age = json!({ "key": "dns", "effect": "NoExecute" });
+    let task = begun(&of_unknown_age, &tolerated(json!(300))).0.unwrap();
+    assert_eq!((&*task.from_cluster, task.replicas), ("m1", Some(2)));
+    assert_eq!(task.purge_mode, "Gracefully");
+    assert_eq!(task.creation_timestamp, Some(Time(at(NOW))));
+}
+
+/// Returns the last operation on a binding with this task, which runs in this health in a cluster.
+fn ended(more: &Value, health: &str, observed: i64) -> Option<Value> {
+    let mut task = json!({ "fromCluster": "m0", "creationTimestamp": "2026-11-22T07:55:00Z" });
+    json_patch::merge(&mut task, more);
+    let mut binding = binding(&json!([]), &json!([task]));
+    let items = json!([{ "clusterName": "m1", "health": health }]);
+    let status = json!({ "schedulerObservedGeneration": observed, "aggregatedStatus": items });
+    binding.status = from_value(status).unwrap();
+    end((&binding).into(), at(NOW))?.as_array()?.last().cloned()
 }
 
 #[test]
 fn a_task_ends_once_the_copies_elsewhere_are_healthy_or_its_time_is_over() {
-    let task = |more: Value| {
-        let mut task = json!({ "fromCluster": "m0", "creationTimestamp": "2026-11-22T07:55:00Z" });
-        json_patch::merge(&mut task, &more);
-        task
-    };
-    let remove = |index: usize| {
-        let path = format!("/spec/gracefulEvictionTasks/{index}");
-        json!({ "op": "remove", "path": path })
-    };
-    let cases = [
-        ("it waits", task(json!({})), "Unhealthy", 3, None),
-        (
-            "they are healthy",
-            task(json!({})),
-            "Healthy",
-            3,
-            Some(remove(0)),
-        ),
-        (
-            "nobody knows of the newest",
-            task(json!({})),
-            "Healthy",
-            2,
-            None,
-        ),
-        (
-            "its time is over",
-            task(json!({ "gracePeriodSeconds": 60 })),
-            "Unhealthy",
-            3,
-            Some(remove(0)),
-        ),
-        (
-            "it is kept",
-            task(json!({ "suppressDeletion": true })),
-            "Healthy",
-            3,
-            None,
-        ),
-        (
-            "it has to go",
-            task(json!({ "suppressDeletion": false })),
-            "Unhealthy",
-            3,
-            Some(remove(0)),
-        ),
-        (
-            "it is new",
-            task(json!({ "creationTimestamp": null })),
-            "Healthy",
-            3,
-            Some(
-                json!({ "op": "add", "path": "/spec/gracefulEvictionTasks/0/creationTimestamp", "value": NOW }),
-            ),
-        ),
-    ];
-    for (sentence, task, health, observed, expected) in cases {
-        let mut binding = binding(&json!([]), &json!([task]));
-        let items = json!([{ "clusterName": "m1", "health": health }]);
-        let status = json!({ "schedulerObservedGeneration": observed, "aggregatedStatus": items });
-        binding.status = from_value(status).unwrap();
-        let operations = end((&binding).into(), at(NOW));
-        let last = operations
-            .as_ref()
-            .and_then(|all| all.as_array()?.last().cloned());
-        assert_eq!(last, expected, "{sentence}");
-    }
+    let removal = Some(json!({ "op": "remove", "path": "/spec/gracefulEvictionTasks/0" }));
+    let (plain, kept) = (json!({}), json!({ "suppressDeletion": true }));
+    assert_eq!(ended(&plain, "Unhealthy", 3), None);
+    assert_eq!(ended(&plain, "Healthy", 3), removal);
+    assert_eq!(ended(&plain, "Healthy", 2), None, "of an older generation");
+    assert_eq!(
+        ended(&json!({ "gracePeriodSeconds": 60 }), "Unhealthy", 3),
+        removal
+    );
+    assert_eq!(ended(&kept, "Healthy", 3), None);
+    assert_eq!(
+        ended(&json!({ "suppressDeletion": false }), "Unhealthy", 3),
+        removal
+    );
+    let path = "/spec/gracefulEvictionTasks/0/creationTimestamp";
+    let dated = json!({ "op": "add", "path": path, "value": NOW });
+    let new = json!({ "creationTimestamp": null });
+    assert_eq!(ended(&new, "Healthy", 3), Some(dated));
 }
 
 #[test]
