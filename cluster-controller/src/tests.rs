@@ -9,6 +9,7 @@ use http::{Method, Request};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::events::v1::Event;
+use karmada_api::names;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::client::Body;
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
@@ -194,7 +195,7 @@ impl Stage {
     /// Binds something to a cluster.
     async fn bind(&self, cluster: &str) {
         let binding = json!({ "apiVersion": "work.karmada.io/v1alpha2", "kind": "ClusterResourceBinding",
-            "metadata": { "name": "b" },
+            "metadata": { "name": "b", "labels": { names::CLUSTER_POLICY_ID: "1" } },
             "spec": { "resource": { "apiVersion": "v1", "kind": "Namespace", "name": "shop" },
                 "clusters": [{ "name": cluster }] } });
         create(&self.server, binding).await;
@@ -558,6 +559,21 @@ async fn a_cluster_goes_after_its_namespace_and_its_bindings() {
     timeout(LIMIT, waiting).await.expect("never gone").unwrap();
     assert!(stage.cluster("m1").await.metadata.finalizers.is_some());
     stage.unbind().await;
+    stage.gone("m1").await;
+}
+
+#[tokio::test]
+async fn a_binding_that_no_policy_has_keeps_no_cluster() {
+    let (stage, member) = (Stage::new().await, ServedMember::start().await);
+    stage.join("m1", member.port.address()).await;
+    stage.bind("m1").await;
+    let bindings = stage.of_kind("work.karmada.io", "v1alpha2", "ClusterResourceBinding");
+    let unclaimed = Patch::Merge(json!({ "metadata": { "labels": null } }));
+    let parameters = PatchParams::default();
+    bindings.patch("b", &parameters, &unclaimed).await.unwrap();
+    let _program = stage.start(&[]);
+    stage.until("m1", is_complete).await;
+    stage.delete("m1").await;
     stage.gone("m1").await;
 }
 

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_api::profile::{ClusterProfileStatus, Quantities, ResourceSummary};
-use karmada_api::{ClusterProfile, execution_namespace};
+use karmada_api::{ClusterProfile, execution_namespace, names};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -92,10 +92,18 @@ pub fn is_probed(cluster: &ClusterProfile) -> bool {
     cluster.spec.sync_mode == "Push" && cluster.metadata.deletion_timestamp.is_none()
 }
 
-/// Returns the clusters that the binding has.
+/// Returns the clusters that the binding has and that a scheduler takes away when they leave.
 pub fn targets(binding: &Value) -> BTreeSet<String> {
+    // What no policy has stays as it is, and would keep its clusters for ever.
+    let is_scheduled = [
+        names::POLICY_ID,
+        names::CLUSTER_POLICY_ID,
+        names::MANAGED_BY,
+    ]
+    .into_iter()
+    .any(|label| binding["metadata"]["labels"][label].is_string());
     let clusters = binding.pointer("/spec/clusters").and_then(Value::as_array);
-    let names = clusters.into_iter().flatten();
+    let names = clusters.filter(|_| is_scheduled).into_iter().flatten();
     let names = names.filter_map(|cluster| cluster.get("name")?.as_str());
     names.map(str::to_owned).collect()
 }

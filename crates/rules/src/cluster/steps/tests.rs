@@ -287,12 +287,18 @@ fn a_namespace_that_somebody_made_gets_the_label_and_one_being_deleted_nothing()
 
 #[test]
 fn the_targets_of_a_binding_are_its_clusters() {
-    let binding = json!({ "spec": { "clusters": [{ "name": "m1" }, { "replicas": 1 }, 7, { "name": "m2" }] } });
+    let clusters = json!([{ "name": "m1" }, { "replicas": 1 }, 7, { "name": "m2" }]);
+    let metadata = json!({ "labels": { names::POLICY_ID: "1" } });
+    let mut binding = json!({ "metadata": metadata, "spec": { "clusters": clusters } });
     assert_eq!(
         targets(&binding).into_iter().collect::<Vec<_>>(),
         ["m1", "m2"]
     );
-    assert!(targets(&json!({ "spec": { "clusters": "m1" } })).is_empty());
+    let odd = json!({ "metadata": metadata, "spec": { "clusters": "m1" } });
+    assert!(targets(&odd).is_empty());
+    // Nobody schedules one that no policy has.
+    binding["metadata"]["labels"] = json!({});
+    assert!(targets(&binding).is_empty());
 }
 
 fn odd_values() -> impl Strategy<Value = Value> {
