@@ -65,16 +65,22 @@ pub(crate) async fn suspend(
     hold: bool,
 ) -> Result<()> {
     let policies: Api<PropagationPolicy> = Api::namespaced(karmada.clone(), NAMESPACE);
-    let policy = policies
-        .get(WEB)
-        .await
-        .context("the policy cannot be read")?;
-    let now = policy.spec.suspension.unwrap_or_default();
-    let patch = Patch::Merge(json!({
-        "metadata": { "resourceVersion": policy.metadata.resource_version },
-        "spec": { "suspension": suspension(&now, members, cluster, hold) },
-    }));
-    in_one_line(policies.patch(WEB, &PatchParams::default(), &patch).await)
+    loop {
+        let policy = policies
+            .get(WEB)
+            .await
+            .context("the policy cannot be read")?;
+        let now = policy.spec.suspension.unwrap_or_default();
+        let patch = Patch::Merge(json!({
+            "metadata": { "resourceVersion": policy.metadata.resource_version },
+            "spec": { "suspension": suspension(&now, members, cluster, hold) },
+        }));
+        match policies.patch(WEB, &PatchParams::default(), &patch).await {
+            // The controllers write their marks meanwhile.
+            Err(kube::Error::Api(status)) if status.code == 409 => {}
+            result => return in_one_line(result),
+        }
+    }
 }
 
 /// Returns the merge patch of a policy's suspension.
