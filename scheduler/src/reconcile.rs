@@ -169,19 +169,23 @@ impl Reconciler {
                     if let Some(refused) = quota_exceeded(binding.view(), &error, (self.clock)()) {
                         self.write_status(api, key, binding.view(), &refused)
                             .await?;
-                        self.announce(key, binding, None, &refused);
+                        self.announce_failure(key, binding, &refused);
                     }
                     // No watch shows that a quota has grown: only a retry does.
                     return Err(error.into());
                 }
             };
         }
+        // The status may be refused, and be written later without the clusters.
+        if let (Some(spec), Some(StatusWrite::Scheduled { .. })) = (spec, status) {
+            self.announce_clusters(key, binding, spec);
+        }
         let Some(status) = status else {
             return Ok(());
         };
         let current = written.as_ref().map_or_else(|| binding.view(), Into::into);
         self.write_status(api, key, current, status).await?;
-        self.announce(key, binding, spec, status);
+        self.announce_failure(key, binding, status);
         Ok(())
     }
 
@@ -205,33 +209,27 @@ impl Reconciler {
         Ok(())
     }
 
-    /// Records what has changed for a reader of Events.
-    fn announce(
-        &self,
-        key: &Key,
-        binding: &AnyBinding,
-        spec: Option<&SpecWrite>,
-        status: &StatusWrite,
-    ) {
-        match status {
-            StatusWrite::Failed {
-                reason, message, ..
-            } => {
-                tracing::warn!(binding = %key, reason, message, "Binding not scheduled");
-                self.record(binding, || events::failed(message));
-            }
-            StatusWrite::Scheduled { .. } => {
-                for task in spec.iter().flat_map(|spec| &spec.evictions) {
-                    tracing::info!(binding = %key, cluster = task.from_cluster, "Binding evicted");
-                    self.record(binding, || events::evicted(task));
-                }
-                if let Some(clusters) = spec.and_then(|spec| spec.clusters.as_ref()) {
-                    let names: Vec<&str> = clusters.iter().map(name).collect();
-                    tracing::info!(binding = %key, clusters = ?names, "Binding scheduled");
-                    self.record(binding, || events::scheduled(clusters));
-                }
-            }
-            StatusWrite::Observed { .. } => {}
+    /// Records the clusters that a binding has got, and those that it leaves.
+    fn announce_clusters(&self, key: &Key, binding: &AnyBinding, spec: &SpecWrite) {
+        for task in &spec.evictions {
+            tracing::info!(binding = %key, cluster = task.from_cluster, "Binding evicted");
+            self.record(binding, || events::evicted(task));
+        }
+        if let Some(clusters) = &spec.clusters {
+            let names: Vec<&str> = clusters.iter().map(name).collect();
+            tracing::info!(binding = %key, clusters = ?names, "Binding scheduled");
+            self.record(binding, || events::scheduled(clusters));
+        }
+    }
+
+    /// Records that a binding could not be scheduled.
+    fn announce_failure(&self, key: &Key, binding: &AnyBinding, status: &StatusWrite) {
+        if let StatusWrite::Failed {
+            reason, message, ..
+        } = status
+        {
+            tracing::warn!(binding = %key, reason, message, "Binding not scheduled");
+            self.record(binding, || events::failed(message));
         }
     }
 
