@@ -2,8 +2,8 @@
 //! the policies ask for, and then no program writes.
 //!
 //! The real programs run in one thread, over embedded API servers for the fleet and for each member, in
-//! virtual time. A seed determines a sequence of [`Step`]s and the whole run. [`model`] says what a settled
-//! fleet must look like, and [`held`] what a pause may never take away.
+//! virtual time. A seed determines a sequence of [`Step`]s and the whole run. `model` says what a settled
+//! fleet must look like, and `held` what a pause may never take away.
 //!
 //! Of propagation this leaves out: Lazy policies, dependencies, groups of clusters, spread constraints,
 //! dynamic weights, evictions, objects of others in the way of ours, what members report of workloads, and the
