@@ -127,7 +127,7 @@ impl SharedIndex {
         }
     }
 
-    /// Wakes a Work of a cluster after a change of its objects.
+    /// Wakes a Work of a cluster after a change of it or of its objects.
     pub(crate) fn wake_one(&self, cluster: &str, wake: Wake) {
         let queue = self.queues.of(cluster);
         match wake {
@@ -137,7 +137,7 @@ impl SharedIndex {
     }
 
     fn observe_work(&self, fleet: &Fleet, event: Event<Decoded<StoredWork>>) {
-        let (mut woken, mut echoed) = (Vec::new(), Vec::new());
+        let mut woken = Vec::new();
         let mut rewatched = BTreeSet::new();
         {
             let mut index = self.index.lock();
@@ -148,24 +148,23 @@ impl SharedIndex {
                 if index.count(cluster, &change) {
                     rewatched.insert(cluster.to_owned());
                 }
-                let woken = if concerns_us(&change) {
-                    &mut woken
+                let key = change.key.clone();
+                let wake = if concerns_us(&change) {
+                    Wake::Now(key)
                 } else {
-                    &mut echoed
+                    // A sync may have compared its report with a status older than our last one, and found
+                    // no news.
+                    Wake::Paced(key)
                 };
-                woken.push((cluster.to_owned(), change.key));
+                woken.push((cluster.to_owned(), wake));
             }
         }
         for cluster in rewatched {
             self.retire(&cluster);
             fleet.rewatch(&cluster, self.kinds(&cluster));
         }
-        for (cluster, key) in woken {
-            self.queues.of(&cluster).add(key);
-        }
-        // A sync may have compared its report with a status older than our last one, and found no news.
-        for (cluster, key) in echoed {
-            self.queues.of(&cluster).add_paced(key, PACE);
+        for (cluster, wake) in woken {
+            self.wake_one(&cluster, wake);
         }
     }
 

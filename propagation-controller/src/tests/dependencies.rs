@@ -1,4 +1,4 @@
-//! What templates refer to, which follows them. The tests stand in for the scheduler and the members.
+//! The objects that templates refer to follow them. The tests stand in for the scheduler and the members.
 
 use karmada_api::Work;
 

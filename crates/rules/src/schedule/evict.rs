@@ -149,7 +149,10 @@ pub fn next(
     clusters: &[&ClusterProfile],
     now: Timestamp,
 ) -> Option<Timestamp> {
-    let placement = binding.placement().filter(|_| scheduler.evicts)?;
+    if !scheduler.evicts {
+        return None;
+    }
+    let placement = binding.placement()?;
     let begins = binding.targets().filter_map(|target| {
         let (_, at) = due(&target.name, &placement, clusters)?;
         Some(at)

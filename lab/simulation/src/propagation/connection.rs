@@ -25,7 +25,7 @@ const MOST_AT_ONCE: usize = 3_000;
 /// A message takes less time than this.
 const LATENCY_MILLIS: u64 = 20;
 
-/// What all programs have requested. Clones share it.
+/// The requests of all programs. Clones share it.
 #[derive(Clone, Debug)]
 pub(crate) struct Traffic {
     begun: Instant,

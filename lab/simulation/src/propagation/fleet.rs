@@ -16,7 +16,7 @@ use super::specs;
 use super::step::{self, Affinity, ApiFault, By, Pause, PolicyShape, Step};
 use super::world::{name, text};
 
-/// What a settled fleet may depend on beside the objects that are there.
+/// The past of a fleet, as far as its settled state may depend on it.
 #[derive(Debug, Default)]
 pub(crate) struct History {
     /// Every content that each template ever had.

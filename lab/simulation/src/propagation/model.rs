@@ -1,4 +1,4 @@
-//! What policies ask for, computed anew and as naively as possible, without the rules of the programs.
+//! The demands of the policies, computed anew and as naively as possible, without the rules of the programs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -163,7 +163,7 @@ pub(crate) fn override_labels(
     labels
 }
 
-/// What matters of an object: its labels that are not Karmada's, its content, and its replicas.
+/// Returns the parts of an object that matter: its labels that are not Karmada's, its content, and its replicas.
 pub(crate) fn essence(template: Template, object: &Value) -> Value {
     let labels = object
         .pointer("/metadata/labels")

@@ -1,4 +1,4 @@
-//! What a template refers to follows it into the members.
+//! The objects that a template refers to follow it into the members.
 
 use std::time::Duration;
 
