@@ -49,7 +49,7 @@ impl Contest {
                 ingresses.write_status(&key, target, None, value).await?
             }
         };
-        self.end(&key, part, value, &outcome, undone);
+        self.end(&key, part, &value, &outcome, undone);
         Ok(Some(outcome))
     }
 
@@ -82,7 +82,7 @@ impl Contest {
         &self,
         key: &Key,
         part: Part,
-        value: Value,
+        value: &Value,
         outcome: &WriteOutcome,
         undone: u32,
     ) {

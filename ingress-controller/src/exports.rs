@@ -183,7 +183,7 @@ impl ExportReconciler {
     fn end(&self, begun: Begun, version: Option<String>) {
         let (part, value, undone) = (begun.part, begun.value, begun.undone);
         self.rivals
-            .written(&part, value, version, undone, Instant::now());
+            .written(&part, &value, version, undone, Instant::now());
     }
 
     async fn create_export(&self, key: &Key, export: &ServiceExport) -> Result<(), BoxError> {

@@ -190,7 +190,7 @@ impl GatewayReconciler {
                     .write_finalizers(key, version.as_deref(), &finalizers);
             let outcome = write.await?;
             self.contest
-                .end(key, Part::Release, finalizers, &outcome, undone);
+                .end(key, Part::Release, &finalizers, &outcome, undone);
             tracing::info!(ingress = %key, "Ingress let go");
         }
         Ok(())

@@ -1,6 +1,7 @@
 //! Other writers of what is ours: who undoes each of our writes is answered after growing pauses.
 
 use std::collections::BTreeMap;
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::time::Duration;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
@@ -24,7 +25,8 @@ pub(crate) struct Rivals<K> {
 
 #[derive(Debug)]
 struct Last {
-    value: Value,
+    /// A hash of the value: the values of a thousand objects are megabytes.
+    value: u64,
     version: Option<String>,
     at: Instant,
     /// The number of times in succession that it was undone and written again.
@@ -69,8 +71,8 @@ impl<K: Clone + Ord> Rivals<K> {
             return Reaction::Write { undone: 0 };
         };
         // An older version does not show our write yet: nobody has undone it.
-        let is_undone = last.value == *value && is_newer(seen, last.version.as_deref());
-        if !is_undone || now >= last.at + TRUCE {
+        let is_undone = last.value == hash(value) && is_newer(seen, last.version.as_deref());
+        if !is_undone || last.is_over(now) {
             return Reaction::Write { undone: 0 };
         }
         let undone = last.undone + 1;
@@ -86,15 +88,19 @@ impl<K: Clone + Ord> Rivals<K> {
     pub(crate) fn written(
         &self,
         part: &K,
-        value: Value,
+        value: &Value,
         version: Option<String>,
         undone: u32,
         at: Instant,
     ) {
         let mut all = self.last.lock();
+        // Names come and go with each rollout: each time the map has doubled, it loses what is over.
+        if !all.contains_key(part) && all.len().is_power_of_two() {
+            all.retain(|_, last| !last.is_over(at));
+        }
         let is_reported = undone > 0 && all.get(part).is_some_and(|last| last.is_reported);
         let last = Last {
-            value,
+            value: hash(value),
             version,
             at,
             undone,
@@ -107,6 +113,17 @@ impl<K: Clone + Ord> Rivals<K> {
     pub(crate) fn forget(&self, part: &K) {
         self.last.lock().remove(part);
     }
+}
+
+impl Last {
+    /// Returns `true` if the write has lasted: nobody can undo it as a rival any more.
+    fn is_over(&self, now: Instant) -> bool {
+        now >= self.at + TRUCE
+    }
+}
+
+fn hash(value: &Value) -> u64 {
+    BuildHasherDefault::<DefaultHasher>::default().hash_one(value)
 }
 
 fn pause(undone: u32) -> Duration {
@@ -172,7 +189,7 @@ mod tests {
                 Reaction::Write { undone } => {
                     version += 1;
                     let stored = Some(version.to_string());
-                    rivals.written(&key("i"), value.clone(), stored, undone, now);
+                    rivals.written(&key("i"), &value, stored, undone, now);
                     writes.push(passed.as_secs());
                 }
                 Reaction::Wait { is_news, .. } => {
@@ -191,7 +208,7 @@ mod tests {
         let (rivals, now) = (Rivals::default(), Instant::now());
         let (ours, other) = (json!("ours"), json!("other"));
         let version = Some("9".to_owned());
-        rivals.written(&key("i"), ours.clone(), version, 20, now);
+        rivals.written(&key("i"), &ours, version, 20, now);
         let none = Reaction::Write { undone: 0 };
         assert_eq!(rivals.react(&key("i"), &ours, Some("9"), now), none);
         assert_eq!(rivals.react(&key("i"), &other, Some("10"), now), none);
@@ -203,6 +220,16 @@ mod tests {
         assert_eq!(rivals.react(&key("i"), &ours, Some("10"), now), waits);
         let later = now + TRUCE;
         assert_eq!(rivals.react(&key("i"), &ours, Some("10"), later), none);
+    }
+
+    #[test]
+    fn writes_to_names_that_come_and_go_are_forgotten_after_a_truce() {
+        let (rivals, begun) = (Rivals::default(), Instant::now());
+        for nth in 0..10_000_u32 {
+            let now = begun + Duration::from_mins(1) * nth;
+            rivals.written(&nth, &json!(nth), None, 0, now);
+        }
+        assert!(rivals.last.lock().len() < 32);
     }
 
     #[test]

@@ -115,7 +115,7 @@ impl<K: GatewayKind> GatewayObjects<K> {
     }
 
     /// Takes in the response to a creation or an update.
-    fn stored(&self, key: &Key, value: Value, undone: u32, stored: K) {
+    fn stored(&self, key: &Key, value: &Value, undone: u32, stored: K) {
         let version = stored.meta().resource_version.clone();
         self.rivals
             .written(key, value, version, undone, Instant::now());
@@ -140,7 +140,7 @@ impl<K: GatewayKind> GatewayObjects<K> {
         let call = api.create(&parameters, object);
         match writer.write(K::TARGET, call).await {
             Ok(stored) => {
-                self.stored(&key, value, undone, stored);
+                self.stored(&key, &value, undone, stored);
                 Ok(CreateOutcome::Done(None))
             }
             Err(error) => match error.kind() {
@@ -184,7 +184,7 @@ impl<K: GatewayKind> GatewayObjects<K> {
         let call = api.patch(&key.name, &parameters, &patch);
         match writer.write(K::TARGET, call).await {
             Ok(stored) => {
-                self.stored(&key, value, undone, stored);
+                self.stored(&key, &value, undone, stored);
                 Ok(None)
             }
             Err(error) => {
@@ -223,7 +223,7 @@ impl<K: GatewayKind> GatewayObjects<K> {
             Err(error) => return failed::<K>(key, error),
         }
         self.rivals
-            .written(&key, Value::Null, None, undone, Instant::now());
+            .written(&key, &Value::Null, None, undone, Instant::now());
         self.index.lock().deleted(object);
         Ok(None)
     }
