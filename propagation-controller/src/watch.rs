@@ -23,7 +23,7 @@ use kube::{Api, Client, Resource};
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 
-use self::templates::kinds_of;
+use self::templates::{kinds_of, selected};
 use crate::index::{
     Index, Policy, StoredBinding, TemplateKey, is_referring, listed_kinds, referrer_keys,
     template_of,
@@ -58,7 +58,7 @@ impl SharedIndex {
         let observer = Arc::new(OnceLock::<Weak<Self>>::new());
         let observing = Arc::clone(&observer);
         let (templates, watching) =
-            DynamicWatches::new(client.clone(), Config::default(), move |kind, event| {
+            DynamicWatches::new(client.clone(), selected, move |kind, event| {
                 if let Some(shared) = observing.get().and_then(Weak::upgrade) {
                     shared.observe_templates(kind, event);
                 }

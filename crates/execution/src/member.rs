@@ -61,7 +61,8 @@ impl Member {
             }
             DynamicEvent::NotServed => {}
         };
-        let (watches, running) = DynamicWatches::new(client.clone(), selected, observe);
+        let (watches, running) =
+            DynamicWatches::new(client.clone(), move |_| selected.clone(), observe);
         let member = Self {
             objects: Objects::new(client),
             watches,

@@ -79,11 +79,12 @@ pub enum DynamicEvent {
 }
 
 impl DynamicWatches {
-    /// Creates the watches of an API, and the future that runs them: it ends only when dropped. Each event
-    /// is passed to `observe` after the objects have changed, in the order of each kind's events.
+    /// Creates the watches of an API, and the future that runs them: it ends only when dropped. `select`
+    /// returns which objects of a kind are watched. Each event is passed to `observe` after the objects have
+    /// changed, in the order of each kind's events.
     pub fn new(
         client: Client,
-        selected: Config,
+        select: impl Fn(&ServedKind) -> Config + Send + Sync + 'static,
         observe: impl Fn(&GroupVersionKind, DynamicEvent) + Send + Sync + 'static,
     ) -> (Self, impl Future<Output = ()> + Send + 'static) {
         let watches = Self {
@@ -93,7 +94,7 @@ impl DynamicWatches {
                 wanted: watch::Sender::new(BTreeSet::new()),
             }),
         };
-        let running = watches.clone().run(selected, Arc::new(observe));
+        let running = watches.clone().run(Arc::new(select), Arc::new(observe));
         (watches, running)
     }
 
@@ -165,7 +166,7 @@ impl DynamicWatches {
         })
     }
 
-    async fn run(self, selected: Config, observe: Arc<Observer>) {
+    async fn run(self, select: Arc<Selector>, observe: Arc<Observer>) {
         let mut wanted = self.shared.wanted.subscribe();
         let mut watches = FuturesUnordered::<BoxFuture<'static, ()>>::new();
         loop {
@@ -174,10 +175,11 @@ impl DynamicWatches {
                 let watch = Watch {
                     client: self.client.clone(),
                     shared: Arc::clone(&self.shared),
+                    select: Arc::clone(&select),
                     observe: Arc::clone(&observe),
                     kind,
                 };
-                watches.push(Box::pin(watch.run(selected.clone())));
+                watches.push(Box::pin(watch.run()));
             }
             loop {
                 tokio::select! {
@@ -191,6 +193,7 @@ impl DynamicWatches {
     }
 }
 
+type Selector = dyn Fn(&ServedKind) -> Config + Send + Sync;
 type Observer = dyn Fn(&GroupVersionKind, DynamicEvent) + Send + Sync;
 
 impl Shared {
@@ -224,12 +227,13 @@ impl Shared {
 struct Watch {
     client: Client,
     shared: Arc<Shared>,
+    select: Arc<Selector>,
     observe: Arc<Observer>,
     kind: GroupVersionKind,
 }
 
 impl Watch {
-    async fn run(self, selected: Config) {
+    async fn run(self) {
         let stop = {
             let kinds = self.shared.kinds.lock();
             let Some(watched) = kinds.get(&self.kind) else {
@@ -240,15 +244,15 @@ impl Watch {
         tokio::select! {
             biased;
             () = stop.cancelled() => {}
-            () = self.watch(selected, &stop) => {}
+            () = self.watch(&stop) => {}
         }
     }
 
-    async fn watch(&self, selected: Config, stop: &CancellationToken) {
-        let resource = self.look_up(stop).await;
+    async fn watch(&self, stop: &CancellationToken) {
+        let served = self.look_up(stop).await;
         let mut log = WatchLog::named(&self.kind.kind);
-        let objects: Api<Decoded<Untyped>> = Api::all_with(self.client.clone(), &resource);
-        let mut attempts = std::pin::pin!(attempts(objects, selected));
+        let objects: Api<Decoded<Untyped>> = Api::all_with(self.client.clone(), &served.resource);
+        let mut attempts = std::pin::pin!(attempts(objects, (self.select)(&served)));
         while let Some(result) = attempts.next().await {
             let Some(mut event) = log.filter(result) else {
                 continue;
@@ -276,7 +280,7 @@ impl Watch {
     }
 
     /// Asks the API for the names and the scope of the kind until it serves it.
-    async fn look_up(&self, stop: &CancellationToken) -> ApiResource {
+    async fn look_up(&self, stop: &CancellationToken) -> ServedKind {
         let GroupVersionKind {
             group,
             version,
@@ -289,14 +293,14 @@ impl Watch {
                 Ok((resource, capabilities)) => {
                     let namespaced = capabilities.scope == Scope::Namespaced;
                     let served = ServedKind {
-                        resource: resource.clone(),
+                        resource,
                         namespaced,
                     };
                     self.change(stop, |watched| {
-                        watched.served = Some(served);
+                        watched.served = Some(served.clone());
                         watched.state = WatchState::Listing;
                     });
-                    return resource;
+                    return served;
                 }
                 Err(error) if is_not_served(&error) => {
                     self.change(stop, |watched| watched.state = WatchState::NotServed);

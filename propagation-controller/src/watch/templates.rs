@@ -12,13 +12,25 @@ use karmada_rules::propagation::customization;
 use karmada_rules::propagation::selector::best_rank;
 use karmada_rules::propagation::template;
 use karmada_runtime::cache::Transition;
-use karmada_runtime::dynamic::{DynamicEvent, WatchState};
+use karmada_runtime::dynamic::{DynamicEvent, ServedKind, WatchState};
 use karmada_runtime::untyped::Untyped;
 use kube::Resource;
+use kube::runtime::watcher::Config;
 use serde_json::{Value, json};
 
 use super::{SharedIndex, wake_former};
 use crate::index::{TemplateKey, is_referring, template_of};
+
+/// Selects the objects of a kind that may be templates. The Secrets that Karmada keeps for clusters are
+/// none, and are not read: they open the members.
+pub(super) fn selected(kind: &ServedKind) -> Config {
+    let all = Config::default();
+    if kind.resource.group.is_empty() && kind.resource.kind == "Secret" {
+        all.fields("metadata.namespace!=karmada-cluster")
+    } else {
+        all
+    }
+}
 
 impl SharedIndex {
     /// Returns the keys of all templates.

@@ -13,12 +13,20 @@ struct Stage {
     seen: mpsc::UnboundedReceiver<String>,
 }
 
+/// Leaves out one Secret.
+fn selected(kind: &ServedKind) -> Config {
+    match kind.resource.kind.as_str() {
+        "Secret" => Config::default().fields("metadata.name!=left-out"),
+        _ => Config::default(),
+    }
+}
+
 /// Watches an empty API that has a namespace, and notes what the watches show.
 fn stage() -> Stage {
     let server = ApiServer::new();
     let client = Client::new(server.service(), "default");
     let (sender, seen) = mpsc::unbounded_channel();
-    let (watches, running) = DynamicWatches::new(client, Config::default(), move |kind, event| {
+    let (watches, running) = DynamicWatches::new(client, selected, move |kind, event| {
         let kind = &kind.kind;
         let shown = match event {
             DynamicEvent::Listed => vec![format!("{kind} listed")],
@@ -113,17 +121,19 @@ async fn kinds_are_watched_from_the_moment_they_are_wanted_until_they_are_not() 
     stage.watches.want(kinds(&[("v1", "Secret")]));
     let secrets: Api<Secret> =
         Api::namespaced(Client::new(stage.server.service(), "default"), "default");
-    let secret = Secret {
-        metadata: ObjectMeta {
-            name: Some("s".to_owned()),
-            ..ObjectMeta::default()
-        },
-        ..Secret::default()
-    };
-    secrets
-        .create(&PostParams::default(), &secret)
-        .await
-        .unwrap();
+    for name in ["left-out", "s"] {
+        let secret = Secret {
+            metadata: ObjectMeta {
+                name: Some(name.to_owned()),
+                ..ObjectMeta::default()
+            },
+            ..Secret::default()
+        };
+        secrets
+            .create(&PostParams::default(), &secret)
+            .await
+            .unwrap();
+    }
     assert_eq!(stage.next().await, "Secret default/s new");
     assert_eq!(stage.watches.state(&maps), WatchState::Off);
     assert_eq!(stage.watches.get(&maps, &map), None);
