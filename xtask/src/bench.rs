@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
+use pipeline_tests::bench::propagation::PropagationBench;
 use pipeline_tests::bench::{agent, ingresses, propagation, remedies};
 use pipeline_tests::netns::{inside, isolated_command};
 use pipeline_tests::programs::{self, Binary, Profile, build_agent, path};
@@ -28,9 +29,12 @@ pub(crate) enum Bench {
     },
     /// The three programs that propagate, from templates to members with embedded APIs
     Propagation {
-        /// The number of templates
+        /// The number of templates, each with a policy of its own
         #[arg(long, default_value_t = 300, value_parser = clap::value_parser!(u16).range(1..=20_000))]
         templates: u16,
+        /// The number of templates of one Lazy policy
+        #[arg(long, default_value_t = 300, value_parser = clap::value_parser!(u16).range(1..=20_000))]
+        lazy_templates: u16,
         /// The number of members
         #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u8).range(2..=100))]
         clusters: u8,
@@ -65,10 +69,18 @@ pub(crate) fn run(bench: &Bench) -> anyhow::Result<()> {
         }
         Bench::Propagation {
             templates,
+            lazy_templates,
             clusters,
-        } => in_a_fleet(programs::build_propagation, async || {
-            propagation::bench(*templates, *clusters, print).await
-        }),
+        } => {
+            let extent = PropagationBench {
+                templates: *templates,
+                lazy_templates: *lazy_templates,
+                clusters: *clusters,
+            };
+            in_a_fleet(programs::build_propagation, async || {
+                propagation::bench(extent, print).await
+            })
+        }
     }
 }
 

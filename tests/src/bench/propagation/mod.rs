@@ -1,5 +1,6 @@
 //! The three programs that propagate, with many templates and a policy for each.
 
+mod lazy;
 mod limit;
 mod objects;
 
@@ -35,12 +36,28 @@ const EDITS: usize = 101;
 /// The cluster that is lost.
 const LOST: Member = Member(1);
 
-/// Runs the benchmark with `templates` templates, each in `clusters` members, and passes each line of its
-/// results to `print`. The API of the fleet is a real one, those of the members are embedded.
+/// The extent of the benchmark.
+#[derive(Clone, Copy, Debug)]
+pub struct PropagationBench {
+    /// The number of templates with a policy of their own.
+    pub templates: u16,
+    /// The number of templates of one Lazy policy.
+    pub lazy_templates: u16,
+    /// The number of members.
+    pub clusters: u8,
+}
+
+/// Runs the benchmark and passes each line of its results to `print`. The API of the fleet is a real one,
+/// those of the members are embedded.
 ///
 /// # Errors
-/// A part does not start, or a change is not seen within five minutes.
-pub async fn bench(templates: u16, clusters: u8, mut print: impl FnMut(&str)) -> Result<()> {
+/// A part does not start, a change is not seen within five minutes, or a workload that waits is written.
+pub async fn bench(extent: PropagationBench, mut print: impl FnMut(&str)) -> Result<()> {
+    let PropagationBench {
+        templates,
+        lazy_templates,
+        clusters,
+    } = extent;
     let kinds = [ApiKind::Real, ApiKind::Embedded];
     let fleet = PropagationFleet::start_on(kinds, clusters, Profile::Dist).await?;
     let names: Vec<String> = (1..=templates).map(|nth| format!("web{nth}")).collect();
@@ -71,6 +88,7 @@ pub async fn bench(templates: u16, clusters: u8, mut print: impl FnMut(&str)) ->
     for note in notes {
         print(&note);
     }
+    print(&bench.edit_a_lazy_policy(lazy_templates).await?);
     Ok(())
 }
 

@@ -1,6 +1,6 @@
 //! The objects of the benchmark, and the parts of them that it reads.
 
-use karmada_api::condition::TRUE;
+use karmada_api::condition::{FALSE, TRUE};
 use kube::core::{NotUsed, Object};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -78,6 +78,13 @@ pub(super) fn is_reported(binding: &Binding) -> bool {
     let status = binding.status.as_ref();
     let mut conditions = status.into_iter().flat_map(|status| &status.conditions);
     conditions.any(|condition| condition.type_ == "FullyApplied" && condition.status == TRUE)
+}
+
+/// Returns `true` if the binding waits for the next edit of its template.
+pub(super) fn waits(binding: &Binding) -> bool {
+    let status = binding.status.as_ref();
+    let mut conditions = status.into_iter().flat_map(|status| &status.conditions);
+    conditions.any(|condition| condition.type_ == "PolicyApplied" && condition.status == FALSE)
 }
 
 /// Returns `true` if the binding was scheduled to others than [`LOST`], and its status shows it.
