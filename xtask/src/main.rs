@@ -35,7 +35,7 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Write the files generated from the types: the CRDs
+    /// Write the files generated from the types and the flags: the CRDs and docs/reference
     Generate {
         /// Write nothing; fail when a file differs
         #[arg(long)]
