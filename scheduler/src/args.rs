@@ -22,14 +22,24 @@ pub struct Args {
     /// Keep a cluster that gets no replica of a workload among its clusters.
     #[arg(long, env = "KARMADA_ENABLE_EMPTY_WORKLOAD_PROPAGATION")]
     pub(crate) enable_empty_workload_propagation: bool,
-    /// Move workloads away from clusters with a `NoExecute` taint that their policies do not tolerate, or not any longer. Their copies there stay until those elsewhere are healthy, for at most 10 minutes. In a fleet with Karmada its own taint manager does it.
-    #[arg(long, env = "KARMADA_EVICT_UNTOLERATED")]
-    pub(crate) evict_untolerated: bool,
+    #[command(flatten)]
+    pub(crate) moves: MoveArgs,
     /// Decide everything and write nothing; the metric `would_write_total` counts what would be written.
     #[arg(long, env = "KARMADA_OBSERVE_ONLY")]
     pub(crate) observe_only: bool,
     #[command(flatten)]
     pub(crate) common: CommonArgs,
+}
+
+/// The flags that move workloads which could stay where they are.
+#[derive(clap::Args, Debug)]
+pub(crate) struct MoveArgs {
+    /// Move workloads away from clusters with a `NoExecute` taint that their policies do not tolerate, or not any longer. Their copies there stay until those elsewhere are healthy, for at most 10 minutes. In a fleet with Karmada its own taint manager does it.
+    #[arg(long, env = "KARMADA_EVICT_UNTOLERATED")]
+    pub(crate) evict_untolerated: bool,
+    /// Move workloads back to an earlier group of clusters of their policies once it fits again. Their copies in the later group stay until those in the earlier one are healthy, for at most 10 minutes.
+    #[arg(long, env = "KARMADA_AFFINITY_FAIL_BACK")]
+    pub(crate) affinity_fail_back: bool,
 }
 
 /// The name of the scheduler of policies that name none.
@@ -50,7 +60,8 @@ impl Args {
         Scheduler {
             name: self.scheduler_name.clone(),
             keeps_empty: self.enable_empty_workload_propagation,
-            evicts: self.evict_untolerated,
+            evicts: self.moves.evict_untolerated,
+            fails_back: self.moves.affinity_fail_back,
         }
     }
 }

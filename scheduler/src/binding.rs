@@ -85,19 +85,20 @@ fn trim(
             |key: &str| [names::APPLIED_PLACEMENT, names::SCHEDULED_AFFINITY].contains(&key);
         annotations.retain(|key, _| is_read(key));
     }
-    spec.required_by = None;
+    // What the copies in the clusters report decides when an eviction is over, and where one may go.
+    let has_tasks = spec.graceful_eviction_tasks.iter().flatten().count() > 0;
+    let placement = spec.placement.as_ref();
+    let has_groups =
+        placement.is_some_and(|placement| placement.get("clusterAffinities").is_some());
+    let keeps_reports = has_tasks || has_groups;
+    if !keeps_reports {
+        spec.required_by = None;
+    }
     if let Some(Value::Object(requirements)) = &mut spec.replica_requirements {
         requirements.retain(|name, _| name == "resourceRequest");
     }
-    // The health of the copies decides when an eviction is over.
-    let evicts = spec
-        .graceful_eviction_tasks
-        .iter()
-        .flatten()
-        .next()
-        .is_some();
     if let Some(status) = status {
-        if !evicts {
+        if !keeps_reports {
             status.aggregated_status = None;
         }
         for item in status.aggregated_status.iter_mut().flatten() {

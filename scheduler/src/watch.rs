@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use karmada_api::{ClusterProfile, Key};
 use karmada_rules::binding_ref::BindingRef;
-use karmada_rules::schedule::{Scheduler, concerns, is_observed, is_short_of_room};
+use karmada_rules::schedule::{Scheduler, concerns, is_observed, waits_for_room};
 use karmada_runtime::cache::{Cache, Transition};
 use karmada_runtime::program::Program;
 use karmada_runtime::queue::Queue;
@@ -161,7 +161,7 @@ impl Index {
             let is_edit = is_edit(old, new);
             let ours: Vec<_> = self.ours().collect();
             for binding in ours {
-                let waits = || is_short_of_room(binding.view());
+                let waits = || waits_for_room(&self.scheduler, binding.view());
                 if (!differs && !waits())
                     || !forms().any(|cluster| concerns(binding.view(), cluster))
                 {

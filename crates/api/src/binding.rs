@@ -188,6 +188,14 @@ pub struct GracefulEvictionTask {
     pub creation_timestamp: Option<Time>,
 }
 
+impl GracefulEvictionTask {
+    /// Returns `true` if the template leaves the cluster before it comes to another.
+    pub fn purges_directly(&self) -> bool {
+        // The second is how older versions of Karmada write the first.
+        ["Directly", "Immediately"].contains(&self.purge_mode.as_str())
+    }
+}
+
 /// The resource that a binding refers to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

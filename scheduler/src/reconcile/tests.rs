@@ -12,6 +12,8 @@ use super::*;
 use crate::test_api::TestApi;
 use crate::watch::observe_binding;
 
+mod fail_back;
+
 const BINDINGS: &str = "/apis/work.karmada.io/v1alpha2/namespaces/shop/resourcebindings";
 const CLUSTER_BINDINGS: &str = "/apis/work.karmada.io/v1alpha2/clusterresourcebindings";
 const NOW: &str = "2026-11-22T08:00:00Z";
@@ -60,12 +62,15 @@ impl Stage {
     }
 
     fn on(api: TestApi, writes: Writes) -> Self {
-        let queue = Queue::default();
         let scheduler = Scheduler {
             name: "default-scheduler".to_owned(),
-            keeps_empty: false,
-            evicts: false,
+            ..Scheduler::default()
         };
+        Self::of(scheduler, api, writes)
+    }
+
+    fn of(scheduler: Scheduler, api: TestApi, writes: Writes) -> Self {
+        let queue = Queue::default();
         let reconciler = Reconciler {
             index: Arc::new(SharedIndex::new(queue.clone(), scheduler)),
             client: api.client(),

@@ -1,47 +1,135 @@
-//! The clusters that a workload leaves for their taints, and the time at which it has left them.
+//! The clusters that a workload leaves gracefully, and the time at which it has left them.
+
+use std::collections::BTreeSet;
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{Taint, Toleration};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use karmada_api::{ClusterProfile, GracefulEvictionTask, Placement};
+use karmada_api::{
+    ClusterProfile, GracefulEvictionTask, Placement, ResourceBindingSpec, TargetCluster,
+};
 use serde_json::{Value, json};
 
 use super::Scheduler;
+use super::decide::{Cycle, Decision};
 use super::filter::{show, tolerates};
+use super::plan::{Plan, scheduled};
 use super::write::guarded;
 use crate::binding_ref::BindingRef;
 
 /// The time that a copy gets until its replacement is healthy, as Karmada's is by default.
 const GRACE: SignedDuration = SignedDuration::from_mins(10);
 
+/// Plans the writes of a binding that leaves clusters for their taints. There are none without another place
+/// for it: a copy in a cluster with a taint is better than none.
+pub(super) fn evicted(cycle: Cycle<'_>) -> Option<Plan> {
+    let binding = cycle.binding;
+    let tasks = begun(cycle);
+    if tasks.is_empty() || !cycle.fleet.complete {
+        return None;
+    }
+    let spec = without(binding, tasks.clone());
+    let decision = cycle.of(&spec).decide().ok()?;
+    Some(scheduled(binding, decision, tasks, cycle.pass))
+}
+
 /// Returns the tasks that begin: one for each target with a `NoExecute` taint that is not tolerated, or not any
 /// longer.
-pub(super) fn begin(
-    binding: BindingRef<'_>,
-    placement: &Placement,
-    clusters: &[&ClusterProfile],
-    now: Timestamp,
-) -> Vec<GracefulEvictionTask> {
-    let purge_mode = binding.spec.failover.as_ref();
-    let purge_mode = purge_mode.and_then(|failover| failover.pointer("/cluster/purgeMode"));
-    let purge_mode = purge_mode.and_then(Value::as_str).unwrap_or("Gracefully");
+fn begun(cycle: Cycle<'_>) -> Vec<GracefulEvictionTask> {
+    let (binding, placement, clusters) = (cycle.binding, cycle.placement, cycle.fleet.clusters);
+    if !cycle.scheduler.evicts {
+        return Vec::new();
+    }
     let mut tasks = Vec::new();
     for target in binding.targets() {
         let due = due(&target.name, placement, clusters);
-        if let Some((taint, _)) = due.filter(|(_, at)| *at <= now) {
+        let due = due.filter(|(_, at)| *at <= cycle.pass.now);
+        if let Some((taint, _)) = due.filter(|_| !is_suspended(binding, &target.name)) {
             tasks.push(GracefulEvictionTask {
-                from_cluster: target.name.clone(),
-                purge_mode: purge_mode.to_owned(),
-                replicas: target.replicas.filter(|replicas| *replicas > 0),
                 reason: Some("TaintUntolerated".to_owned()),
                 message: Some(format!("the taint {{{}}} is not tolerated", show(taint))),
                 producer: Some("TaintManager".to_owned()),
-                creation_timestamp: Some(Time(now)),
-                ..GracefulEvictionTask::default()
+                ..task(binding, target, cycle.pass.now)
             });
         }
     }
     tasks
+}
+
+/// Returns the tasks of a binding that returns to an earlier group: one for each target that it leaves. `None`
+/// while one of them has to wait.
+pub(super) fn left(cycle: Cycle<'_>, decision: &Decision) -> Option<Vec<GracefulEvictionTask>> {
+    let stays = |target: &TargetCluster| {
+        let mut clusters = decision.clusters.iter();
+        clusters.any(|cluster| cluster.name == target.name)
+    };
+    let group = decision.group.as_deref().unwrap_or_default();
+    let targets = cycle.binding.targets();
+    let left = targets.filter(|target| !stays(target)).map(|target| {
+        (!is_suspended(cycle.binding, &target.name)).then(|| GracefulEvictionTask {
+            reason: Some("AffinityFailBack".to_owned()),
+            message: Some(format!("the group {group} fits again")),
+            producer: Some("Scheduler".to_owned()),
+            ..task(cycle.binding, target, cycle.pass.now)
+        })
+    });
+    left.collect()
+}
+
+/// Returns a task without a reason, in the way that the policy asks for.
+fn task(binding: BindingRef<'_>, target: &TargetCluster, now: Timestamp) -> GracefulEvictionTask {
+    let failover = binding.spec.failover.as_ref();
+    let mode = failover.and_then(|failover| failover.pointer("/cluster/purgeMode")?.as_str());
+    let mut task = GracefulEvictionTask {
+        from_cluster: target.name.clone(),
+        purge_mode: mode.unwrap_or_default().to_owned(),
+        replicas: target.replicas.filter(|replicas| *replicas > 0),
+        creation_timestamp: Some(Time(now)),
+        ..GracefulEvictionTask::default()
+    };
+    let mode = if task.purges_directly() {
+        "Directly"
+    } else {
+        "Gracefully"
+    };
+    mode.clone_into(&mut task.purge_mode);
+    task
+}
+
+/// Returns `true` if dispatching to the cluster is suspended: nobody leaves it then.
+fn is_suspended(binding: BindingRef<'_>, cluster: &str) -> bool {
+    let suspension = binding.spec.suspension.as_ref();
+    suspension.is_some_and(|suspension| suspension.dispatching.suspends(cluster))
+}
+
+/// Returns the spec of a binding as it decides about a graceful move: it has left the clusters of these tasks,
+/// and comes to none that it is still leaving.
+pub(super) fn without(
+    binding: BindingRef<'_>,
+    tasks: Vec<GracefulEvictionTask>,
+) -> ResourceBindingSpec {
+    let mut spec = binding.spec.clone();
+    if let Some(clusters) = &mut spec.clusters {
+        clusters.retain(|target| !tasks.iter().any(|task| task.from_cluster == target.name));
+    }
+    // The health of a former copy would be taken for that of the new one, for which others go.
+    let items = binding.status.map(|status| &status.aggregated_status);
+    let items = items.into_iter().flatten().flatten();
+    let required = binding.spec.required_by.iter().flatten();
+    let required = required.flat_map(|snapshot| snapshot.clusters.iter().flatten());
+    let wanted: BTreeSet<&str> = binding
+        .targets()
+        .chain(required)
+        .map(|target| target.name.as_str())
+        .collect();
+    let former = items.filter(|item| !wanted.contains(item.cluster_name.as_str()));
+    let former = former.map(|item| GracefulEvictionTask {
+        from_cluster: item.cluster_name.clone(),
+        ..GracefulEvictionTask::default()
+    });
+    let leaving = spec.graceful_eviction_tasks.get_or_insert_default();
+    leaving.extend(former.chain(tasks));
+    spec
 }
 
 /// Returns the taint for which a workload has to leave the cluster, and the time at which it has to.
@@ -65,7 +153,7 @@ fn due<'a>(
 
 /// Returns the time until which the taint is tolerated: the earliest of all tolerations of it, and `None` for
 /// ever.
-fn tolerated_until(taint: &Taint, tolerations: &[Toleration]) -> Option<Timestamp> {
+pub(super) fn tolerated_until(taint: &Taint, tolerations: &[Toleration]) -> Option<Timestamp> {
     let mut used = tolerations
         .iter()
         .filter(|toleration| tolerates(toleration, taint))
@@ -86,9 +174,18 @@ fn after(time: Timestamp, by: SignedDuration) -> Timestamp {
     time.saturating_add(by).unwrap_or(Timestamp::MAX)
 }
 
+/// Plans the end of the evictions that are over.
+pub(super) fn ended(cycle: Cycle<'_>) -> Option<Plan> {
+    let operations = cycle
+        .scheduler
+        .ends_evictions()
+        .then(|| end(cycle.binding, cycle.pass.now));
+    operations.flatten().map(Plan::EndEvictions)
+}
+
 /// Returns the operations that remove the tasks that are over, and date those of others that have no date;
 /// `None` if there are no such tasks.
-pub(super) fn end(binding: BindingRef<'_>, now: Timestamp) -> Option<Value> {
+fn end(binding: BindingRef<'_>, now: Timestamp) -> Option<Value> {
     let tasks = binding.spec.graceful_eviction_tasks.as_ref()?;
     let is_replaced = is_replaced(binding);
     let mut operations = Vec::new();
@@ -97,7 +194,10 @@ pub(super) fn end(binding: BindingRef<'_>, now: Timestamp) -> Option<Value> {
         let path = format!("/spec/gracefulEvictionTasks/{index}");
         let is_over = match (task.suppress_deletion, &task.creation_timestamp) {
             (Some(is_kept), Some(_)) => !is_kept,
-            (None, Some(began)) => is_replaced || last(task, began) <= now,
+            (None, Some(began)) => {
+                let is_left = is_replaced && !(task.purges_directly() && has_copy(binding, task));
+                is_left || last(task, began) <= now
+            }
             (_, None) => false,
         };
         let operation = if is_over {
@@ -142,6 +242,13 @@ fn is_replaced(binding: BindingRef<'_>) -> bool {
         && binding.targets().all(|target| is_healthy(&target.name))
 }
 
+/// Returns `true` if the copy that the task is about is not gone yet.
+fn has_copy(binding: BindingRef<'_>, task: &GracefulEvictionTask) -> bool {
+    let items = binding.status.map(|status| &status.aggregated_status);
+    let mut items = items.into_iter().flatten().flatten();
+    items.any(|item| item.cluster_name == task.from_cluster)
+}
+
 /// Returns the next time after `now` at which an eviction of the binding begins or ends by itself.
 pub fn next(
     scheduler: &Scheduler,
@@ -149,11 +256,12 @@ pub fn next(
     clusters: &[&ClusterProfile],
     now: Timestamp,
 ) -> Option<Timestamp> {
-    if !scheduler.evicts {
+    if !scheduler.ends_evictions() {
         return None;
     }
     let placement = binding.placement()?;
-    let begins = binding.targets().filter_map(|target| {
+    let targets = binding.targets().filter(|_| scheduler.evicts);
+    let begins = targets.filter_map(|target| {
         let (_, at) = due(&target.name, &placement, clusters)?;
         Some(at)
     });

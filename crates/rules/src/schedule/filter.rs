@@ -3,10 +3,13 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Taint, Toleration};
+use karmada_api::ClusterProfile;
 use karmada_api::placement::{ClusterSelector, SpreadConstraint};
-use karmada_api::{ClusterProfile, Placement, ResourceBindingSpec};
 
+use super::decide::Cycle;
+use super::evict::tolerated_until;
 use super::selects;
 
 /// The reasons why no cluster fits, with the number of clusters of each.
@@ -18,15 +21,14 @@ pub struct Unfit {
 
 /// Returns the clusters that fit, of which there is at least one.
 pub(super) fn fitting<'a>(
-    spec: &ResourceBindingSpec,
-    placement: &Placement,
+    cycle: Cycle<'a>,
     affinity: Option<&ClusterSelector>,
-    clusters: &[&'a ClusterProfile],
 ) -> Result<Vec<&'a ClusterProfile>, Unfit> {
+    let clusters = cycle.fleet.clusters;
     let mut fitting = Vec::new();
     let mut reasons = BTreeMap::new();
     for cluster in clusters {
-        match misfit(spec, placement, affinity, cluster) {
+        match misfit(cycle, affinity, cluster) {
             None => fitting.push(*cluster),
             Some(reason) => *reasons.entry(reason).or_default() += 1,
         }
@@ -40,11 +42,11 @@ pub(super) fn fitting<'a>(
 
 /// Returns the reason why the cluster does not fit, or `None` if it does.
 fn misfit(
-    spec: &ResourceBindingSpec,
-    placement: &Placement,
+    cycle: Cycle<'_>,
     affinity: Option<&ClusterSelector>,
     cluster: &ClusterProfile,
 ) -> Option<String> {
+    let (spec, placement) = (cycle.binding.spec, cycle.placement);
     let name = cluster.metadata.name.as_deref().unwrap_or_default();
     if cluster.metadata.deletion_timestamp.is_some() {
         return Some("cluster(s) were being deleted".to_owned());
@@ -60,7 +62,8 @@ fn misfit(
         if !cluster.serves(&resource.api_version, &resource.kind) {
             return Some("cluster(s) did not have the API resource".to_owned());
         }
-        if let Some(taint) = untolerated(cluster, &placement.cluster_tolerations) {
+        let tolerations = &placement.cluster_tolerations;
+        if let Some(taint) = untolerated(cluster, tolerations, cycle.pass.now) {
             return Some(format!(
                 "cluster(s) had untolerated taint {{{}}}",
                 show(taint)
@@ -81,14 +84,26 @@ fn misfit(
         .then(|| "cluster(s) is in the process of eviction".to_owned())
 }
 
-/// Returns a taint that keeps new workloads away and is not tolerated.
-fn untolerated<'a>(cluster: &'a ClusterProfile, tolerations: &[Toleration]) -> Option<&'a Taint> {
-    cluster.spec.taints.iter().find(|taint| {
-        matches!(taint.effect.as_str(), "NoSchedule" | "NoExecute")
-            && !tolerations
-                .iter()
-                .any(|toleration| tolerates(toleration, taint))
-    })
+/// Returns a taint that keeps new workloads away and is not tolerated, or not any longer: what has left a cluster
+/// when its time was over would only have to leave it again.
+fn untolerated<'a>(
+    cluster: &'a ClusterProfile,
+    tolerations: &[Toleration],
+    now: Timestamp,
+) -> Option<&'a Taint> {
+    let is_tolerated = |taint: &Taint| {
+        let mut tolerations = tolerations.iter();
+        tolerations.any(|toleration| tolerates(toleration, taint))
+    };
+    cluster
+        .spec
+        .taints
+        .iter()
+        .find(|taint| match &*taint.effect {
+            "NoSchedule" => !is_tolerated(taint),
+            "NoExecute" => tolerated_until(taint, tolerations).is_some_and(|until| until <= now),
+            _ => false,
+        })
 }
 
 /// Returns `true` if the toleration is of the taint, as kube-scheduler compares them.

@@ -3,6 +3,9 @@
 use karmada_api::placement::ClusterAffinityTerm;
 
 use super::Failure;
+use super::decide::Cycle;
+use super::evict;
+use super::plan::{Plan, scheduled};
 
 /// Tries the groups from `start` to the last, then those before `start`, and returns the first that
 /// `attempt` finds fit, with its result.
@@ -31,4 +34,18 @@ pub(super) fn start(groups: &[ClusterAffinityTerm], observed: Option<&str>, anew
     let is_observed = |group: &ClusterAffinityTerm| Some(group.affinity_name.as_str()) == observed;
     let observed = groups.iter().position(is_observed);
     observed.filter(|_| !anew).unwrap_or_default()
+}
+
+/// Plans the writes of a binding that returns to a group before the one in use, if one fits again. Its copies
+/// stay where they are until those there are healthy, as when it left.
+pub(super) fn returned(cycle: Cycle<'_>) -> Option<Plan> {
+    if !cycle.scheduler.fails_back || !cycle.fleet.complete {
+        return None;
+    }
+    let (binding, groups) = (cycle.binding, &cycle.placement.cluster_affinities);
+    let earlier = groups.get(..start(groups, binding.observed_group(), false))?;
+    let spec = evict::without(binding, Vec::new());
+    let decision = cycle.of(&spec).decide_among(earlier, 0).ok()?;
+    let evictions = evict::left(cycle, &decision)?;
+    Some(scheduled(binding, decision, evictions, cycle.pass))
 }

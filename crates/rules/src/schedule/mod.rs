@@ -1,6 +1,7 @@
 //! The clusters of a binding, and its replicas in each.
 
 mod capacity;
+mod decide;
 mod divide;
 mod evict;
 mod filter;
@@ -18,7 +19,7 @@ use std::fmt;
 pub use divide::webster;
 pub use evict::next as next_eviction;
 pub use filter::Unfit;
-pub use need::{Scheduler, concerns, is_observed, is_short_of_room};
+pub use need::{Scheduler, concerns, is_observed, waits_for_room};
 pub use plan::{Fleet, Pass, Plan, plan};
 pub use selects::selects;
 pub use write::{SUCCESS, SpecWrite, StatusWrite};

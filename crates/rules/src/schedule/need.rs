@@ -11,7 +11,7 @@ use super::{SCHEDULED, selects};
 use crate::binding_ref::BindingRef;
 
 /// The settings of a scheduler.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Scheduler {
     /// The name by which policies choose it.
     pub name: String,
@@ -19,9 +19,16 @@ pub struct Scheduler {
     pub keeps_empty: bool,
     /// True if workloads leave clusters with a `NoExecute` taint that they do not tolerate.
     pub evicts: bool,
+    /// True if workloads return to an earlier group of clusters once it fits again.
+    pub fails_back: bool,
 }
 
 impl Scheduler {
+    /// Returns `true` if evictions are ended by this scheduler, which begins some.
+    pub(super) fn ends_evictions(&self) -> bool {
+        self.evicts || self.fails_back
+    }
+
     /// Returns `true` if the binding is to be scheduled, and by this scheduler.
     pub fn schedules(&self, binding: BindingRef<'_>) -> bool {
         let BindingRef { metadata, spec, .. } = binding;
@@ -64,8 +71,18 @@ pub fn concerns(binding: BindingRef<'_>, cluster: &ClusterProfile) -> bool {
         })
 }
 
-/// Returns `true` if the binding is not scheduled and may be once a cluster has more room.
-pub fn is_short_of_room(binding: BindingRef<'_>) -> bool {
+/// Returns `true` if the binding may be scheduled otherwise once a cluster has more room: it is not scheduled,
+/// or may return to an earlier group.
+pub fn waits_for_room(scheduler: &Scheduler, binding: BindingRef<'_>) -> bool {
+    is_short_of_room(binding)
+        || scheduler.fails_back
+            && binding.placement().is_some_and(|placement| {
+                let groups = &placement.cluster_affinities;
+                super::groups::start(groups, binding.observed_group(), false) > 0
+            })
+}
+
+fn is_short_of_room(binding: BindingRef<'_>) -> bool {
     binding.condition().is_some_and(|condition| {
         condition.status == condition::FALSE
             && [UNSCHEDULABLE, SCHEDULER_ERROR].contains(&condition.reason.as_str())

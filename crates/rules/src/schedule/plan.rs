@@ -3,14 +3,16 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use karmada_api::placement::ClusterSelector;
-use karmada_api::{ClusterProfile, Condition, Placement, TargetCluster, condition, names};
+use karmada_api::{
+    ClusterProfile, Condition, GracefulEvictionTask, Placement, TargetCluster, condition, names,
+};
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::decide::{Cycle, Decision};
 use super::strategy::ReplicaStrategy;
 use super::write::{SpecWrite, StatusWrite};
-use super::{Failure, Scheduler, divide, evict, filter, groups, need, select};
+use super::{Failure, Scheduler, evict, groups, need};
 use crate::binding_ref::BindingRef;
 
 /// The clusters of the fleet.
@@ -69,122 +71,29 @@ pub fn plan(scheduler: &Scheduler, binding: BindingRef<'_>, fleet: Fleet<'_>, pa
         Ok(strategy) => strategy,
         Err(failure) => return failed(binding, &[failure], pass),
     };
-    if scheduler.evicts {
-        if let Some(operations) = evict::end(binding, pass.now) {
-            return Plan::EndEvictions(operations);
-        }
-        if let Some(plan) = evicted(scheduler, binding, &placement, strategy, fleet, pass) {
-            return plan;
-        }
+    let cycle = Cycle {
+        scheduler,
+        binding,
+        placement: &placement,
+        strategy,
+        fleet,
+        pass,
+    };
+    let left = evict::ended(cycle)
+        .or_else(|| evict::evicted(cycle))
+        .or_else(|| groups::returned(cycle));
+    if let Some(plan) = left {
+        return plan;
     }
     if !need::is_due(binding, strategy, fleet.clusters) {
         return observed(binding, &placement);
     }
-    match decide(scheduler, binding, &placement, strategy, fleet) {
+    match cycle.decide() {
         Ok(decision) if takes_unread_away(binding, &decision.clusters, fleet) => Plan::Unchanged,
-        Ok(decision) => scheduled(binding, decision, pass),
+        Ok(decision) => scheduled(binding, decision, Vec::new(), pass),
         Err(_) if !fleet.complete => Plan::Unchanged,
         Err(failures) => failed(binding, &failures, pass),
     }
-}
-
-/// Plans the writes of a binding that leaves clusters for their taints. There are none without another place
-/// for it: a copy in a cluster with a taint is better than none.
-fn evicted(
-    scheduler: &Scheduler,
-    binding: BindingRef<'_>,
-    placement: &Placement,
-    strategy: ReplicaStrategy<'_>,
-    fleet: Fleet<'_>,
-    pass: Pass,
-) -> Option<Plan> {
-    let tasks = evict::begin(binding, placement, fleet.clusters, pass.now);
-    if tasks.is_empty() || !fleet.complete {
-        return None;
-    }
-    let mut spec = binding.spec.clone();
-    let leaves = |name: &str| tasks.iter().any(|task| task.from_cluster == name);
-    if let Some(clusters) = &mut spec.clusters {
-        clusters.retain(|target| !leaves(&target.name));
-    }
-    let known = spec.graceful_eviction_tasks.get_or_insert_default();
-    known.extend(tasks.iter().cloned());
-    let without = BindingRef {
-        spec: &spec,
-        ..binding
-    };
-    let decision = decide(scheduler, without, placement, strategy, fleet).ok()?;
-    match scheduled(binding, decision, pass) {
-        Plan::Write {
-            spec: Some(spec),
-            status,
-        } => {
-            let evictions = tasks;
-            let spec = Some(SpecWrite { evictions, ..spec });
-            Some(Plan::Write { spec, status })
-        }
-        _ => None,
-    }
-}
-
-/// The clusters of a binding, and the group they are of.
-struct Decision {
-    clusters: Vec<TargetCluster>,
-    group: Option<String>,
-}
-
-fn decide(
-    scheduler: &Scheduler,
-    binding: BindingRef<'_>,
-    placement: &Placement,
-    strategy: ReplicaStrategy<'_>,
-    fleet: Fleet<'_>,
-) -> Result<Decision, Vec<Failure>> {
-    let spec = binding.spec;
-    if let Some(failure) = unsupported(placement) {
-        return Err(vec![failure]);
-    }
-    // A list without a cluster is rather a fault of the API than the end of every workload.
-    if fleet.clusters.is_empty() {
-        let message = "0/0 clusters are available: no cluster exists.";
-        return Err(vec![Failure::Error(message.to_owned())]);
-    }
-    let anew = need::is_triggered(binding);
-    let attempt = |affinity: Option<&ClusterSelector>| {
-        let fitting = filter::fitting(spec, placement, affinity, fleet.clusters);
-        let fitting = fitting.map_err(Failure::Unfit)?;
-        let selected = select::select(spec, placement, strategy, &fitting)?;
-        divide::divide(spec, strategy, &selected, anew, scheduler.keeps_empty)
-    };
-    let affinities = &placement.cluster_affinities;
-    if affinities.is_empty() {
-        let clusters = attempt(placement.cluster_affinity.as_ref());
-        return clusters
-            .map(|clusters| Decision {
-                clusters,
-                group: None,
-            })
-            .map_err(|failure| vec![failure]);
-    }
-    let start = groups::start(affinities, binding.observed_group(), anew);
-    let (group, clusters) =
-        groups::first_fit(affinities, start, |group| attempt(Some(&group.affinity)))?;
-    let group = Some(group.affinity_name.clone());
-    Ok(Decision { clusters, group })
-}
-
-/// Returns what the placement asks for and this scheduler does not do.
-fn unsupported(placement: &Placement) -> Option<Failure> {
-    let has_overflow =
-        |group: &karmada_api::placement::ClusterAffinityTerm| group.overflow_affinities.is_some();
-    let what = if placement.workload_affinity.is_some() {
-        "workloadAffinity"
-    } else if placement.cluster_affinities.iter().any(has_overflow) {
-        "overflowAffinities"
-    } else {
-        return None;
-    };
-    Some(Failure::Unsupported(what.to_owned()))
 }
 
 /// Returns `true` if a target would go that may exist, though it could not be read.
@@ -223,7 +132,13 @@ fn is_observed(binding: BindingRef<'_>) -> bool {
     observed.is_some() && observed == binding.metadata.generation
 }
 
-fn scheduled(binding: BindingRef<'_>, decision: Decision, pass: Pass) -> Plan {
+/// Plans the writes of a binding that gets these clusters, and leaves others gracefully.
+pub(super) fn scheduled(
+    binding: BindingRef<'_>,
+    decision: Decision,
+    evictions: Vec<GracefulEvictionTask>,
+    pass: Pass,
+) -> Plan {
     let Decision { clusters, group } = decision;
     let moved = by_name(binding.targets()) != by_name(&clusters);
     let annotated = binding.annotation(names::APPLIED_PLACEMENT);
@@ -237,7 +152,7 @@ fn scheduled(binding: BindingRef<'_>, decision: Decision, pass: Pass) -> Plan {
     let spec = (moved || !is_applied || in_use != group.as_deref()).then(|| SpecWrite {
         clusters: moved.then_some(clusters),
         group: group.clone(),
-        evictions: Vec::new(),
+        evictions,
     });
     let triggered = need::is_triggered(binding);
     let is_success = |condition: &Condition| {

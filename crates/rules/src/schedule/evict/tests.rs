@@ -2,6 +2,8 @@ use karmada_api::ResourceBinding;
 use serde_json::{from_value, json};
 
 use super::*;
+use crate::schedule::plan::{Fleet, Pass};
+use crate::schedule::strategy::ReplicaStrategy;
 
 const NOW: &str = "2026-11-22T08:00:00Z";
 
@@ -11,9 +13,8 @@ fn at(time: &str) -> Timestamp {
 
 fn scheduler() -> Scheduler {
     Scheduler {
-        name: "default-scheduler".to_owned(),
-        keeps_empty: false,
         evicts: true,
+        ..Scheduler::default()
     }
 }
 
@@ -41,8 +42,21 @@ fn begun(taint: &Value, tolerations: &Value) -> (Option<GracefulEvictionTask>, O
     let cluster = cluster(&json!([taint]));
     let binding = binding(tolerations, &Value::Null);
     let binding = BindingRef::from(&binding);
-    let placement = binding.placement().unwrap();
-    let tasks = begin(binding, &placement, &[&cluster], at(NOW));
+    let cycle = Cycle {
+        scheduler: &scheduler(),
+        binding,
+        placement: &binding.placement().unwrap(),
+        strategy: ReplicaStrategy::None,
+        fleet: Fleet {
+            clusters: &[&cluster],
+            complete: true,
+        },
+        pass: Pass {
+            now: at(NOW),
+            cluster_changed: false,
+        },
+    };
+    let tasks = super::begun(cycle);
     let next = next(&scheduler(), binding, &[&cluster], at(NOW));
     (tasks.into_iter().next(), next)
 }
@@ -106,6 +120,37 @@ fn a_task_ends_once_the_copies_elsewhere_are_healthy_or_its_time_is_over() {
     let dated = json!({ "op": "add", "path": path, "value": NOW });
     let new = json!({ "creationTimestamp": null });
     assert_eq!(ended(&new, "Healthy", 3), Some(dated));
+}
+
+#[test]
+fn a_task_that_purges_directly_does_not_end_before_the_copy_is_gone() {
+    let of = |mode: &str, cluster: &str| json!({ "purgeMode": mode, "fromCluster": cluster });
+    for mode in ["Directly", "Immediately"] {
+        assert_eq!(
+            ended(&of(mode, "m1"), "Healthy", 3),
+            None,
+            "m1 reports a copy"
+        );
+        assert!(ended(&of(mode, "m0"), "Healthy", 3).is_some());
+    }
+    assert!(ended(&of("Gracefully", "m1"), "Healthy", 3).is_some());
+}
+
+#[test]
+fn a_task_is_of_the_way_that_the_policy_asks_for() {
+    let modes = [
+        ("Directly", "Directly"),
+        ("Immediately", "Directly"),
+        ("Gracefully", "Gracefully"),
+        ("Graciously", "Gracefully"),
+        ("newer", "Gracefully"),
+    ];
+    for (asked, mode) in modes {
+        let mut binding = binding(&json!([]), &json!([]));
+        binding.spec.failover = Some(json!({ "cluster": { "purgeMode": asked } }));
+        let target = &binding.spec.clusters.as_ref().unwrap()[0];
+        assert_eq!(task((&binding).into(), target, at(NOW)).purge_mode, mode);
+    }
 }
 
 #[test]

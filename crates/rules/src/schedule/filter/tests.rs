@@ -1,6 +1,14 @@
+use karmada_api::{Placement, ResourceBindingSpec};
+use kube::core::ObjectMeta;
 use serde_json::{Value, from_value, json};
 
 use super::*;
+use crate::binding_ref::BindingRef;
+use crate::schedule::Scheduler;
+use crate::schedule::plan::{Fleet, Pass};
+use crate::schedule::strategy::ReplicaStrategy;
+
+const NOW: &str = "2026-11-22T08:00:00Z";
 
 const DEPLOYMENT: &str = r#"{ "apiVersion": "apps/v1", "kind": "Deployment", "name": "web" }"#;
 
@@ -27,15 +35,33 @@ fn binding(more: &Value) -> ResourceBindingSpec {
     from_value(spec).unwrap()
 }
 
-/// Returns the message of a placement that one cluster does not fit.
+/// Returns the message of a placement that none of the clusters fits.
 fn refusal(
     spec: &ResourceBindingSpec,
     placement: Value,
-    cluster: &ClusterProfile,
+    clusters: &[&ClusterProfile],
 ) -> Option<String> {
     let placement: Placement = from_value(placement).unwrap();
-    let affinity = placement.cluster_affinity.as_ref();
-    let fitting = fitting(spec, &placement, affinity, &[cluster]);
+    let scheduler = Scheduler::default();
+    let cycle = Cycle {
+        scheduler: &scheduler,
+        binding: BindingRef {
+            metadata: &ObjectMeta::default(),
+            spec,
+            status: None,
+        },
+        placement: &placement,
+        strategy: ReplicaStrategy::None,
+        fleet: Fleet {
+            clusters,
+            complete: true,
+        },
+        pass: Pass {
+            now: NOW.parse().unwrap(),
+            cluster_changed: false,
+        },
+    };
+    let fitting = fitting(cycle, placement.cluster_affinity.as_ref());
     fitting.err().map(|unfit| unfit.to_string())
 }
 
@@ -84,7 +110,7 @@ fn a_cluster_fits_unless_one_of_the_reasons_speaks_against_it() {
     ];
     for (spec, placement, cluster, reason) in cases {
         let expected = reason.map(|reason| format!("0/1 clusters are available: {reason}."));
-        assert_eq!(refusal(&spec, placement, &cluster), expected);
+        assert_eq!(refusal(&spec, placement, &[&cluster]), expected);
     }
 }
 
@@ -112,7 +138,7 @@ fn a_taint_keeps_away_what_does_not_tolerate_it() {
     ];
     for (toleration, tolerated) in cases {
         let placement = json!({ "clusterTolerations": [toleration] });
-        let refusal = refusal(&binding(&json!({})), placement, &tainted(&taint));
+        let refusal = refusal(&binding(&json!({})), placement, &[&tainted(&taint)]);
         let expected =
             "0/1 clusters are available: 1 cluster(s) had untolerated taint {k=v:NoSchedule}.";
         assert_eq!(
@@ -123,24 +149,35 @@ fn a_taint_keeps_away_what_does_not_tolerate_it() {
     }
     let preference = json!({ "key": "k", "effect": "PreferNoSchedule" });
     assert_eq!(
-        refusal(&binding(&json!({})), json!({}), &tainted(&preference)),
+        refusal(&binding(&json!({})), json!({}), &[&tainted(&preference)]),
         None
     );
+}
+
+#[test]
+fn a_toleration_that_has_run_out_tolerates_nothing() {
+    let taint = json!({ "key": "k", "effect": "NoExecute", "timeAdded": "2026-11-22T07:59:00Z" });
+    for (seconds, fits) in [(json!(61), true), (json!(60), false), (json!(null), true)] {
+        let toleration = json!({ "operator": "Exists", "tolerationSeconds": seconds });
+        let placement = json!({ "clusterTolerations": [toleration] });
+        let refusal = refusal(&binding(&json!({})), placement, &[&tainted(&taint)]);
+        assert_eq!(refusal.is_none(), fits, "{seconds}");
+    }
 }
 
 #[test]
 fn what_runs_on_a_cluster_is_not_driven_away_by_a_taint_or_a_kind_that_vanished() {
     let runs = json!({ "clusters": [{ "name": "m1" }], "resource": { "kind": "Other" } });
     let taint = json!({ "key": "k", "effect": "NoExecute" });
-    assert_eq!(refusal(&binding(&runs), json!({}), &tainted(&taint)), None);
+    let tainted = [&tainted(&taint)];
+    assert_eq!(refusal(&binding(&runs), json!({}), &tainted), None);
     let elsewhere = json!({ "clusterAffinity": { "exclude": ["m1"] } });
-    assert!(refusal(&binding(&runs), elsewhere, &tainted(&taint)).is_some());
+    assert!(refusal(&binding(&runs), elsewhere, &tainted).is_some());
 }
 
 #[test]
 fn the_reasons_of_many_clusters_are_counted() {
-    let placement: Placement =
-        from_value(json!({ "clusterAffinity": { "clusterNames": ["m2"] } })).unwrap();
+    let placement = json!({ "clusterAffinity": { "clusterNames": ["m2"] } });
     let (plain, taint) = (
         cluster(json!({})),
         json!({ "key": "k", "effect": "NoExecute" }),
@@ -148,14 +185,8 @@ fn the_reasons_of_many_clusters_are_counted() {
     let (tainted, mut leaving) = (tainted(&taint), plain.clone());
     leaving.metadata.deletion_timestamp = Some(from_value(json!("2026-11-20T08:00:00Z")).unwrap());
     let clusters = [&plain, &tainted, &plain, &leaving];
-    let unfit = fitting(
-        &binding(&json!({})),
-        &placement,
-        placement.cluster_affinity.as_ref(),
-        &clusters,
-    );
     assert_eq!(
-        unfit.unwrap_err().to_string(),
+        refusal(&binding(&json!({})), placement, &clusters).unwrap(),
         "0/4 clusters are available: 1 cluster(s) had untolerated taint {k:NoExecute}, \
          1 cluster(s) were being deleted, \
          2 cluster(s) did not match the placement cluster affinity constraint."

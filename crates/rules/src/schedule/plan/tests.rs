@@ -7,13 +7,13 @@ use super::*;
 use crate::schedule::SCHEDULED;
 
 mod evict;
+mod fail_back;
 mod room;
 
 fn scheduler() -> Scheduler {
     Scheduler {
         name: "default-scheduler".to_owned(),
-        keeps_empty: false,
-        evicts: false,
+        ..Scheduler::default()
     }
 }
 

@@ -1,7 +1,7 @@
 use super::*;
 
 /// Returns the clusters of the fleet, those of these names with a taint.
-fn tainted(names: &[&str]) -> Vec<ClusterProfile> {
+pub(super) fn tainted(names: &[&str]) -> Vec<ClusterProfile> {
     let mut clusters = fleet();
     for cluster in &mut clusters {
         if names.contains(&cluster.metadata.name.as_deref().unwrap()) {
@@ -19,8 +19,16 @@ fn evicting() -> Scheduler {
     }
 }
 
+fn evicted(binding: Value, clusters: &[ClusterProfile]) -> (Value, usize) {
+    rested(&evicting(), binding, clusters)
+}
+
 /// Returns the binding as it is once everything was written, and the number of passes that wrote.
-fn evicted(mut binding: Value, clusters: &[ClusterProfile]) -> (Value, usize) {
+pub(super) fn rested(
+    scheduler: &Scheduler,
+    mut binding: Value,
+    clusters: &[ClusterProfile],
+) -> (Value, usize) {
     let all: Vec<_> = clusters.iter().collect();
     let fleet = Fleet {
         clusters: &all,
@@ -28,7 +36,7 @@ fn evicted(mut binding: Value, clusters: &[ClusterProfile]) -> (Value, usize) {
     };
     for passes in 0..9 {
         let read: ResourceBinding = from_value(binding.clone()).unwrap();
-        match plan(&evicting(), (&read).into(), fleet, pass()) {
+        match plan(scheduler, (&read).into(), fleet, pass()) {
             Plan::Unchanged => return (binding, passes),
             Plan::EndEvictions(operations) => apply(&mut binding, operations),
             plan => apply_plan(&mut binding, &plan, false),
@@ -37,7 +45,7 @@ fn evicted(mut binding: Value, clusters: &[ClusterProfile]) -> (Value, usize) {
     panic!("never settled: {binding:#}");
 }
 
-fn leaving(binding: &Value) -> Vec<&str> {
+pub(super) fn leaving(binding: &Value) -> Vec<&str> {
     let tasks = binding["spec"]["gracefulEvictionTasks"].as_array();
     let tasks = tasks.into_iter().flatten();
     tasks
@@ -95,4 +103,67 @@ fn the_other_clusters_take_over_what_one_leaves() {
     let (moved, _) = evicted(running, &tainted(&["member1", "member3"]));
     assert_eq!(targets(&moved), [("member2".to_owned(), 3)]);
     assert_eq!(leaving(&moved), ["member1", "member3"]);
+}
+
+#[test]
+fn a_workload_does_not_leave_a_cluster_to_which_dispatching_is_suspended() {
+    let everywhere = json!({ "dispatching": true });
+    let there = json!({ "dispatchingOnClusters": { "clusterNames": ["member1"] } });
+    let elsewhere = json!({ "dispatchingOnClusters": { "clusterNames": ["member2"] } });
+    let placement = divided(&json!({}));
+    for (suspension, left) in [
+        (everywhere, vec![]),
+        (there, vec![]),
+        (elsewhere, vec!["member1"]),
+    ] {
+        let mut running = settled(unscheduled(&placement, 3), &fleet());
+        running["spec"]["suspension"] = suspension;
+        let (after, _) = evicted(running, &tainted(&["member1"]));
+        assert_eq!(leaving(&after), left);
+        // The resume leads to it.
+        let mut resumed = after;
+        resumed["spec"]["suspension"] = json!(null);
+        let (after, _) = evicted(resumed, &tainted(&["member1"]));
+        assert_eq!(leaving(&after), ["member1"]);
+    }
+}
+
+#[test]
+fn a_workload_does_not_come_back_under_a_taint_that_it_does_not_tolerate_any_longer() {
+    let toleration = json!({ "operator": "Exists", "tolerationSeconds": 60 });
+    let running = settled(
+        unscheduled(&json!({ "clusterTolerations": [toleration] }), 3),
+        &fleet(),
+    );
+    let clusters = tainted(&["member1"]);
+    let (mut moved, _) = evicted(running, &clusters);
+    assert_eq!(leaving(&moved), ["member1"]);
+    moved["status"]["aggregatedStatus"] = ["member2", "member3"]
+        .map(|name| json!({ "clusterName": name, "health": "Healthy" }))
+        .into();
+    let (over, _) = evicted(moved.clone(), &clusters);
+    assert_eq!(leaving(&over), [""; 0]);
+    assert_eq!(targets(&over), targets(&moved));
+}
+
+#[test]
+fn a_workload_goes_to_no_cluster_that_its_former_copy_has_not_left() {
+    let groups = json!([
+        group("a", &["member1"]),
+        group("b", &["member2"]),
+        group("c", &["member3"])
+    ]);
+    let mut running = settled(
+        unscheduled(&json!({ "clusterAffinities": groups }), 3),
+        &fleet(),
+    );
+    // Its health would end the eviction at once.
+    let former = json!({ "clusterName": "member2", "health": "Healthy", "applied": true });
+    running["status"]["aggregatedStatus"] = json!([former]);
+    let (after, _) = evicted(running.clone(), &tainted(&["member1"]));
+    assert_eq!(targets(&after), [("member3".to_owned(), 3)]);
+    let required = json!([{ "name": "other", "clusters": [{ "name": "member2" }] }]);
+    running["spec"]["requiredBy"] = required;
+    let (after, _) = evicted(running, &tainted(&["member1"]));
+    assert_eq!(targets(&after), [("member2".to_owned(), 3)]);
 }

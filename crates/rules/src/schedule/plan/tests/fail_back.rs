@@ -1,0 +1,126 @@
+use super::evict::{leaving, rested, tainted};
+use super::*;
+
+fn failing_back() -> Scheduler {
+    Scheduler {
+        fails_back: true,
+        ..scheduler()
+    }
+}
+
+/// Returns a binding that runs in `backup`, `member2`, and prefers `primary`.
+fn in_backup(placement: Value, primary: &[&str]) -> Value {
+    let mut placement = placement;
+    let groups = json!([group("primary", primary), group("backup", &["member2"])]);
+    placement["clusterAffinities"] = groups;
+    let mut binding = unscheduled(&placement, 3);
+    binding["status"] = json!({ "schedulerObservingAffinityName": "backup" });
+    settled(binding, &with_room(&[3, 3]))
+}
+
+/// Returns the binding as it is once it stays where it is.
+fn after(binding: &Value, clusters: &[ClusterProfile]) -> Value {
+    rested(&failing_back(), binding.clone(), clusters).0
+}
+
+fn is_back(binding: &Value) -> bool {
+    targets(binding) == [("member1".to_owned(), 3)]
+}
+
+#[test]
+fn a_workload_returns_to_an_earlier_group_that_fits_again_if_it_may() {
+    let clusters = with_room(&[3, 3]);
+    for placement in [
+        json!({}),
+        divided(&json!({})),
+        by_room(true),
+        by_room(false),
+    ] {
+        let running = in_backup(placement, &["member1"]);
+        assert_eq!(targets(&running), [("member2".to_owned(), 3)]);
+        let (stays, passes) = rested(&scheduler(), running.clone(), &clusters);
+        assert_eq!((stays, passes), (running.clone(), 0), "without the flag");
+
+        let (back, passes) = rested(&failing_back(), running, &clusters);
+        assert_eq!(passes, 1);
+        assert!(is_back(&back));
+        assert_eq!(back["status"]["schedulerObservingAffinityName"], "primary");
+        let task = &back["spec"]["gracefulEvictionTasks"][0];
+        assert_eq!(task["fromCluster"], "member2");
+        assert_eq!(task["reason"], "AffinityFailBack");
+        assert_eq!(task["message"], "the group primary fits again");
+        assert_eq!(task["purgeMode"], "Gracefully");
+
+        // The copy in the backup goes once that in the primary is healthy.
+        let mut healthy = back;
+        let items =
+            ["member1", "member2"].map(|name| json!({ "clusterName": name, "health": "Healthy" }));
+        healthy["status"]["aggregatedStatus"] = json!(items);
+        assert_eq!(leaving(&after(&healthy, &clusters)), [""; 0]);
+    }
+}
+
+#[test]
+fn a_workload_stays_in_its_group_while_no_earlier_one_fits() {
+    let running = in_backup(by_room(true), &["member1"]);
+    assert!(!is_back(&after(&running, &with_room(&[2, 3]))));
+    let running = in_backup(json!({}), &["member1"]);
+    assert!(!is_back(&after(&running, &tainted(&["member1"]))));
+    let mut tolerating = running.clone();
+    let toleration = json!([{ "operator": "Exists", "tolerationSeconds": 60 }]);
+    tolerating["spec"]["placement"]["clusterTolerations"] = toleration;
+    assert!(
+        !is_back(&after(&tolerating, &tainted(&["member1"]))),
+        "it would have to leave at once"
+    );
+    assert!(is_back(&after(&running, &fleet())));
+}
+
+#[test]
+fn a_workload_returns_once_its_former_copy_is_gone() {
+    let mut running = in_backup(json!({}), &["member1"]);
+    let former = json!({ "clusterName": "member1", "health": "Healthy", "applied": true });
+    running["status"]["aggregatedStatus"] = json!([former]);
+    assert_eq!(after(&running, &fleet()), running);
+    running["status"]["aggregatedStatus"] = json!([]);
+    assert!(is_back(&after(&running, &fleet())));
+}
+
+#[test]
+fn a_workload_returns_when_dispatching_to_the_clusters_that_it_leaves_is_resumed() {
+    let everywhere = json!({ "dispatching": true });
+    let there = json!({ "dispatchingOnClusters": { "clusterNames": ["member2"] } });
+    for suspension in [everywhere, there] {
+        let mut running = in_backup(json!({}), &["member1"]);
+        running["spec"]["suspension"] = suspension;
+        assert!(!is_back(&after(&running, &fleet())));
+        running["spec"]["suspension"] = json!(null);
+        assert!(is_back(&after(&running, &fleet())));
+    }
+}
+
+#[test]
+fn a_workload_that_returns_leaves_no_cluster_of_the_group_to_which_it_does() {
+    let running = in_backup(json!({}), &["member1", "member2"]);
+    let back = after(&running, &fleet());
+    assert_eq!(
+        targets(&back),
+        ["member1", "member2"].map(|name| (name.to_owned(), 3))
+    );
+    assert_eq!(leaving(&back), [""; 0]);
+}
+
+#[test]
+fn replicas_in_the_group_in_use_do_not_move_because_others_may_return() {
+    let groups = json!([
+        group("primary", &["x"]),
+        group("backup", &["member1", "member2"])
+    ]);
+    let running = settled(
+        unscheduled(&divided(&json!({ "clusterAffinities": groups })), 4),
+        &fleet(),
+    );
+    let mut odd = running;
+    odd["spec"]["clusters"] = json!([{ "name": "member1", "replicas": 4 }]);
+    assert_eq!(after(&odd, &fleet()), odd);
+}

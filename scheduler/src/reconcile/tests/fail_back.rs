@@ -1,0 +1,89 @@
+use super::*;
+
+/// Returns a scheduler that moves workloads back if `fails_back`.
+fn scheduler(fails_back: bool) -> Scheduler {
+    Scheduler {
+        name: "default-scheduler".to_owned(),
+        fails_back,
+        ..Scheduler::default()
+    }
+}
+
+fn with_room(name: &str, pods: u32) -> ClusterProfile {
+    let mut cluster = cluster(name, 1);
+    cluster.metadata.resource_version = Some(pods.to_string());
+    let room = json!({ "allocatable": { "pods": pods.to_string() } });
+    cluster.status.resource_summary = from_value(room).unwrap();
+    cluster
+}
+
+#[tokio::test]
+async fn room_in_an_earlier_group_wakes_the_bindings_that_return_to_it() {
+    let groups = json!([
+        { "affinityName": "first", "clusterNames": ["m1"] },
+        { "affinityName": "second", "clusterNames": ["m2"] },
+    ]);
+    let mut placement = divided();
+    placement["replicaScheduling"]["replicaDivisionPreference"] = json!("Aggregated");
+    placement["clusterAffinities"] = groups;
+    for fails_back in [false, true] {
+        let writer = Writer::new(Leadership::always(), WriteMetrics::default());
+        let api = TestApi::new().await;
+        let stage = Stage::of(scheduler(fails_back), api, Writes::Perform(writer));
+        stage.show_cluster(with_room("m1", 1));
+        stage.show_cluster(with_room("m2", 2));
+        let (key, path) = web();
+        let new = binding("web", "ResourceBinding", &placement);
+        stage.show(&stage.api.create(BINDINGS, &new).await);
+        stage.reconcile(&key).await.unwrap();
+        let second = stage.assert_settled(&path, &key).await;
+        assert_eq!(second["spec"]["clusters"][0]["name"], "m2");
+
+        let mut woken = Vec::new();
+        let roomy = Seen::Apply(Decoded::Valid(with_room("m1", 2)));
+        stage.reconciler.index.observe(|index| {
+            woken = index.observe_cluster(roomy);
+            Vec::new()
+        });
+        assert_eq!(woken.len(), usize::from(fails_back));
+        stage.reconcile(&key).await.unwrap();
+        let after = stage.assert_settled(&path, &key).await;
+        let expected = if fails_back { "m1" } else { "m2" };
+        assert_eq!(after["spec"]["clusters"][0]["name"], expected);
+    }
+}
+
+/// What the copies report decides, and most of it is not kept.
+#[tokio::test]
+async fn a_report_of_a_former_copy_holds_up_the_return_to_its_cluster() {
+    let groups = json!([
+        { "affinityName": "first", "clusterNames": ["m1"] },
+        { "affinityName": "second", "clusterNames": ["m2"] },
+    ]);
+    let writer = Writer::new(Leadership::always(), WriteMetrics::default());
+    let api = TestApi::new().await;
+    let stage = Stage::of(scheduler(true), api, Writes::Perform(writer));
+    stage.show_cluster(cluster("m2", 1));
+    let (key, path) = web();
+    let placement = json!({ "clusterAffinities": groups });
+    let new = binding("web", "ResourceBinding", &placement);
+    stage.show(&stage.api.create(BINDINGS, &new).await);
+    stage.reconcile(&key).await.unwrap();
+    let former = json!([{ "clusterName": "m1", "applied": true, "status": { "replicas": 2 } }]);
+    let reports = json!({ "status": { "aggregatedStatus": former } });
+    let status = format!("{path}/status");
+    stage.api.merge(&status, &reports).await;
+    stage.assert_settled(&path, &key).await;
+
+    stage.show_cluster(cluster("m1", 1));
+    stage.assert_settled(&path, &key).await;
+    let gone = json!({ "status": { "aggregatedStatus": [] } });
+    stage.show(&stage.api.merge(&status, &gone).await);
+    stage.reconcile(&key).await.unwrap();
+    let after = stage.assert_settled(&path, &key).await;
+    assert_eq!(after["spec"]["clusters"][0]["name"], "m1");
+    assert_eq!(
+        after["spec"]["gracefulEvictionTasks"][0]["fromCluster"],
+        "m2"
+    );
+}
