@@ -220,7 +220,8 @@ impl BindingReconciler {
         match step {
             WorkStep::Wanted(change) => write_work(&self.client, &self.writes, key, change).await,
             WorkStep::Orphaned { key, uid } => self.delete(&key, uid).await,
-            WorkStep::Kept
+            WorkStep::Deferred
+            | WorkStep::Kept
             | WorkStep::Held
             | WorkStep::Leaving
             | WorkStep::NoCluster

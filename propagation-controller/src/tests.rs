@@ -2,6 +2,7 @@
 
 mod dependencies;
 mod events;
+mod evictions;
 mod lazy;
 mod random;
 mod works;

@@ -10,7 +10,7 @@ pub(super) fn works(cluster: &str) -> String {
     format!("/apis/work.karmada.io/v1alpha1/namespaces/karmada-es-{cluster}/works")
 }
 
-fn work(cluster: &str) -> String {
+pub(super) fn work(cluster: &str) -> String {
     format!(
         "{}/{}",
         works(cluster),
@@ -83,12 +83,12 @@ impl Stage {
         } })
     }
 
-    async fn work(&self, cluster: &str) -> Work {
+    pub(super) async fn work(&self, cluster: &str) -> Work {
         serde_json::from_value(self.get(&work(cluster)).await).unwrap()
     }
 
     /// Lets a Work go that is being deleted, as its member does.
-    async fn let_go(&self, cluster: &str) -> Vec<String> {
+    pub(super) async fn let_go(&self, cluster: &str) -> Vec<String> {
         let released = json!({ "metadata": { "finalizers": null } });
         self.change("PATCH", &work(cluster), &released).await
     }
@@ -103,7 +103,7 @@ impl Stage {
 }
 
 /// A program with clusters m1 and m2 and a binding that is scheduled to both.
-async fn dispatched() -> Stage {
+pub(super) async fn dispatched() -> Stage {
     let mut stage = Stage::new().await;
     for cluster in ["m1", "m2"] {
         stage.join(cluster).await;

@@ -46,6 +46,8 @@ pub struct WorkFacts<'a> {
 pub enum WorkStep {
     /// The cluster needs it.
     Wanted(WorkChange),
+    /// The cluster needs it, once the copies are gone that leave other clusters first.
+    Deferred,
     /// It stays as it is until an eviction is complete.
     Kept,
     /// Nobody needs it, but while dispatching is suspended no copy may go.
@@ -83,6 +85,9 @@ pub fn plan(
         .collect();
     let clusters = wanted_clusters(binding);
     let completions = divided_completions(facts);
+    let is_left_first = existing.keys().any(|cluster| {
+        purged_clusters(binding).contains(cluster) && !clusters.contains_key(cluster)
+    });
 
     let mut steps = BTreeMap::new();
     let mut is_undelivered = false;
@@ -101,7 +106,10 @@ pub fn plan(
                     .and_then(work_id)
                     .map_or_else(&mut new_id, str::to_owned);
                 match desired(facts, cluster, replicas, (id, &work_id), suspended) {
-                    Ok(desired) => WorkStep::Wanted(desired.change(current)),
+                    Ok(desired) => match desired.change(current) {
+                        change if is_left_first && adds(&change, suspended) => WorkStep::Deferred,
+                        change => WorkStep::Wanted(change),
+                    },
                     Err(error) => WorkStep::Refused(error),
                 }
             }
@@ -124,6 +132,16 @@ pub fn plan(
         }
     }
     steps
+}
+
+/// Returns `true` if the change brings something new into the member.
+fn adds(change: &WorkChange, suspended: bool) -> bool {
+    match change {
+        WorkChange::Create(_) => true,
+        // A pause is not put off.
+        WorkChange::Patch { manifest, .. } => *manifest && !suspended,
+        WorkChange::Unchanged | WorkChange::Deleting => false,
+    }
 }
 
 fn unneeded(work: &Work, is_held: bool) -> WorkStep {
@@ -154,7 +172,16 @@ pub(super) fn wanted_clusters(binding: BindingRef<'_>) -> BTreeMap<&str, Option<
 pub(super) fn kept_clusters(binding: BindingRef<'_>) -> BTreeSet<&str> {
     let tasks = binding.spec.graceful_eviction_tasks.iter().flatten();
     tasks
-        .filter(|task| task.purge_mode != "Directly")
+        .filter(|task| !task.purges_directly())
+        .map(|task| task.from_cluster.as_str())
+        .collect()
+}
+
+/// Returns the clusters that the template leaves before it comes to others.
+fn purged_clusters(binding: BindingRef<'_>) -> BTreeSet<&str> {
+    let tasks = binding.spec.graceful_eviction_tasks.iter().flatten();
+    tasks
+        .filter(|task| task.purges_directly())
         .map(|task| task.from_cluster.as_str())
         .collect()
 }

@@ -325,6 +325,48 @@ fn a_cluster_that_is_not_needed_loses_its_work_unless_it_leaves_with_grace() {
 }
 
 #[test]
+fn nothing_comes_to_a_cluster_before_what_leaves_another_directly_is_gone() {
+    let mut world = World::recorded();
+    world.schedule(&["member1", "member3"]);
+    world.template["metadata"]["labels"]["tier"] = "front".into();
+    let tasks = json!([{ "fromCluster": "member2", "purgeMode": "Directly" }]);
+    world.binding.spec.graceful_eviction_tasks = from_value(tasks).unwrap();
+    assert!(matches!(world.step("member2"), WorkStep::Orphaned { .. }));
+    for cluster in ["member1", "member3"] {
+        assert_eq!(world.step(cluster), WorkStep::Deferred, "{cluster}");
+    }
+    // A pause is not put off.
+    let there = json!({ "dispatchingOnClusters": { "clusterNames": ["member1"] } });
+    world.suspend(there);
+    let (paths, _) = patch_of(world.step("member1"));
+    assert!(paths.contains(&"/spec/suspendDispatching".to_owned()));
+    world.suspend(Value::Null);
+
+    let deletion = world.work("member2").metadata.creation_timestamp.clone();
+    world.work("member2").metadata.deletion_timestamp = deletion;
+    assert_eq!(world.step("member2"), WorkStep::Leaving);
+    assert_eq!(world.step("member3"), WorkStep::Deferred);
+    world
+        .works
+        .retain(|work| cluster_of(work) != Some("member2"));
+    let plan = world.plan();
+    assert!(patch_of(plan["member1"].clone()).1);
+    assert!(matches!(
+        &plan["member3"],
+        WorkStep::Wanted(WorkChange::Create(_))
+    ));
+}
+
+#[test]
+fn what_comes_back_to_a_cluster_that_it_left_directly_waits_for_nothing() {
+    let mut world = World::recorded();
+    world.schedule(&["member2", "member3"]);
+    let tasks = json!([{ "fromCluster": "member2", "purgeMode": "Directly" }]);
+    world.binding.spec.graceful_eviction_tasks = from_value(tasks).unwrap();
+    assert_ne!(world.step("member3"), WorkStep::Deferred);
+}
+
+#[test]
 fn a_suspension_that_the_policy_has_and_the_binding_not_yet_holds_edits_and_copies() {
     let mut world = World::recorded();
     world.template["metadata"]["labels"]["edited"] = "true".into();
