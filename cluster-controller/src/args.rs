@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use karmada_rules::cluster::ConditionTaint;
 use karmada_runtime::args::{ClientArgs, CommonArgs, LeaderElectionArgs, duration};
 
 /// Keeps the Clusters of a fleet without Karmada: their namespaces, health, taints, kinds and capacity. Never run it beside a Karmada.
@@ -15,6 +16,14 @@ pub struct Args {
     /// Taint a cluster with `NoExecute` too once it has not been ready for this long. By default it is not: workloads stay.
     #[arg(long, env = "KARMADA_TAINT_NO_EXECUTE_AFTER", value_name = "DURATION", value_parser = duration)]
     pub(crate) taint_no_execute_after: Option<Duration>,
+    /// Taint a cluster for a condition: it has the taint `cluster.karmada-rs.io/TYPE=STATUS:EFFECT` while its condition `TYPE` is `STATUS`. May be repeated.
+    #[arg(
+        long = "taint-on-condition",
+        env = "KARMADA_TAINT_ON_CONDITION",
+        value_name = "TYPE=STATUS:EFFECT",
+        value_delimiter = ','
+    )]
+    pub(crate) condition_taints: Vec<ConditionTaint>,
     /// Decide everything and write nothing; the metric `would_write_total` counts what would be written.
     #[arg(long, env = "KARMADA_OBSERVE_ONLY")]
     pub(crate) observe_only: bool,

@@ -1,5 +1,6 @@
 //! `cluster-controller`: keeps the Clusters of a fleet without Karmada. It makes their execution namespaces,
-//! asks their APIs for health, kinds and capacity, and taints those that are not ready.
+//! asks their APIs for health, kinds and capacity, and taints those that are not ready or have a condition that a flag
+//! names.
 
 mod args;
 mod events;
@@ -68,6 +69,7 @@ pub fn assemble(args: &Args, client: Client, program: &mut Program) {
         events,
         queue: queue.clone(),
         evict_after: args.taint_no_execute_after,
+        condition_taints: args.condition_taints.clone(),
         clock: program.clock,
     };
     controller::spawn(program, "cluster", reconciler, queue, leadership.clone());

@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Namespace;
 use karmada_api::{ClusterProfile, Key, execution_namespace};
-use karmada_rules::cluster::{Situation, Step, steps};
+use karmada_rules::cluster::{ConditionTaint, Situation, Step, steps};
 use karmada_rules::condition::PatchBody;
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
@@ -34,6 +34,7 @@ pub(crate) struct Reconciler {
     pub(crate) queue: Queue<Key>,
     /// The time after which workloads are to leave a cluster that is not ready.
     pub(crate) evict_after: Option<Duration>,
+    pub(crate) condition_taints: Vec<ConditionTaint>,
     pub(crate) clock: fn() -> Timestamp,
 }
 
@@ -57,6 +58,7 @@ impl Controller for Reconciler {
             observed: known.observed.as_ref(),
             unready_for: known.unready_for.unwrap_or_default(),
             evict_after: self.evict_after,
+            condition_taints: &self.condition_taints,
             now: (self.clock)(),
         });
         let mut failed = None;

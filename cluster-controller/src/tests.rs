@@ -505,6 +505,57 @@ async fn a_taint_of_a_users_gets_its_time_and_the_conditions_of_others_stay() {
         .await;
 }
 
+/// Writes a condition of another program's.
+async fn report(stage: &Stage, name: &str, kind: &str, status: &str) {
+    let mut conditions = stage.cluster(name).await.data["status"]["conditions"].clone();
+    let list = conditions.as_array_mut().unwrap();
+    list.retain(|condition| condition["type"] != kind);
+    list.push(json!({ "type": kind, "status": status }));
+    let patch = Patch::Merge(json!({ "status": { "conditions": conditions } }));
+    let parameters = PatchParams::default();
+    let clusters = stage.clusters();
+    clusters
+        .patch_status(name, &parameters, &patch)
+        .await
+        .unwrap();
+}
+
+#[tokio::test]
+async fn a_cluster_has_a_taint_while_a_condition_of_anothers_has_the_status() {
+    let (stage, member) = (Stage::new().await, ServedMember::start().await);
+    stage.join("m1", member.port.address()).await;
+    let flag = "--taint-on-condition=DiskFull=True:NoSchedule,DnsReady=False:NoExecute";
+    let program = stage.start(&[flag]);
+    stage.until("m1", is_complete).await;
+    let team = json!({ "key": "team", "effect": "NoSchedule" });
+    let taints = json!({ "spec": { "taints": [team] } });
+    stage.patch("m1", taints).await;
+
+    report(&stage, "m1", "DnsReady", "False").await;
+    let tainted = |cluster: &DynamicObject| {
+        let taint = &cluster.data["spec"]["taints"][1];
+        taint["timeAdded"].is_string()
+            && taint["key"] == "cluster.karmada-rs.io/DnsReady"
+            && taint["value"] == "False"
+            && taint["effect"] == "NoExecute"
+    };
+    stage.until("m1", tainted).await;
+    drop(program);
+    stage.writes.lock().clear();
+    let program = stage.start(&[flag]);
+    report(&stage, "m1", "DnsReady", "True").await;
+    let freed = |cluster: &DynamicObject| cluster.data["spec"]["taints"] == json!([team]);
+    stage.until("m1", freed).await;
+    let path = "PATCH /apis/cluster.karmada.io/v1alpha1/clusters/m1";
+    assert_eq!(*stage.writes.lock(), [path], "neither anew nor in parts");
+
+    report(&stage, "m1", "DnsReady", "False").await;
+    stage.until("m1", tainted).await;
+    drop(program);
+    let _without_the_flag = stage.start(&[]);
+    stage.until("m1", freed).await;
+}
+
 #[tokio::test]
 async fn a_verdict_that_somebody_overwrites_is_put_right() {
     let (stage, member) = (Stage::new().await, ServedMember::start().await);

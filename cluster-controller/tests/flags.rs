@@ -37,6 +37,23 @@ fn an_address_in_use_is_named() {
 }
 
 #[test]
+fn a_taint_that_is_none_is_refused_with_its_form() {
+    for taint in [
+        "DnsReady",
+        "DnsReady=False",
+        "example.com/DnsReady=False:NoExecute",
+    ] {
+        let line = rejected(&[&format!("--taint-on-condition={taint}")]);
+        assert!(
+            line.starts_with(&format!(
+                "error: invalid value '{taint}' for '--taint-on-condition <TYPE=STATUS:EFFECT>': must be TYPE=STATUS:EFFECT such as "
+            )),
+            "{line}"
+        );
+    }
+}
+
+#[test]
 fn a_length_of_time_that_is_none_is_named() {
     for length in ["0s", "soon"] {
         let line = rejected(&[&format!("--taint-no-execute-after={length}")]);

@@ -9,6 +9,7 @@ pub mod execution;
 pub mod health;
 pub mod ingress;
 pub mod propagation;
+mod qualified_name;
 pub mod quantity;
 pub mod remedy;
 pub mod reverse_index;

@@ -2,12 +2,14 @@
 //! taints, the kinds it serves and its capacity.
 
 mod capacity;
+mod condition_taints;
 mod enablements;
 mod health;
 mod steps;
 mod taints;
 
 pub use capacity::{NodeCapacity, PodRequest, summary};
+pub use condition_taints::{ConditionTaint, InvalidConditionTaint};
 pub use enablements::{Served, served};
 pub use health::{Health, Probe};
 pub use steps::{ExecutionNamespace, Observed, Situation, Step, is_probed, steps, targets};

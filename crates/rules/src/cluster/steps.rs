@@ -11,6 +11,7 @@ use karmada_api::{ClusterProfile, execution_namespace, names};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use super::condition_taints::{ConditionTaint, with_condition_taints};
 use super::enablements::enablements;
 use super::taints::{self, Unready, tainted};
 use super::{COMPLETE_API_ENABLEMENTS, FINALIZER, READY, Report, SYSTEM, Served};
@@ -53,6 +54,8 @@ pub struct Situation<'a> {
     pub unready_for: Duration,
     /// The time after which workloads are to leave a cluster that is not ready; `None`: never.
     pub evict_after: Option<Duration>,
+    /// The taints that clusters get for their conditions.
+    pub condition_taints: &'a [ConditionTaint],
     /// The time shown in what is written.
     pub now: Timestamp,
 }
@@ -303,7 +306,8 @@ fn taint(situation: &Situation<'_>) -> Option<Step> {
         lasts: situation.unready_for,
         evict_after: situation.evict_after,
     };
-    let desired = tainted(current, ready, unready, situation.now);
+    let desired = with_condition_taints(current, situation.condition_taints, cluster);
+    let desired = tainted(&desired, ready, unready, situation.now);
     if desired == current {
         return None;
     }

@@ -1,4 +1,4 @@
-//! The taints that a cluster must have.
+//! The taints that a cluster must have for its health, and the times of all.
 
 use std::time::Duration;
 
@@ -11,8 +11,8 @@ pub const NOT_READY: &str = "cluster.karmada.io/not-ready";
 /// The key of the taint of a cluster of which nothing is known.
 pub const UNREACHABLE: &str = "cluster.karmada.io/unreachable";
 
-const NO_SCHEDULE: &str = "NoSchedule";
-const NO_EXECUTE: &str = "NoExecute";
+pub(super) const NO_SCHEDULE: &str = "NoSchedule";
+pub(super) const NO_EXECUTE: &str = "NoExecute";
 
 /// A cluster that is not ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

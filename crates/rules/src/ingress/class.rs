@@ -4,6 +4,7 @@ use std::str::FromStr;
 use k8s_openapi::api::networking::v1::{IngressClass, IngressSpec};
 
 use super::facts::{Cached, Facts};
+use crate::qualified_name::{is_name, is_subdomain};
 
 const DEFAULT_CLASS_ANNOTATION: &str = "ingressclass.kubernetes.io/is-default-class";
 
@@ -44,24 +45,6 @@ impl FromStr for ControllerName {
             Err(InvalidControllerName)
         }
     }
-}
-
-/// Returns `true` for a DNS-1123 subdomain, by the rules of Kubernetes.
-fn is_subdomain(text: &str) -> bool {
-    let lower = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
-    let label = |l: &str| l.starts_with(lower) && l.ends_with(lower);
-    text.len() <= 253
-        && text.chars().all(|c| lower(c) || c == '-' || c == '.')
-        && text.split('.').all(label)
-}
-
-/// Returns `true` for a valid part of a qualified name after the slash.
-fn is_name(text: &str) -> bool {
-    let alphanumeric = |c: char| c.is_ascii_alphanumeric();
-    text.len() <= 63
-        && text.starts_with(alphanumeric)
-        && text.ends_with(alphanumeric)
-        && text.chars().all(|c| alphanumeric(c) || "-_.".contains(c))
 }
 
 /// The owner of an ingress, by its class.

@@ -17,6 +17,7 @@ fn situation<'a>(cluster: &'a Value, observed: Option<&'a Observed>) -> Situatio
         observed,
         unready_for: Duration::ZERO,
         evict_after: None,
+        condition_taints: &[],
         now: NOW.parse().unwrap(),
     }
 }
@@ -148,6 +149,28 @@ fn a_cluster_without_a_verdict_is_tainted_until_it_has_one() {
     assert_eq!(cluster["spec"]["taints"][0]["key"], NOT_READY);
     settle(&mut cluster, &mut namespace, Some(&healthy()));
     assert_eq!(cluster["spec"]["taints"], Value::Null);
+}
+
+#[test]
+fn a_taint_for_a_condition_has_a_time_and_is_one_write_with_those_of_its_health() {
+    let mut cluster = joined();
+    cluster["metadata"]["finalizers"] = json!([FINALIZER]);
+    cluster["status"] = json!({ "conditions": [{ "type": "DnsReady", "status": "False" }] });
+    let planned = steps(&Situation {
+        condition_taints: &["DnsReady=False:NoExecute".parse().unwrap()],
+        ..situation(&cluster, None)
+    });
+    let [Step::Taints { patch, taints }] = &planned[..] else {
+        panic!("{planned:?}");
+    };
+    assert_eq!(patch["spec"]["taints"][0]["timeAdded"], NOW);
+    assert_eq!(
+        *taints,
+        [
+            "cluster.karmada-rs.io/DnsReady=False:NoExecute",
+            "cluster.karmada.io/not-ready:NoSchedule",
+        ]
+    );
 }
 
 #[test]
