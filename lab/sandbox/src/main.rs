@@ -10,6 +10,7 @@ mod apis;
 mod args;
 mod balancer;
 mod collector;
+mod failover;
 mod fault;
 mod get;
 mod member;

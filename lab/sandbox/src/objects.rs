@@ -46,7 +46,7 @@ const GATEWAY_MANIFEST: &str = include_str!("../../../manifests/gateway/ingress-
 /// The manifest that a user applies for the agents of `member1`.
 const AGENT_MANIFEST: &str = include_str!("../../../manifests/karmada/agent.yaml");
 /// The Deployment, its Service, and their policies.
-const WORKLOAD: &str = include_str!("../../../manifests/samples/shop/web.yaml");
+pub(crate) const WORKLOAD: &str = include_str!("../../../manifests/samples/shop/web.yaml");
 const INGRESS: &str = include_str!("../../../manifests/samples/multiclusteringress.yaml");
 
 /// Creates what a user of Karmada has: the rights of our programs, the members, the workload with its

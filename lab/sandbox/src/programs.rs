@@ -5,6 +5,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use clap::Parser;
+use karmada_api::condition::{DNS_READY, FALSE};
 use karmada_runtime::program::{Program, StartError};
 use tracing::Instrument;
 
@@ -26,9 +27,15 @@ pub(crate) async fn start(karmada: &Path, gateway: &Path) -> Result<[Program; 6]
     let ingress = ingress_controller::Args::try_parse_from(ingress)?;
     let propagation = own(propagation_controller::NAME);
     let propagation = propagation_controller::Args::try_parse_from(propagation)?;
-    let schedule = scheduler::Args::try_parse_from(own(scheduler::NAME))?;
+    let schedule = own(scheduler::NAME).chain(["--evict-untolerated".into()]);
+    let schedule = scheduler::Args::try_parse_from(schedule)?;
     let execution = execution_controller::Args::try_parse_from(own(execution_controller::NAME))?;
-    let clusters = cluster_controller::Args::try_parse_from(own(cluster_controller::NAME))?;
+    let taints = ["NoSchedule", "NoExecute"].map(|effect| {
+        let taint = format!("{DNS_READY}={FALSE}:{effect}");
+        flag("--taint-on-condition", taint)
+    });
+    let clusters = own(cluster_controller::NAME).chain(taints);
+    let clusters = cluster_controller::Args::try_parse_from(clusters)?;
     Ok([
         started(remedy_controller::NAME, async |program| {
             remedy_controller::start(remedy, program).await

@@ -10,13 +10,15 @@ use tokio::sync::Mutex;
 use tokio::task::JoinSet;
 
 use crate::apis::Apis;
+use crate::failover::Placement;
 use crate::fault::{ApiFault, DnsFault};
 use crate::member::Member;
 use crate::network::{Network, Pod, address};
 use crate::picture::{Picture, ThresholdsState, ms};
 use crate::record::{self, Record};
 use crate::{
-    balancer, collector, member_controllers, objects, programs, rollout, traffic, update, watch,
+    balancer, collector, failover, member_controllers, objects, programs, rollout, traffic, update,
+    watch,
 };
 
 const MEMBERS: u8 = 3;
@@ -49,6 +51,10 @@ pub(crate) enum Action {
     Pause { cluster: Option<String> },
     /// Lets the Deployment's changes reach a cluster, or all.
     Resume { cluster: Option<String> },
+    /// Gives the Deployment other clusters.
+    Place { placement: Placement },
+    /// Has the scheduler choose the Deployment's clusters anew.
+    Reschedule {},
 }
 
 /// The running pipeline. Dropping it ends everything.
@@ -165,6 +171,10 @@ impl Sandbox {
             Action::NewVersion {} => rollout::new_version(&self.apis.karmada()?).await?,
             Action::Pause { cluster } => self.suspend(cluster.as_deref(), true).await?,
             Action::Resume { cluster } => self.suspend(cluster.as_deref(), false).await?,
+            Action::Place { placement } => {
+                failover::place(&self.apis.karmada()?, placement).await?;
+            }
+            Action::Reschedule {} => failover::reschedule(&self.apis.karmada()?).await?,
         }
         Ok(())
     }

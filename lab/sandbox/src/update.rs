@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::coordination::v1::Lease;
-use karmada_api::{Cluster, MultiClusterIngress, Remedy, Work};
+use karmada_api::{Cluster, ClusterProfile, MultiClusterIngress, Remedy, Work};
 use karmada_rules::health::observation::Failure;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -18,6 +18,8 @@ use crate::node_vote::NodeVote;
 pub(crate) enum Update {
     /// All Clusters that exist.
     Clusters(Vec<Arc<Cluster>>),
+    /// All Clusters that exist, with their taints.
+    Profiles(Vec<Arc<ClusterProfile>>),
     /// All Remedies that exist.
     Remedies(Vec<Arc<Remedy>>),
     /// All `MultiClusterIngresses` that exist.

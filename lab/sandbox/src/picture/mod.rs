@@ -80,13 +80,11 @@ impl Picture {
             Update::Remedies(remedies) => self.remedies(at, remedies),
             Update::Ingresses(ingresses) => self.ingresses(at, &ingresses),
             Update::Leases(leases) => self.leases(at, &leases),
-            Update::Templates(templates) => {
-                self.rollout.templates(at, &templates, &mut self.timeline);
-            }
-            Update::Works(works) => self.rollout.works(at, &works, &mut self.timeline),
-            Update::Copies { cluster, copies } => {
-                self.rollout
-                    .copies(at, &cluster, &copies, &mut self.timeline);
+            Update::Templates(_)
+            | Update::Profiles(_)
+            | Update::Works(_)
+            | Update::Copies { .. } => {
+                self.rollout.apply(at, &update, &mut self.timeline);
             }
             Update::ApiAvailable(available) => self.api_available(at, available),
             Update::Api { fault, until } => {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use k8s_openapi::api::apps::v1::Deployment;
 use karmada_api::condition::FALSE;
 use karmada_api::work::DISPATCHING;
-use karmada_api::{Work, execution_namespace, names};
+use karmada_api::{ClusterProfile, Work, execution_namespace, names};
 use kube::ResourceExt;
 use tokio::time::Instant;
 
@@ -14,6 +14,7 @@ use super::state::{RolloutClusterState, RolloutState};
 use super::timeline::{Stage, Step, Timeline};
 use crate::objects::{NAMESPACE, WEB};
 use crate::rollout::{image, version};
+use crate::update::Update;
 
 #[derive(Debug)]
 pub(super) struct Rollout {
@@ -31,6 +32,8 @@ struct MemberRollout {
     /// The number of changes of the Deployment there.
     generation: i64,
     paused: bool,
+    /// The keys of the taints that drive workloads out.
+    taints: Vec<String>,
 }
 
 fn web(deployments: &[Arc<Deployment>]) -> Option<&Deployment> {
@@ -60,13 +63,19 @@ impl Rollout {
         }
     }
 
+    /// Applies an update that is about the workload.
+    pub(super) fn apply(&mut self, at: Instant, update: &Update, timeline: &mut Timeline) {
+        match update {
+            Update::Templates(templates) => self.templates(at, templates, timeline),
+            Update::Profiles(profiles) => self.profiles(at, profiles, timeline),
+            Update::Works(works) => self.works(at, works, timeline),
+            Update::Copies { cluster, copies } => self.copies(at, cluster, copies, timeline),
+            _ => {}
+        }
+    }
+
     /// Notes the templates in the control plane.
-    pub(super) fn templates(
-        &mut self,
-        at: Instant,
-        templates: &[Arc<Deployment>],
-        timeline: &mut Timeline,
-    ) {
+    fn templates(&mut self, at: Instant, templates: &[Arc<Deployment>], timeline: &mut Timeline) {
         let wanted = web(templates).and_then(image).map(str::to_owned);
         let before = std::mem::replace(&mut self.wanted, wanted);
         if let (Some(before), Some(now)) = (before, &self.wanted)
@@ -79,7 +88,7 @@ impl Rollout {
     }
 
     /// Notes the Deployments in a member.
-    pub(super) fn copies(
+    fn copies(
         &mut self,
         at: Instant,
         cluster: &str,
@@ -112,7 +121,7 @@ impl Rollout {
     }
 
     /// Notes the Works of all members.
-    pub(super) fn works(&mut self, at: Instant, works: &[Arc<Work>], timeline: &mut Timeline) {
+    fn works(&mut self, at: Instant, works: &[Arc<Work>], timeline: &mut Timeline) {
         let name = names::work("Deployment", NAMESPACE, WEB);
         for (cluster, member) in &mut self.members {
             let namespace = execution_namespace(cluster);
@@ -137,6 +146,25 @@ impl Rollout {
         }
     }
 
+    /// Notes the taints of all members.
+    fn profiles(&mut self, at: Instant, profiles: &[Arc<ClusterProfile>], timeline: &mut Timeline) {
+        for (cluster, member) in &mut self.members {
+            let profile = profiles.iter().find(|it| it.name_any() == *cluster);
+            let taints = profile.into_iter().flat_map(|it| &it.spec.taints);
+            let evicting = taints.filter(|taint| taint.effect == "NoExecute");
+            let taints: Vec<_> = evicting.map(|taint| taint.key.clone()).collect();
+            if std::mem::replace(&mut member.taints, taints.clone()) == taints {
+                continue;
+            }
+            let text = if taints.is_empty() {
+                "no taint drives workloads out any more".to_owned()
+            } else {
+                format!("tainted NoExecute: {}", taints.join(", "))
+            };
+            timeline.add(at, cluster, Step(Stage::Taints, taints.is_empty()), text);
+        }
+    }
+
     pub(super) fn state(&self) -> RolloutState {
         let shown = |image: &Option<String>| image.as_deref().map(version).map(str::to_owned);
         let members = self
@@ -153,5 +181,35 @@ impl Rollout {
             wanted: shown(&self.wanted),
             clusters: members.collect(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::timeline::Clock;
+    use super::*;
+
+    #[tokio::test]
+    async fn only_taints_that_drive_workloads_out_are_in_the_history_of_the_workload() {
+        let mut rollout = Rollout::new(&["m1".to_owned()]);
+        let mut timeline = Timeline::new(Clock::new());
+        let mut note = |taints: serde_json::Value| {
+            let cluster = json!({ "metadata": { "name": "m1" }, "spec": { "taints": taints } });
+            let profiles = vec![Arc::new(serde_json::from_value(cluster).unwrap())];
+            rollout.apply(Instant::now(), &Update::Profiles(profiles), &mut timeline);
+            let entries = timeline.take().into_iter();
+            entries.map(|it| (it.step(), it.text)).collect::<Vec<_>>()
+        };
+        let harmless = json!({ "key": "a", "effect": "NoSchedule" });
+        let evicting = json!({ "key": "b", "effect": "NoExecute" });
+        assert_eq!(note(json!([harmless])), []);
+        let tainted = "tainted NoExecute: b".to_owned();
+        let both = json!([harmless, evicting]);
+        assert_eq!(note(both.clone()), [(Step(Stage::Taints, false), tainted)]);
+        assert_eq!(note(both), []);
+        let freed = "no taint drives workloads out any more".to_owned();
+        assert_eq!(note(json!([])), [(Step(Stage::Taints, true), freed)]);
     }
 }

@@ -85,6 +85,8 @@ pub(crate) enum Stage {
     RolloutPaused,
     /// Changes of the workload reach the cluster again.
     RolloutResumed,
+    /// The Cluster's `NoExecute` taints, which drive workloads out, were set or cleared.
+    Taints,
     /// The Karmada API stopped responding.
     ApiGone,
     /// The Karmada API responds again.
@@ -115,11 +117,15 @@ impl Stage {
         )
     }
 
-    /// Returns `true` for the stages of a rollout, which are a history apart from that of the traffic.
+    /// Returns `true` for the stages of the workload, which are a history apart from that of the traffic.
     fn is_of_rollout(self) -> bool {
         matches!(
             self,
-            Self::VersionWanted | Self::VersionRuns | Self::RolloutPaused | Self::RolloutResumed
+            Self::VersionWanted
+                | Self::VersionRuns
+                | Self::RolloutPaused
+                | Self::RolloutResumed
+                | Self::Taints
         )
     }
 }

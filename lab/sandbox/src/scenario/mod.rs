@@ -3,6 +3,7 @@
 mod api_outage;
 mod checks;
 mod coredns_outage;
+mod failover_to_backup;
 mod flapping_dns;
 mod leader_killed;
 mod maintenance;
@@ -33,6 +34,8 @@ pub(crate) enum Scenario {
     FlappingDns,
     /// DNS fails in member1 while a rollout is paused: only traffic moves, and the rollout completes once resumed
     PausedRollout,
+    /// DNS fails in member1 and stays dead: its traffic leaves, then the workload moves to a backup, and goes back only when asked
+    FailoverToBackup,
 }
 
 impl Scenario {
@@ -58,6 +61,7 @@ impl Scenario {
                 Self::LeaderKilled => leader_killed::play(&script).await?,
                 Self::FlappingDns => flapping_dns::play(&script).await?,
                 Self::PausedRollout => paused_rollout::play(&script).await?,
+                Self::FailoverToBackup => failover_to_backup::play(&script).await?,
             }
             script.others_untouched(start)?;
             script.settled().await?;

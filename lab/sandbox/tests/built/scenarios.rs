@@ -92,6 +92,20 @@ async fn traffic_leaves_while_a_rollout_is_paused_and_the_rollout_completes_once
 }
 
 #[tokio::test]
+async fn a_workload_follows_its_traffic_to_the_backup_and_comes_back_when_asked() {
+    let stages = [
+        "breaking DNS of member1",
+        "no request goes there any more",
+        "member3  runs version",
+        "mending DNS of member1",
+        "no ingress blocks it",
+        "member1  runs version",
+        "the first request reaches it again",
+    ];
+    plays("failover-to-backup", &stages).await;
+}
+
+#[tokio::test]
 async fn a_scenario_that_does_not_happen_as_expected_ends_with_code_1() {
     let mut sandbox = Sandbox::start(&["--scenario", "coredns-outage"]);
     let page = sandbox.line("page: ").await;
