@@ -261,6 +261,7 @@ pub fn next(
     }
     let placement = binding.placement()?;
     let targets = binding.targets().filter(|_| scheduler.evicts);
+    let targets = targets.filter(|target| !is_suspended(binding, &target.name));
     let begins = targets.filter_map(|target| {
         let (_, at) = due(&target.name, &placement, clusters)?;
         Some(at)
