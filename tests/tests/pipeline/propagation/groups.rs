@@ -39,7 +39,7 @@ fn group(name: &str) -> Value {
     json!({ "affinityName": name, "labelSelector": { "matchLabels": { "group": name } } })
 }
 
-fn groups(names: &[&str]) -> Value {
+pub(super) fn groups(names: &[&str]) -> Value {
     names.iter().map(|name| group(name)).collect()
 }
 
@@ -48,7 +48,11 @@ fn aggregated() -> Value {
     json!({ "replicaSchedulingType": "Divided", "replicaDivisionPreference": "Aggregated" })
 }
 
-async fn label(fleet: &PropagationFleet, member: Member, group: Option<&str>) -> Result<()> {
+pub(super) async fn label(
+    fleet: &PropagationFleet,
+    member: Member,
+    group: Option<&str>,
+) -> Result<()> {
     let clusters: Api<ClusterProfile> = Api::all(fleet.karmada.client());
     let labels = Patch::Merge(json!({ "metadata": { "labels": { "group": group } } }));
     let parameters = PatchParams::default();
@@ -66,7 +70,7 @@ async fn set_room(fleet: &PropagationFleet, member: Member, pods: u32) -> Result
     Ok(())
 }
 
-async fn taint(fleet: &PropagationFleet, member: Member, taints: Value) -> Result<()> {
+pub(super) async fn taint(fleet: &PropagationFleet, member: Member, taints: Value) -> Result<()> {
     let clusters: Api<ClusterProfile> = Api::all(fleet.karmada.client());
     let patch = Patch::Merge(json!({ "spec": { "taints": taints } }));
     let parameters = PatchParams::default();
@@ -74,7 +78,7 @@ async fn taint(fleet: &PropagationFleet, member: Member, taints: Value) -> Resul
     Ok(())
 }
 
-async fn place(fleet: &PropagationFleet, placement: Value) -> Result<()> {
+pub(super) async fn place(fleet: &PropagationFleet, placement: Value) -> Result<()> {
     let patch = Patch::Merge(json!({ "spec": { "placement": placement } }));
     let parameters = PatchParams::default();
     fleet.policies().patch(WEB, &parameters, &patch).await?;
@@ -96,7 +100,7 @@ async fn until_binding(
 }
 
 /// Waits until the binding has these replicas in each member, and the name of their group in its status.
-async fn runs_in(
+pub(super) async fn runs_in(
     fleet: &PropagationFleet,
     replicas: &[(Member, i32)],
     group: Option<&str>,
@@ -116,6 +120,26 @@ async fn runs_in(
     for (member, _) in replicas {
         has_image(fleet, *member, "web:1").await?;
     }
+    Ok(())
+}
+
+/// Makes the copy in a member healthy, as a member's own controllers do.
+pub(super) async fn is_well(fleet: &PropagationFleet, member: Member) -> Result<()> {
+    let copies = deployments(fleet.member(member));
+    let generation = copies.get(WEB).await?.metadata.generation;
+    let status = json!({ "status": {
+        "observedGeneration": generation, "replicas": REPLICAS, "updatedReplicas": REPLICAS,
+        "readyReplicas": REPLICAS, "availableReplicas": REPLICAS,
+    } });
+    let (status, parameters) = (Patch::Merge(status), PatchParams::default());
+    copies.patch_status(WEB, &parameters, &status).await?;
+    Ok(())
+}
+
+/// Waits until the copy in a member is gone.
+pub(super) async fn leaves(fleet: &PropagationFleet, member: Member) -> Result<()> {
+    let copies = deployments(fleet.member(member));
+    until(&copies, WEB, "gone", |copy| copy.is_none()).await?;
     Ok(())
 }
 
@@ -207,10 +231,7 @@ async fn a_lack_of_room_takes_nothing_away(server: ApiKind) -> Result<()> {
             binding.spec.clusters.iter().flatten().next().is_none()
         })
         .await?;
-        until(&deployments(fleet.member(leaving)), WEB, "gone", |copy| {
-            copy.is_none()
-        })
-        .await?;
+        leaves(&fleet, leaving).await?;
     }
     Ok(())
 }
@@ -240,27 +261,73 @@ async fn a_taint_moves_a_workload_to_the_backup(server: ApiKind) -> Result<()> {
     )
     .await?;
     has_image(&fleet, primary, "web:1").await?;
-    let status = json!({ "status": {
-        "observedGeneration": 1, "replicas": REPLICAS, "updatedReplicas": REPLICAS,
-        "readyReplicas": REPLICAS, "availableReplicas": REPLICAS,
-    } });
-    let (copies, parameters) = (deployments(fleet.member(backup)), PatchParams::default());
-    copies
-        .patch_status(WEB, &parameters, &Patch::Merge(status))
-        .await?;
-    until(&deployments(fleet.member(primary)), WEB, "gone", |copy| {
-        copy.is_none()
-    })
-    .await?;
+    is_well(&fleet, backup).await?;
+    leaves(&fleet, primary).await?;
 
     taint(&fleet, primary, json!([])).await?;
     let name = names::binding("Deployment", WEB);
     let asked = json!({ "spec": { "rescheduleTriggeredAt": "2099-01-01T00:00:00Z" } });
     let (bindings, asked) = (fleet.bindings(), Patch::Merge(asked));
+    let parameters = PatchParams::default();
     let before = bindings.get(&name).await?.spec.clusters;
     assert_eq!(before.unwrap_or_default()[0].name, backup.name());
     bindings.patch(&name, &parameters, &asked).await?;
     runs_in(&fleet, &[(primary, REPLICAS)], Some("primary")).await
+}
+
+/// A workload stays in the backup group until it may return, and keeps its copy there until that in the primary
+/// group is healthy.
+async fn a_workload_returns_to_the_primary_group_if_it_may(server: ApiKind) -> Result<()> {
+    let placement = json!({ "clusterAffinities": groups(&["primary", "backup"]) });
+    let (fleet, programs) = placed(server, placement).await?;
+    let (primary, backup) = (Member(1), Member(2));
+    let (queue, passes) = (
+        "karmada_scheduler_queue_length",
+        "karmada_scheduler_reconciles_total",
+    );
+    label(&fleet, backup, Some("backup")).await?;
+    runs_in(&fleet, &[(backup, REPLICAS)], Some("backup")).await?;
+    programs.rest().await?;
+    let before = programs.scheduler.metric(passes).await?;
+    label(&fleet, primary, Some("primary")).await?;
+    let scheduler = programs.scheduler;
+    scheduler
+        .until_metric(passes, |count| count > before)
+        .await?;
+    scheduler
+        .until_metric(queue, |length| length == 0.0)
+        .await?;
+    runs_in(&fleet, &[(backup, REPLICAS)], Some("backup")).await?;
+    assert!(
+        deployments(fleet.member(primary))
+            .get_opt(WEB)
+            .await?
+            .is_none()
+    );
+    scheduler.stop().await?;
+
+    let flags = ["--evict-untolerated", "--affinity-fail-back"];
+    let _returning = fleet.start_program(Binary::Scheduler, &flags).await?;
+    for _ in 0..2 {
+        runs_in(&fleet, &[(primary, REPLICAS)], Some("primary")).await?;
+        has_image(&fleet, backup, "web:1").await?;
+        is_well(&fleet, primary).await?;
+        leaves(&fleet, backup).await?;
+
+        taint(
+            &fleet,
+            primary,
+            json!([{ "key": "dns", "effect": "NoExecute" }]),
+        )
+        .await?;
+        runs_in(&fleet, &[(backup, REPLICAS)], Some("backup")).await?;
+        is_well(&fleet, backup).await?;
+        leaves(&fleet, primary).await?;
+        taint(&fleet, primary, json!([])).await?;
+    }
+    let note = "Evict from cluster member2: the group primary fits again";
+    let name = names::binding("Deployment", WEB);
+    until_event(&fleet.karmada.client(), "ResourceBinding", &name, note).await
 }
 
 /// Cases 54 and 60: the name of the group goes with the groups.
@@ -313,6 +380,7 @@ on_both!(
     a_full_private_cloud_gives_way_to_the_public_one,
     a_lack_of_room_takes_nothing_away,
     a_taint_moves_a_workload_to_the_backup,
+    a_workload_returns_to_the_primary_group_if_it_may,
     a_single_affinity_has_no_name,
     an_edit_of_another_group_moves_nothing,
 );
