@@ -1,16 +1,21 @@
 //! A placement that changes while dispatching is suspended: no copy goes before the resume.
 
+use std::time::Duration;
+
 use anyhow::Result;
-use karmada_api::ClusterProfile;
+use jiff::Timestamp;
+use karmada_api::{ClusterProfile, ResourceBinding, names};
 use kube::{
     Api,
     api::{DeleteParams, Patch, PatchParams},
 };
 use pipeline_tests::{
-    control_plane::ApiKind, fleet::Member, on_both, propagation::PropagationFleet, wait::until,
+    control_plane::ApiKind, fleet::Member, on_both, programs::Binary,
+    propagation::PropagationFleet, wait::until,
 };
 use serde_json::{Value, json};
 
+use super::groups::taint;
 use super::{WEB, has_data, holds, maps, suspend, until_work, with_settings};
 
 const HELD: &str = "karmada_propagation_controller_held_works";
@@ -92,11 +97,8 @@ async fn a_copy_stays_while_its_own_cluster_is_paused(server: ApiKind) -> Result
 /// deleted.
 async fn a_cluster_lost_while_paused_is_replaced_at_resume(server: ApiKind) -> Result<()> {
     let (first, next) = (Member(1), Member(2));
-    let placement = json!({
-        "clusterAffinity": { "clusterNames": ["member1", "member2"] },
-        "spreadConstraints": [{ "spreadByField": "cluster", "minGroups": 1, "maxGroups": 1 }],
-    });
-    let (fleet, _programs) = with_settings(server, 2, json!({ "placement": placement })).await?;
+    let placement = json!({ "placement": one_of_two() });
+    let (fleet, _programs) = with_settings(server, 2, placement).await?;
     has_data(&fleet, first, &[("a", "1")]).await?;
     suspend(&fleet, json!({ "dispatching": true })).await?;
     holds(&fleet, first, "1").await?;
@@ -113,7 +115,99 @@ async fn a_cluster_lost_while_paused_is_replaced_at_resume(server: ApiKind) -> R
     has_data(&fleet, first, &[("a", "1")]).await
 }
 
+/// Returns a placement in one of two members, of which the first comes first.
+fn one_of_two() -> Value {
+    json!({
+        "clusterAffinity": { "clusterNames": ["member1", "member2"] },
+        "spreadConstraints": [{ "spreadByField": "cluster", "minGroups": 1, "maxGroups": 1 }],
+    })
+}
+
+/// Waits until the scheduler has decided about the binding after `change`, a change of one of its clusters.
+async fn decides_after(
+    fleet: &PropagationFleet,
+    change: impl Future<Output = Result<()>>,
+) -> Result<()> {
+    let name = names::binding("ConfigMap", WEB);
+    let last = |binding: &ResourceBinding| {
+        let status = binding.status.as_ref();
+        status.and_then(|status| Some(status.last_scheduled_time.as_ref()?.0.as_second()))
+    };
+    let before = last(&fleet.bindings().get(&name).await?);
+    // The time of a decision has seconds.
+    while Some(Timestamp::now().as_second()) <= before {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    change.await?;
+    until(&fleet.bindings(), &name, "decided about", |binding| {
+        binding.is_some_and(|binding| last(binding) > before)
+    })
+    .await?;
+    Ok(())
+}
+
+/// Case 27: a workload leaves no paused cluster for its taints before the resume, whether all are paused or this one.
+async fn an_eviction_waits_for_the_resume(server: ApiKind) -> Result<()> {
+    let placement = json!({ "placement": one_of_two() });
+    let (fleet, programs) = with_settings(server, 2, placement).await?;
+    has_data(&fleet, Member(1), &[("a", "1")]).await?;
+    programs.scheduler.stop().await?;
+    let _evicting = fleet
+        .start_program(Binary::Scheduler, &["--evict-untolerated"])
+        .await?;
+    let wholly = json!({ "dispatching": true });
+    let there = json!({ "dispatchingOnClusters": { "clusterNames": ["member2"] } });
+    for (from, to, suspension) in [
+        (Member(1), Member(2), wholly),
+        (Member(2), Member(1), there),
+    ] {
+        suspend(&fleet, suspension).await?;
+        holds(&fleet, from, "1").await?;
+        let no_execute = json!([{ "key": "dns", "effect": "NoExecute" }]);
+        decides_after(&fleet, taint(&fleet, from, no_execute)).await?;
+        let name = names::binding("ConfigMap", WEB);
+        let spec = fleet.bindings().get(&name).await?.spec;
+        assert_eq!(spec.clusters.unwrap()[0].name, from.name());
+        assert_eq!(spec.graceful_eviction_tasks.unwrap_or_default(), []);
+        has_data(&fleet, from, &[("a", "1")]).await?;
+        assert!(maps(fleet.member(to)).get_opt(WEB).await?.is_none());
+
+        suspend(&fleet, Value::Null).await?;
+        has_data(&fleet, to, &[("a", "1")]).await?;
+        leaves(&fleet, from).await?;
+        taint(&fleet, from, json!([])).await?;
+    }
+    Ok(())
+}
+
+/// Case 27: a workload leaves a cluster for its taints, and its copy stays there until the one that is paused may
+/// have it.
+async fn an_evicted_copy_stays_until_its_next_cluster_may_have_it(server: ApiKind) -> Result<()> {
+    let (first, next) = (Member(1), Member(2));
+    let policy = json!({
+        "placement": one_of_two(),
+        "suspension": { "dispatchingOnClusters": { "clusterNames": ["member2"] } },
+    });
+    let (fleet, programs) = with_settings(server, 2, policy).await?;
+    has_data(&fleet, first, &[("a", "1")]).await?;
+    programs.scheduler.stop().await?;
+    let _evicting = fleet
+        .start_program(Binary::Scheduler, &["--evict-untolerated"])
+        .await?;
+    let no_execute = json!([{ "key": "dns", "effect": "NoExecute" }]);
+    taint(&fleet, first, no_execute).await?;
+    holds(&fleet, next, "1").await?;
+    has_data(&fleet, first, &[("a", "1")]).await?;
+    assert!(maps(fleet.member(next)).get_opt(WEB).await?.is_none());
+
+    suspend(&fleet, Value::Null).await?;
+    has_data(&fleet, next, &[("a", "1")]).await?;
+    leaves(&fleet, first).await
+}
+
 on_both!(
+    an_eviction_waits_for_the_resume,
+    an_evicted_copy_stays_until_its_next_cluster_may_have_it,
     a_copy_stays_until_its_next_cluster_may_have_it,
     a_copy_stays_while_its_own_cluster_is_paused,
     a_cluster_lost_while_paused_is_replaced_at_resume,
