@@ -29,6 +29,7 @@ use crate::{
 /// A program whose every write is its last. It reaches APIs only through proxies, with every right there.
 pub struct Mortal {
     program: Binary,
+    flags: &'static [&'static str],
     lives: Lives,
     karmada: Proxy,
     members: Vec<Proxy>,
@@ -59,11 +60,18 @@ impl Mortal {
         let lives = Lives::default();
         Ok(Self {
             program,
+            flags: &[],
             karmada: proxy(karmada, &lives).await?,
             lives,
             members: Vec::new(),
             deaths: AtomicUsize::default(),
         })
+    }
+
+    /// Returns it with these flags.
+    #[must_use]
+    pub fn with(self, flags: &'static [&'static str]) -> Self {
+        Self { flags, ..self }
     }
 
     /// Returns the URL by which it may reach a member's API.
@@ -83,7 +91,8 @@ impl Mortal {
         loop {
             let life = Arc::new(Life::default());
             *self.lives.lock() = Arc::clone(&life);
-            let flags = [kubeconfig.as_str(), "--leader-elect=false"];
+            let own = [kubeconfig.as_str(), "--leader-elect=false"];
+            let flags = own.iter().chain(self.flags);
             let running = Running::start_unready(self.program, Profile::Debug, flags).await?;
             life.written.notified().await;
             running.kill().await?;

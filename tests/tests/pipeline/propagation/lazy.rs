@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 use super::{WEB, deployed, deployment, deployments, has_image};
 
 /// A Lazy policy that places the deployment in one member.
-fn lazily(member: Member) -> Value {
+pub(super) fn lazily(member: Member) -> Value {
     json!({
         "activationPreference": "Lazy",
         "resourceSelectors": [{ "apiVersion": "apps/v1", "kind": "Deployment", "name": WEB }],
@@ -30,18 +30,22 @@ fn lazily(member: Member) -> Value {
     })
 }
 
-/// Edits the template without an effect on its copies' pods.
-async fn edit(fleet: &PropagationFleet) -> Result<()> {
-    let label = Patch::Merge(json!({ "metadata": { "labels": { "refresh-time": "1" } } }));
+/// Edits the template without an effect on its copies' pods: it gets this annotation.
+pub(super) async fn edit(fleet: &PropagationFleet, key: &str) -> Result<()> {
+    let patch = Patch::Merge(json!({ "metadata": { "annotations": { key: "1" } } }));
     let parameters = PatchParams::default();
     deployments(&fleet.karmada)
-        .patch(WEB, &parameters, &label)
+        .patch(WEB, &parameters, &patch)
         .await?;
     Ok(())
 }
 
 /// Waits until the binding's condition has this status and a message with `text`.
-async fn policy_applied(fleet: &PropagationFleet, status: &str, text: &str) -> Result<()> {
+pub(super) async fn policy_applied(
+    fleet: &PropagationFleet,
+    status: &str,
+    text: &str,
+) -> Result<()> {
     let name = names::binding("Deployment", WEB);
     let what = format!("PolicyApplied {status} with {text:?}");
     let is = |binding: Option<&ResourceBinding>| {
@@ -65,7 +69,7 @@ async fn has_no_copy(fleet: &PropagationFleet, member: Member) -> Result<()> {
 
 /// Moves the deployment from member 1 to member 2 by an edit.
 async fn moves_with_an_edit(fleet: &PropagationFleet) -> Result<()> {
-    edit(fleet).await?;
+    edit(fleet, "refresh-time").await?;
     has_image(fleet, Member(2), "web:1").await?;
     let copies = deployments(fleet.member(Member(1)));
     until(&copies, WEB, "gone", |copy: Option<&Deployment>| {
@@ -126,7 +130,7 @@ async fn a_template_older_than_its_lazy_policy_is_propagated_by_an_edit(
     let binding = names::binding("Deployment", WEB);
     assert_eq!(fleet.bindings().get_opt(&binding).await?, None);
 
-    edit(&fleet).await?;
+    edit(&fleet, "refresh-time").await?;
     has_image(&fleet, Member(1), "web:1").await
 }
 

@@ -1,97 +1,27 @@
 //! Two rollouts as users make them, and the same while every program dies after each of its writes.
 
-use std::time::Duration;
-
 use anyhow::{Context, Result, ensure};
-use futures::{StreamExt, future::try_join_all};
 use k8s_openapi::api::apps::v1::Deployment;
-use karmada_api::{ClusterProfile, OverridePolicy, names};
+use karmada_api::{OverridePolicy, names};
 use kube::{
     Api,
     api::{DeleteParams, Patch, PatchParams},
-    runtime::watcher::{Config, Event, watcher},
 };
 use pipeline_tests::{
-    control_plane::{ApiKind, ControlPlane},
-    deaths::Mortal,
+    control_plane::ApiKind,
     fleet::Member,
     on_both,
-    programs::Binary,
     propagation::{PropagationFleet, create, namespaced},
     wait::until,
 };
 use serde_json::{Value, json};
-use tokio::{sync::watch, task::JoinHandle, time::timeout};
 
+use super::deaths::{die_during, lead, mortals};
+use super::record::{Record, ran};
 use super::{
-    WEB, deployed, deployment, deployments, divided, has_image, image, is_fully_applied, running,
+    WEB, deployed, deployment, deployments, divided, has_image, is_fully_applied, running,
     set_image, suspend, until_work, work_has,
 };
-
-/// What a member ran, one after the other: the image and the replicas of its copy, or none.
-type Copies = Vec<Option<(String, i32)>>;
-
-/// The limit until a record has what happened before.
-const RECORDED_WITHIN: Duration = Duration::from_mins(1);
-
-/// A record of a member's copies. Dropping it ends it.
-struct Record {
-    copies: watch::Receiver<Copies>,
-    watching: JoinHandle<()>,
-}
-
-impl Drop for Record {
-    fn drop(&mut self) {
-        self.watching.abort();
-    }
-}
-
-impl Record {
-    fn of(member: &ControlPlane) -> Self {
-        let (seen, copies) = watch::channel(Copies::new());
-        let mut events = watcher(deployments(member), Config::default()).boxed();
-        let watching = tokio::spawn(async move {
-            while let Some(event) = events.next().await {
-                let copy = match event {
-                    Ok(Event::Apply(copy) | Event::InitApply(copy)) => Some(ran(&copy)),
-                    Ok(Event::Delete(_)) => None,
-                    Ok(Event::Init | Event::InitDone) | Err(_) => continue,
-                };
-                seen.send_if_modified(|seen| {
-                    let is_news = seen.last() != Some(&copy);
-                    seen.extend(is_news.then_some(copy));
-                    is_news
-                });
-            }
-        });
-        Self { copies, watching }
-    }
-
-    /// Waits until the member has run as many versions as this, and fails unless they are these. Replicas
-    /// are those more than at first.
-    async fn ensure(&self, expected: &[(&str, i32)]) -> Result<()> {
-        let mut copies = self.copies.clone();
-        let all = copies.wait_for(|copies| copies.len() >= expected.len());
-        let copies = match timeout(RECORDED_WITHIN, all).await {
-            Ok(all) => all?.clone(),
-            Err(_) => self.copies.borrow().clone(),
-        };
-        let first = copies.iter().flatten().next();
-        let first = first.map_or(0, |(_, replicas)| *replicas);
-        let owned = |(image, more): &(&str, i32)| Some(((*image).to_owned(), first + more));
-        let expected: Copies = expected.iter().map(owned).collect();
-        ensure!(copies == expected, "it ran {copies:?}, not {expected:?}");
-        Ok(())
-    }
-}
-
-fn ran(copy: &Deployment) -> (String, i32) {
-    let replicas = copy.spec.as_ref().and_then(|spec| spec.replicas);
-    (
-        image(copy).unwrap_or_default(),
-        replicas.unwrap_or_default(),
-    )
-}
 
 /// A new version is held everywhere, goes to one member, then to the next; it is taken back half-way, and
 /// never reaches the last.
@@ -214,7 +144,7 @@ impl Story {
         programs.settled().await?;
         programs.stop().await?;
         let records = self.record(&fleet);
-        let mortals = mortals(&fleet).await?;
+        let mortals = mortals(&fleet, &[]).await?;
         die_during(&mortals, story(&fleet)).await?;
 
         for member in self.members {
@@ -246,44 +176,6 @@ impl Story {
     }
 }
 
-/// Returns the programs of a fleet, which reach its members through their own proxies.
-async fn mortals(fleet: &PropagationFleet) -> Result<[Mortal; 3]> {
-    let mortal = async |program| Mortal::new(program, &fleet.karmada).await;
-    let mut executing = mortal(Binary::ExecutionController).await?;
-    for member in fleet.members() {
-        let url = executing.reach(fleet.member(member)).await?;
-        lead(fleet, member, &url).await?;
-    }
-    let choosing = mortal(Binary::Scheduler).await?;
-    Ok([
-        mortal(Binary::PropagationController).await?,
-        choosing,
-        executing,
-    ])
-}
-
-/// Tells a story while each of these programs dies after every write.
-async fn die_during(mortals: &[Mortal], story: impl Future<Output = Result<()>>) -> Result<()> {
-    let living = try_join_all(mortals.iter().map(Mortal::live));
-    tokio::select! {
-        ended = living => { ended.context("a program cannot be started or killed")?; }
-        told = story => told?,
-    }
-    for mortal in mortals {
-        ensure!(mortal.deaths() > 1, "one died too seldom");
-    }
-    Ok(())
-}
-
-/// Leads requests to a member to this URL.
-async fn lead(fleet: &PropagationFleet, member: Member, url: &str) -> Result<()> {
-    let clusters: Api<ClusterProfile> = Api::all(fleet.karmada.client());
-    let patch = Patch::Merge(json!({ "spec": { "apiEndpoint": url } }));
-    let parameters = PatchParams::default();
-    clusters.patch(&member.name(), &parameters, &patch).await?;
-    Ok(())
-}
-
 /// Case 16: a new version goes to one member, then to the next; the last never runs it.
 async fn a_new_version_goes_member_by_member(server: ApiKind) -> Result<()> {
     ROLL_OUT.tell(server, roll_out).await
@@ -299,7 +191,7 @@ async fn a_template_comes_and_goes_although_programs_die(server: ApiKind) -> Res
     let members = [Member(1), Member(2)];
     let mut fleet = PropagationFleet::start(server, 2).await?;
     fleet.karmada.start_controllers().await?;
-    let mortals = mortals(&fleet).await?;
+    let mortals = mortals(&fleet, &[]).await?;
     let story = async {
         let templates = deployments(&fleet.karmada);
         create(&templates, deployment("web:1")).await?;

@@ -1,0 +1,240 @@
+//! The lives of policies while every program dies after each of its writes.
+
+use anyhow::{Context, Result, ensure};
+use futures::future::try_join_all;
+use karmada_api::{ClusterProfile, ResourceBinding, names};
+use kube::{
+    Api,
+    api::{DeleteParams, Patch, PatchParams},
+};
+use pipeline_tests::{
+    control_plane::ApiKind,
+    deaths::Mortal,
+    fleet::Member,
+    on_both,
+    programs::Binary,
+    propagation::{PropagationFleet, create},
+    wait::until,
+};
+use serde_json::{Value, json};
+
+use super::groups::{groups, is_well, label, leaves, place, runs_in, taint};
+use super::lazy::{edit, lazily, policy_applied};
+use super::record::Record;
+use super::{WEB, deployment, deployments, has_image, suspend, work_has};
+
+/// Returns the programs of a fleet, which reach its members through their own proxies; the scheduler has these
+/// flags.
+pub(super) async fn mortals(
+    fleet: &PropagationFleet,
+    scheduling: &'static [&str],
+) -> Result<[Mortal; 3]> {
+    let mortal = async |program| Mortal::new(program, &fleet.karmada).await;
+    let mut executing = mortal(Binary::ExecutionController).await?;
+    for member in fleet.members() {
+        let url = executing.reach(fleet.member(member)).await?;
+        lead(fleet, member, &url).await?;
+    }
+    let choosing = mortal(Binary::Scheduler).await?.with(scheduling);
+    Ok([
+        mortal(Binary::PropagationController).await?,
+        choosing,
+        executing,
+    ])
+}
+
+/// Tells a story while each of these programs dies after every write.
+pub(super) async fn die_during(
+    mortals: &[Mortal],
+    story: impl Future<Output = Result<()>>,
+) -> Result<()> {
+    let living = try_join_all(mortals.iter().map(Mortal::live));
+    tokio::select! {
+        ended = living => { ended.context("a program cannot be started or killed")?; }
+        told = story => told?,
+    }
+    for mortal in mortals {
+        ensure!(mortal.deaths() > 1, "one died too seldom");
+    }
+    Ok(())
+}
+
+/// Leads requests to a member to this URL.
+pub(super) async fn lead(fleet: &PropagationFleet, member: Member, url: &str) -> Result<()> {
+    let clusters: Api<ClusterProfile> = Api::all(fleet.karmada.client());
+    let patch = Patch::Merge(json!({ "spec": { "apiEndpoint": url } }));
+    let parameters = PatchParams::default();
+    clusters.patch(&member.name(), &parameters, &patch).await?;
+    Ok(())
+}
+
+/// Tells a story with programs that die, completes it with others, and compares how often the copy has come to each
+/// member and gone from it.
+async fn live(
+    fleet: &PropagationFleet,
+    scheduling: &'static [&str],
+    moves: &[usize],
+    story: impl Future<Output = Result<()>>,
+) -> Result<()> {
+    let members = fleet.members().map(|member| fleet.member(member));
+    let records: Vec<Record> = members.map(Record::of).collect();
+    let mortals = mortals(fleet, scheduling).await?;
+    die_during(&mortals, story).await?;
+    for member in fleet.members() {
+        lead(fleet, member, &fleet.member(member).url()).await?;
+    }
+    fleet.run().await?.settled().await?;
+    for ((member, record), moves) in fleet.members().zip(&records).zip(moves) {
+        let ensured = record.ensure_moves(*moves).await;
+        ensured.with_context(|| member.name())?;
+    }
+    Ok(())
+}
+
+/// Waits until the deployment has come to a member, and gone from the other.
+async fn moves(fleet: &PropagationFleet, from: Member, to: Member) -> Result<()> {
+    has_image(fleet, to, "web:1").await?;
+    leaves(fleet, from).await
+}
+
+/// Returns an immediate policy that takes the deployment to a member.
+fn at_once(member: Member) -> Value {
+    let mut policy = lazily(member);
+    policy["activationPreference"] = Value::Null;
+    policy
+}
+
+async fn change(fleet: &PropagationFleet, policy: &str, spec: Value) -> Result<()> {
+    let patch = Patch::Merge(json!({ "spec": spec }));
+    let parameters = PatchParams::default();
+    fleet.policies().patch(policy, &parameters, &patch).await?;
+    Ok(())
+}
+
+/// Cases 30, 40, 32, 33, 28, 34, 48, 36 and 45, in this order.
+async fn a_lazy_policy_moves_nothing_by_itself_although_programs_die(
+    server: ApiKind,
+) -> Result<()> {
+    let fleet = PropagationFleet::start(server, 2).await?;
+    live(&fleet, &[], &[6, 5], lazy_life(&fleet)).await
+}
+
+async fn lazy_life(fleet: &PropagationFleet) -> Result<()> {
+    let (one, two) = (Member(1), Member(2));
+    fleet.create_policy(WEB, lazily(one)).await?;
+    create(&deployments(&fleet.karmada), deployment("web:1")).await?;
+    has_image(fleet, one, "web:1").await?;
+    change(fleet, WEB, lazily(two)).await?;
+    policy_applied(fleet, "False", "waits for the next edit").await?;
+    edit(fleet, "refresh-time").await?;
+    moves(fleet, one, two).await?;
+
+    change(fleet, WEB, at_once(one)).await?;
+    moves(fleet, two, one).await?;
+    change(fleet, WEB, lazily(two)).await?;
+    policy_applied(fleet, "False", "waits for the next edit").await?;
+    suspend(fleet, json!({ "dispatching": true })).await?;
+    work_has(fleet, one, "Dispatching", "False", "web:1").await?;
+    suspend(fleet, Value::Null).await?;
+    work_has(fleet, one, "Dispatching", "True", "web:1").await?;
+
+    fleet.create_policy("heir", lazily(two)).await?;
+    let deletion = DeleteParams::default();
+    fleet.policies().delete(WEB, &deletion).await?;
+    policy_applied(fleet, "False", "shop/heir").await?;
+    edit(fleet, "x.karmada.io.example.com/a").await?;
+    moves(fleet, one, two).await?;
+
+    let mut urgent = at_once(one);
+    urgent["priority"] = 2.into();
+    urgent["preemption"] = "Always".into();
+    fleet.create_policy("urgent", urgent).await?;
+    moves(fleet, two, one).await?;
+    change(fleet, "urgent", lazily(two)).await?;
+    policy_applied(fleet, "False", "shop/urgent").await?;
+    let mut other = lazily(two);
+    other["resourceSelectors"][0]["name"] = "other".into();
+    change(fleet, "urgent", other).await?;
+    policy_applied(fleet, "False", "shop/heir").await?;
+    edit(fleet, "last").await?;
+    moves(fleet, one, two).await?;
+    policy_applied(fleet, "True", "").await
+}
+
+/// Cases 51, 53, 58, the way back, 56 and 54, in this order.
+async fn a_workload_is_in_one_group_after_the_other_although_programs_die(
+    server: ApiKind,
+) -> Result<()> {
+    let fleet = PropagationFleet::start(server, 3).await?;
+    let flags = &["--evict-untolerated", "--affinity-fail-back"];
+    live(&fleet, flags, &[4, 4, 1], life_of_groups(&fleet)).await
+}
+
+async fn life_of_groups(fleet: &PropagationFleet) -> Result<()> {
+    let (primary, backup, single) = (Member(1), Member(2), Member(3));
+    let in_primary = async || runs_in(fleet, &[(primary, 4)], Some("primary")).await;
+    let in_backup = async || runs_in(fleet, &[(backup, 4)], Some("backup")).await;
+    label(fleet, primary, Some("primary")).await?;
+    label(fleet, backup, Some("backup")).await?;
+    let mut policy = lazily(primary);
+    policy["activationPreference"] = Value::Null;
+    policy["placement"] = json!({ "clusterAffinities": groups(&["primary", "backup"]) });
+    fleet.create_policy(WEB, policy).await?;
+    create(&deployments(&fleet.karmada), deployment("web:1")).await?;
+    in_primary().await?;
+
+    taint(
+        fleet,
+        primary,
+        json!([{ "key": "dns", "effect": "NoExecute" }]),
+    )
+    .await?;
+    in_backup().await?;
+    has_image(fleet, primary, "web:1").await?;
+    is_well(fleet, backup).await?;
+    leaves(fleet, primary).await?;
+    let more = groups(&["primary", "backup", "spare"]);
+    place(fleet, json!({ "clusterAffinities": more })).await?;
+    is_observed(fleet, &more).await?;
+    in_backup().await?;
+
+    taint(fleet, primary, json!([])).await?;
+    in_primary().await?;
+    has_image(fleet, backup, "web:1").await?;
+    is_well(fleet, primary).await?;
+    leaves(fleet, backup).await?;
+    label(fleet, primary, None).await?;
+    in_backup().await?;
+    leaves(fleet, primary).await?;
+
+    let only = json!({ "clusterNames": [single.name()] });
+    place(
+        fleet,
+        json!({ "clusterAffinity": only, "clusterAffinities": null }),
+    )
+    .await?;
+    runs_in(fleet, &[(single, 4)], None).await?;
+    leaves(fleet, backup).await
+}
+
+/// Waits until the scheduler has seen these groups.
+async fn is_observed(fleet: &PropagationFleet, groups: &Value) -> Result<()> {
+    let name = names::binding("Deployment", WEB);
+    let is = |binding: &ResourceBinding| {
+        let placement = binding.spec.placement.as_ref();
+        let status = binding.status.as_ref();
+        let observed = status.and_then(|status| status.scheduler_observed_generation);
+        placement.and_then(|placement| placement.get("clusterAffinities")) == Some(groups)
+            && observed == binding.metadata.generation
+    };
+    until(&fleet.bindings(), &name, "observed", |binding| {
+        binding.is_some_and(is)
+    })
+    .await?;
+    Ok(())
+}
+
+on_both!(
+    a_lazy_policy_moves_nothing_by_itself_although_programs_die,
+    a_workload_is_in_one_group_after_the_other_although_programs_die,
+);
