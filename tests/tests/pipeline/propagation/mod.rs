@@ -7,6 +7,7 @@ mod choice;
 mod copies;
 mod deaths;
 mod dependencies;
+mod dns_outage;
 mod groups;
 mod kinds;
 mod lazy;
