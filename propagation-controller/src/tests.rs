@@ -65,13 +65,17 @@ impl Stage {
 
     /// Starts the program and waits until it has nothing to do.
     async fn start(&mut self, flags: &[&str]) {
-        let flags = [&[NAME, "--leader-elect=false"], flags].concat();
-        let args = Args::try_parse_from(flags).unwrap();
+        let flags = [&["--leader-elect=false"], flags].concat();
+        self.running = Some(self.spawn(&flags));
+        self.settle().await;
+    }
+
+    /// Starts a replica of the program with these flags.
+    fn spawn(&self, flags: &[&str]) -> JoinHandle<bool> {
+        let args = Args::try_parse_from([&[NAME], flags].concat()).unwrap();
         let mut program = Program::new(NAME, ([127, 0, 0, 1], 0).into());
         assemble(args, self.logged_client(), &mut program);
-        let running = program.run_until(async || std::future::pending().await);
-        self.running = Some(tokio::spawn(running));
-        self.settle().await;
+        tokio::spawn(program.run_until(async || std::future::pending().await))
     }
 
     /// Lets the program hang before any write after this number.

@@ -3,6 +3,8 @@
 
 use super::*;
 
+mod restarts;
+
 /// The time after which a policy is younger than a template of the same test.
 const LATER: Duration = Duration::from_secs(2);
 
@@ -210,7 +212,7 @@ async fn an_edit_while_no_controller_runs_is_seen_by_the_next() {
     stage.expect(Some("m2"), Some("pp")).await;
 }
 
-/// Scenarios 5 and 6, which move the workload in Karmada, and 12.
+/// Scenarios 5 and 6, which move the workload in Karmada (W2), and 12.
 #[tokio::test(start_paused = true)]
 async fn a_template_that_is_handed_over_waits_unless_its_new_policy_is_immediate() {
     for (is_deleted, is_lazy) in [(true, true), (false, true), (true, false), (false, false)] {

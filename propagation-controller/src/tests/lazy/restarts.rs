@@ -1,0 +1,122 @@
+//! Restarts and hand-overs, each of which moves workloads in Karmada although their Lazy policies wait.
+
+use super::*;
+
+/// An event after which the controller of Karmada looks at a template anew.
+#[derive(Clone, Copy, Debug)]
+enum Event {
+    /// W2: the first list after a start.
+    Restart,
+    /// W2: the lists of a replica that becomes the leader.
+    ChangeOfLeader,
+    /// W2: the lists after every watch has expired.
+    Relist,
+    /// W2: the claim goes with its policy, and the next one makes another.
+    Deletion,
+    /// W2: the same with a policy that selects the template no longer.
+    Unmatch,
+    /// W3: an edit of the policy to which the binding belonged before.
+    EditOfPredecessor,
+}
+
+/// A template that runs in m1 while its Lazy policy says m2.
+struct Waiting {
+    stage: Stage,
+    standby: JoinHandle<bool>,
+}
+
+impl Waiting {
+    /// Starts two replicas, and lets the template wait: for a change of `pp`, or for `zz`, which is there to take over.
+    async fn start(event: Event) -> Self {
+        let mut stage = Stage::new().await;
+        let system = json!({ "metadata": { "name": "karmada-system" } });
+        stage.send("POST", "/api/v1/namespaces", &system).await;
+        stage.running = Some(stage.spawn(&["--leader-elect"]));
+        stage.settle().await;
+        let standby = stage.spawn(&["--leader-elect"]);
+        stage.apply(&lazily("pp", "m1")).await;
+        stage.deploy().await;
+        match event {
+            Event::Restart | Event::ChangeOfLeader | Event::Relist => {
+                stage.apply(&lazily("pp", "m2")).await;
+            }
+            Event::Deletion | Event::Unmatch => stage.apply(&lazily("zz", "m2")).await,
+            Event::EditOfPredecessor => {
+                let mut preempting = lazily("zz", "m2");
+                preempting["spec"]["priority"] = json!(2);
+                preempting["spec"]["preemption"] = json!("Always");
+                stage.apply(&preempting).await;
+            }
+        }
+        assert_eq!(stage.placed().await.as_deref(), Some("m1"));
+        Self { stage, standby }
+    }
+
+    async fn happens(&mut self, event: Event) {
+        let stage = &mut self.stage;
+        match event {
+            Event::Restart => {
+                self.standby.abort();
+                stage.kill().await;
+                stage.running = Some(stage.spawn(&["--leader-elect"]));
+            }
+            Event::ChangeOfLeader => stage.kill().await,
+            Event::Relist => {
+                let faults = stage.server.faults();
+                faults.inject(Fault::ExpireWatch);
+                let status = json!({ "status": { "replicas": 1 } });
+                let path = format!("{}/status", web(DEPLOYMENT));
+                stage.send("PATCH", &path, &status).await;
+                stage.settle().await;
+                assert!(faults.hits()["ExpireWatch"] > 0);
+                faults.clear();
+            }
+            Event::Deletion => stage.remove("pp").await,
+            Event::Unmatch => {
+                let mut unmatched = lazily("pp", "m1");
+                unmatched["spec"]["resourceSelectors"][0]["name"] = json!("other");
+                stage.apply(&unmatched).await;
+            }
+            Event::EditOfPredecessor => {
+                stage.apply(&placing("pp", "m3", &json!({}))).await;
+            }
+        }
+        // Longer than a lease lasts.
+        tokio::time::sleep(Duration::from_mins(2)).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_but_an_edit_moves_a_template_that_waits() {
+    for event in [
+        Event::Restart,
+        Event::ChangeOfLeader,
+        Event::Relist,
+        Event::Deletion,
+        Event::Unmatch,
+        Event::EditOfPredecessor,
+    ] {
+        let mut waiting = Waiting::start(event).await;
+        waiting.happens(event).await;
+        let placed = waiting.stage.placed().await;
+        assert_eq!(placed.as_deref(), Some("m1"), "{event:?}");
+        waiting.stage.edit().await;
+        let placed = waiting.stage.placed().await;
+        assert_eq!(placed.as_deref(), Some("m2"), "{event:?}");
+    }
+}
+
+/// W8: Karmada looks for a policy of a new template once more after a moment, as if somebody had edited it.
+#[tokio::test(start_paused = true)]
+async fn a_policy_made_a_moment_after_a_template_waits_for_an_edit() {
+    let stage = Stage::running().await;
+    let mut other = lazily("other", "m3");
+    other["spec"]["resourceSelectors"][0]["name"] = json!("other");
+    stage.apply(&other).await;
+    stage.send("POST", DEPLOYMENT, &deployment()).await;
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    stage.apply(&lazily("pp", "m1")).await;
+    stage.expect(None, Some("pp")).await;
+    stage.edit().await;
+    stage.expect(Some("m1"), Some("pp")).await;
+}
