@@ -80,23 +80,21 @@ pub(super) fn left(cycle: Cycle<'_>, decision: &Decision) -> Option<Vec<Graceful
 fn task(binding: BindingRef<'_>, target: &TargetCluster, now: Timestamp) -> GracefulEvictionTask {
     let failover = binding.spec.failover.as_ref();
     let mode = failover.and_then(|failover| failover.pointer("/cluster/purgeMode")?.as_str());
-    let mut task = GracefulEvictionTask {
+    // The second is how older versions of Karmada write the first.
+    let purge_mode = match mode {
+        Some("Directly" | "Immediately") => "Directly",
+        _ => "Gracefully",
+    };
+    GracefulEvictionTask {
         from_cluster: target.name.clone(),
-        purge_mode: mode.unwrap_or_default().to_owned(),
+        purge_mode: purge_mode.to_owned(),
         replicas: target.replicas.filter(|replicas| *replicas > 0),
         creation_timestamp: Some(Time(now)),
         ..GracefulEvictionTask::default()
-    };
-    let mode = if task.purges_directly() {
-        "Directly"
-    } else {
-        "Gracefully"
-    };
-    mode.clone_into(&mut task.purge_mode);
-    task
+    }
 }
 
-/// Returns `true` if dispatching to the cluster is suspended: nobody leaves it then.
+/// Returns `true` if dispatching to the cluster is suspended: no workload leaves it then.
 fn is_suspended(binding: BindingRef<'_>, cluster: &str) -> bool {
     let suspension = binding.spec.suspension.as_ref();
     suspension.is_some_and(|suspension| suspension.dispatching.suspends(cluster))

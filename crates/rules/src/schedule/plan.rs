@@ -79,10 +79,10 @@ pub fn plan(scheduler: &Scheduler, binding: BindingRef<'_>, fleet: Fleet<'_>, pa
         fleet,
         pass,
     };
-    let left = evict::ended(cycle)
+    let graceful = evict::ended(cycle)
         .or_else(|| evict::evicted(cycle))
         .or_else(|| groups::returned(cycle));
-    if let Some(plan) = left {
+    if let Some(plan) = graceful {
         return plan;
     }
     if !need::is_due(binding, strategy, fleet.clusters) {

@@ -124,3 +124,52 @@ fn replicas_in_the_group_in_use_do_not_move_because_others_may_return() {
     odd["spec"]["clusters"] = json!([{ "name": "member1", "replicas": 4 }]);
     assert_eq!(after(&odd, &fleet()), odd);
 }
+
+/// Ends the evictions of a binding, as time and healthy copies do.
+fn without_tasks(mut binding: Value) -> Value {
+    let spec = binding["spec"].as_object_mut().unwrap();
+    spec.remove("gracefulEvictionTasks");
+    binding
+}
+
+fn group_in_use(binding: &Value) -> Option<&str> {
+    binding["status"]["schedulerObservingAffinityName"].as_str()
+}
+
+proptest! {
+    /// Taints come and go, and so does room.
+    #[test]
+    fn a_workload_that_may_return_comes_to_rest_in_no_later_group_than_a_new_one(
+        times in prop::collection::vec(
+            (prop::collection::vec((0..5_u32, any::<bool>()), 3), 1..4_i32), 1..6,
+        ),
+        groups in prop::collection::vec(
+            prop::sample::subsequence(vec!["member1", "member2", "member3"], 1..=2), 1..4,
+        ),
+        way in prop::sample::select(vec![json!({}), divided(&json!({})), by_room(false), by_room(true)]),
+    ) {
+        let mut placement = way;
+        let named = groups.iter().enumerate();
+        placement["clusterAffinities"] = named.map(|(index, members)| group(&index.to_string(), members)).collect();
+        let both = Scheduler { evicts: true, ..failing_back() };
+        let mut binding = unscheduled(&placement, 1);
+        for (clusters, replicas) in times {
+            let rooms: Vec<u32> = clusters.iter().map(|(room, _)| *room).collect();
+            let mut fleet = with_room(&rooms);
+            for (cluster, (_, is_tainted)) in fleet.iter_mut().zip(&clusters) {
+                let taints = is_tainted.then(|| json!({ "key": "dns", "effect": "NoExecute" }));
+                cluster.spec.taints = from_value(json!(Vec::from_iter(taints))).unwrap();
+            }
+            binding["spec"]["replicas"] = json!(replicas);
+            // Each end of an eviction may make room for the next move.
+            for _ in 0..3 {
+                binding = without_tasks(rested(&both, binding, &fleet).0);
+            }
+            prop_assert_eq!(&without_tasks(rested(&both, binding.clone(), &fleet).0)["spec"], &binding["spec"]);
+            let new = settled(unscheduled(&placement, replicas), &fleet);
+            if scheduled_condition(&new).0 == "True" {
+                prop_assert!(group_in_use(&binding) <= group_in_use(&new), "{:#}", binding);
+            }
+        }
+    }
+}
