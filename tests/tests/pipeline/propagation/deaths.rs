@@ -18,7 +18,8 @@ use pipeline_tests::{
 };
 use serde_json::{Value, json};
 
-use super::groups::{groups, is_well, label, leaves, place, runs_in, taint};
+use super::evictions::{is_well, taint};
+use super::groups::{groups, label, leaves, place, runs_in};
 use super::lazy::{edit, lazily, policy_applied};
 use super::record::Record;
 use super::{WEB, deployment, deployments, has_image, suspend, work_has};

@@ -12,19 +12,21 @@ use pipeline_tests::{
     control_plane::ApiKind,
     fleet::Member,
     on_both,
-    programs::Binary,
     propagation::{Propagation, PropagationFleet, create},
-    wait::{until, until_event},
+    wait::until,
 };
 use serde_json::{Value, json};
 
 use super::{WEB, deployment, deployments, has_image};
 
 /// The replicas of the deployment.
-const REPLICAS: i32 = 4;
+pub(super) const REPLICAS: i32 = 4;
 
 /// Starts a fleet of three members with the deployment and a policy of this placement.
-async fn placed(server: ApiKind, placement: Value) -> Result<(PropagationFleet, Propagation)> {
+pub(super) async fn placed(
+    server: ApiKind,
+    placement: Value,
+) -> Result<(PropagationFleet, Propagation)> {
     let fleet = PropagationFleet::start(server, 3).await?;
     create(&deployments(&fleet.karmada), deployment("web:1")).await?;
     let selected = json!([{ "apiVersion": "apps/v1", "kind": "Deployment", "name": WEB }]);
@@ -70,14 +72,6 @@ async fn set_room(fleet: &PropagationFleet, member: Member, pods: u32) -> Result
     Ok(())
 }
 
-pub(super) async fn taint(fleet: &PropagationFleet, member: Member, taints: Value) -> Result<()> {
-    let clusters: Api<ClusterProfile> = Api::all(fleet.karmada.client());
-    let patch = Patch::Merge(json!({ "spec": { "taints": taints } }));
-    let parameters = PatchParams::default();
-    clusters.patch(&member.name(), &parameters, &patch).await?;
-    Ok(())
-}
-
 pub(super) async fn place(fleet: &PropagationFleet, placement: Value) -> Result<()> {
     let patch = Patch::Merge(json!({ "spec": { "placement": placement } }));
     let parameters = PatchParams::default();
@@ -86,7 +80,7 @@ pub(super) async fn place(fleet: &PropagationFleet, placement: Value) -> Result<
 }
 
 /// Waits until the binding is as wanted.
-async fn until_binding(
+pub(super) async fn until_binding(
     fleet: &PropagationFleet,
     what: &str,
     is: impl Fn(&ResourceBinding) -> bool,
@@ -120,19 +114,6 @@ pub(super) async fn runs_in(
     for (member, _) in replicas {
         has_image(fleet, *member, "web:1").await?;
     }
-    Ok(())
-}
-
-/// Makes the copy in a member healthy, as a member's own controllers do.
-pub(super) async fn is_well(fleet: &PropagationFleet, member: Member) -> Result<()> {
-    let copies = deployments(fleet.member(member));
-    let generation = copies.get(WEB).await?.metadata.generation;
-    let status = json!({ "status": {
-        "observedGeneration": generation, "replicas": REPLICAS, "updatedReplicas": REPLICAS,
-        "readyReplicas": REPLICAS, "availableReplicas": REPLICAS,
-    } });
-    let (status, parameters) = (Patch::Merge(status), PatchParams::default());
-    copies.patch_status(WEB, &parameters, &status).await?;
     Ok(())
 }
 
@@ -236,100 +217,6 @@ async fn a_lack_of_room_takes_nothing_away(server: ApiKind) -> Result<()> {
     Ok(())
 }
 
-/// Case 53, the second story of the proposal: a taint on the primary cluster moves the workload to the backup; its
-/// copy in the primary one goes once that in the backup is healthy. It goes back only when asked.
-async fn a_taint_moves_a_workload_to_the_backup(server: ApiKind) -> Result<()> {
-    let placement = json!({ "clusterAffinities": groups(&["primary", "backup"]) });
-    let (fleet, programs) = placed(server, placement).await?;
-    let (primary, backup) = (Member(1), Member(2));
-    label(&fleet, primary, Some("primary")).await?;
-    runs_in(&fleet, &[(primary, REPLICAS)], Some("primary")).await?;
-    label(&fleet, backup, Some("backup")).await?;
-    programs.scheduler.stop().await?;
-    let _evicting = fleet
-        .start_program(Binary::Scheduler, &["--evict-untolerated"])
-        .await?;
-
-    let dns = json!([{ "key": "dns", "effect": "NoExecute", "timeAdded": "2026-11-22T08:00:00Z" }]);
-    taint(&fleet, primary, dns).await?;
-    runs_in(&fleet, &[(backup, REPLICAS)], Some("backup")).await?;
-    until_event(
-        &fleet.karmada.client(),
-        "ResourceBinding",
-        &names::binding("Deployment", WEB),
-        "EvictWorkloadFromClusterSucceed",
-    )
-    .await?;
-    has_image(&fleet, primary, "web:1").await?;
-    is_well(&fleet, backup).await?;
-    leaves(&fleet, primary).await?;
-
-    taint(&fleet, primary, json!([])).await?;
-    let name = names::binding("Deployment", WEB);
-    let asked = json!({ "spec": { "rescheduleTriggeredAt": "2099-01-01T00:00:00Z" } });
-    let (bindings, asked) = (fleet.bindings(), Patch::Merge(asked));
-    let parameters = PatchParams::default();
-    let before = bindings.get(&name).await?.spec.clusters;
-    assert_eq!(before.unwrap_or_default()[0].name, backup.name());
-    bindings.patch(&name, &parameters, &asked).await?;
-    runs_in(&fleet, &[(primary, REPLICAS)], Some("primary")).await
-}
-
-/// A workload stays in the backup group until it may return, and keeps its copy there until that in the primary
-/// group is healthy.
-async fn a_workload_returns_to_the_primary_group_if_it_may(server: ApiKind) -> Result<()> {
-    let placement = json!({ "clusterAffinities": groups(&["primary", "backup"]) });
-    let (fleet, programs) = placed(server, placement).await?;
-    let (primary, backup) = (Member(1), Member(2));
-    let (queue, passes) = (
-        "karmada_scheduler_queue_length",
-        "karmada_scheduler_reconciles_total",
-    );
-    label(&fleet, backup, Some("backup")).await?;
-    runs_in(&fleet, &[(backup, REPLICAS)], Some("backup")).await?;
-    programs.rest().await?;
-    let before = programs.scheduler.metric(passes).await?;
-    label(&fleet, primary, Some("primary")).await?;
-    let scheduler = programs.scheduler;
-    scheduler
-        .until_metric(passes, |count| count > before)
-        .await?;
-    scheduler
-        .until_metric(queue, |length| length == 0.0)
-        .await?;
-    runs_in(&fleet, &[(backup, REPLICAS)], Some("backup")).await?;
-    assert!(
-        deployments(fleet.member(primary))
-            .get_opt(WEB)
-            .await?
-            .is_none()
-    );
-    scheduler.stop().await?;
-
-    let flags = ["--evict-untolerated", "--affinity-fail-back"];
-    let _returning = fleet.start_program(Binary::Scheduler, &flags).await?;
-    for _ in 0..2 {
-        runs_in(&fleet, &[(primary, REPLICAS)], Some("primary")).await?;
-        has_image(&fleet, backup, "web:1").await?;
-        is_well(&fleet, primary).await?;
-        leaves(&fleet, backup).await?;
-
-        taint(
-            &fleet,
-            primary,
-            json!([{ "key": "dns", "effect": "NoExecute" }]),
-        )
-        .await?;
-        runs_in(&fleet, &[(backup, REPLICAS)], Some("backup")).await?;
-        is_well(&fleet, backup).await?;
-        leaves(&fleet, primary).await?;
-        taint(&fleet, primary, json!([])).await?;
-    }
-    let note = "Evict from cluster member2: the group primary fits again";
-    let name = names::binding("Deployment", WEB);
-    until_event(&fleet.karmada.client(), "ResourceBinding", &name, note).await
-}
-
 /// Cases 54 and 60: the name of the group goes with the groups.
 async fn a_single_affinity_has_no_name(server: ApiKind) -> Result<()> {
     let only = json!({ "clusterAffinity": { "clusterNames": ["member1"] } });
@@ -379,8 +266,6 @@ on_both!(
     the_first_group_that_fits_is_used,
     a_full_private_cloud_gives_way_to_the_public_one,
     a_lack_of_room_takes_nothing_away,
-    a_taint_moves_a_workload_to_the_backup,
-    a_workload_returns_to_the_primary_group_if_it_may,
     a_single_affinity_has_no_name,
     an_edit_of_another_group_moves_nothing,
 );

@@ -8,6 +8,7 @@ mod copies;
 mod deaths;
 mod dependencies;
 mod dns_outage;
+mod evictions;
 mod groups;
 mod kinds;
 mod lazy;

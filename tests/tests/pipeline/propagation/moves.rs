@@ -15,7 +15,7 @@ use pipeline_tests::{
 };
 use serde_json::{Value, json};
 
-use super::groups::taint;
+use super::evictions::taint;
 use super::{WEB, has_data, holds, maps, suspend, until_work, with_settings};
 
 const HELD: &str = "karmada_propagation_controller_held_works";
