@@ -127,6 +127,36 @@ fn only_agents_and_prometheus_reach_the_port_of_the_agents() {
     );
 }
 
+/// The samples work in both homes: the taint of Karmada's policy is the one that our flag makes, and the
+/// website's policies tolerate it.
+#[test]
+fn the_samples_agree_on_the_taint_of_a_cluster_whose_dns_is_dead() {
+    let condition = karmada_api::condition::DNS_READY;
+    let key = format!("cluster.karmada-rs.io/{condition}");
+    let objects = installed("samples");
+    let [tainting] = of_kind(&objects, "ClusterTaintPolicy")[..] else {
+        panic!("not one ClusterTaintPolicy");
+    };
+    let spec = &tainting["spec"];
+    for (moment, status) in [("addOnConditions", "False"), ("removeOnConditions", "True")] {
+        let conditions = serde_json::json!([{ "conditionType": condition, "operator": "In",
+            "statusValues": [status] }]);
+        assert_eq!(spec[moment], conditions);
+    }
+    let taints = ["NoSchedule", "NoExecute"]
+        .map(|effect| serde_json::json!({ "key": key, "value": "False", "effect": effect }));
+    assert_eq!(spec["taints"], serde_json::json!(taints));
+    let policies = of_kind(&objects, "PropagationPolicy");
+    assert_eq!(policies.len(), 3);
+    for policy in policies {
+        let toleration = &policy["spec"]["placement"]["clusterTolerations"][0];
+        assert_eq!(
+            (&toleration["key"], &toleration["operator"]),
+            (&key.clone().into(), &"Exists".into())
+        );
+    }
+}
+
 #[test]
 fn the_documentation_names_manifests_that_exist() {
     let root = cargo::root();

@@ -9,6 +9,7 @@ mod deaths;
 mod dependencies;
 mod dns_outage;
 mod evictions;
+mod failover;
 mod groups;
 mod kinds;
 mod lazy;
