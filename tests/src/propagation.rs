@@ -211,10 +211,15 @@ impl PropagationFleet {
 
     /// Starts the programs, each with the rights that `manifests/` grants it.
     pub async fn run(&self) -> Result<Propagation> {
+        self.run_with(&[]).await
+    }
+
+    /// Starts the programs like [`Self::run`], each with these flags.
+    pub async fn run_with(&self, flags: &[&str]) -> Result<Propagation> {
         let (propagation_controller, scheduler, execution_controller) = tokio::try_join!(
-            self.start_program(Binary::PropagationController, &[]),
-            self.start_program(Binary::Scheduler, &[]),
-            self.start_program(Binary::ExecutionController, &[]),
+            self.start_program(Binary::PropagationController, flags),
+            self.start_program(Binary::Scheduler, flags),
+            self.start_program(Binary::ExecutionController, flags),
         )?;
         Ok(Propagation {
             propagation_controller,

@@ -18,6 +18,7 @@ mod record;
 mod recorded;
 mod stories;
 mod suspension;
+mod takeover;
 mod while_suspended;
 
 use std::collections::BTreeMap;

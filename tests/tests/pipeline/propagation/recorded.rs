@@ -6,7 +6,7 @@ use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::{core::v1::Service, rbac::v1::ClusterRole};
 use karmada_api::{ClusterResourceBinding, OverridePolicy, names};
 use kube::{
-    Api,
+    Api, Client,
     api::{ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams, TypeMeta},
 };
 use pipeline_tests::{
@@ -22,6 +22,7 @@ use super::{
     IMAGE, WEB, deployments, is_applied_everywhere, is_fully_applied, maps, suspend, work_has,
 };
 
+/// Reads an object that was recorded on a whole Karmada.
 macro_rules! recorded {
     ($name:literal) => {
         serde_json::from_str::<Value>(include_str!(concat!(
@@ -32,8 +33,10 @@ macro_rules! recorded {
     };
 }
 
+pub(super) use recorded;
+
 /// The part of a recorded template that its user wrote.
-fn written(mut template: Value) -> Value {
+pub(super) fn written(mut template: Value) -> Value {
     let metadata = &template["metadata"];
     let applied = "kubectl.kubernetes.io/last-applied-configuration";
     let mut labels = metadata["labels"].clone();
@@ -53,7 +56,7 @@ fn written(mut template: Value) -> Value {
 
 /// The IDs of a recording with those that stand for them here.
 #[derive(Default)]
-struct Ids(BTreeMap<String, String>);
+pub(super) struct Ids(pub(super) BTreeMap<String, String>);
 
 impl Ids {
     /// Pairs what is random in two objects: UUIDs, and the generation that the template had.
@@ -77,14 +80,19 @@ impl Ids {
         }
     }
 
+    /// Returns a recorded object as text, with the IDs of here.
+    pub(super) fn translated(&self, recorded: &Value) -> String {
+        let mut text = recorded.to_string();
+        for (theirs, ours) in &self.0 {
+            text = text.replace(theirs, ours);
+        }
+        text
+    }
+
     /// Fails unless the objects are equal to the letter, apart from the IDs.
     fn ensure_same(&mut self, recorded: &Value, ours: &Value) -> Result<()> {
         self.pair(recorded, ours);
-        let mut expected = recorded.to_string();
-        for (theirs, ours) in &self.0 {
-            expected = expected.replace(theirs, ours);
-        }
-        let ours = ours.to_string();
+        let (expected, ours) = (self.translated(recorded), ours.to_string());
         ensure!(expected == ours, "recorded:\n{expected}\nours:\n{ours}");
         Ok(())
     }
@@ -95,7 +103,7 @@ fn is_id(text: &str) -> bool {
 }
 
 /// The part of a Work or binding that does not depend on the time, in one order.
-fn comparable(mut object: Value) -> Value {
+pub(super) fn comparable(mut object: Value) -> Value {
     let metadata = object["metadata"].take();
     let mut annotations = metadata["annotations"].clone();
     if let Some(annotations) = annotations.as_object_mut() {
@@ -135,16 +143,22 @@ fn comparable(mut object: Value) -> Value {
     })
 }
 
-async fn get(fleet: &PropagationFleet, recorded: &Value) -> Result<Value> {
-    let types: TypeMeta = serde_json::from_value(recorded.clone())?;
+/// Returns the API of an object, and its name.
+pub(super) fn api_of(client: Client, object: &Value) -> Result<(Api<DynamicObject>, &str)> {
+    let types: TypeMeta = serde_json::from_value(object.clone())?;
     let resource = ApiResource::from_gvk(&GroupVersionKind::try_from(types)?);
-    let metadata = &recorded["metadata"];
+    let metadata = &object["metadata"];
     let name = metadata["name"].as_str().context("no name")?;
-    let client = fleet.karmada.client();
-    let api: Api<DynamicObject> = match metadata["namespace"].as_str() {
+    let api = match metadata["namespace"].as_str() {
         Some(namespace) => Api::namespaced_with(client, namespace, &resource),
         None => Api::all_with(client, &resource),
     };
+    Ok((api, name))
+}
+
+/// Reads the object that a recorded one stands for.
+pub(super) async fn get(client: Client, recorded: &Value) -> Result<Value> {
+    let (api, name) = api_of(client, recorded)?;
     let object = api.get(name).await.with_context(|| format!("no {name}"))?;
     Ok(serde_json::to_value(object)?)
 }
@@ -214,7 +228,7 @@ async fn bindings_and_works_are_as_karmada_writes_them(server: ApiKind) -> Resul
     ];
     let mut ids = Ids::default();
     for recorded in bindings.iter().chain(works) {
-        let ours = get(&fleet, recorded).await?;
+        let ours = get(fleet.karmada.client(), recorded).await?;
         ids.ensure_same(&comparable(recorded.clone()), &comparable(ours))?;
     }
 
@@ -242,7 +256,7 @@ async fn bindings_and_works_are_as_karmada_writes_them(server: ApiKind) -> Resul
         recorded!("paused-resourcebinding")?,
         recorded!("paused-work")?,
     ] {
-        let ours = get(&fleet, &recorded).await?;
+        let ours = get(fleet.karmada.client(), &recorded).await?;
         ids.ensure_same(&comparable(recorded), &comparable(ours))?;
     }
     Ok(())
