@@ -221,6 +221,9 @@ mod in_chromium {
                 .await?;
             tab.until("all run it", &versions(&[updated, updated, updated]))
                 .await?;
+            // The timeline has a stream of its own.
+            let logged = "[...document.querySelectorAll('#story li')].filter((event) => event.innerText.includes('runs version 1.5.0')).length === 3";
+            tab.until("all are logged", logged).await?;
 
             let seen = timeline(tab).await?;
             for (cluster, earlier) in [("member2", "suspended"), ("member1", "wants version")] {
