@@ -7,6 +7,7 @@ use karmada_api::{Key, names};
 use serde_json::{Map, Value, json};
 
 use super::choice::Candidate;
+use super::manifest::edit_metadata;
 use super::template;
 
 /// The policy that claims a template.
@@ -139,6 +140,22 @@ pub(super) fn marks(claim: Option<&Claim>) -> [Mark<'_>; 5] {
             cluster_policy.map(|c| &*c.name),
         ),
     ]
+}
+
+/// Puts the claim of a binding on its template, if that shows none. Both are claimed at once, but what is known of
+/// the template may be older.
+pub(super) fn share(binding: &ObjectMeta, template: &mut Value) {
+    if Claim::of(template).is_some() {
+        return;
+    }
+    let claim = Claim::of(binding);
+    for Mark { map, key, value } in marks(claim.as_ref()) {
+        if let Some(value) = value.filter(|value| !value.is_empty()) {
+            edit_metadata(template, map, |map| {
+                map.insert(key.to_owned(), value.into());
+            });
+        }
+    }
 }
 
 impl Mark<'_> {

@@ -14,10 +14,10 @@ use karmada_api::{
 };
 use serde_json::Value;
 
-use super::interpret;
 use super::manifest::{self, BindingMarks, Marks};
 use super::overrides::{OverrideError, Overrides};
 use super::template;
+use super::{claim, interpret};
 use crate::binding_ref::BindingRef;
 
 pub use desired::{DesiredWork, WorkChange};
@@ -307,6 +307,7 @@ fn desired(
     let cluster_name = cluster.metadata.name.as_deref().unwrap_or_default();
     let key = Key::new(execution_namespace(cluster_name), work_name(binding));
     let mut manifest = facts.template.clone();
+    claim::share(binding.metadata, &mut manifest);
     manifest::strip(&mut manifest);
     if let (Some(wanted), true) = (replicas, has_replicas(binding)) {
         interpret::revise(&mut manifest, wanted.replicas);

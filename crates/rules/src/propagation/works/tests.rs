@@ -553,3 +553,24 @@ proptest! {
         }
     }
 }
+
+/// A Work that is made before the watch shows the claim of its template is that of a claimed one.
+#[test]
+fn a_template_that_shows_no_claim_yet_has_that_of_its_binding() {
+    let mut world = World::recorded();
+    world.works.clear();
+    let expected = world.plan();
+    for (field, keys) in [
+        ("labels", vec![names::POLICY_ID]),
+        (
+            "annotations",
+            vec![names::POLICY_NAMESPACE, names::POLICY_NAME],
+        ),
+    ] {
+        let map = world.template["metadata"][field].as_object_mut().unwrap();
+        for key in keys {
+            map.remove(key).unwrap();
+        }
+    }
+    assert_eq!(world.plan(), expected);
+}
