@@ -130,6 +130,7 @@ impl Reconciler {
                 error: synced.error.as_ref().map(text),
                 object: match &synced.object {
                     Observed::Present(object) => Seen::Present(object),
+                    Observed::Settled(object) => Seen::Settled(object),
                     Observed::Absent => Seen::Absent,
                     Observed::Unknown => Seen::Unknown,
                 },

@@ -290,6 +290,28 @@ async fn a_suspension_does_not_hide_what_was_applied_before_it() {
 }
 
 #[tokio::test]
+async fn what_was_applied_is_reported_though_it_was_paused_before_any_report() {
+    let member = ServedMember::start(|_| true).await;
+    let stage = Stage::new().await;
+    stage.join("m1", member.port.address()).await;
+    stage.dispatch("m1", "a", json!({})).await;
+    let refused = Fault::InternalError.verbs([Verb::Patch]).kind("works");
+    stage.karmada.faults().inject(refused.client(NAME));
+    let _program = stage.start(&[]);
+    let exists = |map: Option<&DynamicObject>| map.is_some();
+    await_condition(member.api("ConfigMap"), "a", exists)
+        .await
+        .unwrap();
+    stage
+        .patch("m1", "a", json!({ "spec": { "suspendDispatching": true } }))
+        .await;
+    stage.karmada.faults().clear();
+    stage.condition("m1", "a", DISPATCHING, FALSE).await;
+    let applied = stage.condition("m1", "a", APPLIED, TRUE).await;
+    assert_eq!(applied.observed_generation, Some(2));
+}
+
+#[tokio::test]
 async fn a_failure_that_the_watch_has_not_shown_when_it_ends_does_not_stay_in_the_status() {
     let member = ServedMember::start(|_| true).await;
     let stage = Stage::new().await;

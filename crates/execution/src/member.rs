@@ -11,6 +11,7 @@ use karmada_api::{GroupVersionKind, Key, Work};
 use karmada_rules::execution::{
     ApplyPlan, Deletion, Settled, deletion, plan, reapply, replacement,
 };
+use karmada_rules::propagation::works::is_delivered;
 use karmada_runtime::dynamic::{DynamicEvent, DynamicWatches, WatchState};
 use karmada_runtime::write::{WriteError, Writes};
 use kube::Client;
@@ -132,10 +133,7 @@ impl Member {
         let cached = complete.then(|| self.watches.get(&kind, &key).map(|object| object.value()));
         if work.is_suspended() {
             let object = cached.map_or(Observed::Unknown, |object| Observed::of(work, object));
-            return Synced {
-                error: None,
-                object,
-            };
+            return self.look(one, (&kind, &key), object).await;
         }
         if let Some(Some(object)) = &cached
             && self.is_settled(one, object)
@@ -160,6 +158,50 @@ impl Member {
                 error: Some(error),
             },
         }
+    }
+
+    /// Looks at the object of a suspended Work. If its application was not reported, it is told by what the
+    /// object has.
+    async fn look(
+        &self,
+        one: OfWork<'_>,
+        place: (&GroupVersionKind, &Key),
+        object: Observed,
+    ) -> Synced {
+        let settled = match &object {
+            Observed::Present(object) if !is_delivered(one.work) => {
+                self.find_settled(one, place, object).await
+            }
+            _ => Ok(None),
+        };
+        match settled {
+            Ok(settled) => Synced {
+                error: None,
+                object: settled.map_or(object, Observed::Settled),
+            },
+            Err(error) => Synced {
+                error: Some(error),
+                object,
+            },
+        }
+    }
+
+    /// Returns the object if a sync would find nothing to apply. Only a live look can tell: a field that has
+    /// left the manifest shows in the managed fields, which the cache lacks.
+    async fn find_settled(
+        &self,
+        one: OfWork<'_>,
+        (kind, key): (&GroupVersionKind, &Key),
+        cached: &Value,
+    ) -> Result<Option<Value>, MemberError> {
+        let is_settled =
+            |object: &Value| plan(one.work, one.manifest, Some(object)) == ApplyPlan::Unchanged;
+        if !is_settled(cached) {
+            return Ok(None);
+        }
+        let place = self.objects.place(kind, key).await?;
+        let object = self.objects.get(&place).await?;
+        Ok(object.filter(is_settled))
     }
 
     /// Returns `true` if the object in the cache needs nothing.

@@ -46,6 +46,8 @@ impl Synced {
 pub enum Observed {
     /// The object.
     Present(Value),
+    /// The object, which has nothing to be applied though its Work is suspended.
+    Settled(Value),
     /// There is none, or it is not the Work's.
     Absent,
     /// The member was not reached.

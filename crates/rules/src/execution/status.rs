@@ -4,9 +4,10 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use karmada_api::condition::{FALSE, TRUE};
 use karmada_api::work::{APPLIED, DISPATCHING, ManifestIdentifier, ManifestStatus};
-use karmada_api::{Condition, Work};
+use karmada_api::{Condition, Work, names};
 use serde_json::{Value, json};
 
+use super::apply::label;
 use crate::propagation::interpret::{health, reflect};
 
 /// The state of one manifest after a sync.
@@ -25,6 +26,8 @@ pub struct Outcome<'a> {
 pub enum Seen<'a> {
     /// The object.
     Present(&'a Value),
+    /// The object, which has nothing to be applied though its Work is suspended.
+    Settled(&'a Value),
     /// It does not exist, or is not ours.
     Absent,
     /// The member was not reached: what was reported before stands.
@@ -61,9 +64,12 @@ pub fn status(work: &Work, outcomes: &[Outcome<'_>], adopted: bool, now: Timesta
     if let Some(condition) = upsert(&mut list, dispatching, adopted, now) {
         plan.dispatching = Some(condition);
     }
-    // Nothing is applied while suspended: the condition is about what was applied before.
-    if !work.is_suspended()
-        && let applied = applied(work, outcomes)
+    let applied = if work.is_suspended() {
+        applied_before(work, outcomes)
+    } else {
+        Some(applied(work, outcomes))
+    };
+    if let Some(applied) = applied
         && let Some(condition) = upsert(&mut list, applied, adopted, now)
     {
         plan.applied = Some(condition);
@@ -125,6 +131,40 @@ fn applied(work: &Work, outcomes: &[Outcome<'_>]) -> Condition {
     }
 }
 
+/// Returns the condition of a suspended Work whose report of an application was lost, for nothing is applied
+/// any more that would be reported.
+fn applied_before(work: &Work, outcomes: &[Outcome<'_>]) -> Option<Condition> {
+    let is_settled = |outcome: &Outcome<'_>| matches!(outcome.object, Seen::Settled(_));
+    if !outcomes.is_empty() && outcomes.iter().all(is_settled) {
+        return Some(applied(work, outcomes));
+    }
+    // Of the same Work, and unlike its manifest: it was applied before that changed.
+    let is_former = |outcome: &Outcome<'_>| match outcome.object {
+        Seen::Present(object) | Seen::Settled(object) => has_id_of(object, work),
+        Seen::Absent | Seen::Unknown => false,
+    };
+    let changed = manifest_generation(work).filter(|changed| *changed > 1)?;
+    let is_lost =
+        work.condition(APPLIED).is_none() && !outcomes.is_empty() && outcomes.iter().all(is_former);
+    is_lost.then(|| Condition {
+        observed_generation: Some(changed - 1),
+        ..applied(work, &[])
+    })
+}
+
+/// Returns `true` if the object was made from this Work, and not from a former one of its name.
+fn has_id_of(object: &Value, work: &Work) -> bool {
+    let labels = work.metadata.labels.as_ref();
+    let id = labels.and_then(|labels| labels.get(names::WORK_ID));
+    id.is_some() && label(object, names::WORK_ID) == id.map(String::as_str)
+}
+
+/// Returns the generation in which the manifest of a Work changed last, if it is known.
+fn manifest_generation(work: &Work) -> Option<i64> {
+    let annotations = work.metadata.annotations.as_ref()?;
+    annotations.get(names::MANIFEST_GENERATION)?.parse().ok()
+}
+
 fn error(outcome: &Outcome<'_>) -> Option<String> {
     let error = outcome.error.as_ref()?;
     let identifier = identifier(outcome.manifest, 0);
@@ -167,7 +207,7 @@ fn manifest_statuses(outcomes: &[Outcome<'_>], current: &[ManifestStatus]) -> Ve
     let of_one = |(outcome, ordinal): (&Outcome<'_>, i64)| {
         let identifier = identifier(outcome.manifest, ordinal);
         match outcome.object {
-            Seen::Present(object) => Some(ManifestStatus {
+            Seen::Present(object) | Seen::Settled(object) => Some(ManifestStatus {
                 status: reflect(object),
                 health: Some(health(object).to_string()),
                 identifier,

@@ -530,6 +530,52 @@ fn a_suspended_work_keeps_what_it_knows_of_its_application_and_goes_on_to_read()
 }
 
 #[test]
+fn a_suspended_work_tells_of_an_application_whose_report_was_lost() {
+    let Recorded {
+        mut work,
+        manifest,
+        object,
+    } = deployment();
+    work.spec.suspend_dispatching = Some(true);
+    work.metadata.generation = Some(7);
+    let of_another = {
+        let mut object = object.clone();
+        object["metadata"]["labels"]["work.karmada.io/permanent-id"] = json!("another");
+        object
+    };
+    let applied = work.condition("Applied").cloned();
+    for (seen, changed, applied, expected) in [
+        (Seen::Settled(&object), "3", None, Some(7)),
+        (Seen::Settled(&object), "3", applied.clone(), Some(7)),
+        // As it was before the manifest changed.
+        (Seen::Present(&object), "3", None, Some(2)),
+        (Seen::Present(&object), "3", applied, None),
+        (Seen::Present(&object), "1", None, None),
+        (Seen::Present(&of_another), "3", None, None),
+        (Seen::Absent, "3", None, None),
+        (Seen::Unknown, "3", None, None),
+    ] {
+        let annotations = work.metadata.annotations.get_or_insert_default();
+        annotations.insert("karmada-rs.io/manifest-generation".into(), changed.into());
+        let conditions = &mut work.status.get_or_insert_default().conditions;
+        conditions.retain(|condition| condition.type_ != "Applied");
+        conditions.extend(applied.clone());
+        let outcome = Outcome {
+            manifest: &manifest,
+            error: None,
+            object: seen,
+        };
+        let patch = status(&work, &[outcome], false, now()).patch.unwrap();
+        let conditions = patch["status"]["conditions"].as_array().unwrap();
+        let told = conditions.iter().find(|one| one["type"] == "Applied");
+        let generation = told.and_then(|one| one["observedGeneration"].as_i64());
+        assert_eq!(generation, expected, "{seen:?} {changed} {applied:?}");
+        let is_true = told.is_none_or(|one| one["status"] == "True");
+        assert!(is_true, "{seen:?}");
+    }
+}
+
+#[test]
 fn the_status_is_written_once_and_then_only_on_news() {
     let Recorded {
         mut work,
