@@ -275,18 +275,20 @@ async fn a_preempted_template_moves_at_once_only_for_an_immediate_policy() {
 /// W5: a selector that drops a template while it waits.
 #[tokio::test(start_paused = true)]
 async fn a_template_that_is_dropped_while_it_waits_is_let_go() {
-    let stage = Stage::running().await;
-    stage.deploy().await;
-    tokio::time::sleep(LATER).await;
-    stage.apply(&lazily("pp", "m1")).await;
-    let mut unmatched = lazily("pp", "m1");
-    unmatched["spec"]["resourceSelectors"][0]["name"] = json!("other");
-    stage.apply(&unmatched).await;
-    stage.expect(None, None).await;
-    let annotations = &stage.get(&web(DEPLOYMENT)).await["metadata"]["annotations"];
-    assert_eq!(annotations.get(names::CLAIMED_FINGERPRINT), None);
-    stage.edit().await;
-    stage.expect(None, None).await;
+    for (field, value) in [("name", "other"), ("kind", "StatefulSet")] {
+        let stage = Stage::running().await;
+        stage.deploy().await;
+        tokio::time::sleep(LATER).await;
+        stage.apply(&lazily("pp", "m1")).await;
+        let mut unmatched = lazily("pp", "m1");
+        unmatched["spec"]["resourceSelectors"][0][field] = json!(value);
+        stage.apply(&unmatched).await;
+        stage.expect(None, None).await;
+        let annotations = &stage.get(&web(DEPLOYMENT)).await["metadata"]["annotations"];
+        assert_eq!(annotations.get(names::CLAIMED_FINGERPRINT), None);
+        stage.edit().await;
+        stage.expect(None, None).await;
+    }
 }
 
 /// Scenario 2 of the proposal's notes: one file with both, in either order.

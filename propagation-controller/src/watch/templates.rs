@@ -1,4 +1,4 @@
-//! The watches of templates, of the kinds that policies select and bindings are of.
+//! The watches of templates, of the kinds that policies select, bindings are of and claims are on.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -137,6 +137,7 @@ impl SharedIndex {
         }
         match event {
             DynamicEvent::Changed(transitions) => {
+                let mut are_others = false;
                 for Transition { key, old, new } in transitions {
                     let binding = names::binding(&kind.kind, &key.name);
                     let binding = Key::new(&key.namespace, binding);
@@ -144,8 +145,15 @@ impl SharedIndex {
                     self.wake_dependent(&binding, &template);
                     self.queues.bindings.add(binding);
                     let claim = |object: Option<Arc<Untyped>>| Claim::of(object?.meta());
-                    wake_former(&self.queues, claim(old), claim(new).as_ref());
+                    let (old, new) = (claim(old), claim(new));
+                    // One without a binding must lose its claim even if no policy names the kind any more.
+                    let named = |claim: &Option<Claim>| claim.as_ref().map(|_| kind.clone());
+                    are_others |= self.index.lock().replace_kinds(named(&old), named(&new));
+                    wake_former(&self.queues, old, new.as_ref());
                     self.queues.templates.add(template);
+                }
+                if are_others {
+                    self.want();
                 }
             }
             event @ (DynamicEvent::Listed | DynamicEvent::NotServed) => {
