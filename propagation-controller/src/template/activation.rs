@@ -9,6 +9,7 @@ use karmada_rules::binding_ref::BindingRef;
 use karmada_rules::propagation::activation::{self, Activation, Bound, Facts, Record, Seen};
 use karmada_rules::propagation::binding;
 use karmada_rules::propagation::choice::Candidate;
+use karmada_rules::propagation::claim::Claim;
 use karmada_rules::propagation::status::POLICY_APPLIED;
 use kube::Api;
 use parking_lot::Mutex;
@@ -98,6 +99,7 @@ impl TemplateReconciler {
         let bound = subject.bound().map(StoredBinding::view).map(|own| Bound {
             record: Record::of(own.metadata),
             is_current: is_lazy && binding::is_current(&subject.template, policy.spec, own.spec),
+            is_claimed: Claim::of(own.metadata).is_some_and(|claim| claim.is_of(policy)),
         });
         let policy_changed = if is_lazy && bound.is_none() {
             self.changed_at(policy).await?

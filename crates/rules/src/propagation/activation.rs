@@ -57,6 +57,8 @@ pub struct Bound {
     pub record: Option<Record>,
     /// True if it is as the policy wants it, apart from the pause.
     pub is_current: bool,
+    /// True if it has the policy's claim, with which its record was written.
+    pub is_claimed: bool,
 }
 
 /// A state of a template, as a process remembers it.
@@ -154,7 +156,8 @@ pub fn decide(facts: &Facts<'_>) -> Activation {
     let is_moved = |claim: &Claim| !claim.is_of(facts.policy);
     let is_handed_over = facts.claimed.is_some_and(is_moved);
     match &facts.bound {
-        Some(bound) => of_bound(bound, now, is_handed_over),
+        // The claim on the template may be still to come: what is edited since the record is an edit.
+        Some(bound) => of_bound(bound, now, is_handed_over && !bound.is_claimed),
         None => of_unbound(facts, now, is_handed_over),
     }
 }

@@ -120,3 +120,21 @@ async fn a_policy_made_a_moment_after_a_template_waits_for_an_edit() {
     stage.edit().await;
     stage.expect(Some("m1"), Some("pp")).await;
 }
+
+/// A controller may die when it has handed the binding over, and not the template.
+#[tokio::test(start_paused = true)]
+async fn an_edit_in_the_midst_of_a_hand_over_is_not_lost() {
+    let mut stage = Stage::running().await;
+    stage.apply(&lazily("pp1", "m1")).await;
+    stage.deploy().await;
+    stage.apply(&lazily("pp2", "m2")).await;
+    let before = stage.get(&web(DEPLOYMENT)).await["metadata"].clone();
+    stage.remove("pp1").await;
+    stage.expect(Some("m1"), Some("pp2")).await;
+    stage.kill().await;
+    let claim = json!({ "labels": before["labels"], "annotations": before["annotations"] });
+    let edit = json!({ "metadata": claim, "spec": { "replicas": 5 } });
+    stage.send("PATCH", &web(DEPLOYMENT), &edit).await;
+    stage.start(&[]).await;
+    stage.expect(Some("m2"), Some("pp2")).await;
+}

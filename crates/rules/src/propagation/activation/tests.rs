@@ -45,6 +45,7 @@ fn bound(
         bound: Some(Bound {
             record: record.cloned(),
             is_current,
+            is_claimed: policy.metadata.name.as_deref() == Some(claimed),
         }),
         seen: Some(Seen::Bound),
         policy_changed: None,
@@ -98,6 +99,36 @@ fn a_lazy_policy_that_changes_nothing_is_followed_without_an_edit() {
     let now = record_of(&lazy("a"), &template(1));
     let activation = bound(&lazy("a"), &template(1), Some(&old), "a", true);
     assert_eq!(activation, Activation::Keeps(now));
+}
+
+#[test]
+fn an_edit_counts_once_the_binding_has_changed_hands() {
+    let (policy, record) = (lazy("a"), record_of(&lazy("b"), &template(1)));
+    let former = Claim {
+        id: "b".to_owned(),
+        namespace: Some("shop".to_owned()),
+        name: "b".to_owned(),
+    };
+    let mut edited = template(2);
+    edited["metadata"]["generation"] = json!(6);
+    let follows = |template: &Value, is_claimed| {
+        let activation = decide(&Facts {
+            policy: &Candidate::from(&policy),
+            template,
+            claimed: Some(&former),
+            bound: Some(Bound {
+                record: Some(record.clone()),
+                is_current: false,
+                is_claimed,
+            }),
+            seen: None,
+            policy_changed: None,
+        });
+        matches!(activation, Activation::Follows(_))
+    };
+    assert!(!follows(&edited, false), "it may be of before the record");
+    assert!(!follows(&template(1), true));
+    assert!(follows(&edited, true));
 }
 
 #[test]
