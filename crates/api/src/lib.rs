@@ -17,7 +17,7 @@ pub mod overrides;
 pub mod placement;
 pub mod policy;
 pub mod profile;
-mod remedy;
+pub mod remedy;
 mod resource;
 mod schema;
 pub mod work;

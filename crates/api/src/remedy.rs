@@ -1,3 +1,5 @@
+//! The rules of the fleet, and the annotations that say more about them than Karmada's fields can.
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::CustomResource;
 use schemars::JsonSchema;
@@ -7,6 +9,15 @@ use crate::lenient;
 
 /// The action that blocks a cluster's traffic at the load balancer.
 pub const TRAFFIC_CONTROL: &str = "TrafficControl";
+
+/// The annotation of a Remedy that is to say what it would do and do nothing: `true`.
+pub const OBSERVE_ONLY: &str = "remedy.karmada-rs.io/observe-only";
+
+/// The annotation with the moment, in RFC 3339, from which a Remedy acts no more.
+pub const EXPIRES_AT: &str = "remedy.karmada-rs.io/expires-at";
+
+/// The annotation with the words of whoever made a Remedy about why it exists.
+pub const REASON: &str = "remedy.karmada-rs.io/reason";
 
 /// The clusters, the conditions that must match, and the actions that follow.
 #[derive(
