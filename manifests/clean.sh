@@ -58,6 +58,28 @@ if has clusters.cluster.karmada.io; then
     done
 fi
 
+# What the remedy controller says about Remedies, which are the users' own.
+if has remedies.remedy.karmada.io; then
+  for condition in Accepted Active; do
+    removals remedies.remedy.karmada.io '{{$o.metadata.name}}' .status.conditions \
+      "eq \$e.type \"$condition\"" 'status/conditions/{{$i}}/type' "$condition" |
+      while read -r name patch; do
+        change patch remedies.remedy.karmada.io "$name" --subresource status --type json --patch "$patch"
+      done
+  done
+  api get remedies.remedy.karmada.io --output \
+    go-template='{{range .items}}{{if .status.observedGeneration}}{{.metadata.name}}{{"\n"}}{{end}}{{end}}' |
+    while read -r name; do
+      status='{"observedGeneration":null,"activeClusters":null,"activeClusterNames":null'
+      status+=',"refusedClusters":null,"refusedClusterNames":null}'
+      # Without conditions of others nothing is left.
+      conditions=$(api get remedies.remedy.karmada.io "$name" --output jsonpath='{.status.conditions}')
+      [[ $conditions != '[]' ]] || status=null
+      change patch remedies.remedy.karmada.io "$name" --subresource status --type merge \
+        --patch "{\"status\":$status}"
+    done
+fi
+
 # MultiClusterIngresses that the ingress controller still serves: the finalizer last, as the object may be
 # waiting for it to go.
 if has multiclusteringresses.networking.karmada.io; then

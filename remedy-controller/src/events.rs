@@ -1,7 +1,9 @@
-//! The Events recorded on clusters.
+//! The Events recorded on clusters and remedies.
 
+use k8s_openapi::api::core::v1::ObjectReference;
+use karmada_api::remedy::EXPIRES_AT;
 use karmada_api::{Condition, Remedy, RemedySpec};
-use karmada_rules::remedy::{ActionChange, Inert, OverBound};
+use karmada_rules::remedy::{ActionChange, Observed, OverBound, Problem};
 use kube::Resource;
 use kube::runtime::events::{Event, EventType};
 
@@ -39,26 +41,52 @@ pub(crate) fn action_changed(change: &ActionChange) -> Event {
         ActionChange::Set { remedy, .. } => (EventType::Warning, "RemedyActionSet", Some(remedy)),
         ActionChange::Cleared { .. } => (EventType::Normal, "RemedyActionCleared", None),
     };
-    let secondary = remedy.map(|name| {
-        let mut reference = Remedy::new(name, RemedySpec::default()).object_ref(&());
-        reference.uid = None;
-        reference
-    });
     Event {
         type_,
         reason: reason.to_owned(),
         note: Some(change.to_string()),
         action: "Remedy".to_owned(),
-        secondary,
+        secondary: remedy.map(|name| reference(name)),
     }
 }
 
-/// Returns the Event of a Remedy that can never act.
-pub(crate) fn never_acts(inert: Inert) -> Event {
+/// Returns the Event of actions that a Remedy which only observes would set.
+pub(crate) fn would_act(observed: &Observed) -> Event {
+    Event {
+        type_: EventType::Normal,
+        reason: "RemedyWouldAct".to_owned(),
+        note: Some(observed.to_string()),
+        action: "Observe".to_owned(),
+        secondary: Some(reference(&observed.remedy)),
+    }
+}
+
+fn reference(remedy: &str) -> ObjectReference {
+    let mut reference = Remedy::new(remedy, RemedySpec::default()).object_ref(&());
+    reference.uid = None;
+    reference
+}
+
+/// Returns the Event of a Remedy that may not do what its author means.
+pub(crate) fn problem(problem: &Problem) -> Event {
     Event {
         type_: EventType::Warning,
-        reason: inert.reason().to_owned(),
-        note: Some(inert.to_string()),
+        reason: problem.reason().to_owned(),
+        note: Some(problem.to_string()),
+        action: "Remedy".to_owned(),
+        secondary: None,
+    }
+}
+
+/// Returns the Event of a Remedy that has expired.
+pub(crate) fn expired(remedy: &Remedy) -> Event {
+    let annotations = remedy.metadata.annotations.as_ref();
+    let end = annotations.and_then(|annotations| annotations.get(EXPIRES_AT));
+    let end = end.map(String::as_str).unwrap_or_default();
+    Event {
+        type_: EventType::Normal,
+        reason: "RemedyExpired".to_owned(),
+        note: Some(format!("it expired at {end} and acts no more")),
         action: "Remedy".to_owned(),
         secondary: None,
     }

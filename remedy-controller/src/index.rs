@@ -3,9 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use karmada_api::{Cluster, Condition, Key, Remedy};
-use karmada_rules::remedy::{BlockBound, Claim, MaxBlocked, OverBound, RemedyIndex};
+use karmada_rules::remedy::{
+    BlockBound, Claim, Expiries, Fleet, MaxBlocked, OverBound, Problem, Reach, ReachIndex, Reached,
+    RemedyIndex, Scope, problems,
+};
+use karmada_rules::reverse_index::ReverseIndex;
 use karmada_runtime::cache::{Cache, Undecoded};
+use tokio::time::Instant;
+
+use crate::condition_types::ConditionTypes;
 
 /// The watched objects and what depends on their history.
 #[derive(Debug)]
@@ -17,6 +25,8 @@ pub(crate) struct Index {
     /// writer undoes that write unseen, a later version looks like this one (karmada#7776), so every
     /// event wakes such a cluster.
     pub(crate) unsettled: BTreeSet<Key>,
+    /// The instant at which a change of conditions arrived, until the actions follow from them.
+    pub(crate) arrived: BTreeMap<Key, Instant>,
     /// Conditions of ours whose status changed since the cluster was last reconciled.
     pub(crate) changed: BTreeMap<Key, BTreeMap<&'static str, Condition>>,
     /// The clusters that conditions block or would block. The whole fleet decides about each of them, so
@@ -28,6 +38,20 @@ pub(crate) struct Index {
     ahead: BTreeMap<Key, Arc<Cluster>>,
     /// The clusters over the bound whose Event has been recorded.
     pub(crate) noted_over_bound: BTreeSet<Key>,
+    /// The remedies that only observe and whose Event on a cluster has been recorded.
+    pub(crate) noted_observing: BTreeMap<Key, BTreeSet<String>>,
+    /// The clusters that each remedy concerns.
+    reach: ReachIndex,
+    /// The moments at which remedies expire.
+    pub(crate) expiries: Expiries,
+    /// The remedies that require each type of condition.
+    pub(crate) requiring: ReverseIndex<String, String>,
+    /// The types of the conditions of all clusters.
+    pub(crate) condition_types: ConditionTypes,
+    /// The remedies whose status may differ since they were last taken.
+    pub(crate) concerned: BTreeSet<String>,
+    /// The clock by which remedies expire.
+    clock: fn() -> Timestamp,
 }
 
 /// Everything that decides about one cluster, at one instant.
@@ -42,20 +66,42 @@ pub(crate) struct Snapshot {
     pub(crate) changed: Vec<Condition>,
     /// Set if the bound keeps the cluster unblocked although a condition requires a block.
     pub(crate) over_bound: Option<OverBound>,
+    /// The instant at which a change of conditions arrived, if the actions do not follow from them yet.
+    pub(crate) arrived: Option<Instant>,
+    /// The time.
+    pub(crate) now: Timestamp,
+}
+
+/// Everything that decides about the status of one remedy, at one instant.
+#[derive(Debug)]
+pub(crate) struct View {
+    pub(crate) remedy: Arc<Remedy>,
+    pub(crate) problems: Vec<Problem>,
+    pub(crate) reach: Reach,
+    /// The time.
+    pub(crate) now: Timestamp,
 }
 
 impl Index {
-    pub(crate) fn new(max_blocked: MaxBlocked) -> Self {
+    pub(crate) fn new(max_blocked: MaxBlocked, clock: fn() -> Timestamp) -> Self {
         Self {
             clusters: Cache::default(),
             remedies: Cache::default(),
             by_cluster: RemedyIndex::default(),
             unsettled: BTreeSet::new(),
+            arrived: BTreeMap::new(),
             changed: BTreeMap::new(),
             bound: BlockBound::new(max_blocked),
             is_surveyed: true,
             ahead: BTreeMap::new(),
             noted_over_bound: BTreeSet::new(),
+            noted_observing: BTreeMap::new(),
+            reach: ReachIndex::default(),
+            expiries: Expiries::default(),
+            requiring: ReverseIndex::default(),
+            condition_types: ConditionTypes::default(),
+            concerned: BTreeSet::new(),
+            clock,
         }
     }
 
@@ -63,11 +109,14 @@ impl Index {
     /// for, and some of which its watch has not shown.
     pub(crate) fn begin_term(&mut self) {
         self.changed.clear();
+        self.arrived.clear();
         self.is_surveyed = false;
         self.ahead.clear();
         self.bound.restart();
-        self.admit();
+        let all = self.keys();
+        self.claim(&all);
         self.noted_over_bound.clear();
+        self.noted_observing.clear();
     }
 
     /// Returns `true` if a read must show which clusters are blocked before another one is.
@@ -103,16 +152,35 @@ impl Index {
         seen
     }
 
-    /// Updates what `clusters` claim of the bound, and returns those that are admitted thereby.
+    /// Updates what `clusters` claim of the bound and which remedies concern them, and returns those that
+    /// are admitted thereby.
     pub(crate) fn claim<'a>(&mut self, clusters: impl IntoIterator<Item = &'a Key>) -> Vec<Key> {
+        let now = self.now();
+        let mut touched: Vec<Key> = Vec::new();
         for key in clusters {
             let claim = self.newest(key).map_or(Claim::None, |cluster| {
-                Claim::of(&cluster, self.covering(key).map(|remedy| &**remedy))
+                Claim::of(&cluster, self.covering(key).map(|remedy| &**remedy), now)
             });
             self.bound.replace(&key.name, claim);
+            touched.push(key.clone());
         }
         self.bound.set_clusters(self.clusters.existing());
-        self.admit()
+        let admitted = self.admit();
+        for key in touched.iter().chain(&admitted) {
+            self.reach(key, now);
+        }
+        admitted
+    }
+
+    /// Updates which remedies concern the cluster `key`.
+    fn reach(&mut self, key: &Key, now: Timestamp) {
+        let reached = self.clusters.get(key).map(|cluster| {
+            let may_block = self.bound.over(&key.name).is_none();
+            let covering = self.covering(key).map(|remedy| &**remedy);
+            Reached::of(cluster, covering, now, may_block)
+        });
+        let changed = self.reach.replace(&key.name, reached.unwrap_or_default());
+        self.concerned.extend(changed);
     }
 
     /// Admits clusters to being blocked and returns them.
@@ -131,6 +199,11 @@ impl Index {
             .filter_map(|name| self.remedies.get(&Key::cluster_scoped(name)))
     }
 
+    /// Returns the time by which remedies expire.
+    pub(crate) fn now(&self) -> Timestamp {
+        (self.clock)()
+    }
+
     /// Returns the keys of all clusters.
     pub(crate) fn keys(&self) -> Vec<Key> {
         self.clusters.iter().map(|(key, _)| key.clone()).collect()
@@ -147,7 +220,63 @@ impl Index {
             complete: self.remedies.unread().is_empty(),
             changed: changed.into_values().collect(),
             over_bound: self.bound.over(&key.name),
+            arrived: self.arrived.get(key).copied(),
+            now: self.now(),
         })
+    }
+
+    /// Returns what the remedy `key` does and why, and `None` if it does not exist.
+    pub(crate) fn view(&self, key: &Key) -> Option<View> {
+        let remedy = Arc::clone(self.remedies.get(key)?);
+        Some(self.view_of(remedy))
+    }
+
+    /// Iterates over what each remedy does and why.
+    pub(crate) fn views(&self) -> impl Iterator<Item = View> {
+        let remedies = self.remedies.iter();
+        remedies.map(|(_, remedy)| self.view_of(Arc::clone(remedy)))
+    }
+
+    fn view_of(&self, remedy: Arc<Remedy>) -> View {
+        let has_cluster = |name: &str| {
+            let key = Key::cluster_scoped(name);
+            self.clusters.get(&key).is_some() || self.clusters.unread().contains(&key)
+        };
+        let has_condition = |kind: &str| self.condition_types.contains(kind);
+        let fleet = Fleet {
+            has_cluster: &has_cluster,
+            has_condition: &has_condition,
+        };
+        let name = remedy.metadata.name.as_deref().unwrap_or_default();
+        View {
+            problems: problems(&remedy, fleet),
+            reach: self.reach.of(name),
+            now: self.now(),
+            remedy,
+        }
+    }
+
+    /// Takes in a look at the clock, and wakes the clusters of the remedies that have expired since.
+    pub(crate) fn expire(&mut self, now: Timestamp) -> Vec<Key> {
+        let expired = self.expiries.look(now);
+        let scopes = expired.iter().filter_map(|name| {
+            let remedy = self.remedies.get(&Key::cluster_scoped(name))?;
+            Some(Scope::of(remedy))
+        });
+        let concerned = scopes.fold(Scope::Named(BTreeSet::new()), Scope::union);
+        self.concerned.extend(expired);
+        self.wake(concerned)
+    }
+
+    /// Wakes the clusters of a scope, with those that are admitted thereby.
+    pub(crate) fn wake(&mut self, scope: Scope) -> Vec<Key> {
+        let mut woken = match scope {
+            Scope::Every => self.keys(),
+            Scope::Named(names) => names.into_iter().map(Key::cluster_scoped).collect(),
+        };
+        let admitted = self.claim(&woken);
+        woken.extend(admitted);
+        woken
     }
 
     /// Returns the number of objects of each kind whose newest version does not decode.

@@ -2,12 +2,14 @@
 //! writes the required actions to `Cluster.status.remedyActions`.
 
 mod args;
+mod condition_types;
 mod events;
 mod index;
-mod inert;
 mod metrics;
 mod reconcile;
 mod silence;
+mod status;
+mod support;
 mod watch;
 
 use std::sync::Arc;
@@ -22,10 +24,10 @@ use kube::{Api, Client};
 use tokio::sync::Mutex;
 
 pub use crate::args::Args;
-use crate::inert::InertRemedies;
-use crate::metrics::FleetMetrics;
+use crate::metrics::{FleetMetrics, action_delay};
 use crate::reconcile::Reconciler;
 use crate::silence::{SharedReporters, SilenceReconciler};
+use crate::status::StatusReconciler;
 use crate::watch::SharedIndex;
 
 /// The program's name: its user agent, its lease, and the prefix of its metrics.
@@ -47,12 +49,19 @@ pub fn assemble(args: &Args, client: Client, program: &mut Program) {
     let metrics = WriteMetrics::register(&mut program.registry);
 
     let queue = Queue::default();
-    let index = Arc::new(SharedIndex::new(queue.clone(), args.max_blocked_clusters));
+    let (max_blocked, clock) = (args.max_blocked_clusters, program.clock);
+    let index = Arc::new(SharedIndex::new(queue.clone(), max_blocked, clock));
     index.watch(program, &client);
     let events = EventRecorder::spawn(program, client.clone());
-    let inert = InertRemedies::new(Arc::clone(&index), events.clone());
+    let writer = Writer::new(leadership.clone(), metrics);
+    let status = StatusReconciler::new(
+        Arc::clone(&index),
+        client.clone(),
+        writer.clone(),
+        events.clone(),
+    );
     let remedy_queue = index.remedy_queue();
-    controller::spawn(program, "remedy", inert, remedy_queue, leadership.clone());
+    controller::spawn(program, "remedy", status, remedy_queue, leadership.clone());
     let silent = Queue::default();
     let reporters = Arc::new(SharedReporters::new(args.reporter_grace_period));
     reporters.watch(program, &client, silent.clone());
@@ -62,7 +71,6 @@ pub fn assemble(args: &Args, client: Client, program: &mut Program) {
     };
     program.registry.register_collector(Box::new(fleet));
 
-    let writer = Writer::new(leadership.clone(), metrics);
     let silence = SilenceReconciler {
         reporters,
         index: Arc::clone(&index),
@@ -77,6 +85,7 @@ pub fn assemble(args: &Args, client: Client, program: &mut Program) {
         surveying: Mutex::default(),
         writer,
         events,
+        following: action_delay(&mut program.registry),
     };
     controller::spawn(program, "cluster", reconciler, queue, leadership.clone());
     controller::spawn(program, "lease", silence, silent, leadership);

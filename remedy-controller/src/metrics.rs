@@ -1,47 +1,146 @@
-//! The metrics about the fleet as a whole, read at each scrape.
+//! The metrics about the fleet as a whole, read at each scrape, and how fast actions follow.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use jiff::SignedDuration;
+use karmada_api::TRAFFIC_CONTROL;
+use karmada_rules::remedy::{Expiry, State};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::registry::{Registry, Unit};
 
+use crate::index::Index;
 use crate::silence::SharedReporters;
 use crate::watch::SharedIndex;
 
-/// `max_blocked_clusters`, `clusters_over_bound` and `silent_reporters`.
+/// The time before its expiry in which a remedy counts as expiring.
+const SOON: SignedDuration = SignedDuration::from_hours(1);
+
+/// Registers `action_delay_seconds`.
+pub(crate) fn action_delay(registry: &mut Registry) -> Histogram {
+    // 1 ms to 65 s: a write that fails is tried again.
+    let histogram = Histogram::new(exponential_buckets(0.001, 2.0, 17));
+    registry.register_with_unit(
+        "action_delay",
+        "Time from receiving a change of a cluster's conditions to the end of the write that sets its actions",
+        Unit::Seconds,
+        histogram.clone(),
+    );
+    histogram
+}
+
+/// The gauges of the fleet.
 #[derive(Debug)]
 pub(crate) struct FleetMetrics {
     pub(crate) index: Arc<SharedIndex>,
     pub(crate) reporters: Arc<SharedReporters>,
 }
 
+/// The name of a gauge, its description, and what it shows.
+type Gauge = (&'static str, &'static str, Shown);
+
+/// What a gauge shows.
+enum Shown {
+    /// One value.
+    Value(usize),
+    /// A value for each value of a label.
+    ByLabel(&'static str, Vec<(&'static str, usize)>),
+}
+
 impl Collector for FleetMetrics {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
-        let (limit, over) = self.index.bound();
-        let gauges = [
-            (
-                "max_blocked_clusters",
-                "Clusters that conditions may block, by --max-blocked-clusters",
-                limit,
-            ),
-            (
-                "clusters_over_bound",
-                "Clusters that --max-blocked-clusters keeps unblocked although a condition requires a block",
-                over,
-            ),
-            (
-                "silent_reporters",
-                "Clusters whose agents' lease nobody renews any more",
-                self.reporters.silent(),
-            ),
-        ];
-        for (name, help, value) in gauges {
-            let gauge = ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX));
-            gauge.encode(encoder.encode_descriptor(name, help, None, MetricType::Gauge)?)?;
+        let mut gauges = self.index.read(gauges);
+        gauges.push((
+            "silent_reporters",
+            "Clusters whose agents' lease nobody renews any more",
+            Shown::Value(self.reporters.silent()),
+        ));
+        for (name, help, shown) in gauges {
+            let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+            match shown {
+                Shown::Value(value) => gauge(value).encode(metric)?,
+                Shown::ByLabel(label, values) => {
+                    for (of, value) in values {
+                        gauge(value).encode(metric.encode_family(&[(label, of)])?)?;
+                    }
+                }
+            }
         }
         Ok(())
+    }
+}
+
+fn gauge(value: usize) -> ConstGauge<i64> {
+    ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX))
+}
+
+fn gauges(index: &Index) -> Vec<Gauge> {
+    let mut states: BTreeMap<State, usize> = BTreeMap::new();
+    let mut expiring = 0;
+    for view in index.views() {
+        let state = State::of(&view.remedy, &view.problems, &view.reach, view.now);
+        *states.entry(state).or_default() += 1;
+        if let Expiry::At(end) = Expiry::of(&view.remedy)
+            && end > view.now
+            && end.duration_since(view.now) <= SOON
+        {
+            expiring += 1;
+        }
+    }
+    let of = |state| (label(state), states.get(&state).copied().unwrap_or(0));
+    vec![
+        (
+            "max_blocked_clusters",
+            "Clusters that conditions may block, by --max-blocked-clusters",
+            Shown::Value(index.bound.limit()),
+        ),
+        (
+            "clusters_over_bound",
+            "Clusters that --max-blocked-clusters keeps unblocked although a condition requires a block",
+            Shown::Value(index.bound.waiting()),
+        ),
+        (
+            "clusters_with_action",
+            "Clusters that have an action; all but TrafficControl are counted as other",
+            Shown::ByLabel("action", clusters_with_action(index)),
+        ),
+        (
+            "remedies",
+            "Remedies, by the first state that holds",
+            Shown::ByLabel("state", State::ALL.map(of).to_vec()),
+        ),
+        (
+            "remedies_expiring",
+            "Remedies that expire within an hour",
+            Shown::Value(expiring),
+        ),
+    ]
+}
+
+fn clusters_with_action(index: &Index) -> Vec<(&'static str, usize)> {
+    let count = |counts: &dyn Fn(&String) -> bool| {
+        let clusters = index.clusters.iter();
+        clusters
+            .filter(|(_, cluster)| cluster.remedy_actions().iter().any(counts))
+            .count()
+    };
+    vec![
+        (TRAFFIC_CONTROL, count(&|action| action == TRAFFIC_CONTROL)),
+        ("other", count(&|action| action != TRAFFIC_CONTROL)),
+    ]
+}
+
+fn label(state: State) -> &'static str {
+    match state {
+        State::Expired => "expired",
+        State::NotAccepted => "not_accepted",
+        State::ObserveOnly => "observe_only",
+        State::Active => "active",
+        State::Idle => "idle",
     }
 }

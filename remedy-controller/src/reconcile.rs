@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use karmada_api::{Cluster, Key, TRAFFIC_CONTROL};
-use karmada_rules::remedy::{ActionChange, RemedyPlan};
+use karmada_rules::remedy::{ActionChange, Cause, RemedyPlan, observed, plan};
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
 use karmada_runtime::events::EventRecorder;
@@ -12,10 +12,12 @@ use karmada_runtime::write::{WriteErrorKind, Writer, patch_status};
 use kube::api::{ListParams, Patch, PatchParams};
 use kube::runtime::events::Event;
 use kube::{Api, Resource};
+use prometheus_client::metrics::histogram::Histogram;
 use serde_json::json;
 use tokio::sync::Mutex;
 
-use crate::events::{action_changed, condition_changed, kept_unblocked};
+use crate::events::{action_changed, condition_changed, kept_unblocked, would_act};
+use crate::index::Snapshot;
 use crate::watch::SharedIndex;
 
 /// The number of clusters in a page of a list. A cluster may have 100 kB.
@@ -31,6 +33,8 @@ pub(crate) struct Reconciler {
     pub(crate) surveying: Mutex<()>,
     pub(crate) writer: Writer,
     pub(crate) events: EventRecorder,
+    /// The time from a change of conditions to the actions that follow.
+    pub(crate) following: Histogram,
 }
 
 impl Controller for Reconciler {
@@ -47,31 +51,46 @@ impl Controller for Reconciler {
         let Some(snapshot) = self.index.snapshot(key) else {
             return Ok(());
         };
-        for condition in &snapshot.changed {
-            self.record(&snapshot.cluster, condition_changed(condition));
-        }
-        let over_bound = snapshot.over_bound;
-        if self.index.note_over_bound(key, over_bound.is_some())
-            && let Some(over_bound) = &over_bound
-        {
-            tracing::warn!(cluster = key.name, reason = %over_bound, "Cluster kept unblocked");
-            self.record(&snapshot.cluster, kept_unblocked(over_bound));
-        }
+        self.explain(key, &snapshot);
         let remedies = snapshot.remedies.iter().map(|remedy| &**remedy);
-        let (complete, may_block) = (snapshot.complete, over_bound.is_none());
-        let plan = karmada_rules::remedy::plan(&snapshot.cluster, remedies, complete, may_block);
+        let may_block = snapshot.over_bound.is_none();
+        let (now, complete) = (snapshot.now, snapshot.complete);
+        let plan = plan(&snapshot.cluster, remedies, now, complete, may_block);
         // Before the write: its echo may arrive before its response.
         self.index.set_unsettled(key, plan != RemedyPlan::Unchanged);
         match plan {
             RemedyPlan::Unchanged => Ok(()),
             RemedyPlan::Write { actions, changes } => {
-                self.apply(key, &snapshot.cluster, &actions, &changes).await
+                self.apply(key, &snapshot, &actions, &changes).await
             }
         }
     }
 }
 
 impl Reconciler {
+    /// Records what has changed about the cluster other than its actions.
+    fn explain(&self, key: &Key, snapshot: &Snapshot) {
+        let cluster = &snapshot.cluster;
+        for condition in &snapshot.changed {
+            self.record(cluster, condition_changed(condition));
+        }
+        let over_bound = &snapshot.over_bound;
+        if self.index.note_over_bound(key, over_bound.is_some())
+            && let Some(over_bound) = over_bound
+        {
+            tracing::warn!(cluster = key.name, reason = %over_bound, "Cluster kept unblocked");
+            self.record(cluster, kept_unblocked(over_bound));
+        }
+        let remedies = snapshot.remedies.iter().map(|remedy| &**remedy);
+        let observed = observed(cluster, remedies, snapshot.now);
+        let names = observed.iter().map(|one| one.remedy.clone()).collect();
+        let new = self.index.note_observing(key, names);
+        for observed in observed.iter().filter(|one| new.contains(&one.remedy)) {
+            tracing::info!(cluster = key.name, %observed, "Remedy would act");
+            self.record(cluster, would_act(observed));
+        }
+    }
+
     /// Finds out which clusters are blocked, once in a term: what the former leader wrote last may not
     /// have reached the watch, and would not count in the bound.
     async fn survey(&self, key: &Key) -> Result<(), BoxError> {
@@ -100,7 +119,7 @@ impl Reconciler {
     async fn apply(
         &self,
         key: &Key,
-        cluster: &Cluster,
+        snapshot: &Snapshot,
         actions: &[String],
         changes: &[ActionChange],
     ) -> Result<(), BoxError> {
@@ -120,8 +139,23 @@ impl Reconciler {
         }
         for change in changes {
             tracing::info!(cluster = key.name, %change, "Remedy actions changed");
-            self.record(cluster, action_changed(change));
+            self.record(&snapshot.cluster, action_changed(change));
         }
+        let by_condition = |change: &ActionChange| {
+            matches!(
+                change,
+                ActionChange::Set {
+                    cause: Cause::Condition { .. },
+                    ..
+                }
+            )
+        };
+        if let Some(arrived) = snapshot.arrived
+            && changes.iter().any(by_condition)
+        {
+            self.following.observe(arrived.elapsed().as_secs_f64());
+        }
+        self.index.followed(key);
         Ok(())
     }
 

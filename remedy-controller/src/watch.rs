@@ -3,38 +3,49 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use karmada_api::condition::OWNED;
 use karmada_api::{Cluster, Key, Remedy};
-use karmada_rules::remedy::{MaxBlocked, Scope};
+use karmada_rules::remedy::{MaxBlocked, Mode, Scope, required_conditions};
+use karmada_runtime::alarm;
 use karmada_runtime::cache::Transition;
 use karmada_runtime::program::Program;
 use karmada_runtime::queue::Queue;
 use karmada_runtime::watch::Decoded;
 use kube::runtime::watcher::{Config, Event};
-use kube::{Api, Client, Resource};
+use kube::{Api, Client};
 use parking_lot::Mutex;
+use tokio::sync::Notify;
+use tokio::time::Instant;
 
-use crate::index::{Index, Snapshot};
+use crate::index::{Index, Snapshot, View};
 
 /// The index behind a lock, and the queue of the clusters that its changes wake.
 #[derive(Debug)]
 pub(crate) struct SharedIndex {
     index: Mutex<Index>,
     queue: Queue<Key>,
-    /// The remedies that changed.
+    /// The remedies whose status may differ.
     remedy_queue: Queue<Key>,
+    /// Notified when another moment is that of the next expiry.
+    expiries: Arc<Notify>,
 }
 
 impl SharedIndex {
-    pub(crate) fn new(queue: Queue<Key>, max_blocked: MaxBlocked) -> Self {
+    pub(crate) fn new(
+        queue: Queue<Key>,
+        max_blocked: MaxBlocked,
+        clock: fn() -> Timestamp,
+    ) -> Self {
         Self {
-            index: Mutex::new(Index::new(max_blocked)),
+            index: Mutex::new(Index::new(max_blocked, clock)),
             queue,
             remedy_queue: Queue::default(),
+            expiries: Arc::default(),
         }
     }
 
-    /// Returns the queue of the remedies that changed.
+    /// Returns the queue of the remedies whose status may differ.
     pub(crate) fn remedy_queue(&self) -> Queue<Key> {
         self.remedy_queue.clone()
     }
@@ -48,9 +59,12 @@ impl SharedIndex {
         });
         let all = || Api::all(client.clone());
         program.watch("remedies", all(), Config::default(), move |event| {
-            let changed = changed(&event);
             remedies.observe(|index| index.observe_remedy(event));
-            remedies.remedy_queue.add_all(changed);
+        });
+        let (shared, changed) = (Arc::clone(self), Arc::clone(&self.expiries));
+        alarm::spawn(program, "expiries", changed, move |now| {
+            shared.observe(|index| index.expire(now));
+            shared.read(|index| index.expiries.next())
         });
         let shared = Arc::clone(self);
         program.report_undecoded(move || shared.index.lock().undecoded());
@@ -58,16 +72,29 @@ impl SharedIndex {
 
     /// Applies an event with `observe` and wakes the clusters it returns.
     pub(crate) fn observe(&self, observe: impl FnOnce(&mut Index) -> Vec<Key>) {
-        let woken = observe(&mut self.index.lock());
+        let mut index = self.index.lock();
+        let expiry = index.expiries.next();
+        let woken = observe(&mut index);
+        let concerned = std::mem::take(&mut index.concerned);
+        if index.expiries.next() != expiry {
+            self.expiries.notify_one();
+        }
+        drop(index);
         self.queue.add_all(woken);
+        let concerned = concerned.into_iter().map(Key::cluster_scoped);
+        self.remedy_queue.add_all(concerned);
     }
 
     /// Begins a term of leadership: returns the keys of all clusters, and drops the condition changes
     /// seen so far, whose Events the previous leader recorded.
     pub(crate) fn begin_term(&self) -> Vec<Key> {
-        let mut index = self.index.lock();
-        index.begin_term();
-        index.keys()
+        let mut keys = Vec::new();
+        self.observe(|index| {
+            index.begin_term();
+            keys = index.keys();
+            Vec::new()
+        });
+        keys
     }
 
     /// Returns `true` if a read must show which clusters are blocked before the cluster `key` is.
@@ -87,9 +114,26 @@ impl SharedIndex {
         index.remedies.iter().map(|(key, _)| key.clone()).collect()
     }
 
-    /// Returns the remedy `key`.
-    pub(crate) fn remedy(&self, key: &Key) -> Option<Arc<Remedy>> {
-        self.index.lock().remedies.get(key).map(Arc::clone)
+    /// Returns what the remedy `key` does and why, and `None` if it does not exist.
+    pub(crate) fn view(&self, key: &Key) -> Option<View> {
+        self.index.lock().view(key)
+    }
+
+    /// Remembers the remedies that only observe and would act on the cluster `key`, and returns those that
+    /// did not before.
+    pub(crate) fn note_observing(&self, key: &Key, remedies: BTreeSet<String>) -> BTreeSet<String> {
+        let noted = &mut self.index.lock().noted_observing;
+        let before = noted.remove(key).unwrap_or_default();
+        let new = remedies.difference(&before).cloned().collect();
+        if !remedies.is_empty() {
+            noted.insert(key.clone(), remedies);
+        }
+        new
+    }
+
+    /// Returns what `read` finds in the index.
+    pub(crate) fn read<T>(&self, read: impl FnOnce(&Index) -> T) -> T {
+        read(&self.index.lock())
     }
 
     /// Remembers whether the cluster `key` is over the bound, and returns `true` if it was not before.
@@ -101,12 +145,6 @@ impl SharedIndex {
             noted.remove(key);
             false
         }
-    }
-
-    /// Returns the number of clusters that conditions may block, and of those over that bound.
-    pub(crate) fn bound(&self) -> (usize, usize) {
-        let index = self.index.lock();
-        (index.bound.limit(), index.bound.waiting())
     }
 
     /// Returns a snapshot of the cluster `key`, and `None` if it does not exist.
@@ -121,12 +159,18 @@ impl SharedIndex {
 
     /// Remembers whether the decision about the cluster `key` is a write.
     pub(crate) fn set_unsettled(&self, key: &Key, writes: bool) {
-        let unsettled = &mut self.index.lock().unsettled;
+        let mut index = self.index.lock();
         if writes {
-            unsettled.insert(key.clone());
+            index.unsettled.insert(key.clone());
         } else {
-            unsettled.remove(key);
+            index.unsettled.remove(key);
+            index.arrived.remove(key);
         }
+    }
+
+    /// Takes in that a change of conditions of the cluster `key` has led to its actions.
+    pub(crate) fn followed(&self, key: &Key) {
+        self.index.lock().arrived.remove(key);
     }
 }
 
@@ -138,6 +182,7 @@ impl Index {
         let mut claiming = Vec::new();
         for transition in self.clusters.observe(event) {
             self.note_conditions(&transition);
+            self.concern(&transition);
             let Transition { key, old, new } = transition;
             claiming.push(key.clone());
             match (old, new) {
@@ -151,7 +196,9 @@ impl Index {
                 (_, Some(_)) => woken.push(key),
                 (_, None) => {
                     self.unsettled.remove(&key);
+                    self.arrived.remove(&key);
                     self.noted_over_bound.remove(&key);
+                    self.noted_observing.remove(&key);
                 }
             }
         }
@@ -164,12 +211,18 @@ impl Index {
         let unread = self.remedies.unread().len();
         let mut concerned = Scope::Named(BTreeSet::new());
         for Transition { key, old, new } in self.remedies.observe(event) {
+            self.concerned.insert(key.name.clone());
+            self.expiries.replace(&key.name, new.as_deref());
             if let (Some(old), Some(new)) = (&old, &new)
                 && old.spec == new.spec
+                && self.same_mode(old, new)
                 && old.metadata.deletion_timestamp == new.metadata.deletion_timestamp
             {
                 continue;
             }
+            let required = new.as_deref().map(required_conditions);
+            self.requiring
+                .replace(&key.name, required.unwrap_or_default());
             let scope = new.as_deref().map(Scope::of);
             self.by_cluster.replace(&key.name, scope.clone());
             for scope in old.as_deref().map(Scope::of).into_iter().chain(scope) {
@@ -181,13 +234,30 @@ impl Index {
         if self.remedies.unread().len() < unread {
             concerned = Scope::Every;
         }
-        let mut woken = match concerned {
-            Scope::Every => self.keys(),
-            Scope::Named(names) => names.into_iter().map(Key::cluster_scoped).collect(),
-        };
-        let admitted = self.claim(&woken);
-        woken.extend(admitted);
-        woken
+        self.wake(concerned)
+    }
+
+    fn same_mode(&self, old: &Remedy, new: &Remedy) -> bool {
+        let now = self.now();
+        Mode::of(old, now) == Mode::of(new, now)
+    }
+
+    /// Remembers the remedies that may refer to a cluster which appears or disappears, or to a type of
+    /// condition that does.
+    fn concern(&mut self, Transition { key, old, new }: &Transition<Cluster>) {
+        if old.is_some() != new.is_some() {
+            self.concerned
+                .extend(self.by_cluster.naming(&key.name).cloned());
+        }
+        let types = self.condition_types.replace(old.as_deref(), new.as_deref());
+        let requiring = types.iter().flat_map(|kind| self.requiring.sources(kind));
+        self.concerned.extend(requiring.cloned());
+        let before = old.as_deref().map(Cluster::conditions);
+        let after = new.as_deref().map(Cluster::conditions);
+        if after.is_some() && before != after {
+            let arrived = self.arrived.entry(key.clone());
+            arrived.or_insert_with(Instant::now);
+        }
     }
 
     fn note_conditions(&mut self, transition: &Transition<Cluster>) {
@@ -207,16 +277,6 @@ impl Index {
                 changed.insert(kind, condition.clone());
             }
         }
-    }
-}
-
-/// Returns the object of an event.
-fn changed<K: Resource>(event: &Event<Decoded<K>>) -> Option<Key> {
-    match event {
-        Event::Apply(object) | Event::InitApply(object) | Event::Delete(object) => {
-            Some(Key::of(object))
-        }
-        Event::Init | Event::InitDone => None,
     }
 }
 

@@ -19,6 +19,12 @@ pub const EXPIRES_AT: &str = "remedy.karmada-rs.io/expires-at";
 /// The annotation with the words of whoever made a Remedy about why it exists.
 pub const REASON: &str = "remedy.karmada-rs.io/reason";
 
+/// The condition of a Remedy that is True if it is carried out as it is written.
+pub const ACCEPTED: &str = "Accepted";
+
+/// The condition of a Remedy that is True while a cluster has an action that it requires.
+pub const ACTIVE: &str = "Active";
+
 /// The clusters, the conditions that must match, and the actions that follow.
 #[derive(
     CustomResource, Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema,
@@ -34,7 +40,9 @@ pub const REASON: &str = "remedy.karmada-rs.io/reason";
     derive = "PartialEq",
     doc = "A rule of the fleet: which actions follow when a member cluster's condition matches.",
     printcolumn = r#"{"name":"Actions", "type":"string", "jsonPath":".spec.actions"}"#,
-    printcolumn = r#"{"name":"Active", "type":"string", "jsonPath":".status.conditions[?(@.type==\"Active\")].status"}"#,
+    printcolumn = r#"{"name":"Active", "type":"integer", "jsonPath":".status.activeClusters", "description":"The number of clusters that it acts on"}"#,
+    printcolumn = r#"{"name":"Accepted", "type":"string", "jsonPath":".status.conditions[?(@.type==\"Accepted\")].status"}"#,
+    printcolumn = r#"{"name":"Expires", "type":"string", "jsonPath":".metadata.annotations.remedy\\.karmada-rs\\.io/expires-at"}"#,
     printcolumn = r#"{"name":"Age", "type":"date", "jsonPath":".metadata.creationTimestamp"}"#
 )]
 #[serde(rename_all = "camelCase")]
@@ -114,7 +122,7 @@ pub struct RemedyStatus {
         skip_serializing_if = "Option::is_none"
     )]
     pub observed_generation: Option<i64>,
-    /// Accepted: True if the spec can be carried out. Active: True while the remedy acts on any cluster.
+    /// Accepted: True if the remedy is carried out as it is written; the message names what may be a mistake. Active: True while a cluster has an action that the remedy requires.
     #[serde(
         default,
         deserialize_with = "lenient::option",
@@ -136,4 +144,18 @@ pub struct RemedyStatus {
         skip_serializing_if = "Option::is_none"
     )]
     pub active_cluster_names: Option<Vec<String>>,
+    /// The number of clusters that --max-blocked-clusters keeps unblocked although the remedy requires a block.
+    #[serde(
+        default,
+        deserialize_with = "lenient::option",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub refused_clusters: Option<i64>,
+    /// The names of those clusters, sorted; the first 100.
+    #[serde(
+        default,
+        deserialize_with = "lenient::option",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub refused_cluster_names: Option<Vec<String>>,
 }

@@ -42,6 +42,22 @@ impl<S: Clone + Ord, T: Clone + Ord> ReverseIndex<S, T> {
         }
     }
 
+    /// Returns the targets of `source`, if it has any.
+    pub fn targets<Q: Ord + ?Sized>(&self, source: &Q) -> Option<&BTreeSet<T>>
+    where
+        S: Borrow<Q>,
+    {
+        self.targets.get(source)
+    }
+
+    /// Returns the number of sources of `target`.
+    pub fn count<Q: Ord + ?Sized>(&self, target: &Q) -> usize
+    where
+        T: Borrow<Q>,
+    {
+        self.sources.get(target).map_or(0, BTreeSet::len)
+    }
+
     /// Returns the sources of `target`, in order.
     pub fn sources<Q: Ord + ?Sized>(
         &self,
@@ -76,8 +92,13 @@ mod tests {
                 rebuilt.replace(source, targets.clone());
             }
             prop_assert_eq!(&incremental, &rebuilt);
+            for source in 0..6 {
+                let targets = last.get(&source).filter(|targets| !targets.is_empty());
+                prop_assert_eq!(incremental.targets(&source), targets);
+            }
             for target in 0..8 {
                 let named: Vec<_> = last.iter().filter(|(_, targets)| targets.contains(&target)).map(|(s, _)| s).collect();
+                prop_assert_eq!(incremental.count(&target), named.len());
                 prop_assert_eq!(incremental.sources(&target).collect::<Vec<_>>(), named);
             }
         }

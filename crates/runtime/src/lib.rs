@@ -6,6 +6,7 @@
 
 mod activity;
 pub mod admin;
+pub mod alarm;
 pub mod args;
 pub mod as_text;
 pub mod cache;

@@ -49,8 +49,8 @@ pub struct Program {
     pub routes: Router,
     /// The address of the admin server.
     pub listen_address: SocketAddr,
-    /// The system clock, which may jump at any time: only for timestamps shown to users, never for
-    /// decisions.
+    /// The system clock, which may jump at any time: for timestamps shown to users, and for the times that
+    /// users name, never for durations.
     pub clock: fn() -> Timestamp,
     /// Looks up the servers that kubeconfigs name. By default the system's resolver does.
     pub addresses: Addresses,

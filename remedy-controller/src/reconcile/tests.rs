@@ -36,6 +36,13 @@ fn remedy_on_dns() -> Remedy {
     .unwrap()
 }
 
+/// Returns an index with a bound of one cluster.
+fn index() -> Arc<SharedIndex> {
+    let clock = || jiff::Timestamp::UNIX_EPOCH;
+    let max_blocked = MaxBlocked::Count(1);
+    Arc::new(SharedIndex::new(Queue::default(), max_blocked, clock))
+}
+
 /// The former leader has blocked m2, which the watch has not shown, and m1 fails too.
 #[tokio::test]
 async fn a_block_of_the_former_leader_that_the_watch_has_not_shown_counts_in_the_bound() {
@@ -44,7 +51,7 @@ async fn a_block_of_the_former_leader_that_the_watch_has_not_shown_counts_in_the
         server.install(&definition).unwrap();
     }
     let client = || Client::new(server.service(), "default");
-    let index = Arc::new(SharedIndex::new(Queue::default(), MaxBlocked::Count(1)));
+    let index = index();
     let clusters: Api<Cluster> = Api::all(client());
     let applied = |cluster| watcher::Event::Apply(Decoded::Valid(cluster));
     for name in ["m1", "m2"] {
@@ -76,6 +83,7 @@ async fn a_block_of_the_former_leader_that_the_watch_has_not_shown_counts_in_the
         surveying: Mutex::default(),
         writer: Writer::new(Leadership::always(), WriteMetrics::default()),
         events: EventRecorder::spawn(&mut program, client()),
+        following: crate::metrics::action_delay(&mut program.registry),
     };
     let actions = async |name: &str| {
         let cluster = clusters.get(name).await.unwrap();

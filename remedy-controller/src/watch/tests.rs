@@ -2,9 +2,15 @@ mod wire;
 
 use karmada_api::TRAFFIC_CONTROL;
 use karmada_api::condition::DNS_READY;
+use kube::Resource;
 use serde_json::{Value, from_value, json};
 
 use super::*;
+
+/// The time at which nothing happens.
+fn clock() -> Timestamp {
+    Timestamp::UNIX_EPOCH
+}
 
 fn cluster(name: &str, version: u32, dns: Option<&str>, actions: &[&str]) -> Decoded<Cluster> {
     let conditions: Vec<Value> = dns
@@ -51,7 +57,7 @@ fn keys(names: &[&str]) -> Vec<Key> {
 
 /// Three clusters without conditions.
 fn index() -> Index {
-    let mut index = Index::new(MaxBlocked::Percent(100));
+    let mut index = Index::new(MaxBlocked::Percent(100), clock);
     for name in ["m1", "m2", "m3"] {
         let woken = index.observe_cluster(Event::Apply(cluster(name, 1, None, &[])));
         assert_eq!(woken, keys(&[name]), "a new cluster is woken");
@@ -83,7 +89,7 @@ fn a_condition_and_the_echo_of_our_own_write_wake_the_cluster() {
 /// A new list may show neither our write nor that another writer undid it.
 #[test]
 fn a_cluster_whose_decision_was_a_write_is_woken_by_every_event() {
-    let shared = SharedIndex::new(Queue::default(), MaxBlocked::Percent(100));
+    let shared = SharedIndex::new(Queue::default(), MaxBlocked::Percent(100), clock);
     *shared.index.lock() = index();
     let key = Key::cluster_scoped("m1");
     let woken = |version| {
@@ -212,7 +218,7 @@ fn a_changed_condition_of_ours_is_reported_once() {
 
 #[test]
 fn a_change_under_another_leader_is_not_reported() {
-    let shared = SharedIndex::new(Queue::default(), MaxBlocked::Percent(100));
+    let shared = SharedIndex::new(Queue::default(), MaxBlocked::Percent(100), clock);
     shared.observe(|index| index.observe_cluster(Event::Apply(cluster("m1", 1, None, &[]))));
     let failed = Event::Apply(cluster("m1", 2, Some("False"), &[]));
     shared.observe(|index| index.observe_cluster(failed));
@@ -249,7 +255,7 @@ fn over_bound(shared: &SharedIndex) -> Vec<&'static str> {
 
 #[test]
 fn a_freed_place_under_the_bound_wakes_the_next_cluster() {
-    let shared = SharedIndex::new(Queue::default(), MaxBlocked::Percent(50));
+    let shared = SharedIndex::new(Queue::default(), MaxBlocked::Percent(50), clock);
     let observe = |event| shared.index.lock().observe_cluster(event);
     for name in ["m1", "m2", "m3", "m4"] {
         observe(Event::Apply(cluster(name, 1, Some("True"), &[])));
@@ -272,12 +278,13 @@ fn a_freed_place_under_the_bound_wakes_the_next_cluster() {
     let released = cluster("m4", 5, Some("True"), &[]);
     assert_eq!(observe(Event::Apply(released)), keys(&["m4", "m1"]));
     assert_eq!(over_bound(&shared), ["m2"]);
-    assert_eq!(shared.bound(), (2, 1));
+    let bound = |index: &Index| (index.bound.limit(), index.bound.waiting());
+    assert_eq!(shared.read(bound), (2, 1));
 }
 
 #[test]
 fn a_new_term_keeps_the_blocks_that_are_set_and_admits_the_others_by_name() {
-    let shared = SharedIndex::new(Queue::default(), MaxBlocked::Count(2));
+    let shared = SharedIndex::new(Queue::default(), MaxBlocked::Count(2), clock);
     let observe = |event| shared.index.lock().observe_cluster(event);
     shared
         .index
@@ -300,7 +307,7 @@ fn a_new_term_keeps_the_blocks_that_are_set_and_admits_the_others_by_name() {
 
 #[test]
 fn a_bound_that_spares_no_cluster_needs_no_survey() {
-    let shared = SharedIndex::new(Queue::default(), MaxBlocked::Percent(100));
+    let shared = SharedIndex::new(Queue::default(), MaxBlocked::Percent(100), clock);
     shared.observe(|index| index.observe_remedy(Event::Apply(on_dns("dns"))));
     for name in ["m1", "m2", "m3", "m4"] {
         let failing = Event::Apply(cluster(name, 1, Some("False"), &[]));

@@ -8,9 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::str::FromStr;
 
+use jiff::Timestamp;
 use karmada_api::{Cluster, Remedy, TRAFFIC_CONTROL};
 
-use super::{Cause, actions, cause};
+use super::effect::{Cause, Effect, actions};
 
 /// The largest number of clusters that conditions may block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,18 +71,22 @@ pub enum Claim {
 }
 
 impl Claim {
-    /// Returns the claim of `cluster`. `remedies` are those whose scope covers it, in any order.
-    pub fn of<'a>(cluster: &Cluster, remedies: impl IntoIterator<Item = &'a Remedy>) -> Self {
+    /// Returns the claim of `cluster` at `now`. `remedies` are those whose scope covers it, in any order.
+    pub fn of<'a>(
+        cluster: &Cluster,
+        remedies: impl IntoIterator<Item = &'a Remedy>,
+        now: Timestamp,
+    ) -> Self {
         let blocks = |action: &String| action == TRAFFIC_CONTROL;
         let mut wanted = false;
         for remedy in remedies {
             if !actions(remedy).iter().any(blocks) {
                 continue;
             }
-            match cause(remedy, cluster) {
-                Some(Cause::Unconditional) => return Self::None,
-                Some(Cause::Condition { .. }) => wanted = true,
-                None => {}
+            match Effect::of(remedy, cluster, now) {
+                Some(Effect::Acts(Cause::Unconditional)) => return Self::None,
+                Some(Effect::Acts(Cause::Condition { .. })) => wanted = true,
+                Some(Effect::WouldAct(_) | Effect::Unclear) | None => {}
             }
         }
         if cluster.remedy_actions().iter().any(blocks) {

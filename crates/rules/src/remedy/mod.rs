@@ -1,19 +1,32 @@
 //! The remedy actions of a cluster, from its conditions and the users' remedies.
 
 mod bound;
-mod inert;
+mod effect;
+mod expiries;
+mod mode;
+mod problem;
+mod reach;
 mod scope;
 mod silence;
+mod status;
 
 use std::collections::BTreeSet;
 use std::fmt;
 
-use karmada_api::{Cluster, ClusterConditionRequirement, Operator, Remedy, TRAFFIC_CONTROL};
+use jiff::Timestamp;
+use karmada_api::{Cluster, Remedy, TRAFFIC_CONTROL};
 
-pub use bound::{BlockBound, Claim, MaxBlocked, OverBound};
-pub use inert::{Inert, inert};
-pub use scope::{RemedyIndex, Scope};
-pub use silence::{Reporters, reporter_silent};
+pub use self::bound::{BlockBound, Claim, MaxBlocked, OverBound};
+pub use self::effect::{Cause, Effect, cause};
+pub use self::expiries::Expiries;
+pub use self::mode::{Expiry, Mode};
+pub use self::problem::{Fleet, Problem, problems, required_conditions};
+pub use self::reach::{Listed, Reach, ReachIndex, Reached};
+pub use self::scope::{RemedyIndex, Scope, covers};
+pub use self::silence::{Reporters, reporter_silent};
+pub use self::status::{State, has_expired, status, status_patch};
+
+use self::effect::actions;
 
 /// The write of a cluster's `status.remedyActions`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,27 +61,46 @@ pub enum ActionChange {
     },
 }
 
-/// The reason why a remedy acts on a cluster.
+/// The actions that a remedy which only observes would require of a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Cause {
-    /// The remedy has no matches: someone decided to act at once.
-    Unconditional,
-    /// A condition of the cluster matches.
-    Condition {
-        /// The condition's type.
-        kind: String,
-        /// Its status.
-        status: String,
-    },
+pub struct Observed {
+    /// The remedy.
+    pub remedy: String,
+    /// Its actions.
+    pub actions: Vec<String>,
+    /// The reason why it would act.
+    pub cause: Cause,
 }
 
-/// Plans the actions of `cluster`. `remedies` are those whose scope covers it, in any order. While
+/// Returns what those of `remedies` that only observe would require of `cluster` at `now`. Their scope
+/// covers it.
+pub fn observed<'a>(
+    cluster: &Cluster,
+    remedies: impl IntoIterator<Item = &'a Remedy>,
+    now: Timestamp,
+) -> Vec<Observed> {
+    if cluster.metadata.deletion_timestamp.is_some() {
+        return Vec::new();
+    }
+    let observed = |remedy: &Remedy| match Effect::of(remedy, cluster, now) {
+        Some(Effect::WouldAct(cause)) if !actions(remedy).is_empty() => Some(Observed {
+            remedy: remedy.metadata.name.clone().unwrap_or_default(),
+            actions: actions(remedy).to_vec(),
+            cause,
+        }),
+        _ => None,
+    };
+    remedies.into_iter().filter_map(observed).collect()
+}
+
+/// Plans the actions of `cluster` at `now`. `remedies` are those whose scope covers it, in any order. While
 /// `complete` is false, a remedy could not be read yet: then actions are added but not cleared, since the
 /// unread remedy may require them. While `may_block` is false, [`BlockBound`] keeps the cluster unblocked.
 /// An action that cannot be read is written over, but not before everything that decides about it is known.
 pub fn plan<'a>(
     cluster: &Cluster,
     remedies: impl IntoIterator<Item = &'a Remedy>,
+    now: Timestamp,
     complete: bool,
     may_block: bool,
 ) -> RemedyPlan {
@@ -78,13 +110,13 @@ pub fn plan<'a>(
     }
     let current = cluster.remedy_actions();
     let mut acting: Vec<(&Remedy, Cause)> = Vec::new();
-    // Actions that a remedy may require, by a condition that cannot be read.
+    // Actions that a remedy may require, by a condition or an annotation that cannot be read.
     let mut possible: BTreeSet<&String> = BTreeSet::new();
     for remedy in remedies {
-        if let Some(cause) = cause(remedy, cluster) {
-            acting.push((remedy, cause));
-        } else if depends_on_unclear(remedy, cluster) {
-            possible.extend(actions(remedy));
+        match Effect::of(remedy, cluster, now) {
+            Some(Effect::Acts(cause)) => acting.push((remedy, cause)),
+            Some(Effect::Unclear) => possible.extend(actions(remedy)),
+            Some(Effect::WouldAct(_)) | None => {}
         }
     }
     if cluster.has_unclear_actions() && !(complete && possible.is_empty()) {
@@ -152,61 +184,18 @@ fn changes(
     set.chain(cleared).collect()
 }
 
-/// Returns the reason why `remedy` acts on `cluster`, or `None` if it does not. Checks the remedy's scope
-/// too.
-pub fn cause(remedy: &Remedy, cluster: &Cluster) -> Option<Cause> {
-    if !covers(remedy, cluster) {
-        return None;
-    }
-    match &remedy.spec.decision_matches {
-        // Nobody asked for a condition. An empty list is one whose last match was removed.
-        None => Some(Cause::Unconditional),
-        Some(_) => requirements(remedy).find_map(|requirement| met(requirement, cluster)),
-    }
-}
-
-/// Returns `true` if the remedy names a condition of the cluster that cannot be read.
-fn depends_on_unclear(remedy: &Remedy, cluster: &Cluster) -> bool {
-    let unclear = |wanted: &ClusterConditionRequirement| cluster.is_unclear(&wanted.condition_type);
-    covers(remedy, cluster) && requirements(remedy).any(unclear)
-}
-
-fn covers(remedy: &Remedy, cluster: &Cluster) -> bool {
-    let name = cluster.metadata.name.as_deref().unwrap_or_default();
-    remedy.metadata.deletion_timestamp.is_none() && Scope::of(remedy).covers(name)
-}
-
-fn requirements(remedy: &Remedy) -> impl Iterator<Item = &ClusterConditionRequirement> {
-    let matches = remedy.spec.decision_matches.iter().flatten();
-    matches.filter_map(|decision| decision.cluster_condition_match.as_ref())
-}
-
-/// Returns the cause if the requirement is met. A condition that the cluster does not have, or whose
-/// status is of another type than text, never matches, `NotEqual` included. A status that is null or left
-/// out is an empty text, as in Karmada: it differs from any that a requirement names.
-fn met(requirement: &ClusterConditionRequirement, cluster: &Cluster) -> Option<Cause> {
-    let condition = cluster.condition(&requirement.condition_type)?;
-    let equal = condition.status == requirement.condition_status;
-    let met = match requirement.operator? {
-        Operator::Equal => equal,
-        Operator::NotEqual => !equal,
-    };
-    (met && !condition.unclear).then(|| Cause::Condition {
-        kind: condition.type_.clone(),
-        status: condition.status.clone(),
-    })
-}
-
-fn actions(remedy: &Remedy) -> &[String] {
-    remedy.spec.actions.as_deref().unwrap_or_default()
-}
-
-impl fmt::Display for Cause {
+impl fmt::Display for Observed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unconditional => f.write_str("it names no condition"),
-            Self::Condition { kind, status } => write!(f, "{kind} is {status}"),
-        }
+        let Self {
+            remedy,
+            actions,
+            cause,
+        } = self;
+        let actions = actions.join(", ");
+        write!(
+            f,
+            "{actions} would be set by Remedy {remedy}, which only observes: {cause}"
+        )
     }
 }
 

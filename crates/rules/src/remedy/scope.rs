@@ -49,6 +49,15 @@ impl Scope {
     }
 }
 
+/// Returns `true` if the scope of `remedy` covers `cluster`.
+pub fn covers(remedy: &Remedy, cluster: &str) -> bool {
+    let affinity = remedy.spec.cluster_affinity.as_ref();
+    affinity.is_none_or(|affinity| {
+        let mut names = affinity.cluster_names.iter().flatten();
+        names.any(|name| name == cluster)
+    })
+}
+
 /// An index from clusters to the remedies that cover them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RemedyIndex {
@@ -75,5 +84,10 @@ impl RemedyIndex {
     /// Returns the names of the remedies that cover `cluster`, each once.
     pub fn covering(&self, cluster: &str) -> impl Iterator<Item = &String> {
         self.every.iter().chain(self.named.sources(cluster))
+    }
+
+    /// Returns the remedies that name `cluster`.
+    pub fn naming(&self, cluster: &str) -> impl Iterator<Item = &String> {
+        self.named.sources(cluster)
     }
 }

@@ -1,9 +1,14 @@
+mod semantics;
+mod status;
+
 use karmada_api::TRAFFIC_CONTROL;
 use karmada_api::condition::DNS_READY;
 use proptest::prelude::*;
 use serde_json::{Value, from_value, json};
 
 use super::*;
+
+const NOW: Timestamp = Timestamp::UNIX_EPOCH;
 
 fn cluster(name: &str, conditions: &[(&str, &str)], actions: Option<&[&str]>) -> Cluster {
     let conditions: Vec<Value> = conditions
@@ -38,15 +43,9 @@ fn when(operator: &str, status: &str) -> Value {
         "conditionType": DNS_READY, "operator": operator, "conditionStatus": status}})
 }
 
-fn acts(mut spec: Value, conditions: &[(&str, &str)]) -> bool {
-    spec["actions"] = json!([TRAFFIC_CONTROL]);
-    let plan = plan(
-        &cluster("member1", conditions, None),
-        [&remedy("r", spec)],
-        true,
-        true,
-    );
-    plan != RemedyPlan::Unchanged
+fn acts(spec: Value, conditions: &[(&str, &str)]) -> bool {
+    let cluster = cluster("member1", conditions, None);
+    cause(&remedy("r", spec), &cluster, NOW).is_some()
 }
 
 fn written(plan: RemedyPlan) -> Vec<String> {
@@ -134,21 +133,6 @@ fn a_requirement_that_lacks_a_field_matches_nothing() {
     }
 }
 
-#[test]
-fn a_remedy_with_an_empty_list_is_inert_and_the_reason_names_what_to_leave_out() {
-    let reasons = |spec| -> Vec<String> {
-        let reasons = inert(&remedy("r", spec)).into_iter();
-        reasons.map(|reason| reason.to_string()).collect()
-    };
-    let none: [&str; 0] = [];
-    assert_eq!(reasons(json!({})), none);
-    assert_eq!(reasons(json!({"decisionMatches": [{}]})), none);
-    let both = reasons(json!({"clusterAffinity": {}, "decisionMatches": []}));
-    assert!(both[0].contains("leave clusterAffinity out"), "{both:?}");
-    assert!(both[1].contains("leave decisionMatches out"), "{both:?}");
-    assert_eq!(both.len(), 2);
-}
-
 /// A cluster with a condition that cannot be read.
 fn unclear(condition: &Value, actions: &Value) -> Cluster {
     from_value(json!({
@@ -170,13 +154,13 @@ fn a_condition_that_cannot_be_read_neither_sets_nor_clears_an_action() {
             json!({"actions": [TRAFFIC_CONTROL], "decisionMatches": [when(operator, "False")]});
         let dns = remedy("dns", matching);
         for actions in [json!(null), json!([TRAFFIC_CONTROL])] {
-            let plan = plan(&unclear(&odd, &actions), [&dns], true, true);
+            let plan = plan(&unclear(&odd, &actions), [&dns], NOW, true, true);
             assert_eq!(plan, RemedyPlan::Unchanged, "{operator} {actions}");
         }
         // What other remedies decide holds.
         let alert = remedy("alert", json!({"actions": ["Alert"]}));
         let member = unclear(&odd, &json!(["Drain", TRAFFIC_CONTROL]));
-        let plan = plan(&member, [&dns, &alert], true, true);
+        let plan = plan(&member, [&dns, &alert], NOW, true, true);
         assert_eq!(written(plan), ["Alert", TRAFFIC_CONTROL]);
     }
 }
@@ -188,13 +172,17 @@ fn actions_that_cannot_be_read_are_written_over_once_all_that_decides_is_known()
         let mut member = cluster("member1", &[], None);
         member.status = from_value(json!({"remedyActions": garbage})).unwrap();
         assert_eq!(
-            written(plan(&member, [&acting], true, true)),
+            written(plan(&member, [&acting], NOW, true, true)),
             [TRAFFIC_CONTROL],
             "{garbage}"
         );
-        assert_eq!(written(plan(&member, [], true, true)), [""; 0], "{garbage}");
         assert_eq!(
-            plan(&member, [], false, true),
+            written(plan(&member, [], NOW, true, true)),
+            [""; 0],
+            "{garbage}"
+        );
+        assert_eq!(
+            plan(&member, [], NOW, false, true),
             RemedyPlan::Unchanged,
             "{garbage}"
         );
@@ -204,7 +192,7 @@ fn actions_that_cannot_be_read_are_written_over_once_all_that_decides_is_known()
         );
         let unclear = unclear(&json!(7), &garbage);
         assert_eq!(
-            plan(&unclear, [&dns], true, true),
+            plan(&unclear, [&dns], NOW, true, true),
             RemedyPlan::Unchanged,
             "{garbage}"
         );
@@ -217,11 +205,17 @@ fn a_remedy_without_actions_and_one_being_deleted_require_nothing() {
     deleting.metadata.deletion_timestamp = Some(from_value(json!("2026-11-20T08:00:00Z")).unwrap());
     let member = cluster("member1", &[], None);
     assert_eq!(
-        plan(&member, [&deleting], true, true),
+        plan(&member, [&deleting], NOW, true, true),
         RemedyPlan::Unchanged
     );
     assert_eq!(
-        plan(&member, [&remedy("r", json!({"actions": []}))], true, true),
+        plan(
+            &member,
+            [&remedy("r", json!({"actions": []}))],
+            NOW,
+            true,
+            true
+        ),
         RemedyPlan::Unchanged
     );
 }
@@ -231,7 +225,10 @@ fn a_cluster_being_deleted_is_left_alone() {
     let mut member = cluster("member1", &[], None);
     member.metadata.deletion_timestamp = Some(from_value(json!("2026-11-20T08:00:00Z")).unwrap());
     let acting = remedy("r", json!({"actions": [TRAFFIC_CONTROL]}));
-    assert_eq!(plan(&member, [&acting], true, true), RemedyPlan::Unchanged);
+    assert_eq!(
+        plan(&member, [&acting], NOW, true, true),
+        RemedyPlan::Unchanged
+    );
 }
 
 #[test]
@@ -241,13 +238,13 @@ fn unknown_actions_are_passed_on_sorted_and_unique() {
         json!({"actions": [TRAFFIC_CONTROL, "Drain", TRAFFIC_CONTROL]}),
     );
     let b = remedy("b", json!({"actions": ["Drain", "Alert"]}));
-    let plan = plan(&cluster("member1", &[], None), [&b, &a], true, true);
+    let plan = plan(&cluster("member1", &[], None), [&b, &a], NOW, true, true);
     assert_eq!(written(plan), ["Alert", "Drain", TRAFFIC_CONTROL]);
 }
 
 #[test]
 fn the_last_action_cleared_leaves_no_field_behind() {
-    let plan = |actions| plan(&cluster("member1", &[], actions), [], true, true);
+    let plan = |actions| plan(&cluster("member1", &[], actions), [], NOW, true, true);
     assert_eq!(
         plan(Some(&[TRAFFIC_CONTROL])),
         RemedyPlan::Write {
@@ -271,7 +268,7 @@ fn the_last_action_cleared_leaves_no_field_behind() {
 fn an_unsorted_or_duplicated_list_is_corrected() {
     let both = remedy("r", json!({"actions": ["A", "B"]}));
     let member = cluster("member1", &[], Some(&["B", "A", "A"]));
-    assert_eq!(written(plan(&member, [&both], true, true)), ["A", "B"]);
+    assert_eq!(written(plan(&member, [&both], NOW, true, true)), ["A", "B"]);
 }
 
 #[test]
@@ -279,10 +276,10 @@ fn while_a_remedy_is_unread_actions_are_added_but_not_cleared() {
     let alert = remedy("r", json!({"actions": ["Alert"]}));
     let member = cluster("member1", &[], Some(&[TRAFFIC_CONTROL]));
     assert_eq!(
-        written(plan(&member, [&alert], false, true)),
+        written(plan(&member, [&alert], NOW, false, true)),
         ["Alert", TRAFFIC_CONTROL]
     );
-    assert_eq!(plan(&member, [], false, true), RemedyPlan::Unchanged);
+    assert_eq!(plan(&member, [], NOW, false, true), RemedyPlan::Unchanged);
 }
 
 #[test]
@@ -294,6 +291,7 @@ fn a_change_names_the_remedy_and_condition_that_caused_it() {
     let RemedyPlan::Write { changes, .. } = plan(
         &cluster("member1", &[(DNS_READY, "False")], None),
         [&dns],
+        NOW,
         true,
         true,
     ) else {
@@ -309,7 +307,7 @@ fn a_change_names_the_remedy_and_condition_that_caused_it() {
 fn a_cluster_over_the_bound_gets_the_other_actions_only() {
     let both = remedy("r", json!({"actions": ["Alert", TRAFFIC_CONTROL]}));
     let member = cluster("member1", &[], None);
-    assert_eq!(written(plan(&member, [&both], true, false)), ["Alert"]);
+    assert_eq!(written(plan(&member, [&both], NOW, true, false)), ["Alert"]);
 }
 
 fn arbitrary_remedy() -> impl Strategy<Value = Value> {
@@ -343,11 +341,11 @@ proptest! {
         let remedies: Vec<Remedy> = specs.into_iter().enumerate().map(|(i, spec)| remedy(&format!("r{i}"), spec)).collect();
         let conditions: Vec<_> = status.map(|status| (DNS_READY, status)).into_iter().collect();
         let mut member = cluster("m1", &conditions, current.as_deref());
-        let forward = plan(&member, &remedies, complete, true);
-        prop_assert_eq!(&forward, &plan(&member, remedies.iter().rev(), complete, true));
+        let forward = plan(&member, &remedies, NOW, complete, true);
+        prop_assert_eq!(&forward, &plan(&member, remedies.iter().rev(), NOW, complete, true));
         if let RemedyPlan::Write { actions, .. } = forward {
             member.status.as_mut().unwrap().remedy_actions = (!actions.is_empty()).then_some(actions);
-            prop_assert_eq!(plan(&member, &remedies, complete, true), RemedyPlan::Unchanged);
+            prop_assert_eq!(plan(&member, &remedies, NOW, complete, true), RemedyPlan::Unchanged);
         }
     }
 

@@ -9,6 +9,7 @@ mod traffic;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 use karmada_api::{MultiClusterIngress, Remedy, cluster_of_execution_namespace};
 use karmada_rules::remedy::{Scope, cause};
@@ -303,11 +304,12 @@ fn cluster_state(
             .unwrap_or(&now)),
     });
     let cluster = member.cluster.as_ref();
+    let time = Timestamp::now();
     let actions = cluster.iter().flat_map(|cluster| cluster.remedy_actions());
     let action = actions.map(|action| {
         let causing = remedies.iter().filter(|remedy| {
             let has_action = remedy.spec.actions.iter().flatten().any(|a| a == action);
-            has_action && cluster.is_some_and(|cluster| cause(remedy, cluster).is_some())
+            has_action && cluster.is_some_and(|cluster| cause(remedy, cluster, time).is_some())
         });
         ActionState {
             action: action.clone(),

@@ -32,6 +32,7 @@ fn decide(index: &mut Index, cluster: &str) -> RemedyPlan {
     plan(
         &snapshot.cluster,
         remedies,
+        snapshot.now,
         snapshot.complete,
         snapshot.over_bound.is_none(),
     )
@@ -66,7 +67,7 @@ fn a_cluster_is_acted_on_whatever_any_value_that_is_not_ours_is() {
         .collect();
     assert!(foreign.len() > 500, "{}", foreign.len());
     for mutation in foreign {
-        let mut index = Index::new(MaxBlocked::Percent(100));
+        let mut index = Index::new(MaxBlocked::Percent(100), clock);
         index.observe_remedy(arrive(&remedy_fixture()));
         index.observe_cluster(arrive(&mutation.object));
         let plan = decide(&mut index, "member1");
@@ -83,7 +84,7 @@ fn a_cluster_is_acted_on_whatever_any_value_that_is_not_ours_is() {
 fn what_cannot_be_read_of_a_cluster_or_a_remedy_clears_no_action() {
     let (cluster, remedy) = (cluster_fixture(), remedy_fixture());
     for mutation in mutations(&cluster).iter().filter(|m| m.mistyped) {
-        let mut index = Index::new(MaxBlocked::Percent(100));
+        let mut index = Index::new(MaxBlocked::Percent(100), clock);
         index.observe_remedy(arrive(&remedy));
         index.observe_cluster(arrive(&cluster));
         index.observe_cluster(arrive(&mutation.object));
@@ -92,7 +93,7 @@ fn what_cannot_be_read_of_a_cluster_or_a_remedy_clears_no_action() {
     }
     for mutation in mutations(&remedy).iter().filter(|m| m.mistyped) {
         for read_once in [true, false] {
-            let mut index = Index::new(MaxBlocked::Percent(100));
+            let mut index = Index::new(MaxBlocked::Percent(100), clock);
             index.observe_cluster(arrive(&cluster));
             if read_once {
                 index.observe_remedy(arrive(&remedy));
@@ -115,7 +116,7 @@ fn a_remedy_acts_whatever_its_other_values_are_and_hinders_no_other() {
     let mut other = cluster.clone();
     other["metadata"]["name"] = json!("member2");
     for mutation in mutations(&remedy_fixture()) {
-        let mut index = Index::new(MaxBlocked::Percent(100));
+        let mut index = Index::new(MaxBlocked::Percent(100), clock);
         index.observe_cluster(arrive(&cluster));
         index.observe_cluster(arrive(&other));
         index.observe_remedy(Event::Apply(remedy("other", 1, Some(&["member2"]))));

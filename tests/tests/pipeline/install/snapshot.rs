@@ -19,11 +19,12 @@ const OF_THE_SERVER: [&str; 3] = [
 
 /// The kinds of which objects that were there before are patched while we are installed. The server
 /// counts the writes, and remembers who wrote, in their metadata.
-const PATCHED: [&str; 4] = [
+const PATCHED: [&str; 5] = [
     "Cluster",
     "CustomResourceDefinition",
     "Deployment",
     "MultiClusterIngress",
+    "Remedy",
 ];
 
 /// The objects of an API by kind, namespace and name.

@@ -80,7 +80,8 @@ async fn objects_are_shown_as_a_real_server_shows_them(server: ApiKind) -> Resul
     api.remedy("maintenance", "team: b").await;
     let table = api.run("get remedies").await;
     let (titles, cells) = row(&table, "dns");
-    assert_eq!(titles, ["NAME", "ACTIONS", "ACTIVE", "AGE"]);
+    let columns = ["NAME", "ACTIONS", "ACTIVE", "ACCEPTED", "EXPIRES", "AGE"];
+    assert_eq!(titles, columns);
     assert_eq!(cells[..2], ["dns", r#"["TrafficControl"]"#]);
     assert!(cells[2].ends_with('s'), "{table}");
     assert_eq!(table.lines().count(), 3);
@@ -155,8 +156,21 @@ async fn the_columns_that_matter_are_shown(server: ApiKind) -> Result<()> {
     create_fixture(&api, "multiclusteringress").await?;
     let table = api.run("get remedies").await;
     let (titles, cells) = row(&table, "dns");
-    assert_eq!(titles, ["NAME", "ACTIONS", "ACTIVE", "AGE"]);
+    let columns = ["NAME", "ACTIONS", "ACTIVE", "ACCEPTED", "EXPIRES", "AGE"];
+    assert_eq!(titles, columns);
     assert_eq!(cells[1], r#"["TrafficControl"]"#);
+    let expires = "annotate remedy dns remedy.karmada-rs.io/expires-at=2026-11-20T18:00:00Z";
+    api.run(expires).await;
+    let status = json!({ "status": { "activeClusters": 2, "conditions": [{
+        "type": "Accepted", "status": "True", "reason": "Accepted", "message": "",
+        "lastTransitionTime": "2026-11-20T08:00:00Z" }] } });
+    let line = "patch remedy dns --subresource=status --type=merge -p";
+    let status = status.to_string();
+    let line: Vec<&str> = line.split(' ').chain([&*status]).collect();
+    api.kubectl.run_args(&line).await?;
+    let table = api.run("get remedies").await;
+    let (_, cells) = row(&table, "dns");
+    assert_eq!(cells[2..5], ["2", "True", "2026-11-20T18:00:00Z"]);
     let blocked = r#"{"status":{"trafficBlockClusters":["c00001"]}}"#;
     let line = "patch mci m00000 -n bench --subresource=status --type=merge -p";
     let mut line: Vec<&str> = line.split(' ').collect();

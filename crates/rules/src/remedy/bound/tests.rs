@@ -4,6 +4,8 @@ use serde_json::{Value, from_value, json};
 
 use super::*;
 
+const NOW: Timestamp = Timestamp::UNIX_EPOCH;
+
 fn cluster(status: &str, actions: &[&str]) -> Cluster {
     from_value(json!({
         "apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster",
@@ -65,16 +67,16 @@ fn a_condition_claims_a_block_and_a_remedy_without_matches_does_not() {
     let failed = cluster("False", &[]);
     let blocked = cluster("False", &[TRAFFIC_CONTROL]);
     let dns = on_dns(TRAFFIC_CONTROL);
-    assert_eq!(Claim::of(&failed, [&dns]), Claim::Wanted);
-    assert_eq!(Claim::of(&blocked, [&dns]), Claim::Held);
-    assert_eq!(Claim::of(&cluster("True", &[]), [&dns]), Claim::None);
-    assert_eq!(Claim::of(&failed, [&on_dns("Alert")]), Claim::None);
+    assert_eq!(Claim::of(&failed, [&dns], NOW), Claim::Wanted);
+    assert_eq!(Claim::of(&blocked, [&dns], NOW), Claim::Held);
+    assert_eq!(Claim::of(&cluster("True", &[]), [&dns], NOW), Claim::None);
+    assert_eq!(Claim::of(&failed, [&on_dns("Alert")], NOW), Claim::None);
     for cluster in [&failed, &blocked] {
-        assert_eq!(Claim::of(cluster, [&dns, &maintenance()]), Claim::None);
-        assert_eq!(Claim::of(cluster, [&maintenance(), &dns]), Claim::None);
+        assert_eq!(Claim::of(cluster, [&dns, &maintenance()], NOW), Claim::None);
+        assert_eq!(Claim::of(cluster, [&maintenance(), &dns], NOW), Claim::None);
     }
     // It is blocked until the action is cleared, whoever requires it.
-    assert_eq!(Claim::of(&blocked, []), Claim::Held);
+    assert_eq!(Claim::of(&blocked, [], NOW), Claim::Held);
 }
 
 #[test]
@@ -86,8 +88,11 @@ fn a_cluster_that_is_leaving_claims_nothing_new() {
         leaving
     };
     let dns = on_dns(TRAFFIC_CONTROL);
-    assert_eq!(Claim::of(&leaving(&[]), [&dns]), Claim::None);
-    assert_eq!(Claim::of(&leaving(&[TRAFFIC_CONTROL]), [&dns]), Claim::Held);
+    assert_eq!(Claim::of(&leaving(&[]), [&dns], NOW), Claim::None);
+    assert_eq!(
+        Claim::of(&leaving(&[TRAFFIC_CONTROL]), [&dns], NOW),
+        Claim::Held
+    );
 }
 
 #[test]

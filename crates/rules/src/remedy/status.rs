@@ -1,0 +1,198 @@
+//! The status of a remedy.
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use karmada_api::condition::{FALSE, TRUE};
+use karmada_api::remedy::{ACCEPTED, ACTIVE};
+use karmada_api::{Remedy, RemedyStatus};
+use serde_json::{Value, json};
+
+use super::mode::{Expiry, Mode};
+use super::problem::{Names, Problem};
+use super::reach::{Listed, Reach};
+
+/// The reason of the condition [`ACTIVE`] of a remedy that has expired.
+const EXPIRED: &str = "Expired";
+/// The number of problems that a message shows.
+const SHOWN: usize = 8;
+
+/// The state of a remedy, in short.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum State {
+    /// It has expired.
+    Expired,
+    /// It is not carried out as it is written.
+    NotAccepted,
+    /// It only observes.
+    ObserveOnly,
+    /// It acts on a cluster.
+    Active,
+    /// It acts on no cluster now.
+    Idle,
+}
+
+impl State {
+    /// The states, in the order in which the first that holds counts.
+    pub const ALL: [Self; 5] = [
+        Self::Expired,
+        Self::NotAccepted,
+        Self::ObserveOnly,
+        Self::Active,
+        Self::Idle,
+    ];
+
+    /// Returns the state of `remedy` at `now`.
+    pub fn of(remedy: &Remedy, problems: &[Problem], reach: &Reach, now: Timestamp) -> Self {
+        match Mode::of(remedy, now) {
+            Mode::Expired => Self::Expired,
+            _ if problems.iter().any(Problem::is_mistake) => Self::NotAccepted,
+            Mode::Observe => Self::ObserveOnly,
+            Mode::Enforce | Mode::Hold if reach.acting.count > 0 => Self::Active,
+            Mode::Enforce | Mode::Hold => Self::Idle,
+        }
+    }
+}
+
+/// Returns the status of `remedy` at `now`. The conditions of other clients stay as they are.
+pub fn status(
+    remedy: &Remedy,
+    problems: &[Problem],
+    reach: &Reach,
+    now: Timestamp,
+) -> RemedyStatus {
+    let current = remedy.status.as_ref();
+    let current = current.and_then(|status| status.conditions.clone());
+    let mut conditions = current.unwrap_or_default();
+    let is_accepted = !problems.iter().any(Problem::is_mistake);
+    let reason = problems.first().map_or(ACCEPTED, Problem::reason);
+    for (kind, holds, reason, message) in [
+        (ACCEPTED, is_accepted, reason, described(problems)),
+        active(remedy, reach, now),
+    ] {
+        let new = Condition {
+            type_: kind.to_owned(),
+            status: if holds { TRUE } else { FALSE }.to_owned(),
+            reason: reason.to_owned(),
+            message,
+            last_transition_time: whole_seconds(now),
+            observed_generation: remedy.metadata.generation,
+        };
+        upsert(&mut conditions, new);
+    }
+    let count = |listed: &Listed| Some(i64::try_from(listed.count).unwrap_or(i64::MAX));
+    let names = |listed: &Listed| Some(listed.names.clone()).filter(|names| !names.is_empty());
+    RemedyStatus {
+        observed_generation: remedy.metadata.generation,
+        conditions: Some(conditions),
+        active_clusters: count(&reach.acting),
+        active_cluster_names: names(&reach.acting),
+        refused_clusters: count(&reach.refused),
+        refused_cluster_names: names(&reach.refused),
+    }
+}
+
+/// Returns the merge patch that gives `remedy` this status, and `None` if it has it. The patch fails if
+/// the remedy has changed meanwhile.
+pub fn status_patch(remedy: &Remedy, status: &RemedyStatus) -> Option<Value> {
+    if remedy.status.as_ref() == Some(status) {
+        return None;
+    }
+    Some(json!({
+        "metadata": { "resourceVersion": remedy.metadata.resource_version },
+        "status": {
+            "observedGeneration": status.observed_generation,
+            "conditions": status.conditions,
+            "activeClusters": status.active_clusters,
+            // A merge patch removes what is null.
+            "activeClusterNames": status.active_cluster_names,
+            "refusedClusters": status.refused_clusters,
+            "refusedClusterNames": status.refused_cluster_names,
+        },
+    }))
+}
+
+/// Returns `true` if the status of `remedy` says that it has expired.
+pub fn has_expired(remedy: &Remedy) -> bool {
+    let status = remedy.status.as_ref();
+    let mut conditions = status
+        .iter()
+        .flat_map(|status| status.conditions.iter().flatten());
+    conditions.any(|condition| condition.type_ == ACTIVE && condition.reason == EXPIRED)
+}
+
+/// Returns the condition that says whether the remedy acts: type, status, reason and message.
+fn active(
+    remedy: &Remedy,
+    reach: &Reach,
+    now: Timestamp,
+) -> (&'static str, bool, &'static str, String) {
+    let (holds, reason, message) = match Mode::of(remedy, now) {
+        Mode::Expired => {
+            let message = match Expiry::of(remedy) {
+                Expiry::At(end) => format!("it expired at {end}"),
+                Expiry::Never | Expiry::Unreadable => String::new(),
+            };
+            (false, EXPIRED, message)
+        }
+        Mode::Observe => (
+            false,
+            "ObserveOnly",
+            named("would act on", &reach.observing),
+        ),
+        Mode::Hold => {
+            let message = "it sets no action and clears none";
+            (false, "InvalidObserveOnly", message.to_owned())
+        }
+        Mode::Enforce => {
+            let mut message = named("acts on", &reach.acting);
+            let refused = reach.refused.count;
+            if refused > 0 {
+                message.push_str("; ");
+                message.push_str(&named(
+                    "--max-blocked-clusters keeps unblocked:",
+                    &reach.refused,
+                ));
+            }
+            match (reach.acting.count, refused) {
+                (0, 0) => (false, "NoClusterMatches", message),
+                (0, _) => (false, "MaxBlockedClustersReached", message),
+                _ => (true, "ActionsRequired", message),
+            }
+        }
+    };
+    (ACTIVE, holds, reason, message)
+}
+
+fn named(what: &str, clusters: &Listed) -> String {
+    if clusters.count == 0 {
+        return format!("{what} no cluster");
+    }
+    format!("{what} {}", Names(clusters.names.iter(), clusters.count))
+}
+
+fn described(problems: &[Problem]) -> String {
+    let shown = problems.iter().take(SHOWN).map(ToString::to_string);
+    let mut shown: Vec<String> = shown.collect();
+    if let Some(more @ 1..) = problems.len().checked_sub(SHOWN) {
+        shown.push(format!("and {more} more"));
+    }
+    shown.join("; ")
+}
+
+/// Replaces the condition of the type of `new`, or adds it. The time stays if the status does.
+fn upsert(conditions: &mut Vec<Condition>, mut new: Condition) {
+    match conditions.iter_mut().find(|old| old.type_ == new.type_) {
+        Some(old) => {
+            if old.status == new.status {
+                new.last_transition_time = old.last_transition_time.clone();
+            }
+            *old = new;
+        }
+        None => conditions.push(new),
+    }
+}
+
+/// Returns the time as `metav1.Time` has it.
+fn whole_seconds(time: Timestamp) -> Time {
+    Time(Timestamp::from_second(time.as_second()).unwrap_or(time))
+}

@@ -1,0 +1,324 @@
+//! What a remedy says about itself.
+
+use karmada_api::remedy::{ACCEPTED, ACTIVE, EXPIRES_AT, OBSERVE_ONLY};
+use karmada_api::{RemedySpec, RemedyStatus};
+
+use super::*;
+
+const AT: &str = "2026-11-20T08:00:00.7Z";
+
+fn now() -> Timestamp {
+    AT.parse().unwrap()
+}
+
+fn annotated(spec: Value, annotations: &[(&str, &str)]) -> Remedy {
+    let mut remedy = remedy("r", spec);
+    let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+    remedy.metadata.annotations = Some(annotations.iter().map(own).collect());
+    remedy.metadata.generation = Some(3);
+    remedy.metadata.resource_version = Some("7".to_owned());
+    remedy
+}
+
+/// The problems in a fleet with the cluster `member1`, which has the condition of the verdict.
+fn found(remedy: &Remedy) -> Vec<Problem> {
+    let fleet = Fleet {
+        has_cluster: &|name| name == "member1",
+        has_condition: &|kind| kind == DNS_READY,
+    };
+    problems(remedy, fleet)
+}
+
+fn blocking() -> Value {
+    json!({ "actions": [TRAFFIC_CONTROL] })
+}
+
+fn with(mut fields: Value) -> Remedy {
+    if fields.get("actions").is_none() {
+        fields["actions"] = json!([TRAFFIC_CONTROL]);
+    }
+    annotated(fields, &[])
+}
+
+/// A Remedy with one match, of which one field is replaced.
+fn matching(field: &str, value: &Value) -> Remedy {
+    let mut one = when("Equal", "False");
+    one["clusterConditionMatch"][field] = value.clone();
+    with(json!({ "decisionMatches": [one] }))
+}
+
+/// Remedies that are not carried out as they are written, with a reason and some words about it.
+fn mistakes() -> [(Remedy, &'static str, &'static str); 8] {
+    [
+        (
+            with(json!({ "clusterAffinity": {} })),
+            "SelectsNoCluster",
+            "leave clusterAffinity out",
+        ),
+        (
+            with(json!({ "decisionMatches": [] })),
+            "NeverMatches",
+            "leave decisionMatches out",
+        ),
+        (with(json!({ "actions": [] })), "NoActions", "does nothing"),
+        (
+            with(json!({ "actions": null })),
+            "NoActions",
+            "does nothing",
+        ),
+        (
+            with(json!({ "decisionMatches": [{}] })),
+            "IncompleteMatch",
+            "decisionMatches[0] matches nothing",
+        ),
+        (
+            matching("operator", &Value::Null),
+            "IncompleteMatch",
+            "needs conditionType, operator",
+        ),
+        (
+            annotated(blocking(), &[(EXPIRES_AT, "soon")]),
+            "InvalidExpiry",
+            "\"soon\" and is ignored",
+        ),
+        (
+            annotated(blocking(), &[(OBSERVE_ONLY, "yes")]),
+            "InvalidObserveOnly",
+            "write true or false",
+        ),
+    ]
+}
+
+/// Remedies that may be a mistake.
+fn doubts() -> [(Remedy, &'static str, &'static str); 4] {
+    let names = json!({ "clusterNames": ["member1", "member9", "member8"] });
+    [
+        (
+            matching("conditionStatus", &json!("false")),
+            "UnknownStatus",
+            "\"false\"",
+        ),
+        (
+            with(json!({ "clusterAffinity": names })),
+            "ClusterNotFound",
+            "cluster member8, member9",
+        ),
+        (
+            matching("conditionType", &json!("DnsReady")),
+            "ConditionNotFound",
+            "condition DnsReady",
+        ),
+        (
+            with(json!({ "actions": ["Drain", TRAFFIC_CONTROL] })),
+            "UnknownAction",
+            "carries out Drain",
+        ),
+    ]
+}
+
+#[test]
+fn a_remedy_that_may_be_a_mistake_says_what_and_whether_it_acts_all_the_same() {
+    let mistakes = mistakes().into_iter().map(|row| (row, true));
+    let doubts = doubts().into_iter().map(|row| (row, false));
+    for ((remedy, reason, words), is_mistake) in mistakes.chain(doubts) {
+        let problems = found(&remedy);
+        let [problem] = problems.as_slice() else {
+            panic!("{reason}: {problems:?}");
+        };
+        assert_eq!(problem.reason(), reason);
+        assert!(problem.to_string().contains(words), "{problem}");
+        assert_eq!(problem.is_mistake(), is_mistake, "{reason}");
+        let status = status(&remedy, &problems, &Reach::default(), now());
+        let accepted = &status.conditions.unwrap()[0];
+        assert_eq!(accepted.type_, ACCEPTED);
+        assert_eq!(accepted.status == "True", !is_mistake, "{reason}");
+        assert_eq!(accepted.reason, reason);
+        assert_eq!(accepted.message, problem.to_string());
+    }
+}
+
+#[test]
+fn a_remedy_as_the_documentation_has_it_is_accepted_without_a_word() {
+    for spec in [
+        blocking(),
+        json!({ "clusterAffinity": { "clusterNames": ["member1"] }, "actions": [TRAFFIC_CONTROL] }),
+        json!({ "decisionMatches": [when("NotEqual", "True")], "actions": [TRAFFIC_CONTROL] }),
+    ] {
+        let remedy = annotated(
+            spec,
+            &[
+                (EXPIRES_AT, "2026-11-20T18:00:00Z"),
+                (OBSERVE_ONLY, "false"),
+            ],
+        );
+        assert_eq!(found(&remedy), []);
+        let status = status(&remedy, &[], &Reach::default(), now());
+        let accepted = &status.conditions.unwrap()[0];
+        assert_eq!(
+            (&*accepted.status, &*accepted.reason, &*accepted.message),
+            ("True", "Accepted", "")
+        );
+        assert_eq!(accepted.observed_generation, Some(3));
+    }
+}
+
+#[test]
+fn a_message_about_many_names_shows_the_first_and_how_many_more() {
+    let names: Vec<String> = (0..120).map(|n| format!("m{n:03}")).collect();
+    let spec =
+        json!({ "clusterAffinity": { "clusterNames": names }, "actions": [TRAFFIC_CONTROL] });
+    let message = found(&annotated(spec, &[]))[0].to_string();
+    assert_eq!(
+        message,
+        "there is no cluster m000, m001, m002, m003, m004 and 115 more"
+    );
+    let incomplete =
+        json!({ "decisionMatches": vec![json!({}); 50], "actions": [TRAFFIC_CONTROL] });
+    let remedy = annotated(incomplete, &[]);
+    let status = status(&remedy, &found(&remedy), &Reach::default(), now());
+    assert!(
+        status.conditions.unwrap()[0]
+            .message
+            .ends_with("; and 42 more")
+    );
+}
+
+fn listed(count: usize) -> Listed {
+    Listed {
+        count,
+        names: (1..=count.min(100)).map(|n| format!("m{n}")).collect(),
+    }
+}
+
+fn reach(acting: usize, refused: usize, observing: usize) -> Reach {
+    Reach {
+        acting: listed(acting),
+        refused: listed(refused),
+        observing: listed(observing),
+    }
+}
+
+#[test]
+fn whether_a_remedy_is_active_has_a_reason_in_every_state() {
+    let past = (EXPIRES_AT, "2026-11-20T07:00:00Z");
+    let trial = (OBSERVE_ONLY, "true");
+    let active = |annotations: &[_], reach, says, state| {
+        let remedy = annotated(blocking(), annotations);
+        let problems = found(&remedy);
+        let status = status(&remedy, &problems, &reach, now());
+        assert_eq!(State::of(&remedy, &problems, &reach, now()), state);
+        let condition = &status.conditions.as_ref().unwrap()[1];
+        assert_eq!(condition.type_, ACTIVE);
+        let said = format!(
+            "{} {}: {}",
+            condition.status, condition.reason, condition.message
+        );
+        assert_eq!(said, says);
+        let mut told = remedy;
+        told.status = Some(status);
+        assert_eq!(has_expired(&told), state == State::Expired);
+    };
+    let says = "True ActionsRequired: acts on m1, m2";
+    active(&[], reach(2, 0, 0), says, State::Active);
+    let says = "False NoClusterMatches: acts on no cluster";
+    active(&[], reach(0, 0, 0), says, State::Idle);
+    let says = "True ActionsRequired: acts on m1; --max-blocked-clusters keeps unblocked: m1, m2";
+    active(&[], reach(1, 2, 0), says, State::Active);
+    let says = "False MaxBlockedClustersReached: acts on no cluster; --max-blocked-clusters keeps unblocked: m1";
+    active(&[], reach(0, 1, 0), says, State::Idle);
+    let says = "False ObserveOnly: would act on m1, m2, m3, m4, m5 and 2 more";
+    active(&[trial], reach(0, 0, 7), says, State::ObserveOnly);
+    let says = "False InvalidObserveOnly: it sets no action and clears none";
+    let unreadable = (OBSERVE_ONLY, "yes");
+    active(&[unreadable], reach(0, 0, 0), says, State::NotAccepted);
+    let says = "False Expired: it expired at 2026-11-20T07:00:00Z";
+    active(&[past], reach(0, 0, 0), says, State::Expired);
+    active(&[past, trial], reach(0, 0, 0), says, State::Expired);
+    let says = "True ActionsRequired: acts on m1";
+    let unreadable = (EXPIRES_AT, "never");
+    active(&[unreadable], reach(1, 0, 0), says, State::NotAccepted);
+}
+
+#[test]
+fn a_status_that_is_up_to_date_is_not_written_and_another_only_over_the_version_it_is_based_on() {
+    let mut remedy = annotated(blocking(), &[]);
+    let wanted = status(&remedy, &[], &reach(101, 0, 0), now());
+    assert_eq!(wanted.active_clusters, Some(101));
+    assert_eq!(
+        wanted.active_cluster_names.as_ref().map(Vec::len),
+        Some(100)
+    );
+    let patch = status_patch(&remedy, &wanted).unwrap();
+    assert_eq!(patch["metadata"], json!({ "resourceVersion": "7" }));
+    assert_eq!(patch["status"]["refusedClusterNames"], Value::Null);
+    assert_eq!(patch["status"]["observedGeneration"], 3);
+    remedy.status = Some(wanted);
+    let later = "2026-11-20T09:00:00Z".parse().unwrap();
+    let again = status(&remedy, &[], &reach(101, 0, 0), later);
+    assert_eq!(
+        status_patch(&remedy, &again),
+        None,
+        "the time alone is no change"
+    );
+    let other = status(&remedy, &[], &reach(0, 0, 0), later);
+    let time = |status: &RemedyStatus, nth: usize| {
+        let condition = status.conditions.as_ref().unwrap()[nth].clone();
+        json!(condition.last_transition_time)
+    };
+    assert_eq!(time(&other, 0), "2026-11-20T08:00:00Z", "in whole seconds");
+    assert_eq!(time(&other, 1), "2026-11-20T09:00:00Z");
+    assert!(status_patch(&remedy, &other).is_some());
+}
+
+#[test]
+fn the_conditions_of_other_clients_stay() {
+    let mut remedy = Remedy::new("r", RemedySpec::default());
+    let foreign = json!({ "type": "Reviewed", "status": "True", "reason": "By", "message": "",
+        "lastTransitionTime": "2026-11-20T08:00:00Z" });
+    remedy.status = from_value(json!({ "conditions": [foreign] })).unwrap();
+    let status = status(&remedy, &[], &Reach::default(), now());
+    let kinds: Vec<_> = status
+        .conditions
+        .iter()
+        .flatten()
+        .map(|c| c.type_.as_str())
+        .collect();
+    assert_eq!(kinds, ["Reviewed", ACCEPTED, ACTIVE]);
+}
+
+#[test]
+fn the_clusters_of_a_remedy_are_those_that_have_its_action_or_are_refused_it() {
+    let mut index = ReachIndex::default();
+    let mut named = remedy(
+        "dns",
+        json!({ "decisionMatches": [when("Equal", "False")], "actions": [TRAFFIC_CONTROL] }),
+    );
+    let failing = |actions: Option<&[&str]>| cluster("m1", &[(DNS_READY, "False")], actions);
+    let update = |index: &mut ReachIndex, cluster: &Cluster, remedy: &Remedy, may_block| {
+        index.replace("m1", Reached::of(cluster, [remedy], NOW, may_block))
+    };
+    assert!(
+        update(&mut index, &failing(None), &named, true).is_empty(),
+        "it has no action yet"
+    );
+    let changed = update(&mut index, &failing(None), &named, false);
+    assert_eq!(changed, BTreeSet::from(["dns".to_owned()]));
+    assert_eq!(index.of("dns").refused.names, ["m1"]);
+    update(&mut index, &failing(Some(&[TRAFFIC_CONTROL])), &named, true);
+    assert_eq!(
+        (index.of("dns").acting.count, index.of("dns").refused.count),
+        (1, 0)
+    );
+    assert!(update(&mut index, &failing(Some(&[TRAFFIC_CONTROL])), &named, true).is_empty());
+    named.metadata.annotations = Some([(OBSERVE_ONLY.to_owned(), "true".to_owned())].into());
+    update(&mut index, &failing(None), &named, true);
+    assert_eq!(
+        (
+            index.of("dns").acting.count,
+            index.of("dns").observing.count
+        ),
+        (0, 1)
+    );
+    index.replace("m1", Reached::default());
+    assert_eq!(index, ReachIndex::default(), "nothing is left behind");
+}

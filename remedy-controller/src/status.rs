@@ -1,0 +1,201 @@
+//! Lets each remedy say what it does: in its status, and in Events when it may not do what its author
+//! means or has expired.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use karmada_api::{Key, Remedy, RemedyStatus};
+use karmada_rules::remedy::{Mode, Problem, has_expired, status, status_patch};
+use karmada_runtime::controller::Controller;
+use karmada_runtime::error::BoxError;
+use karmada_runtime::events::EventRecorder;
+use karmada_runtime::queue::Queue;
+use karmada_runtime::write::{WriteErrorKind, Writer};
+use kube::api::{Patch, PatchParams};
+use kube::runtime::events::{Event, EventType};
+use kube::{Api, Client, Resource};
+use parking_lot::Mutex;
+use serde_json::Value;
+use tokio::time::Instant;
+
+use crate::events::{expired, problem};
+use crate::index::View;
+use crate::support::Support;
+use crate::watch::SharedIndex;
+
+/// The least time between two writes of one status: a fleet whose clusters fail one after the other
+/// changes it many times.
+const PACE: Duration = Duration::from_secs(1);
+
+/// Reconciles remedies.
+pub(crate) struct StatusReconciler {
+    index: Arc<SharedIndex>,
+    queue: Queue<Key>,
+    remedies: Api<Remedy>,
+    writer: Writer,
+    events: EventRecorder,
+    support: Support,
+    told: Mutex<BTreeMap<Key, Told>>,
+}
+
+/// What has been told of a Remedy.
+#[derive(Debug)]
+struct Told {
+    /// The Remedy's uid: one that is made again under the same name is another.
+    uid: Option<String>,
+    /// The reasons of its problems. The clusters that one names may join one after the other, each of
+    /// which would be an Event.
+    problems: BTreeSet<&'static str>,
+    expired: bool,
+    /// The moment of the next write.
+    next_write: Instant,
+}
+
+impl StatusReconciler {
+    pub(crate) fn new(
+        index: Arc<SharedIndex>,
+        client: Client,
+        writer: Writer,
+        events: EventRecorder,
+    ) -> Self {
+        Self {
+            queue: index.remedy_queue(),
+            index,
+            remedies: Api::all(client.clone()),
+            writer,
+            events,
+            support: Support::new(client),
+            told: Mutex::default(),
+        }
+    }
+
+    /// Returns the Events that are due, and takes them for recorded.
+    fn tell(&self, key: &Key, view: &View) -> Vec<Event> {
+        let View {
+            remedy,
+            problems,
+            now,
+            ..
+        } = view;
+        let has_ended = Mode::of(remedy, *now) == Mode::Expired;
+        let mut told = self.told.lock();
+        let before = told.remove(key);
+        let before = before.filter(|before| before.uid == remedy.metadata.uid);
+        let is_known = |problem: &&Problem| {
+            let before = before.as_ref();
+            before.is_some_and(|before| before.problems.contains(problem.reason()))
+        };
+        let new = problems.iter().filter(|problem| !is_known(problem));
+        let mut events: Vec<Event> = new.map(problem).collect();
+        let was_told = match &before {
+            Some(before) => before.expired,
+            // A former leader may have told of it.
+            None => has_expired(remedy),
+        };
+        if has_ended && !was_told {
+            events.push(expired(remedy));
+        }
+        let told_now = Told {
+            uid: remedy.metadata.uid.clone(),
+            problems: problems.iter().map(Problem::reason).collect(),
+            expired: has_ended,
+            next_write: before.map_or_else(Instant::now, |before| before.next_write),
+        };
+        told.insert(key.clone(), told_now);
+        events
+    }
+
+    /// Returns `true` if the status of the Remedy `key` may be written now. Otherwise it is looked at
+    /// again when it may.
+    fn may_write(&self, key: &Key) -> bool {
+        let now = Instant::now();
+        let mut told = self.told.lock();
+        let Some(told) = told.get_mut(key) else {
+            return false;
+        };
+        if now < told.next_write {
+            self.queue.add_at(key.clone(), told.next_write);
+            return false;
+        }
+        told.next_write = now + PACE;
+        true
+    }
+
+    async fn write(&self, key: &Key, patch: Value, status: &RemedyStatus) -> Result<(), BoxError> {
+        let parameters = PatchParams::default();
+        let patch = Patch::Merge(patch);
+        let call = self.remedies.patch_status(&key.name, &parameters, &patch);
+        match self.writer.write("remedy_status", call).await {
+            Ok(stored) if stored.status.as_ref() == Some(status) => Ok(()),
+            Ok(_) => {
+                self.support
+                    .lacks("its definition lacks fields of the status");
+                Ok(())
+            }
+            // The Remedy was deleted meanwhile, or its definition was replaced.
+            Err(error) if error.kind() == WriteErrorKind::Missing => {
+                self.support.forget();
+                Ok(())
+            }
+            Err(error) if error.kind() == WriteErrorKind::Invalid => {
+                self.support.lacks(&error.to_string());
+                Ok(())
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+impl Controller for StatusReconciler {
+    type Key = Key;
+
+    fn keys(&self) -> Vec<Key> {
+        self.told.lock().clear();
+        self.index.remedies()
+    }
+
+    async fn reconcile(&self, key: &Key) -> Result<(), BoxError> {
+        let Some(view) = self.index.view(key) else {
+            self.told.lock().remove(key);
+            return Ok(());
+        };
+        if view.remedy.metadata.deletion_timestamp.is_some() {
+            return Ok(());
+        }
+        for event in self.tell(key, &view) {
+            let (reason, note) = (&event.reason, event.note.as_deref().unwrap_or_default());
+            match event.type_ {
+                EventType::Warning => {
+                    tracing::warn!(remedy = key.name, reason, note, "Remedy may be a mistake");
+                }
+                EventType::Normal => tracing::info!(remedy = key.name, note, "Remedy expired"),
+            }
+            self.events.record(view.remedy.object_ref(&()), event);
+        }
+        if change(&view).is_none() {
+            return Ok(());
+        }
+        if let Some(retry) = self.support.missing_until().await? {
+            self.queue.add_at(key.clone(), retry);
+            return Ok(());
+        }
+        if !self.may_write(key) {
+            return Ok(());
+        }
+        // Of now: the answer may have taken a while.
+        match self.index.view(key).as_ref().and_then(change) {
+            Some((patch, status)) => self.write(key, patch, &status).await,
+            None => Ok(()),
+        }
+    }
+}
+
+/// Returns the patch of the status of a Remedy, and what it leads to; `None` if the status is up to date.
+fn change(view: &View) -> Option<(Value, RemedyStatus)> {
+    let status = status(&view.remedy, &view.problems, &view.reach, view.now);
+    Some((status_patch(&view.remedy, &status)?, status))
+}
+
+#[cfg(test)]
+mod tests;

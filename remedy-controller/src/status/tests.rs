@@ -1,0 +1,319 @@
+//! The whole program on the embedded API, in virtual time.
+
+mod fleet;
+
+use jiff::Timestamp;
+use karmada_api::condition::DNS_READY;
+use karmada_api::remedy::{ACCEPTED, ACTIVE, EXPIRES_AT, OBSERVE_ONLY};
+use karmada_api::{Cluster, TRAFFIC_CONTROL};
+use kube::api::{DeleteParams, PostParams};
+use serde_json::{from_value, json};
+use tokio::time::sleep;
+
+use self::fleet::{Fleet, SETTLED, clock, definition};
+use super::*;
+
+fn at_once(clusters: &[&str]) -> Value {
+    json!({ "clusterAffinity": { "clusterNames": clusters }, "actions": [TRAFFIC_CONTROL] })
+}
+
+fn on_dns() -> Value {
+    let requirement =
+        json!({ "conditionType": DNS_READY, "operator": "Equal", "conditionStatus": "False" });
+    let matches = json!([{ "clusterConditionMatch": requirement }]);
+    json!({ "decisionMatches": matches, "actions": [TRAFFIC_CONTROL] })
+}
+
+fn pair(status: &str, reason: &str) -> (String, String) {
+    (status.to_owned(), reason.to_owned())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_remedy_that_expires_lets_its_clusters_go_at_that_moment_and_says_so_once() {
+    let mut fleet = Fleet::start(true, &[]).await;
+    let window = [(EXPIRES_AT, "2026-11-20T10:00:00Z")];
+    fleet
+        .create("window", at_once(&["m1", "m2"]), &window)
+        .await;
+    fleet.create("other", at_once(&["m2"]), &[]).await;
+    sleep(SETTLED).await;
+    assert_eq!(fleet.blocked().await, ["m1", "m2"]);
+    assert_eq!(
+        fleet.condition("window", ACTIVE).await,
+        pair("True", "ActionsRequired")
+    );
+    assert_eq!(fleet.metric("remedies_expiring"), 0);
+    let end: Timestamp = "2026-11-20T10:00:00Z".parse().unwrap();
+    let left = |of: Timestamp| Duration::try_from(of.duration_since(clock())).unwrap();
+    let moment = Duration::from_millis(10);
+    sleep(left(end).saturating_sub(moment)).await;
+    assert_eq!(fleet.blocked().await, ["m1", "m2"]);
+    assert_eq!(fleet.metric("remedies_expiring"), 1);
+    assert_eq!(fleet.events("window", "RemedyExpired").await, 0);
+    sleep(2 * moment).await;
+    assert_eq!(fleet.blocked().await, ["m2"]);
+    sleep(SETTLED).await;
+    assert_eq!(
+        fleet.condition("window", ACTIVE).await,
+        pair("False", "Expired")
+    );
+    assert_eq!(fleet.status("window").await.active_clusters, Some(0));
+    assert_eq!(fleet.events("window", "RemedyExpired").await, 1);
+    assert_eq!(fleet.metric("remedies{state=\"expired\"}"), 1);
+    assert_eq!(fleet.metric("remedies_expiring"), 0);
+
+    // The next leader finds it as the former one has left it.
+    let version = fleet.version("window").await;
+    fleet.run(&[]);
+    sleep(SETTLED).await;
+    assert_eq!(fleet.blocked().await, ["m2"]);
+    assert_eq!(fleet.events("window", "RemedyExpired").await, 1);
+    assert_eq!(fleet.version("window").await, version);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_expiry_that_is_moved_or_comes_while_no_leader_looks_counts_as_it_is() {
+    let mut fleet = Fleet::start(true, &[]).await;
+    let soon = [(EXPIRES_AT, "2026-11-20T08:10:00Z")];
+    fleet.create("window", at_once(&["m1"]), &soon).await;
+    sleep(SETTLED).await;
+    let moved = Patch::Merge(
+        json!({ "metadata": { "annotations": { EXPIRES_AT: "2026-11-20T09:00:00Z" } } }),
+    );
+    let patched = fleet
+        .remedies()
+        .patch("window", &PatchParams::default(), &moved)
+        .await;
+    patched.unwrap();
+    sleep(Duration::from_mins(30)).await;
+    assert_eq!(fleet.blocked().await, ["m1"]);
+    fleet.running.take().unwrap().abort();
+    sleep(Duration::from_hours(1)).await;
+    assert_eq!(fleet.blocked().await, ["m1"]);
+    fleet.run(&[]);
+    sleep(SETTLED).await;
+    assert_eq!(fleet.blocked().await, [""; 0]);
+    assert_eq!(fleet.events("window", "RemedyExpired").await, 1);
+    // A window that is opened again acts again.
+    let moved = Patch::Merge(
+        json!({ "metadata": { "annotations": { EXPIRES_AT: "2027-01-01T00:00:00Z" } } }),
+    );
+    let patched = fleet
+        .remedies()
+        .patch("window", &PatchParams::default(), &moved)
+        .await;
+    patched.unwrap();
+    sleep(SETTLED).await;
+    assert_eq!(fleet.blocked().await, ["m1"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_remedy_that_only_observes_says_once_what_it_would_do_and_does_nothing() {
+    let fleet = Fleet::start(true, &[]).await;
+    fleet
+        .create("trial", on_dns(), &[(OBSERVE_ONLY, "true")])
+        .await;
+    fleet.dns("m1", "False").await;
+    sleep(SETTLED).await;
+    // Another client writes the status of the cluster.
+    fleet.dns("m1", "False").await;
+    fleet.dns("m2", "False").await;
+    sleep(SETTLED).await;
+    assert_eq!(fleet.blocked().await, [""; 0]);
+    for cluster in ["m1", "m2"] {
+        assert_eq!(
+            fleet.events(cluster, "RemedyWouldAct").await,
+            1,
+            "{cluster}"
+        );
+    }
+    let status = fleet.status("trial").await;
+    let active = &status.conditions.unwrap()[1];
+    assert_eq!(
+        (&*active.reason, &*active.message),
+        ("ObserveOnly", "would act on m1, m2")
+    );
+    assert_eq!(fleet.metric("remedies{state=\"observe_only\"}"), 1);
+    let enforced =
+        Patch::Merge(json!({ "metadata": { "annotations": { OBSERVE_ONLY: "false" } } }));
+    let patched = fleet
+        .remedies()
+        .patch("trial", &PatchParams::default(), &enforced)
+        .await;
+    patched.unwrap();
+    sleep(SETTLED).await;
+    assert_eq!(fleet.blocked().await, ["m1", "m2"]);
+    // What it means is unknown: what is blocked stays so, and nothing else is.
+    let unreadable =
+        Patch::Merge(json!({ "metadata": { "annotations": { OBSERVE_ONLY: "yes" } } }));
+    let patched = fleet
+        .remedies()
+        .patch("trial", &PatchParams::default(), &unreadable)
+        .await;
+    patched.unwrap();
+    fleet.dns("m3", "False").await;
+    sleep(SETTLED).await;
+    assert_eq!(fleet.blocked().await, ["m1", "m2"]);
+    assert_eq!(
+        fleet.condition("trial", ACCEPTED).await,
+        pair("False", "InvalidObserveOnly")
+    );
+    fleet.dns("m2", "True").await;
+    sleep(SETTLED).await;
+    assert_eq!(fleet.blocked().await, ["m1"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_status_follows_the_clusters_and_is_written_at_most_once_a_second() {
+    let fleet = Fleet::start(true, &["--max-blocked-clusters=1"]).await;
+    fleet.create("dns", on_dns(), &[]).await;
+    sleep(SETTLED).await;
+    assert_eq!(
+        fleet.condition("dns", ACCEPTED).await,
+        pair("True", "Accepted")
+    );
+    assert_eq!(
+        fleet.condition("dns", ACTIVE).await,
+        pair("False", "NoClusterMatches")
+    );
+    let applied = "writes_total{target=\"remedy_status\",outcome=\"applied\"}";
+    let before = fleet.metric(applied);
+    for _ in 0..25 {
+        for status in ["False", "True"] {
+            fleet.dns("m1", status).await;
+            sleep(Duration::from_millis(100)).await;
+        }
+    }
+    let written = fleet.metric(applied) - before;
+    assert!((1..=6).contains(&written), "{written} writes in 5 s");
+    for cluster in ["m1", "m2"] {
+        fleet.dns(cluster, "False").await;
+    }
+    sleep(SETTLED).await;
+    let status = fleet.status("dns").await;
+    assert_eq!(
+        (status.active_clusters, status.refused_clusters),
+        (Some(1), Some(1))
+    );
+    assert_eq!(status.active_cluster_names.unwrap(), ["m1"]);
+    assert_eq!(status.refused_cluster_names.unwrap(), ["m2"]);
+    assert_eq!(
+        fleet.metric("clusters_with_action{action=\"TrafficControl\"}"),
+        1
+    );
+    assert!(fleet.metric("action_delay_seconds_count") >= 1);
+    let settled = fleet.version("dns").await;
+    sleep(Duration::from_hours(1)).await;
+    assert_eq!(fleet.version("dns").await, settled, "nothing has changed");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_status_follows_what_the_remedy_refers_to() {
+    let fleet = Fleet::start(true, &[]).await;
+    fleet.create("named", at_once(&["m1", "m4"]), &[]).await;
+    let mut misspelt = on_dns();
+    misspelt["decisionMatches"][0]["clusterConditionMatch"]["conditionType"] = json!("Full");
+    fleet.create("misspelt", misspelt, &[]).await;
+    sleep(SETTLED).await;
+    assert_eq!(
+        fleet.condition("named", ACCEPTED).await,
+        pair("True", "ClusterNotFound")
+    );
+    assert_eq!(
+        fleet.condition("misspelt", ACCEPTED).await,
+        pair("True", "ConditionNotFound")
+    );
+    assert_eq!(fleet.events("named", "ClusterNotFound").await, 1);
+    let joins = from_value(json!({ "metadata": { "name": "m4" }, "spec": {},
+        "status": { "conditions": [{ "type": "Full", "status": "True" }] } }));
+    let joins: Cluster = joins.unwrap();
+    fleet
+        .clusters()
+        .create(&PostParams::default(), &joins)
+        .await
+        .unwrap();
+    let reported = Patch::Merge(json!({ "status": joins.status }));
+    let patched = fleet
+        .clusters()
+        .patch_status("m4", &PatchParams::default(), &reported)
+        .await;
+    patched.unwrap();
+    sleep(SETTLED).await;
+    for name in ["named", "misspelt"] {
+        assert_eq!(
+            fleet.condition(name, ACCEPTED).await,
+            pair("True", "Accepted")
+        );
+    }
+    fleet
+        .clusters()
+        .delete("m4", &DeleteParams::default())
+        .await
+        .unwrap();
+    sleep(SETTLED).await;
+    assert_eq!(
+        fleet.condition("named", ACCEPTED).await,
+        pair("True", "ClusterNotFound")
+    );
+    assert_eq!(
+        fleet.condition("misspelt", ACCEPTED).await,
+        pair("True", "ConditionNotFound")
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_remedy_that_never_acts_has_an_event_for_each_time_it_is_made() {
+    let fleet = Fleet::start(true, &[]).await;
+    let never = json!({ "decisionMatches": [], "actions": [TRAFFIC_CONTROL] });
+    for made in 1..=2 {
+        fleet.create("never", never.clone(), &[]).await;
+        sleep(SETTLED).await;
+        assert_eq!(
+            fleet.condition("never", ACCEPTED).await,
+            pair("False", "NeverMatches")
+        );
+        assert_eq!(fleet.metric("remedies{state=\"not_accepted\"}"), 1);
+        assert_eq!(fleet.events("never", "NeverMatches").await, made);
+        fleet
+            .remedies()
+            .delete("never", &DeleteParams::default())
+            .await
+            .unwrap();
+        sleep(SETTLED).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_status_in_the_definition_everything_else_works_and_with_it_the_status_follows() {
+    let fleet = Fleet::start(false, &[]).await;
+    let soon = [(EXPIRES_AT, "2026-11-20T08:10:00Z")];
+    fleet.create("window", at_once(&["m1"]), &soon).await;
+    sleep(SETTLED).await;
+    assert_eq!(fleet.blocked().await, ["m1"]);
+    let version = fleet.version("window").await;
+    sleep(Duration::from_mins(15)).await;
+    assert_eq!(fleet.blocked().await, [""; 0]);
+    assert_eq!(fleet.events("window", "RemedyExpired").await, 1);
+    assert_eq!(fleet.version("window").await, version);
+    fleet.server.install(&definition(true)).unwrap();
+    sleep(2 * Duration::from_mins(1)).await;
+    assert_eq!(
+        fleet.condition("window", ACTIVE).await,
+        pair("False", "Expired")
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_definition_that_drops_the_status_is_not_written_to_without_end() {
+    let fleet = Fleet::start(false, &[]).await;
+    // The subresource alone: the server prunes every field.
+    let mut pruning = definition(true);
+    let version = &mut pruning["spec"]["versions"][0];
+    let fields = &mut version["schema"]["openAPIV3Schema"]["properties"];
+    fields["status"] = json!({ "type": "object" });
+    fleet.server.install(&pruning).unwrap();
+    fleet.create("dns", on_dns(), &[]).await;
+    sleep(Duration::from_mins(10)).await;
+    let writes = fleet.metric("writes_total{target=\"remedy_status\",outcome=\"applied\"}");
+    assert!((1..=12).contains(&writes), "{writes} writes in ten minutes");
+}
