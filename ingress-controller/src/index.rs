@@ -14,7 +14,7 @@ use karmada_rules::ingress::{
     binding_name, bound_clusters, bound_service, decide, service_locations, services,
     slice_service,
 };
-use karmada_rules::remedy::RemedyIndex;
+use karmada_rules::remedy::{Expiries, RemedyIndex};
 use karmada_rules::reverse_index::ReverseIndex;
 use karmada_runtime::cache::{Cache, Undecoded};
 use kube::Resource;
@@ -47,6 +47,8 @@ pub(crate) struct Backends {
     pub(crate) remedies: Cache<Remedy>,
     /// The Remedies without matches, by the clusters whose traffic they block.
     pub(crate) decided: RemedyIndex,
+    /// The moments at which Remedies expire.
+    pub(crate) expiries: Expiries,
     /// `None` if the exports of Services are left to the user.
     pub(crate) exports: Option<Exports>,
     /// From a slice to the Service it was collected for.

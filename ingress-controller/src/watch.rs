@@ -1,5 +1,6 @@
 //! The changes in the Karmada API that wake an ingress.
 
+mod expiries;
 mod exports;
 
 use std::collections::BTreeSet;
@@ -15,6 +16,7 @@ use karmada_rules::ingress::{
     bound_clusters, bound_service, cut_of_left, decide, decided_scope, desired, excluded, services,
     slice_cluster, slice_service,
 };
+use karmada_runtime::alarm;
 use karmada_runtime::cache::Transition;
 use karmada_runtime::program::Program;
 use karmada_runtime::queue::Queue;
@@ -23,6 +25,7 @@ use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client, Resource};
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
+use tokio::sync::Notify;
 
 use self::exports::{life, routing};
 use crate::index::{Backends, Index};
@@ -48,6 +51,8 @@ pub(crate) struct Queues {
 pub(crate) struct SharedIndex {
     index: Mutex<Index>,
     queues: Queues,
+    /// Notified when another moment is that of the next expiry.
+    expiries: Arc<Notify>,
 }
 
 impl SharedIndex {
@@ -56,6 +61,7 @@ impl SharedIndex {
         Self {
             index: Mutex::new(Index::new(backends)),
             queues,
+            expiries: Arc::default(),
         }
     }
 
@@ -75,6 +81,11 @@ impl SharedIndex {
             to.start("services", all(), Index::observe_template);
             to.start("slices", all().labels(COLLECTED), Index::observe_slice);
             to.start("remedies", all(), Index::observe_remedy);
+            let (shared, changed) = (Arc::clone(self), Arc::clone(&self.expiries));
+            alarm::spawn(program, "expiries", changed, move |now| {
+                shared.observe(|index| index.expire(now));
+                shared.index.lock().next_expiry()
+            });
         }
         let shared = Arc::clone(self);
         program.report_undecoded(move || shared.index.lock().undecoded());
@@ -140,7 +151,11 @@ impl SharedIndex {
     pub(crate) fn observe(&self, observe: impl FnOnce(&mut Index) -> Vec<Key>) {
         let (woken, concerned) = {
             let mut index = self.index.lock();
+            let expiry = index.next_expiry();
             let woken = index.apply(observe);
+            if index.next_expiry() != expiry {
+                self.expiries.notify_one();
+            }
             (woken, index.take_concerned())
         };
         self.queues.status.add_all(woken.iter().cloned());
@@ -296,25 +311,17 @@ impl Index {
         };
         let mut concerned = Vec::new();
         for Transition { key, old, new } in backends.remedies.observe(event) {
+            backends.expiries.replace(&key.name, new.as_deref());
+            let looked = backends.expiries.looked();
             let [before, now] =
-                [&old, &new].map(|remedy| remedy.as_deref().and_then(decided_scope));
+                [&old, &new].map(|remedy| remedy.as_deref().and_then(|r| decided_scope(r, looked)));
             if before == now {
                 continue;
             }
             concerned.extend(before.into_iter().chain(now.clone()));
             backends.decided.replace(&key.name, now);
         }
-        if concerned.is_empty() {
-            return Vec::new();
-        }
-        let blocked = self.clusters.iter().filter(|(key, cluster)| {
-            Admission::of(cluster) == Admission::Blocked
-                && concerned.iter().any(|scope| scope.covers(&key.name))
-        });
-        blocked
-            .flat_map(|(key, _)| self.located_in(&key.name))
-            .chain(self.left())
-            .collect()
+        self.blocked_in(&concerned)
     }
 
     /// Applies an event of a binding. If its Service is placed elsewhere, the ingresses that name the

@@ -2,6 +2,7 @@ mod wire;
 
 use std::collections::BTreeSet;
 
+use karmada_api::remedy::EXPIRES_AT;
 use karmada_api::{PropagationPolicy, ServiceExport};
 use karmada_rules::ingress::{Facts, service_locations};
 use proptest::prelude::*;
@@ -106,6 +107,32 @@ fn a_persons_decision_wakes_those_located_in_a_blocked_cluster_it_covers() {
     let gone = deleted(remedy(&json!({})));
     assert_woken(index.observe_remedy(gone), &["a"]);
     assert!(!index.is_decided("m1"));
+}
+
+#[test]
+fn a_persons_decision_that_expires_wakes_those_located_in_a_blocked_cluster_it_covers() {
+    let mut index = index();
+    index.observe_cluster(applied(cluster("m1", &["TrafficControl"])));
+    let until = |version: &str, end: &str| {
+        let mut window = remedy(&json!({}));
+        window.metadata.resource_version = Some(version.to_owned());
+        window.metadata.annotations = Some([(EXPIRES_AT.to_owned(), end.to_owned())].into());
+        applied(window)
+    };
+    let at = |time: &str| time.parse().unwrap();
+    let [eight, nine] = ["2026-11-20T08:00:00Z", "2026-11-20T09:00:00Z"];
+    assert_woken(index.observe_remedy(until("1", eight)), &["a"]);
+    assert_eq!(index.next_expiry(), Some(at(eight)));
+    assert_woken(index.expire(at("2026-11-20T07:59:59Z")), &[]);
+    assert!(index.is_decided("m1"));
+    assert_woken(index.expire(at(eight)), &["a"]);
+    assert!(!index.is_decided("m1"));
+    assert_woken(index.observe_remedy(until("2", eight)), &[]);
+    assert!(!index.is_decided("m1"), "only its status has changed");
+    assert_woken(index.observe_remedy(until("3", nine)), &["a"]);
+    assert!(index.is_decided("m1"));
+    index.observe_remedy(deleted(remedy(&json!({}))));
+    assert_eq!(index.next_expiry(), None);
 }
 
 #[test]

@@ -5,13 +5,14 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
+use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_api::{Remedy, TRAFFIC_CONTROL};
 
 use super::admission::Admission;
 use super::desired::{Backend, ClusterEndpoints, Desired, Held, excluded};
 use super::facts::{Cached, Facts};
-use crate::remedy::Scope;
+use crate::remedy::{Mode, Scope};
 
 /// The annotation that overrides `--when-all-blocked` for one ingress.
 pub const WHEN_ALL_BLOCKED_ANNOTATION: &str = "networking.karmada-rs.io/when-all-blocked";
@@ -60,12 +61,13 @@ impl fmt::Display for WhenAllBlocked {
     }
 }
 
-/// Returns the clusters whose traffic `remedy` blocks by the decision of a person, that is without
-/// matches. `None` if it blocks none that way.
-pub fn decided_scope(remedy: &Remedy) -> Option<Scope> {
+/// Returns the clusters whose traffic `remedy` blocks at `now` by the decision of a person, that is
+/// without matches. `None` if it blocks none that way.
+pub fn decided_scope(remedy: &Remedy, now: Timestamp) -> Option<Scope> {
     let spec = &remedy.spec;
     let blocks = |actions: &Vec<String>| actions.iter().any(|action| action == TRAFFIC_CONTROL);
     let decided = remedy.metadata.deletion_timestamp.is_none()
+        && matches!(Mode::of(remedy, now), Mode::Enforce | Mode::Hold)
         // Absent: an empty list never matches.
         && spec.decision_matches.is_none()
         && spec.actions.as_ref().is_some_and(blocks);
@@ -186,6 +188,7 @@ impl Backend {
 
 #[cfg(test)]
 mod tests {
+    use karmada_api::remedy::{EXPIRES_AT, OBSERVE_ONLY};
     use karmada_api::{ClusterAffinity, DecisionMatch, Key, RemedySpec};
     use proptest::prelude::*;
 
@@ -370,18 +373,26 @@ mod tests {
             Remedy::new("r", spec)
         };
         let decided = remedy(None, &["Cordon", TRAFFIC_CONTROL]);
-        let scope = decided_scope(&decided).unwrap();
+        let scope = decided_scope(&decided, Timestamp::UNIX_EPOCH).unwrap();
         assert!(scope.covers("m1") && !scope.covers("m2"));
+        let mut observing = decided.clone();
+        let annotation = (OBSERVE_ONLY.to_owned(), "true".to_owned());
+        observing.metadata.annotations = Some([annotation].into());
+        let mut expired = decided.clone();
+        let annotation = (EXPIRES_AT.to_owned(), "1970-01-01T00:00:00Z".to_owned());
+        expired.metadata.annotations = Some([annotation].into());
         let mut leaving = decided;
         leaving.metadata.deletion_timestamp = Some(some_time());
         let conditional = Some(vec![DecisionMatch::default()]);
         for other in [
             leaving,
+            observing,
+            expired,
             remedy(conditional, &[TRAFFIC_CONTROL]),
             remedy(Some(Vec::new()), &[TRAFFIC_CONTROL]),
             remedy(None, &["Cordon"]),
         ] {
-            assert_eq!(decided_scope(&other), None);
+            assert_eq!(decided_scope(&other, Timestamp::UNIX_EPOCH), None);
         }
     }
 
