@@ -15,16 +15,12 @@ const SEQUENCES: u64 = 10_000;
 /// unreadable objects, and odd values in the parts of a Cluster that are not ours.
 const FAULTS: usize = 19;
 
-/// The number of kinds of writes that are judged: actions, statuses, finalizers, and at the gateway
-/// Namespaces, Services, EndpointSlices and Ingresses.
-const JUDGED: usize = 7;
+/// The number of kinds of writes that are judged: actions, statuses of Remedies and ingresses, finalizers,
+/// and at the gateway Namespaces, Services, EndpointSlices and Ingresses.
+const JUDGED: usize = 8;
 
 /// A Remedy that blocks every cluster at once.
-const AT_ONCE: RemedyShape = RemedyShape {
-    clusters: None,
-    matches: None,
-    actions: 1,
-};
+const AT_ONCE: RemedyShape = RemedyShape::AT_ONCE;
 
 const SET: &str = r#"{"status":{"remedyActions":["TrafficControl"]}}"#;
 const CLEARED: &str = r#"{"status":{"remedyActions":null}}"#;

@@ -142,7 +142,8 @@ impl Fleet {
             }
             Step::RewriteStatus { cluster, age } => self.rewrite_status(*cluster, *age).await?,
             Step::PutRemedy { remedy, spec } => {
-                apis.put(Kind::Remedy, &remedy_name(*remedy), objects::remedy(spec))
+                let object = objects::remedy(spec, super::clock::now());
+                apis.put(Kind::Remedy, &remedy_name(*remedy), object)
                     .await?;
             }
             Step::DeleteRemedy { remedy } => {

@@ -5,6 +5,7 @@
 //! determines a sequence of [`Step`]s and the whole run, request by request.
 
 mod apis;
+mod clock;
 mod explain;
 mod fleet;
 mod kinds;
@@ -35,7 +36,8 @@ pub use self::apis::Remote;
 pub use self::program::Role;
 pub use self::real::OnRealApis;
 pub use self::step::{
-    About, ApiFault, Backends, Class, ConditionState, Match, RemedyShape, Spoilt, Step, sequences,
+    About, ApiFault, Backends, Class, ConditionState, Expires, Match, RemedyShape, Spoilt, Step,
+    sequences,
 };
 
 /// The timeout until the fleet has settled. The longest chain is: a stolen lease expires after 15 s, a
@@ -133,6 +135,7 @@ pub fn run(steps: &[Step], options: &RunOptions) -> Run {
     fastrand::seed(options.seed);
     let played = runtime.map_err(anyhow::Error::from).and_then(|runtime| {
         runtime.block_on(async {
+            clock::begin();
             let mut fleet = Fleet::new(Apis::embedded()?, record.clone()).await?;
             let mut explainer = Explainer::default();
             let outcome = play(&mut fleet, &mut explainer, steps, options).await;

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::kinds::{Kind, is_deleting, list, name, text};
@@ -20,8 +21,87 @@ pub(crate) fn is_readable(kind: Kind, object: &Value) -> bool {
     !kind.may_be_spoilt() || object["spec"].is_object()
 }
 
-/// Returns the actions that a Remedy wants for a cluster.
-pub(crate) fn wanted_actions(remedy: &Value, cluster: &Value) -> BTreeSet<String> {
+/// The way in which the annotations of a Remedy let it act.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Annotated {
+    Acts,
+    Observes,
+    /// Nobody can tell: it neither sets nor clears anything.
+    Unclear,
+    Expired,
+}
+
+/// Returns the way in which the annotations of a Remedy let it act at `now`.
+pub(crate) fn annotated(remedy: &Value, now: Timestamp) -> Annotated {
+    let annotations = &remedy["metadata"]["annotations"];
+    let end = annotations["remedy.karmada-rs.io/expires-at"].as_str();
+    let end = end.and_then(|end| end.parse::<Timestamp>().ok());
+    if end.is_some_and(|end| now >= end) {
+        return Annotated::Expired;
+    }
+    match annotations["remedy.karmada-rs.io/observe-only"].as_str() {
+        None | Some("false") => Annotated::Acts,
+        Some("true") => Annotated::Observes,
+        Some(_) => Annotated::Unclear,
+    }
+}
+
+/// Returns `true` if a Remedy is carried out as it is written.
+pub(crate) fn is_accepted(remedy: &Value) -> bool {
+    let has_nothing = |field: &Value| field.as_array().is_some_and(Vec::is_empty);
+    let spec = &remedy["spec"];
+    let annotations = &remedy["metadata"]["annotations"];
+    let end = annotations["remedy.karmada-rs.io/expires-at"].as_str();
+    !has_nothing(&spec["clusterAffinity"]["clusterNames"])
+        && !has_nothing(&spec["decisionMatches"])
+        && !has_nothing(&spec["actions"])
+        && end.is_none_or(|end| end.parse::<Timestamp>().is_ok())
+        && annotated(remedy, Timestamp::MIN) != Annotated::Unclear
+}
+
+/// Returns `true` if a Remedy acts on a cluster: the cluster has an action that the Remedy wants.
+pub(crate) fn acts_on(remedy: &Value, cluster: &Value, now: Timestamp) -> bool {
+    let has = texts(cluster, "/status/remedyActions");
+    let wanted = wanted_actions(remedy, cluster, now);
+    annotated(remedy, now) == Annotated::Acts
+        && !is_deleting(cluster)
+        && wanted.iter().any(|action| has.contains(action.as_str()))
+}
+
+/// Returns what is wrong about a Remedy's status, which says that it acts on `acting`.
+pub(crate) fn misstatement(
+    remedy: &Value,
+    status: &Value,
+    acting: &BTreeSet<String>,
+) -> Option<String> {
+    let condition = |kind: &str| {
+        let mut conditions = list(status, "/conditions");
+        conditions
+            .find(|condition| condition["type"] == kind)
+            .map(|condition| condition["status"].clone())
+    };
+    let text = |holds: bool| Some(json!(if holds { "True" } else { "False" }));
+    let expected = [
+        (
+            json!(condition("Accepted")),
+            json!(text(is_accepted(remedy))),
+        ),
+        (json!(condition("Active")), json!(text(!acting.is_empty()))),
+        (status["activeClusters"].clone(), json!(acting.len())),
+        (status["activeClusterNames"].clone(), written(acting)),
+        (status["refusedClusters"].clone(), json!(0)),
+        (status["refusedClusterNames"].clone(), Value::Null),
+        (
+            status["observedGeneration"].clone(),
+            remedy["metadata"]["generation"].clone(),
+        ),
+    ];
+    let wrong = expected.iter().find(|(is, must)| is != must)?;
+    Some(format!("{} instead of {} in {status}", wrong.0, wrong.1))
+}
+
+/// Returns the actions that a Remedy wants for a cluster at `now`.
+pub(crate) fn wanted_actions(remedy: &Value, cluster: &Value, now: Timestamp) -> BTreeSet<String> {
     let named = texts(remedy, "/spec/clusterAffinity/clusterNames");
     let is_covered = remedy["spec"]["clusterAffinity"].is_null() || named.contains(name(cluster));
     let matches = |entry: &Value| {
@@ -39,10 +119,16 @@ pub(crate) fn wanted_actions(remedy: &Value, cluster: &Value) -> BTreeSet<String
     if !is_covered || !is_met || is_deleting(remedy) {
         return BTreeSet::new();
     }
-    texts(remedy, "/spec/actions")
-        .into_iter()
-        .map(str::to_owned)
-        .collect()
+    let mut wanted = texts(remedy, "/spec/actions");
+    match annotated(remedy, now) {
+        Annotated::Acts => {}
+        Annotated::Unclear => {
+            let has = texts(cluster, "/status/remedyActions");
+            wanted.retain(|action| has.contains(action));
+        }
+        Annotated::Observes | Annotated::Expired => wanted.clear(),
+    }
+    wanted.into_iter().map(str::to_owned).collect()
 }
 
 /// Returns `true` if a cluster is blocked.
@@ -56,9 +142,9 @@ pub(crate) fn is_admitted(cluster: &Value) -> bool {
 }
 
 /// Returns `true` if a Remedy without matches blocks a cluster: a person decided that.
-pub(crate) fn is_decided(remedy: &Value, cluster: &Value) -> bool {
+pub(crate) fn is_decided(remedy: &Value, cluster: &Value, now: Timestamp) -> bool {
     remedy["spec"]["decisionMatches"].is_null()
-        && wanted_actions(remedy, cluster).contains(TRAFFIC_CONTROL)
+        && wanted_actions(remedy, cluster, now).contains(TRAFFIC_CONTROL)
 }
 
 /// Returns `true` if a cluster may serve although it is blocked, provided that no admitted
@@ -66,10 +152,11 @@ pub(crate) fn is_decided(remedy: &Value, cluster: &Value) -> bool {
 pub(crate) fn is_readmissible<'a>(
     cluster: &Value,
     mut remedies: impl Iterator<Item = &'a Value>,
+    now: Timestamp,
 ) -> bool {
     is_blocked(cluster)
         && !is_deleting(cluster)
-        && !remedies.any(|remedy| is_decided(remedy, cluster))
+        && !remedies.any(|remedy| is_decided(remedy, cluster, now))
 }
 
 /// Returns the controller that these classes name for an ingress. A class that does not exist, or one

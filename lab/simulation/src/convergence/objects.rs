@@ -1,11 +1,12 @@
 //! The objects of steps, built from the small numbers in a step.
 
+use jiff::{SignedDuration, Timestamp};
 use lab_parts::mutations::mutations;
 use serde_json::{Value, json};
 
 use super::kinds::NAMESPACE;
 use super::program::CONTROLLER;
-use super::step::{Backends, CLUSTERS, Class, ConditionState, RemedyShape};
+use super::step::{Backends, CLUSTERS, Class, ConditionState, Expires, RemedyShape};
 
 /// The names of the classes. The first one is ours in a new fleet.
 const CLASSES: [&str; 2] = ["karmada-rs", "other"];
@@ -134,8 +135,8 @@ pub(crate) fn endpoint_slice(service: u8, cluster: u8, endpoints: u8) -> Value {
     })
 }
 
-/// Builds a Remedy.
-pub(crate) fn remedy(of: &RemedyShape) -> Value {
+/// Builds a Remedy that is created at `now`.
+pub(crate) fn remedy(of: &RemedyShape, now: Timestamp) -> Value {
     let mut spec = json!({});
     if let Some(bits) = of.clusters {
         spec["clusterAffinity"] = json!({ "clusterNames": cluster_names(bits) });
@@ -153,7 +154,19 @@ pub(crate) fn remedy(of: &RemedyShape) -> Value {
     let actions = ["TrafficControl", "Cordon"].into_iter().enumerate();
     let wanted = actions.filter(|(n, _)| of.actions & (1 << n) != 0);
     spec["actions"] = wanted.map(|(_, action)| json!(action)).collect();
-    json!({ "spec": spec })
+    let mut annotations = json!({});
+    if let Some(value) = of.observe_only {
+        annotations["remedy.karmada-rs.io/observe-only"] = json!(value);
+    }
+    if let Some(expires) = of.expires {
+        annotations["remedy.karmada-rs.io/expires-at"] = match expires {
+            Expires::After(seconds) => {
+                json!((now + SignedDuration::from_secs(seconds.into())).to_string())
+            }
+            Expires::Unreadable => json!("tomorrow"),
+        };
+    }
+    json!({ "metadata": { "annotations": annotations }, "spec": spec })
 }
 
 /// Builds one of three variants of the ports of a Service.

@@ -11,6 +11,7 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
 use super::apis::Apis;
+use super::clock;
 use super::kinds::Side;
 use super::program::{CONTROLLER, Process, Role};
 use super::record::Record;
@@ -179,6 +180,7 @@ async fn assemble(
 ) -> Result<karmada_runtime::program::Program> {
     let name = process.program.name();
     let mut program = karmada_runtime::program::Program::new(name, NOWHERE);
+    program.clock = clock::now;
     let karmada = apis.client(Side::Karmada, process, record).await?;
     match process.program {
         Role::Remedy => {

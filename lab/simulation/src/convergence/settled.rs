@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
+use super::clock;
 use super::kinds::{Kind, Objects, is_deleting, list, name, text};
 use super::model;
 use super::program::CONTROLLER;
@@ -16,6 +17,9 @@ pub(crate) fn differences(objects: &Objects) -> Vec<String> {
     let mut found = Differences::default();
     for cluster in of(objects, Kind::Cluster) {
         check_cluster(objects, cluster, &mut found);
+    }
+    for remedy in of(objects, Kind::Remedy) {
+        check_remedy(objects, remedy, &mut found);
     }
     for ingress in of(objects, Kind::MultiClusterIngress) {
         check_ingress(objects, ingress, &mut found);
@@ -57,7 +61,7 @@ fn check_cluster(objects: &Objects, cluster: &Value, found: &mut Differences) {
     }
     let remedies = of(objects, Kind::Remedy);
     let wanted = remedies
-        .flat_map(|remedy| model::wanted_actions(remedy, cluster))
+        .flat_map(|remedy| model::wanted_actions(remedy, cluster, clock::now()))
         .collect();
     let what = format!("remedyActions of {}", name(cluster));
     found.equal(
@@ -65,6 +69,15 @@ fn check_cluster(objects: &Objects, cluster: &Value, found: &mut Differences) {
         &cluster["status"]["remedyActions"],
         &model::written(&wanted),
     );
+}
+
+/// Compares what a Remedy says about itself.
+fn check_remedy(objects: &Objects, remedy: &Value, found: &mut Differences) {
+    let acting = of(objects, Kind::Cluster)
+        .filter(|cluster| model::acts_on(remedy, cluster, clock::now()))
+        .map(|cluster| name(cluster).to_owned());
+    let wrong = model::misstatement(remedy, &remedy["status"], &acting.collect());
+    found.equal(&format!("status of {}", name(remedy)), &wrong, &None);
 }
 
 fn is_served(objects: &Objects, ingress: &Value) -> bool {
@@ -175,8 +188,9 @@ fn admitted(objects: &Objects, service: &str) -> BTreeSet<String> {
     {
         located.retain(|cluster| is(cluster, &model::is_admitted));
     } else {
-        let readmitted =
-            |cluster: &Value| model::is_readmissible(cluster, of(objects, Kind::Remedy));
+        let readmitted = |cluster: &Value| {
+            model::is_readmissible(cluster, of(objects, Kind::Remedy), clock::now())
+        };
         located.retain(|cluster| is(cluster, &readmitted));
     }
     slices

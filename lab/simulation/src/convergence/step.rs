@@ -110,6 +110,30 @@ pub struct RemedyShape {
     pub matches: Option<Vec<Match>>,
     /// `TrafficControl`, another action, both, or none, as bits.
     pub actions: u8,
+    /// The value of its annotation that lets it only observe.
+    pub observe_only: Option<&'static str>,
+    /// The annotation that lets it expire.
+    pub expires: Option<Expires>,
+}
+
+impl RemedyShape {
+    /// The Remedy that blocks every cluster at once.
+    pub const AT_ONCE: Self = Self {
+        clusters: None,
+        matches: None,
+        actions: 1,
+        observe_only: None,
+        expires: None,
+    };
+}
+
+/// The expiry of a Remedy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expires {
+    /// So many seconds after the step.
+    After(u8),
+    /// A text that is no time.
+    Unreadable,
 }
 
 /// One `clusterConditionMatch`.
@@ -319,11 +343,27 @@ fn spec() -> impl Strategy<Value = RemedyShape> {
     let clusters = prop::option::weighted(0.6, 0_u8..(1 << CLUSTERS));
     let actions = prop_oneof![6 => Just(1_u8), 1 => Just(3), 1 => Just(2), 1 => Just(0)];
     let matches = prop::option::weighted(0.7, vec(one, 0..3));
-    (clusters, matches, actions).prop_map(|(clusters, matches, actions)| RemedyShape {
-        clusters,
-        matches,
-        actions,
-    })
+    let observe_only = prop_oneof![
+        12 => Just(None),
+        1 => Just(Some("false")),
+        2 => Just(Some("true")),
+        2 => Just(Some("yes")),
+    ];
+    // Each has passed before a fleet counts as settled.
+    let expires = prop_oneof![
+        8 => Just(None),
+        3 => (0_u8..=20).prop_map(|seconds| Some(Expires::After(seconds))),
+        1 => Just(Some(Expires::Unreadable)),
+    ];
+    (clusters, matches, actions, observe_only, expires).prop_map(
+        |(clusters, matches, actions, observe_only, expires)| RemedyShape {
+            clusters,
+            matches,
+            actions,
+            observe_only,
+            expires,
+        },
+    )
 }
 
 fn about_ingresses() -> impl Strategy<Value = Step> {
@@ -426,7 +466,7 @@ fn about(gateway: bool, program: Option<Role>, written: bool) -> Vec<About> {
         // The kind, and whether it is read at the gateway, by the remedy-controller, by the
         // ingress-controller, and written.
         (About::Clusters, false, true, true, remedy),
-        (About::Remedies, false, true, false, false),
+        (About::Remedies, false, true, true, remedy),
         (About::MultiClusterIngresses, false, false, true, true),
         (About::IngressClasses, false, false, true, false),
         (About::ResourceBindings, false, false, true, false),

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::convergence::kinds::{Kind, is_deleting, list, text};
@@ -24,6 +25,8 @@ pub(super) fn check(holds: bool, violated: impl FnOnce() -> String) -> Check {
 pub(super) struct Facts<'a> {
     pub(super) known: &'a Known,
     pub(super) since: Moment,
+    /// The first and the last time at which the process may have looked at the clock.
+    pub(super) times: [Timestamp; 2],
 }
 
 impl<'a> Facts<'a> {
@@ -84,10 +87,12 @@ impl<'a> Facts<'a> {
                 let wanted: BTreeSet<BTreeSet<String>> = versions
                     .iter()
                     .filter(|remedy| !is_unread(**remedy))
-                    .map(|remedy| {
-                        remedy
-                            .map(|r| model::wanted_actions(r, cluster))
-                            .unwrap_or_default()
+                    .flat_map(|remedy| {
+                        self.times.map(|now| {
+                            remedy
+                                .map(|r| model::wanted_actions(r, cluster, now))
+                                .unwrap_or_default()
+                        })
                     })
                     .collect();
                 let with = |sum: &BTreeSet<String>| {
@@ -115,6 +120,41 @@ impl<'a> Facts<'a> {
         check(explained, || {
             format!("only these are explained: {possible:?}")
         })
+    }
+
+    /// Checks that a Remedy's status says what is so in some version of each cluster.
+    pub(super) fn remedy_status(&self, name: &str, body: &Value) -> Check {
+        only(
+            body,
+            &[
+                "observedGeneration",
+                "conditions",
+                "activeClusters",
+                "activeClusterNames",
+                "refusedClusters",
+                "refusedClusterNames",
+            ],
+        )?;
+        let version = &body["metadata"]["resourceVersion"];
+        let remedy = self.base(Kind::Remedy, name, version)?;
+        let status = &body["status"];
+        let acting = list(status, "/activeClusterNames").filter_map(Value::as_str);
+        let acting: BTreeSet<String> = acting.map(str::to_owned).collect();
+        for cluster in self.known.names(Kind::Cluster) {
+            let versions = self.versions(Kind::Cluster, cluster);
+            let is_so = |version: Option<&Value>| {
+                self.times
+                    .map(|now| version.is_some_and(|c| model::acts_on(remedy, c, now)))
+                    .contains(&acting.contains(cluster))
+            };
+            check(versions.into_iter().any(is_so), || {
+                format!("no version of {cluster} explains it")
+            })?;
+        }
+        match model::misstatement(remedy, status, &acting) {
+            Some(wrong) => Err(wrong),
+            None => Ok(()),
+        }
     }
 
     /// Returns the combinations of versions of the classes, at most [`COMBINATIONS`].

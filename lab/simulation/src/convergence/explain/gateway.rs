@@ -134,10 +134,15 @@ impl Facts<'_> {
             self.known.names(Kind::Remedy).all(|name| {
                 let versions = self.versions(Kind::Remedy, name);
                 let mut versions = versions.iter();
-                versions.any(|remedy| !remedy.is_some_and(|r| model::is_decided(r, object)))
+                versions.any(|remedy| {
+                    let is_decided =
+                        |now| remedy.is_some_and(|r| model::is_decided(r, object, now));
+                    self.times.map(is_decided).contains(&false)
+                })
             })
         };
-        let readmissible = |object: &&Value| model::is_readmissible(object, std::iter::empty());
+        let readmissible =
+            |object: &&Value| model::is_readmissible(object, std::iter::empty(), self.times[0]);
         let mut clusters = self.present(Kind::Cluster, cluster).filter(readmissible);
         none_serves && clusters.any(|object| undecided(&object))
     }

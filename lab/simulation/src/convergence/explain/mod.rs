@@ -21,6 +21,7 @@ mod lease;
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use http::Method;
 use serde_json::Value;
@@ -29,11 +30,14 @@ use tokio::time::Instant;
 use self::facts::Facts;
 use self::gateway::INGRESS_ANNOTATION;
 use self::lease::Lease;
+use super::clock;
 use super::kinds::{Kind, NAMESPACE, Side, text};
 use super::known::{Known, Moment};
 use super::program::{Process, Role};
 use super::record::{Entry, Message};
 
+/// The delay with which a timer may fire.
+const TIMER: Duration = Duration::from_millis(2);
 /// The path of namespaces.
 const NAMESPACES: &str = "/api/v1/namespaces";
 
@@ -67,6 +71,8 @@ struct Decision {
     busy: BTreeSet<usize>,
     /// The first entry of the instant in which it was made.
     since: Moment,
+    /// That instant.
+    made: Option<Instant>,
     /// The end of the last of its requests.
     ended: Option<Instant>,
 }
@@ -248,6 +254,7 @@ impl Request {
     fn what(&self) -> &'static str {
         match &self.target {
             Target::Status(Kind::Cluster, _) => "cluster actions",
+            Target::Status(Kind::Remedy, _) => "remedy statuses",
             Target::Status(Kind::MultiClusterIngress, _) => "ingress statuses",
             Target::Object(Kind::MultiClusterIngress, _) => "ingress finalizers",
             Target::List(kind) | Target::Object(kind, _) => match kind {
@@ -297,6 +304,7 @@ impl State {
             let decision = self.decisions.entry(subject.clone()).or_default();
             if decision.busy.is_empty() && decision.ended != Some(entry.at) {
                 decision.since = instant;
+                decision.made = Some(entry.at);
             }
             decision.busy.insert(entry.request);
         }
@@ -350,6 +358,8 @@ impl State {
                     self.known.read_object(*kind, body, now);
                 }
             }
+            // Nothing is decided from it.
+            Target::Status(Kind::Remedy, _) => {}
             // Of these responses the programs keep the version only: they decide from their watches.
             Target::Object(kind, _) | Target::Status(kind, _) if request.succeeded() => {
                 let only = serde_json::json!({ "metadata": body["metadata"] });
@@ -385,15 +395,20 @@ fn violation(entry: &Entry, state: &State, request: &Request) -> Option<String> 
     if let Some(without) = state.lease.violation(entry.at) {
         return Some(without.to_owned());
     }
-    let decisions = request.subjects.iter();
-    let since = decisions.filter_map(|subject| Some(state.decisions.get(subject)?.since));
+    let subjects = request.subjects.iter();
+    let decisions = subjects.filter_map(|subject| state.decisions.get(subject));
+    let since = decisions.clone().map(|decision| decision.since).min();
+    let made = decisions.filter_map(|decision| decision.made).min();
     let facts = Facts {
         known: &state.known,
-        since: since.min().unwrap_or(usize::MAX),
+        since: since.unwrap_or(usize::MAX),
+        times: [made.unwrap_or(entry.at).checked_sub(TIMER), Some(entry.at)]
+            .map(|at| clock::at(at.unwrap_or(entry.at))),
     };
     let (method, body) = (&request.method, &request.body);
     let result = match (program, &request.target) {
         (Role::Remedy, Target::Status(Kind::Cluster, name)) => facts.actions(name, body),
+        (Role::Remedy, Target::Status(Kind::Remedy, name)) => facts.remedy_status(name, body),
         (Role::Ingress, Target::Status(Kind::MultiClusterIngress, name)) => {
             facts.status(name, body)
         }

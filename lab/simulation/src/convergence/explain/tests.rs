@@ -223,12 +223,10 @@ fn at(version: &Value) -> Value {
 }
 
 fn remedy() -> Step {
-    let spec = RemedyShape {
-        clusters: None,
-        matches: None,
-        actions: 1,
-    };
-    Step::PutRemedy { remedy: 0, spec }
+    Step::PutRemedy {
+        remedy: 0,
+        spec: RemedyShape::AT_ONCE,
+    }
 }
 
 #[track_caller]
