@@ -1,8 +1,18 @@
 //! The effect of Remedies on clusters, in whatever order both come and go.
 #![expect(clippy::unwrap_used, reason = "a test fails so")]
 
+mod combinations;
+
+use std::collections::BTreeSet;
+
 use anyhow::Result;
-use karmada_api::{Cluster, TRAFFIC_CONTROL, condition::DNS_READY};
+use futures::future::try_join_all;
+use jiff::{SignedDuration, Timestamp};
+use karmada_api::{
+    Cluster, Remedy, TRAFFIC_CONTROL,
+    condition::DNS_READY,
+    remedy::{ACCEPTED, ACTIVE, EXPIRES_AT, OBSERVE_ONLY},
+};
 use kube::{
     Api,
     api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams},
@@ -13,8 +23,11 @@ use pipeline_tests::{
     fleet::{Fleet, Member, maintenance, on_dns},
     on_both,
     programs::{Binary, Profile, Running},
+    wait::until,
 };
-use serde_json::json;
+use serde_json::{Value, json};
+
+use self::combinations::combinations;
 
 /// Starts a fleet with one cluster that a Remedy blocks, and the controller that applied it.
 async fn under_maintenance(server: ApiKind) -> Result<(Fleet, Running)> {
@@ -77,17 +90,22 @@ async fn a_verdict_without_time_and_reason_is_acted_on_and_has_an_event(
     controller.stop().await
 }
 
-/// Karmada's own definition of the kind accepts it.
-async fn a_remedy_with_an_emptied_list_blocks_nothing_and_has_an_event(
-    server: ApiKind,
-) -> Result<()> {
+/// Starts an API whose definition of Remedy is Karmada's own, and the controller.
+async fn on_karmadas_definition(server: ApiKind) -> Result<(Fleet, Running)> {
     let mut fleet = Fleet::start(server, Profile::Debug).await?;
     fleet.karmada = ControlPlane::start(ControlPlaneOptions::named("karmada").on(server)).await?;
-    crds::install_without_rules(&fleet.karmada.client()).await?;
+    crds::install_as_karmadas(&fleet.karmada.client()).await?;
     fleet.karmada.namespace("karmada-system").await?;
     fleet.join(Member(1)).await?;
     let kubeconfig = format!("--kubeconfig={}", fleet.karmada.kubeconfig_path().display());
     let controller = Running::start(Binary::RemedyController, Profile::Debug, [kubeconfig]).await?;
+    Ok((fleet, controller))
+}
+
+async fn on_karmadas_definition_an_emptied_list_blocks_nothing_and_has_an_event(
+    server: ApiKind,
+) -> Result<()> {
+    let (fleet, controller) = on_karmadas_definition(server).await?;
     fleet
         .create_remedy("maintenance", maintenance(Member(1)))
         .await?;
@@ -103,6 +121,146 @@ async fn a_remedy_with_an_emptied_list_blocks_nothing_and_has_an_event(
     fleet.create_remedy("never", never).await?;
     let event = "NeverMatches decisionMatches is empty";
     fleet.has_event("Remedy", "never", event).await?;
+    controller
+        .until_output("Remedies get no status, but everything else works")
+        .await?;
+    controller.stop().await
+}
+
+/// Sets an annotation of a Remedy.
+async fn annotate(fleet: &Fleet, remedy: &str, name: &str, value: &str) -> Result<()> {
+    let patch = Patch::Merge(json!({ "metadata": { "annotations": { name: value } } }));
+    let remedies = fleet.remedies();
+    remedies
+        .patch(remedy, &PatchParams::default(), &patch)
+        .await?;
+    Ok(())
+}
+
+/// Waits until a condition of a Remedy has this status and reason.
+async fn says(fleet: &Fleet, remedy: &str, kind: &str, says: [&str; 2]) -> Result<()> {
+    let what = format!("with {kind} {says:?}");
+    let is = |remedy: Option<&Remedy>| {
+        let status = remedy.and_then(|remedy| remedy.status.as_ref());
+        let conditions = status.and_then(|status| status.conditions.as_ref());
+        let mut conditions = conditions.into_iter().flatten();
+        conditions.any(|found| found.type_ == kind && [&found.status, &found.reason] == says)
+    };
+    until(&fleet.remedies(), remedy, &what, is).await?;
+    Ok(())
+}
+
+/// Every combination of fields and annotations, each Remedy with an action of its own, on clusters with
+/// each status of the condition. The oracle is a sentence per field of the documentation.
+async fn every_combination_of_fields_and_annotations_acts_as_documented(
+    server: ApiKind,
+) -> Result<()> {
+    let mut fleet = Fleet::start(server, Profile::Debug).await?;
+    fleet.karmada = ControlPlane::start(ControlPlaneOptions::named("karmada").on(server)).await?;
+    crds::install_without_rules(&fleet.karmada.client()).await?;
+    fleet.karmada.namespace("karmada-system").await?;
+    let statuses = [Some("True"), Some("False"), Some("Unknown"), None];
+    let members = [Member(1), Member(2), Member(3), Member(4)];
+    for (member, status) in members.into_iter().zip(statuses) {
+        fleet.join(member).await?;
+        if let Some(status) = status {
+            fleet.set_dns(member, status).await?;
+        }
+    }
+    let combinations = combinations();
+    assert_eq!(combinations.len(), 5 * (3 + 2 * 3 * 2) * 7);
+    let mut expected = [const { BTreeSet::new() }; 4];
+    let mut remedies = Vec::new();
+    for (nth, combination) in combinations.iter().enumerate() {
+        let action = format!("Action{nth:03}");
+        for ((set, member), status) in expected.iter_mut().zip(members).zip(statuses) {
+            if combination.acts(&member.name(), status) {
+                set.insert(action.clone());
+            }
+        }
+        remedies.push(combination.remedy(&action));
+    }
+    // These have no action, or one that is unknown.
+    for (name, actions) in [("absent", Value::Null), ("empty", json!([]))] {
+        let spec = serde_json::from_value(json!({ "actions": actions }))?;
+        remedies.push(Remedy::new(name, spec));
+    }
+    let api = fleet.remedies();
+    let parameters = PostParams::default();
+    for some in remedies.chunks(20) {
+        try_join_all(some.iter().map(|remedy| api.create(&parameters, remedy))).await?;
+    }
+    let kubeconfig = format!("--kubeconfig={}", fleet.karmada.kubeconfig_path().display());
+    let controller = Running::start(Binary::RemedyController, Profile::Debug, [kubeconfig]).await?;
+    for (member, expected) in members.into_iter().zip(&expected) {
+        let expected: Vec<&str> = expected.iter().map(String::as_str).collect();
+        fleet.has_actions(member, &expected).await?;
+    }
+    controller.stop().await
+}
+
+async fn a_status_names_the_clusters_that_a_remedy_acts_on(server: ApiKind) -> Result<()> {
+    let fleet = Fleet::start(server, Profile::Debug).await?;
+    for member in [Member(1), Member(2)] {
+        fleet.join(member).await?;
+        fleet.set_dns(member, "True").await?;
+    }
+    fleet.create_remedy("dns", on_dns()).await?;
+    let controller = fleet.remedy_controller().await?;
+    says(&fleet, "dns", ACCEPTED, ["True", "Accepted"]).await?;
+    says(&fleet, "dns", ACTIVE, ["False", "NoClusterMatches"]).await?;
+    fleet.set_dns(Member(2), "False").await?;
+    says(&fleet, "dns", ACTIVE, ["True", "ActionsRequired"]).await?;
+    let dns = fleet.remedies().get("dns").await?;
+    let status = dns.status.unwrap();
+    assert_eq!(status.observed_generation, dns.metadata.generation);
+    assert_eq!(status.active_clusters, Some(1));
+    assert_eq!(
+        status.active_cluster_names,
+        Some(vec!["member2".to_owned()])
+    );
+    fleet.set_dns(Member(2), "True").await?;
+    says(&fleet, "dns", ACTIVE, ["False", "NoClusterMatches"]).await?;
+    let names = fleet.remedies().get("dns").await?.status.unwrap();
+    assert_eq!(names.active_cluster_names, None);
+    controller.stop().await
+}
+
+async fn a_remedy_expires_and_stays_so_after_a_restart(server: ApiKind) -> Result<()> {
+    let (fleet, controller) = under_maintenance(server).await?;
+    let end = (Timestamp::now() + SignedDuration::from_secs(2)).to_string();
+    annotate(&fleet, "maintenance", EXPIRES_AT, &end).await?;
+    fleet.has_actions(Member(1), &[]).await?;
+    let event = format!("RemedyExpired it expired at {end}");
+    fleet.has_event("Remedy", "maintenance", &event).await?;
+    says(&fleet, "maintenance", ACTIVE, ["False", "Expired"]).await?;
+    controller.stop().await?;
+
+    fleet.join(Member(2)).await?;
+    fleet.create_remedy("other", maintenance(Member(2))).await?;
+    let controller = fleet.remedy_controller().await?;
+    fleet.has_actions(Member(2), &[TRAFFIC_CONTROL]).await?;
+    says(&fleet, "other", ACTIVE, ["True", "ActionsRequired"]).await?;
+    fleet.has_actions(Member(1), &[]).await?;
+    let later = (Timestamp::now() + SignedDuration::from_hours(1)).to_string();
+    annotate(&fleet, "maintenance", EXPIRES_AT, &later).await?;
+    fleet.has_actions(Member(1), &[TRAFFIC_CONTROL]).await?;
+    controller.stop().await
+}
+
+async fn a_remedy_that_only_observes_says_what_it_would_do(server: ApiKind) -> Result<()> {
+    let fleet = Fleet::start(server, Profile::Debug).await?;
+    fleet.join(Member(1)).await?;
+    fleet.set_dns(Member(1), "False").await?;
+    fleet.create_remedy("trial", on_dns()).await?;
+    annotate(&fleet, "trial", OBSERVE_ONLY, "true").await?;
+    let controller = fleet.remedy_controller().await?;
+    let event = "RemedyWouldAct TrafficControl would be set by Remedy trial, which only observes: ServiceDomainNameResolutionReady is False";
+    fleet.has_event("Cluster", "member1", event).await?;
+    says(&fleet, "trial", ACTIVE, ["False", "ObserveOnly"]).await?;
+    fleet.has_actions(Member(1), &[]).await?;
+    annotate(&fleet, "trial", OBSERVE_ONLY, "false").await?;
+    fleet.has_actions(Member(1), &[TRAFFIC_CONTROL]).await?;
     controller.stop().await
 }
 
@@ -200,7 +358,11 @@ async fn a_missing_lease_namespace_is_named_once_and_waited_for(server: ApiKind)
 on_both!(
     a_remedy_without_matches_blocks_at_once_and_its_deletion_restores,
     a_verdict_without_time_and_reason_is_acted_on_and_has_an_event,
-    a_remedy_with_an_emptied_list_blocks_nothing_and_has_an_event,
+    on_karmadas_definition_an_emptied_list_blocks_nothing_and_has_an_event,
+    every_combination_of_fields_and_annotations_acts_as_documented,
+    a_status_names_the_clusters_that_a_remedy_acts_on,
+    a_remedy_expires_and_stays_so_after_a_restart,
+    a_remedy_that_only_observes_says_what_it_would_do,
     a_remedy_deleted_while_the_controller_is_down_is_undone_when_it_returns,
     a_killed_controller_is_replaced_once_its_lease_has_run_out,
     a_cluster_created_after_the_remedy_is_acted_on,
