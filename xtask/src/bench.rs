@@ -20,6 +20,9 @@ pub(crate) enum Bench {
         /// The number of clusters
         #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u16).range(1..=20_000))]
         clusters: u16,
+        /// The number of Remedies, each of which is about the DNS of ten clusters, beside the measured ones
+        #[arg(long, default_value_t = 0)]
+        remedies: u16,
     },
     /// The ingress controller with many ingresses of one cluster, likewise
     Ingresses {
@@ -59,9 +62,11 @@ const BASELINE: &str = "agent-baseline";
 pub(crate) fn run(bench: &Bench) -> anyhow::Result<()> {
     match bench {
         Bench::Agent(arguments) => measure_agent(arguments),
-        Bench::Remedies { clusters } => {
+        Bench::Remedies { clusters, remedies } => {
             let build = programs::build_controllers;
-            in_a_fleet(build, async || remedies::bench(*clusters, print).await)
+            in_a_fleet(build, async || {
+                remedies::bench(*clusters, *remedies, print).await
+            })
         }
         Bench::Ingresses { ingresses } => {
             let build = programs::build_controllers;

@@ -22,16 +22,22 @@ const METRICS: &str = "karmada_remedy_controller";
 /// The number of measurements from a condition to the actions.
 const TIMES: usize = 101;
 
-/// Runs the benchmark with `clusters` clusters and passes each line of its results to `print`.
+/// The number of clusters that a Remedy beside the measured ones names.
+const NAMED: usize = 10;
+
+/// Runs the benchmark with `clusters` clusters and `remedies` Remedies beside the measured ones, and passes
+/// each line of its results to `print`.
 ///
 /// # Errors
 /// A part does not start, or a change is not seen within five minutes.
-pub async fn bench(clusters: u16, mut print: impl FnMut(&str)) -> Result<()> {
+pub async fn bench(clusters: u16, remedies: u16, mut print: impl FnMut(&str)) -> Result<()> {
     let fleet = Fleet::start(ApiKind::Real, Profile::Dist).await?;
     let names: Vec<String> = (1..=clusters).map(|nth| format!("member{nth}")).collect();
     let count = names.len();
     print(&format!("creating {count} clusters"));
     all(names.iter().map(|name| fleet.create_cluster(name))).await?;
+    let beside = (0..remedies).map(|nth| beside(&fleet, &names, nth));
+    all(beside).await?;
     let mut seen =
         Seen::actions::<Cluster>(|resource| Api::all_with(fleet.karmada.client(), resource))
             .await?;
@@ -50,7 +56,7 @@ pub async fn bench(clusters: u16, mut print: impl FnMut(&str)) -> Result<()> {
     }
     let [applied, lifted, followed] = pairs;
     print(&format!(
-        "{count} clusters; in parentheses the limit: the same patches by a bare client, {AT_ONCE} at a time"
+        "{count} clusters, {remedies} Remedies beside; in parentheses the limit: the same patches by a bare client, {AT_ONCE} at a time"
     ));
     print(&format!("a Remedy for all clusters applied: {applied}"));
     print(&format!("and deleted again: {lifted}"));
@@ -59,6 +65,15 @@ pub async fn bench(clusters: u16, mut print: impl FnMut(&str)) -> Result<()> {
     ));
     print(&resident);
     Ok(())
+}
+
+/// Creates a Remedy about the DNS of some clusters.
+async fn beside(fleet: &Fleet, names: &[String], nth: u16) -> Result<()> {
+    let from = usize::from(nth) * NAMED % names.len();
+    let some: Vec<&String> = names.iter().cycle().skip(from).take(NAMED).collect();
+    let mut spec = on_dns();
+    spec["clusterAffinity"] = json!({ "clusterNames": some });
+    fleet.create_remedy(&format!("beside{nth}"), spec).await
 }
 
 /// Makes the controller's patches, and returns the times until they have been seen.
