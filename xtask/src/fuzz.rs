@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail, ensure};
 use clap::Args;
 use simulation::convergence::Convergence;
-use simulation::propagation::Propagation;
+use simulation::propagation::{Lazy, Propagation};
 use simulation::search::{Property, random_seed, search};
 
 use crate::cargo;
@@ -28,6 +28,7 @@ pub(crate) fn run(fuzz: &Fuzz) -> Result<()> {
     while Instant::now() < end {
         draw_sequences::<Convergence>(end)?;
         draw_sequences::<Propagation>(end)?;
+        draw_sequences::<Lazy>(end)?;
         draw_other_properties(random_seed())?;
     }
     Ok(())

@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use pipeline_tests::programs::{Binary, Profile, build_agent, path};
 use simulation::agents;
 use simulation::convergence::{self, Convergence};
-use simulation::propagation::{self, Propagation};
+use simulation::propagation::{self, Lazy, Propagation};
 use simulation::search::{Property, random_seed, search, sequence_of};
 
 /// The simulations.
@@ -19,6 +19,8 @@ pub(crate) enum Simulation {
     Convergence(Sequences),
     /// Propagation through random histories of users, members, programs and APIs, in virtual time
     Propagation(Sequences),
+    /// The same through many short histories of Lazy policies
+    Lazy(Sequences),
 }
 
 /// The sequences to run.
@@ -66,6 +68,9 @@ pub(crate) fn run(simulation: &Simulation) -> anyhow::Result<()> {
             run_sequences::<Propagation>(sequences, |seed, steps| {
                 propagation::run(steps, seed).log()
             })
+        }
+        Simulation::Lazy(sequences) => {
+            run_sequences::<Lazy>(sequences, |seed, steps| propagation::run(steps, seed).log())
         }
     }
 }

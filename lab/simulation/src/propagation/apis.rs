@@ -1,6 +1,7 @@
 //! The API of the fleet and those of its members, and the requests of everybody but our programs.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, LazyLock};
 
 use anyhow::{Result, anyhow, ensure};
@@ -12,10 +13,12 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use tower::Service;
 
+use super::clock;
+
 /// A server with the kinds of a fleet. Every run gets a fork of it, because compiling the definitions takes
 /// longer than most runs.
 static FLEET: LazyLock<Result<ApiServer, String>> = LazyLock::new(|| {
-    let server = ApiServer::new();
+    let server = ApiServer::starting_at(clock::BEGINNING);
     for definition in karmada_api::crd::fleet().map_err(|error| error.to_string())? {
         let installed = server.install(&definition);
         installed.map_err(|error| error.to_string())?;
@@ -29,6 +32,8 @@ pub(crate) struct Apis {
     pub(crate) fleet: ApiServer,
     /// The members, by the addresses at which Clusters name them. One that joins again is a new one.
     pub(crate) members: Arc<Mutex<BTreeMap<String, ApiServer>>>,
+    /// Set once the API of the fleet shows Deployments with a further default.
+    pub(crate) is_upgraded: Arc<AtomicBool>,
 }
 
 impl Apis {
@@ -37,6 +42,7 @@ impl Apis {
         Ok(Self {
             fleet: fleet.fork(),
             members: Arc::default(),
+            is_upgraded: Arc::default(),
         })
     }
 

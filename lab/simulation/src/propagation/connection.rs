@@ -4,6 +4,7 @@ use std::future::Future;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -18,6 +19,9 @@ use tokio::time::Instant;
 use tower::Service;
 
 use super::programs::Role;
+
+/// The name of the fleet's API.
+pub(crate) const FLEET: &str = "fleet";
 
 /// The most requests that all programs may make in one instant of virtual time.
 const MOST_AT_ONCE: usize = 3_000;
@@ -166,6 +170,8 @@ pub(crate) struct Connection {
     pub(crate) program: Role,
     pub(crate) fate: SharedFate,
     pub(crate) traffic: Traffic,
+    /// Set once the API of the fleet shows Deployments with a further default.
+    pub(crate) is_upgraded: Arc<AtomicBool>,
 }
 
 impl Connection {
@@ -197,6 +203,7 @@ impl Connection {
         self.traffic
             .note(&format!("{line} {}", String::from_utf8_lossy(&body)));
         let is_write = parts.method != Method::GET;
+        let is_of_deployments = self.api == FLEET && parts.uri.path().contains("/deployments");
         let _pending = is_write.then(|| Pending::begin(&self.traffic, &line));
         let request = Request::from_parts(parts, Body::from(body));
         let last = if is_write {
@@ -220,8 +227,26 @@ impl Connection {
             Err(error) => error.to_string(),
         };
         self.traffic.note(&format!("{line}: {outcome}"));
+        if is_of_deployments && self.is_upgraded.load(Ordering::Relaxed) {
+            return response.map(|response| response.map(with_default));
+        }
         response
     }
+}
+
+/// Adds a default to the Deployments in a response.
+fn with_default(body: Body) -> Body {
+    let (before, after) = (
+        r#""containers":["#,
+        r#""enableServiceLinks":true,"containers":["#,
+    );
+    // Each object is in one frame.
+    Body::new(body.map_frame(move |frame| {
+        frame.map_data(|data| match str::from_utf8(&data) {
+            Ok(text) => text.replace(before, after).into(),
+            Err(_) => data,
+        })
+    }))
 }
 
 /// Waits as long as a message may be on its way, so that requests overtake each other.

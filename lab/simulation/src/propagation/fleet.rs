@@ -1,42 +1,24 @@
 //! The fleet of one run: the APIs, the programs, and the steps that change them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use anyhow::Result;
-use apiserver::{ApiServer, Fault, Injection};
+use apiserver::{ApiServer, Fault};
 use http::Method;
 use serde_json::{Value, json};
 
 use super::apis::{Apis, get, list, write};
+use super::clock;
 use super::connection::Traffic;
+use super::history::History;
+use super::injection::injection;
 use super::objects::{self, CLUSTERS, NAMESPACE, SECRETS, Template};
-use super::programs::{Programs, Role};
+use super::programs::Programs;
 use super::specs;
-use super::step::{self, Affinity, ApiFault, By, Pause, PolicyShape, Step};
+use super::step::{self, Affinity, By, Pause, PolicyShape, Step};
 use super::world::{name, text};
-
-/// The past of a fleet, as far as its settled state may depend on it.
-#[derive(Debug, Default)]
-pub(crate) struct History {
-    /// Every content that each template ever had.
-    contents: BTreeMap<Template, Vec<Value>>,
-    /// The copies that somebody else changed or deleted at any time.
-    pub(crate) disturbed: BTreeSet<(String, Template)>,
-    /// Set once a cluster joined, left or was relabelled.
-    pub(crate) clusters_changed: bool,
-    /// Set once the execution-controller may have died, or been refused, between a write to a member and
-    /// the report of it. If a pause follows, nothing reports that write before the pause ends.
-    pub(crate) reports_lost: bool,
-}
-
-impl History {
-    /// Returns `true` if a template once had this content.
-    pub(crate) fn had(&self, template: Template, content: &Value) -> bool {
-        let contents = self.contents.get(&template);
-        contents.is_some_and(|contents| contents.contains(content))
-    }
-}
 
 /// The APIs, the programs, and what has happened to them.
 #[derive(Debug)]
@@ -92,6 +74,7 @@ impl Fleet {
             affinity: Affinity::All,
             weights: None,
             pause: Pause::No,
+            is_lazy: false,
         };
         for (policy, shape) in [
             (0, shape(&[Template::ConfigMapA, Template::Deployment])),
@@ -123,7 +106,6 @@ impl Fleet {
     /// Applies a step. One that concerns what is not there does nothing.
     #[expect(clippy::too_many_lines, reason = "one arm for each step")]
     pub(crate) async fn apply(&mut self, step: &Step) -> Result<()> {
-        self.history.reports_lost |= loses_reports(step);
         match step {
             Step::PutTemplate {
                 template,
@@ -153,6 +135,12 @@ impl Fleet {
             Step::DeletePolicy { policy } => {
                 let (collection, name) = objects::policy(*policy);
                 self.delete(&format!("{collection}/{name}")).await?;
+            }
+            Step::Reschedule { template } => {
+                let change =
+                    json!({ "spec": { "rescheduleTriggeredAt": clock::now().to_string() } });
+                self.write(Method::PATCH, &template.binding(), &change)
+                    .await?;
             }
             Step::PutOverride {
                 of_cluster,
@@ -226,7 +214,21 @@ impl Fleet {
                     server.faults().inject(injection);
                 }
             }
+            Step::Upgrade => {
+                self.apis.is_upgraded.store(true, Ordering::Relaxed);
+                let moment = Duration::from_secs(1);
+                for ends in [Fault::CutWatch { inside_line: false }, Fault::ExpireWatch] {
+                    self.apis
+                        .fleet
+                        .faults()
+                        .inject(ends.lasting(moment).client("er/"));
+                }
+            }
             Step::Mend => self.mend(),
+            Step::Settle => {
+                self.mend();
+                self.programs.revive(&self.apis).await?;
+            }
             Step::Wait { millis } => {
                 tokio::time::sleep(Duration::from_millis((*millis).into())).await;
             }
@@ -290,7 +292,7 @@ impl Fleet {
         }
         let endpoint = format!("http://{name}-{}", self.members);
         self.members += 1;
-        let member = ApiServer::new();
+        let member = ApiServer::starting_at(clock::now());
         self.apis.members.lock().insert(endpoint.clone(), member);
         let secret = json!({
             "apiVersion": "v1", "kind": "Secret",
@@ -345,58 +347,5 @@ impl Fleet {
             }
         }
         Ok(())
-    }
-}
-
-fn injection(fault: ApiFault) -> Injection {
-    let millis = |millis: u16| Duration::from_millis(millis.into());
-    match fault {
-        ApiFault::Conflicts { every } => Fault::Conflict.every(every.into()),
-        ApiFault::TooManyRequests => {
-            let retry_after = Duration::from_secs(2);
-            Fault::TooManyRequests { retry_after }.into()
-        }
-        ApiFault::Unauthorized => Fault::Unauthorized.into(),
-        ApiFault::Forbidden => Fault::Forbidden.into(),
-        ApiFault::InternalErrors { every } => Fault::InternalError.every(every.into()),
-        ApiFault::Unavailable => Fault::Unavailable.into(),
-        ApiFault::Slow { millis: by } => Fault::Slow(millis(by)).into(),
-        ApiFault::LoseResponses { every } => Fault::LoseResponse.every(every.into()),
-        ApiFault::Outage => Fault::Disconnect.into(),
-        ApiFault::Silence => Fault::Silence.into(),
-        ApiFault::CutWatches => Fault::CutWatch { inside_line: true }.into(),
-        ApiFault::ExpireWatches => Fault::ExpireWatch.into(),
-        ApiFault::FailWatches => Fault::FailWatch.into(),
-        ApiFault::DelayEvents {
-            millis: by,
-            coalesce,
-        } => {
-            let by = millis(by);
-            Fault::DelayEvents { by, coalesce }.into()
-        }
-        ApiFault::StaleLists { versions } => Fault::StaleList {
-            versions: versions.into(),
-        }
-        .into(),
-    }
-}
-
-/// Returns `true` if a step may keep the execution-controller from a report.
-fn loses_reports(step: &Step) -> bool {
-    match step {
-        Step::Crash { program, .. } | Step::Kill { program } => *program == Role::Execution,
-        Step::Fault {
-            member: None,
-            program: None | Some(Role::Execution),
-            fault,
-            ..
-        } => !matches!(
-            fault,
-            ApiFault::CutWatches
-                | ApiFault::ExpireWatches
-                | ApiFault::FailWatches
-                | ApiFault::DelayEvents { .. }
-        ),
-        _ => false,
     }
 }

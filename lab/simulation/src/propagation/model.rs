@@ -90,9 +90,14 @@ pub(crate) fn pauses(suspension: &Value) -> bool {
         || items(suspension, "/dispatchingOnClusters/clusterNames").count() > 0
 }
 
-/// Returns the clusters that a policy allows.
-pub(crate) fn allowed(world: &World, policy: &Value) -> BTreeSet<String> {
-    let affinity = &policy["spec"]["placement"]["clusterAffinity"];
+/// Returns `true` for a policy that its templates follow only once they are edited.
+pub(crate) fn is_lazy(policy: &Value) -> bool {
+    policy["spec"]["activationPreference"] == "Lazy"
+}
+
+/// Returns the clusters that a placement allows.
+pub(crate) fn allowed(world: &World, placement: &Value) -> BTreeSet<String> {
+    let affinity = &placement["clusterAffinity"];
     let names: Vec<&Value> = items(affinity, "/clusterNames").collect();
     let region = text(affinity, "/labelSelector/matchLabels/region");
     let is_allowed = |(cluster, object): &(&String, &Value)| {
@@ -103,9 +108,9 @@ pub(crate) fn allowed(world: &World, policy: &Value) -> BTreeSet<String> {
     allowed.map(|(cluster, _)| cluster.clone()).collect()
 }
 
-/// Returns the weights of clusters, if a policy divides replicas by them.
-pub(crate) fn weights(policy: &Value) -> Option<BTreeMap<String, u64>> {
-    let scheduling = &policy["spec"]["placement"]["replicaScheduling"];
+/// Returns the weights of clusters, if a placement divides replicas by them.
+pub(crate) fn weights(placement: &Value) -> Option<BTreeMap<String, u64>> {
+    let scheduling = &placement["replicaScheduling"];
     let list = scheduling.pointer("/weightPreference/staticWeightList")?;
     let mut weights = BTreeMap::new();
     for rule in items(list, "") {

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use clap::Parser;
-use jiff::Timestamp;
 use karmada_runtime::members::{AccessError, Connect};
 use karmada_runtime::program::Program;
 use tokio::task::JoinHandle;
 
 use super::apis::Apis;
-use super::connection::{Connection, SharedFate, Traffic};
+use super::clock;
+use super::connection::{Connection, FLEET, SharedFate, Traffic};
 
 /// The address of the admin server, which no simulated program starts.
 const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
@@ -114,17 +114,18 @@ fn assemble(apis: &Apis, role: Role, fate: &SharedFate, traffic: &Traffic) -> Re
     // The election of a leader is a property of its own.
     let flags = [name, "--leader-elect=false"];
     let mut program = Program::new(name, NOWHERE);
-    // A run must be the same again; no decision depends on this clock.
-    program.clock = || Timestamp::UNIX_EPOCH;
+    program.clock = clock::now;
     let (fate, traffic) = (Arc::clone(fate), traffic.clone());
+    let is_upgraded = Arc::clone(&apis.is_upgraded);
     let connection = move |api: &str, service| Connection {
         service,
         api: api.to_owned(),
         program: role,
         fate: Arc::clone(&fate),
         traffic: traffic.clone(),
+        is_upgraded: Arc::clone(&is_upgraded),
     };
-    let client = connection("fleet", apis.fleet.service()).client()?;
+    let client = connection(FLEET, apis.fleet.service()).client()?;
     match role {
         Role::Propagation => {
             let args = propagation_controller::Args::try_parse_from(flags)?;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::fleet::History;
+use super::history::History;
 use super::model;
 use super::objects::Template;
 use super::world::{World, condition, is_deleting, items, name, text};
@@ -77,6 +77,12 @@ impl Check<'_> {
             found.push(format!("{} does not preempt {}", name(other), name(policy)));
         }
         match binding {
+            // It waits for an edit, or was unbound by hand and forgotten.
+            None if model::is_lazy(policy) => {
+                if !model::pauses(&policy["spec"]["suspension"]) {
+                    found.extend(self.superfluous(&BTreeSet::new()));
+                }
+            }
             None => found.push("no binding".to_owned()),
             Some(binding) => found.extend(self.claimed(policy, binding)),
         }
@@ -142,25 +148,26 @@ impl Check<'_> {
         if model::claimed(world, binding) != Some(policy) {
             found.push("the binding is another policy's".to_owned());
         }
-        for (what, is, must) in [
-            (
-                "placement",
-                &binding["spec"]["placement"],
-                &spec["placement"],
-            ),
-            (
-                "suspension",
-                &binding["spec"]["suspension"],
-                &spec["suspension"],
-            ),
-        ] {
+        let followed: &[&str] = if model::is_lazy(policy) {
+            &["suspension"]
+        } else {
+            &["suspension", "placement"]
+        };
+        for what in followed {
+            let (is, must) = (&binding["spec"][what], &spec[what]);
             let is_none = |value: &Value| value.as_object().is_none_or(serde_json::Map::is_empty);
             if is != must && !(is_none(is) && is_none(must)) {
                 found.push(format!("the binding's {what} is {is} instead of {must}"));
             }
         }
         let scheduled = replicas(binding);
-        found.extend(self.schedule(policy, &scheduled));
+        let source = &world.templates[&self.template]["spec"]["replicas"];
+        let is_as_source = binding["spec"]["replicas"].as_u64() == source.as_u64();
+        // An edit that comes with another Lazy policy does not count as one.
+        if !is_as_source && !model::is_lazy(policy) {
+            found.push(format!("the binding has not {source} replicas"));
+        }
+        found.extend(self.schedule(&binding["spec"], &scheduled));
         let wanted: BTreeSet<String> = scheduled.keys().cloned().collect();
         if !model::pauses(&spec["suspension"]) {
             // A pause holds what is no longer wanted, and of a cluster that has left until its namespace goes.
@@ -179,18 +186,17 @@ impl Check<'_> {
         found
     }
 
-    /// Compares the clusters of a binding with what its policy asks for.
-    fn schedule(&self, policy: &Value, scheduled: &BTreeMap<String, Option<u64>>) -> Vec<String> {
+    /// Compares the clusters of a binding with what its placement asks for.
+    fn schedule(&self, spec: &Value, scheduled: &BTreeMap<String, Option<u64>>) -> Vec<String> {
         let mut found = Vec::new();
         if self.world.clusters.is_empty() {
             // That is rather taken for a fault of the API than for the end of every workload.
             return found;
         }
-        let source = &self.world.templates[&self.template];
-        let replicas = source["spec"]["replicas"].as_u64();
-        let allowed = model::allowed(self.world, policy);
+        let replicas = spec["replicas"].as_u64();
+        let allowed = model::allowed(self.world, &spec["placement"]);
         let is: BTreeSet<String> = scheduled.keys().cloned().collect();
-        let weights = model::weights(policy).filter(|_| replicas.is_some());
+        let weights = model::weights(&spec["placement"]).filter(|_| replicas.is_some());
         let Some(weights) = weights else {
             if is != allowed {
                 found.push(format!("scheduled to {is:?} instead of {allowed:?}"));
@@ -261,7 +267,8 @@ impl Check<'_> {
         } else if is.as_ref() != Some(&must) {
             found.push(format!("{cluster} holds {is:?} instead of {must}"));
         }
-        let is_told = copy.is_some() && !(is_paused && self.history.reports_lost);
+        // What somebody else has changed no longer tells that we applied it, once that report was lost.
+        let is_told = copy.is_some() && !(is_paused && self.history.disturbed.contains(&key));
         if is_told && condition(work, "Applied") != "True" {
             found.push(format!(
                 "the Work in {cluster} does not tell that it was applied"

@@ -57,6 +57,9 @@ pub(crate) fn policy(shape: &PolicyShape) -> Value {
     if shape.preempts {
         spec["preemption"] = "Always".into();
     }
+    if shape.is_lazy {
+        spec["activationPreference"] = "Lazy".into();
+    }
     if shape.pause != Pause::No {
         spec["suspension"] = suspension(shape.pause);
     }

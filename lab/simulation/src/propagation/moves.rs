@@ -1,0 +1,283 @@
+//! The reasons for which a workload may move. From one settled state to the next, the placement of a binding,
+//! its clusters and the copies in the members stay unless the history since then has such a reason.
+//!
+//! It is told without records or fingerprints: from what the users did and which policies there were.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use super::model;
+use super::objects::Template;
+use super::step::Step;
+use super::world::{World, items, text};
+
+/// The moves of all templates.
+#[derive(Debug, Default)]
+pub(crate) struct Moves {
+    templates: BTreeMap<Template, Since>,
+    last: World,
+    /// Set once a cluster changed since the fleet had settled.
+    clusters_changed: bool,
+    /// Set once the API has shown a further default.
+    is_upgraded: bool,
+}
+
+/// The place of a template: where it should run, where it was scheduled to, and where it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Place {
+    placement: Option<Value>,
+    clusters: BTreeMap<String, Option<u64>>,
+    copies: BTreeSet<String>,
+}
+
+/// A policy that selects a template, as it was at one moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Offer {
+    uid: String,
+    /// The fields by which policies contend for a template.
+    rank: (Value, Value),
+    placement: Value,
+    is_lazy: bool,
+    pauses: bool,
+}
+
+/// The history of a template since the fleet had settled.
+#[derive(Clone, Debug, Default)]
+struct Since {
+    place: Place,
+    /// Its parts that users write.
+    essence: Value,
+    /// The uid of the policy that had it.
+    holder: String,
+    /// The policies that selected it, in each of their versions.
+    offers: Vec<Offer>,
+    /// The number of offers when it was first edited.
+    edited: Option<usize>,
+    /// Set once the policies that contend for it became others.
+    is_contended: bool,
+    /// Set if Works were suspended: what they hold back comes when the pause ends.
+    was_suspended: bool,
+    by_hand: BTreeSet<ByHand>,
+}
+
+/// A deed by which somebody moves a workload without a policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum ByHand {
+    /// The binding was deleted.
+    Unbound,
+    /// Scheduling anew was asked for.
+    Rescheduled,
+    /// A copy or a Work was changed or deleted.
+    Disturbed,
+}
+
+impl ByHand {
+    fn of(step: &Step) -> Option<(Template, Self)> {
+        match step {
+            Step::DeleteBinding { template } => Some((*template, Self::Unbound)),
+            Step::Reschedule { template } => Some((*template, Self::Rescheduled)),
+            Step::Drift { template, .. } | Step::DeleteWork { template, .. } => {
+                Some((*template, Self::Disturbed))
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Moves {
+    /// Returns the objects as they were observed last.
+    pub(crate) fn world(&self) -> &World {
+        &self.last
+    }
+
+    /// Notes a step, if there was one, and what came of it. Returns the moves without a reason.
+    pub(crate) fn observe(&mut self, step: Option<&Step>, world: World) -> Vec<String> {
+        self.clusters_changed |= self.last.clusters.len() != world.clusters.len()
+            || world.clusters.iter().any(|(name, cluster)| {
+                self.last.clusters.get(name).map(cluster_facts) != Some(cluster_facts(cluster))
+            });
+        self.is_upgraded |= step == Some(&Step::Upgrade);
+        let mut found = Vec::new();
+        for template in Template::ALL {
+            let since = self.templates.entry(template).or_default();
+            // A gap: while a template waits without a binding, no generation is recorded by which a default
+            // would be told from an edit.
+            let has_default = self.is_upgraded && template == Template::Deployment;
+            if has_default && since.place.placement.is_none() {
+                since.edited.get_or_insert(0);
+            }
+            since.note(template, &self.last, &world);
+            let done = step.and_then(ByHand::of);
+            let of_this = done.filter(|(of, _)| *of == template);
+            since.by_hand.extend(of_this.map(|(_, deed)| deed));
+            let moved = since.moved(&place(&world, template), self.clusters_changed);
+            found.extend(moved.map(|what| format!("{template:?}: {what} without a reason")));
+        }
+        self.last = world;
+        found
+    }
+
+    /// Notes that the fleet has settled as it was observed last. Returns what an edit should have moved.
+    pub(crate) fn settle(&mut self) -> Vec<String> {
+        let mut found = Vec::new();
+        for (template, since) in &mut self.templates {
+            let now = place(&self.last, *template);
+            let left = since.left_behind(&essence(&self.last, *template), &now);
+            found.extend(left.map(|what| format!("{template:?}: {what}")));
+            *since = Since::begin(*template, &self.last);
+        }
+        self.clusters_changed = false;
+        found
+    }
+}
+
+impl Since {
+    fn begin(template: Template, world: &World) -> Self {
+        let object = world.templates.get(&template);
+        let claimed = object.and_then(|object| model::claimed(world, object));
+        Self {
+            place: place(world, template),
+            essence: essence(world, template),
+            holder: text(claimed, "/metadata/uid").to_owned(),
+            offers: offers(world, template),
+            was_suspended: world.works.iter().any(|((_, of), work)| {
+                *of == template && work["spec"]["suspendDispatching"] == true
+            }),
+            ..Self::default()
+        }
+    }
+
+    fn note(&mut self, template: Template, before: &World, now: &World) {
+        let (offered, offers) = (offers(before, template), offers(now, template));
+        let ranks = |offers: &[Offer]| -> Vec<_> {
+            let of_one = |offer: &Offer| (offer.uid.clone(), offer.rank.clone());
+            offers.iter().map(of_one).collect()
+        };
+        self.is_contended |= ranks(&offered) != ranks(&offers);
+        let uid = |world: &World| {
+            let object = world.templates.get(&template);
+            text(object, "/metadata/uid").to_owned()
+        };
+        let is_edited =
+            essence(before, template) != essence(now, template) || uid(before) != uid(now);
+        if is_edited {
+            // The edit may be seen together with any later version of a policy.
+            self.edited.get_or_insert(self.offers.len());
+            self.offers.extend(offers);
+        } else if offered != offers {
+            self.offers.extend(offers);
+        }
+    }
+
+    /// Returns the offers that the template may have taken, each with `true` if it was there after the edit.
+    fn open(&self) -> impl Iterator<Item = (&Offer, bool)> {
+        let is_certain = !self.is_contended && !self.holder.is_empty();
+        let offers = self.offers.iter().enumerate();
+        offers
+            .filter(move |(_, offer)| !is_certain || offer.uid == self.holder)
+            .map(|(nth, offer)| (offer, self.edited.is_some_and(|edited| nth >= edited)))
+    }
+
+    /// Returns what has changed without a reason.
+    fn moved(&self, now: &Place, clusters_changed: bool) -> Option<String> {
+        let is_free = self.edited.is_some() || self.by_hand.contains(&ByHand::Unbound);
+        let has = |placement: &Value| {
+            self.open()
+                .any(|(offer, _)| offer.placement == *placement && (is_free || !offer.is_lazy))
+        };
+        let was = &self.place;
+        let is_placed = match &now.placement {
+            placement if *placement == was.placement => true,
+            None => is_free,
+            Some(placement) => has(placement),
+        };
+        if !is_placed {
+            return Some(format!("{:?} became {:?}", was.placement, now.placement));
+        }
+        let may_schedule = is_free
+            || clusters_changed
+            || self.by_hand.contains(&ByHand::Rescheduled)
+            || self.open().any(|(offer, _)| !offer.is_lazy);
+        if now.clusters != was.clusters && !may_schedule {
+            return Some(format!("{:?} became {:?}", was.clusters, now.clusters));
+        }
+        let is_paused = self.was_suspended || self.offers.iter().any(|offer| offer.pauses);
+        let may_copy = may_schedule || self.by_hand.contains(&ByHand::Disturbed) || is_paused;
+        (now.copies != was.copies && !may_copy)
+            .then(|| format!("{:?} became {:?}", was.copies, now.copies))
+    }
+
+    /// Returns what does not follow the policy in spite of an edit.
+    fn left_behind(&self, essence: &Value, now: &Place) -> Option<String> {
+        // Who has another policy at last, or is as before, may not have been seen when it was edited.
+        let is_seen = self.edited.is_some() && !self.is_contended && *essence != self.essence;
+        if !is_seen || self.by_hand.contains(&ByHand::Unbound) || essence.is_null() {
+            return None;
+        }
+        let mut offers = self.open().filter(|(_, is_after)| *is_after).peekable();
+        let is_selected = offers.peek().is_some();
+        let follows = offers.any(|(offer, _)| now.placement.as_ref() == Some(&offer.placement));
+        (is_selected && !follows).then(|| format!("edited, and has still {:?}", now.placement))
+    }
+}
+
+/// Returns the parts of a template that users write; null if it is not there.
+fn essence(world: &World, template: Template) -> Value {
+    let object = world.templates.get(&template);
+    object.map_or(Value::Null, |object| model::essence(template, object))
+}
+
+/// Returns the policies that select a template.
+fn offers(world: &World, template: Template) -> Vec<Offer> {
+    if !world.templates.contains_key(&template) {
+        return Vec::new();
+    }
+    let of_policy = |policy: &Value| {
+        let spec = &policy["spec"];
+        Offer {
+            uid: text(policy, "/metadata/uid").to_owned(),
+            rank: (spec["priority"].clone(), spec["preemption"].clone()),
+            placement: spec["placement"].clone(),
+            is_lazy: model::is_lazy(policy),
+            pauses: model::pauses(&spec["suspension"]),
+        }
+    };
+    let candidates = model::candidates(world, template);
+    candidates.into_iter().map(of_policy).collect()
+}
+
+fn place(world: &World, template: Template) -> Place {
+    let binding = world.bindings.get(&template);
+    let placement = binding.map(|binding| &binding["spec"]["placement"]);
+    let clusters = binding
+        .into_iter()
+        .flat_map(|binding| items(binding, "/spec/clusters"));
+    let copies = world.copies.keys();
+    Place {
+        placement: placement.filter(|placement| !placement.is_null()).cloned(),
+        clusters: clusters
+            .map(|target| {
+                (
+                    text(target, "/name").to_owned(),
+                    target["replicas"].as_u64(),
+                )
+            })
+            .collect(),
+        copies: copies
+            .filter(|(_, of)| *of == template)
+            .map(|(cluster, _)| cluster.clone())
+            .collect(),
+    }
+}
+
+/// Returns the parts of a cluster for which workloads move.
+fn cluster_facts(cluster: &Value) -> [&Value; 4] {
+    let metadata = &cluster["metadata"];
+    [
+        &metadata["uid"],
+        &metadata["labels"],
+        &cluster["spec"],
+        &cluster["status"],
+    ]
+}

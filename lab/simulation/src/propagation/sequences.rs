@@ -1,0 +1,371 @@
+//! The random sequences of steps.
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::select;
+
+use super::objects::Template;
+use super::programs::Role;
+use super::step::{About, Affinity, ApiFault, By, CLUSTERS, Pause, PolicyShape, Step};
+
+/// The most steps of a sequence.
+const LONGEST: usize = 24;
+
+/// Returns the strategy that generates sequences, and shrinks them to fewer and simpler steps.
+pub fn sequences() -> impl Strategy<Value = Vec<Step>> {
+    let one = step().prop_map(|step| vec![step]);
+    let steps = vec(prop_oneof![12 => one, 1 => scene()], 1..=LONGEST);
+    steps.prop_map(|steps| steps.concat())
+}
+
+/// The most steps of a history of Lazy policies.
+const LONGEST_LAZY: usize = 12;
+
+/// Returns the strategy that generates short histories of Lazy policies, with calm between their steps: then
+/// it is certain what each move is owed to.
+pub fn lazy_sequences() -> impl Strategy<Value = Vec<Step>> {
+    let steps = vec(lazy_step(), 1..=LONGEST_LAZY);
+    (lazy_beginning(), steps).prop_map(|(beginning, steps)| [beginning, steps].concat())
+}
+
+/// Generates the policies of the fleet at the beginning: immediate, Lazy, or none, with a template that
+/// nothing propagates.
+fn lazy_beginning() -> impl Strategy<Value = Vec<Step>> {
+    let selects = |templates: &[Template]| {
+        let by_kind = templates.iter().map(|template| (*template, By::Kind));
+        by_kind.collect::<Vec<_>>()
+    };
+    let lazy = |policy, templates: &[Template]| Step::PutPolicy {
+        policy,
+        shape: PolicyShape {
+            selects: selects(templates),
+            priority: 0,
+            preempts: false,
+            affinity: Affinity::All,
+            weights: None,
+            pause: Pause::No,
+            is_lazy: true,
+        },
+    };
+    let template = Template::Deployment;
+    let put = Step::PutTemplate {
+        template,
+        version: 1,
+        wipes: false,
+    };
+    prop_oneof![
+        Just(Vec::new()),
+        Just(vec![
+            lazy(0, &[Template::ConfigMapA, template]),
+            lazy(3, &[Template::ClusterRole]),
+            Step::Settle,
+        ]),
+        Just(vec![
+            Step::DeletePolicy { policy: 0 },
+            Step::DeleteTemplate { template },
+            Step::Settle,
+            put,
+            Step::Settle,
+        ]),
+    ]
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        8 => wait(),
+        5 => about_templates(),
+        7 => about_policies(&[0, 1, 2, 3, 4], 0.2),
+        1 => about_activation(),
+        2 => about_overrides(),
+        3 => about_clusters(),
+        3 => by_hand(),
+        4 => about_programs(),
+        8 => fault(),
+        1 => Just(Step::Mend),
+    ]
+}
+
+fn lazy_step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        6 => Just(Step::Settle),
+        3 => wait(),
+        6 => about_templates(),
+        10 => about_policies(&[0, 1, 3], 0.8),
+        3 => about_activation(),
+        1 => about_overrides(),
+        1 => about_clusters(),
+        1 => by_hand(),
+        4 => about_programs(),
+        3 => fault(),
+    ]
+}
+
+/// Generates what an edit must be told from, and the other reason for which a workload moves.
+fn about_activation() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        1 => Just(Step::Settle),
+        1 => Just(Step::Upgrade),
+        1 => template().prop_map(|template| Step::Reschedule { template }),
+    ]
+}
+
+/// Generates steps in an order that finds the programs between two of their writes.
+fn scene() -> impl Strategy<Value = Vec<Step>> {
+    prop_oneof![refused_pause(), hasty_pause(), death_between_writes()]
+}
+
+fn pausing(policy: u8, pause: Pause) -> Step {
+    Step::Pause { policy, pause }
+}
+
+fn waiting(millis: impl Strategy<Value = u32>) -> impl Strategy<Value = Step> {
+    millis.prop_map(|millis| Step::Wait { millis })
+}
+
+/// Generates a pause whose writes to bindings are refused until it is over, while something else wakes the
+/// Works.
+fn refused_pause() -> impl Strategy<Value = Vec<Step>> {
+    let fault = prop_oneof![
+        Just(ApiFault::Conflicts { every: 1 }),
+        Just(ApiFault::InternalErrors { every: 1 }),
+    ];
+    let deed = prop_oneof![about_overrides().boxed(), by_hand().boxed()];
+    let waits = [1_u32..=300, 1..=2_000].map(waiting);
+    (fault, deed, waits).prop_map(|(fault, deed, [before, after])| {
+        let refusal = Step::Fault {
+            member: None,
+            program: Some(Role::Propagation),
+            about: Some("resourcebindings"),
+            fault,
+            seconds: 5,
+        };
+        let pause = |pause| pausing(0, pause);
+        vec![
+            refusal,
+            pause(Pause::Whole),
+            before,
+            deed,
+            after,
+            pause(Pause::No),
+        ]
+    })
+}
+
+/// Generates a pause that comes while a slow member gets a first copy.
+fn hasty_pause() -> impl Strategy<Value = Vec<Step>> {
+    let parts = (
+        0..CLUSTERS,
+        template(),
+        100_u16..=5_000,
+        waiting(1_u32..=2_000),
+    );
+    parts.prop_map(|(cluster, template, millis, wait)| {
+        let slow = Step::Fault {
+            member: Some(cluster),
+            program: None,
+            about: None,
+            fault: ApiFault::Slow { millis },
+            seconds: 20,
+        };
+        let put = Step::PutTemplate {
+            template,
+            version: 2,
+            wipes: false,
+        };
+        let policy = if template.is_namespaced() { 0 } else { 3 };
+        vec![slow, put, wait, pausing(policy, Pause::Whole)]
+    })
+}
+
+/// Generates the death of a program at one of the writes that follow a change.
+fn death_between_writes() -> impl Strategy<Value = Vec<Step>> {
+    let program = select(Role::ALL.to_vec());
+    let change = prop_oneof![
+        about_templates().boxed(),
+        about_policies(&[0, 3], 0.2).boxed()
+    ];
+    let pause = select(vec![0_u8, 3]).prop_map(|policy| pausing(policy, Pause::Whole));
+    let parts = (
+        program,
+        0_u8..4,
+        any::<bool>(),
+        change,
+        waiting(1_u32..=2_000),
+        pause,
+    );
+    parts.prop_map(|(program, write, stored, change, wait, pause)| {
+        let crash = Step::Crash {
+            program,
+            write,
+            stored,
+        };
+        vec![crash, change, wait, pause, Step::Start { program }]
+    })
+}
+
+fn wait() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        2 => 1_u32..=20,
+        3 => 20_u32..=1_000,
+        2 => 1_000_u32..=10_000,
+        1 => 10_000_u32..=90_000,
+    ]
+    .prop_map(|millis| Step::Wait { millis })
+}
+
+fn template() -> impl Strategy<Value = Template> {
+    select(Template::ALL.to_vec())
+}
+
+fn about_templates() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        5 => (template(), 0_u8..20, prop::bool::weighted(0.3))
+            .prop_map(|(template, version, wipes)| Step::PutTemplate { template, version, wipes }),
+        1 => template().prop_map(|template| Step::DeleteTemplate { template }),
+    ]
+}
+
+fn pause() -> impl Strategy<Value = Pause> {
+    prop_oneof![
+        3 => Just(Pause::No),
+        2 => Just(Pause::Whole),
+        1 => (1_u8..1 << CLUSTERS).prop_map(Pause::On),
+    ]
+}
+
+fn about_policies(policies: &'static [u8], lazy: f64) -> impl Strategy<Value = Step> {
+    let policy = || select(policies);
+    prop_oneof![
+        4 => (policy(), shape(lazy)).prop_map(|(policy, shape)| Step::PutPolicy { policy, shape }),
+        4 => (policy(), pause()).prop_map(|(policy, pause)| Step::Pause { policy, pause }),
+        1 => policy().prop_map(|policy| Step::DeletePolicy { policy }),
+    ]
+}
+
+fn shape(lazy: f64) -> impl Strategy<Value = PolicyShape> {
+    let by = prop_oneof![2 => Just(By::Name), 1 => Just(By::Label), 2 => Just(By::Kind)];
+    let affinity = prop_oneof![
+        2 => Just(Affinity::All),
+        2 => (1_u8..1 << CLUSTERS).prop_map(Affinity::Names),
+        1 => (0_u8..2).prop_map(Affinity::Region),
+    ];
+    let weights = prop::option::weighted(0.4, [0_u8..4, 0_u8..4, 0_u8..4]);
+    (
+        vec((template(), by), 1..=2),
+        0_u8..3,
+        prop::bool::weighted(0.3),
+        affinity,
+        weights,
+        pause(),
+        prop::bool::weighted(lazy),
+    )
+        .prop_map(
+            |(mut selects, priority, preempts, affinity, weights, pause, is_lazy)| {
+                if preempts {
+                    for (_, by) in &mut selects {
+                        *by = By::Name;
+                    }
+                }
+                PolicyShape {
+                    selects,
+                    priority,
+                    preempts,
+                    affinity,
+                    weights,
+                    pause,
+                    is_lazy,
+                }
+            },
+        )
+}
+
+fn about_overrides() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        3 => (any::<bool>(), template(), 1_u8..1 << CLUSTERS, 0_u8..4).prop_map(
+            |(of_cluster, template, clusters, value)| Step::PutOverride {
+                of_cluster, template, clusters, value,
+            },
+        ),
+        1 => any::<bool>().prop_map(|of_cluster| Step::DeleteOverride { of_cluster }),
+    ]
+}
+
+fn about_clusters() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        2 => (0..CLUSTERS, 0_u8..2).prop_map(|(cluster, region)| Step::Join { cluster, region }),
+        1 => (0..CLUSTERS).prop_map(|cluster| Step::Leave { cluster }),
+    ]
+}
+
+fn by_hand() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        3 => (0..CLUSTERS, template(), any::<bool>())
+            .prop_map(|(cluster, template, deletes)| Step::Drift { cluster, template, deletes }),
+        1 => (0..CLUSTERS, template())
+            .prop_map(|(cluster, template)| Step::DeleteWork { cluster, template }),
+        1 => template().prop_map(|template| Step::DeleteBinding { template }),
+    ]
+}
+
+fn about_programs() -> impl Strategy<Value = Step> {
+    let program = || select(Role::ALL.to_vec());
+    prop_oneof![
+        2 => (program(), 0_u8..4, any::<bool>())
+            .prop_map(|(program, write, stored)| Step::Crash { program, write, stored }),
+        1 => program().prop_map(|program| Step::Kill { program }),
+        3 => program().prop_map(|program| Step::Start { program }),
+    ]
+}
+
+/// Generates faults that can happen: each program reads and writes kinds of its own, and only the
+/// execution-controller reaches members.
+fn fault() -> impl Strategy<Value = Step> {
+    let kinds: &[About] = &[
+        "propagationpolicies",
+        "clusterpropagationpolicies",
+        "overridepolicies",
+        "configmaps",
+        "deployments",
+        "clusterroles",
+        "resourcebindings",
+        "clusterresourcebindings",
+        "works",
+        "clusters",
+    ];
+    let about = prop::option::weighted(0.4, select(kinds));
+    let program = prop::option::weighted(0.6, select(Role::ALL.to_vec()));
+    let fleet = (program, about).prop_map(|(program, about)| (None, program, about));
+    let copies = prop::option::weighted(0.4, select(vec!["configmaps", "deployments"]));
+    let member = (0..CLUSTERS, copies).prop_map(|(member, about)| (Some(member), None, about));
+    (prop_oneof![3 => fleet, 1 => member], api_fault(), 1_u8..=40).prop_map(
+        |((member, program, about), fault, seconds)| Step::Fault {
+            member,
+            program,
+            about,
+            fault,
+            seconds,
+        },
+    )
+}
+
+fn api_fault() -> impl Strategy<Value = ApiFault> {
+    let every = || 1_u8..4;
+    prop_oneof![
+        4 => every().prop_map(|every| ApiFault::Conflicts { every }),
+        1 => Just(ApiFault::TooManyRequests),
+        1 => Just(ApiFault::Unauthorized),
+        1 => Just(ApiFault::Forbidden),
+        2 => every().prop_map(|every| ApiFault::InternalErrors { every }),
+        1 => Just(ApiFault::Unavailable),
+        2 => (1_u16..=20_000).prop_map(|millis| ApiFault::Slow { millis }),
+        4 => every().prop_map(|every| ApiFault::LoseResponses { every }),
+        2 => Just(ApiFault::Outage),
+        1 => Just(ApiFault::Silence),
+        1 => Just(ApiFault::CutWatches),
+        1 => Just(ApiFault::ExpireWatches),
+        1 => Just(ApiFault::FailWatches),
+        3 => (1_u16..=8_000, any::<bool>())
+            .prop_map(|(millis, coalesce)| ApiFault::DelayEvents { millis, coalesce }),
+        1 => (1_u8..40).prop_map(|versions| ApiFault::StaleLists { versions }),
+    ]
+}
