@@ -134,7 +134,8 @@ fn is_readmissible(cluster: &str, facts: &impl Facts) -> bool {
 }
 
 impl ClusterEndpoints {
-    fn has_ready_endpoints(&self) -> bool {
+    /// Returns `true` if Karmada has collected an endpoint there that takes requests.
+    pub fn has_ready_endpoints(&self) -> bool {
         let mut endpoints = self
             .slices
             .iter()

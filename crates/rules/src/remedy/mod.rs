@@ -3,6 +3,7 @@
 mod bound;
 mod effect;
 mod expiries;
+mod forecast;
 mod mode;
 mod problem;
 mod reach;
@@ -19,6 +20,7 @@ use karmada_api::{Cluster, Remedy, TRAFFIC_CONTROL};
 pub use self::bound::{BlockBound, Claim, MaxBlocked, OverBound};
 pub use self::effect::{Cause, Effect, cause};
 pub use self::expiries::Expiries;
+pub use self::forecast::{Forecast, forecast};
 pub use self::mode::{Expiry, Mode};
 pub use self::problem::{Fleet, Problem, problems, required_conditions};
 pub use self::reach::{Listed, Reach, ReachIndex, Reached};
