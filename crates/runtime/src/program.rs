@@ -257,12 +257,12 @@ where
     exit_code.unwrap_or_else(|error| fail(&error))
 }
 
-/// Prints the help, the version, or one line about invalid flags.
+/// Prints the help, the version, or one line about invalid flags, and returns the exit code.
 #[expect(
     clippy::print_stderr,
     reason = "the response to an invalid flag or file is one plain line, not a log event"
 )]
-fn print_clap_output(output: &clap::Error) -> ExitCode {
+pub fn print_clap_output(output: &clap::Error) -> ExitCode {
     if output.use_stderr() {
         eprintln!("{}", first_paragraph(&output.render().to_string()));
         return ExitCode::from(2);

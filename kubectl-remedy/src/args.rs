@@ -1,0 +1,215 @@
+//! The flags.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Subcommand, ValueEnum};
+use karmada_rules::ingress::{ControllerName, Settings, WhenAllBlocked};
+use karmada_rules::remedy::MaxBlocked;
+use karmada_runtime::args::duration;
+use karmada_runtime::client::Source;
+
+/// Shows which clusters of a Karmada fleet are blocked and why, tells what a Remedy would do, and takes the traffic away from a cluster and gives it back.
+#[derive(clap::Parser, Debug)]
+#[command(
+    name = crate::NAME,
+    bin_name = "kubectl remedy",
+    version,
+    arg_required_else_help = false
+)]
+pub struct Args {
+    #[command(flatten)]
+    pub(crate) connection: ConnectionArgs,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// The flags of the connection, as kubectl has them.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct ConnectionArgs {
+    /// Kubeconfig of the Karmada control plane; defaults to $KUBECONFIG or ~/.kube/config.
+    #[arg(long, global = true, value_name = "PATH")]
+    kubeconfig: Option<PathBuf>,
+    /// Context of the kubeconfig; defaults to the current one.
+    #[arg(long, global = true, value_name = "NAME")]
+    context: Option<String>,
+    /// Consider every MultiClusterIngress of this namespace only; by default those of all namespaces.
+    #[arg(short, long, global = true, value_name = "NAME")]
+    pub(crate) namespace: Option<String>,
+}
+
+impl ConnectionArgs {
+    pub(crate) fn source(&self) -> Source {
+        Source {
+            kubeconfig: self.kubeconfig.clone(),
+            context: self.context.clone(),
+            ..Source::default()
+        }
+    }
+}
+
+/// A command.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    #[command(flatten)]
+    Fleet(FleetCommand),
+    /// Offers the words that may come next.
+    #[command(name = "__complete", hide = true)]
+    Complete(CompleteArgs),
+}
+
+/// A command about the fleet of the connection.
+#[derive(Debug, Subcommand)]
+pub(crate) enum FleetCommand {
+    /// Shows every cluster with its conditions, its actions and their Remedies, and how many ingresses are blocked there.
+    Status(StatusArgs),
+    /// Explains one cluster, from the verdict of its nodes to the load balancer.
+    Why(WhyArgs),
+    /// Tells what the Remedies in a file would do now. Exits with 1 if a backend would have no cluster left.
+    Plan(PlanArgs),
+    /// Takes the traffic away from a cluster for a time, by a Remedy without conditions.
+    Block(BlockArgs),
+    /// Ends what `block` began.
+    Unblock(UnblockArgs),
+    /// Checks whether everything that remedies need is in place. Exits with 1 if something is not.
+    Check,
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct CompleteArgs {
+    /// The words of the line, the last of which is incomplete.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(crate) words: Vec<String>,
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct StatusArgs {
+    /// Form of the output: `wide` adds the conditions' reasons and messages.
+    #[arg(short, long, value_enum)]
+    pub(crate) output: Option<StatusOutput>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum StatusOutput {
+    Wide,
+    Json,
+    Yaml,
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct WhyArgs {
+    /// The cluster.
+    pub(crate) cluster: String,
+    #[command(flatten)]
+    pub(crate) controllers: ControllerArgs,
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct PlanArgs {
+    /// File with Remedies as YAML or JSON; `-` for standard input. A Remedy that exists is replaced.
+    #[arg(short, long, required = true, value_name = "FILE")]
+    pub(crate) filename: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) controllers: ControllerArgs,
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct BlockArgs {
+    /// The cluster.
+    pub(crate) cluster: String,
+    /// Time after which the block ends by itself, such as 2h or 1h30m. Blocking again sets it anew.
+    #[arg(long = "for", value_name = "DURATION", value_parser = duration)]
+    pub(crate) length: Duration,
+    /// Words for others about why.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) reason: Option<String>,
+    /// Block even if a backend has no cluster left then.
+    #[arg(long)]
+    pub(crate) force: bool,
+    #[command(flatten)]
+    pub(crate) dry_run: DryRunArgs,
+    /// Print the Remedy.
+    #[arg(short, long, value_enum)]
+    pub(crate) output: Option<ObjectOutput>,
+    #[command(flatten)]
+    pub(crate) controllers: ControllerArgs,
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct UnblockArgs {
+    /// The cluster.
+    pub(crate) cluster: String,
+    #[command(flatten)]
+    pub(crate) dry_run: DryRunArgs,
+}
+
+#[derive(clap::Args, Clone, Copy, Debug)]
+pub(crate) struct DryRunArgs {
+    /// Write nothing: `client` sends no write, `server` sends it to be validated.
+    #[arg(long, value_enum, default_value_t = DryRun::None)]
+    pub(crate) dry_run: DryRun,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DryRun {
+    #[default]
+    None,
+    Client,
+    Server,
+}
+
+impl DryRun {
+    /// Returns the end of the line that tells of a write.
+    pub(crate) fn suffix(self) -> &'static str {
+        match self {
+            Self::None => "",
+            Self::Client => " (dry run)",
+            Self::Server => " (server dry run)",
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ObjectOutput {
+    Json,
+    Yaml,
+}
+
+/// The flags of the controllers on which their decisions depend. The API does not show them.
+#[derive(clap::Args, Clone, Debug)]
+#[command(next_help_heading = "Flags of the controllers, as they run with them")]
+pub(crate) struct ControllerArgs {
+    /// Of the ingress-controller.
+    #[arg(
+        long,
+        value_name = "NAME",
+        default_value = "karmada-rs.io/ingress-controller"
+    )]
+    ingress_class_controller: ControllerName,
+    /// Of the ingress-controller.
+    #[arg(long, value_name = "fail-open|fail-closed", default_value_t = WhenAllBlocked::FailOpen)]
+    when_all_blocked: WhenAllBlocked,
+    /// Of the remedy-controller.
+    #[arg(long, value_name = "NUMBER|PERCENT", default_value = "100%")]
+    pub(crate) max_blocked_clusters: MaxBlocked,
+}
+
+impl ControllerArgs {
+    /// Returns the settings of the ingress-controller.
+    pub(crate) fn settings(&self) -> Settings {
+        Settings {
+            controller: self.ingress_class_controller.clone(),
+            when_all_blocked: self.when_all_blocked,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_flags_are_well_formed() {
+        super::Args::command().debug_assert();
+    }
+}

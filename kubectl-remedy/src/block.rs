@@ -1,0 +1,152 @@
+//! `kubectl remedy block`: a Remedy without conditions that ends by itself.
+
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use karmada_api::remedy::{EXPIRES_AT, REASON};
+use karmada_api::{ClusterAffinity, Remedy, RemedySpec, TRAFFIC_CONTROL};
+use kube::api::{Patch, PatchParams};
+use kube::{Api, Client, ResourceExt};
+
+use crate::args::{BlockArgs, DryRun, ObjectOutput};
+use crate::error::Error;
+use crate::fleet::Fleet;
+use crate::plan::Plan;
+use crate::{Answer, NAME, manifest, terminal};
+
+/// The label by which blocks of ours are known, with [`NAME`] as its value.
+const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
+
+/// Blocks a cluster, or tells what that would do.
+pub(crate) async fn run(
+    args: &BlockArgs,
+    client: &Client,
+    namespace: Option<&str>,
+    now: Timestamp,
+) -> Result<Answer, Error> {
+    let fleet = Fleet::read(client, namespace, now).await?;
+    fleet.require(&args.cluster)?;
+    let end = expiry(now, args.length)?;
+    let remedy = block(&args.cluster, end, args.reason.as_deref());
+    let name = remedy.name_any();
+    let key = karmada_api::Key::cluster_scoped(&name);
+    let known = fleet.remedies.get(&key).cloned();
+    if known.as_ref().is_some_and(|known| !is_ours(known)) || fleet.remedies.unread().contains(&key)
+    {
+        return Err(Error::Unusable(format!(
+            "Remedy {name} exists and is not of `kubectl remedy block`: rename it, or delete it"
+        )));
+    }
+    let plan = Plan::of(fleet, vec![remedy.clone()], &args.controllers);
+    plan.warn();
+    terminal::print_error(plan.to_string().trim_end());
+    if plan.cuts_off() && !args.force {
+        terminal::print_error(&format!(
+            "{} not blocked: nothing would serve a backend any more; --force blocks it all the same",
+            args.cluster
+        ));
+        return Ok(Answer::No);
+    }
+    let dry_run = args.dry_run.dry_run;
+    let written = match dry_run {
+        DryRun::Client => remedy,
+        DryRun::None | DryRun::Server => write(client, &remedy, dry_run).await?,
+    };
+    if dry_run == DryRun::None {
+        terminal::print_error(&format!(
+            "The block ends at {end}, or with `kubectl remedy unblock {}`.",
+            args.cluster
+        ));
+    }
+    match args.output {
+        Some(ObjectOutput::Json) => terminal::print(&manifest::json(&written)?),
+        Some(ObjectOutput::Yaml) => terminal::print(&manifest::yaml(&written)?),
+        None => {
+            let done = if known.is_some() {
+                "configured"
+            } else {
+                "created"
+            };
+            let suffix = dry_run.suffix();
+            terminal::print(&format!("remedy.remedy.karmada.io/{name} {done}{suffix}\n"));
+        }
+    }
+    Ok(Answer::Yes)
+}
+
+async fn write(client: &Client, remedy: &Remedy, dry_run: DryRun) -> Result<Remedy, Error> {
+    let name = remedy.name_any();
+    let remedies: Api<Remedy> = Api::all(client.clone());
+    // A block that exists is ours, and this one replaces it whoever has edited it.
+    let mut parameters = PatchParams::apply(NAME).force();
+    parameters.dry_run = dry_run == DryRun::Server;
+    let written = remedies
+        .patch(&name, &parameters, &Patch::Apply(remedy))
+        .await;
+    written.map_err(|source| Error::request(format!("write Remedy {name}"), source))
+}
+
+/// Returns the moment `length` after `now`, in whole seconds.
+fn expiry(now: Timestamp, length: Duration) -> Result<Timestamp, Error> {
+    let too_long = |_| Error::Unusable("--for is longer than time is counted".to_owned());
+    let length = SignedDuration::try_from(length).map_err(too_long)?;
+    let end = now.checked_add(length).map_err(too_long)?;
+    Timestamp::from_second(end.as_second()).map_err(too_long)
+}
+
+/// Returns the Remedy that blocks `cluster` until `end`.
+fn block(cluster: &str, end: Timestamp, reason: Option<&str>) -> Remedy {
+    let spec = RemedySpec {
+        cluster_affinity: Some(ClusterAffinity {
+            cluster_names: Some(vec![cluster.to_owned()]),
+        }),
+        decision_matches: None,
+        actions: Some(vec![TRAFFIC_CONTROL.to_owned()]),
+    };
+    let mut remedy = Remedy::new(&name(cluster), spec);
+    let labels = remedy.labels_mut();
+    labels.insert(MANAGED_BY.to_owned(), NAME.to_owned());
+    let annotations = remedy.annotations_mut();
+    annotations.insert(EXPIRES_AT.to_owned(), end.to_string());
+    if let Some(reason) = reason {
+        annotations.insert(REASON.to_owned(), reason.to_owned());
+    }
+    remedy
+}
+
+/// Returns the name of the Remedy by which `cluster` is blocked.
+pub(crate) fn name(cluster: &str) -> String {
+    format!("block-{cluster}")
+}
+
+/// Returns `true` if `remedy` was made by [`run`].
+pub(crate) fn is_ours(remedy: &Remedy) -> bool {
+    remedy.labels().get(MANAGED_BY).is_some_and(|by| by == NAME)
+}
+
+#[cfg(test)]
+mod tests {
+    use karmada_rules::ingress::decided_scope;
+
+    use super::*;
+
+    #[test]
+    fn a_block_is_a_decision_about_one_cluster_with_its_end_and_its_reason() {
+        let now: Timestamp = "2026-11-20T08:00:00.7Z".parse().unwrap();
+        let end = expiry(now, Duration::from_hours(2)).unwrap();
+        let made = block("m1", end, Some("kernel"));
+        assert_eq!(made.name_any(), "block-m1");
+        assert!(is_ours(&made));
+        assert_eq!(made.annotations()[EXPIRES_AT], "2026-11-20T10:00:00Z");
+        assert_eq!(made.annotations()[REASON], "kernel");
+        let scope = decided_scope(&made, now).unwrap();
+        assert!(scope.covers("m1") && !scope.covers("m2"));
+        assert!(!is_ours(&Remedy::new("block-m1", RemedySpec::default())));
+    }
+
+    #[test]
+    fn a_length_beyond_the_calendar_is_an_error() {
+        assert!(expiry(Timestamp::now(), Duration::MAX).is_err());
+        assert!(expiry(Timestamp::MAX, Duration::from_secs(1)).is_err());
+    }
+}

@@ -1,0 +1,163 @@
+//! The clusters: whether the agents of each report.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use k8s_openapi::api::coordination::v1::Lease;
+use karmada_api::condition::{DNS_READY, REPORTER_LEASE, REPORTER_READY, TRUE};
+use karmada_api::{Cluster, cluster_of_execution_namespace};
+use karmada_runtime::cache::Cache;
+use kube::api::ListParams;
+use kube::{Api, Client, ResourceExt};
+
+use super::report::{Finding, Section};
+use crate::error::Error;
+use crate::fleet::{Fleet, list};
+use crate::lease::Holder;
+
+/// Checks every cluster, and that every object can be read.
+pub(super) async fn section(
+    client: &Client,
+    fleet: &Fleet,
+    now: Timestamp,
+) -> Result<Section, Error> {
+    let ours = ListParams::default().fields(&format!("metadata.name={REPORTER_LEASE}"));
+    let leases: Cache<Lease> = list(Api::all(client.clone()), ours).await?;
+    let leases: BTreeMap<&str, &Lease> = leases
+        .iter()
+        .filter_map(|(key, lease)| {
+            Some((cluster_of_execution_namespace(&key.namespace)?, &**lease))
+        })
+        .collect();
+    let clusters = fleet.clusters.iter().map(|(_, cluster)| &**cluster);
+    let mut findings: Vec<Finding> = clusters
+        .map(|cluster| reports(cluster, leases.get(&*cluster.name_any()).copied(), now))
+        .collect();
+    findings.extend(unread(fleet));
+    if findings.is_empty() {
+        findings.push(Finding::doubtful("there are no clusters", "join one"));
+    }
+    Ok(Section {
+        title: "Clusters",
+        findings,
+    })
+}
+
+fn unread(fleet: &Fleet) -> impl Iterator<Item = Finding> {
+    let clusters = fleet.clusters.unread().iter().map(|key| ("cluster", key));
+    let remedies = fleet.remedies.unread().iter().map(|key| ("Remedy", key));
+    let ingresses = fleet.ingresses.unread().iter();
+    let ingresses = ingresses.map(|key| ("MultiClusterIngress", key));
+    clusters
+        .chain(remedies)
+        .chain(ingresses)
+        .map(|(kind, key)| {
+            let text = format!("{kind} {key} cannot be read");
+            Finding::bad(
+                text,
+                "nothing is taken away on its account: correct it, or delete it",
+            )
+        })
+}
+
+/// Returns what is known about the reporter of `cluster`, by its lease and its condition.
+fn reports(cluster: &Cluster, lease: Option<&Lease>, now: Timestamp) -> Finding {
+    let name = cluster.name_any();
+    let verdict = cluster.condition(DNS_READY);
+    let Some(lease) = lease else {
+        return match verdict {
+            None => Finding::doubtful(
+                format!("{name} has no agents"),
+                "docs/install.md tells how to install them; without them only its other conditions count",
+            ),
+            Some(_) => Finding::doubtful(
+                format!("{name} has a verdict of another reporter, which may be old"),
+                "nothing tells whether that reporter still runs",
+            ),
+        };
+    };
+    let holder = Holder::of(lease, now);
+    let Some(holder) = holder.filter(Holder::is_live) else {
+        return Finding::bad(
+            format!("{name}: no agent renews its lease"),
+            "look at the agents there, and at their way to the Karmada API; the verdict keeps its last value",
+        );
+    };
+    match cluster.condition(REPORTER_READY) {
+        Some(fresh) if fresh.status != TRUE => Finding::bad(
+            format!(
+                "{name}: {REPORTER_READY} is {}: {}",
+                fresh.status, fresh.message
+            ),
+            "look at the agents on the nodes that have no vote; the verdict keeps its last value",
+        ),
+        _ => match verdict {
+            Some(verdict) => {
+                Finding::good(format!("{name} reports: {DNS_READY} is {}", verdict.status))
+            }
+            None => Finding::doubtful(
+                format!("{name} has no verdict yet, and its lease is {holder}"),
+                "a verdict takes as long as the agents' thresholds",
+            ),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, from_value, json};
+
+    use super::*;
+
+    #[test]
+    fn a_cluster_is_well_while_its_agents_report_a_fresh_verdict() {
+        let now: Timestamp = "2026-11-20T08:10:00Z".parse().unwrap();
+        let cluster = |conditions: Value| -> Cluster {
+            from_value(json!({ "metadata": { "name": "m1" }, "spec": {},
+                "status": { "conditions": conditions } }))
+            .unwrap()
+        };
+        let lease = |renewed: &str| -> Lease {
+            from_value(json!({ "metadata": {}, "spec": { "holderIdentity": "n1",
+                "leaseDurationSeconds": 15, "renewTime": renewed } }))
+            .unwrap()
+        };
+        let dns = json!({ "type": DNS_READY, "status": "False" });
+        let fresh = json!({ "type": REPORTER_READY, "status": "True" });
+        let stale = json!({ "type": REPORTER_READY, "status": "False", "message": "too few" });
+        let live = lease("2026-11-20T08:09:55.000000Z");
+        let dead = lease("2026-11-20T07:00:00.000000Z");
+        for (conditions, lease, line) in [
+            (
+                json!([dns, fresh]),
+                Some(&live),
+                "✓ m1 reports: ServiceDomainNameResolutionReady is False",
+            ),
+            (
+                json!([dns, stale]),
+                Some(&live),
+                "× m1: HealthReporterReady is False: too few",
+            ),
+            (
+                json!([]),
+                Some(&live),
+                "‼ m1 has no verdict yet, and its lease is held by n1, renewed 5s ago",
+            ),
+            (
+                json!([dns, fresh]),
+                Some(&dead),
+                "× m1: no agent renews its lease",
+            ),
+            (
+                json!([dns]),
+                None,
+                "‼ m1 has a verdict of another reporter, which may be old",
+            ),
+            (json!([]), None, "‼ m1 has no agents"),
+        ] {
+            let shown = reports(&cluster(conditions), lease, now).to_string();
+            let shown = anstream::adapter::strip_str(&shown).to_string();
+            assert_eq!(shown.lines().next(), Some(line));
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! `kubectl remedy check`: whether everything that remedies need is in place.
+
+mod api;
+mod clusters;
+mod controllers;
+mod report;
+
+use jiff::Timestamp;
+use kube::Client;
+
+use self::report::Section;
+use crate::error::Error;
+use crate::fleet::Fleet;
+use crate::{Answer, terminal};
+
+/// Checks the API, the rights of the caller, the controllers, and every cluster.
+pub(crate) async fn run(
+    client: &Client,
+    namespace: Option<&str>,
+    now: Timestamp,
+) -> Result<Answer, Error> {
+    let mut is_well = true;
+    let mut show = |section: &Section| {
+        terminal::print(&section.to_string());
+        is_well &= !section.fails();
+        is_well
+    };
+    // Without these nothing further can be read.
+    if !show(&api::kinds(client).await) || !show(&api::rights(client, namespace).await?) {
+        return Ok(Answer::No);
+    }
+    let fleet = Fleet::read(client, namespace, now).await?;
+    show(&controllers::section(client, namespace, now).await?);
+    show(&clusters::section(client, &fleet, now).await?);
+    Ok(is_well.into())
+}

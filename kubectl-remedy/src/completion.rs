@@ -1,0 +1,225 @@
+//! `kubectl-remedy __complete`: the words that may come next on a line, as kubectl asks a plugin for them.
+//!
+//! kubectl runs `kubectl_complete-remedy` with the words of the line, the last of which is incomplete, and
+//! reads candidates with their descriptions and then a directive, as cobra's completion scripts do.
+
+use std::path::PathBuf;
+
+use clap::{Arg, Command, CommandFactory, ValueHint};
+use karmada_api::Cluster;
+use karmada_runtime::client::{Source, connect};
+use kube::api::ListParams;
+use kube::{Api, ResourceExt};
+
+use crate::args::Args;
+use crate::{Answer, NAME, terminal};
+
+/// Directives of cobra.
+const OFFER_FILES: &str = ":0";
+const OFFER_NO_FILES: &str = ":4";
+
+/// What may come next.
+#[derive(Debug, PartialEq, Eq)]
+enum Next {
+    /// One of these words, each with its description.
+    Word(Vec<(String, String)>),
+    /// The name of a cluster.
+    Cluster,
+    /// The name of a file.
+    File,
+    /// Something that nobody can guess.
+    Unknown,
+}
+
+/// Prints what may come next after `words`. An error is no candidate, so there is none.
+pub(crate) async fn run(words: &[String]) -> Answer {
+    let incomplete = words.last().map_or("", String::as_str);
+    let (candidates, directive) = match Next::after(words) {
+        Next::Word(candidates) => (candidates, OFFER_NO_FILES),
+        Next::Cluster => (clusters(words).await, OFFER_NO_FILES),
+        Next::File => (Vec::new(), OFFER_FILES),
+        Next::Unknown => (Vec::new(), OFFER_NO_FILES),
+    };
+    for (word, description) in candidates {
+        if word.starts_with(incomplete) {
+            terminal::print(&format!("{word}\t{description}\n"));
+        }
+    }
+    terminal::print(&format!("{directive}\n"));
+    Answer::Yes
+}
+
+impl Next {
+    fn after(words: &[String]) -> Self {
+        let root = Args::command();
+        let Some((incomplete, before)) = words.split_last() else {
+            return Self::Unknown;
+        };
+        let (mut command, mut awaits_value, mut positionals) = (&root, None, 0);
+        for word in before {
+            if awaits_value.take().is_some() {
+                continue;
+            }
+            if word.starts_with('-') {
+                awaits_value = flag(&root, command, word).filter(|flag| takes_value(flag));
+            } else if let Some(found) = command.find_subcommand(word) {
+                command = found;
+            } else {
+                positionals += 1;
+            }
+        }
+        if let Some(flag) = awaits_value {
+            return Self::value_of(flag);
+        }
+        if incomplete.starts_with('-') {
+            let flags = command.get_arguments().chain(root.get_arguments());
+            return Self::Word(flags.filter_map(described_flag).collect());
+        }
+        if command.has_subcommands() {
+            let commands = command.get_subcommands().filter(|c| !c.is_hide_set());
+            let described = |c: &Command| (c.get_name().to_owned(), first_line(c.get_about()));
+            return Self::Word(commands.map(described).collect());
+        }
+        // Whatever stands alone after a command is a cluster.
+        if positionals == 0 && command.get_positionals().next().is_some() {
+            Self::Cluster
+        } else {
+            Self::Unknown
+        }
+    }
+
+    fn value_of(flag: &Arg) -> Self {
+        let values = flag.get_possible_values();
+        if !values.is_empty() {
+            let described = |v: clap::builder::PossibleValue| {
+                let help = v.get_help().map(ToString::to_string);
+                (v.get_name().to_owned(), help.unwrap_or_default())
+            };
+            return Self::Word(values.into_iter().map(described).collect());
+        }
+        match flag.get_value_hint() {
+            ValueHint::AnyPath | ValueHint::FilePath => Self::File,
+            _ => Self::Unknown,
+        }
+    }
+}
+
+/// Returns the flag that `word` names, unless its value is in the same word.
+fn flag<'a>(root: &'a Command, command: &'a Command, word: &str) -> Option<&'a Arg> {
+    let named = |flag: &&Arg| match word.strip_prefix("--") {
+        Some(long) => flag.get_long() == Some(long),
+        None => flag
+            .get_short()
+            .is_some_and(|short| word == format!("-{short}")),
+    };
+    let mut flags = command.get_arguments().chain(root.get_arguments());
+    flags.find(named)
+}
+
+fn takes_value(flag: &Arg) -> bool {
+    flag.get_action().takes_values()
+}
+
+fn described_flag(flag: &Arg) -> Option<(String, String)> {
+    Some((
+        format!("--{}", flag.get_long()?),
+        first_line(flag.get_help()),
+    ))
+}
+
+fn first_line(text: Option<&clap::builder::StyledStr>) -> String {
+    let text = text.map(ToString::to_string).unwrap_or_default();
+    text.lines().next().unwrap_or_default().to_owned()
+}
+
+async fn clusters(words: &[String]) -> Vec<(String, String)> {
+    let source = Source {
+        kubeconfig: value(words, "--kubeconfig").map(PathBuf::from),
+        context: value(words, "--context"),
+        ..Source::default()
+    };
+    let Ok(client) = connect(&source, NAME).await else {
+        return Vec::new();
+    };
+    let clusters: Api<Cluster> = Api::all(client);
+    let listed = clusters.list_metadata(&ListParams::default()).await;
+    let names = listed.into_iter().flatten();
+    names
+        .map(|cluster| (cluster.name_any(), String::new()))
+        .collect()
+}
+
+/// Returns the value of a flag in `words`, in the next word or behind `=`.
+fn value(words: &[String], flag: &str) -> Option<String> {
+    words
+        .iter()
+        .enumerate()
+        .find_map(|(index, word)| match word.strip_prefix(flag)? {
+            "" => words.get(index + 1).cloned(),
+            rest => rest.strip_prefix('=').map(ToOwned::to_owned),
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(line: &str) -> Vec<String> {
+        line.split(' ').map(ToOwned::to_owned).collect()
+    }
+
+    fn candidates(line: &str) -> Vec<String> {
+        match Next::after(&words(line)) {
+            Next::Word(candidates) => candidates.into_iter().map(|(word, _)| word).collect(),
+            other => panic!("{line}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn commands_flags_and_their_values_are_offered() {
+        assert_eq!(
+            candidates(""),
+            ["status", "why", "plan", "block", "unblock", "check"]
+        );
+        assert_eq!(candidates("--context here "), candidates(""));
+        assert_eq!(
+            candidates("block m1 --dry-run "),
+            ["none", "client", "server"]
+        );
+        assert_eq!(candidates("status -o "), ["wide", "json", "yaml"]);
+        let flags = candidates("block m1 --");
+        for flag in [
+            "--for",
+            "--reason",
+            "--force",
+            "--kubeconfig",
+            "--namespace",
+        ] {
+            assert!(flags.iter().any(|offered| offered == flag), "{flag}");
+        }
+    }
+
+    #[test]
+    fn clusters_are_offered_where_a_command_names_one() {
+        for (line, next) in [
+            ("why ", Next::Cluster),
+            ("block --for 2h mem", Next::Cluster),
+            ("unblock --dry-run=client m", Next::Cluster),
+            ("block m1 ", Next::Unknown),
+            ("block m1 --for ", Next::Unknown),
+            ("check ", Next::Unknown),
+            ("plan -f ", Next::File),
+            ("status --kubeconfig ", Next::File),
+        ] {
+            assert_eq!(Next::after(&words(line)), next, "{line}");
+        }
+    }
+
+    #[test]
+    fn the_connection_is_that_of_the_line() {
+        let line = words("why --context=a --kubeconfig /k m");
+        assert_eq!(value(&line, "--context").as_deref(), Some("a"));
+        assert_eq!(value(&line, "--kubeconfig").as_deref(), Some("/k"));
+        assert_eq!(value(&line, "--namespace"), None);
+    }
+}

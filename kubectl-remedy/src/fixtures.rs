@@ -1,0 +1,157 @@
+//! Objects for tests, and fleets made of them.
+
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::api::networking::v1::IngressClass;
+use karmada_api::condition::DNS_READY;
+use karmada_api::{
+    Cluster, MultiClusterIngress, Remedy, ResourceBinding, TRAFFIC_CONTROL, execution_namespace,
+};
+use karmada_rules::ingress::WHEN_ALL_BLOCKED_ANNOTATION;
+use serde_json::{Value, from_value, json};
+
+use crate::args::{Args, Command, ControllerArgs, FleetCommand};
+use crate::fleet::{Fleet, put};
+
+/// The namespace of every namespaced object.
+pub(crate) const NAMESPACE: &str = "shop";
+/// The class of every ingress, which is ours.
+pub(crate) const CLASS: &str = "karmada-rs";
+/// Its controller.
+pub(crate) const CONTROLLER: &str = "karmada-rs.io/ingress-controller";
+
+/// Returns a Cluster as a real Karmada served it, with DNS dead and its traffic blocked.
+pub(crate) fn recorded_cluster() -> Cluster {
+    serde_json::from_str(include_str!("../../tests/fixtures/cluster.json")).unwrap()
+}
+
+/// Returns a cluster whose DNS has this status, if any.
+pub(crate) fn cluster(name: &str, dns: Option<&str>, actions: &[&str]) -> Cluster {
+    let condition = dns.map(|status| {
+        json!({ "type": DNS_READY, "status": status, "reason": "Because", "message": "n1 fails",
+            "lastTransitionTime": "2026-11-20T08:00:00Z" })
+    });
+    let conditions: Vec<Value> = condition.into_iter().collect();
+    let actions = (!actions.is_empty()).then_some(actions);
+    let status = json!({ "conditions": conditions, "remedyActions": actions });
+    from_value(json!({ "metadata": { "name": name }, "spec": {}, "status": status })).unwrap()
+}
+
+/// Returns a Remedy that blocks every cluster whose DNS is dead.
+pub(crate) fn on_dns() -> Remedy {
+    let requirement =
+        json!({ "conditionType": DNS_READY, "operator": "Equal", "conditionStatus": "False" });
+    let matches = json!([{ "clusterConditionMatch": requirement }]);
+    remedy(
+        "dns",
+        &json!({ "decisionMatches": matches, "actions": [TRAFFIC_CONTROL] }),
+    )
+}
+
+/// Returns a Remedy that blocks these clusters at once.
+pub(crate) fn maintenance(clusters: &[&str]) -> Remedy {
+    let affinity = json!({ "clusterNames": clusters });
+    remedy(
+        "maintenance",
+        &json!({ "clusterAffinity": affinity, "actions": [TRAFFIC_CONTROL] }),
+    )
+}
+
+pub(crate) fn remedy(name: &str, spec: &Value) -> Remedy {
+    from_value(json!({ "metadata": { "name": name }, "spec": spec })).unwrap()
+}
+
+pub(crate) fn class() -> IngressClass {
+    from_value(json!({ "metadata": { "name": CLASS }, "spec": { "controller": CONTROLLER } }))
+        .unwrap()
+}
+
+/// Returns the binding of a Service.
+pub(crate) fn binding(service: &str, clusters: &[&str]) -> ResourceBinding {
+    let targets: Vec<Value> = clusters
+        .iter()
+        .map(|name| json!({ "name": name }))
+        .collect();
+    let resource =
+        json!({ "apiVersion": "v1", "kind": "Service", "namespace": NAMESPACE, "name": service });
+    from_value(json!({
+        "metadata": { "name": format!("{service}-service"), "namespace": NAMESPACE },
+        "spec": { "resource": resource, "clusters": targets },
+    }))
+    .unwrap()
+}
+
+/// Returns the endpoints of a Service that Karmada collected from a cluster.
+pub(crate) fn slice(service: &str, cluster: &str, ip: &str, is_ready: bool) -> EndpointSlice {
+    from_value(json!({
+        "metadata": {
+            "name": format!("imported-{cluster}-{service}"),
+            "namespace": NAMESPACE,
+            "labels": {
+                "kubernetes.io/service-name": format!("derived-{service}"),
+                "endpointslice.kubernetes.io/managed-by": "endpointslice-controller.karmada.io",
+            },
+            "annotations": { "work.karmada.io/namespace": execution_namespace(cluster) },
+        },
+        "addressType": "IPv4",
+        "endpoints": [{ "addresses": [ip], "conditions": { "ready": is_ready } }],
+        "ports": [{ "name": "http", "port": 80, "protocol": "TCP" }],
+    }))
+    .unwrap()
+}
+
+/// Returns an ingress with one path for each Service, and with an annotation for the brake, if any.
+pub(crate) fn ingress(name: &str, services: &[&str], brake: Option<&str>) -> MultiClusterIngress {
+    let paths: Vec<Value> = services
+        .iter()
+        .map(|service| {
+            let backend = json!({ "service": { "name": service, "port": { "number": 80 } } });
+            json!({ "path": format!("/{service}"), "pathType": "Prefix", "backend": backend })
+        })
+        .collect();
+    let annotations = brake.map(|brake| json!({ WHEN_ALL_BLOCKED_ANNOTATION: brake }));
+    from_value(json!({
+        "metadata": { "name": name, "namespace": NAMESPACE, "annotations": annotations },
+        "spec": { "ingressClassName": CLASS,
+            "rules": [{ "host": "shop.example.com", "http": { "paths": paths } }] },
+    }))
+    .unwrap()
+}
+
+/// Returns the ingress with the status that the ingress-controller gives it.
+pub(crate) fn with_status(
+    mut ingress: MultiClusterIngress,
+    located: &[&str],
+    blocked: &[&str],
+) -> MultiClusterIngress {
+    let locations = json!([{ "name": "web", "clusters": located }]);
+    let blocked = (!blocked.is_empty()).then_some(blocked);
+    let status = json!({ "serviceLocations": locations, "trafficBlockClusters": blocked });
+    ingress.status = from_value(status).unwrap();
+    ingress
+}
+
+/// Returns a fleet in which `member1` is blocked because of its DNS and `member2` serves.
+pub(crate) fn fleet() -> Fleet {
+    let both = ["member1", "member2"];
+    let mut fleet = Fleet::default();
+    put(&mut fleet.clusters, recorded_cluster());
+    put(&mut fleet.clusters, cluster("member2", Some("True"), &[]));
+    put(&mut fleet.remedies, on_dns());
+    put(&mut fleet.classes, class());
+    put(&mut fleet.bindings, binding("web", &both));
+    put(&mut fleet.slices, slice("web", "member1", "10.1.0.1", true));
+    put(&mut fleet.slices, slice("web", "member2", "10.2.0.1", true));
+    let shop = ingress("shop", &["web"], None);
+    put(&mut fleet.ingresses, with_status(shop, &both, &["member1"]));
+    fleet
+}
+
+/// Returns the flags of the controllers, given these.
+pub(crate) fn controllers(flags: &[&str]) -> ControllerArgs {
+    let line = ["kubectl-remedy", "why", "member1"];
+    let args = <Args as clap::Parser>::try_parse_from(line.iter().chain(flags)).unwrap();
+    match args.command {
+        Command::Fleet(FleetCommand::Why(args)) => args.controllers,
+        _ => unreachable!("the line has the command why"),
+    }
+}

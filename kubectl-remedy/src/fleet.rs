@@ -1,0 +1,225 @@
+//! The objects of the Karmada API that decide about traffic, read once.
+
+use std::collections::BTreeSet;
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use k8s_openapi::NamespaceResourceScope;
+use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::api::networking::v1::IngressClass;
+use karmada_api::{Cluster, Key, MultiClusterIngress, Remedy, ResourceBinding};
+use karmada_rules::ingress::{
+    Cached, Decision, Desired, Facts, Settings, binding_name, decide, decided_scope, desired,
+    slice_service,
+};
+use karmada_rules::remedy::{Cause, Forecast, MaxBlocked, cause, forecast};
+use karmada_runtime::cache::Cache;
+use karmada_runtime::watch::Decoded;
+use kube::api::ListParams;
+use kube::runtime::watcher::Event;
+use kube::{Api, Client, Resource};
+use serde::de::DeserializeOwned;
+
+use crate::error::Error;
+
+/// The number of objects in a page of a list. A cluster may have 100 kB.
+const PAGE: u32 = 500;
+
+/// Selects the `EndpointSlice`s that Karmada collected from member clusters.
+const COLLECTED: &str =
+    "endpointslice.kubernetes.io/managed-by=endpointslice-controller.karmada.io";
+
+/// The objects that decide about traffic, as the caches of the controllers hold them.
+#[derive(Debug, Default)]
+pub(crate) struct Fleet {
+    /// The moment at which it was read.
+    pub(crate) now: Timestamp,
+    pub(crate) clusters: Cache<Cluster>,
+    pub(crate) remedies: Cache<Remedy>,
+    pub(crate) ingresses: Cache<MultiClusterIngress>,
+    pub(crate) classes: Cache<IngressClass>,
+    pub(crate) bindings: Cache<ResourceBinding>,
+    pub(crate) slices: Cache<EndpointSlice>,
+}
+
+impl Fleet {
+    /// Reads the fleet. With a namespace, only its ingresses are known.
+    pub(crate) async fn read(
+        client: &Client,
+        namespace: Option<&str>,
+        now: Timestamp,
+    ) -> Result<Self, Error> {
+        let all = ListParams::default;
+        let (clusters, remedies, ingresses, classes, bindings, slices) = futures::try_join!(
+            list(Api::all(client.clone()), all()),
+            list(Api::all(client.clone()), all()),
+            list(scoped(client, namespace), all()),
+            list(Api::all(client.clone()), all()),
+            list(scoped(client, namespace), all()),
+            list(scoped(client, namespace), all().labels(COLLECTED)),
+        )?;
+        Ok(Self {
+            now,
+            clusters,
+            remedies,
+            ingresses,
+            classes,
+            bindings,
+            slices,
+        })
+    }
+
+    /// Reads the Remedies and nothing else.
+    pub(crate) async fn read_remedies(client: &Client, now: Timestamp) -> Result<Self, Error> {
+        let remedies = list(Api::all(client.clone()), ListParams::default()).await?;
+        Ok(Self {
+            now,
+            remedies,
+            ..Self::default()
+        })
+    }
+
+    /// Returns the cluster `name`.
+    ///
+    /// # Errors
+    /// Fails if there is none, or it cannot be read.
+    pub(crate) fn require(&self, name: &str) -> Result<&Cluster, Error> {
+        match self.cluster(name) {
+            Cached::Present(cluster) => Ok(cluster),
+            Cached::Absent => Err(Error::Unusable(format!("there is no cluster {name}"))),
+            Cached::Unread => Err(Error::Unusable(format!("cluster {name} cannot be read"))),
+        }
+    }
+
+    /// Returns the remedies that act on `cluster`, by name, and why.
+    pub(crate) fn acting_on(&self, cluster: &Cluster) -> Vec<(&Remedy, Cause)> {
+        let remedies = self.remedies.iter();
+        remedies
+            .filter_map(|(_, remedy)| Some((&**remedy, cause(remedy, cluster, self.now)?)))
+            .collect()
+    }
+
+    /// Returns the future of every cluster under the remedies as they are here.
+    pub(crate) fn forecast(&self, max: MaxBlocked) -> Vec<Forecast> {
+        let clusters = self.clusters.iter().map(|(_, cluster)| &**cluster);
+        let remedies: Vec<&Remedy> = self.remedies.iter().map(|(_, remedy)| &**remedy).collect();
+        let complete = self.remedies.unread().is_empty();
+        forecast(clusters, &remedies, self.now, complete, max)
+    }
+
+    /// Returns what the load balancer has to serve for every ingress of the controller with `settings`.
+    pub(crate) fn served(&self, settings: &Settings) -> Vec<Desired> {
+        let is_served = |key: &Key, ingress: &MultiClusterIngress| {
+            let seen = Cached::Present(ingress);
+            matches!(
+                decide(key, seen, self, &settings.controller),
+                Decision::Serve(_)
+            )
+        };
+        self.ingresses
+            .iter()
+            .filter(|(key, ingress)| is_served(key, ingress))
+            .map(|(key, ingress)| desired(key, ingress, self, settings))
+            .collect()
+    }
+}
+
+/// Puts `object` into `cache`, in place of the one of its name.
+pub(crate) fn put<K: Resource + Clone + Default>(cache: &mut Cache<K>, mut object: K) {
+    // The cache takes one of a version that it knows for the one it has.
+    object.meta_mut().resource_version = None;
+    drop(cache.observe(Event::Apply(Decoded::Valid(object))));
+}
+
+/// Returns the objects of one namespace, or of all.
+pub(crate) fn scoped<K>(client: &Client, namespace: Option<&str>) -> Api<K>
+where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+{
+    match namespace {
+        Some(namespace) => Api::namespaced(client.clone(), namespace),
+        None => Api::all(client.clone()),
+    }
+}
+
+/// Reads the objects that `api` and `selected` cover.
+pub(crate) async fn list<K>(api: Api<Decoded<K>>, selected: ListParams) -> Result<Cache<K>, Error>
+where
+    K: Resource<DynamicType = ()> + Clone + Default + DeserializeOwned + Debug,
+{
+    let mut cache = Cache::default();
+    let mut page = selected.limit(PAGE);
+    loop {
+        let list = api.list(&page).await;
+        let list =
+            list.map_err(|source| Error::request(format!("list {}", K::plural(&())), source))?;
+        for object in list.items {
+            drop(cache.observe(Event::InitApply(object)));
+        }
+        match list.metadata.continue_.filter(|next| !next.is_empty()) {
+            Some(next) => page = page.continue_token(&next),
+            None => return Ok(cache),
+        }
+    }
+}
+
+impl Facts for Fleet {
+    fn classes(&self) -> impl Iterator<Item = Cached<&IngressClass>> {
+        let read = self.classes.iter();
+        read.map(|(_, class)| Cached::Present(&**class))
+            .chain(self.classes.unread().iter().map(|_| Cached::Unread))
+    }
+
+    fn class(&self, name: &str) -> Cached<&IngressClass> {
+        find(&self.classes, &Key::cluster_scoped(name))
+    }
+
+    fn cluster(&self, name: &str) -> Cached<&Cluster> {
+        find(&self.clusters, &Key::cluster_scoped(name))
+    }
+
+    fn is_decided(&self, cluster: &str) -> bool {
+        let mut remedies = self.remedies.iter();
+        // One that cannot be read may be a person's decision.
+        !self.remedies.unread().is_empty()
+            || remedies.any(|(_, remedy)| {
+                decided_scope(remedy, self.now).is_some_and(|scope| scope.covers(cluster))
+            })
+    }
+
+    fn binding(&self, namespace: &str, service: &str) -> Cached<&ResourceBinding> {
+        find(&self.bindings, &Key::new(namespace, binding_name(service)))
+    }
+
+    /// Nothing that is shown here depends on templates, so they are not read.
+    fn template(&self, _: &str, _: &str) -> Cached<&Service> {
+        Cached::Unread
+    }
+
+    fn slices(&self, namespace: &str, service: &str) -> Vec<Arc<EndpointSlice>> {
+        let all = self.slices.iter();
+        all.filter(|(key, slice)| {
+            key.namespace == namespace && slice_service(slice) == Some(service)
+        })
+        .map(|(_, slice)| Arc::clone(slice))
+        .collect()
+    }
+
+    fn unread_slices(&self, namespace: &str) -> BTreeSet<String> {
+        let unread = self.slices.unread().iter();
+        unread
+            .filter(|key| key.namespace == namespace)
+            .map(|key| key.name.clone())
+            .collect()
+    }
+}
+
+fn find<'a, K: Resource>(cache: &'a Cache<K>, key: &Key) -> Cached<&'a K> {
+    match cache.get(key) {
+        Some(object) => Cached::Present(object),
+        None if cache.unread().contains(key) => Cached::Unread,
+        None => Cached::Absent,
+    }
+}

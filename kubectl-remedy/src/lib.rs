@@ -1,0 +1,98 @@
+//! `kubectl-remedy`, which kubectl runs as `kubectl remedy`: shows which clusters of a fleet are blocked
+//! and why, tells what a Remedy would do, and blocks and unblocks clusters.
+//!
+//! Each command reads the fleet once, decides with `karmada-rules` as the controllers do, and prints.
+
+mod age;
+mod args;
+mod block;
+mod check;
+mod completion;
+mod error;
+#[cfg(test)]
+mod fixtures;
+mod fleet;
+mod lease;
+mod manifest;
+mod plan;
+mod status;
+mod table;
+mod terminal;
+mod unblock;
+mod why;
+mod writer;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use jiff::Timestamp;
+use karmada_runtime::client::connect;
+use karmada_runtime::program::print_clap_output;
+
+pub use crate::args::Args;
+use crate::args::{Command, FleetCommand};
+use crate::error::Error;
+
+/// The program's name: its user agent, and the field manager and label of what it writes.
+pub const NAME: &str = "kubectl-remedy";
+
+/// The answer of a command that has done its work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Answer {
+    /// All is well, or done; exit code 0.
+    Yes,
+    /// Something is wrong with the fleet, or was refused for its sake; exit code 1.
+    No,
+}
+
+impl From<bool> for Answer {
+    fn from(is_well: bool) -> Self {
+        if is_well { Self::Yes } else { Self::No }
+    }
+}
+
+/// Runs the program from its flags to its exit code: 0, 1 for bad news, 2 for an error.
+pub fn run() -> ExitCode {
+    let args = match Args::try_parse() {
+        Ok(args) => args,
+        Err(output) => return print_clap_output(&output),
+    };
+    // The only error is that a provider is already installed.
+    drop(rustls::crypto::ring::default_provider().install_default());
+    let answer = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(Error::Runtime)
+        .and_then(|runtime| {
+            let answer = runtime.block_on(execute(args));
+            // A name lookup may block its thread for long; dropping the runtime would wait for it.
+            runtime.shutdown_background();
+            answer
+        });
+    match answer {
+        Ok(Answer::Yes) => ExitCode::SUCCESS,
+        Ok(Answer::No) => ExitCode::FAILURE,
+        Err(error) => {
+            terminal::print_error(&format!("error: {error}"));
+            ExitCode::from(2)
+        }
+    }
+}
+
+async fn execute(args: Args) -> Result<Answer, Error> {
+    let command = match args.command {
+        Command::Complete(args) => return Ok(completion::run(&args.words).await),
+        Command::Fleet(command) => command,
+    };
+    let client = connect(&args.connection.source(), NAME).await?;
+    let namespace = args.connection.namespace.as_deref();
+    let now = Timestamp::now();
+    match command {
+        FleetCommand::Status(args) => status::run(&args, &client, namespace, now).await,
+        FleetCommand::Why(args) => why::run(&args, &client, namespace, now).await,
+        FleetCommand::Plan(args) => plan::run(&args, &client, namespace, now).await,
+        FleetCommand::Block(args) => block::run(&args, &client, namespace, now).await,
+        FleetCommand::Unblock(args) => unblock::run(&args, &client, now).await,
+        FleetCommand::Check => check::run(&client, namespace, now).await,
+    }
+}

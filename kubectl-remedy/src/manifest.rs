@@ -1,0 +1,145 @@
+//! Objects as text: what is printed, and the Remedies of a file.
+
+use std::io::Read;
+use std::path::Path;
+use std::{fs, io};
+
+use karmada_api::Remedy;
+use kube::Resource;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::error::Error;
+
+/// Returns `object` as JSON.
+pub(crate) fn json(object: &impl Serialize) -> Result<String, Error> {
+    let text = serde_json::to_string_pretty(object);
+    text.map(|text| text + "\n")
+        .map_err(|error| Error::Unusable(format!("cannot write JSON: {error}")))
+}
+
+/// Returns `object` as YAML.
+pub(crate) fn yaml(object: &impl Serialize) -> Result<String, Error> {
+    let text = serde_saphyr::to_string(object);
+    text.map_err(|error| Error::Unusable(format!("cannot write YAML: {error}")))
+}
+
+/// Reads the Remedies in the file `path`, or on standard input for `-`.
+pub(crate) fn read(path: &Path) -> Result<Vec<Remedy>, Error> {
+    let mut text = String::new();
+    let read = if path == Path::new("-") {
+        io::stdin().read_to_string(&mut text)
+    } else {
+        fs::read_to_string(path).map(|read| {
+            text = read;
+            text.len()
+        })
+    };
+    let name = path.display();
+    read.map_err(|error| Error::Unusable(format!("cannot read {name}: {error}")))?;
+    remedies(&text).map_err(|problem| Error::Unusable(format!("{name}: {problem}")))
+}
+
+/// Returns the Remedies in the documents of `text`, or what is wrong with them.
+fn remedies(text: &str) -> Result<Vec<Remedy>, String> {
+    let documents: Vec<Value> =
+        serde_saphyr::from_multiple(text).map_err(|error| error.to_string())?;
+    let mut found = Vec::new();
+    for document in documents.into_iter().filter(|document| !document.is_null()) {
+        match document["kind"].as_str() {
+            Some("List") => {
+                let items = document["items"].as_array();
+                for item in items.into_iter().flatten() {
+                    found.push(remedy(item)?);
+                }
+            }
+            _ => found.push(remedy(&document)?),
+        }
+    }
+    if found.is_empty() {
+        return Err("it has no Remedy".to_owned());
+    }
+    Ok(found)
+}
+
+fn remedy(document: &Value) -> Result<Remedy, String> {
+    let is = |field: &str, wanted: &str| document[field].as_str() == Some(wanted);
+    if !is("kind", &Remedy::kind(&())) || !is("apiVersion", &Remedy::api_version(&())) {
+        return Err(format!(
+            "an object is no Remedy of {}",
+            Remedy::api_version(&())
+        ));
+    }
+    let Some(name) = document["metadata"]["name"].as_str() else {
+        return Err("a Remedy has no metadata.name".to_owned());
+    };
+    let remedy: Remedy =
+        serde_json::from_value(document.clone()).map_err(|error| error.to_string())?;
+    // A match under a misspelt name would leave a Remedy that acts at once.
+    let known = serde_json::to_value(&remedy.spec).map_err(|error| error.to_string())?;
+    match unknown_field(&document["spec"], &known, "spec") {
+        Some(field) => Err(format!("Remedy {name} has the unknown field {field}")),
+        None => Ok(remedy),
+    }
+}
+
+/// Returns the path of a field of `given` that `known`, which was made from it, has lost.
+fn unknown_field(given: &Value, known: &Value, path: &str) -> Option<String> {
+    match given {
+        Value::Object(fields) => fields.iter().find_map(|(name, value)| {
+            let path = format!("{path}.{name}");
+            match known.get(name) {
+                Some(known) => unknown_field(value, known, &path),
+                // An absent field and one that is null are the same.
+                None => (!value.is_null()).then_some(path),
+            }
+        }),
+        Value::Array(elements) => elements.iter().enumerate().find_map(|(index, element)| {
+            unknown_field(element, &known[index], &format!("{path}[{index}]"))
+        }),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const REMEDY: &str =
+        "apiVersion: remedy.karmada.io/v1alpha1\nkind: Remedy\nmetadata: {name: r}\n";
+
+    #[test]
+    fn the_remedies_of_every_document_and_list_are_read() {
+        let sample = include_str!("../../manifests/samples/remedy-dns.yaml");
+        let text = format!("{sample}\n---\n{REMEDY}spec: {{actions: [TrafficControl]}}\n---\n");
+        let found = remedies(&text).unwrap();
+        assert_eq!(found.len(), 2);
+        let json = serde_json::json!({ "kind": "List", "items": found });
+        assert_eq!(remedies(&json.to_string()).unwrap(), found);
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_file_is_said_in_a_line() {
+        for (text, problem) in [
+            ("", "it has no Remedy"),
+            (
+                "kind: Pod\napiVersion: v1",
+                "an object is no Remedy of remedy.karmada.io/v1alpha1",
+            ),
+            (
+                &format!("{REMEDY}spec: {{decisionMatch: []}}"),
+                "Remedy r has the unknown field spec.decisionMatch",
+            ),
+            (
+                &format!("{REMEDY}spec: {{decisionMatches: [{{condition: x}}]}}"),
+                "Remedy r has the unknown field spec.decisionMatches[0].condition",
+            ),
+            (
+                "kind: Remedy\napiVersion: remedy.karmada.io/v1alpha1\nspec: {}",
+                "a Remedy has no metadata.name",
+            ),
+        ] {
+            assert_eq!(remedies(text).unwrap_err(), problem, "{text}");
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! `kubectl remedy status`: one line for each cluster.
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use karmada_api::condition::{DNS_READY, OWNED, REPORTER_READY};
+use karmada_api::{Cluster, MultiClusterIngress};
+use kube::{Client, ResourceExt};
+use serde::Serialize;
+
+use crate::age::age;
+use crate::args::{StatusArgs, StatusOutput};
+use crate::error::Error;
+use crate::fleet::Fleet;
+use crate::table::Table;
+use crate::{Answer, manifest, terminal};
+
+/// The state of a fleet, as it is written.
+#[derive(Debug, Serialize)]
+struct Report {
+    clusters: Vec<Line>,
+}
+
+/// The state of one cluster.
+#[derive(Debug, Serialize)]
+struct Line {
+    name: String,
+    conditions: Vec<Condition>,
+    actions: Vec<String>,
+    /// Those that act on the cluster.
+    remedies: Vec<Acting>,
+    ingresses: Ingresses,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Condition {
+    #[serde(rename = "type")]
+    kind: String,
+    status: String,
+    reason: String,
+    message: String,
+    last_transition_time: Option<Time>,
+}
+
+#[derive(Debug, Serialize)]
+struct Acting {
+    name: String,
+    cause: String,
+}
+
+/// The number of ingresses with a backend in a cluster, and of those that are blocked there.
+#[derive(Debug, Default, Serialize)]
+struct Ingresses {
+    located: usize,
+    blocked: usize,
+}
+
+/// Shows the fleet.
+pub(crate) async fn run(
+    args: &StatusArgs,
+    client: &Client,
+    namespace: Option<&str>,
+    now: Timestamp,
+) -> Result<Answer, Error> {
+    let fleet = Fleet::read(client, namespace, now).await?;
+    let report = Report::of(&fleet);
+    terminal::print(&match args.output {
+        None => report.table(false, now),
+        Some(StatusOutput::Wide) => report.table(true, now),
+        Some(StatusOutput::Json) => manifest::json(&report)?,
+        Some(StatusOutput::Yaml) => manifest::yaml(&report)?,
+    });
+    for key in fleet.clusters.unread() {
+        terminal::print_error(&format!("cluster {key} cannot be read"));
+    }
+    Ok(Answer::Yes)
+}
+
+impl Report {
+    fn of(fleet: &Fleet) -> Self {
+        let clusters = fleet.clusters.iter();
+        Self {
+            clusters: clusters.map(|(_, known)| Line::of(known, fleet)).collect(),
+        }
+    }
+
+    fn table(&self, is_wide: bool, now: Timestamp) -> String {
+        let titles = [
+            "NAME", "DNS", "SINCE", "REPORTER", "SINCE", "ACTIONS", "REMEDIES", "BLOCKED",
+        ];
+        let details: &[&str] = if is_wide { &["REASON", "MESSAGE"] } else { &[] };
+        let mut table = Table::new(titles.into_iter().chain(details.iter().copied()));
+        for line in &self.clusters {
+            table.push(line.cells(is_wide, now));
+        }
+        if table.is_empty() {
+            return "No clusters found\n".to_owned();
+        }
+        table.to_string()
+    }
+}
+
+impl Line {
+    fn of(cluster: &Cluster, fleet: &Fleet) -> Self {
+        let name = cluster.name_any();
+        let conditions = OWNED.iter().filter_map(|kind| cluster.condition(kind));
+        let acting = fleet.acting_on(cluster).into_iter();
+        let mut ingresses = Ingresses::default();
+        for (_, ingress) in fleet.ingresses.iter() {
+            ingresses.located += usize::from(is_located(ingress, &name));
+            ingresses.blocked += usize::from(blocked(ingress).contains(&name));
+        }
+        Self {
+            conditions: conditions
+                .map(|condition| Condition {
+                    kind: condition.type_.clone(),
+                    status: condition.status.clone(),
+                    reason: condition.reason.clone(),
+                    message: condition.message.clone(),
+                    last_transition_time: condition.last_transition_time.clone(),
+                })
+                .collect(),
+            actions: cluster.remedy_actions().to_vec(),
+            remedies: acting
+                .map(|(remedy, cause)| Acting {
+                    name: remedy.name_any(),
+                    cause: cause.to_string(),
+                })
+                .collect(),
+            ingresses,
+            name,
+        }
+    }
+
+    fn condition(&self, kind: &str) -> Option<&Condition> {
+        self.conditions.iter().find(|found| found.kind == kind)
+    }
+
+    fn cells(&self, is_wide: bool, now: Timestamp) -> Vec<String> {
+        let mut cells = vec![self.name.clone()];
+        for kind in [DNS_READY, REPORTER_READY] {
+            let found = self.condition(kind);
+            cells.push(found.map_or_else(String::new, |found| found.status.clone()));
+            cells.push(found.map_or_else(String::new, |found| {
+                age(found.last_transition_time.as_ref(), now)
+            }));
+        }
+        let remedies: Vec<&str> = self.remedies.iter().map(|r| r.name.as_str()).collect();
+        cells.push(self.actions.join(","));
+        cells.push(remedies.join(","));
+        let Ingresses { located, blocked } = self.ingresses;
+        cells.push(format!("{blocked}/{located}"));
+        if is_wide {
+            let found = self.condition(DNS_READY);
+            cells.push(found.map_or_else(String::new, |found| found.reason.clone()));
+            cells.push(found.map_or_else(String::new, |found| found.message.clone()));
+        }
+        cells
+    }
+}
+
+/// Returns `true` if a Service of `ingress` runs in `cluster`, by its status.
+pub(crate) fn is_located(ingress: &MultiClusterIngress, cluster: &str) -> bool {
+    let status = ingress.status.as_ref();
+    let locations = status.and_then(|status| status.service_locations.as_ref());
+    locations.into_iter().flatten().any(|location| {
+        let mut clusters = location.clusters.iter().flatten();
+        clusters.any(|located| located == cluster)
+    })
+}
+
+/// Returns the blocked clusters of `ingress`, by its status.
+pub(crate) fn blocked(ingress: &MultiClusterIngress) -> &[String] {
+    let status = ingress.status.as_ref();
+    status
+        .and_then(|status| status.traffic_block_clusters.as_deref())
+        .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests;

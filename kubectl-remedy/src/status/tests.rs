@@ -1,0 +1,79 @@
+use jiff::Timestamp;
+
+use super::*;
+use crate::fixtures::{fleet, maintenance};
+use crate::fleet::put;
+
+fn now() -> Timestamp {
+    "2026-11-20T08:12:00Z".parse().unwrap()
+}
+
+#[test]
+fn every_cluster_is_a_line_with_its_verdict_its_remedies_and_its_blocked_ingresses() {
+    assert_eq!(
+        Report::of(&fleet()).table(false, now()),
+        "\
+NAME      DNS     SINCE   REPORTER   SINCE    ACTIONS          REMEDIES   BLOCKED
+member1   False   12m     <none>     <none>   TrafficControl   dns        1/1
+member2   True    12m     <none>     <none>   <none>           <none>     0/1
+"
+    );
+}
+
+#[test]
+fn the_wide_table_has_the_reason_and_the_message_of_the_verdict() {
+    let table = Report::of(&fleet()).table(true, now());
+    let member1 = table.lines().nth(1).unwrap();
+    assert!(
+        member1.ends_with(
+            "1/1       ServiceDomainNameResolutionFailed   service domain name resolution is unready"
+        ),
+        "{member1}"
+    );
+}
+
+#[test]
+fn all_that_acts_on_a_cluster_is_named() {
+    let mut fleet = fleet();
+    put(&mut fleet.remedies, maintenance(&["member1", "member2"]));
+    let report = Report::of(&fleet);
+    let names = |line: &Line| -> Vec<String> {
+        line.remedies
+            .iter()
+            .map(|acting| acting.name.clone())
+            .collect()
+    };
+    assert_eq!(names(&report.clusters[0]), ["dns", "maintenance"]);
+    assert_eq!(names(&report.clusters[1]), ["maintenance"]);
+    assert_eq!(report.clusters[1].actions, [""; 0], "not done yet");
+}
+
+#[test]
+fn the_report_is_for_programs_too() {
+    let text = manifest::json(&Report::of(&fleet())).unwrap();
+    let read: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let member1 = &read["clusters"][0];
+    assert_eq!(member1["name"], "member1");
+    assert_eq!(member1["actions"][0], "TrafficControl");
+    assert_eq!(member1["remedies"][0]["name"], "dns");
+    assert_eq!(
+        member1["remedies"][0]["cause"],
+        "ServiceDomainNameResolutionReady is False"
+    );
+    assert_eq!(
+        member1["conditions"][0]["lastTransitionTime"],
+        "2026-11-20T08:00:00Z"
+    );
+    assert_eq!(member1["ingresses"]["blocked"], 1);
+    let yaml = manifest::yaml(&Report::of(&fleet())).unwrap();
+    assert_eq!(
+        serde_saphyr::from_str::<serde_json::Value>(&yaml).unwrap(),
+        read
+    );
+}
+
+#[test]
+fn a_fleet_without_clusters_says_so() {
+    let shown = Report::of(&Fleet::default()).table(false, now());
+    assert_eq!(shown, "No clusters found\n");
+}

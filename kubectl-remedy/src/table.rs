@@ -1,0 +1,71 @@
+//! Tables as kubectl prints them.
+
+use std::fmt;
+
+/// The space between two columns.
+const GAP: usize = 3;
+
+/// Rows of cells under their titles.
+#[derive(Debug)]
+pub(crate) struct Table {
+    rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    /// Creates a table with these titles.
+    pub(crate) fn new<'a>(titles: impl IntoIterator<Item = &'a str>) -> Self {
+        let titles = titles.into_iter().map(ToOwned::to_owned);
+        Self {
+            rows: vec![titles.collect()],
+        }
+    }
+
+    /// Appends a row. An empty cell is shown as `<none>`.
+    pub(crate) fn push(&mut self, cells: Vec<String>) {
+        let shown = |cell: String| {
+            if cell.is_empty() {
+                "<none>".to_owned()
+            } else {
+                cell
+            }
+        };
+        self.rows.push(cells.into_iter().map(shown).collect());
+    }
+
+    /// Returns `true` if it has no row but the titles.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rows.len() == 1
+    }
+
+    fn width(&self, column: usize) -> usize {
+        let cells = self.rows.iter().filter_map(|row| row.get(column));
+        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+    }
+}
+
+impl fmt::Display for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for row in &self.rows {
+            let cells = row.iter().enumerate().map(|(column, cell)| {
+                let width = self.width(column) + GAP;
+                format!("{cell:width$}")
+            });
+            writeln!(f, "{}", cells.collect::<String>().trim_end())?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_as_wide_as_their_widest_cell_and_lines_end_with_their_last() {
+        let mut table = Table::new(["NAME", "ACTIONS"]);
+        assert!(table.is_empty());
+        table.push(vec!["member1".to_owned(), String::new()]);
+        assert_eq!(table.to_string(), "NAME      ACTIONS\nmember1   <none>\n");
+        assert!(!table.is_empty());
+    }
+}

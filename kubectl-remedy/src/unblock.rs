@@ -1,0 +1,75 @@
+//! `kubectl remedy unblock`: deletes what `block` has made, and nothing else.
+
+use jiff::Timestamp;
+use karmada_api::{Cluster, Key, Remedy, TRAFFIC_CONTROL};
+use kube::api::{DeleteParams, Preconditions};
+use kube::{Api, Client, ResourceExt};
+
+use crate::args::{DryRun, UnblockArgs};
+use crate::block::{is_ours, name};
+use crate::error::Error;
+use crate::fleet::Fleet;
+use crate::why::requires;
+use crate::{Answer, terminal};
+
+/// Ends the block of a cluster, and names what else blocks it.
+pub(crate) async fn run(
+    args: &UnblockArgs,
+    client: &Client,
+    now: Timestamp,
+) -> Result<Answer, Error> {
+    let fleet = Fleet::read_remedies(client, now).await?;
+    let cluster = &args.cluster;
+    let name = name(cluster);
+    let found = fleet.remedies.get(&Key::cluster_scoped(&name));
+    let block = found.filter(|found| is_ours(found));
+    if let Some(block) = block {
+        let dry_run = args.dry_run.dry_run;
+        delete(client, block, dry_run).await?;
+        let suffix = dry_run.suffix();
+        terminal::print(&format!(
+            "remedy.remedy.karmada.io/{name} deleted{suffix}\n"
+        ));
+    } else {
+        terminal::print_error(&format!(
+            "no block of {cluster} by `kubectl remedy block` exists"
+        ));
+    }
+    let clusters: Api<Cluster> = Api::all(client.clone());
+    let found = clusters.get_opt(cluster).await;
+    let found = found.map_err(|source| Error::request(format!("get cluster {cluster}"), source))?;
+    let Some(found) = found else {
+        terminal::print_error(&format!("there is no cluster {cluster}"));
+        return Ok(block.is_some().into());
+    };
+    let ended = block.and_then(|block| block.uid());
+    for (other, cause) in fleet.acting_on(&found) {
+        if requires(other, TRAFFIC_CONTROL) && (ended.is_none() || other.uid() != ended) {
+            let other = other.name_any();
+            terminal::print_error(&format!(
+                "{cluster} stays blocked by Remedy {other}: {cause}"
+            ));
+        }
+    }
+    Ok(block.is_some().into())
+}
+
+async fn delete(client: &Client, block: &Remedy, dry_run: DryRun) -> Result<(), Error> {
+    if dry_run == DryRun::Client {
+        return Ok(());
+    }
+    let name = block.name_any();
+    let parameters = DeleteParams {
+        dry_run: dry_run == DryRun::Server,
+        // Not another one of that name, which somebody has just made.
+        preconditions: Some(Preconditions {
+            uid: block.uid(),
+            resource_version: None,
+        }),
+        ..DeleteParams::default()
+    };
+    let remedies: Api<Remedy> = Api::all(client.clone());
+    let deleted = remedies.delete(&name, &parameters).await;
+    deleted.map_err(|source| Error::request(format!("delete Remedy {name}"), source))?;
+    Ok(())
+}

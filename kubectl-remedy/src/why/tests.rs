@@ -1,0 +1,178 @@
+use karmada_api::remedy::OBSERVE_ONLY;
+use karmada_runtime::cache::Cache;
+use serde_json::{from_value, json};
+
+use super::*;
+use crate::fixtures::{controllers, fleet, maintenance, remedy};
+use crate::fleet::put;
+
+fn explain(fleet: &Fleet, name: &str, traces: &Traces) -> String {
+    Explanation {
+        fleet,
+        cluster: fleet.require(name).unwrap(),
+        traces,
+        controllers: &controllers(&[]),
+        now: "2026-11-20T08:12:00Z".parse().unwrap(),
+    }
+    .to_string()
+}
+
+fn traces() -> Traces {
+    let writer = |name: &str| Writer {
+        name: name.to_owned(),
+        time: from_value(json!("2026-11-20T08:01:00Z")).unwrap(),
+    };
+    let spec = json!({ "holderIdentity": "n1_x", "renewTime": "2026-11-20T08:11:57.000000Z" });
+    Traces {
+        lease: from_value(json!({ "metadata": {}, "spec": spec })).unwrap(),
+        actions: Some(writer("remedy-controller")),
+        blocks: [(Key::new("shop", "shop"), writer("ingress-controller"))].into(),
+    }
+}
+
+#[test]
+fn a_blocked_cluster_is_explained_from_the_verdict_to_the_load_balancer() {
+    let mut fleet = fleet();
+    put(&mut fleet.remedies, maintenance(&["member2"]));
+    put(
+        &mut fleet.remedies,
+        remedy("never", &json!({ "decisionMatches": [] })),
+    );
+    assert_eq!(
+        explain(&fleet, "member1", &traces()),
+        "\
+member1 is blocked by Remedy dns (ServiceDomainNameResolutionReady is False).
+
+Verdict of its nodes
+  ServiceDomainNameResolutionReady is False for 12m: ServiceDomainNameResolutionFailed
+    service domain name resolution is unready
+  HealthReporterReady: none
+  lease karmada-es-member1/cluster-health-agent is held by n1_x, renewed 3s ago
+
+Remedies
+  NAME          ACTS   ACTIONS          BECAUSE
+  dns           yes    TrafficControl   ServiceDomainNameResolutionReady is False
+  maintenance   no     TrafficControl   it does not name this cluster
+  never         no     <none>           decisionMatches is empty, so this Remedy never acts: leave decisionMatches out to act at once
+
+Actions
+  TrafficControl, last written by remedy-controller 11m ago
+
+Ingresses with a backend there
+  shop/shop: blocked, last written by ingress-controller 11m ago
+    blocked clusters: member1
+    Service web is served by member2
+"
+    );
+}
+
+#[test]
+fn what_is_not_done_yet_is_said() {
+    let mut fleet = fleet();
+    put(&mut fleet.remedies, maintenance(&["member2"]));
+    let shown = explain(&fleet, "member2", &Traces::default());
+    for line in [
+        "member2 is not blocked although Remedy maintenance (it names no condition) asks for it.",
+        "  lease karmada-es-member2/cluster-health-agent does not exist: no agent has reported",
+        "  not done yet: TrafficControl set by Remedy maintenance: it names no condition",
+        "  shop/shop: not blocked",
+        "  dns           no     TrafficControl   ServiceDomainNameResolutionReady is True, and False is asked for",
+    ] {
+        assert!(shown.lines().any(|shown| shown == line), "{line}\n{shown}");
+    }
+}
+
+#[test]
+fn a_readmitted_cluster_serves_although_it_is_blocked() {
+    let mut fleet = fleet();
+    put(
+        &mut fleet.bindings,
+        crate::fixtures::binding("web", &["member1"]),
+    );
+    fleet.slices = Cache::default();
+    let shown = explain(&fleet, "member1", &Traces::default());
+    let line = "    Service web is served by member1 (blocked, readmitted): no other cluster does, and fail-open is assumed";
+    assert!(shown.lines().any(|shown| shown == line), "{shown}");
+}
+
+#[test]
+fn every_reason_why_a_remedy_does_not_act_has_its_words() {
+    let fleet = fleet();
+    let traces = Traces::default();
+    let controllers = controllers(&[]);
+    let explanation = Explanation {
+        fleet: &fleet,
+        cluster: fleet.require("member2").unwrap(),
+        traces: &traces,
+        controllers: &controllers,
+        now: Timestamp::UNIX_EPOCH,
+    };
+    let on = |kind: &str, operator: &str| {
+        let wanted =
+            json!({ "conditionType": kind, "operator": operator, "conditionStatus": "True" });
+        json!({ "decisionMatches": [{ "clusterConditionMatch": wanted }] })
+    };
+    let dns = "ServiceDomainNameResolutionReady";
+    for (spec, reason) in [
+        (on("Full", "Equal"), "the cluster has no Full"),
+        (
+            on(dns, "NotEqual"),
+            "ServiceDomainNameResolutionReady is True, and any other is asked for",
+        ),
+        (
+            json!({ "decisionMatches": [{}] }),
+            "a match names no condition",
+        ),
+        (
+            json!({ "clusterAffinity": { "clusterNames": ["other"] } }),
+            "it does not name this cluster",
+        ),
+    ] {
+        assert_eq!(explanation.why_not(&remedy("r", &spec)), reason);
+    }
+}
+
+#[test]
+fn the_reason_and_the_end_of_a_remedy_are_shown_with_it() {
+    let mut block = maintenance(&["member2"]);
+    assert_eq!(remarks(&block), "");
+    let annotations = block.annotations_mut();
+    annotations.insert(REASON.to_owned(), "new\nkernel".to_owned());
+    annotations.insert(EXPIRES_AT.to_owned(), "2026-11-20T10:00:00Z".to_owned());
+    let mut fleet = fleet();
+    put(&mut fleet.remedies, block);
+    let shown = explain(&fleet, "member2", &Traces::default());
+    let row = "it names no condition (new kernel; until 2026-11-20T10:00:00Z)";
+    assert!(shown.lines().any(|line| line.ends_with(row)), "{shown}");
+}
+
+#[test]
+fn a_remedy_that_only_observes_or_has_expired_says_so() {
+    let (fleet, traces) = (fleet(), Traces::default());
+    let controllers = controllers(&[]);
+    let explanation = Explanation {
+        fleet: &fleet,
+        cluster: fleet.require("member2").unwrap(),
+        traces: &traces,
+        controllers: &controllers,
+        now: "2026-11-20T08:12:00Z".parse().unwrap(),
+    };
+    for (annotation, value, reason) in [
+        (EXPIRES_AT, "2026-11-20T08:00:00Z", "it has expired"),
+        (
+            OBSERVE_ONLY,
+            "true",
+            "it only observes: it names no condition",
+        ),
+        (
+            OBSERVE_ONLY,
+            "maybe",
+            "what decides about it cannot be read",
+        ),
+    ] {
+        let mut found = maintenance(&["member2"]);
+        let annotations = found.annotations_mut();
+        annotations.insert(annotation.to_owned(), value.to_owned());
+        assert_eq!(explanation.why_not(&found), reason);
+    }
+}

@@ -1,0 +1,78 @@
+//! The clients that last wrote a field, by an object's managed fields.
+
+use std::fmt::Debug;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ManagedFieldsEntry, Time};
+use kube::api::ListParams;
+use kube::core::ObjectMeta;
+use kube::{Api, Resource};
+use serde::de::DeserializeOwned;
+
+use crate::error::Error;
+
+/// Reads the metadata of the objects of `api`, with their managed fields.
+pub(crate) async fn metadata<K>(api: &Api<K>) -> Result<Vec<ObjectMeta>, Error>
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
+{
+    let listed = api.list_metadata(&ListParams::default()).await;
+    let listed =
+        listed.map_err(|source| Error::request(format!("list {}", K::plural(&())), source))?;
+    Ok(listed
+        .items
+        .into_iter()
+        .map(|object| object.metadata)
+        .collect())
+}
+
+/// The last writer of a field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Writer {
+    /// The field manager: the name of a program as a rule.
+    pub(crate) name: String,
+    /// The time of its last write to this or another field.
+    pub(crate) time: Option<Time>,
+}
+
+impl Writer {
+    /// Returns the last writer of `status.<field>`, if the object has that field.
+    pub(crate) fn of(metadata: &ObjectMeta, field: &str) -> Option<Self> {
+        let has = |entry: &&ManagedFieldsEntry| {
+            let fields = entry.fields_v1.as_ref();
+            let status = fields.and_then(|fields| fields.0.get("f:status"));
+            status.is_some_and(|status| status.get(format!("f:{field}")).is_some())
+        };
+        let entries = metadata.managed_fields.iter().flatten().filter(has);
+        let last = entries.max_by_key(|entry| entry.time.as_ref().map(|time| time.0))?;
+        Some(Self {
+            name: last.manager.clone().unwrap_or_default(),
+            time: last.time.clone(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{from_value, json};
+
+    use super::*;
+
+    #[test]
+    fn the_last_writer_of_a_field_is_the_latest_manager_that_has_it() {
+        let entry = |manager: &str, time: &str, field: &str| {
+            json!({ "manager": manager, "operation": "Update", "time": time,
+                "fieldsV1": { "f:status": { field: {} } } })
+        };
+        let metadata: ObjectMeta = from_value(json!({ "managedFields": [
+            entry("early", "2026-01-01T00:00:00Z", "f:a"),
+            entry("late", "2026-01-02T00:00:00Z", "f:a"),
+            entry("other", "2026-01-03T00:00:00Z", "f:b"),
+        ] }))
+        .unwrap();
+        let writer = Writer::of(&metadata, "a").unwrap();
+        assert_eq!(writer.name, "late");
+        assert!(writer.time.is_some());
+        assert_eq!(Writer::of(&metadata, "c"), None);
+        assert_eq!(Writer::of(&ObjectMeta::default(), "a"), None);
+    }
+}
