@@ -1,17 +1,21 @@
 //! The real `kubectl`.
 
 use std::{
+    env,
     ffi::OsStr,
+    fs::{self, Permissions},
+    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process::Stdio,
     time::Duration,
 };
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use tempfile::TempDir;
 use tokio::{io::AsyncWriteExt, process::Command, time::timeout};
 
 use crate::{
+    programs::{self, Binary, Profile},
     scratch,
     tools::{self, Tool},
 };
@@ -66,36 +70,96 @@ impl Kubectl {
 
     /// Runs a command whose arguments may have spaces, and returns its standard output.
     pub async fn run_args(&self, arguments: &[&str]) -> Result<String> {
-        let (success, stdout, stderr) = finish(self.command(arguments)?, "").await?;
-        ensure!(
-            success,
-            "`kubectl {}` failed: {stderr}{stdout}",
-            arguments.join(" ")
-        );
-        Ok(stdout)
+        let finished = finish(self.command(arguments)?, "").await?;
+        finished.succeeded(&arguments.join(" "))
     }
 
     /// Runs a command that reads `input`, and returns its standard output.
     pub async fn feed(&self, line: &str, input: &str) -> Result<String> {
         let command = self.command(&line.split_whitespace().collect::<Vec<_>>())?;
-        let (success, stdout, stderr) = finish(command, input).await?;
-        ensure!(success, "`kubectl {line}` failed: {stderr}{stdout}");
-        Ok(stdout)
+        finish(command, input).await?.succeeded(line)
+    }
+
+    /// Runs `kubectl remedy` with these arguments and an input, whatever comes of it.
+    pub async fn remedy(&self, arguments: &[&str], input: &str) -> Result<Finished> {
+        let mut command = self.with_plugin()?;
+        command.arg("remedy").args(arguments);
+        finish(command, input).await
+    }
+
+    /// Returns what kubectl offers to the shell after `kubectl remedy` and these words, the last of which
+    /// is incomplete.
+    pub async fn complete_remedy(&self, words: &[&str]) -> Result<String> {
+        let script = self.home().join("kubectl_complete-remedy");
+        fs::write(
+            &script,
+            "#!/bin/sh\nexec kubectl-remedy __complete \"$@\"\n",
+        )?;
+        fs::set_permissions(&script, Permissions::from_mode(0o755))?;
+        let mut command = self.with_plugin()?;
+        command.args(["__complete", "remedy"]).args(words);
+        finish(command, "").await?.succeeded("__complete remedy")
+    }
+
+    /// Returns a kubectl that finds our plugin, and its script of completion in the home folder.
+    fn with_plugin(&self) -> Result<Command> {
+        let plugin = programs::path(Binary::KubectlRemedy, Profile::Debug)?;
+        let folder = plugin.parent().context("a program without a folder")?;
+        let found = env::var_os("PATH").unwrap_or_default();
+        let own = [folder.to_owned(), self.home().to_owned()];
+        let path = env::join_paths(own.into_iter().chain(env::split_paths(&found)))?;
+        let mut command = Command::new(Tool::Kubectl.path()?);
+        command
+            .current_dir(self.home())
+            .env("HOME", self.home())
+            // kubectl takes no flags before the name of a plugin.
+            .env("KUBECONFIG", &self.kubeconfig)
+            .env("PATH", path)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true);
+        Ok(command)
     }
 
     /// Runs a command that must fail, and returns its standard output and error.
     pub async fn fail(&self, line: &str, input: &str) -> Result<String> {
         let command = self.command(&line.split_whitespace().collect::<Vec<_>>())?;
-        let (success, stdout, stderr) = finish(command, input).await?;
-        if success {
-            bail!("`kubectl {line}` did not fail: {stdout}");
-        }
+        let Finished {
+            code,
+            stdout,
+            stderr,
+        } = finish(command, input).await?;
+        ensure!(code != Some(0), "`kubectl {line}` did not fail: {stdout}");
         Ok(stdout + &stderr)
     }
 }
 
-/// Runs a command, and returns its success, its standard output and its standard error.
-async fn finish(mut command: Command, input: &str) -> Result<(bool, String, String)> {
+/// The end of a command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finished {
+    /// Its exit code.
+    pub code: Option<i32>,
+    /// Its standard output.
+    pub stdout: String,
+    /// Its standard error.
+    pub stderr: String,
+}
+
+impl Finished {
+    /// Returns the standard output of the command `line`.
+    fn succeeded(self, line: &str) -> Result<String> {
+        let Self {
+            code,
+            stdout,
+            stderr,
+        } = self;
+        ensure!(code == Some(0), "`kubectl {line}` failed: {stderr}{stdout}");
+        Ok(stdout)
+    }
+}
+
+/// Runs a command with this input to its end.
+async fn finish(mut command: Command, input: &str) -> Result<Finished> {
     command.stdin(Stdio::piped());
     let mut child = command.spawn().context("cannot run kubectl")?;
     let mut stdin = child.stdin.take().context("kubectl has no stdin")?;
@@ -109,9 +173,9 @@ async fn finish(mut command: Command, input: &str) -> Result<(bool, String, Stri
         .await
         .context("kubectl does not end")??;
     let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
-    Ok((
-        output.status.success(),
-        text(&output.stdout),
-        text(&output.stderr),
-    ))
+    Ok(Finished {
+        code: output.status.code(),
+        stdout: text(&output.stdout),
+        stderr: text(&output.stderr),
+    })
 }

@@ -47,13 +47,15 @@ pub enum Binary {
     ExecutionController,
     /// `cluster-controller`
     ClusterController,
+    /// `kubectl-remedy`
+    KubectlRemedy,
     /// `sandbox`
     Sandbox,
 }
 
 impl Binary {
     /// All programs.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Agent,
         Self::RemedyController,
         Self::IngressController,
@@ -61,6 +63,7 @@ impl Binary {
         Self::Scheduler,
         Self::ExecutionController,
         Self::ClusterController,
+        Self::KubectlRemedy,
         Self::Sandbox,
     ];
 
@@ -74,6 +77,7 @@ impl Binary {
             Self::Scheduler => "scheduler",
             Self::ExecutionController => "execution-controller",
             Self::ClusterController => "cluster-controller",
+            Self::KubectlRemedy => "kubectl-remedy",
             Self::Sandbox => "sandbox",
         }
     }

@@ -1,5 +1,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
 
+mod remedy;
+
 use std::{fs, path::Path};
 
 use anyhow::{Result, ensure};

@@ -1,0 +1,238 @@
+//! `kubectl remedy`, as the real kubectl runs it, by a user with no rights but those of its manifest.
+
+use anyhow::Result;
+use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
+use karmada_api::TRAFFIC_CONTROL;
+use kube::{Api, api::PostParams};
+use pipeline_tests::{
+    control_plane::ApiKind,
+    fleet::{Fleet, Member, maintenance, on_dns},
+    kubectl::{Finished, Kubectl},
+    manifests, on_both,
+    programs::{Profile, Running},
+};
+use serde_json::{Value, json};
+
+const USER: &str = "operator";
+
+/// A fleet of two clusters that both serve, and a user who operates it.
+struct Operated {
+    fleet: Fleet,
+    kubectl: Kubectl,
+    remedies: Running,
+    ingresses: Running,
+}
+
+impl Operated {
+    async fn start(server: ApiKind) -> Result<Self> {
+        let members = [Member(1), Member(2)];
+        let fleet = Fleet::with_members(server, Profile::Debug, &members).await?;
+        let client = fleet.karmada.client();
+        manifests::apply(&client, "karmada/kubectl-remedy.yaml").await?;
+        let role = json!({ "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole",
+            "name": "karmada-rs:kubectl-remedy" });
+        let binding: ClusterRoleBinding = serde_json::from_value(json!({
+            "metadata": { "name": USER }, "roleRef": role,
+            "subjects": [{ "apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": USER }],
+        }))?;
+        let bindings: Api<ClusterRoleBinding> = Api::all(client);
+        bindings.create(&PostParams::default(), &binding).await?;
+        let operated = Self {
+            kubectl: Kubectl::new(fleet.karmada.kubeconfig_for(USER, None)?)?,
+            remedies: fleet.remedy_controller().await?,
+            ingresses: fleet.ingress_controller().await?,
+            fleet,
+        };
+        operated.fleet.serves(&members).await?;
+        // The authorizer has a watch of its own: repeat until it has seen the binding.
+        while operated.run(&["status"]).await?.code != Some(0) {}
+        Ok(operated)
+    }
+
+    async fn run(&self, arguments: &[&str]) -> Result<Finished> {
+        self.kubectl.remedy(arguments, "").await
+    }
+
+    async fn plan(&self, name: &str, spec: &Value) -> Result<Finished> {
+        let remedy = json!({ "apiVersion": "remedy.karmada.io/v1alpha1", "kind": "Remedy",
+            "metadata": { "name": name }, "spec": spec });
+        let remedy = remedy.to_string();
+        self.kubectl.remedy(&["plan", "-f", "-"], &remedy).await
+    }
+
+    async fn stop(self) -> Result<()> {
+        self.remedies.stop().await?;
+        self.ingresses.stop().await
+    }
+}
+
+/// Returns `true` if a line of `text` has exactly these words.
+fn has_row(text: &str, words: &str) -> bool {
+    let words: Vec<&str> = words.split_whitespace().collect();
+    let mut lines = text.lines();
+    lines.any(|line| line.split_whitespace().eq(words.iter().copied()))
+}
+
+async fn a_block_takes_the_traffic_of_a_cluster_and_unblock_gives_it_back(
+    server: ApiKind,
+) -> Result<()> {
+    let operated = Operated::start(server).await?;
+    let fleet = &operated.fleet;
+    let planned = operated.plan("any", &maintenance(Member(1))).await?;
+    assert_eq!(planned.code, Some(0), "{planned:?}");
+    let row = "shop shop web member1 <none> member2";
+    assert!(has_row(&planned.stdout, row), "{planned:?}");
+
+    let block = ["block", "member1", "--for=2h", "--reason=new kernel"];
+    let blocked = operated.run(&block).await?;
+    assert_eq!(
+        blocked.stdout,
+        "remedy.remedy.karmada.io/block-member1 created\n"
+    );
+    assert!(has_row(&blocked.stderr, row), "{blocked:?}");
+    fleet.has_blocked(&[Member(1)]).await?;
+    fleet.serves(&[Member(2)]).await?;
+
+    let why = operated.run(&["why", "member1"]).await?.stdout;
+    for line in [
+        "member1 is blocked by Remedy block-member1 (it names no condition).",
+        "  TrafficControl, last written by remedy-controller ",
+        "  shop/shop: blocked, last written by ingress-controller ",
+        "    Service web is served by member2",
+    ] {
+        assert!(
+            why.lines().any(|shown| shown.starts_with(line)),
+            "{line}\n{why}"
+        );
+    }
+    let status = operated.run(&["status"]).await?.stdout;
+    let row = "member1 <none> <none> <none> <none> TrafficControl block-member1 1/1";
+    assert!(has_row(&status, row), "{status}");
+
+    let unblocked = operated.run(&["unblock", "member1"]).await?;
+    assert_eq!(
+        unblocked.stdout,
+        "remedy.remedy.karmada.io/block-member1 deleted\n"
+    );
+    assert_eq!(unblocked.code, Some(0));
+    fleet.has_blocked(&[]).await?;
+    fleet.serves(&[Member(1), Member(2)]).await?;
+    let again = operated.run(&["unblock", "member1"]).await?;
+    assert_eq!(again.code, Some(1), "{again:?}");
+    operated.stop().await
+}
+
+async fn what_would_leave_a_backend_without_a_cluster_is_refused_unless_forced(
+    server: ApiKind,
+) -> Result<()> {
+    let operated = Operated::start(server).await?;
+    let fleet = &operated.fleet;
+    let block = |member: &'static str| ["block", member, "--for=1h"];
+    operated.run(&block("member1")).await?;
+    fleet.serves(&[Member(2)]).await?;
+
+    let refused = operated.run(&block("member2")).await?;
+    assert_eq!(refused.code, Some(1));
+    let reason = "Service web of shop/shop has no cluster left.";
+    assert!(refused.stderr.contains(reason), "{refused:?}");
+    assert_eq!(fleet.remedies().get_opt("block-member2").await?, None);
+    let planned = operated.plan("any", &maintenance(Member(2))).await?;
+    assert_eq!(planned.code, Some(1), "{planned:?}");
+
+    for dry_run in ["--dry-run=client", "--dry-run=server"] {
+        let flags = [&block("member2")[..], &["--force", dry_run, "-o", "json"]].concat();
+        let printed = operated.run(&flags).await?;
+        let printed: Value = serde_json::from_str(&printed.stdout)?;
+        assert_eq!(printed["spec"]["actions"], json!([TRAFFIC_CONTROL]));
+        assert_eq!(fleet.remedies().get_opt("block-member2").await?, None);
+    }
+    let forced = operated
+        .run(&[&block("member2")[..], &["--force"]].concat())
+        .await?;
+    assert_eq!(forced.code, Some(0), "{forced:?}");
+    fleet.serves(&[]).await?;
+    let unknown = operated.run(&block("member9")).await?;
+    assert_eq!(unknown.stderr, "error: there is no cluster member9\n");
+    assert_eq!(unknown.code, Some(2));
+    operated.stop().await
+}
+
+async fn what_is_planned_on_a_condition_happens_and_is_explained(server: ApiKind) -> Result<()> {
+    let operated = Operated::start(server).await?;
+    let fleet = &operated.fleet;
+    fleet.set_dns(Member(1), "False").await?;
+    let planned = operated.plan("dns", &on_dns()).await?;
+    let change = "TrafficControl set by Remedy dns: ServiceDomainNameResolutionReady is False";
+    assert!(
+        has_row(&planned.stdout, &format!("member1 {change}")),
+        "{planned:?}"
+    );
+    assert!(
+        has_row(&planned.stdout, "shop shop web member1 <none> member2"),
+        "{planned:?}"
+    );
+    fleet.create_remedy("dns", on_dns()).await?;
+    fleet.has_actions(Member(1), &[TRAFFIC_CONTROL]).await?;
+    fleet.serves(&[Member(2)]).await?;
+    let planned = operated.plan("dns", &on_dns()).await?;
+    assert_eq!(planned.stdout, "No cluster gets or loses an action.\n");
+
+    operated.run(&["block", "member1", "--for=1h"]).await?;
+    let unblocked = operated.run(&["unblock", "member1"]).await?;
+    let rest = "member1 stays blocked by Remedy dns: ServiceDomainNameResolutionReady is False\n";
+    assert_eq!(unblocked.stderr, rest);
+    operated.stop().await
+}
+
+async fn a_check_tells_which_controller_does_not_lead(server: ApiKind) -> Result<()> {
+    let operated = Operated::start(server).await?;
+    let checked = operated.run(&["check"]).await?;
+    for line in [
+        "✓ remedies of remedy.karmada.io/v1alpha1 are served",
+        "✓ remedy-controller leads: lease karmada-system/remedy-controller is held by ",
+        "✓ ingress-controller leads: lease karmada-system/ingress-controller is held by ",
+        "✓ serviceLocations of ingresses is written by the ingress-controller alone",
+        "‼ member1 has no agents",
+    ] {
+        let mut lines = checked.stdout.lines();
+        assert!(
+            lines.any(|shown| shown.starts_with(line)),
+            "{line}\n{checked:?}"
+        );
+    }
+    if server == ApiKind::Real {
+        let rights =
+            "✓ you may read everything that is shown\n✓ you may block and unblock clusters\n";
+        assert!(checked.stdout.contains(rights), "{checked:?}");
+    }
+    assert_eq!(checked.code, Some(0), "{checked:?}");
+    operated.remedies.stop().await?;
+    let checked = operated.kubectl.remedy(&["check"], "").await?;
+    let line = "× remedy-controller does not lead: nobody holds the lease";
+    assert!(checked.stdout.contains(line), "{checked:?}");
+    assert_eq!(checked.code, Some(1));
+    operated.ingresses.stop().await
+}
+
+async fn the_shell_offers_commands_and_clusters(server: ApiKind) -> Result<()> {
+    let fleet = Fleet::start(server, Profile::Debug).await?;
+    fleet.create_cluster("member1").await?;
+    fleet.create_cluster("other").await?;
+    let kubectl = Kubectl::new(fleet.karmada.kubeconfig_path().to_owned())?;
+    let offered = kubectl.complete_remedy(&["un"]).await?;
+    let words: Vec<&str> = offered.split_whitespace().collect();
+    assert_eq!(words.first(), Some(&"unblock"), "{offered}");
+    assert_eq!(words.last(), Some(&":4"), "{offered}");
+    let offered = kubectl.complete_remedy(&["why", "mem"]).await?;
+    let words: Vec<&str> = offered.split_whitespace().collect();
+    assert_eq!(words, ["member1", ":4"]);
+    Ok(())
+}
+
+on_both!(
+    a_block_takes_the_traffic_of_a_cluster_and_unblock_gives_it_back,
+    what_would_leave_a_backend_without_a_cluster_is_refused_unless_forced,
+    what_is_planned_on_a_condition_happens_and_is_explained,
+    a_check_tells_which_controller_does_not_lead,
+    the_shell_offers_commands_and_clusters,
+);
