@@ -17,41 +17,46 @@ pub(super) fn page() -> Result<String> {
         scheduler::Args::command(),
         execution_controller::Args::command(),
         cluster_controller::Args::command(),
+        kubectl_remedy::Args::command(),
     ];
     let mut page = String::from(
         "# Flags\n\n\
          A flag may be given as its environment variable; the flag itself wins. Exit code 2 and one line on standard error tell an invalid one.\n",
     );
     for program in programs {
-        list(&program, &mut page)?;
+        let name = program.get_bin_name().unwrap_or_else(|| program.get_name());
+        list(&program, "##", name, &mut page)?;
     }
     Ok(page)
 }
 
-fn list(program: &Command, page: &mut String) -> Result<()> {
-    let about = program.get_about().map(ToString::to_string);
-    write!(
-        page,
-        "\n## {}\n\n{}\n\n| Flag | Default | Meaning | Environment |\n|---|---|---|---|\n",
-        program.get_name(),
-        about.unwrap_or_default(),
-    )?;
-    for flag in program.get_arguments().filter(|flag| !flag.is_hide_set()) {
-        if let Some(name) = flag.get_long() {
-            writeln!(page, "{}", row(name, flag))?;
+/// Appends the flags of a command called `name`, below a heading of this level.
+fn list(command: &Command, level: &str, name: &str, page: &mut String) -> Result<()> {
+    let about = command.get_about().map(ToString::to_string);
+    writeln!(page, "\n{level} {name}\n\n{}", about.unwrap_or_default())?;
+    let mut flags = command.get_arguments().filter(|flag| !flag.is_hide_set());
+    if let Some(first) = flags.next() {
+        page.push_str("\n| Flag | Default | Meaning | Environment |\n|---|---|---|---|\n");
+        for flag in std::iter::once(first).chain(flags) {
+            writeln!(page, "{}", row(flag))?;
         }
+    }
+    let commands = command.get_subcommands();
+    for command in commands.filter(|command| !command.is_hide_set()) {
+        let name = format!("{name} {}", command.get_name());
+        list(command, "###", &name, page)?;
     }
     Ok(())
 }
 
-fn row(name: &str, flag: &Arg) -> String {
+fn row(flag: &Arg) -> String {
     let quoted = |text: &str| format!("`{text}`");
     let takes_value = matches!(flag.get_action(), ArgAction::Set | ArgAction::Append);
     let values = flag.get_value_names().unwrap_or_default();
-    let value = match values.first() {
-        Some(value) if takes_value => format!(" {value}"),
-        _ => String::new(),
-    };
+    let value = values.first().filter(|_| takes_value);
+    let name = flag.get_long().map(|name| format!("--{name}"));
+    let parts = name.into_iter().chain(value.map(ToString::to_string));
+    let parts: Vec<String> = parts.collect();
     let defaults = flag.get_default_values().iter();
     let defaults: Vec<_> = defaults.map(|value| value.to_string_lossy()).collect();
     let default = match &*defaults.join(",") {
@@ -62,7 +67,7 @@ fn row(name: &str, flag: &Arg) -> String {
     let env = flag.get_env().map(|name| quoted(&name.to_string_lossy()));
     format!(
         "| {} | {default} | {} | {} |",
-        cell(&quoted(&format!("--{name}{value}"))),
+        cell(&quoted(&parts.join(" "))),
         cell(&help),
         env.unwrap_or_default()
     )
