@@ -253,7 +253,10 @@ async fn tables_have_the_columns_that_matter(server: ApiKind) -> Result<()> {
         lost_on_the_way(&karmada, &resource, &fixture(kind)).await?;
     }
     let (titles, cells) = table(&karmada, "/apis/remedy.karmada.io/v1alpha1/remedies").await?;
-    assert_eq!(titles, ["Name", "Actions", "Active", "Age"]);
+    assert_eq!(
+        titles,
+        ["Name", "Actions", "Active", "Accepted", "Expires", "Age"]
+    );
     assert_eq!(cells[1], r#"["TrafficControl"]"#);
     let path = "/apis/networking.karmada.io/v1alpha1/multiclusteringresses";
     let (titles, cells) = table(&karmada, path).await?;
