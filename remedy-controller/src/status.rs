@@ -129,21 +129,28 @@ impl StatusReconciler {
         match self.writer.write("remedy_status", call).await {
             Ok(stored) if stored.status.as_ref() == Some(status) => Ok(()),
             Ok(_) => {
-                self.support
-                    .lacks("its definition lacks fields of the status");
+                self.lacks(key, "its definition lacks fields of the status");
                 Ok(())
             }
             // The Remedy was deleted meanwhile, or its definition was replaced.
             Err(error) if error.kind() == WriteErrorKind::Missing => {
                 self.support.forget();
+                self.queue.add(key.clone());
                 Ok(())
             }
             Err(error) if error.kind() == WriteErrorKind::Invalid => {
-                self.support.lacks(&error.to_string());
+                self.lacks(key, &error.to_string());
                 Ok(())
             }
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Takes in the reason why the Remedy `key` has no status, and looks at it again later: no event may tell
+    /// that the reason is gone.
+    fn lacks(&self, key: &Key, reason: &str) {
+        let next_look = self.support.lacks(reason);
+        self.queue.add_at(key.clone(), next_look);
     }
 }
 

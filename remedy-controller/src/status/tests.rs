@@ -2,6 +2,7 @@
 
 mod fleet;
 
+use apiserver::{Fault, Verb};
 use jiff::Timestamp;
 use karmada_api::condition::DNS_READY;
 use karmada_api::remedy::{ACCEPTED, ACTIVE, EXPIRES_AT, OBSERVE_ONLY};
@@ -316,4 +317,20 @@ async fn a_definition_that_drops_the_status_is_not_written_to_without_end() {
     sleep(Duration::from_mins(10)).await;
     let writes = fleet.metric("writes_total{target=\"remedy_status\",outcome=\"applied\"}");
     assert!((1..=12).contains(&writes), "{writes} writes in ten minutes");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_status_that_was_refused_is_written_once_the_right_is_there() {
+    let fleet = Fleet::start(true, &[]).await;
+    let denied = Fault::Forbidden.verbs([Verb::Patch]).kind("remedies");
+    fleet.server.faults().inject(denied);
+    fleet.create("dns", on_dns(), &[]).await;
+    sleep(SETTLED).await;
+    assert_eq!(fleet.status("dns").await, RemedyStatus::default());
+    fleet.server.faults().clear();
+    sleep(2 * Duration::from_mins(1)).await;
+    assert_eq!(
+        fleet.condition("dns", ACCEPTED).await,
+        pair("True", "Accepted")
+    );
 }
