@@ -2,6 +2,7 @@
 //! in virtual time, and a thousand agents of one cluster.
 
 pub mod agents;
+mod clock;
 pub mod convergence;
 pub mod propagation;
 pub mod search;

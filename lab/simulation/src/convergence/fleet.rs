@@ -142,7 +142,7 @@ impl Fleet {
             }
             Step::RewriteStatus { cluster, age } => self.rewrite_status(*cluster, *age).await?,
             Step::PutRemedy { remedy, spec } => {
-                let object = objects::remedy(spec, super::clock::now());
+                let object = objects::remedy(spec, crate::clock::now());
                 apis.put(Kind::Remedy, &remedy_name(*remedy), object)
                     .await?;
             }

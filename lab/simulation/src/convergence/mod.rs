@@ -5,7 +5,6 @@
 //! determines a sequence of [`Step`]s and the whole run, request by request.
 
 mod apis;
-mod clock;
 mod explain;
 mod fleet;
 mod kinds;
@@ -23,6 +22,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
+use jiff::Timestamp;
 use proptest::strategy::{BoxedStrategy, Strategy};
 use tokio::time::Instant;
 
@@ -30,6 +30,7 @@ use self::apis::Apis;
 use self::explain::{Explainer, is_write};
 use self::fleet::Fleet;
 use self::record::{Entry, Message, Record};
+use crate::clock;
 use crate::search::{Property, Tried};
 
 pub use self::apis::Remote;
@@ -135,7 +136,7 @@ pub fn run(steps: &[Step], options: &RunOptions) -> Run {
     fastrand::seed(options.seed);
     let played = runtime.map_err(anyhow::Error::from).and_then(|runtime| {
         runtime.block_on(async {
-            clock::begin();
+            clock::begin(Timestamp::UNIX_EPOCH);
             let mut fleet = Fleet::new(Apis::embedded()?, record.clone()).await?;
             let mut explainer = Explainer::default();
             let outcome = play(&mut fleet, &mut explainer, steps, options).await;

@@ -11,11 +11,11 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
 use super::apis::Apis;
-use super::clock;
 use super::kinds::Side;
 use super::program::{CONTROLLER, Process, Role};
 use super::record::Record;
 use super::step::REPLICAS;
+use crate::clock;
 
 /// The address of the admin server, which no simulated program starts.
 const NOWHERE: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 0);

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::clock;
 use super::kinds::{Kind, Objects, is_deleting, list, name, text};
 use super::model;
 use super::program::CONTROLLER;
+use crate::clock;
 
 const INGRESS_ANNOTATION: &str = "/metadata/annotations/karmada-rs.io~1multi-cluster-ingress";
 const SERVICE_LABEL: &str = "/metadata/labels/kubernetes.io~1service-name";

@@ -13,12 +13,12 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use tower::Service;
 
-use super::clock;
+use crate::clock;
 
 /// A server with the kinds of a fleet. Every run gets a fork of it, because compiling the definitions takes
 /// longer than most runs.
 static FLEET: LazyLock<Result<ApiServer, String>> = LazyLock::new(|| {
-    let server = ApiServer::starting_at(clock::BEGINNING);
+    let server = ApiServer::starting_at(clock::now());
     for definition in karmada_api::crd::fleet().map_err(|error| error.to_string())? {
         let installed = server.install(&definition);
         installed.map_err(|error| error.to_string())?;

@@ -10,7 +10,6 @@ use http::Method;
 use serde_json::{Value, json};
 
 use super::apis::{Apis, get, list, write};
-use super::clock;
 use super::connection::Traffic;
 use super::history::History;
 use super::injection::injection;
@@ -19,6 +18,7 @@ use super::programs::Programs;
 use super::specs;
 use super::step::{self, Affinity, By, Pause, PolicyShape, Step};
 use super::world::{name, text};
+use crate::clock;
 
 /// The APIs, the programs, and what has happened to them.
 #[derive(Debug)]

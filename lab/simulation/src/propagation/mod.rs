@@ -11,7 +11,6 @@
 //! process without a lease; leader election is a part of [`convergence`](crate::convergence).
 
 mod apis;
-mod clock;
 mod connection;
 mod fleet;
 mod held;
@@ -31,10 +30,12 @@ mod world;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use proptest::strategy::{BoxedStrategy, Strategy};
 
 use self::connection::Traffic;
 use self::play::Play;
+use crate::clock;
 use crate::search::{Property, Tried};
 
 pub use self::objects::Template;
@@ -47,6 +48,9 @@ const QUIET: Duration = Duration::from_hours(1);
 
 /// The same at the end of a short run.
 const SHORT_QUIET: Duration = Duration::from_mins(6);
+
+/// The time at the start of every run, 2026-01-01T00:00:00Z.
+const BEGINNING: Timestamp = Timestamp::constant(1_767_225_600, 0);
 
 /// The result of a run.
 #[derive(Debug)]
@@ -136,7 +140,7 @@ fn run_quietly(steps: &[Step], seed: u64, quiet: Duration) -> Run {
     };
     let played = runtime.map_err(anyhow::Error::from).and_then(|runtime| {
         runtime.block_on(async {
-            clock::begin();
+            clock::begin(BEGINNING);
             let traffic = Traffic::new();
             let mut play = Play::new(traffic.clone()).await?;
             let outcome = play.run(steps, quiet).await;

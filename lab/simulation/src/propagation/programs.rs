@@ -10,8 +10,8 @@ use karmada_runtime::program::Program;
 use tokio::task::JoinHandle;
 
 use super::apis::Apis;
-use super::clock;
 use super::connection::{Connection, FLEET, SharedFate, Traffic};
+use crate::clock;
 
 /// The address of the admin server, which no simulated program starts.
 const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);

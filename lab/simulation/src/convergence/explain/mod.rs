@@ -30,11 +30,11 @@ use tokio::time::Instant;
 use self::facts::Facts;
 use self::gateway::INGRESS_ANNOTATION;
 use self::lease::Lease;
-use super::clock;
 use super::kinds::{Kind, NAMESPACE, Side, text};
 use super::known::{Known, Moment};
 use super::program::{Process, Role};
 use super::record::{Entry, Message};
+use crate::clock;
 
 /// The delay with which a timer may fire.
 const TIMER: Duration = Duration::from_millis(2);
