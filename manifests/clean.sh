@@ -41,15 +41,20 @@ removals() { # kind, prefix of the line, list, condition, path of the tested val
   api get "$1" --all-namespaces --output go-template="{{range \$o := .items}}{{range \$i, \$e := $3}}{{if $4}}$2 [{\"op\":\"test\",\"path\":\"/$5\",\"value\":\"$6\"},{\"op\":\"remove\",\"path\":\"/${5%/type}\"}]{{\"\\n\"}}{{end}}{{end}}{{end}}"
 }
 
-# Conditions of Clusters, and the actions that only a Remedy controller sets.
-if has clusters.cluster.karmada.io; then
-  for condition in ServiceDomainNameResolutionReady HealthReporterReady; do
-    removals clusters.cluster.karmada.io '{{$o.metadata.name}}' .status.conditions \
-      "eq \$e.type \"$condition\"" 'status/conditions/{{$i}}/type' "$condition" |
+remove_conditions() { # kind, types
+  local kind=$1 type
+  for type in "${@:2}"; do
+    removals "$kind" '{{$o.metadata.name}}' .status.conditions \
+      "eq \$e.type \"$type\"" 'status/conditions/{{$i}}/type' "$type" |
       while read -r name patch; do
-        change patch clusters.cluster.karmada.io "$name" --subresource status --type json --patch "$patch"
+        change patch "$kind" "$name" --subresource status --type json --patch "$patch"
       done
   done
+}
+
+# Conditions of Clusters, and the actions that only a Remedy controller sets.
+if has clusters.cluster.karmada.io; then
+  remove_conditions clusters.cluster.karmada.io ServiceDomainNameResolutionReady HealthReporterReady
   api get clusters.cluster.karmada.io --output \
     go-template='{{range .items}}{{if .status.remedyActions}}{{.metadata.name}}{{"\n"}}{{end}}{{end}}' |
     while read -r name; do
@@ -60,13 +65,7 @@ fi
 
 # What the remedy controller says about Remedies, which are the users' own.
 if has remedies.remedy.karmada.io; then
-  for condition in Accepted Active; do
-    removals remedies.remedy.karmada.io '{{$o.metadata.name}}' .status.conditions \
-      "eq \$e.type \"$condition\"" 'status/conditions/{{$i}}/type' "$condition" |
-      while read -r name patch; do
-        change patch remedies.remedy.karmada.io "$name" --subresource status --type json --patch "$patch"
-      done
-  done
+  remove_conditions remedies.remedy.karmada.io Accepted Active
   api get remedies.remedy.karmada.io --output \
     go-template='{{range .items}}{{if .status.observedGeneration}}{{.metadata.name}}{{"\n"}}{{end}}{{end}}' |
     while read -r name; do

@@ -201,6 +201,16 @@ impl Stage {
             .unwrap();
     }
 
+    /// Suspends a Work as soon as the member has its `ConfigMap`.
+    async fn pause_once_applied(&self, member: &ServedMember, name: &str) {
+        let exists = |map: Option<&DynamicObject>| map.is_some();
+        await_condition(member.api("ConfigMap"), name, exists)
+            .await
+            .unwrap();
+        let suspended = json!({ "spec": { "suspendDispatching": true } });
+        self.patch("m1", name, suspended).await;
+    }
+
     fn start(&self, flags: &[&str]) -> Program {
         let flags = [&[NAME, "--leader-elect=false"], flags].concat();
         let mut program = Program::new(NAME, ([127, 0, 0, 1], 0).into());
@@ -277,13 +287,7 @@ async fn a_suspension_does_not_hide_what_was_applied_before_it() {
     let late = Fault::Slow(Duration::from_secs(1)).verbs([Verb::Patch]);
     stage.karmada.faults().inject(late.client(NAME).times(1));
     let _program = stage.start(&[]);
-    let exists = |map: Option<&DynamicObject>| map.is_some();
-    await_condition(member.api("ConfigMap"), "a", exists)
-        .await
-        .unwrap();
-    stage
-        .patch("m1", "a", json!({ "spec": { "suspendDispatching": true } }))
-        .await;
+    stage.pause_once_applied(&member, "a").await;
     stage.condition("m1", "a", DISPATCHING, FALSE).await;
     stage.condition("m1", "a", APPLIED, TRUE).await;
 }
@@ -297,13 +301,7 @@ async fn what_was_applied_is_reported_though_it_was_paused_before_any_report() {
     let refused = Fault::InternalError.verbs([Verb::Patch]).kind("works");
     stage.karmada.faults().inject(refused.client(NAME));
     let _program = stage.start(&[]);
-    let exists = |map: Option<&DynamicObject>| map.is_some();
-    await_condition(member.api("ConfigMap"), "a", exists)
-        .await
-        .unwrap();
-    stage
-        .patch("m1", "a", json!({ "spec": { "suspendDispatching": true } }))
-        .await;
+    stage.pause_once_applied(&member, "a").await;
     stage.karmada.faults().clear();
     stage.condition("m1", "a", DISPATCHING, FALSE).await;
     let applied = stage.condition("m1", "a", APPLIED, TRUE).await;

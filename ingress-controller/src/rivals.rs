@@ -5,6 +5,7 @@ use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::time::Duration;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
+use karmada_rules::last_writer::last_writer;
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::time::Instant;
@@ -153,20 +154,9 @@ pub(crate) fn manager(
     parent: &str,
     fields: &[&str],
 ) -> Option<String> {
-    let owns = |entry: &&ManagedFieldsEntry| {
-        let parent = entry
-            .fields_v1
-            .as_ref()
-            .and_then(|all| all.0.get(format!("f:{parent}")));
-        entry.manager.as_deref() != Some(own)
-            && parent.is_some_and(|parent| {
-                let mut fields = fields.iter();
-                fields.any(|field| parent.get(format!("f:{field}")).is_some())
-            })
-    };
-    let rivals = entries.iter().filter(owns);
-    let latest = rivals.max_by_key(|entry| entry.time.as_ref().map(|time| time.0))?;
-    latest.manager.clone()
+    let others = entries.iter();
+    let others = others.filter(|entry| entry.manager.as_deref() != Some(own));
+    last_writer(others, parent, fields)?.manager.clone()
 }
 
 #[cfg(test)]

@@ -2,7 +2,8 @@
 
 use std::fmt::Debug;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ManagedFieldsEntry, Time};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use karmada_rules::last_writer::last_writer;
 use kube::api::ListParams;
 use kube::core::ObjectMeta;
 use kube::{Api, Resource};
@@ -37,13 +38,8 @@ pub(crate) struct Writer {
 impl Writer {
     /// Returns the last writer of `status.<field>`, if the object has that field.
     pub(crate) fn of(metadata: &ObjectMeta, field: &str) -> Option<Self> {
-        let has = |entry: &&ManagedFieldsEntry| {
-            let fields = entry.fields_v1.as_ref();
-            let status = fields.and_then(|fields| fields.0.get("f:status"));
-            status.is_some_and(|status| status.get(format!("f:{field}")).is_some())
-        };
-        let entries = metadata.managed_fields.iter().flatten().filter(has);
-        let last = entries.max_by_key(|entry| entry.time.as_ref().map(|time| time.0))?;
+        let entries = metadata.managed_fields.iter().flatten();
+        let last = last_writer(entries, "status", &[field])?;
         Some(Self {
             name: last.manager.clone().unwrap_or_default(),
             time: last.time.clone(),

@@ -8,6 +8,7 @@ pub mod condition;
 pub mod execution;
 pub mod health;
 pub mod ingress;
+pub mod last_writer;
 pub mod propagation;
 mod qualified_name;
 pub mod quantity;

@@ -85,9 +85,9 @@ pub fn plan(
         .collect();
     let clusters = wanted_clusters(binding);
     let completions = divided_completions(facts);
-    let is_left_first = existing.keys().any(|cluster| {
-        purged_clusters(binding).contains(cluster) && !clusters.contains_key(cluster)
-    });
+    let is_left_first = clusters_left(binding, true)
+        .iter()
+        .any(|cluster| existing.contains_key(cluster) && !clusters.contains_key(cluster));
 
     let mut steps = BTreeMap::new();
     let mut is_undelivered = false;
@@ -170,18 +170,14 @@ pub(super) fn wanted_clusters(binding: BindingRef<'_>) -> BTreeMap<&str, Option<
 
 /// Returns the clusters that the template is leaving with grace.
 pub(super) fn kept_clusters(binding: BindingRef<'_>) -> BTreeSet<&str> {
-    let tasks = binding.spec.graceful_eviction_tasks.iter().flatten();
-    tasks
-        .filter(|task| !task.purges_directly())
-        .map(|task| task.from_cluster.as_str())
-        .collect()
+    clusters_left(binding, false)
 }
 
-/// Returns the clusters that the template leaves before it comes to others.
-fn purged_clusters(binding: BindingRef<'_>) -> BTreeSet<&str> {
+/// Returns the clusters that the template is leaving, either `directly`, before it comes to others, or not.
+fn clusters_left(binding: BindingRef<'_>, directly: bool) -> BTreeSet<&str> {
     let tasks = binding.spec.graceful_eviction_tasks.iter().flatten();
     tasks
-        .filter(|task| task.purges_directly())
+        .filter(|task| task.purges_directly() == directly)
         .map(|task| task.from_cluster.as_str())
         .collect()
 }
