@@ -18,7 +18,7 @@ use crate::{Answer, NAME, terminal};
 const OFFER_FILES: &str = ":0";
 const OFFER_NO_FILES: &str = ":4";
 
-/// What may come next.
+/// The candidates for the next word.
 #[derive(Debug, PartialEq, Eq)]
 enum Next {
     /// One of these words, each with its description.

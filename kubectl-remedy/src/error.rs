@@ -12,7 +12,7 @@ pub(crate) enum Error {
     Connect(client::Error),
     /// A request failed.
     Request {
-        /// What was attempted: a verb and its object.
+        /// The attempt: a verb and its object.
         attempt: String,
         /// The cause.
         source: kube::Error,

@@ -25,7 +25,7 @@ pub(crate) struct Plan {
     observing: Vec<(String, Observed)>,
     /// The backends whose clusters change.
     backends: Vec<BackendChange>,
-    /// What may be a mistake in the Remedies or in the flags, in words.
+    /// Likely mistakes in the Remedies or in the flags, in words.
     warnings: Vec<String>,
 }
 

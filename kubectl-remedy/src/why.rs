@@ -26,7 +26,7 @@ use crate::table::Table;
 use crate::writer::{Writer, metadata};
 use crate::{Answer, terminal};
 
-/// What explains one cluster besides the fleet.
+/// The objects that explain one cluster besides the fleet.
 #[derive(Debug, Default)]
 struct Traces {
     /// The lease of its agents.

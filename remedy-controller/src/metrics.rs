@@ -44,7 +44,7 @@ pub(crate) struct FleetMetrics {
 /// The name of a gauge, its description, and what it shows.
 type Gauge = (&'static str, &'static str, Shown);
 
-/// What a gauge shows.
+/// The value of a gauge.
 enum Shown {
     /// One value.
     Value(usize),

@@ -39,7 +39,7 @@ pub(crate) struct StatusReconciler {
     told: Mutex<BTreeMap<Key, Told>>,
 }
 
-/// What has been told of a Remedy.
+/// The news of a Remedy that have been recorded.
 #[derive(Debug)]
 struct Told {
     /// The Remedy's uid: one that is made again under the same name is another.

@@ -1,10 +1,10 @@
-//! What a check has found, one line each.
+//! The findings of a check, one line each.
 
 use std::fmt;
 
 use anstyle::{AnsiColor, Style};
 
-/// What was found, for one subject.
+/// The findings about one subject.
 #[derive(Debug)]
 pub(super) struct Section {
     pub(super) title: &'static str,
@@ -16,7 +16,7 @@ pub(super) struct Section {
 pub(super) struct Finding {
     verdict: Verdict,
     text: String,
-    /// What to do about it.
+    /// A hint at what to do about it.
     hint: Option<String>,
 }
 

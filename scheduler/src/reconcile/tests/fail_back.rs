@@ -53,7 +53,7 @@ async fn room_in_an_earlier_group_wakes_the_bindings_that_return_to_it() {
     }
 }
 
-/// What the copies report decides, and most of it is not kept.
+/// The reports of the copies decide, and most of them are not kept.
 #[tokio::test]
 async fn a_report_of_a_former_copy_holds_up_the_return_to_its_cluster() {
     let groups = json!([

@@ -11,7 +11,7 @@ use tokio::{sync::watch, task::JoinHandle, time::timeout};
 
 use super::{deployments, image};
 
-/// What a member ran, one after the other: the image and the replicas of its copy, or none.
+/// The versions that a member ran, one after the other: the image and the replicas of its copy, or none.
 pub(super) type Copies = Vec<Option<(String, i32)>>;
 
 /// The limit until a record has what happened before.

@@ -1,4 +1,4 @@
-//! What every combination of a remedy's fields and annotations does, against an oracle in plain JSON.
+//! The effect of every combination of a remedy's fields and annotations, against an oracle in plain JSON.
 
 use karmada_api::remedy::{EXPIRES_AT, OBSERVE_ONLY};
 
@@ -95,7 +95,7 @@ fn annotated(affinity: &Value, matches: &Value, status: Option<&str>, applies: b
     tried
 }
 
-/// What a remedy must do to a cluster.
+/// The effect that a remedy must have on a cluster.
 #[derive(Debug)]
 struct Row<'a> {
     acts: bool,

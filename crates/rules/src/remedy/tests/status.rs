@@ -1,4 +1,4 @@
-//! What a remedy says about itself.
+//! The status of a remedy.
 
 use karmada_api::remedy::{ACCEPTED, ACTIVE, EXPIRES_AT, OBSERVE_ONLY};
 use karmada_api::{RemedySpec, RemedyStatus};
