@@ -77,7 +77,7 @@ pub const APPLIED_PLACEMENT: &str = "policy.karmada.io/applied-placement";
 pub const SCHEDULED_AFFINITY: &str = "karmada-rs.io/scheduled-affinity";
 /// The annotation of a binding with the policy it follows, and the fingerprint of its template then.
 pub const ACTIVATED: &str = "karmada-rs.io/activated";
-/// The annotation of a template that waits for an edit before it gets a binding: its fingerprint.
+/// The annotation of a template that waits for an edit before it gets a binding: its fingerprint and generation.
 pub const CLAIMED_FINGERPRINT: &str = "karmada-rs.io/claimed-fingerprint";
 /// The label of a binding that another program than a policy's made.
 pub const MANAGED_BY: &str = "binding.karmada.io/managed-by";

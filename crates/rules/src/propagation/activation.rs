@@ -3,6 +3,8 @@
 //! An edit is told by a recorded fingerprint and never by the kind of an event, so that no restart, no
 //! relist and no hand-over between policies moves a workload.
 
+use std::fmt;
+
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_api::names;
@@ -10,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::choice::Candidate;
-use super::claim::{Claim, Marked};
+use super::claim::{Claim, Marked, policy_text};
 use super::fingerprint::Fingerprint;
 use super::template;
 
@@ -66,7 +68,7 @@ pub struct Bound {
 pub enum Seen {
     /// No policy selected it.
     Unmatched,
-    /// It waited for an edit, with this fingerprint.
+    /// It waited for an edit, with this value of the annotation.
     Held(String),
     /// It had a binding.
     Bound,
@@ -79,15 +81,16 @@ pub enum Activation {
     Follows(Record),
     /// The binding stays as it is, apart from claim and pause.
     Keeps(Record),
-    /// The template gets a claim with this fingerprint, and no binding before its next edit.
+    /// The template gets a claim with this value of the annotation [`names::CLAIMED_FINGERPRINT`], and no
+    /// binding before its next edit.
     Holds(String),
 }
 
 impl Activation {
-    /// Returns the fingerprint of a template that is held.
+    /// Returns the annotation's value for a template that is held.
     pub fn held(&self) -> Option<&str> {
         match self {
-            Self::Holds(fingerprint) => Some(fingerprint),
+            Self::Holds(held) => Some(held),
             Self::Follows(_) | Self::Keeps(_) => None,
         }
     }
@@ -100,12 +103,8 @@ impl Record {
     }
 
     fn new(policy: &Candidate<'_>, object: &Value) -> Self {
-        let name = policy.name();
         Self {
-            policy: policy.namespace().map_or_else(
-                || name.to_owned(),
-                |namespace| format!("{namespace}/{name}"),
-            ),
+            policy: policy_text(policy.namespace(), policy.name()),
             uid: policy.metadata.uid.clone().unwrap_or_default(),
             generation: policy.metadata.generation.unwrap_or_default(),
             template: Fingerprint::of(object).to_string(),
@@ -195,23 +194,74 @@ fn of_unbound(facts: &Facts<'_>, now: Record, is_handed_over: bool) -> Activatio
     let remembered = match &facts.seen {
         // A binding that was deleted by hand is made again at once.
         Some(Seen::Bound) if !is_handed_over => return Activation::Follows(now),
-        Some(Seen::Held(fingerprint)) => Some(fingerprint.as_str()),
+        Some(Seen::Held(held)) => Some(held.as_str()),
         _ => None,
     };
     // A user's PUT wipes the annotation.
-    let held = template::annotation(facts.template, names::CLAIMED_FINGERPRINT).or(remembered);
-    let is_edited = held.is_some_and(|held| {
-        let hashes = (
-            held.parse::<Fingerprint>(),
-            now.template.parse::<Fingerprint>(),
-        );
-        matches!(hashes, (Ok(before), Ok(now)) if now.is_edit_of(&before, false))
-    });
-    let is_younger = held.is_none() && is_younger(facts);
+    let recorded = template::annotation(facts.template, names::CLAIMED_FINGERPRINT).or(remembered);
+    let held = recorded.and_then(Held::parse);
+    let is_edited = held.is_some_and(|held| held.is_before_edit(&now));
+    let is_younger = recorded.is_none() && is_younger(facts);
     if !is_handed_over && (is_edited || is_younger) {
-        Activation::Follows(now)
-    } else {
-        Activation::Holds(now.template)
+        return Activation::Follows(now);
+    }
+    match (recorded, held) {
+        // What was recorded of the same content stays: each write of a Deployment is another generation.
+        (Some(recorded), Some(held)) if !is_handed_over && held.has_fingerprint_of(&now) => {
+            Activation::Holds(recorded.to_owned())
+        }
+        _ => Activation::Holds(Held::claimed(facts.template).to_string()),
+    }
+}
+
+/// A template that waits without a binding, as its claim left it: the value of its annotation
+/// [`names::CLAIMED_FINGERPRINT`].
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    fingerprint: Fingerprint,
+    generation: Option<i64>,
+}
+
+impl Held {
+    fn parse(text: &str) -> Option<Self> {
+        let (fingerprint, generation) = text.split_once('@').unwrap_or((text, ""));
+        Some(Self {
+            fingerprint: fingerprint.parse().ok()?,
+            generation: generation.parse().ok(),
+        })
+    }
+
+    /// Returns the template as it will be once the annotation is written.
+    fn claimed(template: &Value) -> Self {
+        let is_deployment = template::kind(template) == "Deployment"
+            && template::api_version(template).starts_with("apps/");
+        Self {
+            fingerprint: Fingerprint::of(template),
+            // To the API, new annotations are another generation of a Deployment, and of no other kind.
+            generation: template::generation(template).map(|now| now + i64::from(is_deployment)),
+        }
+    }
+
+    /// Returns `true` if the template was edited since, to be what `now` records.
+    fn is_before_edit(&self, now: &Record) -> bool {
+        let is_same_generation =
+            self.generation.is_some() && self.generation == now.template_generation;
+        let fingerprint = now.template.parse::<Fingerprint>();
+        fingerprint.is_ok_and(|now| now.is_edit_of(&self.fingerprint, is_same_generation))
+    }
+
+    fn has_fingerprint_of(&self, now: &Record) -> bool {
+        now.template == self.fingerprint.to_string()
+    }
+}
+
+impl fmt::Display for Held {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.fingerprint.fmt(f)?;
+        match self.generation {
+            Some(generation) => write!(f, "@{generation}"),
+            None => Ok(()),
+        }
     }
 }
 

@@ -106,6 +106,11 @@ impl Claim {
         Key::new(self.namespace.as_deref().unwrap_or_default(), &self.name)
     }
 
+    /// Returns the policy as people write it: `namespace/name`, or the name of a `ClusterPropagationPolicy`.
+    pub fn policy_text(&self) -> String {
+        policy_text(self.namespace.as_deref(), &self.name)
+    }
+
     /// Returns `true` if the claim is that of `policy`. A policy that was deleted and made again has
     /// another ID.
     pub fn is_of(&self, policy: &Candidate<'_>) -> bool {
@@ -113,6 +118,13 @@ impl Claim {
             && self.name == policy.name()
             && (self.id.is_empty() || policy.id().is_none_or(|id| id == self.id))
     }
+}
+
+pub(super) fn policy_text(namespace: Option<&str>, name: &str) -> String {
+    namespace.map_or_else(
+        || name.to_owned(),
+        |namespace| format!("{namespace}/{name}"),
+    )
 }
 
 /// Returns the labels and annotations of an object with `claim`, or without one.

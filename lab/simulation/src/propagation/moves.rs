@@ -101,12 +101,6 @@ impl Moves {
         let mut found = Vec::new();
         for template in Template::ALL {
             let since = self.templates.entry(template).or_default();
-            // A gap: while a template waits without a binding, no generation is recorded by which a default
-            // would be told from an edit.
-            let has_default = self.is_upgraded && template == Template::Deployment;
-            if has_default && since.place.placement.is_none() {
-                since.edited.get_or_insert(0);
-            }
             since.note(template, &self.last, &world);
             let done = step.and_then(ByHand::of);
             let of_this = done.filter(|(of, _)| *of == template);
