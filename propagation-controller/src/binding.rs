@@ -140,7 +140,10 @@ impl BindingReconciler {
             .index
             .read(|index| index.overrides_for(template::namespace(template)));
         let referrers = self.referrers(binding);
+        // A policy that drops the template leaves its Works as they are: of a pause that began in the same
+        // edit, nothing would tell once the claim is gone.
         let policy = self.index.read(|index| index.policy_of(binding));
+        let policy = policy.filter(|policy| policy.selects(template));
         let facts = WorkFacts {
             binding,
             template,

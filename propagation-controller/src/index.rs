@@ -19,6 +19,7 @@ use karmada_rules::propagation::claim::Claim;
 use karmada_rules::propagation::customization::{self, Customized};
 use karmada_rules::propagation::dependencies::Dependency;
 use karmada_rules::propagation::problems::problems;
+use karmada_rules::propagation::selector::best_rank;
 use karmada_runtime::cache::{Cache, Undecoded};
 use kube::core::Version;
 use serde_json::Value;
@@ -85,7 +86,7 @@ pub(crate) enum StoredBinding {
     Cluster(Arc<ClusterResourceBinding>),
 }
 
-/// What the controller knows of the Karmada API, besides the templates.
+/// The objects of the Karmada API as the watches last showed them, besides the templates.
 #[derive(Debug, Default)]
 pub(crate) struct Index {
     pub(crate) policies: Cache<PropagationPolicy>,
@@ -111,6 +112,13 @@ impl Policy {
             Self::Namespaced(policy) => Candidate::from(&**policy),
             Self::Cluster(policy) => Candidate::from(&**policy),
         }
+    }
+
+    /// Returns `true` if the policy selects the template.
+    pub(crate) fn selects(&self, template: &Value) -> bool {
+        let policy = self.candidate();
+        let selectors = &policy.spec.resource_selectors;
+        best_rank(selectors, policy.namespace(), template).is_some()
     }
 
     /// Returns the suspension that the policy asks for, unless the policy is not applied.

@@ -13,7 +13,6 @@ use karmada_rules::propagation::activation::{Activation, Record};
 use karmada_rules::propagation::binding::{self, Plan, Source};
 use karmada_rules::propagation::choice::{Candidate, Choice, choose};
 use karmada_rules::propagation::claim::{self, Claim};
-use karmada_rules::propagation::selector::best_rank;
 use karmada_rules::propagation::template::{self, Exclusion};
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
@@ -283,13 +282,13 @@ impl TemplateReconciler {
     fn preempted<'a>(&self, subject: &'a Subject, policy: &Candidate<'_>) -> Option<&'a Claim> {
         let former = subject.claimed.as_ref()?;
         let holder = self.index.read(|index| index.policy(&former.policy()))?;
+        let is_kept = holder.selects(&subject.template);
         let holder = holder.candidate();
-        let selectors = &holder.spec.resource_selectors;
         let is_taken = policy.spec.preempts()
             && former.is_of(&holder)
             && !former.is_of(policy)
             && !holder.is_deleting()
-            && best_rank(selectors, holder.namespace(), &subject.template).is_some();
+            && is_kept;
         is_taken.then_some(former)
     }
 

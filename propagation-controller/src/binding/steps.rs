@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::{BindingReconciler, reference, template_reference};
 use crate::index::StoredBinding;
 
-/// What became of the steps of a binding's Works.
+/// The outcome of the steps of a binding's Works.
 #[derive(Default)]
 pub(super) struct Outcome {
     /// True if a Work was written or deleted.
