@@ -264,7 +264,10 @@ fn quota_exceeded(
     let WriteError::Api(kube::Error::Api(refusal)) = error else {
         return None;
     };
-    if refusal.code != 403 || !refusal.message.contains("quota") {
+    // The reason is that of Karmada's webhook, the message that of a Kubernetes `ResourceQuota`.
+    let is_of_quota =
+        refusal.reason == "QuotaExceeded" || refusal.message.contains("exceeded quota");
+    if refusal.code != 403 || !is_of_quota {
         return None;
     }
     let refused = StatusWrite::Failed {

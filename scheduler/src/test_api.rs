@@ -16,11 +16,14 @@ pub(crate) struct TestApi {
     state: Arc<Mutex<State>>,
 }
 
+/// The code, the reason and the message of an answer.
+type Refusal = (u16, &'static str, &'static str);
+
 #[derive(Default)]
 struct State {
     writes: Vec<String>,
-    /// The end of the path of the write to reject, and the message.
-    rejection: Option<(&'static str, u16, &'static str)>,
+    /// The end of the path of the write to reject, and the answer.
+    rejection: Option<(&'static str, Refusal)>,
 }
 
 impl TestApi {
@@ -99,8 +102,8 @@ impl TestApi {
                     }
                     state.rejection.take_if(|(end, ..)| path.ends_with(*end))
                 };
-                if let Some((_, code, message)) = rejection {
-                    return Ok(refusal(code, message));
+                if let Some((_, refusal)) = rejection {
+                    return Ok(refused(refusal));
                 }
                 server
                     .oneshot(Request::from_parts(head, Body::from(bytes)))
@@ -111,8 +114,8 @@ impl TestApi {
     }
 
     /// Rejects the next write to a path that ends so.
-    pub(crate) fn reject(&self, end: &'static str, code: u16, message: &'static str) {
-        self.state.lock().rejection = Some((end, code, message));
+    pub(crate) fn reject(&self, end: &'static str, refusal: Refusal) {
+        self.state.lock().rejection = Some((end, refusal));
     }
 
     /// Returns the paths of the writes since the last call.
@@ -123,10 +126,10 @@ impl TestApi {
     }
 }
 
-fn refusal(code: u16, message: &str) -> Response<Body> {
+fn refused((code, reason, message): Refusal) -> Response<Body> {
     let status = json!({
         "apiVersion": "v1", "kind": "Status", "status": "Failure",
-        "reason": "Refused", "message": message, "code": code,
+        "reason": reason, "message": message, "code": code,
     });
     let body = Body::from(status.to_string());
     Response::builder().status(code).body(body).unwrap()

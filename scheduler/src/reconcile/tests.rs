@@ -171,7 +171,7 @@ async fn a_scheduler_that_died_between_its_two_writes_completes_them_at_the_next
         let (key, path) = web();
         let new = binding("web", "ResourceBinding", &placement);
         stage.show(&stage.api.create(BINDINGS, &new).await);
-        stage.api.reject("/status", 500, "gone");
+        stage.api.reject("/status", (500, "InternalError", "gone"));
         assert!(stage.reconcile(&key).await.is_err());
         let half = stage.api.get(&path).await;
         assert_eq!(half.get("status"), None);
@@ -356,14 +356,28 @@ async fn a_refusal_by_a_quota_is_shown_and_tried_again() {
     let (key, path) = web();
     let new = binding("web", "ResourceBinding", &divided());
     stage.show(&stage.api.create(BINDINGS, &new).await);
-    for writes in [2, 1] {
-        stage.api.reject("/web", 403, "exceeded quota: q");
+    // The webhook of Karmada's quotas, and the admission of a Kubernetes `ResourceQuota`.
+    let refusals = [
+        (
+            "QuotaExceeded",
+            "admission webhook \"resourcebinding.karmada.io\" denied the request: FederatedResourceQuota(shop/q) exceeded for resource cpu: requested sum 2, limit 1",
+        ),
+        ("Forbidden", "exceeded quota: q"),
+    ];
+    for (reason, message) in refusals {
+        stage.api.reject("/web", (403, reason, message));
         assert!(stage.reconcile(&key).await.is_err());
-        assert_eq!(stage.api.writes().len(), writes);
+        assert_eq!(stage.api.writes().len(), 2);
         let stored = stage.api.get(&path).await;
-        assert_eq!(stored["status"]["conditions"][0]["reason"], "QuotaExceeded");
+        let condition = &stored["status"]["conditions"][0];
+        assert_eq!(condition["reason"], "QuotaExceeded");
+        assert_eq!(condition["message"], message);
         assert_eq!(stored["spec"].get("clusters"), None);
         stage.show(&stored);
+        // The same refusal again is no news.
+        stage.api.reject("/web", (403, reason, message));
+        assert!(stage.reconcile(&key).await.is_err());
+        assert_eq!(stage.api.writes().len(), 1);
     }
     stage.reconcile(&key).await.unwrap();
     let after = stage.assert_settled(&path, &key).await;
