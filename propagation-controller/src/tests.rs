@@ -264,7 +264,7 @@ async fn a_template_is_claimed_and_bound_with_one_write_each() {
     assert_eq!(spec["replicas"], 2);
     assert_eq!(
         spec["replicaRequirements"],
-        json!({ "resourceRequest": { "cpu": "100m" } })
+        json!({ "namespace": "shop", "resourceRequest": { "cpu": "100m" } })
     );
     assert_eq!(spec["placement"], policy["spec"]["placement"]);
     assert_eq!(spec["resource"]["uid"], object["metadata"]["uid"]);

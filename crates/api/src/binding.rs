@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::CustomResource;
 use schemars::JsonSchema;
@@ -180,6 +182,18 @@ pub struct GracefulEvictionTask {
         skip_serializing_if = "Option::is_none"
     )]
     pub suppress_deletion: Option<bool>,
+    /// The labels that an application which left for good has in its next cluster.
+    #[serde(
+        deserialize_with = "lenient::option",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub preserved_label_state: Option<BTreeMap<String, String>>,
+    /// The clusters that the application ran in when it left.
+    #[serde(
+        deserialize_with = "lenient::option",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub clusters_before_failover: Option<Vec<String>>,
     /// The time at which it began.
     #[serde(
         deserialize_with = "lenient::option",

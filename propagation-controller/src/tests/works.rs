@@ -193,7 +193,7 @@ async fn what_works_report_within_a_second_is_written_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_edit_is_written_once_to_each_work_and_a_claim_is_not() {
+async fn an_edit_and_the_name_of_the_next_policy_are_written_once_to_each_work() {
     let stage = dispatched().await;
     let patches = ["m1", "m2"].map(|cluster| format!("PATCH {}", work(cluster)));
     let label = json!({ "metadata": { "labels": { "tier": "front" } } });
@@ -207,13 +207,26 @@ async fn an_edit_is_written_once_to_each_work_and_a_claim_is_not() {
     assert_eq!(annotations[names::MANIFEST_GENERATION], "2");
     assert_eq!(work.metadata.generation, Some(2));
 
-    let high = policy("high", &json!({ "priority": 1, "preemption": "Always" }));
-    let wrote = stage.change("POST", POLICY, &high).await;
-    assert!(
-        wrote.iter().all(|write| !write.contains("/works")),
-        "{wrote:?}"
+    let of_works = |wrote: Vec<String>| -> Vec<String> {
+        let wrote = wrote.into_iter();
+        wrote.filter(|write| write.contains("/works")).collect()
+    };
+    let lazy = json!({ "priority": 1, "preemption": "Always",
+        "activationPreference": "Lazy", "conflictResolution": "Overwrite" });
+    let lazy = policy("lazy", &lazy);
+    let wrote = stage.change("POST", POLICY, &lazy).await;
+    assert_eq!(claim_of(&stage.get(&bound()).await), Some("lazy"));
+    assert_eq!(
+        of_works(wrote),
+        [""; 0],
+        "the binding follows the former one"
     );
+    let high = policy("high", &json!({ "priority": 2, "preemption": "Always" }));
+    let wrote = stage.change("POST", POLICY, &high).await;
     assert_eq!(claim_of(&stage.get(&bound()).await), Some("high"));
+    assert_eq!(of_works(wrote), patches);
+    let manifest = &stage.work("m1").await.spec.workload.manifests[0];
+    assert_eq!(claim_of(manifest), Some("high"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -262,6 +275,24 @@ async fn a_pause_that_ends_before_it_is_in_the_binding_leaves_the_works() {
     assert!(stage.binding().await.spec.suspension.is_none());
 
     stage.change("PATCH", &policy, &pause(Value::Null)).await;
+    assert!(!stage.work("m1").await.is_suspended());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_policy_that_drops_a_template_does_not_pause_it() {
+    let stage = dispatched().await;
+    // The binding keeps the claim.
+    let refused = Fault::Conflict.kind("resourcebindings");
+    stage.server.faults().inject(refused.verbs([Verb::Patch]));
+    let others = [json!({ "apiVersion": "apps/v1", "kind": "Deployment", "name": "other" })];
+    let wanted = json!({ "spec": {
+        "resourceSelectors": others,
+        "suspension": { "dispatching": true },
+    } });
+    stage
+        .change("PATCH", &format!("{POLICY}/pp"), &wanted)
+        .await;
+    assert_eq!(claim_of(&stage.get(&bound()).await), Some("pp"));
     assert!(!stage.work("m1").await.is_suspended());
 }
 

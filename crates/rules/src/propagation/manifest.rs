@@ -6,6 +6,7 @@
 use karmada_api::{Key, names};
 use serde_json::{Map, Value};
 
+use super::claim::Claim;
 use super::template;
 
 /// The fields of a template's metadata that belong to the control plane's copy of it.
@@ -224,11 +225,17 @@ pub fn conflict_resolution(object: &Value, in_binding: Option<&str>) -> &'static
     }
 }
 
-/// Returns `true` if two manifests ask for the same in the member. A claim by another policy does not
-/// change what a member runs, nor does a generation that counts such changes: neither is worth a write
-/// to every member.
-pub fn is_same(left: &Value, right: &Value) -> bool {
-    left == right || without_claim(left) == without_claim(right)
+/// Returns `true` if two manifests ask for the same in the member. A claim does not change what a member
+/// runs, nor does a generation that counts such changes: neither is worth a write to every member. The name
+/// of another policy is, once the template follows it.
+pub fn is_same(left: &Value, right: &Value, follows_claim: bool) -> bool {
+    if left == right {
+        return true;
+    }
+    let policies = (Claim::of(left), Claim::of(right));
+    let is_handed_over =
+        matches!(&policies, (Some(left), Some(right)) if left.policy() != right.policy());
+    !(follows_claim && is_handed_over) && without_claim(left) == without_claim(right)
 }
 
 fn without_claim(manifest: &Value) -> Value {

@@ -89,6 +89,7 @@ pub fn plan(
         suspended: None,
         preserved: None,
         manifest,
+        follows_claim: true,
     };
     Ok(desired.change(current))
 }

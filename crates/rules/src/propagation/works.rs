@@ -14,6 +14,8 @@ use karmada_api::{
 };
 use serde_json::Value;
 
+use super::activation::Record;
+use super::claim::Claim;
 use super::manifest::{self, BindingMarks, Marks};
 use super::overrides::{OverrideError, Overrides};
 use super::template;
@@ -305,6 +307,11 @@ fn desired(
     let mut manifest = facts.template.clone();
     claim::share(binding.metadata, &mut manifest);
     manifest::strip(&mut manifest);
+    for (key, value) in preserved_labels(binding, cluster_name) {
+        manifest::edit_metadata(&mut manifest, "labels", |labels| {
+            labels.insert(key.clone(), value.as_str().into());
+        });
+    }
     if let (Some(wanted), true) = (replicas, has_replicas(binding)) {
         interpret::revise(&mut manifest, wanted.replicas);
         if let Some(completions) = wanted.completions {
@@ -350,5 +357,33 @@ fn desired(
         suspended: Some(suspended),
         preserved: Some(binding.spec.preserve_resources_on_deletion == Some(true)),
         manifest,
+        follows_claim: follows_claim(binding),
     })
+}
+
+/// Returns `true` unless the binding follows another policy until the next edit of its template.
+fn follows_claim(binding: BindingRef<'_>) -> bool {
+    let claim = Claim::of(binding.metadata);
+    match (Record::of(binding.metadata), claim) {
+        (Some(record), Some(claim)) => record.policy == claim.policy_text(),
+        _ => true,
+    }
+}
+
+/// Returns the labels with which Karmada's application failover hands the state of a workload to its one new
+/// cluster (Karmada, `pkg/controllers/binding/common.go`, `injectReservedLabelState`).
+fn preserved_labels<'a>(
+    binding: BindingRef<'a>,
+    cluster: &str,
+) -> impl Iterator<Item = (&'a String, &'a String)> {
+    let tasks = binding.spec.graceful_eviction_tasks.as_deref();
+    let last = tasks.and_then(|tasks| tasks.last());
+    let left = last.filter(|task| {
+        let mut before = task.clusters_before_failover.iter().flatten();
+        task.purges_directly()
+            && !before.any(|before| before == cluster)
+            && wanted_clusters(binding).len() == 1
+    });
+    left.into_iter()
+        .flat_map(|task| task.preserved_label_state.iter().flatten())
 }

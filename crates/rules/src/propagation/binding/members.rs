@@ -5,6 +5,7 @@ use karmada_api::{PropagationSpec, ResourceBindingSpec};
 use serde_json::{Map, Value, json};
 
 use crate::propagation::interpret::{Replicas, same_requirements};
+use crate::propagation::template;
 
 /// A member of a binding's spec.
 pub(super) struct Member {
@@ -21,14 +22,15 @@ pub(super) fn members(
     policy: &PropagationSpec,
     current: &ResourceBindingSpec,
 ) -> Vec<Member> {
-    let template = of_template(&Replicas::of(template), current);
-    template
+    of_template(template, current)
         .into_iter()
         .chain(of_policy(policy, current))
         .collect()
 }
 
-fn of_template(replicas: &Replicas, current: &ResourceBindingSpec) -> [Member; 2] {
+fn of_template(template: &Value, current: &ResourceBindingSpec) -> [Member; 2] {
+    let replicas = Replicas::of(template);
+    let namespace = template::namespace(template);
     let needs = current.replica_requirements.as_ref();
     let ours = replicas.requirements.as_ref();
     [
@@ -39,7 +41,7 @@ fn of_template(replicas: &Replicas, current: &ResourceBindingSpec) -> [Member; 2
         },
         Member {
             name: "replicaRequirements",
-            wanted: ours.cloned().map(|ours| with_theirs(ours, needs)),
+            wanted: ours.cloned().map(|ours| completed(ours, namespace, needs)),
             is_current: same_requirements(ours, needs),
         },
     ]
@@ -81,8 +83,9 @@ fn of_policy(policy: &PropagationSpec, current: &ResourceBindingSpec) -> [Member
         Member {
             name: "preserveResourcesOnDeletion",
             wanted: preserve.map(|preserve| json!(preserve)),
-            is_current: preserve.unwrap_or_default()
-                == current.preserve_resources_on_deletion.unwrap_or_default(),
+            // An explicit `false` counts: two referrers that say it and `true` are in conflict.
+            is_current: preserve == current.preserve_resources_on_deletion
+                || (preserve.is_none() && current.preserve_resources_on_deletion == Some(false)),
         },
     ]
 }
@@ -99,15 +102,18 @@ fn text(name: &'static str, wanted: Option<&str>, current: Option<&str>, default
     }
 }
 
-/// Returns the requirements with the members that a feature of Karmada adds to them.
-fn with_theirs(mut ours: Value, current: Option<&Value>) -> Value {
-    for name in ["namespace", "priorityClassName"] {
-        let theirs = current.and_then(|current| current.get(name));
-        if let (Some(theirs), Some(ours)) = (theirs, ours.as_object_mut()) {
-            ours.insert(name.to_owned(), theirs.clone());
+/// Returns the requirements with the namespace whose quota estimators heed, and with the class that a feature of
+/// Karmada adds.
+fn completed(mut requirements: Value, namespace: &str, current: Option<&Value>) -> Value {
+    const CLASS: &str = "priorityClassName";
+    let class = current.and_then(|current| current.get(CLASS));
+    let namespace = Some(json!(namespace)).filter(|_| !namespace.is_empty());
+    for (name, value) in [("namespace", namespace), (CLASS, class.cloned())] {
+        if let (Some(value), Some(requirements)) = (value, requirements.as_object_mut()) {
+            requirements.insert(name.to_owned(), value);
         }
     }
-    ours
+    requirements
 }
 
 /// Returns the value without nulls and empty lists, which Karmada leaves out when it copies a policy.

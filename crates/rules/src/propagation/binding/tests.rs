@@ -118,9 +118,6 @@ fn a_new_binding_is_what_karmada_would_make() {
         let mut theirs = theirs;
         let spec = theirs["spec"].as_object_mut().unwrap();
         spec.remove("clusters");
-        if let Some(needs) = spec.get_mut("replicaRequirements") {
-            needs.as_object_mut().unwrap().remove("namespace");
-        }
         assert_eq!(ours["spec"], theirs["spec"]);
         assert_eq!(ours["apiVersion"], theirs["apiVersion"]);
         assert_eq!(ours["kind"], theirs["kind"]);
@@ -281,6 +278,21 @@ fn a_binding_of_dependencies_becomes_one_of_a_policy_too() {
         policy["metadata"]["labels"][names::POLICY_ID]
     );
     assert_eq!(planned(&settings, &policy, Some(&now)), Plan::Unchanged);
+}
+
+#[test]
+fn a_false_that_a_policy_states_is_in_the_binding_and_one_that_others_wrote_stays() {
+    const PRESERVE: &str = "preserveResourcesOnDeletion";
+    let mut policy = web_policy();
+    policy["spec"][PRESERVE] = json!(false);
+    let now = patched(
+        &web_binding(),
+        &planned(&deployment(), &policy, Some(&web_binding())),
+    );
+    assert_eq!(now["spec"][PRESERVE], false);
+    policy["spec"][PRESERVE] = Value::Null;
+    let again = planned(&deployment(), &policy, Some(&now));
+    assert_eq!(again, Plan::Unchanged);
 }
 
 #[test]

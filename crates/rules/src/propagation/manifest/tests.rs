@@ -198,15 +198,27 @@ fn a_claim_makes_no_difference_and_anything_else_does() {
     let work = fixtures::work("member1", "web-56d6c779bb");
     let manifest = &work.spec.workload.manifests[0];
     let unclaimed = without_claim(manifest);
-    assert!(is_same(manifest, &unclaimed));
+    assert!(is_same(manifest, &unclaimed, true));
     let lists = unclaimed["metadata"]["annotations"].to_string();
     assert!(!lists.contains("propagationpolicy"), "{lists}");
     let mut edited = manifest.clone();
     edited["metadata"]["labels"]["app"] = "other".into();
-    assert!(!is_same(manifest, &edited));
+    assert!(!is_same(manifest, &edited, false));
     let mut edited = manifest.clone();
     edited["spec"]["replicas"] = 3.into();
-    assert!(!is_same(manifest, &edited));
+    assert!(!is_same(manifest, &edited, false));
+}
+
+#[test]
+fn the_name_of_another_policy_makes_a_difference_once_the_template_follows_it() {
+    let work = fixtures::work("member1", "web-56d6c779bb");
+    let manifest = &work.spec.workload.manifests[0];
+    let mut other = manifest.clone();
+    other["metadata"]["labels"][names::POLICY_ID] = "other".into();
+    assert!(is_same(manifest, &other, true), "a policy made again");
+    other["metadata"]["annotations"][names::POLICY_NAME] = "other".into();
+    assert!(is_same(manifest, &other, false));
+    assert!(!is_same(manifest, &other, true));
 }
 
 #[test]

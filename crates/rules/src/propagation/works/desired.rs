@@ -28,6 +28,8 @@ pub struct DesiredWork {
     pub preserved: Option<bool>,
     /// The manifest.
     pub manifest: Value,
+    /// True if the template follows the policy of its claim.
+    pub follows_claim: bool,
 }
 
 /// The write that a Work needs.
@@ -119,7 +121,7 @@ impl DesiredWork {
 
     fn patch(&self, work: &Work) -> WorkChange {
         let is_same = matches!(work.spec.workload.manifests.as_slice(),
-            [manifest] if manifest::is_same(manifest, &self.manifest));
+            [manifest] if manifest::is_same(manifest, &self.manifest, self.follows_claim));
         let mut spec = Vec::new();
         let current = [
             work.spec.preserve_resources_on_deletion,

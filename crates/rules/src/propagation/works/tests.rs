@@ -259,6 +259,65 @@ fn a_claim_and_a_generation_alone_are_not_written_to_works() {
 }
 
 #[test]
+fn works_name_the_next_policy_once_the_binding_follows_it() {
+    let mut world = World::recorded();
+    let next = json!({ names::POLICY_NAMESPACE: "shop", names::POLICY_NAME: "next" });
+    for (key, value) in next.as_object().unwrap() {
+        world.template["metadata"]["annotations"][key] = value.clone();
+        let annotations = world.binding.metadata.annotations.get_or_insert_default();
+        annotations.insert(key.clone(), value.as_str().unwrap().to_owned());
+    }
+    let follow = |world: &mut World, policy: &str| {
+        let record = json!({ "policy": policy, "template": "1:0:0" }).to_string();
+        let annotations = world.binding.metadata.annotations.get_or_insert_default();
+        annotations.insert(names::ACTIVATED.to_owned(), record);
+    };
+    follow(&mut world, "shop/web");
+    assert_eq!(world.step("member1"), unchanged());
+    follow(&mut world, "shop/next");
+    assert!(patch_of(world.step("member1")).1);
+}
+
+#[test]
+fn a_workload_takes_its_state_to_its_one_new_cluster() {
+    let mut world = World::recorded();
+    let moved = |clusters: &[&str], mode: &str, before: &str| {
+        let mut world = World::recorded();
+        world.schedule(clusters);
+        let task = json!({ "fromCluster": "gone", "purgeMode": mode,
+            "preservedLabelState": { "checkpoint": "7" }, "clustersBeforeFailover": [before] });
+        world.binding.spec.graceful_eviction_tasks = from_value(json!([task])).unwrap();
+        let WorkStep::Wanted(WorkChange::Patch { operations, .. }) = world.step("member1") else {
+            return None;
+        };
+        let work = patched(world.work("member1"), &operations);
+        let manifest = &work.spec.workload.manifests[0];
+        template::label(manifest, "checkpoint").map(str::to_owned)
+    };
+    assert_eq!(
+        moved(&["member1"], "Directly", "gone").as_deref(),
+        Some("7")
+    );
+    assert_eq!(
+        moved(&["member1"], "Immediately", "gone").as_deref(),
+        Some("7")
+    );
+    for (clusters, mode, before) in [
+        (&["member1", "member2"][..], "Directly", "gone"),
+        (&["member1"], "Gracefully", "gone"),
+        (&["member1"], "Directly", "member1"),
+    ] {
+        assert_eq!(
+            moved(clusters, mode, before),
+            None,
+            "{clusters:?} {mode} {before}"
+        );
+    }
+    world.binding.spec.graceful_eviction_tasks = None;
+    assert_eq!(world.step("member1"), unchanged());
+}
+
+#[test]
 fn a_suspension_is_written_without_a_change_of_the_manifest_and_records_its_generation() {
     let mut world = World::recorded();
     world.suspend(json!({ "dispatchingOnClusters": { "clusterNames": ["member2"] } }));
