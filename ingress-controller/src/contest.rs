@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use crate::events::IngressEvents;
 use crate::ingresses::{Ingresses, Part, WriteOutcome};
-use crate::rivals::{Reaction, Rivals};
+use karmada_runtime::rivals::{Reaction, Rivals};
 
 /// The parts of ingresses, and who contests them. Clones share it.
 #[derive(Clone)]

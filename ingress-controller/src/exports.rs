@@ -24,8 +24,8 @@ use tokio::time::Instant;
 use crate::events::IngressEvents;
 use crate::index::Index;
 use crate::provider::{Obstacle, RelatedObject};
-use crate::rivals::{Reaction, Rivals};
 use crate::watch::SharedIndex;
+use karmada_runtime::rivals::{Reaction, Rivals};
 
 /// The pause between two looks for the kinds in an API that lacks them.
 const PAUSE: Duration = Duration::from_mins(1);

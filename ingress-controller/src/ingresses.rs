@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use karmada_api::{Key, MultiClusterIngress};
+use karmada_rules::last_writer::rival;
 use karmada_runtime::error::BoxError;
 use karmada_runtime::write::{Stored, WriteError, WriteErrorKind, Writer, patch_status};
 use kube::api::{Patch, PatchParams};
@@ -10,8 +11,6 @@ use kube::core::PartialObjectMeta;
 use kube::{Api, Client};
 use serde_json::{Value, json};
 use tokio::time::timeout;
-
-use crate::rivals;
 
 /// The longest duration of a read that only serves a message.
 const READ_LIMIT: Duration = Duration::from_secs(10);
@@ -104,7 +103,7 @@ impl Ingresses {
         let found = timeout(READ_LIMIT, api.get_metadata(&key.name)).await;
         let entries = found.ok()?.ok()?.metadata.managed_fields?;
         let (parent, fields) = part.fields();
-        rivals::manager(&entries, crate::NAME, parent, fields)
+        rival(&entries, crate::NAME, parent, fields).map(str::to_owned)
     }
 
     fn api(&self, key: &Key) -> Api<PartialObjectMeta<MultiClusterIngress>> {

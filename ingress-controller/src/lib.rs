@@ -15,7 +15,6 @@ mod metrics;
 mod outage;
 pub mod provider;
 mod reconcile;
-mod rivals;
 #[cfg(test)]
 mod test_api;
 mod turns;
@@ -45,9 +44,9 @@ use crate::metrics::{Gauges, Readmissions};
 use crate::outage::Outage;
 use crate::provider::LoadBalancer;
 use crate::reconcile::Reconciler;
-use crate::rivals::Rivals;
 use crate::turns::Turns;
 use crate::watch::{Queues, SharedIndex};
+use karmada_runtime::rivals::Rivals;
 
 /// The program's name: its user agent, its lease, and the prefix of its metrics.
 pub const NAME: &str = "ingress-controller";

@@ -103,6 +103,19 @@ pub(crate) fn kept_unblocked(over_bound: &OverBound) -> Event {
     }
 }
 
+/// Returns the Event of a cluster whose actions `manager` undoes.
+pub(crate) fn contested(manager: &str) -> Event {
+    Event {
+        type_: EventType::Warning,
+        reason: "RemedyActionsContested".to_owned(),
+        note: Some(format!(
+            "{manager} undoes every write to status.remedyActions; this controller writes again after growing pauses, up to 5 minutes"
+        )),
+        action: "Remedy".to_owned(),
+        secondary: None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use karmada_api::condition::DNS_READY;

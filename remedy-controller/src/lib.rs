@@ -18,6 +18,7 @@ use karmada_runtime::events::EventRecorder;
 use karmada_runtime::metrics::WriteMetrics;
 use karmada_runtime::program::{Program, StartError};
 use karmada_runtime::queue::Queue;
+use karmada_runtime::rivals::Rivals;
 use karmada_runtime::write::Writer;
 use karmada_runtime::{controller, lease};
 use kube::{Api, Client};
@@ -85,6 +86,8 @@ pub fn assemble(args: &Args, client: Client, program: &mut Program) {
         surveying: Mutex::default(),
         writer,
         events,
+        queue: queue.clone(),
+        rivals: Rivals::default(),
         following: action_delay(&mut program.registry),
     };
     controller::spawn(program, "cluster", reconciler, queue, leadership.clone());

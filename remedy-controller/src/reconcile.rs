@@ -1,12 +1,16 @@
 //! Brings `status.remedyActions` of one cluster to what the remedies require.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use karmada_api::{Cluster, Key, TRAFFIC_CONTROL};
+use karmada_rules::last_writer::rival;
 use karmada_rules::remedy::{ActionChange, Cause, RemedyPlan, observed, plan};
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
 use karmada_runtime::events::EventRecorder;
+use karmada_runtime::queue::Queue;
+use karmada_runtime::rivals::{Reaction, Rivals};
 use karmada_runtime::watch::Decoded;
 use karmada_runtime::write::{WriteErrorKind, Writer, patch_status};
 use kube::api::{ListParams, Patch, PatchParams};
@@ -15,13 +19,17 @@ use kube::{Api, Resource};
 use prometheus_client::metrics::histogram::Histogram;
 use serde_json::json;
 use tokio::sync::Mutex;
+use tokio::time::{Instant, timeout};
 
-use crate::events::{action_changed, condition_changed, kept_unblocked, would_act};
+use crate::events::{action_changed, condition_changed, contested, kept_unblocked, would_act};
 use crate::index::Snapshot;
 use crate::watch::SharedIndex;
 
 /// The number of clusters in a page of a list. A cluster may have 100 kB.
 const PAGE: u32 = 100;
+
+/// The longest time for which the name of a rival is looked for.
+const READ_LIMIT: Duration = Duration::from_secs(10);
 
 /// Reconciles clusters.
 pub(crate) struct Reconciler {
@@ -33,6 +41,10 @@ pub(crate) struct Reconciler {
     pub(crate) surveying: Mutex<()>,
     pub(crate) writer: Writer,
     pub(crate) events: EventRecorder,
+    /// The clusters.
+    pub(crate) queue: Queue<Key>,
+    /// Who undoes our actions, by cluster.
+    pub(crate) rivals: Rivals<Key>,
     /// The time from a change of conditions to the actions that follow.
     pub(crate) following: Histogram,
 }
@@ -124,15 +136,29 @@ impl Reconciler {
         changes: &[ActionChange],
     ) -> Result<(), BoxError> {
         // Absent rather than empty: a merge patch removes a field that is null (RFC 7396).
-        let actions = (!actions.is_empty()).then_some(actions);
-        // No other writer has this field, so a merge patch overwrites nobody's change. It carries no
+        let actions = json!((!actions.is_empty()).then_some(actions));
+        let seen = snapshot.cluster.metadata.resource_version.as_deref();
+        let undone = match self.rivals.react(key, &actions, seen, Instant::now()) {
+            Reaction::Write { undone } => undone,
+            Reaction::Wait { until, is_news } => {
+                if is_news {
+                    self.name_rival(key, &snapshot.cluster).await;
+                }
+                self.queue.add_at(key.clone(), until);
+                return Ok(());
+            }
+        };
+        // No other writer has a right to this field, so a merge patch overwrites nobody's change. It carries no
         // resourceVersion: clusters change every few seconds and would make it a conflict each time,
         // while a decision on an older version is made again when the watch shows this write.
-        let patch = Patch::Merge(json!({ "status": { "remedyActions": actions } }));
+        let patch = Patch::Merge(json!({ "status": { "remedyActions": &actions } }));
         let parameters = PatchParams::default();
         let call = patch_status(&self.clusters, &key.name, &parameters, &patch);
         match self.writer.write("remedy_actions", call).await {
-            Ok(_) => {}
+            Ok(stored) => {
+                let (version, now) = (stored.version(), Instant::now());
+                self.rivals.written(key, &actions, version, undone, now);
+            }
             // The cluster was deleted meanwhile.
             Err(error) if error.kind() == WriteErrorKind::Missing => return Ok(()),
             Err(error) => return Err(error.into()),
@@ -157,6 +183,22 @@ impl Reconciler {
         }
         self.index.followed(key);
         Ok(())
+    }
+
+    /// Records who undoes every write of the cluster's actions, if that can be found out.
+    async fn name_rival(&self, key: &Key, cluster: &Cluster) {
+        let found = timeout(READ_LIMIT, self.clusters.get_metadata(&key.name)).await;
+        let entries = found.ok().and_then(Result::ok);
+        let entries = entries.and_then(|found| found.metadata.managed_fields);
+        let entries = entries.unwrap_or_default();
+        let manager = rival(&entries, crate::NAME, "status", &["remedyActions"]);
+        let manager = manager.unwrap_or("another client");
+        tracing::warn!(
+            cluster = key.name,
+            manager,
+            "Another writer undoes every write of the actions, will write again after growing pauses"
+        );
+        self.record(cluster, contested(manager));
     }
 
     fn record(&self, cluster: &Cluster, event: Event) {

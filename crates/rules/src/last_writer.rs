@@ -20,3 +20,39 @@ pub fn last_writer<'a>(
     let writers = entries.into_iter().filter(has);
     writers.max_by_key(|entry| entry.time.as_ref().map(|time| time.0))
 }
+
+/// Returns the manager other than `own` that last wrote one of these `fields` of `parent`.
+pub fn rival<'a>(
+    entries: &'a [ManagedFieldsEntry],
+    own: &str,
+    parent: &str,
+    fields: &[&str],
+) -> Option<&'a str> {
+    let others = entries.iter();
+    let others = others.filter(|entry| entry.manager.as_deref() != Some(own));
+    last_writer(others, parent, fields)?.manager.as_deref()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{from_value, json};
+
+    use super::*;
+
+    #[test]
+    fn the_rival_is_the_other_manager_that_last_wrote_a_field() {
+        let entries: Vec<ManagedFieldsEntry> = from_value(json!([
+            { "manager": "ours", "time": "2026-01-04T00:00:00Z",
+              "fieldsV1": { "f:status": { "f:a": {} } } },
+            { "manager": "early", "time": "2026-01-01T00:00:00Z",
+              "fieldsV1": { "f:status": { "f:a": {} } } },
+            { "manager": "late", "time": "2026-01-02T00:00:00Z",
+              "fieldsV1": { "f:status": { "f:a": {} } } },
+            { "manager": "elsewhere", "time": "2026-01-03T00:00:00Z",
+              "fieldsV1": { "f:status": { "f:b": {} } } },
+        ]))
+        .unwrap();
+        assert_eq!(rival(&entries, "ours", "status", &["a"]), Some("late"));
+        assert_eq!(rival(&entries, "ours", "status", &["c"]), None);
+    }
+}

@@ -23,6 +23,7 @@ pub mod program;
 pub mod queue;
 pub mod readiness;
 mod reading;
+pub mod rivals;
 mod tasks;
 pub mod telemetry;
 pub mod untyped;

@@ -4,8 +4,6 @@ use std::collections::BTreeMap;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::time::Duration;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
-use karmada_rules::last_writer::last_writer;
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::time::Instant;
@@ -20,7 +18,7 @@ const TRUCE: Duration = Duration::from_mins(10);
 
 /// The last write to each part `K` of what is ours.
 #[derive(Debug)]
-pub(crate) struct Rivals<K> {
+pub struct Rivals<K> {
     last: Mutex<BTreeMap<K, Last>>,
 }
 
@@ -37,9 +35,12 @@ struct Last {
 
 /// The reaction to a part that lacks the value of ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reaction {
-    /// Write it. Our last writes were undone this many times.
-    Write { undone: u32 },
+pub enum Reaction {
+    /// Write it.
+    Write {
+        /// The number of times that our last writes were undone.
+        undone: u32,
+    },
     /// Wait.
     Wait {
         /// The end of the pause.
@@ -60,13 +61,7 @@ impl<K> Default for Rivals<K> {
 impl<K: Clone + Ord> Rivals<K> {
     /// Decides whether to write `value` to `part`, which is another one in the version `seen` of its
     /// object. A removal is null; an object that does not exist has no version.
-    pub(crate) fn react(
-        &self,
-        part: &K,
-        value: &Value,
-        seen: Option<&str>,
-        now: Instant,
-    ) -> Reaction {
+    pub fn react(&self, part: &K, value: &Value, seen: Option<&str>, now: Instant) -> Reaction {
         let mut all = self.last.lock();
         let Some(last) = all.get_mut(part) else {
             return Reaction::Write { undone: 0 };
@@ -86,7 +81,7 @@ impl<K: Clone + Ord> Rivals<K> {
     }
 
     /// Remembers a write that was stored as `version` at `at`.
-    pub(crate) fn written(
+    pub fn written(
         &self,
         part: &K,
         value: &Value,
@@ -111,7 +106,7 @@ impl<K: Clone + Ord> Rivals<K> {
     }
 
     /// Forgets `part`.
-    pub(crate) fn forget(&self, part: &K) {
+    pub fn forget(&self, part: &K) {
         self.last.lock().remove(part);
     }
 }
@@ -147,24 +142,11 @@ fn is_newer(seen: Option<&str>, written: Option<&str>) -> bool {
     }
 }
 
-/// Returns the manager other than `own` that last wrote one of these `fields` of `parent`.
-pub(crate) fn manager(
-    entries: &[ManagedFieldsEntry],
-    own: &str,
-    parent: &str,
-    fields: &[&str],
-) -> Option<String> {
-    let others = entries.iter();
-    let others = others.filter(|entry| entry.manager.as_deref() != Some(own));
-    last_writer(others, parent, fields)?.manager.clone()
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::fixtures::{key, object};
 
     #[test]
     fn who_undoes_every_write_meets_growing_pauses_and_is_reported_once() {
@@ -175,11 +157,11 @@ mod tests {
             // The rival is quick: our write is undone whenever we look.
             version += 1;
             let now = begun + passed;
-            match rivals.react(&key("i"), &value, Some(&version.to_string()), now) {
+            match rivals.react(&"i", &value, Some(&version.to_string()), now) {
                 Reaction::Write { undone } => {
                     version += 1;
                     let stored = Some(version.to_string());
-                    rivals.written(&key("i"), &value, stored, undone, now);
+                    rivals.written(&"i", &value, stored, undone, now);
                     writes.push(passed.as_secs());
                 }
                 Reaction::Wait { is_news, .. } => {
@@ -198,18 +180,18 @@ mod tests {
         let (rivals, now) = (Rivals::default(), Instant::now());
         let (ours, other) = (json!("ours"), json!("other"));
         let version = Some("9".to_owned());
-        rivals.written(&key("i"), &ours, version, 20, now);
+        rivals.written(&"i", &ours, version, 20, now);
         let none = Reaction::Write { undone: 0 };
-        assert_eq!(rivals.react(&key("i"), &ours, Some("9"), now), none);
-        assert_eq!(rivals.react(&key("i"), &other, Some("10"), now), none);
-        assert_eq!(rivals.react(&key("j"), &ours, Some("10"), now), none);
+        assert_eq!(rivals.react(&"i", &ours, Some("9"), now), none);
+        assert_eq!(rivals.react(&"i", &other, Some("10"), now), none);
+        assert_eq!(rivals.react(&"j", &ours, Some("10"), now), none);
         let waits = Reaction::Wait {
             until: now + LONGEST_PAUSE,
             is_news: true,
         };
-        assert_eq!(rivals.react(&key("i"), &ours, Some("10"), now), waits);
+        assert_eq!(rivals.react(&"i", &ours, Some("10"), now), waits);
         let later = now + TRUCE;
-        assert_eq!(rivals.react(&key("i"), &ours, Some("10"), later), none);
+        assert_eq!(rivals.react(&"i", &ours, Some("10"), later), none);
     }
 
     #[test]
@@ -220,24 +202,5 @@ mod tests {
             rivals.written(&nth, &json!(nth), None, 0, now);
         }
         assert!(rivals.last.lock().len() < 32);
-    }
-
-    #[test]
-    fn the_rival_is_the_other_manager_that_last_wrote_a_field() {
-        let entries: Vec<ManagedFieldsEntry> = object(json!([
-            { "manager": "ours", "time": "2026-01-04T00:00:00Z",
-              "fieldsV1": { "f:status": { "f:a": {} } } },
-            { "manager": "early", "time": "2026-01-01T00:00:00Z",
-              "fieldsV1": { "f:status": { "f:a": {} } } },
-            { "manager": "late", "time": "2026-01-02T00:00:00Z",
-              "fieldsV1": { "f:status": { "f:a": {} } } },
-            { "manager": "elsewhere", "time": "2026-01-03T00:00:00Z",
-              "fieldsV1": { "f:status": { "f:b": {} } } },
-        ]));
-        assert_eq!(
-            manager(&entries, "ours", "status", &["a"]).as_deref(),
-            Some("late")
-        );
-        assert_eq!(manager(&entries, "ours", "status", &["c"]), None);
     }
 }

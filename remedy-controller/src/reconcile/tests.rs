@@ -43,6 +43,21 @@ fn index() -> Arc<SharedIndex> {
     Arc::new(SharedIndex::new(Queue::default(), max_blocked, clock))
 }
 
+fn reconciler(index: &Arc<SharedIndex>, client: &Client) -> Reconciler {
+    let mut program = Program::new("test", ([127, 0, 0, 1], 0).into());
+    Reconciler {
+        index: Arc::clone(index),
+        clusters: Api::all(client.clone()),
+        listed: Api::all(client.clone()),
+        surveying: Mutex::default(),
+        writer: Writer::new(Leadership::always(), WriteMetrics::default()),
+        events: EventRecorder::spawn(&mut program, client.clone()),
+        queue: Queue::default(),
+        rivals: Rivals::default(),
+        following: crate::metrics::action_delay(&mut program.registry),
+    }
+}
+
 /// The former leader has blocked m2, which the watch has not shown, and m1 fails too.
 #[tokio::test]
 async fn a_block_of_the_former_leader_that_the_watch_has_not_shown_counts_in_the_bound() {
@@ -75,16 +90,7 @@ async fn a_block_of_the_former_leader_that_the_watch_has_not_shown_counts_in_the
     let remedy = watcher::Event::Apply(Decoded::Valid(remedy_on_dns()));
     index.observe(|index| index.observe_remedy(remedy));
 
-    let mut program = Program::new("test", ([127, 0, 0, 1], 0).into());
-    let reconciler = Reconciler {
-        index: Arc::clone(&index),
-        clusters: Api::all(client()),
-        listed: Api::all(client()),
-        surveying: Mutex::default(),
-        writer: Writer::new(Leadership::always(), WriteMetrics::default()),
-        events: EventRecorder::spawn(&mut program, client()),
-        following: crate::metrics::action_delay(&mut program.registry),
-    };
+    let reconciler = reconciler(&index, &client());
     let actions = async |name: &str| {
         let cluster = clusters.get(name).await.unwrap();
         cluster.remedy_actions().to_vec()
@@ -109,4 +115,45 @@ async fn a_block_of_the_former_leader_that_the_watch_has_not_shown_counts_in_the
         .await
         .unwrap();
     assert_eq!(actions("m1").await, [TRAFFIC_CONTROL]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_undoes_every_write_of_the_actions_meets_growing_pauses() {
+    let server = ApiServer::new();
+    for definition in karmada_api::crd::stand_ins().unwrap() {
+        server.install(&definition).unwrap();
+    }
+    let client = Client::new(server.service(), "default");
+    let clusters: Api<Cluster> = Api::all(client.clone());
+    let cluster = failing("m1", &Value::Null);
+    clusters
+        .create(&PostParams::default(), &cluster)
+        .await
+        .unwrap();
+    let index = index();
+    let remedy = watcher::Event::Apply(Decoded::Valid(remedy_on_dns()));
+    index.observe(|index| index.observe_remedy(remedy));
+    let reconciler = reconciler(&index, &client);
+    let key = reconciler.keys().pop().unwrap_or(Key::cluster_scoped("m1"));
+
+    let mut blocked_at = Vec::new();
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(20) {
+        // The rival is quick, and never tires.
+        let conditions = cluster.status.as_ref().map(|status| &status.conditions);
+        let status = json!({ "conditions": conditions, "remedyActions": null });
+        let undone = Patch::Merge(json!({ "status": status }));
+        let parameters = PatchParams::default();
+        let undone = clusters.patch_status("m1", &parameters, &undone).await;
+        let undone = watcher::Event::Apply(Decoded::Valid(undone.unwrap()));
+        index.observe(|index| index.observe_cluster(undone));
+        reconciler.reconcile(&key).await.unwrap();
+        let stored = clusters.get("m1").await.unwrap();
+        if stored.remedy_actions() == [TRAFFIC_CONTROL] {
+            blocked_at.push(begun.elapsed().as_secs());
+        } else {
+            tokio::time::advance(Duration::from_millis(500)).await;
+        }
+    }
+    assert_eq!(blocked_at, [0, 0, 0, 1, 3, 7, 15]);
 }

@@ -108,6 +108,32 @@ async fn conditions_block_no_more_clusters_than_the_bound_allows(server: ApiKind
 }
 
 /// Writes a lease as an agent does that takes or renews it.
+async fn who_undoes_every_write_of_the_actions_is_named_and_outlasted(
+    server: ApiKind,
+) -> Result<()> {
+    let fleet = fleet(server, &[Member(1)]).await?;
+    let controller = fleet.remedy_controller().await?;
+    fleet
+        .create_remedy("maintenance", maintenance(Member(1)))
+        .await?;
+    let rival = PatchParams {
+        field_manager: Some("karmada-controller-manager".to_owned()),
+        ..PatchParams::default()
+    };
+    let undo = Patch::Merge(json!({ "status": { "remedyActions": null } }));
+    for _ in 0..3 {
+        fleet.has_actions(Member(1), &[TRAFFIC_CONTROL]).await?;
+        let name = Member(1).name();
+        fleet.clusters().patch_status(&name, &rival, &undo).await?;
+    }
+    let named = "RemedyActionsContested karmada-controller-manager undoes every write";
+    fleet.has_event("Cluster", &Member(1).name(), named).await?;
+    fleet.has_actions(Member(1), &[TRAFFIC_CONTROL]).await?;
+    fleet.delete_remedy("maintenance").await?;
+    fleet.has_actions(Member(1), &[]).await?;
+    controller.stop().await
+}
+
 async fn heartbeat(fleet: &Fleet, member: Member) -> Result<()> {
     let leases: Api<Lease> =
         Api::namespaced(fleet.karmada.client(), &execution_namespace(&member.name()));
@@ -228,4 +254,5 @@ on_both!(
     a_reporter_whose_lease_nobody_renews_is_marked_silent,
     a_reporter_that_returns_takes_the_silence_back,
     a_changed_kubeconfig_is_used_without_a_restart,
+    who_undoes_every_write_of_the_actions_is_named_and_outlasted,
 );

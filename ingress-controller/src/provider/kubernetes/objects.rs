@@ -19,7 +19,7 @@ use tokio::time::Instant;
 
 use super::error::{GatewayError, GatewayObstacle};
 use super::index::ObjectIndex;
-use crate::rivals::{Reaction, Rivals};
+use karmada_runtime::rivals::{Reaction, Rivals};
 
 /// A kind of object that this provider manages.
 pub(super) trait GatewayKind:
