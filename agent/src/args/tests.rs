@@ -52,6 +52,18 @@ fn the_default_durations_are_those_of_karmada() {
 }
 
 #[test]
+fn a_term_without_votes_lasts_as_long_as_the_longer_threshold_and_two_periods() {
+    for (failure, success, seconds) in [("1m", "30s", 70), ("30s", "2m", 130)] {
+        let flags = [
+            format!("--detect-failure-threshold={failure}"),
+            format!("--detect-success-threshold={success}"),
+        ];
+        let config = config(&flags.each_ref().map(String::as_str)).unwrap();
+        assert_eq!(config.pace.patience, Duration::from_secs(seconds));
+    }
+}
+
+#[test]
 fn a_round_takes_at_most_0_4_of_a_short_period() {
     let config = config(&["--detect-period=2s"]).unwrap();
     assert_eq!(config.probes.dns.timeout, Duration::from_millis(800));

@@ -278,6 +278,9 @@ impl Writes {
 
 #[cfg(test)]
 mod tests {
+    use std::convert::Infallible;
+
+    use k8s_openapi::api::core::v1::Node;
     use kube::core::Status;
 
     use super::*;
@@ -315,6 +318,25 @@ mod tests {
             .await;
         assert!(matches!(result, Err(WriteError::TimedOut(_))));
         assert_eq!(started.elapsed(), LIMIT);
+    }
+
+    #[tokio::test]
+    async fn a_patched_status_asks_for_the_metadata_alone() {
+        let service = tower::service_fn(async |request: http::Request<kube::client::Body>| {
+            let asked = request.headers()[ACCEPT].to_str().unwrap().to_owned();
+            assert!(
+                asked.starts_with("application/json;as=PartialObjectMetadata;"),
+                "{asked}"
+            );
+            let answer = r#"{ "metadata": { "resourceVersion": "7" } }"#;
+            Ok::<_, Infallible>(http::Response::new(kube::client::Body::from(
+                answer.as_bytes().to_vec(),
+            )))
+        });
+        let nodes: Api<Node> = Api::all(kube::Client::new(service, "default"));
+        let patch = Patch::Merge(serde_json::json!({}));
+        let stored = patch_status(&nodes, "n", &PatchParams::default(), &patch).await;
+        assert_eq!(stored.unwrap().version().as_deref(), Some("7"));
     }
 
     #[test]

@@ -39,15 +39,22 @@ impl Fleet {
 
     /// Starts the ingress controller with the `kubernetes` provider.
     pub async fn ingress_controller(&self) -> Result<Running> {
+        self.ingress_controller_with(&[]).await
+    }
+
+    /// Starts the ingress controller with the `kubernetes` provider and these flags.
+    pub async fn ingress_controller_with(&self, flags: &[&str]) -> Result<Running> {
         let karmada = account(&self.karmada, "karmada-system", "ingress-controller")?;
         let gateway = account(&self.gateway, "karmada-rs", "ingress-controller")?;
-        let flags = [
+        let own = [
             flag("--kubeconfig", karmada),
             "--provider=kubernetes".into(),
             flag("--gateway-kubeconfig", gateway),
             flag("--gateway-ingress-class", GATEWAY_CLASS),
         ];
-        self.run(Binary::IngressController, flags).await
+        let flags = flags.iter().map(OsString::from);
+        self.run(Binary::IngressController, own.into_iter().chain(flags))
+            .await
     }
 
     /// Starts the ingress controller with the `kubernetes` provider, which reaches the gateway through

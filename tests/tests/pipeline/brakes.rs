@@ -92,7 +92,23 @@ async fn an_ingress_may_fail_closed_by_its_annotation(server: ApiKind) -> Result
     fleet.serves(&MEMBERS).await
 }
 
+async fn an_ingress_may_fail_open_where_the_flag_says_fail_closed(server: ApiKind) -> Result<()> {
+    let fleet = Fleet::with_members(server, Profile::Debug, &MEMBERS).await?;
+    fleet.create_remedy("dns", on_dns()).await?;
+    let _remedies = fleet.remedy_controller().await?;
+    let closed = ["--when-all-blocked=fail-closed"];
+    let _ingresses = fleet.ingress_controller_with(&closed).await?;
+    fleet.serves(&MEMBERS).await?;
+    for member in MEMBERS {
+        fleet.set_dns(member, "False").await?;
+    }
+    fleet.serves(&[]).await?;
+    annotate(&fleet, json!("fail-open")).await?;
+    fleet.serves(&MEMBERS).await
+}
+
 on_both!(
     clusters_that_a_condition_blocked_are_readmitted_when_no_other_serves,
     an_ingress_may_fail_closed_by_its_annotation,
+    an_ingress_may_fail_open_where_the_flag_says_fail_closed,
 );

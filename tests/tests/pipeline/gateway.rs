@@ -9,7 +9,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use karmada_api::{MultiClusterIngress, PropagationPolicy, ServiceExport};
 use kube::{
     Api,
-    api::{DeleteParams, Patch, PatchParams, PostParams},
+    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
     core::PartialObjectMeta,
 };
 use pipeline_tests::{
@@ -91,6 +91,39 @@ async fn an_ingress_whose_class_vanishes_stays_served_and_blocked(server: ApiKin
     controller.stop().await
 }
 
+async fn a_second_default_class_takes_no_ingress_down(server: ApiKind) -> Result<()> {
+    let fleet = Fleet::with_members(server, Profile::Debug, &MEMBERS).await?;
+    let _remedies = fleet.remedy_controller().await?;
+    let controller = fleet.ingress_controller().await?;
+    let classes: Api<IngressClass> = Api::all(fleet.karmada.client());
+    let default = Patch::Merge(json!({ "metadata": { "annotations": {
+        "ingressclass.kubernetes.io/is-default-class": "true",
+    } } }));
+    let parameters = PatchParams::default();
+    classes.patch("karmada-rs", &parameters, &default).await?;
+    fleet.create_ingress("by-default", "none").await?;
+    let without = Patch::Merge(json!({ "spec": { "ingressClassName": null } }));
+    let ingresses = fleet.ingresses();
+    ingresses.patch("by-default", &parameters, &without).await?;
+    let in_gateway: Api<k8s_openapi::api::networking::v1::Ingress> =
+        Api::namespaced(fleet.gateway.client(), NAMESPACE);
+    until(&in_gateway, "by-default", "served", |found| found.is_some()).await?;
+
+    fleet.create_class("second", "example.com/other").await?;
+    classes.patch("second", &parameters, &default).await?;
+    // A block shows that the change of the classes has been decided on, too.
+    fleet
+        .create_remedy("maintenance", maintenance(Member(1)))
+        .await?;
+    until(&ingresses, "by-default", "blocked", |ingress| {
+        let status = ingress.and_then(|ingress| ingress.status.as_ref());
+        status.is_some_and(|status| status.traffic_block_clusters.is_some())
+    })
+    .await?;
+    in_gateway.get("by-default").await?;
+    controller.stop().await
+}
+
 async fn backends_are_exported_to_the_clusters_of_their_binding(server: ApiKind) -> Result<()> {
     let fleet = Fleet::with_members(server, Profile::Debug, &MEMBERS).await?;
     let crds = Path::new(env!("CARGO_MANIFEST_DIR")).join("crds/exports");
@@ -143,6 +176,35 @@ async fn backends_are_exported_to_the_clusters_of_their_binding(server: ApiKind)
     until(&policies, &policy, "gone", |policy| policy.is_none()).await?;
     assert_eq!(exports.get("other").await?, theirs);
     controller.stop().await
+}
+
+async fn a_user_who_exports_services_alone_finds_no_export_of_ours(server: ApiKind) -> Result<()> {
+    let fleet = Fleet::with_members(server, Profile::Debug, &MEMBERS).await?;
+    let crds = Path::new(env!("CARGO_MANIFEST_DIR")).join("crds/exports");
+    fleet.karmada.install_crds(&[crds]).await?;
+    let alone = ["--export-services=false"];
+    let controller = fleet.ingress_controller_with(&alone).await?;
+    fleet.serves(&MEMBERS).await?;
+    fleet.place(&[Member(1)]).await?;
+    let ingresses = fleet.ingresses();
+    until(&ingresses, INGRESS, "in member1", |ingress| {
+        let status = ingress.and_then(|ingress| ingress.status.as_ref());
+        let locations = status.and_then(|status| status.service_locations.as_ref());
+        locations.is_some_and(|locations| {
+            let clusters = locations
+                .iter()
+                .flat_map(|location| location.clusters.iter().flatten());
+            clusters.count() == 1
+        })
+    })
+    .await?;
+    controller.stop().await?;
+    let exports: Api<ServiceExport> = Api::namespaced(fleet.karmada.client(), NAMESPACE);
+    let policies: Api<PropagationPolicy> = Api::namespaced(fleet.karmada.client(), NAMESPACE);
+    let all = ListParams::default();
+    assert_eq!(exports.list(&all).await?.items, []);
+    assert_eq!(policies.list(&all).await?.items.len(), 0);
+    Ok(())
 }
 
 async fn annotations_and_missing_endpoints_are_seen_by_the_user(server: ApiKind) -> Result<()> {
@@ -204,8 +266,24 @@ async fn an_unreadable_ingress_stays_served_but_by_no_blocked_cluster(
     let controller = fleet.ingress_controller().await?;
     fleet.serves(&MEMBERS).await?;
     controller.stop().await?;
-    let client = fleet.karmada.client();
-    let definitions: Api<CustomResourceDefinition> = Api::all(client);
+    spoil(&fleet).await?;
+
+    let controller = fleet.ingress_controller().await?;
+    let unread = r#"karmada_ingress_controller_unread_objects{kind="MultiClusterIngress"}"#;
+    controller
+        .until_metric(unread, |unread| unread > 0.5)
+        .await?;
+    fleet
+        .create_remedy("maintenance", maintenance(Member(1)))
+        .await?;
+    fleet.serves(&[Member(2)]).await?;
+    fleet.gateway_ingress(INGRESS).await?;
+    controller.stop().await
+}
+
+/// Makes the ingress one of a later version of its API, which the controller cannot read.
+async fn spoil(fleet: &Fleet) -> Result<()> {
+    let definitions: Api<CustomResourceDefinition> = Api::all(fleet.karmada.client());
     let any = json!([{
         "op": "replace",
         "path": "/spec/versions/0/schema/openAPIV3Schema/properties/spec",
@@ -222,17 +300,25 @@ async fn an_unreadable_ingress_stays_served_but_by_no_blocked_cluster(
         Api::namespaced(fleet.karmada.client(), NAMESPACE);
     // The API server takes a moment to serve the definition.
     while ingresses.patch(INGRESS, &parameters, &later).await.is_err() {}
+    Ok(())
+}
 
+async fn an_ingress_that_becomes_unreadable_stays_served_until_it_is_deleted(
+    server: ApiKind,
+) -> Result<()> {
+    let fleet = Fleet::with_members(server, Profile::Debug, &MEMBERS).await?;
     let controller = fleet.ingress_controller().await?;
-    let unread = r#"karmada_ingress_controller_unread_objects{kind="MultiClusterIngress"}"#;
-    controller
-        .until_metric(unread, |unread| unread > 0.5)
-        .await?;
-    fleet
-        .create_remedy("maintenance", maintenance(Member(1)))
-        .await?;
-    fleet.serves(&[Member(2)]).await?;
+    fleet.serves(&MEMBERS).await?;
+    spoil(&fleet).await?;
+    let stale = r#"karmada_ingress_controller_stale_objects{kind="MultiClusterIngress"}"#;
+    controller.until_metric(stale, |stale| stale > 0.5).await?;
     fleet.gateway_ingress(INGRESS).await?;
+    let ingresses: Api<PartialObjectMeta<MultiClusterIngress>> =
+        Api::namespaced(fleet.karmada.client(), NAMESPACE);
+    ingresses.delete(INGRESS, &DeleteParams::default()).await?;
+    until(&ingresses, INGRESS, "let go", |found| found.is_none()).await?;
+    fleet.serves(&[]).await?;
+    controller.until_metric(stale, |stale| stale < 0.5).await?;
     controller.stop().await
 }
 
@@ -263,10 +349,13 @@ async fn a_policy_of_a_user_with_the_name_of_ours_is_seen_on_the_ingress(
 
 on_both!(
     an_unreadable_ingress_stays_served_but_by_no_blocked_cluster,
+    an_ingress_that_becomes_unreadable_stays_served_until_it_is_deleted,
+    a_second_default_class_takes_no_ingress_down,
     a_policy_of_a_user_with_the_name_of_ours_is_seen_on_the_ingress,
     a_gateway_that_does_not_answer_holds_up_no_status_and_is_caught_up_with_at_once,
     an_ingress_whose_class_vanishes_stays_served_and_blocked,
     backends_are_exported_to_the_clusters_of_their_binding,
+    a_user_who_exports_services_alone_finds_no_export_of_ours,
     annotations_and_missing_endpoints_are_seen_by_the_user,
 );
 
@@ -280,7 +369,7 @@ mod admission {
     use super::*;
 
     #[test]
-    fn an_ingress_that_admission_refuses_keeps_no_blocked_endpoint_in() {
+    fn an_ingress_that_admission_refuses_keeps_no_leaving_cluster_in() {
         isolated(test_name!(), async || {
             let fleet = Fleet::with_members(ApiKind::Real, Profile::Debug, &MEMBERS).await?;
             let _remedies = fleet.remedy_controller().await?;

@@ -38,7 +38,14 @@ fn of_kind<'a>(objects: &'a [Value], kind: &str) -> Vec<&'a Value> {
 
 #[test]
 fn nothing_of_karmadas_is_in_what_a_user_deletes() {
-    for place in ["karmada", "gateway", "host", "member", "propagation"] {
+    for place in [
+        "karmada",
+        "gateway",
+        "host",
+        "member",
+        "propagation",
+        "admission",
+    ] {
         let objects = installed(place);
         assert!(!objects.is_empty(), "{place}");
         for kind in ["Namespace", "CustomResourceDefinition", "APIService"] {

@@ -81,11 +81,15 @@ pub(crate) fn foreign_mutations() -> Vec<Value> {
     theirs.map(|mutation| mutation.object).collect()
 }
 
-/// Builds a condition of a cluster.
+/// Builds a condition of a cluster. Those that are False have no time and no reason, as careless clients
+/// leave them.
 pub(crate) fn condition(reporter: bool, verdict: ConditionState) -> Value {
+    let is_careless = verdict == ConditionState::Unhealthy;
+    let time = (!is_careless).then_some("2026-01-01T00:00:00Z");
     json!({
-        "type": condition_type(reporter), "status": verdict.to_string(), "reason": "Simulated",
-        "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z",
+        "type": condition_type(reporter), "status": verdict.to_string(),
+        "reason": if is_careless { "" } else { "Simulated" },
+        "message": "", "lastTransitionTime": time,
     })
 }
 

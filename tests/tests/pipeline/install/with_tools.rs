@@ -2,6 +2,7 @@ use std::{
     fs,
     future::pending,
     net::{Ipv4Addr, SocketAddr},
+    path::Path,
 };
 
 use anyhow::{Context, Result};
@@ -12,7 +13,7 @@ use k8s_openapi::api::{
     core::v1::{ConfigMap, Namespace, Secret, Service, ServiceAccount},
     discovery::v1::EndpointSlice,
 };
-use karmada_api::{MultiClusterIngress, condition::DNS_READY};
+use karmada_api::{MultiClusterIngress, ServiceExport, condition::DNS_READY};
 use kube::{
     Api, Client, ResourceExt,
     api::{DeleteParams, ListParams, PostParams},
@@ -25,7 +26,7 @@ use lab_parts::dns::{DnsServer, KUBERNETES_IP, Response};
 use pipeline_tests::{
     agents::{Agents, MEMBER, Others, has_condition},
     control_plane::{ApiKind, ControlPlane},
-    fleet::{Fleet, INGRESS, Member, on_dns},
+    fleet::{Fleet, INGRESS, Member, NAMESPACE, SERVICE, on_dns},
     netns, on_both,
     programs::{Binary, Profile, Running},
     wait::until,
@@ -57,6 +58,8 @@ async fn before_us(server: ApiKind) -> Result<Fleet> {
     fleet.place(&MEMBERS).await?;
     fleet.create_ingress(INGRESS, "karmada-rs").await?;
     fleet.create_remedy("of-a-user", on_dns()).await?;
+    let exports = Path::new(env!("CARGO_MANIFEST_DIR")).join("crds/exports");
+    fleet.karmada.install_crds(&[exports]).await?;
     reader.run(OF_OTHERS).await?;
     if server == ApiKind::Real {
         reader.run(ON_THE_HOST).await?;
@@ -89,6 +92,15 @@ spec: {holderIdentity: one}
 apiVersion: coordination.k8s.io/v1
 kind: Lease
 metadata: {name: of-another, namespace: karmada-es-member1}
+---
+apiVersion: multicluster.x-k8s.io/v1alpha1
+kind: ServiceExport
+metadata: {name: of-a-user, namespace: shop}
+---
+apiVersion: policy.karmada.io/v1alpha1
+kind: PropagationPolicy
+metadata: {name: export-of-a-user, namespace: shop}
+spec: {resourceSelectors: [{apiVersion: multicluster.x-k8s.io/v1alpha1, kind: ServiceExport, name: of-a-user}], placement: {}}
 END
 kubectl --context gateway create namespace shop
 kubectl --context gateway -n shop create service clusterip of-another --tcp=80
@@ -155,10 +167,25 @@ async fn an_uninstallation_leaves_everything_as_it_was(server: ApiKind) -> Resul
     let gateway = Snapshot::take(&fleet.gateway.client()).await?;
 
     reader.follow(&INSTALL).await?;
+    if server == ApiKind::Real {
+        let command = "kubectl --context host -n karmada-system get deployment karmada-controller-manager -o jsonpath='{.spec.template.spec.containers[0].command}'";
+        let command = reader.run(command).await?;
+        let [theirs, ours] = [
+            "--controllers=*,hpaScaleTargetMarker",
+            "--controllers=*,-remedy",
+        ];
+        assert!(
+            command.contains(theirs) && command.contains(ours),
+            "{command}"
+        );
+    }
     let controllers = controllers(&fleet, &reader, server).await?;
     let agents = Agents::start(&fleet, 1, Others::Named).await?;
     fleet.create_ingress("moved", "karmada-rs").await?;
     fleet.serves(&MEMBERS).await?;
+    let client = fleet.karmada.client();
+    let exports: Api<ServiceExport> = Api::namespaced(client, NAMESPACE);
+    until(&exports, SERVICE, "exported", |export| export.is_some()).await?;
     agents.dns_works_on([]);
     fleet.has_blocked(&[MEMBER]).await?;
     until(&fleet.ingresses(), "moved", "ours", is_ours).await?;
