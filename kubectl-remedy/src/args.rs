@@ -178,7 +178,7 @@ pub(crate) enum ObjectOutput {
 /// The flags of the controllers on which their decisions depend. The API does not show them.
 #[derive(clap::Args, Clone, Debug)]
 #[command(next_help_heading = "Flags of the controllers, as they run with them")]
-pub(crate) struct ControllerArgs {
+pub struct ControllerArgs {
     /// Of the ingress-controller.
     #[arg(
         long,

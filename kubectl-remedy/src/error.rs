@@ -7,7 +7,7 @@ use karmada_runtime::error::Chain;
 
 /// An error for the user, in one line.
 #[derive(Debug)]
-pub(crate) enum Error {
+pub enum Error {
     /// The kubeconfig leads to no server.
     Connect(client::Error),
     /// A request failed.

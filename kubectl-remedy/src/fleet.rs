@@ -33,7 +33,7 @@ const COLLECTED: &str =
 
 /// The objects that decide about traffic, as the caches of the controllers hold them.
 #[derive(Debug, Default)]
-pub(crate) struct Fleet {
+pub struct Fleet {
     /// The moment at which it was read.
     pub(crate) now: Timestamp,
     pub(crate) clusters: Cache<Cluster>,
@@ -46,7 +46,7 @@ pub(crate) struct Fleet {
 
 impl Fleet {
     /// Reads the fleet. With a namespace, only its ingresses are known.
-    pub(crate) async fn read(
+    pub async fn read(
         client: &Client,
         namespace: Option<&str>,
         now: Timestamp,

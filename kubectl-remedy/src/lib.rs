@@ -29,9 +29,11 @@ use jiff::Timestamp;
 use karmada_runtime::client::connect;
 use karmada_runtime::program::print_clap_output;
 
-pub use crate::args::Args;
+pub use crate::args::{Args, ControllerArgs};
 use crate::args::{Command, FleetCommand};
-use crate::error::Error;
+pub use crate::error::Error;
+pub use crate::fleet::Fleet;
+pub use crate::plan::Plan;
 
 /// The program's name: its user agent, and the field manager and label of what it writes.
 pub const NAME: &str = "kubectl-remedy";

@@ -3,10 +3,8 @@
 use std::fmt;
 
 use jiff::Timestamp;
-use karmada_api::{Key, Remedy};
-use karmada_rules::ingress::{
-    Admission, Backend, Cached, ClusterEndpoints, Desired, Facts, Problem,
-};
+use karmada_api::Remedy;
+use karmada_rules::ingress::{BackendChange, Cached, Facts, backend_changes};
 use karmada_rules::remedy::{self, Forecast, Observed, observed, problems};
 use kube::{Client, ResourceExt};
 
@@ -18,28 +16,15 @@ use crate::{Answer, manifest, terminal};
 
 /// The difference that some Remedies would make.
 #[derive(Debug)]
-pub(crate) struct Plan {
+pub struct Plan {
     /// The clusters whose actions change, or that the bound keeps unblocked.
-    clusters: Vec<Forecast>,
+    pub clusters: Vec<Forecast>,
     /// The clusters on which a Remedy that only observes would act.
-    observing: Vec<(String, Observed)>,
+    pub observing: Vec<(String, Observed)>,
     /// The backends whose clusters change.
-    backends: Vec<BackendChange>,
+    pub backends: Vec<BackendChange>,
     /// Likely mistakes in the Remedies or in the flags, in words.
-    warnings: Vec<String>,
-}
-
-/// The change of the clusters that serve one backend Service of an ingress.
-#[derive(Debug, PartialEq, Eq)]
-struct BackendChange {
-    ingress: Key,
-    service: String,
-    lost: Vec<String>,
-    gained: Vec<String>,
-    /// Those that serve it then, and what is particular about them.
-    left: Vec<String>,
-    /// Set if nothing serves it any more.
-    is_cut_off: bool,
+    pub warnings: Vec<String>,
 }
 
 /// Prints the plan for the Remedies of files.
@@ -62,11 +47,7 @@ pub(crate) async fn run(
 
 impl Plan {
     /// Returns the difference that `remedies` make to `fleet`, in place of those of the same names.
-    pub(crate) fn of(
-        mut fleet: Fleet,
-        remedies: Vec<Remedy>,
-        controllers: &ControllerArgs,
-    ) -> Self {
+    pub fn of(mut fleet: Fleet, remedies: Vec<Remedy>, controllers: &ControllerArgs) -> Self {
         let settings = controllers.settings();
         let mut warnings = Vec::new();
         let before = fleet.served(&settings);
@@ -94,7 +75,7 @@ impl Plan {
         Self {
             clusters,
             observing,
-            backends: backends.flat_map(|(a, b)| changes(a, b)).collect(),
+            backends: backends.flat_map(|(a, b)| backend_changes(a, b)).collect(),
             warnings,
         }
     }
@@ -141,72 +122,6 @@ fn would_act(remedy: &Remedy, fleet: &Fleet) -> Vec<(String, Observed)> {
             observed
                 .into_iter()
                 .map(|observed| (name.clone(), observed))
-        })
-        .collect()
-}
-
-fn changes(before: &Desired, after: &Desired) -> Vec<BackendChange> {
-    let blocked = |desired: &Desired, service: &str| {
-        let mut problems = desired.problems().into_iter();
-        problems.any(
-            |problem| matches!(problem, Problem::AllBlocked { service: of, .. } if of == service),
-        )
-    };
-    let pairs = after.backends.iter();
-    pairs
-        .filter_map(|then| {
-            let now = before.backend(&then.service)?;
-            let (lost, gained) = (missing(now, then), missing(then, now));
-            let is_cut_off = blocked(after, &then.service) && !blocked(before, &then.service);
-            let is_changed = is_cut_off || admissions(now).ne(admissions(then));
-            is_changed.then(|| BackendChange {
-                ingress: after.key.clone(),
-                service: then.service.clone(),
-                lost,
-                gained,
-                left: left(then),
-                is_cut_off,
-            })
-        })
-        .collect()
-}
-
-fn admissions(backend: &Backend) -> impl Iterator<Item = (&str, Admission)> {
-    let clusters = backend.clusters.iter();
-    clusters.map(|cluster| (cluster.cluster.as_str(), cluster.admission))
-}
-
-/// Returns the clusters that serve a Service in `a` and not in `b`.
-fn missing(a: &Backend, b: &Backend) -> Vec<String> {
-    let is_served = |backend: &Backend, cluster: &str| {
-        let found = backend.cluster(cluster);
-        found.is_some_and(|cluster| cluster.admission.is_served())
-    };
-    let clusters = a.clusters.iter().map(|cluster| &cluster.cluster);
-    clusters
-        .filter(|cluster| is_served(a, cluster) && !is_served(b, cluster))
-        .cloned()
-        .collect()
-}
-
-/// Returns the clusters that serve `backend`, with what is particular about them.
-pub(crate) fn left(backend: &Backend) -> Vec<String> {
-    // Without any endpoints nobody collects them, and the program that serves the traffic knows more.
-    let collects = backend
-        .clusters
-        .iter()
-        .any(ClusterEndpoints::has_ready_endpoints);
-    let served = backend.clusters.iter().filter(|c| c.admission.is_served());
-    served
-        .map(|cluster| {
-            let name = &cluster.cluster;
-            if cluster.admission == Admission::Readmitted {
-                format!("{name} (blocked, readmitted)")
-            } else if collects && !cluster.has_ready_endpoints() {
-                format!("{name} (no ready endpoints)")
-            } else {
-                name.clone()
-            }
         })
         .collect()
 }

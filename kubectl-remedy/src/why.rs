@@ -20,7 +20,6 @@ use crate::args::{ControllerArgs, WhyArgs};
 use crate::error::Error;
 use crate::fleet::{Fleet, scoped};
 use crate::lease::Holder;
-use crate::plan::left;
 use crate::status::{blocked, is_located};
 use crate::table::Table;
 use crate::writer::{Writer, metadata};
@@ -309,7 +308,7 @@ impl Explanation<'_> {
         let name = self.name();
         let here = desired.backends.iter().filter_map(|backend| {
             let here = backend.cluster(&name).filter(|here| here.is_located)?;
-            let left = match left(backend) {
+            let left = match backend.serving() {
                 left if left.is_empty() => "nothing".to_owned(),
                 left => left.join(", "),
             };

@@ -6,6 +6,7 @@
 
 mod admission;
 mod brake;
+mod change;
 mod class;
 mod decision;
 mod desired;
@@ -22,6 +23,7 @@ pub use admission::Admission;
 pub use brake::{
     InvalidWhenAllBlocked, WHEN_ALL_BLOCKED_ANNOTATION, WhenAllBlocked, decided_scope,
 };
+pub use change::{BackendChange, backend_changes};
 pub use class::{ControllerName, InvalidControllerName, Ownership, ownership};
 pub use decision::{Decision, Release, Serve, Settings, cut_of_left, decide, desired};
 pub use desired::{

@@ -13,6 +13,8 @@ use super::reach::{Listed, Reach};
 
 /// The reason of the condition [`ACTIVE`] of a remedy that has expired.
 const EXPIRED: &str = "Expired";
+/// The reason of the condition [`ACTIVE`] of a remedy that only observes.
+const OBSERVES: &str = "ObserveOnly";
 /// The number of problems that a message shows.
 const SHOWN: usize = 8;
 
@@ -50,6 +52,30 @@ impl State {
             Mode::Enforce | Mode::Hold if reach.acting.count > 0 => Self::Active,
             Mode::Enforce | Mode::Hold => Self::Idle,
         }
+    }
+
+    /// Returns the state that the status of `remedy` tells, and `None` while there is none about its spec.
+    pub fn told_by(remedy: &Remedy) -> Option<Self> {
+        let status = remedy.status.as_ref()?;
+        if status.observed_generation != remedy.metadata.generation {
+            return None;
+        }
+        let condition = |kind| {
+            let mut conditions = status.conditions.iter().flatten();
+            conditions.find(|condition| condition.type_ == kind)
+        };
+        let (accepted, active) = (condition(ACCEPTED)?, condition(ACTIVE)?);
+        Some(if active.reason == EXPIRED {
+            Self::Expired
+        } else if accepted.status != TRUE {
+            Self::NotAccepted
+        } else if active.reason == OBSERVES {
+            Self::ObserveOnly
+        } else if active.status == TRUE {
+            Self::Active
+        } else {
+            Self::Idle
+        })
     }
 }
 
@@ -134,11 +160,7 @@ fn active(
             };
             (false, EXPIRED, message)
         }
-        Mode::Observe => (
-            false,
-            "ObserveOnly",
-            named("would act on", &reach.observing),
-        ),
+        Mode::Observe => (false, OBSERVES, named("would act on", &reach.observing)),
         Mode::Hold => {
             let message = "it sets no action and clears none";
             (false, "InvalidObserveOnly", message.to_owned())

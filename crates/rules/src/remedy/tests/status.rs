@@ -215,8 +215,12 @@ fn whether_a_remedy_is_active_has_a_reason_in_every_state() {
         );
         assert_eq!(said, says);
         let mut told = remedy;
+        assert_eq!(State::told_by(&told), None);
         told.status = Some(status);
         assert_eq!(has_expired(&told), state == State::Expired);
+        assert_eq!(State::told_by(&told), Some(state));
+        told.metadata.generation = Some(4);
+        assert_eq!(State::told_by(&told), None, "it is about the spec before");
     };
     let says = "True ActionsRequired: acts on m1, m2";
     active(&[], reach(2, 0, 0), says, State::Active);

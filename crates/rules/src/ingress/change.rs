@@ -1,0 +1,195 @@
+//! The difference between two desired states of an ingress, for who has to judge it beforehand.
+
+use karmada_api::Key;
+
+use super::admission::Admission;
+use super::desired::{Backend, ClusterEndpoints, Desired};
+use super::problem::Problem;
+
+/// The change of the clusters that serve one backend Service of an ingress.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BackendChange {
+    /// The ingress.
+    pub ingress: Key,
+    /// The Service.
+    pub service: String,
+    /// The clusters that serve it no more.
+    pub lost: Vec<String>,
+    /// The clusters that serve it from then on.
+    pub gained: Vec<String>,
+    /// Those that serve it then, each with what is particular about it.
+    pub left: Vec<String>,
+    /// Set if nothing serves it any more.
+    pub is_cut_off: bool,
+}
+
+/// Returns the changes of the backends of one ingress.
+pub fn backend_changes(before: &Desired, after: &Desired) -> Vec<BackendChange> {
+    let blocked = |desired: &Desired, service: &str| {
+        let mut problems = desired.problems().into_iter();
+        problems.any(
+            |problem| matches!(problem, Problem::AllBlocked { service: of, .. } if of == service),
+        )
+    };
+    let pairs = after.backends.iter();
+    pairs
+        .filter_map(|then| {
+            let now = before.backend(&then.service)?;
+            let is_cut_off = blocked(after, &then.service) && !blocked(before, &then.service);
+            let is_changed = is_cut_off || admissions(now).ne(admissions(then));
+            is_changed.then(|| BackendChange {
+                ingress: after.key.clone(),
+                service: then.service.clone(),
+                lost: missing(now, then),
+                gained: missing(then, now),
+                left: then.serving(),
+                is_cut_off,
+            })
+        })
+        .collect()
+}
+
+fn admissions(backend: &Backend) -> impl Iterator<Item = (&str, Admission)> {
+    let clusters = backend.clusters.iter();
+    clusters.map(|cluster| (cluster.cluster.as_str(), cluster.admission))
+}
+
+/// Returns the clusters that serve a Service in `a` and not in `b`.
+fn missing(a: &Backend, b: &Backend) -> Vec<String> {
+    let is_served = |backend: &Backend, cluster: &str| {
+        let found = backend.cluster(cluster);
+        found.is_some_and(|cluster| cluster.admission.is_served())
+    };
+    let clusters = a.clusters.iter().map(|cluster| &cluster.cluster);
+    clusters
+        .filter(|cluster| is_served(a, cluster) && !is_served(b, cluster))
+        .cloned()
+        .collect()
+}
+
+impl Backend {
+    /// Returns the clusters that serve the Service, each with what is particular about it.
+    pub fn serving(&self) -> Vec<String> {
+        // Without any endpoints nobody collects them, and the program that serves the traffic knows more.
+        let collects = self
+            .clusters
+            .iter()
+            .any(ClusterEndpoints::has_ready_endpoints);
+        let served = self.clusters.iter().filter(|c| c.admission.is_served());
+        served
+            .map(|cluster| {
+                let name = &cluster.cluster;
+                if cluster.admission == Admission::Readmitted {
+                    format!("{name} (blocked, readmitted)")
+                } else if collects && !cluster.has_ready_endpoints() {
+                    format!("{name} (no ready endpoints)")
+                } else {
+                    name.clone()
+                }
+            })
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::brake::WhenAllBlocked;
+    use super::super::decision::{Settings, desired};
+    use super::super::fixtures::{Fixture, binding, blocked, cluster, ingress, slice};
+    use super::*;
+
+    /// Returns what is desired while these clusters of two, in which Service `s` runs, are blocked. A
+    /// person decided to block those in `decided`.
+    fn served(blocks: &[&str], decided: &[&str], when_all_blocked: WhenAllBlocked) -> Desired {
+        let both = ["m1", "m2"];
+        let mut fixture = Fixture::default()
+            .with_binding("s", binding("s", &both))
+            .with_slices(&both.map(|name| slice("s", name, "x", &["10.0.0.1"])));
+        for name in both {
+            let is_blocked = blocks.contains(&name);
+            fixture = fixture.with_cluster(if is_blocked {
+                blocked(name)
+            } else {
+                cluster(name)
+            });
+        }
+        fixture.decided = decided.iter().map(|&name| name.to_owned()).collect();
+        let settings = Settings {
+            controller: "karmada-rs.io/ingress-controller".parse().unwrap(),
+            when_all_blocked,
+        };
+        let key = Key::new("ns", "i");
+        desired(&key, &ingress("i", &["s"], None), &fixture, &settings)
+    }
+
+    /// Returns what a change to these blocks loses, gains and leaves, and whether it leaves nothing.
+    fn change(before: &[&str], after: &Desired) -> Option<(String, String, String, bool)> {
+        let before = served(before, &[], WhenAllBlocked::FailOpen);
+        let mut changes = backend_changes(&before, after);
+        let change = changes.pop()?;
+        assert!(changes.is_empty() && change.ingress == before.key);
+        let BackendChange {
+            lost, gained, left, ..
+        } = change;
+        let [lost, gained, left] = [lost, gained, left].map(|names| names.join(", "));
+        Some((lost, gained, left, change.is_cut_off))
+    }
+
+    #[test]
+    fn a_backend_tells_which_clusters_it_loses_and_gains_and_which_are_left() {
+        let open = WhenAllBlocked::FailOpen;
+        let row = |lost: &str, gained: &str, left: &str, is_cut_off| {
+            Some((
+                lost.to_owned(),
+                gained.to_owned(),
+                left.to_owned(),
+                is_cut_off,
+            ))
+        };
+        for (before, after, expected) in [
+            (
+                &[][..],
+                served(&["m1"], &[], open),
+                row("m1", "", "m2", false),
+            ),
+            (
+                &["m1"],
+                served(&[], &[], open),
+                row("", "m1", "m1, m2", false),
+            ),
+            (&["m1"], served(&["m1"], &[], open), None),
+            (
+                &["m1"],
+                served(&["m1", "m2"], &["m2"], open),
+                row("m2", "m1", "m1 (blocked, readmitted)", false),
+            ),
+            (
+                &["m1"],
+                served(&["m1", "m2"], &[], WhenAllBlocked::FailClosed),
+                row("m2", "", "", true),
+            ),
+        ] {
+            assert_eq!(change(before, &after), expected, "{before:?}");
+        }
+    }
+
+    #[test]
+    fn a_cluster_without_ready_endpoints_says_so_if_another_has_some() {
+        let mut fixture = Fixture::default()
+            .with_cluster(cluster("m1"))
+            .with_cluster(cluster("m2"))
+            .with_binding("s", binding("s", &["m1", "m2"]));
+        let settings = Settings {
+            controller: "karmada-rs.io/ingress-controller".parse().unwrap(),
+            when_all_blocked: WhenAllBlocked::default(),
+        };
+        let ingress = ingress("i", &["s"], None);
+        let serving = |fixture: &Fixture| {
+            let desired = desired(&Key::new("ns", "i"), &ingress, fixture, &settings);
+            desired.backends[0].serving()
+        };
+        assert_eq!(serving(&fixture), ["m1", "m2"]);
+        fixture = fixture.with_slices(&[slice("s", "m1", "x", &["10.0.0.1"])]);
+        assert_eq!(serving(&fixture), ["m1", "m2 (no ready endpoints)"]);
+    }
+}
