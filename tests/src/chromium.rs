@@ -11,6 +11,7 @@ use chromiumoxide::{
             accessibility::QueryAxTreeParams,
             dom::{BackendNodeId, FocusParams, GetDocumentParams, ResolveNodeParams},
             emulation::{MediaFeature, SetDeviceMetricsOverrideParams},
+            input::InsertTextParams,
             log::EventEntryAdded,
             page::CaptureScreenshotFormat,
         },
@@ -219,15 +220,11 @@ impl Tab {
     /// Presses the button of this name in the part of the page of that name.
     pub async fn press(&self, part: &str, button: &str, with: With) -> Result<()> {
         let pressing = async {
-            let document = self.page.execute(GetDocumentParams::default()).await?;
-            let root = document.result.root.backend_node_id;
-            let part = self.named(root, None, part).await?;
-            let button = self.named(part, Some("button"), button).await?;
+            let button = self.within(part, "button", button).await?;
             match with {
                 With::Mouse => self.click(button).await,
                 With::Key(key) => {
-                    let focus = FocusParams::builder().backend_node_id(button).build();
-                    self.page.execute(focus).await?;
+                    self.focus(button).await?;
                     self.key(key).await
                 }
             }
@@ -235,6 +232,34 @@ impl Tab {
         pressing
             .await
             .with_context(|| format!("cannot press {button} of {part}"))
+    }
+
+    /// Clicks the box of this name, which ticks it or clears it, in the part of the page of that name.
+    pub async fn tick(&self, part: &str, name: &str) -> Result<()> {
+        let ticking = async {
+            let found = self.within(part, "checkbox", name).await?;
+            self.click(found).await
+        };
+        ticking
+            .await
+            .with_context(|| format!("cannot tick {name} of {part}"))
+    }
+
+    /// Replaces the text in the field of this name in the part of the page of that name.
+    pub async fn fill(&self, part: &str, field: &str, text: &str) -> Result<()> {
+        let filling = async {
+            let found = self.within(part, "textbox", field).await?;
+            self.focus(found).await?;
+            let selected: bool = self
+                .value("(document.activeElement.select(), true)")
+                .await?;
+            ensure!(selected, "its text cannot be selected");
+            self.page.execute(InsertTextParams::new(text)).await?;
+            Ok(())
+        };
+        filling
+            .await
+            .with_context(|| format!("cannot fill {field} of {part}"))
     }
 
     /// Presses a key.
@@ -259,6 +284,20 @@ impl Tab {
     /// Returns warnings, errors and exceptions of the page so far.
     pub fn complaints(&self) -> Vec<String> {
         self.complaints.lock().clone()
+    }
+
+    async fn focus(&self, element: BackendNodeId) -> Result<()> {
+        let focus = FocusParams::builder().backend_node_id(element).build();
+        self.page.execute(focus).await?;
+        Ok(())
+    }
+
+    /// Finds the one element of a role and an accessible name in the part of the page of that name.
+    async fn within(&self, part: &str, role: &str, name: &str) -> Result<BackendNodeId> {
+        let document = self.page.execute(GetDocumentParams::default()).await?;
+        let root = document.result.root.backend_node_id;
+        let part = self.named(root, None, part).await?;
+        self.named(part, Some(role), name).await
     }
 
     /// Finds the one element of an accessible name within another element.

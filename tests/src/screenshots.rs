@@ -30,7 +30,8 @@ const APART: u32 = 150;
 type Colour = [u8; 3];
 
 /// Plays an outage and writes `healthy.png`, `failing.png` and `recovered.png` into a folder; then holds a
-/// new version back from two clusters, and writes `paused.png`.
+/// new version back from two clusters, and writes `paused.png`; then describes a Remedy, and writes
+/// `planned.png`.
 pub async fn take(folder: &Path) -> Result<()> {
     let sandbox = Sandbox::start(&[]).await?;
     let chromium = Chromium::start().await?;
@@ -50,6 +51,8 @@ pub async fn take(folder: &Path) -> Result<()> {
     picture(&tab, &folder.join("recovered.png")).await?;
     hold_version_back(&tab).await?;
     picture(&tab, &folder.join("paused.png")).await?;
+    describe_window(&tab).await?;
+    picture(&tab, &folder.join("planned.png")).await?;
     chromium.stop().await?;
     sandbox.stop().await
 }
@@ -72,6 +75,20 @@ async fn hold_version_back(tab: &Tab) -> Result<()> {
     tab.until("the top is in sight", "(scrollTo(0, 0), scrollY === 0)")
         .await?;
     longer(tab).await
+}
+
+/// Describes a Remedy that takes the traffic of a cluster away for a while, and does not create it.
+async fn describe_window(tab: &Tab) -> Result<()> {
+    const PART: &str = "Remedies of the fleet";
+    tab.press(PART, "New Remedy", With::Mouse).await?;
+    tab.fill(PART, "Name", "maintenance-member1-upgrade")
+        .await?;
+    tab.tick(PART, "member1").await?;
+    tab.press(PART, "In 1 h", With::Mouse).await?;
+    let told = "byId('plan').innerText.includes('left: member2, member3')";
+    tab.until("the plan is told", told).await?;
+    let aimed = "(byId('rules').scrollIntoView({ block: 'end', behavior: 'instant' }), true)";
+    tab.until("it is in sight", aimed).await
 }
 
 fn timeline_has(stage: &str) -> String {

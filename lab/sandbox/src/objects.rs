@@ -11,7 +11,6 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::apis::Apis;
-use crate::sample_remedy::SampleRemedy;
 
 /// The namespace of the user's objects.
 pub(crate) const NAMESPACE: &str = "shop";
@@ -73,20 +72,24 @@ pub(crate) async fn create_everything(apis: &Apis) -> Result<()> {
     create(&Api::namespaced(karmada, NAMESPACE), &ingress).await
 }
 
-/// Creates a sample Remedy.
-pub(crate) async fn create_remedy(client: Client, name: &str) -> Result<()> {
-    let Some(sample) = SampleRemedy::named(name) else {
-        let names = SampleRemedy::ALL.map(SampleRemedy::name).join(" and ");
-        bail!("no such remedy {name:?}; the samples are {names}");
-    };
-    let remedy: Remedy = serde_saphyr::from_str(sample.manifest())?;
-    create(&Api::all(client), &remedy).await
+/// Creates a Remedy.
+pub(crate) async fn create_remedy(client: Client, remedy: &Remedy) -> Result<()> {
+    create(&Api::all(client), remedy).await
 }
 
-/// Deletes a Remedy, a sample or any other.
+/// Checks that a Remedy can be created.
+pub(crate) async fn check_remedy(client: Client, remedy: &Remedy) -> Result<()> {
+    let remedies: Api<Remedy> = Api::all(client);
+    let dry_run = PostParams {
+        dry_run: true,
+        ..PostParams::default()
+    };
+    in_one_line(remedies.create(&dry_run, remedy).await)
+}
+
+/// Deletes a Remedy.
 pub(crate) async fn delete_remedy(client: Client, name: &str) -> Result<()> {
     let remedies: Api<Remedy> = Api::all(client);
-    let name = SampleRemedy::named(name).map_or(name, |sample| sample.object());
     in_one_line(remedies.delete(name, &DeleteParams::default()).await)
 }
 

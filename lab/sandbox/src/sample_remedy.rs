@@ -1,4 +1,7 @@
-//! The Remedies of `manifests/samples`, which the page creates and deletes.
+//! The Remedies of `manifests/samples`, which the page creates with one button.
+
+use anyhow::{Context, Result};
+use karmada_api::Remedy;
 
 /// A Remedy of `manifests/samples`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,33 +16,47 @@ impl SampleRemedy {
     /// All of them.
     pub(crate) const ALL: [Self; 2] = [Self::Dns, Self::Maintenance];
 
-    /// Returns its name on the page.
+    /// Returns its name.
     pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Dns => "dns",
-            Self::Maintenance => "maintenance",
-        }
-    }
-
-    /// Returns the name of its object.
-    pub(crate) fn object(self) -> &'static str {
         match self {
             Self::Dns => "dns",
             Self::Maintenance => "maintenance-member1",
         }
     }
 
-    /// Finds a sample by either name.
-    pub(crate) fn named(name: &str) -> Option<Self> {
+    /// Finds a sample by its name.
+    ///
+    /// # Errors
+    /// Fails with a message of one line for a reader of the page.
+    pub(crate) fn named(name: &str) -> Result<Self> {
         let mut all = Self::ALL.into_iter();
-        all.find(|sample| [sample.name(), sample.object()].contains(&name))
+        all.find(|sample| sample.name() == name).with_context(|| {
+            let names = Self::ALL.map(Self::name).join(" and ");
+            format!("no such remedy {name:?}; the samples are {names}")
+        })
     }
 
-    /// Returns its YAML.
-    pub(crate) fn manifest(self) -> &'static str {
-        match self {
+    /// Returns the Remedy of its manifest.
+    pub(crate) fn remedy(self) -> Result<Remedy> {
+        let manifest = match self {
             Self::Dns => include_str!("../../../manifests/samples/remedy-dns.yaml"),
             Self::Maintenance => include_str!("../../../manifests/samples/remedy-maintenance.yaml"),
+        };
+        serde_saphyr::from_str(manifest).context("a sample is no Remedy")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::ResourceExt;
+
+    use super::*;
+
+    #[test]
+    fn each_sample_has_the_name_of_its_manifest() {
+        for sample in SampleRemedy::ALL {
+            assert_eq!(sample.remedy().unwrap().name_any(), sample.name());
+            assert_eq!(SampleRemedy::named(sample.name()).unwrap(), sample);
         }
     }
 }

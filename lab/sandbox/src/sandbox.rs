@@ -4,6 +4,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use jiff::Timestamp;
+use karmada_api::Remedy;
 use lab_parts::thresholds::ProbeTiming;
 use serde::Deserialize;
 use tokio::sync::Mutex;
@@ -14,8 +16,11 @@ use crate::failover::Placement;
 use crate::fault::{ApiFault, DnsFault};
 use crate::member::Member;
 use crate::network::{Network, Pod, address};
+use crate::new_remedy::NewRemedy;
 use crate::picture::{Picture, ThresholdsState, ms};
+use crate::plan::{self, PlanState};
 use crate::record::{self, Record};
+use crate::sample_remedy::SampleRemedy;
 use crate::{
     balancer, collector, failover, member_controllers, objects, programs, rollout, traffic, update,
     watch,
@@ -42,7 +47,9 @@ pub(crate) enum Action {
     /// Kills the agent that leads.
     KillLeader { cluster: String },
     /// Creates a sample Remedy.
-    CreateRemedy { remedy: String },
+    CreateSample { remedy: String },
+    /// Creates any other Remedy.
+    CreateRemedy(NewRemedy),
     /// Deletes a Remedy.
     DeleteRemedy { remedy: String },
     /// Gives the Deployment its next version.
@@ -87,7 +94,7 @@ impl Sandbox {
 
         objects::create_everything(&apis).await?;
         let karmada = apis.karmada()?;
-        objects::create_remedy(karmada.clone(), "dns").await?;
+        objects::create_remedy(karmada.clone(), &SampleRemedy::Dns.remedy()?).await?;
         let member_clients = apis.members()?;
         let watches = watch::all(&karmada, &member_clients, &updates);
         for program in programs::start(&kubeconfig, &apis.gateway_kubeconfig()).await? {
@@ -162,7 +169,12 @@ impl Sandbox {
                 let leader = self.leader(&cluster)?;
                 self.member(&cluster)?.kill_agent(&leader).await?;
             }
-            Action::CreateRemedy { remedy } => {
+            Action::CreateSample { remedy } => {
+                let remedy = SampleRemedy::named(&remedy)?.remedy()?;
+                objects::create_remedy(self.apis.karmada()?, &remedy).await?;
+            }
+            Action::CreateRemedy(new) => {
+                let remedy = self.described(&new)?;
                 objects::create_remedy(self.apis.karmada()?, &remedy).await?;
             }
             Action::DeleteRemedy { remedy } => {
@@ -177,6 +189,22 @@ impl Sandbox {
             Action::Reschedule {} => failover::reschedule(&self.apis.karmada()?).await?,
         }
         Ok(())
+    }
+
+    /// Tells what a Remedy would do.
+    ///
+    /// # Errors
+    /// Fails, with a message of one line for the reader, if it cannot be created.
+    pub(crate) async fn plan(&self, new: &NewRemedy) -> Result<PlanState> {
+        let remedy = self.described(new)?;
+        let karmada = self.apis.karmada()?;
+        objects::check_remedy(karmada.clone(), &remedy).await?;
+        plan::plan(&karmada, remedy, Timestamp::now()).await
+    }
+
+    fn described(&self, new: &NewRemedy) -> Result<Remedy> {
+        let members: Vec<&str> = self.members.iter().map(Member::name).collect();
+        new.remedy(Timestamp::now(), &members)
     }
 
     /// Pauses or resumes the rollout to a cluster, or to all.

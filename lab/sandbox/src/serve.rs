@@ -7,23 +7,28 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use axum::Router;
 use axum::body::Bytes;
 use axum::extract::{Request, State};
 use axum::middleware::{self, Next};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::{get, post};
+use axum::{Json, Router};
 use futures::Stream;
 use http::StatusCode;
+use http::header::CONTENT_TYPE;
 use serde::Serialize;
 use tokio::net::TcpListener;
 
+use crate::new_remedy::NewRemedy;
 use crate::origin;
+use crate::plan::PlanState;
 use crate::record::Record;
 use crate::sandbox::{Action, Sandbox};
 
 const PAGE: &str = include_str!("page/index.html");
+/// The part of the page's script on Remedies.
+const REMEDIES: &str = include_str!("page/remedies.js");
 
 /// Serves the page of a sandbox and never returns but with an error.
 pub(crate) async fn serve(listener: TcpListener, sandbox: Arc<Sandbox>) -> io::Result<()> {
@@ -45,8 +50,11 @@ fn routes(sandbox: Arc<Sandbox>) -> Router {
     let record = sandbox.record();
     Router::new()
         .route("/", get(async || Html(PAGE)))
+        .route("/remedies.js", get(async || script(REMEDIES)))
         .route("/events", get(events).with_state(record))
-        .route("/actions", post(act).with_state(sandbox))
+        .route("/actions", post(act))
+        .route("/plans", post(plan))
+        .with_state(sandbox)
         .layer(middleware::from_fn(only_own_page))
 }
 
@@ -60,16 +68,38 @@ async fn only_own_page(request: Request, next: Next) -> Response {
     }
 }
 
+fn script(text: &'static str) -> impl IntoResponse {
+    ([(CONTENT_TYPE, "text/javascript; charset=utf-8")], text)
+}
+
 async fn act(State(sandbox): State<Arc<Sandbox>>, body: Bytes) -> Response {
-    let refused = |why: String| (StatusCode::BAD_REQUEST, format!("{why}\n")).into_response();
     let action: Action = match serde_json::from_slice(&body) {
         Ok(action) => action,
-        Err(error) => return refused(format!("not an action: {error}")),
+        Err(error) => return refused(&format!("not an action: {error}")),
     };
     match sandbox.act(action).await {
         Ok(()) => StatusCode::NO_CONTENT.into_response(),
-        Err(error) => refused(format!("{error:#}").replace('\n', " ")),
+        Err(error) => refused(&in_one_line(&error)),
     }
+}
+
+async fn plan(State(sandbox): State<Arc<Sandbox>>, body: Bytes) -> Response {
+    let new: NewRemedy = match serde_json::from_slice(&body) {
+        Ok(new) => new,
+        Err(error) => return refused(&format!("not a Remedy: {error}")),
+    };
+    // A description that is not complete yet is the normal case while someone writes it.
+    let plan = sandbox.plan(&new).await;
+    let plan = plan.unwrap_or_else(|error| PlanState::Refused(in_one_line(&error)));
+    Json(plan).into_response()
+}
+
+fn refused(why: &str) -> Response {
+    (StatusCode::BAD_REQUEST, format!("{why}\n")).into_response()
+}
+
+fn in_one_line(error: &anyhow::Error) -> String {
+    format!("{error:#}").replace('\n', " ")
 }
 
 async fn events(

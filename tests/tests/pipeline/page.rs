@@ -12,6 +12,9 @@ use pipeline_tests::{
 /// True while the page receives updates from the sandbox.
 const LIVE: &str = "document.querySelector('#link').innerText === 'Live'";
 
+/// The name of the part of the page on Remedies.
+const REMEDIES: &str = "Remedies of the fleet";
+
 /// Returns every text with a contrast below the 4.5 of WCAG 2.2, and its contrast.
 const TOO_FAINT: &str = include_str!("page/too_faint.js");
 
@@ -167,27 +170,125 @@ mod in_chromium {
             tab.until("all are in service", &all_have("In service"))
                 .await?;
             let remedy = |what: &str| format!("{what} the Remedy maintenance-member1");
-            tab.press("Control plane", &remedy("Create"), With::Mouse)
-                .await?;
+            tab.press(REMEDIES, &remedy("Create"), With::Mouse).await?;
             let from = card_has("member1", "TrafficControl from Remedy maintenance-member1");
             tab.until("the reason is shown", &from).await?;
             tab.until("it is blocked", &card_has("member1", "Blocked"))
                 .await?;
             tab.until("its requests cease", &requests("member1", "=== 0"))
                 .await?;
-            tab.press("Control plane", &remedy("Delete"), With::Key("Enter"))
+            tab.press(REMEDIES, &remedy("Delete"), With::Key("Enter"))
                 .await?;
             tab.until("it is in service", &card_has("member1", "In service"))
                 .await?;
 
-            tab.press("Control plane", "Delete the Remedy dns", With::Mouse)
+            tab.press(REMEDIES, "Delete the Remedy dns", With::Mouse)
                 .await?;
             let next =
                 "document.querySelector('#next').innerText.startsWith('Create the Remedy dns')";
             tab.until("what is missing is shown", next).await?;
-            tab.press("Control plane", "Create the Remedy dns", With::Mouse)
+            tab.press(REMEDIES, "Create the Remedy dns", With::Mouse)
                 .await?;
             tab.until("it is there again", &format!("!{next}")).await
+        });
+    }
+
+    #[test]
+    fn a_new_remedy_shows_what_it_would_do_then_what_it_does_and_then_its_end() {
+        in_a_browser(test_name!(), async |chromium| {
+            let sandbox = Sandbox::start(&[]).await?;
+            let tab = chromium.open(&sandbox.page, View::WIDE).await?;
+            tab.until("all are in service", &all_have("In service"))
+                .await?;
+            tab.press(REMEDIES, "New Remedy", With::Key("Enter"))
+                .await?;
+            let everywhere = "Service web of shop/shop loses member1, member2, member3; no cluster is left, so its requests fail";
+            tab.until("no box means every cluster", &plan_has(everywhere))
+                .await?;
+            tab.fill(REMEDIES, "Name", "window").await?;
+            tab.tick(REMEDIES, "member1").await?;
+            for planned in [
+                "member1 TrafficControl set by Remedy window: it names no condition",
+                "Service web of shop/shop loses member1; left: member2, member3",
+            ] {
+                tab.until("the plan follows", &plan_has(planned)).await?;
+            }
+            for (end, problem) in [
+                ("tomorrow", "\"tomorrow\" is no end: write a time such as"),
+                ("2020-01-01T00:00:00Z", "is past: it is"),
+            ] {
+                tab.fill(REMEDIES, "Ends at", end).await?;
+                tab.until("the end is refused", &plan_has(problem)).await?;
+                tab.press(REMEDIES, "Create", With::Mouse).await?;
+                let lines = "document.querySelectorAll('#plan li').length === 1";
+                let refused = format!("byId('create').ariaBusy !== 'true' && {lines}");
+                tab.until("that is all", &refused).await?;
+            }
+            tab.press(REMEDIES, "In 1 h", With::Mouse).await?;
+            tab.until("the plan is back", &plan_has("left: member2, member3"))
+                .await?;
+            tab.press(REMEDIES, "Create", With::Mouse).await?;
+            tab.until("the form closes", "form.hidden").await?;
+            for seen in [
+                "Active True",
+                "TrafficControl on member1, at once",
+                "acts on member1",
+                "Ends in",
+            ] {
+                tab.until(seen, &remedy_has("window", seen)).await?;
+            }
+            tab.until("it is blocked", &card_has("member1", "Blocked"))
+                .await?;
+
+            // An hour is longer than a test lasts: the end is moved to the past.
+            let kubectl = Kubectl::new(sandbox.kubeconfig.clone())?;
+            let annotation = "remedy.karmada-rs.io/expires-at=2020-01-01T00:00:00Z";
+            let moved = format!("annotate remedy window --overwrite {annotation}");
+            kubectl.run(&moved).await?;
+            for seen in ["Expired", "it expired at 2020-01-01T00:00:00Z", "Ended"] {
+                tab.until(seen, &remedy_has("window", seen)).await?;
+            }
+            tab.until("that is logged", &timeline_has("Remedy window expired"))
+                .await?;
+            tab.until("it is in service", &card_has("member1", "In service"))
+                .await?;
+            sandbox.stop().await
+        });
+    }
+
+    #[test]
+    fn a_remedy_that_only_observes_or_is_a_mistake_says_so() {
+        in_a_browser(test_name!(), async |chromium| {
+            let sandbox = Sandbox::start(&[]).await?;
+            let tab = chromium.open(&sandbox.page, View::WIDE).await?;
+            tab.until("all are in service", &all_have("In service"))
+                .await?;
+            tab.press(REMEDIES, "New Remedy", With::Mouse).await?;
+            tab.fill(REMEDIES, "Name", "trial").await?;
+            tab.tick(REMEDIES, "Only observe: say what it would do")
+                .await?;
+            let would = "member3 TrafficControl would be set by Remedy trial, which only observes";
+            tab.until("the plan says so", &plan_has(would)).await?;
+            tab.press(REMEDIES, "Create", With::Mouse).await?;
+            for seen in [
+                "Observe-only",
+                "would act on member1, member2, member3",
+                "No end",
+            ] {
+                tab.until(seen, &remedy_has("trial", seen)).await?;
+            }
+            let kubectl = Kubectl::new(sandbox.kubeconfig.clone())?;
+            let annotation = "remedy.karmada-rs.io/observe-only=yes";
+            let misspelt = format!("annotate remedy trial --overwrite {annotation}");
+            kubectl.run(&misspelt).await?;
+            for seen in ["Not accepted", "InvalidObserveOnly", "write true or false"] {
+                tab.until(seen, &remedy_has("trial", seen)).await?;
+            }
+            tab.press(REMEDIES, "New Remedy", With::Mouse).await?;
+            tab.fill(REMEDIES, "Name", "trial").await?;
+            tab.until("its name is taken", &plan_has("already exists"))
+                .await?;
+            sandbox.stop().await
         });
     }
 
@@ -290,6 +391,10 @@ mod in_chromium {
             tab.press("Cluster member1", "Drop", With::Mouse).await?;
             tab.until("it is blocked", &card_has("member1", "Blocked"))
                 .await?;
+            // A plan with an alarm, and one of each field.
+            tab.press(REMEDIES, "New Remedy", With::Mouse).await?;
+            tab.until("its plan is there", &plan_has("no cluster is left"))
+                .await?;
             for width in [360, 768, 1280, 1600] {
                 for dark in [false, true] {
                     let view = View {
@@ -322,6 +427,8 @@ mod in_chromium {
                 events.set(1e6, { ...bad({ cluster: 'c', text: 't', stage: 's' }), id: 1e6, at_ms: 0, after_ms: null, good: true });
                 showState();
                 showEvents();
+                form.hidden = false;
+                tell({ accepted: bad({ warnings: ['w'], backends: [], clusters: [{ cluster: 'c', kind: 'set', text: 't' }] }) });
                 complain(bad('problem'));
                 return [document.querySelectorAll('img').length, document.body.innerText.split('<img').length > 20];
             })()";
@@ -348,7 +455,7 @@ mod in_chromium {
             let rests: bool = tab.value(&turn(true)).await?;
             ensure!(rests, "it holds its connection");
             let press = "fetch('actions', { method: 'POST', body: JSON.stringify(
-                { do: 'create-remedy', remedy: 'maintenance' }) }).then(({ ok }) => ok)";
+                { do: 'create-sample', remedy: 'maintenance-member1' }) }).then(({ ok }) => ok)";
             let pressed: bool = tab.value(press).await?;
             ensure!(pressed, "it was refused");
             let rests: bool = tab.value(&turn(false)).await?;
@@ -451,6 +558,17 @@ fn card_has(cluster: &str, text: &str) -> String {
 fn all_have(text: &str) -> String {
     let cards = "[...document.querySelectorAll('#clusters article')]";
     format!("{cards}.length === 3 && {cards}.every((card) => card.innerText.includes({text:?}))")
+}
+
+/// True if the row of a Remedy has this text.
+fn remedy_has(remedy: &str, text: &str) -> String {
+    let row = format!("document.querySelector('#remedies [data-key={remedy}]')");
+    format!("!!{row}?.innerText.replace(/\\s+/g, ' ').includes({text:?})")
+}
+
+/// True if the plan of a new Remedy has this text.
+fn plan_has(text: &str) -> String {
+    format!("document.querySelector('#plan').innerText.replace(/\\s+/g, ' ').includes({text:?})")
 }
 
 /// True if the clusters have these texts in the part on the rollout.

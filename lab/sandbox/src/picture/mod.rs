@@ -1,6 +1,7 @@
 //! The fleet's state and its timeline, both made from the updates.
 
 mod member;
+mod remedy;
 mod rollout;
 mod state;
 mod timeline;
@@ -12,20 +13,22 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 use karmada_api::{MultiClusterIngress, Remedy, cluster_of_execution_namespace};
-use karmada_rules::remedy::{Scope, cause};
+use karmada_rules::remedy::cause;
 use kube::ResourceExt;
 use tokio::time::Instant;
 
 use self::member::{Member, Node, vote};
+use self::remedy::Remedies;
 use self::rollout::Rollout;
-use self::state::{ActionState, ApiState, ConditionState, DnsState, NodeState, Phase, RemedyState};
+use self::state::{ActionState, ApiState, ConditionState, DnsState, NodeState, Phase};
 use self::timeline::{Clock, Timeline};
 use crate::fault::ApiFault;
 use crate::node_vote::NodeVote;
-use crate::sample_remedy::SampleRemedy;
 use crate::update::Update;
 
-pub(crate) use self::state::{ClusterState, RolloutState, Sample, State, ThresholdsState};
+pub(crate) use self::state::{
+    ClusterState, RemedyPhase, RolloutState, Sample, State, ThresholdsState,
+};
 pub(crate) use self::timeline::{Stage, Step, TimelineEntry, ms};
 
 /// The state of the fleet, as far as updates have shown it.
@@ -35,8 +38,7 @@ pub(crate) struct Picture {
     thresholds: ThresholdsState,
     kubeconfig: String,
     members: BTreeMap<String, Member>,
-    /// None before the first list.
-    remedies: Option<BTreeMap<String, Arc<Remedy>>>,
+    remedies: Remedies,
     /// Their namespaces and names; none before the first list.
     ingresses: Option<BTreeSet<(Option<String>, String)>>,
     api_fault: ApiFault,
@@ -51,14 +53,14 @@ impl Picture {
     /// Creates the state of these members before any update.
     pub(crate) fn new(members: &[String], thresholds: ThresholdsState, kubeconfig: String) -> Self {
         let clock = Clock::new();
-        let rollout = Rollout::new(members);
+        let (remedies, rollout) = (Remedies::new(members), Rollout::new(members));
         let members = members.iter().map(|name| (name.clone(), Member::new(name)));
         Self {
             clock,
             thresholds,
             kubeconfig,
             members: members.collect(),
-            remedies: None,
+            remedies,
             ingresses: None,
             api_fault: ApiFault::None,
             api_fault_until: None,
@@ -71,6 +73,7 @@ impl Picture {
 
     /// Applies an update and returns the timeline entries that it leads to.
     pub(crate) fn apply(&mut self, at: Instant, update: Update) -> Vec<TimelineEntry> {
+        self.remedies.expire(at, &mut self.timeline);
         match update {
             Update::Clusters(clusters) => {
                 for (name, member) in &mut self.members {
@@ -78,7 +81,7 @@ impl Picture {
                     member.cluster(at, now, &mut self.timeline);
                 }
             }
-            Update::Remedies(remedies) => self.remedies(at, remedies),
+            Update::Remedies(remedies) => self.remedies.replace(at, remedies, &mut self.timeline),
             Update::Ingresses(ingresses) => self.ingresses(at, &ingresses),
             Update::Leases(leases) => self.leases(at, &leases),
             Update::Templates(_)
@@ -139,25 +142,6 @@ impl Picture {
                 member.passed_over(&mut self.timeline);
             }
         }
-    }
-
-    fn remedies(&mut self, at: Instant, remedies: Vec<Arc<Remedy>>) {
-        let now: BTreeMap<_, _> = remedies.into_iter().map(|r| (r.name_any(), r)).collect();
-        if let Some(before) = &self.remedies {
-            let created = now.iter().filter(|(name, _)| !before.contains_key(*name));
-            let deleted = before.iter().filter(|(name, _)| !now.contains_key(*name));
-            let created = created.map(|remedy| (remedy, Stage::RemedyCreated, "created"));
-            let deleted = deleted.map(|remedy| (remedy, Stage::RemedyDeleted, "deleted"));
-            for ((name, remedy), stage, what) in created.chain(deleted) {
-                let scope = Scope::of(remedy);
-                let clusters = self.members.keys().filter(|name| scope.covers(name));
-                let text = format!("Remedy {name} {what}");
-                let good = stage == Stage::RemedyCreated;
-                self.timeline
-                    .add_for_all(at, clusters, Step(stage, good), text);
-            }
-        }
-        self.remedies = Some(now);
     }
 
     fn ingresses(&mut self, at: Instant, ingresses: &[Arc<MultiClusterIngress>]) {
@@ -230,7 +214,7 @@ impl Picture {
             (self.api_fault, self.api_fault_until) = (ApiFault::None, None);
         }
         let left = |until: Instant| ms(until.saturating_duration_since(now));
-        let remedies: Vec<_> = self.remedies.iter().flat_map(BTreeMap::values).collect();
+        let remedies: Vec<_> = self.remedies.existing().collect();
         let clusters = self.members.values_mut();
         let clusters = clusters.map(|member| cluster_state(member, &remedies, now, self.clock));
         let clusters: Vec<_> = clusters.collect();
@@ -240,7 +224,7 @@ impl Picture {
             kubeconfig: self.kubeconfig.clone(),
             clusters,
             rollout: self.rollout.state(),
-            remedies: self.remedy_states(),
+            remedies: self.remedies.states(),
             api: ApiState {
                 fault: self.api_fault,
                 left_ms: self.api_fault_until.map(left),
@@ -248,26 +232,6 @@ impl Picture {
             ingresses: self.ingresses.as_ref().map(BTreeSet::len),
             unserved: self.unserved,
         }
-    }
-
-    /// Returns the sample Remedies, whether they exist or not, and then all others.
-    fn remedy_states(&self) -> Vec<RemedyState> {
-        let exists = |name: &str| {
-            self.remedies
-                .iter()
-                .any(|remedies| remedies.contains_key(name))
-        };
-        let samples = SampleRemedy::ALL.map(|sample| RemedyState {
-            name: sample.name().to_owned(),
-            active: exists(sample.object()),
-        });
-        let names = self.remedies.iter().flat_map(BTreeMap::keys);
-        let others = names.filter(|name| SampleRemedy::ALL.iter().all(|s| s.object() != *name));
-        let others = others.map(|name| RemedyState {
-            name: name.clone(),
-            active: true,
-        });
-        samples.into_iter().chain(others).collect()
     }
 }
 

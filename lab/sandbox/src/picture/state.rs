@@ -219,8 +219,36 @@ pub(crate) struct RolloutClusterState {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct RemedyState {
     pub(crate) name: String,
-    /// Set if it exists.
-    pub(crate) active: bool,
+    /// Its actions, clusters and conditions in words.
+    pub(crate) rule: String,
+    pub(crate) phase: RemedyPhase,
+    pub(crate) conditions: Vec<ConditionState>,
+    /// The clusters that have its actions.
+    pub(crate) acting: Vec<String>,
+    /// Those that the bound keeps unblocked.
+    pub(crate) refused: Vec<String>,
+    /// The moment from which it acts no more; none if it has no end.
+    pub(crate) expires_ms: Option<u64>,
+}
+
+/// The state of a Remedy in one word, as its own status tells it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum RemedyPhase {
+    /// It is a sample that does not exist.
+    Absent,
+    /// It has no status about its spec yet.
+    Silent,
+    /// It is not carried out as it is written.
+    NotAccepted,
+    /// It says on which clusters it would act, and does nothing.
+    ObserveOnly,
+    /// It acts on a cluster.
+    Active,
+    /// It acts on no cluster now.
+    Idle,
+    /// Its end has passed.
+    Expired,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]

@@ -77,6 +77,8 @@ pub(crate) enum Stage {
     RemedyCreated,
     /// A Remedy was deleted.
     RemedyDeleted,
+    /// The end of a Remedy passed.
+    RemedyExpired,
     /// The template wants another version.
     VersionWanted,
     /// The pods of the cluster are of another version, and ready.
@@ -109,6 +111,7 @@ impl Stage {
                 | Self::IngressDeleted
                 | Self::RemedyCreated
                 | Self::RemedyDeleted
+                | Self::RemedyExpired
                 | Self::VersionWanted
                 | Self::RolloutPaused
                 | Self::RolloutResumed

@@ -100,6 +100,16 @@ impl Script<'_> {
         })
     }
 
+    /// Checks that no request failed since there were so many errors.
+    pub(super) fn none_failed_since(&self, errors: u64) -> Result<()> {
+        let failed = self.state().errors() - errors;
+        ensure!(
+            failed == 0,
+            "expected: no request fails; observed: {failed} failed"
+        );
+        Ok(())
+    }
+
     /// Checks that no other member was blocked, or even got a new verdict, after the entry of that id.
     pub(super) fn others_untouched(&self, id: u64) -> Result<()> {
         let touched = [Stage::Condition, Stage::Actions, Stage::Blocked];

@@ -7,6 +7,7 @@ mod failover_to_backup;
 mod flapping_dns;
 mod leader_killed;
 mod maintenance;
+mod maintenance_window;
 mod paused_rollout;
 mod print;
 mod script;
@@ -26,6 +27,8 @@ pub(crate) enum Scenario {
     CorednsOutage,
     /// A Remedy without condition blocks member1 until it is deleted
     Maintenance,
+    /// A Remedy without condition blocks member1 until it expires by itself
+    MaintenanceWindow,
     /// DNS fails while the Karmada API is cut off: what must follow does once the API is back
     ApiOutage,
     /// The leader is killed during an outage: member1 stays blocked, and another agent takes over
@@ -57,6 +60,7 @@ impl Scenario {
             match self {
                 Self::CorednsOutage => coredns_outage::play(&script).await?,
                 Self::Maintenance => maintenance::play(&script).await?,
+                Self::MaintenanceWindow => maintenance_window::play(&script).await?,
                 Self::ApiOutage => api_outage::play(&script).await?,
                 Self::LeaderKilled => leader_killed::play(&script).await?,
                 Self::FlappingDns => flapping_dns::play(&script).await?,

@@ -42,6 +42,18 @@ impl<'a> Script<'a> {
         self.sandbox.act(action).await
     }
 
+    /// Performs an action and waits for the step that shows it.
+    pub(super) async fn acts(
+        &self,
+        line: &str,
+        action: Action,
+        step: Step,
+    ) -> Result<TimelineEntry> {
+        let newest = self.newest();
+        self.act(line, action).await?;
+        self.since(newest, step, Duration::ZERO).await
+    }
+
     /// Injects a fault into the DNS of the member, or ends it, and waits until pods notice.
     pub(super) async fn dns(&self, fault: DnsFault) -> Result<TimelineEntry> {
         let since = self.newest();

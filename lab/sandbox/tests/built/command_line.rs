@@ -38,13 +38,15 @@ async fn a_port_that_is_taken_is_named() {
 }
 
 /// Actions, each of which the one before allows.
-const ACTIONS: [&str; 14] = [
+const ACTIONS: [&str; 16] = [
     r#"{"do":"dns","cluster":"member2","fault":"lose"}"#,
     r#"{"do":"dns","cluster":"member2","fault":"none"}"#,
     r#"{"do":"kill-agent","cluster":"member3","node":"member3-node1"}"#,
     r#"{"do":"start-agent","cluster":"member3","node":"member3-node1"}"#,
-    r#"{"do":"create-remedy","remedy":"maintenance"}"#,
-    r#"{"do":"delete-remedy","remedy":"maintenance"}"#,
+    r#"{"do":"create-sample","remedy":"maintenance-member1"}"#,
+    r#"{"do":"delete-remedy","remedy":"maintenance-member1"}"#,
+    r#"{"do":"create-remedy","name":"trial","acts":"while-dns-fails","observe_only":true}"#,
+    r#"{"do":"delete-remedy","remedy":"trial"}"#,
     r#"{"do":"pause","cluster":"member2"}"#,
     r#"{"do":"new-version"}"#,
     r#"{"do":"pause"}"#,
@@ -53,6 +55,52 @@ const ACTIONS: [&str; 14] = [
     r#"{"do":"api-fault","fault":"conflicts"}"#,
     r#"{"do":"cut-api","seconds":1}"#,
     r#"{"do":"api-fault","fault":"none"}"#,
+];
+
+/// Actions that are refused, each with words of the reason.
+const REFUSED: [(&str, &str); 15] = [
+    ("no json", "not an action"),
+    (r#"{"do":"dance"}"#, "dance"),
+    (
+        r#"{"do":"dns","cluster":"member9","fault":"none"}"#,
+        "the clusters are member1, member2, member3",
+    ),
+    (r#"{"do":"dns","cluster":"member1","fault":"odd"}"#, "odd"),
+    (r#"{"do":"cut-api","seconds":0}"#, "1 to 600"),
+    (
+        r#"{"do":"kill-agent","cluster":"member1","node":"n"}"#,
+        "member1-node1",
+    ),
+    (
+        r#"{"do":"start-agent","cluster":"member1","node":"member1-node1"}"#,
+        "is running already",
+    ),
+    (
+        r#"{"do":"pause","cluster":"member9"}"#,
+        "the clusters are member1, member2, member3",
+    ),
+    (r#"{"do":"create-sample","remedy":"dns"}"#, "already exists"),
+    (
+        r#"{"do":"create-sample","remedy":"tea"}"#,
+        "dns and maintenance-member1",
+    ),
+    (
+        r#"{"do":"create-remedy","name":"dns","acts":"at-once"}"#,
+        "already exists",
+    ),
+    (
+        r#"{"do":"create-remedy","name":"r","acts":"at-once","clusters":["member9"]}"#,
+        "there is no cluster member9",
+    ),
+    (
+        r#"{"do":"create-remedy","name":"r","acts":"at-once","expires_at":"2020-01-01T00:00:00Z"}"#,
+        "is past",
+    ),
+    (
+        r#"{"do":"create-remedy","name":"r","acts":"at-once","cluster":"member1"}"#,
+        "unknown field `cluster`",
+    ),
+    (r#"{"do":"delete-remedy","remedy":"tea"}"#, "not found"),
 ];
 
 #[tokio::test]
@@ -67,34 +115,7 @@ async fn it_prints_the_page_performs_its_actions_and_ends_on_a_signal() {
         let response = request(&page, "POST /actions", good).await;
         assert!(response.starts_with("HTTP/1.1 204"), "{good}: {response}");
     }
-    for (bad, expected) in [
-        ("no json", "not an action"),
-        (r#"{"do":"dance"}"#, "dance"),
-        (
-            r#"{"do":"dns","cluster":"member9","fault":"none"}"#,
-            "the clusters are member1, member2, member3",
-        ),
-        (r#"{"do":"dns","cluster":"member1","fault":"odd"}"#, "odd"),
-        (r#"{"do":"cut-api","seconds":0}"#, "1 to 600"),
-        (
-            r#"{"do":"kill-agent","cluster":"member1","node":"n"}"#,
-            "member1-node1",
-        ),
-        (
-            r#"{"do":"start-agent","cluster":"member1","node":"member1-node1"}"#,
-            "is running already",
-        ),
-        (
-            r#"{"do":"pause","cluster":"member9"}"#,
-            "the clusters are member1, member2, member3",
-        ),
-        (r#"{"do":"create-remedy","remedy":"dns"}"#, "already exists"),
-        (
-            r#"{"do":"create-remedy","remedy":"tea"}"#,
-            "dns and maintenance",
-        ),
-        (r#"{"do":"delete-remedy","remedy":"tea"}"#, "not found"),
-    ] {
+    for (bad, expected) in REFUSED {
         let response = request(&page, "POST /actions", bad).await;
         assert!(response.starts_with("HTTP/1.1 400"), "{bad}: {response}");
         let body = response.split("\r\n\r\n").nth(1).unwrap();
@@ -106,6 +127,50 @@ async fn it_prints_the_page_performs_its_actions_and_ends_on_a_signal() {
     let (code, _) = sandbox.end().await;
     assert_eq!(code, Some(0), "{}", sandbox.errors());
     assert!(!Path::new(&kubeconfig).exists());
+}
+
+#[tokio::test]
+async fn a_plan_tells_what_a_remedy_would_do_or_why_it_cannot_be_created() {
+    let mut sandbox = Sandbox::start(&[]);
+    let page = sandbox.line("page: ").await;
+    let plan = async |description: Value| -> Value {
+        let response = request(&page, "POST /plans", &description.to_string()).await;
+        assert!(response.starts_with("HTTP/1.1 200"), "{response}");
+        serde_json::from_str(response.split("\r\n\r\n").nth(1).unwrap()).unwrap()
+    };
+    let everywhere = plan(json!({ "name": "r", "acts": "at-once" })).await;
+    let changes = everywhere["accepted"]["clusters"].as_array().unwrap();
+    let clusters: Vec<_> = changes.iter().map(|change| &change["cluster"]).collect();
+    assert_eq!(clusters, ["member1", "member2", "member3"], "{everywhere}");
+    assert_eq!(changes[0]["kind"], "set");
+    for (description, expected) in [
+        (
+            json!({ "name": "r", "acts": "at-once", "expires_at": "soon" }),
+            "\"soon\" is no end",
+        ),
+        (
+            json!({ "name": "r", "acts": "at-once", "clusters": ["m9"] }),
+            "there is no cluster m9",
+        ),
+        (
+            json!({ "name": "dns", "acts": "at-once" }),
+            "already exists",
+        ),
+        (json!({ "name": "No", "acts": "at-once" }), "lowercase"),
+        (json!({ "name": "", "acts": "at-once" }), "name"),
+    ] {
+        let refused = plan(description).await;
+        let why = refused["refused"].as_str().unwrap();
+        assert!(why.contains(expected) && !why.contains('\n'), "{why}");
+    }
+    let response = request(&page, "POST /plans", r#"{"name":"r"}"#).await;
+    assert!(response.starts_with("HTTP/1.1 400"), "{response}");
+    assert!(
+        response.contains("not a Remedy: missing field `acts`"),
+        "{response}"
+    );
+    sandbox.signal(Signal::INT);
+    assert_eq!(sandbox.end().await.0, Some(0), "{}", sandbox.errors());
 }
 
 #[tokio::test]

@@ -37,7 +37,7 @@ async fn traffic_leaves_a_cluster_whose_dns_is_dead_and_returns() {
 }
 
 #[tokio::test]
-async fn a_maintenance_window_blocks_a_cluster_until_its_remedy_is_deleted() {
+async fn a_remedy_without_a_condition_blocks_a_cluster_until_it_is_deleted() {
     let stages = [
         "Remedy maintenance-member1 created",
         "no request goes there any more",
@@ -46,6 +46,19 @@ async fn a_maintenance_window_blocks_a_cluster_until_its_remedy_is_deleted() {
         "failed: 0",
     ];
     plays("maintenance", &stages).await;
+}
+
+#[tokio::test]
+async fn a_maintenance_window_ends_by_itself() {
+    let stages = [
+        "creating Remedy window, which expires in 15s",
+        "no request goes there any more",
+        "Remedy window expired",
+        "the first request reaches it again",
+        "Remedy window deleted",
+        "failed: 0",
+    ];
+    plays("maintenance-window", &stages).await;
 }
 
 #[tokio::test]

@@ -1,0 +1,312 @@
+//! The Remedies: those that exist, what each says about itself, and the samples that could be created.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use karmada_api::remedy::{ACCEPTED, ACTIVE};
+use karmada_api::{DecisionMatch, Operator, Remedy};
+use karmada_rules::remedy::{self, Expiry, Mode, Scope};
+use kube::ResourceExt;
+use tokio::time::Instant;
+
+use super::state::{ConditionState, RemedyPhase, RemedyState};
+use super::timeline::{Stage, Step, Timeline};
+use crate::sample_remedy::SampleRemedy;
+
+#[derive(Debug)]
+pub(super) struct Remedies {
+    members: Vec<String>,
+    /// None before the first list.
+    known: Option<BTreeMap<String, Arc<Remedy>>>,
+    /// The names of those that the timeline has an end of.
+    expired: BTreeSet<String>,
+    samples: Vec<Remedy>,
+}
+
+impl Remedies {
+    pub(super) fn new(members: &[String]) -> Self {
+        let samples = SampleRemedy::ALL.into_iter();
+        Self {
+            members: members.to_vec(),
+            known: None,
+            expired: BTreeSet::new(),
+            samples: samples.filter_map(|it| it.remedy().ok()).collect(),
+        }
+    }
+
+    /// Returns those that exist.
+    pub(super) fn existing(&self) -> impl Iterator<Item = &Arc<Remedy>> {
+        self.known.iter().flat_map(BTreeMap::values)
+    }
+
+    /// Replaces those that exist.
+    pub(super) fn replace(
+        &mut self,
+        at: Instant,
+        remedies: Vec<Arc<Remedy>>,
+        timeline: &mut Timeline,
+    ) {
+        let now: BTreeMap<_, _> = remedies.into_iter().map(|r| (r.name_any(), r)).collect();
+        if let Some(before) = &self.known {
+            let created = now.iter().filter(|(name, _)| !before.contains_key(*name));
+            let deleted = before.iter().filter(|(name, _)| !now.contains_key(*name));
+            for (_, remedy) in created {
+                let step = Step(Stage::RemedyCreated, true);
+                self.note(at, remedy, step, "created", timeline);
+            }
+            for (_, remedy) in deleted {
+                let step = Step(Stage::RemedyDeleted, false);
+                self.note(at, remedy, step, "deleted", timeline);
+            }
+        }
+        self.known = Some(now);
+    }
+
+    /// Notes the ends that have passed. Whoever sees all updates so learns of an end before its effects.
+    pub(super) fn expire(&mut self, at: Instant, timeline: &mut Timeline) {
+        let now = Timestamp::now();
+        let is_over = |remedy: &&Arc<Remedy>| Mode::of(remedy, now) == Mode::Expired;
+        let over: Vec<_> = self.existing().filter(is_over).map(Arc::clone).collect();
+        for remedy in &over {
+            if !self.expired.contains(&remedy.name_any()) {
+                let step = Step(Stage::RemedyExpired, false);
+                self.note(at, remedy, step, "expired", timeline);
+            }
+        }
+        // The end of one may be moved to the future.
+        self.expired = over.iter().map(|remedy| remedy.name_any()).collect();
+    }
+
+    /// Adds an entry on a Remedy, with which a sequence begins for the members that it covers.
+    fn note(&self, at: Instant, remedy: &Remedy, step: Step, what: &str, timeline: &mut Timeline) {
+        let scope = Scope::of(remedy);
+        let covered = self.members.iter().filter(|name| scope.covers(name));
+        let text = format!("Remedy {} {what}", remedy.name_any());
+        timeline.add_for_all(at, covered, step, text);
+    }
+
+    /// Returns the samples, whether they exist or not, and then all others.
+    pub(super) fn states(&self) -> Vec<RemedyState> {
+        let known = |name: &str| self.existing().find(|remedy| remedy.name_any() == name);
+        let samples = self.samples.iter().map(|sample| {
+            let existing = known(&sample.name_any());
+            existing.map_or_else(|| RemedyState::absent(sample), |it| RemedyState::of(it))
+        });
+        let is_sample = |name: &str| self.samples.iter().any(|it| it.name_any() == name);
+        let others = self
+            .existing()
+            .filter(|remedy| !is_sample(&remedy.name_any()));
+        samples
+            .chain(others.map(|remedy| RemedyState::of(remedy)))
+            .collect()
+    }
+}
+
+impl RemedyState {
+    /// Returns the state of a Remedy that exists.
+    pub(super) fn of(remedy: &Remedy) -> Self {
+        let status = remedy.status.clone().unwrap_or_default();
+        let conditions = status.conditions.into_iter().flatten();
+        let own = conditions.filter(|it| [ACCEPTED, ACTIVE].contains(&it.type_.as_str()));
+        let conditions = own.map(|condition| ConditionState {
+            since_ms: unix_ms(condition.last_transition_time.0),
+            kind: condition.type_,
+            status: condition.status,
+            reason: condition.reason,
+            message: condition.message,
+        });
+        Self {
+            phase: remedy::State::told_by(remedy).into(),
+            conditions: conditions.collect(),
+            acting: status.active_cluster_names.unwrap_or_default(),
+            refused: status.refused_cluster_names.unwrap_or_default(),
+            expires_ms: match Expiry::of(remedy) {
+                Expiry::At(end) => Some(unix_ms(end)),
+                Expiry::Never | Expiry::Unreadable => None,
+            },
+            ..Self::absent(remedy)
+        }
+    }
+
+    /// Returns the state of a Remedy that does not exist.
+    pub(super) fn absent(remedy: &Remedy) -> Self {
+        Self {
+            name: remedy.name_any(),
+            rule: rule(remedy),
+            phase: RemedyPhase::Absent,
+            conditions: Vec::new(),
+            acting: Vec::new(),
+            refused: Vec::new(),
+            expires_ms: None,
+        }
+    }
+}
+
+impl From<Option<remedy::State>> for RemedyPhase {
+    fn from(told: Option<remedy::State>) -> Self {
+        match told {
+            None => Self::Silent,
+            Some(remedy::State::Expired) => Self::Expired,
+            Some(remedy::State::NotAccepted) => Self::NotAccepted,
+            Some(remedy::State::ObserveOnly) => Self::ObserveOnly,
+            Some(remedy::State::Active) => Self::Active,
+            Some(remedy::State::Idle) => Self::Idle,
+        }
+    }
+}
+
+/// Returns the rule that a Remedy sets, in words.
+fn rule(remedy: &Remedy) -> String {
+    let actions = remedy.spec.actions.as_deref().unwrap_or_default();
+    let actions = match actions {
+        [] => "No action".to_owned(),
+        actions => actions.join(", "),
+    };
+    let clusters = match Scope::of(remedy) {
+        Scope::Every => "every cluster".to_owned(),
+        Scope::Named(names) if names.is_empty() => "no cluster".to_owned(),
+        Scope::Named(names) => names.into_iter().collect::<Vec<_>>().join(", "),
+    };
+    match &remedy.spec.decision_matches {
+        None => format!("{actions} on {clusters}, at once"),
+        Some(matches) => {
+            let conditions: Vec<_> = matches.iter().filter_map(condition).collect();
+            if conditions.is_empty() {
+                return format!("{actions} on {clusters}, never");
+            }
+            let conditions = conditions.join(" or ");
+            format!("{actions} on {clusters} where {conditions}")
+        }
+    }
+}
+
+fn condition(decision: &DecisionMatch) -> Option<String> {
+    let wanted = decision.cluster_condition_match.as_ref()?;
+    let (kind, status) = (&wanted.condition_type, &wanted.condition_status);
+    Some(match wanted.operator? {
+        Operator::Equal => format!("{kind} is {status}"),
+        Operator::NotEqual => format!("{kind} is not {status}"),
+    })
+}
+
+fn unix_ms(time: Timestamp) -> u64 {
+    u64::try_from(time.as_millisecond()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use karmada_api::remedy::EXPIRES_AT;
+    use serde_json::{Value, json};
+
+    use super::super::timeline::Clock;
+    use super::*;
+
+    fn remedy(name: &str, spec: &Value) -> Remedy {
+        serde_json::from_value(json!({ "metadata": { "name": name }, "spec": spec })).unwrap()
+    }
+
+    #[test]
+    fn a_rule_is_told_in_words() {
+        let when = |operator: &str, status: &str| {
+            json!({ "clusterConditionMatch": { "conditionType": "Dns", "operator": operator,
+                "conditionStatus": status } })
+        };
+        let named = json!({ "clusterNames": ["m2", "m1"] });
+        for (spec, expected) in [
+            (
+                json!({ "actions": ["TrafficControl"] }),
+                "TrafficControl on every cluster, at once",
+            ),
+            (
+                json!({ "actions": ["A", "B"], "clusterAffinity": named }),
+                "A, B on m1, m2, at once",
+            ),
+            (
+                json!({ "actions": ["A"], "clusterAffinity": {}, "decisionMatches": [] }),
+                "A on no cluster, never",
+            ),
+            (
+                json!({ "decisionMatches": [{}, when("Equal", "False"), when("NotEqual", "True")] }),
+                "No action on every cluster where Dns is False or Dns is not True",
+            ),
+        ] {
+            assert_eq!(rule(&remedy("r", &spec)), expected, "{spec}");
+        }
+    }
+
+    #[test]
+    fn a_remedy_shows_what_its_status_says_and_its_end() {
+        let condition = |kind: &str, status: &str, reason: &str, message: &str| {
+            json!({ "type": kind, "status": status, "reason": reason, "message": message,
+                "lastTransitionTime": "1970-01-01T00:00:07Z" })
+        };
+        let accepted = condition("Accepted", "True", "Accepted", "");
+        let mut made = remedy("r", &json!({ "actions": ["TrafficControl"] }));
+        made.metadata.generation = Some(1);
+        assert_eq!(RemedyState::of(&made).phase, RemedyPhase::Silent);
+        made.metadata.annotations =
+            Some([(EXPIRES_AT.to_owned(), "1970-01-01T00:01:00Z".to_owned())].into());
+        let active = condition("Active", "True", "ActionsRequired", "acts on m1");
+        let foreign = condition("Reviewed", "True", "By", "");
+        let status = json!({ "observedGeneration": 1, "conditions": [foreign, accepted, active],
+            "activeClusterNames": ["m1"], "refusedClusterNames": ["m2"] });
+        made.status = serde_json::from_value(status).unwrap();
+        let state = RemedyState::of(&made);
+        assert_eq!(state.phase, RemedyPhase::Active);
+        assert_eq!(
+            (&*state.acting, &*state.refused),
+            (&["m1".to_owned()][..], &["m2".to_owned()][..])
+        );
+        assert_eq!(state.expires_ms, Some(60_000));
+        let shown: Vec<_> = state
+            .conditions
+            .iter()
+            .map(|c| (&*c.kind, &*c.message, c.since_ms))
+            .collect();
+        assert_eq!(
+            shown,
+            [("Accepted", "", 7000), ("Active", "acts on m1", 7000)]
+        );
+    }
+
+    #[test]
+    fn samples_come_first_whether_they_exist_or_not() {
+        let mut remedies = Remedies::new(&[]);
+        let mut timeline = Timeline::new(Clock::new());
+        let others = ["zeta", "dns", "alpha"].map(|name| Arc::new(remedy(name, &json!({}))));
+        remedies.replace(Instant::now(), others.into(), &mut timeline);
+        let states = remedies.states();
+        let shown: Vec<_> = states.iter().map(|it| (&*it.name, it.phase)).collect();
+        let (silent, absent) = (RemedyPhase::Silent, RemedyPhase::Absent);
+        let expected = [
+            ("dns", silent),
+            ("maintenance-member1", absent),
+            ("alpha", silent),
+            ("zeta", silent),
+        ];
+        assert_eq!(shown, expected);
+    }
+
+    #[test]
+    fn the_end_of_a_remedy_is_on_the_timeline_once_and_again_if_it_was_moved() {
+        let mut remedies = Remedies::new(&["m1".to_owned()]);
+        let mut timeline = Timeline::new(Clock::new());
+        let mut note = |ends: &str| {
+            let mut window = remedy("window", &json!({ "actions": ["TrafficControl"] }));
+            window.metadata.annotations = Some([(EXPIRES_AT.to_owned(), ends.to_owned())].into());
+            let now = Instant::now();
+            remedies.replace(now, vec![Arc::new(window)], &mut timeline);
+            remedies.expire(now, &mut timeline);
+            let entries = timeline.take().into_iter();
+            entries.map(|it| (it.stage, it.text)).collect::<Vec<_>>()
+        };
+        let expired = [(Stage::RemedyExpired, "Remedy window expired".to_owned())];
+        let (past, future) = ("2020-01-01T00:00:00Z", "2999-01-01T00:00:00Z");
+        assert_eq!(note(future), []);
+        assert_eq!(note(past), expired);
+        assert_eq!(note(past), []);
+        assert_eq!(note(future), []);
+        assert_eq!(note(past), expired);
+    }
+}
