@@ -4,13 +4,21 @@
 
 /** The shape and the label of each state of a Remedy. */
 const REMEDY_PHASES = {
-  absent: ["none", "Does not exist"], silent: ["none", "No status yet"], idle: ["ok", "Not active"], active: ["blocked", "Active"],
+  absent: ["none", "Does not exist"], "no-status": ["none", "No status yet"], idle: ["ok", "Not active"], active: ["blocked", "Active"],
   "observe-only": ["eye", "Observe-only"], expired: ["clock", "Expired"], "not-accepted": ["bad", "Not accepted"],
 };
 /** The shape of each kind of change of a cluster. */
 const CHANGES = { set: "blocked", cleared: "ok", "over-bound": "warn", observed: "eye" };
 /** A time that names its distance from UTC, as the annotation must. */
 const MOMENT = /^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(:\d\d(\.\d+)?)?([Zz]|[+-]\d\d:\d\d)$/;
+
+/** Returns the time that is left in its two largest units, the last of them begun. */
+function countdown(ms) {
+  const seconds = Math.ceil(ms / 1000);
+  const minutes = Math.floor(seconds / 60);
+  if (minutes === 0) return `${seconds} s`;
+  return minutes < 60 ? `${minutes} min ${seconds % 60} s` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+}
 
 const clockTime = (ms) => new Date(ms).toLocaleTimeString([], { hour12: false });
 const form = document.getElementById("new-remedy");
@@ -54,7 +62,7 @@ function showEnd(row, phase, end) {
   const left = end - state.now_ms;
   slot(row, "end").hidden = phase === "absent";
   slot(row, "end").classList.toggle("muted", !end || left <= 0);
-  say(slot(row, "left"), !end ? "No end" : left > 0 ? `Ends in ${age(left + 999)}` : `Ended ${age(-left)} ago`);
+  say(slot(row, "left"), !end ? "No end" : left > 0 ? `Ends in ${countdown(left)}` : `Ended ${age(-left)} ago`);
   say(slot(row, "at"), end ? `at ${clockTime(end)}` : "");
 }
 
@@ -102,7 +110,7 @@ function showHints() {
   say(byId("scope"), clusters ? "" : "None ticked: every cluster, also one that joins later.");
   const end = MOMENT.test(expires_at ?? "") ? Date.parse(expires_at) : NaN;
   const left = end - state.now_ms;
-  say(byId("until"), !expires_at ? "Empty: until you delete it." : left > 0 ? `${clockTime(end)} on your clock, in ${age(left + 999)}.` : "");
+  say(byId("until"), !expires_at ? "Empty: until you delete it." : left > 0 ? `${clockTime(end)} on your clock, in ${countdown(left)}.` : "");
 }
 
 /** Shows what follows from the fields as they are now. */

@@ -146,7 +146,7 @@ impl RemedyState {
 impl From<Option<remedy::State>> for RemedyPhase {
     fn from(told: Option<remedy::State>) -> Self {
         match told {
-            None => Self::Silent,
+            None => Self::NoStatus,
             Some(remedy::State::Expired) => Self::Expired,
             Some(remedy::State::NotAccepted) => Self::NotAccepted,
             Some(remedy::State::ObserveOnly) => Self::ObserveOnly,
@@ -244,7 +244,7 @@ mod tests {
         let accepted = condition("Accepted", "True", "Accepted", "");
         let mut made = remedy("r", &json!({ "actions": ["TrafficControl"] }));
         made.metadata.generation = Some(1);
-        assert_eq!(RemedyState::of(&made).phase, RemedyPhase::Silent);
+        assert_eq!(RemedyState::of(&made).phase, RemedyPhase::NoStatus);
         made.metadata.annotations =
             Some([(EXPIRES_AT.to_owned(), "1970-01-01T00:01:00Z".to_owned())].into());
         let active = condition("Active", "True", "ActionsRequired", "acts on m1");
@@ -278,12 +278,12 @@ mod tests {
         remedies.replace(Instant::now(), others.into(), &mut timeline);
         let states = remedies.states();
         let shown: Vec<_> = states.iter().map(|it| (&*it.name, it.phase)).collect();
-        let (silent, absent) = (RemedyPhase::Silent, RemedyPhase::Absent);
+        let (no_status, absent) = (RemedyPhase::NoStatus, RemedyPhase::Absent);
         let expected = [
-            ("dns", silent),
+            ("dns", no_status),
             ("maintenance-member1", absent),
-            ("alpha", silent),
-            ("zeta", silent),
+            ("alpha", no_status),
+            ("zeta", no_status),
         ];
         assert_eq!(shown, expected);
     }

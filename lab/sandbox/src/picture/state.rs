@@ -238,7 +238,7 @@ pub(crate) enum RemedyPhase {
     /// It is a sample that does not exist.
     Absent,
     /// It has no status about its spec yet.
-    Silent,
+    NoStatus,
     /// It is not carried out as it is written.
     NotAccepted,
     /// It says on which clusters it would act, and does nothing.
