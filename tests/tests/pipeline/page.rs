@@ -423,6 +423,7 @@ mod in_chromium {
                     : Array.isArray(value) ? value.map(bad)
                     : value && typeof value === 'object' ? Object.fromEntries(Object.entries(value).map(([key, value]) => [key, bad(value)]))
                     : value;
+                Object.assign(state.remedies[0], { acting: ['member1'], refused: ['member2'] });
                 state = bad(state);
                 events.set(1e6, { ...bad({ cluster: 'c', text: 't', stage: 's' }), id: 1e6, at_ms: 0, after_ms: null, good: true });
                 showState();
@@ -430,7 +431,8 @@ mod in_chromium {
                 form.hidden = false;
                 tell({ accepted: bad({ warnings: ['w'], backends: [], clusters: [{ cluster: 'c', kind: 'set', text: 't' }] }) });
                 complain(bad('problem'));
-                return [document.querySelectorAll('img').length, document.body.innerText.split('<img').length > 20];
+                const shown = document.body.innerText;
+                return [document.querySelectorAll('img').length, shown.split('<img').length > 20 && shown.includes('member2, kept by the bound')];
             })()";
             let (images, texts): (u32, bool) = tab.value(markup).await?;
             ensure!(images == 0 && texts, "{images} images");

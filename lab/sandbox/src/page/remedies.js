@@ -17,7 +17,8 @@ function countdown(ms) {
   const seconds = Math.ceil(ms / 1000);
   const minutes = Math.floor(seconds / 60);
   if (minutes === 0) return `${seconds} s`;
-  return minutes < 60 ? `${minutes} min ${seconds % 60} s` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+  if (minutes < 60) return `${minutes} min ${seconds % 60} s`;
+  return `${Math.floor(minutes / 60)} h${minutes % 60 ? ` ${minutes % 60} min` : ""}`;
 }
 
 const clockTime = (ms) => new Date(ms).toLocaleTimeString([], { hour12: false });
@@ -104,10 +105,10 @@ function showChoices() {
   showHints();
 }
 
-/** Says what the fields mean that can be left empty. */
+/** Says what follows from the fields that can be left empty. */
 function showHints() {
   const { clusters, expires_at } = described();
-  say(byId("scope"), clusters ? "" : "None ticked: every cluster, also one that joins later.");
+  say(byId("scope"), clusters ? "Only these, whichever join later." : "None ticked: every cluster, also one that joins later.");
   const end = MOMENT.test(expires_at ?? "") ? Date.parse(expires_at) : NaN;
   const left = end - state.now_ms;
   say(byId("until"), !expires_at ? "Empty: until you delete it." : left > 0 ? `${clockTime(end)} on your clock, in ${countdown(left)}.` : "");
