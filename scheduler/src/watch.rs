@@ -159,9 +159,13 @@ impl Index {
                 continue;
             }
             let is_edit = is_edit(old, new);
+            let clusters = self.clusters.iter().map(|(_, cluster)| &**cluster);
+            let tainted: Vec<_> = clusters
+                .filter(|cluster| !cluster.spec.taints.is_empty())
+                .collect();
             let ours: Vec<_> = self.ours().collect();
             for binding in ours {
-                let waits = || waits_for_room(&self.scheduler, binding.view());
+                let waits = || waits_for_room(&self.scheduler, binding.view(), &tainted);
                 if (!differs && !waits())
                     || !forms().any(|cluster| concerns(binding.view(), cluster))
                 {

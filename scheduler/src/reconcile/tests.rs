@@ -12,6 +12,7 @@ use super::*;
 use crate::test_api::TestApi;
 use crate::watch::observe_binding;
 
+mod evict;
 mod fail_back;
 
 const BINDINGS: &str = "/apis/work.karmada.io/v1alpha2/namespaces/shop/resourcebindings";

@@ -56,6 +56,20 @@ fn begun(cycle: Cycle<'_>) -> Vec<GracefulEvictionTask> {
     tasks
 }
 
+/// Returns `true` if the binding has to leave one of these clusters, now or once it is tolerated no longer.
+pub(super) fn has_to_leave(
+    scheduler: &Scheduler,
+    binding: BindingRef<'_>,
+    clusters: &[&ClusterProfile],
+) -> bool {
+    scheduler.evicts
+        && !clusters.is_empty()
+        && binding.placement().is_some_and(|placement| {
+            let mut targets = binding.targets();
+            targets.any(|target| due(&target.name, &placement, clusters).is_some())
+        })
+}
+
 /// Returns the tasks of a binding that returns to an earlier group: one for each target that it leaves. `None`
 /// while one of them has to wait.
 pub(super) fn left(cycle: Cycle<'_>, decision: &Decision) -> Option<Vec<GracefulEvictionTask>> {

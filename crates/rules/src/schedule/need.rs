@@ -72,9 +72,14 @@ pub fn concerns(binding: BindingRef<'_>, cluster: &ClusterProfile) -> bool {
 }
 
 /// Returns `true` if the binding may be scheduled otherwise once a cluster has more room: it is not scheduled,
-/// or may return to an earlier group.
-pub fn waits_for_room(scheduler: &Scheduler, binding: BindingRef<'_>) -> bool {
+/// has no other place for what has to leave one of the `tainted` clusters, or may return to an earlier group.
+pub fn waits_for_room(
+    scheduler: &Scheduler,
+    binding: BindingRef<'_>,
+    tainted: &[&ClusterProfile],
+) -> bool {
     is_short_of_room(binding)
+        || super::evict::has_to_leave(scheduler, binding, tainted)
         || scheduler.fails_back
             && binding.placement().is_some_and(|placement| {
                 let groups = &placement.cluster_affinities;

@@ -1,3 +1,4 @@
+use super::evict::with_room;
 use super::*;
 
 /// Returns a scheduler that moves workloads back if `fails_back`.
@@ -7,14 +8,6 @@ fn scheduler(fails_back: bool) -> Scheduler {
         fails_back,
         ..Scheduler::default()
     }
-}
-
-fn with_room(name: &str, pods: u32) -> ClusterProfile {
-    let mut cluster = cluster(name, 1);
-    cluster.metadata.resource_version = Some(pods.to_string());
-    let room = json!({ "allocatable": { "pods": pods.to_string() } });
-    cluster.status.resource_summary = from_value(room).unwrap();
-    cluster
 }
 
 #[tokio::test]
