@@ -7,7 +7,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use karmada_api::{ClusterResourceBinding, Key, ResourceBinding, TargetCluster};
 use karmada_rules::binding_ref::BindingRef;
-use karmada_rules::schedule::{Fleet, Pass, Plan, SpecWrite, StatusWrite, next_eviction, plan};
+use karmada_rules::schedule::{Fleet, Pass, Plan, SpecWrite, StatusWrite, next_due, plan};
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
 use karmada_runtime::events::EventRecorder;
@@ -64,7 +64,7 @@ impl Controller for Reconciler {
             }
         }
         self.index.settled(key, &snapshot);
-        self.wake_for_eviction(key, &snapshot);
+        self.wake_when_due(key, &snapshot);
         Ok(())
     }
 }
@@ -88,12 +88,12 @@ impl Reconciler {
         )
     }
 
-    /// Wakes the binding `key` when an eviction begins or ends by itself.
-    fn wake_for_eviction(&self, key: &Key, snapshot: &Snapshot) {
+    /// Wakes the binding `key` when it is due by itself.
+    fn wake_when_due(&self, key: &Key, snapshot: &Snapshot) {
         let clusters: Vec<_> = snapshot.clusters.iter().map(|cluster| &**cluster).collect();
         let now = (self.clock)();
         let scheduler = self.index.scheduler();
-        let next = next_eviction(&scheduler, snapshot.binding.view(), &clusters, now);
+        let next = next_due(&scheduler, snapshot.binding.view(), &clusters, now);
         if let Some(at) = next {
             let wait = Duration::try_from(at.duration_since(now)).unwrap_or_default();
             self.index.wake_after(key.clone(), wait);

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use karmada_api::{ClusterProfile, Key};
 use karmada_rules::binding_ref::BindingRef;
-use karmada_rules::schedule::{Scheduler, concerns, is_observed, waits_for_room};
+use karmada_rules::schedule::{Scheduler, concerns, is_observed, is_unscheduled, waits_for_room};
 use karmada_runtime::cache::{Cache, Transition};
 use karmada_runtime::program::Program;
 use karmada_runtime::queue::Queue;
@@ -166,9 +166,9 @@ impl Index {
             let ours: Vec<_> = self.ours().collect();
             for binding in ours {
                 let waits = || waits_for_room(&self.scheduler, binding.view(), &tainted);
-                if (!differs && !waits())
-                    || !forms().any(|cluster| concerns(binding.view(), cluster))
-                {
+                let is_concerned = (differs && is_unscheduled(binding.view()))
+                    || forms().any(|cluster| concerns(binding.view(), cluster));
+                if (!differs && !waits()) || !is_concerned {
                     continue;
                 }
                 let key = binding.key();

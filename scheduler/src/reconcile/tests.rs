@@ -14,6 +14,7 @@ use crate::watch::observe_binding;
 
 mod evict;
 mod fail_back;
+mod unscheduled;
 
 const BINDINGS: &str = "/apis/work.karmada.io/v1alpha2/namespaces/shop/resourcebindings";
 const CLUSTER_BINDINGS: &str = "/apis/work.karmada.io/v1alpha2/clusterresourcebindings";

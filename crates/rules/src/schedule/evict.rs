@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use super::Scheduler;
 use super::decide::{Cycle, Decision};
 use super::filter::{show, tolerates};
+use super::need::is_unscheduled;
 use super::plan::{Plan, scheduled};
 use super::write::guarded;
 use crate::binding_ref::BindingRef;
@@ -261,25 +262,27 @@ fn has_copy(binding: BindingRef<'_>, task: &GracefulEvictionTask) -> bool {
     items.any(|item| item.cluster_name == task.from_cluster)
 }
 
-/// Returns the next time after `now` at which an eviction of the binding begins or ends by itself.
-pub fn next(
+/// Returns the next time after `now` at which the binding is due by itself: an eviction begins or ends, or a taint
+/// is tolerated no longer that the reason of an unscheduled one then counts.
+pub fn next_due(
     scheduler: &Scheduler,
     binding: BindingRef<'_>,
     clusters: &[&ClusterProfile],
     now: Timestamp,
 ) -> Option<Timestamp> {
-    if !scheduler.ends_evictions() {
-        return None;
-    }
     let placement = binding.placement()?;
     let targets = binding.targets().filter(|_| scheduler.evicts);
     let targets = targets.filter(|target| !is_suspended(binding, &target.name));
-    let begins = targets.filter_map(|target| {
-        let (_, at) = due(&target.name, &placement, clusters)?;
+    let others = clusters.iter().filter(|_| is_unscheduled(binding));
+    let names = targets
+        .map(|target| Some(target.name.as_str()))
+        .chain(others.map(|cluster| cluster.metadata.name.as_deref()));
+    let begins = names.filter_map(|name| {
+        let (_, at) = due(name?, &placement, clusters)?;
         Some(at)
     });
     let tasks = binding.spec.graceful_eviction_tasks.iter().flatten();
-    let tasks = tasks.filter(|task| task.suppress_deletion.is_none());
+    let tasks = tasks.filter(|task| scheduler.ends_evictions() && task.suppress_deletion.is_none());
     let ends = tasks.filter_map(|task| Some(last(task, task.creation_timestamp.as_ref()?)));
     begins.chain(ends).filter(|at| *at > now).min()
 }

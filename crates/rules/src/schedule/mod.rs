@@ -17,9 +17,9 @@ mod write;
 use std::fmt;
 
 pub use divide::webster;
-pub use evict::next as next_eviction;
+pub use evict::next_due;
 pub use filter::Unfit;
-pub use need::{Scheduler, concerns, is_observed, waits_for_room};
+pub use need::{Scheduler, concerns, is_observed, is_unscheduled, waits_for_room};
 pub use plan::{Fleet, Pass, Plan, plan};
 pub use selects::selects;
 pub use write::{SUCCESS, SpecWrite, StatusWrite};

@@ -87,6 +87,13 @@ pub fn waits_for_room(
             })
 }
 
+/// Returns `true` if the binding could not be scheduled. Its status counts every cluster of the fleet, with the
+/// reason why it does not fit.
+pub fn is_unscheduled(binding: BindingRef<'_>) -> bool {
+    let condition = binding.condition();
+    condition.is_some_and(|condition| condition.status == condition::FALSE)
+}
+
 fn is_short_of_room(binding: BindingRef<'_>) -> bool {
     binding.condition().is_some_and(|condition| {
         condition.status == condition::FALSE

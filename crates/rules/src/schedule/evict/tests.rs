@@ -57,7 +57,7 @@ fn begun(taint: &Value, tolerations: &Value) -> (Option<GracefulEvictionTask>, O
         },
     };
     let tasks = super::begun(cycle);
-    let next = next(&scheduler(), binding, &[&cluster], at(NOW));
+    let next = next_due(&scheduler(), binding, &[&cluster], at(NOW));
     (tasks.into_iter().next(), next)
 }
 
@@ -167,6 +167,26 @@ fn the_tasks_that_are_over_go_and_the_others_keep_their_places() {
         from_value(end((&binding).into(), at(NOW)).unwrap()).unwrap();
     json_patch::patch(&mut stored, &operations).unwrap();
     assert_eq!(stored["spec"]["gracefulEvictionTasks"], json!([tasks[1]]));
-    let next = next(&scheduler(), (&binding).into(), &[], at(NOW));
+    let next = next_due(&scheduler(), (&binding).into(), &[], at(NOW));
     assert_eq!(next, Some(at("2026-11-22T08:10:00Z")));
+}
+
+#[test]
+fn an_unscheduled_binding_is_due_when_its_reason_changes() {
+    let toleration = json!([{ "key": "k", "operator": "Exists", "tolerationSeconds": 60 }]);
+    let mut binding = binding(&toleration, &Value::Null);
+    binding.spec.clusters = None;
+    let taint = json!([{ "key": "k", "effect": "NoExecute", "timeAdded": NOW }]);
+    let cluster = cluster(&taint);
+    for (status, due) in [("True", None), ("False", Some(at("2026-11-22T08:01:00Z")))] {
+        let condition = json!({ "type": "Scheduled", "status": status, "reason": "NoClusterFit" });
+        binding.status = from_value(json!({ "conditions": [condition] })).unwrap();
+        let next = next_due(
+            &Scheduler::default(),
+            (&binding).into(),
+            &[&cluster],
+            at(NOW),
+        );
+        assert_eq!(next, due, "{status}");
+    }
 }
