@@ -131,7 +131,7 @@ fn applied(work: &Work, outcomes: &[Outcome<'_>]) -> Condition {
     }
 }
 
-/// Returns the condition of a suspended Work whose report of an application was lost, for nothing is applied
+/// Returns the condition of a suspended Work of which no report tells that it was applied, for nothing is applied
 /// any more that would be reported.
 fn applied_before(work: &Work, outcomes: &[Outcome<'_>]) -> Option<Condition> {
     let is_settled = |outcome: &Outcome<'_>| matches!(outcome.object, Seen::Settled(_));
@@ -144,8 +144,11 @@ fn applied_before(work: &Work, outcomes: &[Outcome<'_>]) -> Option<Condition> {
         Seen::Absent | Seen::Unknown => false,
     };
     let changed = manifest_generation(work).filter(|changed| *changed > 1)?;
-    let is_lost =
-        work.condition(APPLIED).is_none() && !outcomes.is_empty() && outcomes.iter().all(is_former);
+    // A failure since then took nothing from what runs.
+    let is_told = work
+        .condition(APPLIED)
+        .is_some_and(|told| told.status == TRUE);
+    let is_lost = !is_told && !outcomes.is_empty() && outcomes.iter().all(is_former);
     is_lost.then(|| Condition {
         observed_generation: Some(changed - 1),
         ..applied(work, &[])

@@ -1,6 +1,6 @@
 use jiff::Timestamp;
-use karmada_api::Work;
 use karmada_api::names::WORK_NAME;
+use karmada_api::{Condition, Work};
 use proptest::prelude::*;
 use serde_json::{Value, from_str, from_value, json};
 
@@ -544,12 +544,18 @@ fn a_suspended_work_tells_of_an_application_whose_report_was_lost() {
         object
     };
     let applied = work.condition("Applied").cloned();
+    let failed = applied.clone().map(|applied| Condition {
+        status: "False".to_owned(),
+        observed_generation: Some(3),
+        ..applied
+    });
     for (seen, changed, applied, expected) in [
         (Seen::Settled(&object), "3", None, Some(7)),
         (Seen::Settled(&object), "3", applied.clone(), Some(7)),
         // As it was before the manifest changed.
         (Seen::Present(&object), "3", None, Some(2)),
         (Seen::Present(&object), "3", applied, None),
+        (Seen::Present(&object), "3", failed, Some(2)),
         (Seen::Present(&object), "1", None, None),
         (Seen::Present(&of_another), "3", None, None),
         (Seen::Absent, "3", None, None),
