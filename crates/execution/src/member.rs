@@ -360,10 +360,12 @@ impl Member {
             };
             // The cache is behind at worst: then the uid is that of a former object.
             let cached = self.watches.get(&kind, &key).map(|object| object.value());
-            if let Deletion::Delete { uid } = deletion(work, cached.as_ref())
-                && self.delete(writes, &place, &uid).await?
-            {
-                continue;
+            if let Deletion::Delete { uid } = deletion(work, cached.as_ref()) {
+                match self.delete(writes, &place, &uid).await {
+                    Ok(true) => continue,
+                    Err(error) if !error.is_conflict() => return Err(error),
+                    Ok(false) | Err(_) => {}
+                }
             }
             let object = self.objects.get(&place).await?;
             match deletion(work, object.as_ref()) {
@@ -389,11 +391,11 @@ impl Member {
     }
 }
 
-/// Returns `false` if the object of a write went before it, or is another one now.
+/// Returns `false` if the object of a write went before it.
 fn is_done(written: Result<(), WriteError>) -> Result<bool, MemberError> {
     match written.map_err(MemberError::from) {
         Ok(()) => Ok(true),
-        Err(error) if error.is_missing() || error.is_conflict() => Ok(false),
+        Err(error) if error.is_missing() => Ok(false),
         Err(error) => Err(error),
     }
 }

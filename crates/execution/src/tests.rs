@@ -529,6 +529,19 @@ async fn a_deleted_work_takes_its_own_objects_and_no_others() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_deleted_work_waits_for_an_object_whose_deletion_is_refused() {
+    let stage = Stage::watching().await;
+    let work = work(&json!([settings()]));
+    stage.sync(&work).await;
+    let refused = Fault::Conflict.verbs([Verb::Delete]);
+    let fault = stage.server.faults().inject(refused);
+    assert!(stage.member.give_up(&stage.writes, &work).await.is_err());
+    stage.server.faults().remove(fault);
+    stage.member.give_up(&stage.writes, &work).await.unwrap();
+    assert_eq!(stage.get(SETTINGS).await, None);
+}
+
+#[tokio::test(start_paused = true)]
 async fn preserved_objects_lose_our_marks_only() {
     let stage = Stage::new().await;
     let mut work = work(&json!([deployment(), settings()]));
