@@ -67,6 +67,7 @@ impl ApiServer {
                     verb: Verb::Get,
                     plural: String::new(),
                     name: String::new(),
+                    subresource: String::new(),
                     client: user_agent(&parts.headers),
                 };
                 self.apply_faults(&info, "").await?;
@@ -88,6 +89,7 @@ impl ApiServer {
             verb,
             plural: path.plural.clone(),
             name: path.name.clone().unwrap_or_default(),
+            subresource: path.subresource.clone().unwrap_or_default(),
             client: user_agent(headers),
         };
         let effects = self.apply_faults(&info, &path.group).await?;

@@ -124,6 +124,11 @@ impl ApiServer {
         Ok(())
     }
 
+    /// Returns the newest resource version, which every write advances.
+    pub fn version(&self) -> u64 {
+        self.state().version
+    }
+
     /// Returns the faults of the server.
     pub fn faults(&self) -> &Faults {
         &self.shared.faults

@@ -84,6 +84,11 @@ impl Fault {
         Injection::from(self).object(name)
     }
 
+    /// Limits the fault to requests about one subresource; that without a name is the object itself.
+    pub fn subresource(self, name: impl Into<String>) -> Injection {
+        Injection::from(self).subresource(name)
+    }
+
     /// Limits the fault to some verbs.
     pub fn verbs(self, verbs: impl IntoIterator<Item = Verb>) -> Injection {
         Injection::from(self).verbs(verbs)
@@ -149,6 +154,7 @@ pub struct Injection {
     pub(super) duration: Option<Duration>,
     plural: Option<String>,
     name: Option<String>,
+    subresource: Option<String>,
     verbs: Vec<Verb>,
     client: Option<String>,
 }
@@ -162,6 +168,7 @@ impl From<Fault> for Injection {
             duration: None,
             plural: None,
             name: None,
+            subresource: None,
             verbs: Vec::new(),
             client: None,
         }
@@ -214,6 +221,15 @@ impl Injection {
         }
     }
 
+    /// See [`Fault::subresource`].
+    #[must_use]
+    pub fn subresource(self, name: impl Into<String>) -> Self {
+        Self {
+            subresource: Some(name.into()),
+            ..self
+        }
+    }
+
     /// See [`Fault::verbs`].
     #[must_use]
     pub fn verbs(self, verbs: impl IntoIterator<Item = Verb>) -> Self {
@@ -236,6 +252,7 @@ impl Injection {
         (self.verbs.is_empty() || self.verbs.contains(&info.verb))
             && (self.plural.as_ref()).is_none_or(|plural| *plural == info.plural)
             && (self.name.as_ref()).is_none_or(|name| *name == info.name)
+            && (self.subresource.as_ref()).is_none_or(|name| *name == info.subresource)
             && (self.client.as_ref()).is_none_or(|client| info.client.contains(client))
     }
 

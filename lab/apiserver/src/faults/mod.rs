@@ -98,6 +98,8 @@ pub(crate) struct RequestInfo {
     pub(crate) plural: String,
     /// Empty for a whole collection.
     pub(crate) name: String,
+    /// Empty if the request is about the object itself.
+    pub(crate) subresource: String,
     /// The `User-Agent`.
     pub(crate) client: String,
 }

@@ -82,6 +82,16 @@ async fn a_fault_is_limited_to_clients_verbs_kinds_and_objects() {
     server.get(&format!("{CONFIG_MAPS}/b")).await.ok();
     server.faults().clear();
     server.get(&format!("{CONFIG_MAPS}/a")).await.ok();
+    server.post(REMEDIES, &remedy("r")).await.ok();
+    let (object, status) = (format!("{REMEDIES}/r"), format!("{REMEDIES}/r/status"));
+    for (subresource, refused, served) in [("", &object, &status), ("status", &status, &object)] {
+        let fault = Fault::Unavailable.subresource(subresource);
+        let id = server.faults().inject(fault.kind("remedies"));
+        let response = server.get(refused).await;
+        response.fails(503, "ServiceUnavailable");
+        server.get(served).await.ok();
+        server.faults().remove(id);
+    }
 }
 
 #[tokio::test(start_paused = true)]
