@@ -51,6 +51,12 @@ impl Apis {
         self.members.lock().get(endpoint).cloned()
     }
 
+    /// Returns the version of the objects of each server.
+    pub(crate) fn versions(&self) -> Vec<u64> {
+        let servers = self.all();
+        servers.iter().map(ApiServer::version).collect()
+    }
+
     /// Returns every server.
     pub(crate) fn all(&self) -> Vec<ApiServer> {
         let members = self.members.lock();

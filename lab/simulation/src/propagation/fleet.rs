@@ -16,9 +16,12 @@ use super::injection::injection;
 use super::objects::{self, CLUSTERS, NAMESPACE, SECRETS, Template};
 use super::programs::Programs;
 use super::specs;
-use super::step::{self, Affinity, By, Pause, PolicyShape, Step};
+use super::step::{self, Part, PolicyShape, Step};
 use super::world::{name, text};
 use crate::clock;
+
+/// The pods for which a cluster has room when it joins.
+const ROOM: u8 = 4;
 
 /// The APIs, the programs, and what has happened to them.
 #[derive(Debug)]
@@ -64,22 +67,11 @@ impl Fleet {
             };
             fleet.apply(&put).await?;
         }
-        let shape = |selects: &[Template]| PolicyShape {
-            selects: selects
-                .iter()
-                .map(|template| (*template, By::Kind))
-                .collect(),
-            priority: 0,
-            preempts: false,
-            affinity: Affinity::All,
-            weights: None,
-            pause: Pause::No,
-            is_lazy: false,
-        };
-        for (policy, shape) in [
-            (0, shape(&[Template::ConfigMapA, Template::Deployment])),
-            (3, shape(&[Template::ClusterRole])),
+        for (policy, templates) in [
+            (0, &[Template::ConfigMapA, Template::Deployment][..]),
+            (3, &[Template::ClusterRole]),
         ] {
+            let shape = PolicyShape::of_kinds(templates);
             fleet.apply(&Step::PutPolicy { policy, shape }).await?;
         }
         Ok(fleet)
@@ -158,6 +150,22 @@ impl Fleet {
                     .await?;
             }
             Step::Join { cluster, region } => self.join(*cluster, *region).await?,
+            Step::Taint { cluster, effect } => {
+                self.history.clusters_changed = true;
+                let taints = effect.map(|effect| {
+                    let (effect, time) = (format!("{effect:?}"), clock::now());
+                    json!([{ "key": "lab", "effect": effect, "timeAdded": time }])
+                });
+                let path = format!("{CLUSTERS}/{}", objects::cluster(*cluster));
+                let change = json!({ "spec": { "taints": taints } });
+                self.write(Method::PATCH, &path, &change).await?;
+            }
+            Step::Room { cluster, pods } => {
+                self.history.clusters_changed = true;
+                let path = format!("{CLUSTERS}/{}/status", objects::cluster(*cluster));
+                let change = json!({ "status": { "resourceSummary": room(*pods) } });
+                self.write(Method::PATCH, &path, &change).await?;
+            }
             Step::Leave { cluster } => {
                 self.history.clusters_changed = true;
                 self.delete(&format!("{CLUSTERS}/{}", objects::cluster(*cluster)))
@@ -204,7 +212,13 @@ impl Fleet {
                     (Some(_), _) => injection.client("execution-controller"),
                 };
                 if let Some(about) = about {
-                    injection = injection.kind(*about);
+                    injection = injection.kind(about.plural);
+                    if let Some(part) = about.part {
+                        injection = injection.subresource(match part {
+                            Part::Spec => "",
+                            Part::Status => "status",
+                        });
+                    }
                 }
                 let server = match member {
                     None => Some(self.apis.fleet.clone()),
@@ -312,7 +326,9 @@ impl Fleet {
                 "groupVersion": template.api_version(), "resources": [{ "kind": template.kind() }],
             })
         });
-        let status = json!({ "status": { "apiEnablements": enabled } });
+        let status = json!({ "status": {
+            "apiEnablements": enabled, "resourceSummary": room(ROOM),
+        } });
         self.write(Method::PATCH, &format!("{path}/status"), &status)
             .await?;
         Ok(())
@@ -348,4 +364,9 @@ impl Fleet {
         }
         Ok(())
     }
+}
+
+/// Returns the summary of a cluster with room for so many pods.
+fn room(pods: u8) -> Value {
+    json!({ "allocatable": { "pods": pods.to_string() } })
 }

@@ -13,7 +13,7 @@ pub(crate) struct History {
     pub(crate) contents: BTreeMap<Template, Vec<Value>>,
     /// The copies that somebody else changed or deleted at any time.
     pub(crate) disturbed: BTreeSet<(String, Template)>,
-    /// Set once a cluster joined, left or was relabelled.
+    /// Set once a cluster joined, left, was relabelled or tainted, or got other room.
     pub(crate) clusters_changed: bool,
 }
 

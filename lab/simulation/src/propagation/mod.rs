@@ -3,10 +3,11 @@
 //!
 //! The real programs run in one thread, over embedded API servers for the fleet and for each member, in
 //! virtual time. A seed determines a sequence of [`Step`]s and the whole run. `model` says what a settled
-//! fleet must look like, `held` what a pause may never take away, and `moves` what may move a workload at all.
+//! fleet must look like, `schedule` where its workloads run, `held` what a pause may never take away, and
+//! `moves` what may move a workload at all.
 //!
-//! Of propagation this leaves out: dependencies, groups of clusters, spread constraints,
-//! dynamic weights, evictions, objects of others in the way of ours, what members report of workloads, and the
+//! Of propagation this leaves out: spread constraints, objects of others in the way of ours, what members
+//! report of workloads, so that no Deployment gets healthy and its evictions last as long as they may, and the
 //! cluster-controller, so that nothing empties the namespace of a cluster that has left. Each program has one
 //! process without a lease; leader election is a part of [`convergence`](crate::convergence).
 
@@ -21,6 +22,8 @@ mod moves;
 mod objects;
 mod play;
 mod programs;
+mod scenes;
+mod schedule;
 mod sequences;
 mod settled;
 mod specs;
@@ -41,10 +44,14 @@ use crate::search::{Property, Tried};
 pub use self::objects::Template;
 pub use self::programs::Role;
 pub use self::sequences::{lazy_sequences, sequences};
-pub use self::step::{About, Affinity, ApiFault, By, Pause, PolicyShape, Step};
+pub use self::step::{
+    About, Affinity, ApiFault, By, Division, Effect, Part, Pause, PolicyShape, Purge, Step,
+    Toleration,
+};
 
-/// The time at the end of a run in which no program may write.
-const QUIET: Duration = Duration::from_hours(1);
+/// The time at the end of a run in which no program may write: twice what the longest wait of a program takes,
+/// that of an eviction.
+const QUIET: Duration = Duration::from_mins(20);
 
 /// The same at the end of a short run.
 const SHORT_QUIET: Duration = Duration::from_mins(6);

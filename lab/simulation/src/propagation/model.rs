@@ -34,6 +34,18 @@ fn selects(policy: &Value, template: Template) -> bool {
     })
 }
 
+/// Returns `true` if a policy or a binding is about a kind of templates. Nobody looks at any others, such as that
+/// of a template whose policy was replaced when it had a claim and no binding yet.
+pub(crate) fn is_watched(world: &World, template: Template) -> bool {
+    let mut selectors = world
+        .policies
+        .iter()
+        .flat_map(|policy| items(policy, "/spec/resourceSelectors"));
+    let mut bound = world.bindings.keys();
+    selectors.any(|selector| selector["kind"] == template.kind())
+        || bound.any(|bound| bound.kind() == template.kind())
+}
+
 /// Returns the policies that select a template.
 pub(crate) fn candidates(world: &World, template: Template) -> Vec<&Value> {
     let policies = world.policies.iter();
@@ -95,9 +107,132 @@ pub(crate) fn is_lazy(policy: &Value) -> bool {
     policy["spec"]["activationPreference"] == "Lazy"
 }
 
-/// Returns the clusters that a placement allows.
-pub(crate) fn allowed(world: &World, placement: &Value) -> BTreeSet<String> {
-    let affinity = &placement["clusterAffinity"];
+/// A group of clusters of a placement, or all that a placement without groups allows.
+#[derive(Debug)]
+pub(crate) struct Group<'a> {
+    /// The name, which is empty in a placement without groups.
+    pub(crate) name: &'a str,
+    pub(crate) clusters: BTreeSet<String>,
+}
+
+/// Returns the groups of a placement, in their order.
+pub(crate) fn groups<'a>(world: &World, placement: &'a Value) -> Vec<Group<'a>> {
+    let group = |affinity: &'a Value| Group {
+        name: text(affinity, "/affinityName"),
+        clusters: allowed(world, affinity),
+    };
+    let groups: Vec<_> = items(placement, "/clusterAffinities").map(group).collect();
+    if groups.is_empty() {
+        return vec![group(&placement["clusterAffinity"])];
+    }
+    groups
+}
+
+/// Returns `true` if workloads have to leave a cluster for its taint, now or once it is tolerated no longer.
+pub(crate) fn drives_away(world: &World, placement: &Value, cluster: &str) -> bool {
+    let mut tolerations = items(placement, "/clusterTolerations");
+    let is_tolerated = tolerations.any(|toleration| toleration["tolerationSeconds"].is_null());
+    !is_tolerated && has_taint(world, cluster, "NoExecute")
+}
+
+/// Returns the clusters that workloads may come to and stay in.
+pub(crate) fn open(
+    world: &World,
+    placement: &Value,
+    clusters: &BTreeSet<String>,
+) -> BTreeSet<String> {
+    let is_open = |cluster: &&String| {
+        !drives_away(world, placement, cluster) && !has_taint(world, cluster, "NoSchedule")
+    };
+    clusters.iter().filter(is_open).cloned().collect()
+}
+
+fn has_taint(world: &World, cluster: &str, effect: &str) -> bool {
+    let object = world.clusters.get(cluster);
+    object.is_some_and(|object| items(object, "/spec/taints").any(|one| one["effect"] == effect))
+}
+
+/// Returns the number of pods for which a cluster has room. No member counts those that it has.
+pub(crate) fn room(world: &World, cluster: &str) -> u64 {
+    let pods = "/status/resourceSummary/allocatable/pods";
+    let pods = text(world.clusters.get(cluster), pods);
+    pods.parse().unwrap_or_default()
+}
+
+/// The division of replicas that a placement asks for.
+#[derive(Debug)]
+pub(crate) enum Division {
+    /// Each cluster has all.
+    None,
+    /// By these weights of the clusters.
+    Weights(BTreeMap<String, u64>),
+    /// By their room.
+    Room,
+}
+
+/// Returns the division of a placement.
+pub(crate) fn division(placement: &Value) -> Division {
+    let scheduling = &placement["replicaScheduling"];
+    if scheduling.is_null() {
+        return Division::None;
+    }
+    let Some(list) = scheduling.pointer("/weightPreference/staticWeightList") else {
+        return Division::Room;
+    };
+    let mut weights = BTreeMap::new();
+    for rule in items(list, "") {
+        for cluster in items(rule, "/targetCluster/clusterNames") {
+            let cluster = cluster.as_str().unwrap_or_default().to_owned();
+            weights.insert(cluster, rule["weight"].as_u64().unwrap_or_default());
+        }
+    }
+    Division::Weights(weights)
+}
+
+/// The clusters in which the Deployment needs what it refers to.
+#[derive(Debug)]
+pub(crate) struct Need {
+    pub(crate) clusters: BTreeSet<String>,
+    /// The suspension of the Deployment.
+    pub(crate) suspension: Value,
+    /// Set if others that were needed once may still be there: of a Deployment that is paused anywhere, or
+    /// that no policy has any more.
+    pub(crate) is_frozen: bool,
+}
+
+/// Returns the clusters in which the Deployment needs a template.
+pub(crate) fn need(world: &World, template: Template) -> Need {
+    let mut need = Need {
+        clusters: BTreeSet::new(),
+        suspension: Value::Null,
+        is_frozen: false,
+    };
+    let deployment = world.templates.get(&Template::Deployment);
+    let binding = world.bindings.get(&Template::Deployment);
+    let (Some(deployment), Some(binding)) = (deployment, binding) else {
+        return need;
+    };
+    let spec = &binding["spec"];
+    let policy = claimed(world, deployment);
+    let suspension = policy.map_or(&spec["suspension"], |policy| &policy["spec"]["suspension"]);
+    need.suspension.clone_from(suspension);
+    need.is_frozen = template.is_namespaced() && (policy.is_none() || pauses(suspension));
+    if need.is_frozen {
+        let required = world.bindings.get(&template).into_iter();
+        let required = required.flat_map(|binding| items(binding, "/spec/requiredBy"));
+        let required = required.flat_map(|snapshot| items(snapshot, "/clusters"));
+        need.clusters = required.map(|one| text(one, "/name").to_owned()).collect();
+        need.is_frozen = !need.clusters.is_empty();
+    }
+    if policy.is_some() && spec["propagateDeps"] == true && template.is_dependency_of(deployment) {
+        let scheduled = items(spec, "/clusters");
+        let scheduled = scheduled.map(|target| text(target, "/name").to_owned());
+        need.clusters.extend(scheduled);
+    }
+    need
+}
+
+fn allowed(world: &World, affinity: &Value) -> BTreeSet<String> {
     let names: Vec<&Value> = items(affinity, "/clusterNames").collect();
     let region = text(affinity, "/labelSelector/matchLabels/region");
     let is_allowed = |(cluster, object): &(&String, &Value)| {
@@ -106,20 +241,6 @@ pub(crate) fn allowed(world: &World, placement: &Value) -> BTreeSet<String> {
     };
     let allowed = world.clusters.iter().filter(is_allowed);
     allowed.map(|(cluster, _)| cluster.clone()).collect()
-}
-
-/// Returns the weights of clusters, if a placement divides replicas by them.
-pub(crate) fn weights(placement: &Value) -> Option<BTreeMap<String, u64>> {
-    let scheduling = &placement["replicaScheduling"];
-    let list = scheduling.pointer("/weightPreference/staticWeightList")?;
-    let mut weights = BTreeMap::new();
-    for rule in items(list, "") {
-        for cluster in items(rule, "/targetCluster/clusterNames") {
-            let cluster = cluster.as_str().unwrap_or_default().to_owned();
-            weights.insert(cluster, rule["weight"].as_u64().unwrap_or_default());
-        }
-    }
-    Some(weights)
 }
 
 /// Returns `true` if `seats` divide their sum by `weights` as Webster's method does, whatever decides ties.

@@ -21,6 +21,8 @@ pub(crate) struct Moves {
     clusters_changed: bool,
     /// Set once the API has shown a further default.
     is_upgraded: bool,
+    /// Set once that was more than a taint.
+    members_changed: bool,
 }
 
 /// The place of a template: where it should run, where it was scheduled to, and where it is.
@@ -29,6 +31,10 @@ struct Place {
     placement: Option<Value>,
     clusters: BTreeMap<String, Option<u64>>,
     copies: BTreeSet<String>,
+    /// Set if the Deployment needs it.
+    is_required: bool,
+    /// Set if a copy that has to leave a cluster goes before there is another.
+    leaves_first: bool,
 }
 
 /// A policy that selects a template, as it was at one moment.
@@ -59,6 +65,8 @@ struct Since {
     /// Set if Works were suspended: what they hold back comes when the pause ends.
     was_suspended: bool,
     by_hand: BTreeSet<ByHand>,
+    /// Set once the Deployment has needed it.
+    was_required: bool,
 }
 
 /// A deed by which somebody moves a workload without a policy.
@@ -98,6 +106,8 @@ impl Moves {
                 self.last.clusters.get(name).map(cluster_facts) != Some(cluster_facts(cluster))
             });
         self.is_upgraded |= step == Some(&Step::Upgrade);
+        self.members_changed |= matches!(step, Some(Step::Join { .. } | Step::Leave { .. }))
+            || self.last.clusters.is_empty();
         let mut found = Vec::new();
         for template in Template::ALL {
             let since = self.templates.entry(template).or_default();
@@ -105,8 +115,12 @@ impl Moves {
             let done = step.and_then(ByHand::of);
             let of_this = done.filter(|(of, _)| *of == template);
             since.by_hand.extend(of_this.map(|(_, deed)| deed));
-            let moved = since.moved(&place(&world, template), self.clusters_changed);
+            let now = place(&world, template);
+            let moved = since.moved(&now, self.clusters_changed);
             found.extend(moved.map(|what| format!("{template:?}: {what} without a reason")));
+            if !self.members_changed && since.is_bare(&now) {
+                found.push(format!("{template:?}: no copy is left"));
+            }
         }
         self.last = world;
         found
@@ -121,7 +135,7 @@ impl Moves {
             found.extend(left.map(|what| format!("{template:?}: {what}")));
             *since = Since::begin(*template, &self.last);
         }
-        self.clusters_changed = false;
+        (self.clusters_changed, self.members_changed) = (false, false);
         found
     }
 }
@@ -143,6 +157,7 @@ impl Since {
     }
 
     fn note(&mut self, template: Template, before: &World, now: &World) {
+        self.was_required |= place(now, template).is_required;
         let (offered, offers) = (offers(before, template), offers(now, template));
         let ranks = |offers: &[Offer]| -> Vec<_> {
             let of_one = |offer: &Offer| (offer.uid.clone(), offer.rank.clone());
@@ -197,9 +212,25 @@ impl Since {
             return Some(format!("{:?} became {:?}", was.clusters, now.clusters));
         }
         let is_paused = self.was_suspended || self.offers.iter().any(|offer| offer.pauses);
-        let may_copy = may_schedule || self.by_hand.contains(&ByHand::Disturbed) || is_paused;
+        let is_required = was.is_required || self.was_required;
+        let may_copy =
+            may_schedule || self.by_hand.contains(&ByHand::Disturbed) || is_paused || is_required;
         (now.copies != was.copies && !may_copy)
             .then(|| format!("{:?} became {:?}", was.copies, now.copies))
+    }
+
+    /// Returns `true` if the last copy has gone though only taints can have moved the workload: it may not go
+    /// before another is there.
+    fn is_bare(&self, now: &Place) -> bool {
+        let is_same = |offer: &Offer| Some(&offer.placement) == self.place.placement.as_ref();
+        let mut offers = self.offers.iter();
+        let may_move = self.edited.is_some()
+            || !self.by_hand.is_empty()
+            || self.was_required
+            || self.place.leaves_first
+            || now.leaves_first
+            || offers.any(|offer| !offer.is_lazy && !is_same(offer));
+        !may_move && !self.place.copies.is_empty() && now.copies.is_empty()
     }
 
     /// Returns what does not follow the policy in spite of an edit.
@@ -222,11 +253,9 @@ fn essence(world: &World, template: Template) -> Value {
     object.map_or(Value::Null, |object| model::essence(template, object))
 }
 
-/// Returns the policies that select a template.
+/// Returns the policies that select a template, or would if it were there: those of a moment ago may get it when
+/// it comes.
 fn offers(world: &World, template: Template) -> Vec<Offer> {
-    if !world.templates.contains_key(&template) {
-        return Vec::new();
-    }
     let of_policy = |policy: &Value| {
         let spec = &policy["spec"];
         Offer {
@@ -248,7 +277,10 @@ fn place(world: &World, template: Template) -> Place {
         .into_iter()
         .flat_map(|binding| items(binding, "/spec/clusters"));
     let copies = world.copies.keys();
+    let spec = binding.map(|binding| &binding["spec"]);
     Place {
+        is_required: spec.is_some_and(|spec| items(spec, "/requiredBy").next().is_some()),
+        leaves_first: !text(spec, "/failover/cluster/purgeMode").is_empty(),
         placement: placement.filter(|placement| !placement.is_null()).cloned(),
         clusters: clusters
             .map(|target| {

@@ -101,8 +101,11 @@ impl Template {
             }
             Self::Deployment => {
                 let labels = json!({ "app": "web" });
-                let container =
+                let mut container =
                     json!({ "name": "web", "image": format!("example.com/web:{version}") });
+                if let Some(name) = [None, Some("a"), Some("b")][usize::from(version % 3)] {
+                    container["envFrom"] = json!([{ "configMapRef": { "name": name } }]);
+                }
                 object["spec"] = json!({
                     "replicas": 1 + version % 4, "selector": { "matchLabels": labels },
                     "template": {
@@ -127,6 +130,13 @@ impl Template {
             Self::ClusterRole => "/rules",
         };
         object.pointer(pointer).unwrap_or(&Value::Null)
+    }
+
+    /// Returns `true` if `object`, a Deployment, refers to this one.
+    pub(crate) fn is_dependency_of(self, object: &Value) -> bool {
+        let named = "/spec/template/spec/containers/0/envFrom/0/configMapRef/name";
+        let named = object.pointer(named).and_then(Value::as_str);
+        self.kind() == "ConfigMap" && named == Some(self.name())
     }
 
     /// Returns a patch with which somebody in a member changes what is ours.

@@ -16,8 +16,8 @@ use super::step::Step;
 use super::world::World;
 
 /// The timeout until the fleet has settled: a failed reconcile is tried again within 30 s, and a scheduling
-/// that did not fit within 5 minutes.
-const SETTLES_WITHIN: Duration = Duration::from_mins(15);
+/// that did not fit within 5 minutes; an eviction ends after 10 minutes.
+const SETTLES_WITHIN: Duration = Duration::from_mins(25);
 
 /// The interval between two looks at the objects.
 const LOOK: Duration = Duration::from_secs(10);
@@ -33,6 +33,8 @@ pub(crate) struct Play {
     traffic: Traffic,
     held: Held,
     moves: Moves,
+    /// The versions of the objects that were observed last.
+    versions: Vec<u64>,
 }
 
 impl Play {
@@ -42,6 +44,7 @@ impl Play {
             traffic,
             held: Held::default(),
             moves: Moves::default(),
+            versions: Vec::new(),
         })
     }
 
@@ -96,7 +99,12 @@ impl Play {
         if let Some(request) = self.traffic.without_pause() {
             bail!("a program repeats a request without a pause: {request}");
         }
+        let versions = self.fleet.apis.versions();
+        if step.is_none() && versions == self.versions {
+            return none(&self.held.observe(None, self.moves.world()));
+        }
         let world = World::read(&self.fleet.apis).await?;
+        self.versions = versions;
         none(&self.held.observe(step, &world))?;
         none(&self.moves.observe(step, world))
     }

@@ -132,7 +132,8 @@ fn assemble(apis: &Apis, role: Role, fate: &SharedFate, traffic: &Traffic) -> Re
             propagation_controller::assemble(args, client, &mut program);
         }
         Role::Scheduler => {
-            let args = scheduler::Args::try_parse_from(flags)?;
+            let args =
+                scheduler::Args::try_parse_from([&flags[..], &["--evict-untolerated"]].concat())?;
             scheduler::assemble(&args, client, &mut program);
         }
         Role::Execution => {

@@ -6,15 +6,19 @@ use proptest::sample::select;
 
 use super::objects::Template;
 use super::programs::Role;
-use super::step::{About, Affinity, ApiFault, By, CLUSTERS, Pause, PolicyShape, Step};
+use super::scenes::scene;
+use super::step::{
+    About, Affinity, ApiFault, By, CLUSTERS, Division, Effect, Part, Pause, PolicyShape, Purge,
+    Step, Toleration,
+};
 
 /// The most steps of a sequence.
-const LONGEST: usize = 24;
+const LONGEST: usize = 20;
 
 /// Returns the strategy that generates sequences, and shrinks them to fewer and simpler steps.
 pub fn sequences() -> impl Strategy<Value = Vec<Step>> {
     let one = step().prop_map(|step| vec![step]);
-    let steps = vec(prop_oneof![12 => one, 1 => scene()], 1..=LONGEST);
+    let steps = vec(prop_oneof![10 => one, 1 => scene()], 1..=LONGEST);
     steps.prop_map(|steps| steps.concat())
 }
 
@@ -31,20 +35,11 @@ pub fn lazy_sequences() -> impl Strategy<Value = Vec<Step>> {
 /// Generates the policies of the fleet at the beginning: immediate, Lazy, or none, with a template that
 /// nothing propagates.
 fn lazy_beginning() -> impl Strategy<Value = Vec<Step>> {
-    let selects = |templates: &[Template]| {
-        let by_kind = templates.iter().map(|template| (*template, By::Kind));
-        by_kind.collect::<Vec<_>>()
-    };
     let lazy = |policy, templates: &[Template]| Step::PutPolicy {
         policy,
         shape: PolicyShape {
-            selects: selects(templates),
-            priority: 0,
-            preempts: false,
-            affinity: Affinity::All,
-            weights: None,
-            pause: Pause::No,
             is_lazy: true,
+            ..PolicyShape::of_kinds(templates)
         },
     };
     let template = Template::Deployment;
@@ -77,7 +72,7 @@ fn step() -> impl Strategy<Value = Step> {
         7 => about_policies(&[0, 1, 2, 3, 4], 0.2),
         1 => about_activation(),
         2 => about_overrides(),
-        3 => about_clusters(),
+        4 => about_clusters(),
         3 => by_hand(),
         4 => about_programs(),
         8 => fault(),
@@ -109,101 +104,7 @@ fn about_activation() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Generates steps in an order that finds the programs between two of their writes.
-fn scene() -> impl Strategy<Value = Vec<Step>> {
-    prop_oneof![refused_pause(), hasty_pause(), death_between_writes()]
-}
-
-fn pausing(policy: u8, pause: Pause) -> Step {
-    Step::Pause { policy, pause }
-}
-
-fn waiting(millis: impl Strategy<Value = u32>) -> impl Strategy<Value = Step> {
-    millis.prop_map(|millis| Step::Wait { millis })
-}
-
-/// Generates a pause whose writes to bindings are refused until it is over, while something else wakes the
-/// Works.
-fn refused_pause() -> impl Strategy<Value = Vec<Step>> {
-    let fault = prop_oneof![
-        Just(ApiFault::Conflicts { every: 1 }),
-        Just(ApiFault::InternalErrors { every: 1 }),
-    ];
-    let deed = prop_oneof![about_overrides().boxed(), by_hand().boxed()];
-    let waits = [1_u32..=300, 1..=2_000].map(waiting);
-    (fault, deed, waits).prop_map(|(fault, deed, [before, after])| {
-        let refusal = Step::Fault {
-            member: None,
-            program: Some(Role::Propagation),
-            about: Some("resourcebindings"),
-            fault,
-            seconds: 5,
-        };
-        let pause = |pause| pausing(0, pause);
-        vec![
-            refusal,
-            pause(Pause::Whole),
-            before,
-            deed,
-            after,
-            pause(Pause::No),
-        ]
-    })
-}
-
-/// Generates a pause that comes while a slow member gets a first copy.
-fn hasty_pause() -> impl Strategy<Value = Vec<Step>> {
-    let parts = (
-        0..CLUSTERS,
-        template(),
-        100_u16..=5_000,
-        waiting(1_u32..=2_000),
-    );
-    parts.prop_map(|(cluster, template, millis, wait)| {
-        let slow = Step::Fault {
-            member: Some(cluster),
-            program: None,
-            about: None,
-            fault: ApiFault::Slow { millis },
-            seconds: 20,
-        };
-        let put = Step::PutTemplate {
-            template,
-            version: 2,
-            wipes: false,
-        };
-        let policy = if template.is_namespaced() { 0 } else { 3 };
-        vec![slow, put, wait, pausing(policy, Pause::Whole)]
-    })
-}
-
-/// Generates the death of a program at one of the writes that follow a change.
-fn death_between_writes() -> impl Strategy<Value = Vec<Step>> {
-    let program = select(Role::ALL.to_vec());
-    let change = prop_oneof![
-        about_templates().boxed(),
-        about_policies(&[0, 3], 0.2).boxed()
-    ];
-    let pause = select(vec![0_u8, 3]).prop_map(|policy| pausing(policy, Pause::Whole));
-    let parts = (
-        program,
-        0_u8..4,
-        any::<bool>(),
-        change,
-        waiting(1_u32..=2_000),
-        pause,
-    );
-    parts.prop_map(|(program, write, stored, change, wait, pause)| {
-        let crash = Step::Crash {
-            program,
-            write,
-            stored,
-        };
-        vec![crash, change, wait, pause, Step::Start { program }]
-    })
-}
-
-fn wait() -> impl Strategy<Value = Step> {
+pub(super) fn wait() -> impl Strategy<Value = Step> {
     prop_oneof![
         2 => 1_u32..=20,
         3 => 20_u32..=1_000,
@@ -213,11 +114,11 @@ fn wait() -> impl Strategy<Value = Step> {
     .prop_map(|millis| Step::Wait { millis })
 }
 
-fn template() -> impl Strategy<Value = Template> {
+pub(super) fn template() -> impl Strategy<Value = Template> {
     select(Template::ALL.to_vec())
 }
 
-fn about_templates() -> impl Strategy<Value = Step> {
+pub(super) fn about_templates() -> impl Strategy<Value = Step> {
     prop_oneof![
         5 => (template(), 0_u8..20, prop::bool::weighted(0.3))
             .prop_map(|(template, version, wipes)| Step::PutTemplate { template, version, wipes }),
@@ -233,7 +134,7 @@ fn pause() -> impl Strategy<Value = Pause> {
     ]
 }
 
-fn about_policies(policies: &'static [u8], lazy: f64) -> impl Strategy<Value = Step> {
+pub(super) fn about_policies(policies: &'static [u8], lazy: f64) -> impl Strategy<Value = Step> {
     let policy = || select(policies);
     prop_oneof![
         4 => (policy(), shape(lazy)).prop_map(|(policy, shape)| Step::PutPolicy { policy, shape }),
@@ -242,62 +143,113 @@ fn about_policies(policies: &'static [u8], lazy: f64) -> impl Strategy<Value = S
     ]
 }
 
-fn shape(lazy: f64) -> impl Strategy<Value = PolicyShape> {
+pub(super) fn shape(lazy: f64) -> impl Strategy<Value = PolicyShape> {
     let by = prop_oneof![2 => Just(By::Name), 1 => Just(By::Label), 2 => Just(By::Kind)];
     let affinity = prop_oneof![
         2 => Just(Affinity::All),
         2 => (1_u8..1 << CLUSTERS).prop_map(Affinity::Names),
         1 => (0_u8..2).prop_map(Affinity::Region),
+        2 => [1_u8..1 << CLUSTERS, 1_u8..1 << CLUSTERS].prop_map(Affinity::Groups),
     ];
-    let weights = prop::option::weighted(0.4, [0_u8..4, 0_u8..4, 0_u8..4]);
-    (
+    let policy = (
         vec((template(), by), 1..=2),
         0_u8..3,
         prop::bool::weighted(0.3),
-        affinity,
-        weights,
         pause(),
         prop::bool::weighted(lazy),
+    );
+    let purge = prop_oneof![4 => Just(Purge::Gracefully), 1 => Just(Purge::Directly)];
+    let rest = (
+        affinity,
+        division(),
+        toleration(),
+        purge,
+        prop::bool::weighted(0.3),
+    );
+    (policy, rest).prop_map(
+        |(
+            (mut selects, priority, preempts, pause, is_lazy),
+            (affinity, division, tolerates, purge, has_dependencies),
+        )| {
+            if preempts {
+                for (_, by) in &mut selects {
+                    *by = By::Name;
+                }
+            }
+            PolicyShape {
+                selects,
+                priority,
+                preempts,
+                affinity,
+                division,
+                tolerates,
+                purge,
+                has_dependencies,
+                pause,
+                is_lazy,
+            }
+        },
     )
-        .prop_map(
-            |(mut selects, priority, preempts, affinity, weights, pause, is_lazy)| {
-                if preempts {
-                    for (_, by) in &mut selects {
-                        *by = By::Name;
-                    }
-                }
-                PolicyShape {
-                    selects,
-                    priority,
-                    preempts,
-                    affinity,
-                    weights,
-                    pause,
-                    is_lazy,
-                }
-            },
-        )
+}
+
+fn division() -> impl Strategy<Value = Division> {
+    prop_oneof![
+        4 => Just(Division::None),
+        3 => [0_u8..4, 0_u8..4, 0_u8..4].prop_map(Division::Weights),
+        2 => any::<bool>().prop_map(|aggregated| Division::Room { aggregated }),
+    ]
+}
+
+fn toleration() -> impl Strategy<Value = Toleration> {
+    prop_oneof![
+        5 => Just(Toleration::No),
+        2 => (1_u8..=120).prop_map(Toleration::Seconds),
+        1 => Just(Toleration::Forever),
+    ]
 }
 
 fn about_overrides() -> impl Strategy<Value = Step> {
     prop_oneof![
-        3 => (any::<bool>(), template(), 1_u8..1 << CLUSTERS, 0_u8..4).prop_map(
-            |(of_cluster, template, clusters, value)| Step::PutOverride {
-                of_cluster, template, clusters, value,
-            },
-        ),
+        3 => put_override(),
         1 => any::<bool>().prop_map(|of_cluster| Step::DeleteOverride { of_cluster }),
     ]
+}
+
+pub(super) fn put_override() -> impl Strategy<Value = Step> {
+    let parts = (any::<bool>(), template(), 1_u8..1 << CLUSTERS, 0_u8..4);
+    parts.prop_map(
+        |(of_cluster, template, clusters, value)| Step::PutOverride {
+            of_cluster,
+            template,
+            clusters,
+            value,
+        },
+    )
 }
 
 fn about_clusters() -> impl Strategy<Value = Step> {
     prop_oneof![
         2 => (0..CLUSTERS, 0_u8..2).prop_map(|(cluster, region)| Step::Join { cluster, region }),
         1 => (0..CLUSTERS).prop_map(|cluster| Step::Leave { cluster }),
+        3 => taint(),
+        2 => (0..CLUSTERS, 0_u8..4).prop_map(|(cluster, pods)| Step::Room { cluster, pods }),
     ]
 }
 
-fn by_hand() -> impl Strategy<Value = Step> {
+pub(super) fn taint() -> impl Strategy<Value = Step> {
+    (0..CLUSTERS, effect()).prop_map(|(cluster, effect)| Step::Taint { cluster, effect })
+}
+
+fn effect() -> impl Strategy<Value = Option<Effect>> {
+    let effects = select(vec![
+        Effect::NoSchedule,
+        Effect::NoExecute,
+        Effect::NoExecute,
+    ]);
+    prop::option::weighted(0.7, effects)
+}
+
+pub(super) fn by_hand() -> impl Strategy<Value = Step> {
     prop_oneof![
         3 => (0..CLUSTERS, template(), any::<bool>())
             .prop_map(|(cluster, template, deletes)| Step::Drift { cluster, template, deletes }),
@@ -307,7 +259,7 @@ fn by_hand() -> impl Strategy<Value = Step> {
     ]
 }
 
-fn about_programs() -> impl Strategy<Value = Step> {
+pub(super) fn about_programs() -> impl Strategy<Value = Step> {
     let program = || select(Role::ALL.to_vec());
     prop_oneof![
         2 => (program(), 0_u8..4, any::<bool>())
@@ -319,8 +271,8 @@ fn about_programs() -> impl Strategy<Value = Step> {
 
 /// Generates faults that can happen: each program reads and writes kinds of its own, and only the
 /// execution-controller reaches members.
-fn fault() -> impl Strategy<Value = Step> {
-    let kinds: &[About] = &[
+pub(super) fn fault() -> impl Strategy<Value = Step> {
+    let kinds = [
         "propagationpolicies",
         "clusterpropagationpolicies",
         "overridepolicies",
@@ -332,10 +284,14 @@ fn fault() -> impl Strategy<Value = Step> {
         "works",
         "clusters",
     ];
-    let about = prop::option::weighted(0.4, select(kinds));
+    let part = prop::option::weighted(0.3, select(vec![Part::Spec, Part::Status]));
+    let about = (select(kinds.to_vec()), part).prop_map(|(plural, part)| About { plural, part });
+    let about = prop::option::weighted(0.4, about);
     let program = prop::option::weighted(0.6, select(Role::ALL.to_vec()));
     let fleet = (program, about).prop_map(|(program, about)| (None, program, about));
-    let copies = prop::option::weighted(0.4, select(vec!["configmaps", "deployments"]));
+    let part = None;
+    let copies = ["configmaps", "deployments"].map(|plural| About { plural, part });
+    let copies = prop::option::weighted(0.4, select(copies.to_vec()));
     let member = (0..CLUSTERS, copies).prop_map(|(member, about)| (Some(member), None, about));
     (prop_oneof![3 => fleet, 1 => member], api_fault(), 1_u8..=40).prop_map(
         |((member, program, about), fault, seconds)| Step::Fault {

@@ -1,12 +1,13 @@
 //! The comparison of a settled fleet with the model.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::history::History;
 use super::model;
 use super::objects::Template;
+use super::schedule;
 use super::world::{World, condition, is_deleting, items, name, text};
 
 /// Returns every difference between the objects and the model.
@@ -52,7 +53,7 @@ impl Check<'_> {
                 found.push("a binding without a template".to_owned());
             }
             found.extend(self.superfluous(&BTreeSet::new()));
-            found.extend(self.gone_clusters());
+            found.extend(self.gone_clusters(&BTreeSet::new()));
             return found;
         };
         let candidates = model::candidates(world, self.template);
@@ -60,10 +61,12 @@ impl Check<'_> {
             if !candidates.is_empty() || model::is_claimed(template) {
                 found.push("unclaimed, or claimed by a policy that is gone".to_owned());
             }
-            // Everything stays as it was, Works of clusters that leave included, and nothing more is dispatched.
-            found.extend(self.works_match_members());
+            found.extend(self.unclaimed(binding));
             return found;
         };
+        if !candidates.contains(&policy) && !model::is_watched(world, self.template) {
+            return found;
+        }
         if !candidates.contains(&policy) {
             found.push(format!(
                 "claimed by {}, which does not select it",
@@ -79,20 +82,47 @@ impl Check<'_> {
         match binding {
             // It waits for an edit, or was unbound by hand and forgotten.
             None if model::is_lazy(policy) => {
+                let need = model::need(world, self.template);
+                if !need.clusters.is_empty() && !need.is_frozen {
+                    found.push("no binding, though the Deployment needs it".to_owned());
+                }
                 if !model::pauses(&policy["spec"]["suspension"]) {
                     found.extend(self.superfluous(&BTreeSet::new()));
                 }
             }
             None => found.push("no binding".to_owned()),
+            // One that was merely attached is no policy's until an edit activates it.
+            Some(binding) if model::is_lazy(policy) && binding["spec"]["placement"].is_null() => {
+                found.extend(self.unclaimed(Some(binding)));
+            }
             Some(binding) => found.extend(self.claimed(policy, binding)),
         }
         found
     }
 
-    /// Returns what remains of clusters that have left.
-    fn gone_clusters(&self) -> Vec<String> {
+    /// Compares what no policy has: what the Deployment refers to is where that needs it, and all else stays as
+    /// it was, Works of clusters that leave included.
+    fn unclaimed(&self, binding: Option<&Value>) -> Vec<String> {
+        let need = model::need(self.world, self.template);
+        let is_frozen = need.is_frozen || need.clusters.is_empty();
+        match binding {
+            None if !need.clusters.is_empty() => {
+                vec![format!(
+                    "no binding, though it is needed in {:?}",
+                    need.clusters
+                )]
+            }
+            Some(binding) if !is_frozen => self.dispatched(binding, &binding["spec"]["suspension"]),
+            _ => self.works_match_members(),
+        }
+    }
+
+    /// Returns what remains of clusters that have left, and that are not `wanted`.
+    fn gone_clusters(&self, wanted: &BTreeSet<String>) -> Vec<String> {
         let left = self.world.works.keys().filter(|(cluster, template)| {
-            *template == self.template && !self.world.clusters.contains_key(cluster)
+            *template == self.template
+                && !self.world.clusters.contains_key(cluster)
+                && !wanted.contains(cluster)
         });
         left.map(|(cluster, _)| format!("a Work of {cluster}, which has left"))
             .collect()
@@ -151,90 +181,51 @@ impl Check<'_> {
         let followed: &[&str] = if model::is_lazy(policy) {
             &["suspension"]
         } else {
-            &["suspension", "placement"]
+            &["suspension", "placement", "failover", "propagateDeps"]
         };
         for what in followed {
             let (is, must) = (&binding["spec"][what], &spec[what]);
-            let is_none = |value: &Value| value.as_object().is_none_or(serde_json::Map::is_empty);
+            let is_none = |value: &Value| {
+                value == false || value.is_null() || value.as_object().is_some_and(Map::is_empty)
+            };
             if is != must && !(is_none(is) && is_none(must)) {
                 found.push(format!("the binding's {what} is {is} instead of {must}"));
             }
         }
-        let scheduled = replicas(binding);
         let source = &world.templates[&self.template]["spec"]["replicas"];
         let is_as_source = binding["spec"]["replicas"].as_u64() == source.as_u64();
-        // An edit that comes with another Lazy policy does not count as one.
+        // An edit that comes with another Lazy policy does not count as one, nor is what others need scheduled.
         if !is_as_source && !model::is_lazy(policy) {
             found.push(format!("the binding has not {source} replicas"));
         }
-        found.extend(self.schedule(&binding["spec"], &scheduled));
-        let wanted: BTreeSet<String> = scheduled.keys().cloned().collect();
-        if !model::pauses(&spec["suspension"]) {
-            // A pause holds what is no longer wanted, and of a cluster that has left until its namespace goes.
-            if !world.clusters.is_empty() {
-                found.extend(self.gone_clusters());
-            }
-            found.extend(self.superfluous(&wanted));
-        }
-        let joined = scheduled
-            .iter()
-            .filter(|(cluster, _)| world.clusters.contains_key(*cluster));
-        for (cluster, replicas) in joined {
-            let is_paused = model::is_paused(&spec["suspension"], cluster);
-            found.extend(self.target(cluster, *replicas, is_paused));
-        }
+        let clusters_changed = self.history.clusters_changed;
+        found.extend(schedule::differences(world, binding, clusters_changed));
+        found.extend(self.dispatched(binding, &spec["suspension"]));
         found
     }
 
-    /// Compares the clusters of a binding with what its placement asks for.
-    fn schedule(&self, spec: &Value, scheduled: &BTreeMap<String, Option<u64>>) -> Vec<String> {
-        let mut found = Vec::new();
-        if self.world.clusters.is_empty() {
-            // That is rather taken for a fault of the API than for the end of every workload.
-            return found;
+    /// Compares the Works and copies of a binding under this suspension with its clusters.
+    fn dispatched(&self, binding: &Value, suspension: &Value) -> Vec<String> {
+        let (world, mut found) = (self.world, Vec::new());
+        let scheduled = schedule::targets(binding);
+        let need = model::need(world, self.template);
+        let wanted: BTreeSet<String> = scheduled.keys().chain(&need.clusters).cloned().collect();
+        if !model::pauses(suspension) && !need.is_frozen {
+            // A pause holds what is no longer wanted, and of a cluster that has left until its namespace goes.
+            if !world.clusters.is_empty() {
+                // Where nothing else fits, what runs stays scheduled to a cluster that has left.
+                found.extend(self.gone_clusters(&wanted));
+            }
+            found.extend(self.superfluous(&wanted));
         }
-        let replicas = spec["replicas"].as_u64();
-        let allowed = model::allowed(self.world, &spec["placement"]);
-        let is: BTreeSet<String> = scheduled.keys().cloned().collect();
-        let weights = model::weights(&spec["placement"]).filter(|_| replicas.is_some());
-        let Some(weights) = weights else {
-            if is != allowed {
-                found.push(format!("scheduled to {is:?} instead of {allowed:?}"));
-            }
-            if scheduled.values().any(|one| *one != replicas) {
-                found.push(format!(
-                    "scheduled as {scheduled:?} with {replicas:?} replicas"
-                ));
-            }
-            return found;
-        };
-        let seats: BTreeMap<String, u64> = scheduled
+        for cluster in wanted
             .iter()
-            .map(|(cluster, replicas)| (cluster.clone(), replicas.unwrap_or_default()))
-            .collect();
-        // Divided replicas do not move because clusters join or are relabelled.
-        if let Some(gone) = is
-            .iter()
-            .find(|name| !self.world.clusters.contains_key(*name))
+            .filter(|name| world.clusters.contains_key(*name))
         {
-            found.push(format!("scheduled to {gone}, which has left"));
-        }
-        let is_complete = Some(seats.values().sum::<u64>()) == replicas;
-        let is_impossible = seats.is_empty() && allowed.is_empty();
-        if !is_complete && !is_impossible {
-            found.push(format!("{seats:?} are not {replicas:?}, in {allowed:?}"));
-        }
-        let of_allowed = |default: u64| -> BTreeMap<String, u64> {
-            let weight = |cluster: &String| weights.get(cluster).copied().unwrap_or(default);
-            let weights = allowed.iter().map(|name| (name.clone(), weight(name)));
-            weights.filter(|(_, weight)| *weight > 0).collect()
-        };
-        let mut wanted = of_allowed(0);
-        if wanted.is_empty() {
-            wanted = of_allowed(1);
-        }
-        if !self.history.clusters_changed && !model::is_divided(&seats, &wanted) {
-            found.push(format!("{seats:?} are not divided by {wanted:?}"));
+            let replicas = scheduled.get(cluster).copied();
+            let is_paused = model::is_paused(suspension, cluster)
+                || replicas.is_none() && model::is_paused(&need.suspension, cluster);
+            found.extend(self.target(cluster, replicas.flatten(), is_paused));
         }
         found
     }
@@ -295,16 +286,4 @@ impl Check<'_> {
 
 fn manifest(work: &Value) -> &Value {
     &work["spec"]["workload"]["manifests"][0]
-}
-
-/// Returns the clusters of a binding with the replicas of each.
-fn replicas(binding: &Value) -> BTreeMap<String, Option<u64>> {
-    let clusters = items(binding, "/spec/clusters");
-    clusters
-        .map(|target| (name_of(target), target["replicas"].as_u64()))
-        .collect()
-}
-
-fn name_of(target: &Value) -> String {
-    text(target, "/name").to_owned()
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::objects::{self, Template};
-use super::step::{Affinity, By, Pause, PolicyShape};
+use super::step::{Affinity, By, Division, Pause, PolicyShape, Purge, Toleration};
 
 /// Returns the suspension of a policy, and null if there is none.
 pub(crate) fn suspension(pause: Pause) -> Value {
@@ -29,29 +29,8 @@ pub(crate) fn policy(shape: &PolicyShape) -> Value {
         }
         selector
     });
-    let mut placement = match shape.affinity {
-        Affinity::All => json!({}),
-        Affinity::Names(bits) => {
-            json!({ "clusterAffinity": { "clusterNames": objects::clusters(bits) } })
-        }
-        Affinity::Region(region) => {
-            let labels = json!({ "matchLabels": { "region": format!("r{region}") } });
-            json!({ "clusterAffinity": { "labelSelector": labels } })
-        }
-    };
-    if let Some(weights) = shape.weights {
-        let of_cluster = |(nth, weight): (u8, u8)| {
-            let cluster = json!({ "clusterNames": [objects::cluster(nth)] });
-            (weight > 0).then(|| json!({ "targetCluster": cluster, "weight": weight }))
-        };
-        let list: Vec<Value> = (0..).zip(weights).filter_map(of_cluster).collect();
-        placement["replicaScheduling"] = json!({
-            "replicaSchedulingType": "Divided", "replicaDivisionPreference": "Weighted",
-            "weightPreference": { "staticWeightList": list },
-        });
-    }
     let mut spec = json!({
-        "resourceSelectors": selectors.collect::<Vec<_>>(), "placement": placement,
+        "resourceSelectors": selectors.collect::<Vec<_>>(), "placement": placement(shape),
         "priority": shape.priority,
     });
     if shape.preempts {
@@ -60,10 +39,73 @@ pub(crate) fn policy(shape: &PolicyShape) -> Value {
     if shape.is_lazy {
         spec["activationPreference"] = "Lazy".into();
     }
+    if shape.purge == Purge::Directly {
+        spec["failover"] = json!({ "cluster": { "purgeMode": "Directly" } });
+    }
+    if shape.has_dependencies {
+        spec["propagateDeps"] = true.into();
+    }
     if shape.pause != Pause::No {
         spec["suspension"] = suspension(shape.pause);
     }
     spec
+}
+
+fn placement(shape: &PolicyShape) -> Value {
+    let mut placement = match shape.affinity {
+        Affinity::All => json!({}),
+        Affinity::Names(bits) => {
+            json!({ "clusterAffinity": { "clusterNames": objects::clusters(bits) } })
+        }
+        Affinity::Groups(groups) => {
+            let group = |(nth, bits): (usize, u8)| {
+                json!({
+                    "affinityName": format!("g{nth}"), "clusterNames": objects::clusters(bits),
+                })
+            };
+            let groups: Vec<Value> = groups.into_iter().enumerate().map(group).collect();
+            json!({ "clusterAffinities": groups })
+        }
+        Affinity::Region(region) => {
+            let labels = json!({ "matchLabels": { "region": format!("r{region}") } });
+            json!({ "clusterAffinity": { "labelSelector": labels } })
+        }
+    };
+    let divided =
+        |by: &str| json!({ "replicaSchedulingType": "Divided", "replicaDivisionPreference": by });
+    match shape.division {
+        Division::None => {}
+        Division::Weights(weights) => {
+            placement["replicaScheduling"] = divided("Weighted");
+            placement["replicaScheduling"]["weightPreference"] = json!({
+                "staticWeightList": static_weights(weights),
+            });
+        }
+        Division::Room { aggregated: true } => {
+            placement["replicaScheduling"] = divided("Aggregated");
+        }
+        Division::Room { aggregated: false } => {
+            placement["replicaScheduling"] = divided("Weighted");
+            let dynamic = json!({ "dynamicWeight": "AvailableReplicas" });
+            placement["replicaScheduling"]["weightPreference"] = dynamic;
+        }
+    }
+    let mut toleration = json!({ "key": "lab", "operator": "Exists", "effect": "NoExecute" });
+    match shape.tolerates {
+        Toleration::No => return placement,
+        Toleration::Seconds(seconds) => toleration["tolerationSeconds"] = seconds.into(),
+        Toleration::Forever => {}
+    }
+    placement["clusterTolerations"] = json!([toleration]);
+    placement
+}
+
+fn static_weights(weights: [u8; 3]) -> Vec<Value> {
+    let of_cluster = |(nth, weight): (u8, u8)| {
+        let cluster = json!({ "clusterNames": [objects::cluster(nth)] });
+        (weight > 0).then(|| json!({ "targetCluster": cluster, "weight": weight }))
+    };
+    (0..).zip(weights).filter_map(of_cluster).collect()
 }
 
 /// Returns the spec of an override policy, which adds a label to the copies of a template.

@@ -34,6 +34,10 @@ pub enum Step {
     DeleteOverride { of_cluster: bool },
     /// A cluster joins with an empty member, or gets another label.
     Join { cluster: u8, region: u8 },
+    /// A Cluster gets a taint in place of the one it may have, or loses that.
+    Taint { cluster: u8, effect: Option<Effect> },
+    /// A Cluster has room for so many pods.
+    Room { cluster: u8, pods: u8 },
     /// A Cluster is deleted.
     Leave { cluster: u8 },
     /// Somebody in a member changes or deletes a copy.
@@ -85,12 +89,37 @@ pub struct PolicyShape {
     pub preempts: bool,
     /// The clusters.
     pub affinity: Affinity,
-    /// The weights of the clusters between which replicas are divided; without, each has all.
-    pub weights: Option<[u8; 3]>,
+    /// The division of replicas between the clusters.
+    pub division: Division,
+    /// The toleration of the taints of clusters for which workloads leave.
+    pub tolerates: Toleration,
+    /// The way in which copies leave a cluster for its taints.
+    pub purge: Purge,
+    /// Set if what its templates refer to follows them.
+    pub has_dependencies: bool,
     /// The pause.
     pub pause: Pause,
     /// Set if its templates follow it only once they are edited.
     pub is_lazy: bool,
+}
+
+impl PolicyShape {
+    /// Returns an immediate policy of some kinds of templates in every cluster.
+    pub(crate) fn of_kinds(templates: &[Template]) -> Self {
+        let by_kind = templates.iter().map(|template| (*template, By::Kind));
+        Self {
+            selects: by_kind.collect(),
+            priority: 0,
+            preempts: false,
+            affinity: Affinity::All,
+            division: Division::None,
+            tolerates: Toleration::No,
+            purge: Purge::Gracefully,
+            has_dependencies: false,
+            pause: Pause::No,
+            is_lazy: false,
+        }
+    }
 }
 
 /// The way in which a policy selects templates of a kind.
@@ -111,6 +140,48 @@ pub enum Affinity {
     Names(u8),
     /// Those of a region, by a label.
     Region(u8),
+    /// The first of two groups that fits, each some clusters by their names, as bits.
+    Groups([u8; 2]),
+}
+
+/// The division of replicas between clusters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Division {
+    /// Each has all.
+    None,
+    /// By the weight of each.
+    Weights([u8; 3]),
+    /// By their room: among all that have some, or among as few as suffice.
+    Room {
+        /// Set if it is as few as suffice.
+        aggregated: bool,
+    },
+}
+
+/// The way in which copies leave a cluster for its taints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purge {
+    /// Once others are healthy.
+    Gracefully,
+    /// Before there are others.
+    Directly,
+}
+
+/// The toleration of a policy for taints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "each is a duration")]
+pub enum Toleration {
+    No,
+    Seconds(u8),
+    Forever,
+}
+
+/// The effect of a taint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "they are Kubernetes'")]
+pub enum Effect {
+    NoSchedule,
+    NoExecute,
 }
 
 /// The suspension of a policy.
@@ -124,8 +195,22 @@ pub enum Pause {
     On(u8),
 }
 
-/// The kind to which a fault is limited, by its plural name.
-pub type About = &'static str;
+/// The requests to which a fault is limited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct About {
+    /// The kind of object, by its plural name.
+    pub plural: &'static str,
+    /// The part of the object, or all of it.
+    pub part: Option<Part>,
+}
+
+/// A part of an object that has a path of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "they are Kubernetes'")]
+pub enum Part {
+    Spec,
+    Status,
+}
 
 /// A fault of an API, as the embedded server names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,0 +1,211 @@
+//! The comparison of the clusters of a settled binding with its placement.
+//!
+//! Workloads stay where they are without a need to move: where the history decides, every result that some
+//! history has is right.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use super::model::{self, Division, Group};
+use super::world::{World, condition, items, text};
+
+/// Returns the differences between the clusters of a binding and its placement. With `clusters_changed`,
+/// replicas may have been divided among other clusters than there are now.
+pub(crate) fn differences(world: &World, binding: &Value, clusters_changed: bool) -> Vec<String> {
+    let spec = &binding["spec"];
+    let placement = &spec["placement"];
+    // Without clusters that is rather taken for a fault of the API than for the end of every workload.
+    if placement.is_null() || world.clusters.is_empty() {
+        return Vec::new();
+    }
+    let replicas = spec["replicas"].as_u64();
+    let schedule = Schedule {
+        world,
+        placement,
+        groups: model::groups(world, placement),
+        targets: targets(binding),
+        replicas,
+        division: match replicas {
+            Some(_) => model::division(placement),
+            None => Division::None,
+        },
+        clusters_changed,
+    };
+    let mut found = schedule.differences(binding);
+    if items(spec, "/gracefulEvictionTasks").next().is_some() {
+        found.push("an eviction is not over".to_owned());
+    }
+    // A copy that a pause holds is no place to go to.
+    if !model::pauses(&spec["suspension"]) {
+        found.extend(schedule.not_evicted());
+    }
+    found
+}
+
+/// Returns the clusters of a binding with the replicas of each.
+pub(crate) fn targets(binding: &Value) -> BTreeMap<String, Option<u64>> {
+    let clusters = items(binding, "/spec/clusters");
+    clusters
+        .map(|target| {
+            let name = text(target, "/name").to_owned();
+            (name, target["replicas"].as_u64())
+        })
+        .collect()
+}
+
+/// A placement, and the clusters that were chosen for it.
+#[derive(Debug)]
+struct Schedule<'a> {
+    world: &'a World,
+    placement: &'a Value,
+    groups: Vec<Group<'a>>,
+    targets: BTreeMap<String, Option<u64>>,
+    replicas: Option<u64>,
+    division: Division,
+    clusters_changed: bool,
+}
+
+impl Schedule<'_> {
+    fn differences(&self, binding: &Value) -> Vec<String> {
+        let nowhere = BTreeSet::new();
+        let fitting = self
+            .groups
+            .iter()
+            .filter(|group| self.fits(group, &nowhere));
+        let fitting: Vec<&str> = fitting.map(|group| group.name).collect();
+        let is_scheduled = condition(binding, "Scheduled") == "True";
+        // Divided replicas stay in a cluster that is relabelled.
+        let may_stay = self.clusters_changed && !matches!(self.division, Division::None);
+        let is_right = is_scheduled != fitting.is_empty() || (is_scheduled && may_stay);
+        if !is_right {
+            return vec![format!(
+                "scheduled: {is_scheduled}, to {:?}, with fitting groups {fitting:?}",
+                self.targets
+            )];
+        }
+        if !is_scheduled {
+            let is_unfit = self
+                .groups
+                .iter()
+                .all(|group| self.feasible(group).is_empty());
+            let runs = is_unfit && !self.targets.is_empty();
+            let runs = runs.then(|| format!("still in {:?}, where nothing fits", self.targets));
+            return runs.into_iter().collect();
+        }
+        let in_use = text(binding, "/status/schedulerObservingAffinityName");
+        let Some(group) = self.groups.iter().find(|group| group.name == in_use) else {
+            return vec![format!("the group {in_use:?} is in use, which is none")];
+        };
+        let mut found = self.of_group(group);
+        if !self.clusters_changed {
+            let is_first = self
+                .groups
+                .first()
+                .is_some_and(|first| first.name == in_use);
+            found.extend((!is_first).then(|| format!("{in_use} is in use, and fits no better")));
+        }
+        found
+    }
+
+    /// Returns the differences from what the group in use asks for.
+    fn of_group(&self, group: &Group<'_>) -> Vec<String> {
+        let mut found = Vec::new();
+        let is: BTreeSet<String> = self.targets.keys().cloned().collect();
+        if let Division::None = self.division {
+            // All that workloads may come to, and what was there before the taints.
+            let open = model::open(self.world, self.placement, &group.clusters);
+            if !open.is_subset(&is) || !is.is_subset(&group.clusters) {
+                found.push(format!("scheduled to {is:?} instead of {group:?}"));
+            }
+            if self.targets.values().any(|one| *one != self.replicas) {
+                found.push(format!(
+                    "{:?} are not {:?} each",
+                    self.targets, self.replicas
+                ));
+            }
+            return found;
+        }
+        let seats = self.seats();
+        if let Some(gone) = seats
+            .keys()
+            .find(|name| !self.world.clusters.contains_key(*name))
+        {
+            found.push(format!("scheduled to {gone}, which has left"));
+        }
+        if Some(seats.values().sum::<u64>()) != self.replicas {
+            found.push(format!(
+                "{seats:?} are not {:?}, in {group:?}",
+                self.replicas
+            ));
+        }
+        // Divided replicas do not move because clusters join or are relabelled.
+        if self.clusters_changed {
+            return found;
+        }
+        if !is.is_subset(&group.clusters) {
+            found.push(format!("scheduled to {is:?} instead of {group:?}"));
+        }
+        if let Division::Weights(weights) = &self.division {
+            let of_group = |default: u64| -> BTreeMap<String, u64> {
+                let weight = |name: &String| weights.get(name).copied().unwrap_or(default);
+                let weights = group
+                    .clusters
+                    .iter()
+                    .map(|name| (name.clone(), weight(name)));
+                weights.filter(|(_, weight)| *weight > 0).collect()
+            };
+            let mut wanted = of_group(0);
+            if wanted.is_empty() {
+                wanted = of_group(1);
+            }
+            if !model::is_divided(&seats, &wanted) {
+                found.push(format!("{seats:?} are not divided by {wanted:?}"));
+            }
+        }
+        found
+    }
+
+    /// Returns the clusters that stay in use in spite of a taint though there is another place to go to.
+    fn not_evicted(&self) -> Option<String> {
+        let leaving: BTreeSet<&str> = self
+            .targets
+            .keys()
+            .filter(|name| model::drives_away(self.world, self.placement, name))
+            .map(String::as_str)
+            .collect();
+        let mut groups = self.groups.iter();
+        let has_place = groups.any(|group| self.fits(group, &leaving));
+        (!leaving.is_empty() && has_place)
+            .then(|| format!("still in {leaving:?}, whose taints are not tolerated"))
+    }
+
+    /// Returns `true` if the workload could run in a group, `without` some clusters.
+    fn fits(&self, group: &Group<'_>, without: &BTreeSet<&str>) -> bool {
+        let mut feasible = self.feasible(group);
+        feasible.retain(|name| !without.contains(name.as_str()));
+        if let Division::Room = self.division {
+            let seats = self.seats();
+            let had = |name: &String| seats.get(name).copied().unwrap_or_default();
+            let room = feasible.iter();
+            let room = room.map(|name| had(name) + model::room(self.world, name));
+            return !feasible.is_empty() && Some(room.sum()) >= self.replicas;
+        }
+        !feasible.is_empty()
+    }
+
+    /// Returns the clusters of a group that workloads may come to, and those where this one is.
+    fn feasible(&self, group: &Group<'_>) -> BTreeSet<String> {
+        let mut feasible = model::open(self.world, self.placement, &group.clusters);
+        let stay = self.targets.keys();
+        feasible.extend(stay.filter(|name| group.clusters.contains(*name)).cloned());
+        feasible
+    }
+
+    fn seats(&self) -> BTreeMap<String, u64> {
+        let seats = self.targets.iter();
+        seats
+            .map(|(name, replicas)| (name.clone(), replicas.unwrap_or_default()))
+            .collect()
+    }
+}
