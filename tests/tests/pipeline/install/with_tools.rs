@@ -160,6 +160,36 @@ async fn controllers(fleet: &Fleet, reader: &Reader, server: ApiKind) -> Result<
     }
 }
 
+/// Does the reader's part of step 1: one ingress is handed over, the other is not.
+async fn hand_over(fleet: &Fleet, reader: &Reader) -> Result<()> {
+    reader
+        .run("kubectl -n shop patch mci moved --type merge -p '{\"spec\":{\"ingressClassName\":\"other\"}}'")
+        .await?;
+    until(&fleet.ingresses(), "moved", "let go", |ingress| {
+        !is_ours(ingress)
+    })
+    .await?;
+    fleet
+        .ingresses()
+        .delete("moved", &DeleteParams::default())
+        .await?;
+    assert!(is_ours(Some(&fleet.ingresses().get(INGRESS).await?)));
+    Ok(())
+}
+
+/// Checks that what Karmada's Deployment had of arguments is still there beside ours.
+async fn adds_to_karmadas_arguments(reader: &Reader) -> Result<()> {
+    let command = "kubectl --context host -n karmada-system get deployment karmada-controller-manager -o jsonpath='{.spec.template.spec.containers[0].command}'";
+    let command = reader.run(command).await?;
+    for argument in [
+        "--controllers=*,hpaScaleTargetMarker",
+        "--controllers=*,-remedy",
+    ] {
+        assert!(command.contains(argument), "{command}");
+    }
+    Ok(())
+}
+
 async fn an_uninstallation_leaves_everything_as_it_was(server: ApiKind) -> Result<()> {
     let fleet = before_us(server).await?;
     let reader = Reader::new(&fleet, server)?;
@@ -168,16 +198,7 @@ async fn an_uninstallation_leaves_everything_as_it_was(server: ApiKind) -> Resul
 
     reader.follow(&INSTALL).await?;
     if server == ApiKind::Real {
-        let command = "kubectl --context host -n karmada-system get deployment karmada-controller-manager -o jsonpath='{.spec.template.spec.containers[0].command}'";
-        let command = reader.run(command).await?;
-        let [theirs, ours] = [
-            "--controllers=*,hpaScaleTargetMarker",
-            "--controllers=*,-remedy",
-        ];
-        assert!(
-            command.contains(theirs) && command.contains(ours),
-            "{command}"
-        );
+        adds_to_karmadas_arguments(&reader).await?;
     }
     let controllers = controllers(&fleet, &reader, server).await?;
     let agents = Agents::start(&fleet, 1, Others::Named).await?;
@@ -191,20 +212,7 @@ async fn an_uninstallation_leaves_everything_as_it_was(server: ApiKind) -> Resul
     until(&fleet.ingresses(), "moved", "ours", is_ours).await?;
     has_condition(&fleet, DNS_READY, "False", "").await?;
 
-    // Step 1 is the reader's: one ingress is handed over, the other is not.
-    reader
-        .run("kubectl -n shop patch mci moved --type merge -p '{\"spec\":{\"ingressClassName\":\"other\"}}'")
-        .await?;
-    until(&fleet.ingresses(), "moved", "let go", |ingress| {
-        !is_ours(ingress)
-    })
-    .await?;
-    fleet
-        .ingresses()
-        .delete("moved", &DeleteParams::default())
-        .await?;
-    assert!(is_ours(Some(&fleet.ingresses().get(INGRESS).await?)));
-
+    hand_over(&fleet, &reader).await?;
     let steps = reader.steps("Uninstall");
     let [handed_over, stopped, rest @ ..] = &steps[..] else {
         anyhow::bail!("the page has fewer steps: {steps:?}");
