@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value};
 
 use super::history::History;
@@ -9,6 +10,7 @@ use super::model;
 use super::objects::Template;
 use super::schedule;
 use super::world::{World, condition, is_deleting, items, name, text};
+use crate::clock;
 
 /// Returns every difference between the objects and the model.
 pub(crate) fn differences(world: &World, history: &History) -> Vec<String> {
@@ -16,9 +18,12 @@ pub(crate) fn differences(world: &World, history: &History) -> Vec<String> {
     for policy in world.policies.iter().filter(|policy| is_deleting(policy)) {
         found.push(format!("policy {} is still there", name(policy)));
     }
-    for cluster in world.clusters.keys() {
-        if !world.spaces.contains(cluster) {
-            found.push(format!("{cluster} lacks the namespace"));
+    for (name, cluster) in &world.clusters {
+        if !world.spaces.contains(name) {
+            found.push(format!("{name} lacks the namespace"));
+        }
+        if items(cluster, "/spec/taints").any(may_be_tolerated) {
+            found.push(format!("a toleration of the taint of {name} may end yet"));
         }
     }
     for template in Template::ALL {
@@ -35,6 +40,13 @@ pub(crate) fn differences(world: &World, history: &History) -> Vec<String> {
         );
     }
     found
+}
+
+/// Returns `true` while the toleration of a taint for some seconds may last.
+fn may_be_tolerated(taint: &Value) -> bool {
+    let added = text(taint, "/timeAdded").parse::<Timestamp>();
+    let longest = SignedDuration::from_secs(u8::MAX.into());
+    added.is_ok_and(|added| clock::now().duration_since(added) < longest)
 }
 
 /// The check of one template and all that became of it.
@@ -216,7 +228,11 @@ impl Check<'_> {
                 // Where nothing else fits, what runs stays scheduled to a cluster that has left.
                 found.extend(self.gone_clusters(&wanted));
             }
-            found.extend(self.superfluous(&wanted));
+            // Nobody ends an eviction of what no policy has any more.
+            let leaving = items(binding, "/spec/gracefulEvictionTasks");
+            let leaving = leaving.map(|task| text(task, "/fromCluster").to_owned());
+            let may_stay = wanted.iter().cloned().chain(leaving).collect();
+            found.extend(self.superfluous(&may_stay));
         }
         for cluster in wanted
             .iter()
