@@ -11,6 +11,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use karmada_api::{ClusterResourceBinding, Key, ResourceBinding, Work, execution_namespace, names};
 use karmada_rules::binding_ref::BindingRef;
+use karmada_rules::propagation::binding::{self, Plan};
 use karmada_rules::propagation::claim::Claim;
 use karmada_rules::propagation::overrides::Overrides;
 use karmada_rules::propagation::template;
@@ -69,9 +70,16 @@ impl Controller for BindingReconciler {
         let Some(template) = self.index.bound_template(binding) else {
             return Ok(());
         };
+        let is_dispatched = is_dispatched(binding);
+        if is_dispatched {
+            self.identify(binding, &works).await?;
+        }
+        // Without an ID nobody can tell which Works are its own. The write of one wakes it again.
+        if binding.id().is_none() {
+            return Ok(());
+        }
         // What no policy has stays in its clusters as it is.
-        let is_settled =
-            is_dispatched(binding) && self.dispatch(&stored, &template, &works).await?;
+        let is_settled = is_dispatched && self.dispatch(&stored, &template, &works).await?;
         self.report(&stored, &template, &works).await?;
         self.aggregate(binding, &template, &works, is_settled).await
     }
@@ -86,7 +94,7 @@ impl BindingReconciler {
         let Some(place) = place else {
             return Ok(());
         };
-        let id = binding.id();
+        let id = works::id(binding, works);
         let is_own = |work: &&Work| {
             let labels = work.metadata.labels.as_ref();
             let label = labels.and_then(|labels| labels.get(binding.id_label()));
@@ -134,7 +142,6 @@ impl BindingReconciler {
         works: &[Work],
     ) -> Result<bool, BoxError> {
         let binding = stored.view();
-        self.ensure_finalizer(binding).await?;
         let known = self.works.clusters();
         let overrides = self
             .index
@@ -201,20 +208,13 @@ impl BindingReconciler {
         })
     }
 
-    async fn ensure_finalizer(&self, binding: BindingRef<'_>) -> Result<(), BoxError> {
-        let finalizer = binding.finalizer();
-        let operation = match binding.metadata.finalizers.as_deref() {
-            Some(present) if present.iter().any(|f| f == finalizer) => return Ok(()),
-            Some([_, ..]) => {
-                json!({ "op": "add", "path": "/metadata/finalizers/-", "value": finalizer })
-            }
-            _ => json!({ "op": "add", "path": "/metadata/finalizers", "value": [finalizer] }),
-        };
-        let version = &binding.metadata.resource_version;
-        let guard =
-            json!({ "op": "replace", "path": "/metadata/resourceVersion", "value": version });
-        self.patch_binding(binding, "finalizer", json!([guard, operation]), false)
-            .await?;
+    /// Gives a binding the ID and the finalizer that it lacks.
+    async fn identify(&self, binding: BindingRef<'_>, works: &[Work]) -> Result<(), BoxError> {
+        let plan = binding::identify(binding, works, || Uuid::new_v4().to_string());
+        if let Plan::Patch(operations) = plan {
+            self.patch_binding(binding, "binding", operations, false)
+                .await?;
+        }
         Ok(())
     }
 

@@ -586,6 +586,38 @@ async fn a_binding_that_others_require_has_works_and_their_pause() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_binding_whose_labels_were_replaced_gets_its_id_again_and_keeps_its_works() {
+    let stage = dispatched().await;
+    stage.applied("m1").await;
+    let id = stage.binding().await.metadata.labels.unwrap()[names::BINDING_ID].clone();
+    let works = [stage.work("m1").await, stage.work("m2").await];
+    let status = stage.binding().await.status;
+    let labels = json!({ "metadata": { "labels": { names::BINDING_ID: null } } });
+    let wrote = stage.change("PATCH", &bound(), &labels).await;
+    assert_eq!(wrote, [format!("PATCH {}", bound())]);
+    let binding = stage.binding().await;
+    assert_eq!(binding.metadata.labels.unwrap()[names::BINDING_ID], id);
+    assert_eq!(binding.status, status);
+    assert_eq!([stage.work("m1").await, stage.work("m2").await], works);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_binding_that_is_deleted_without_its_id_takes_its_works_along() {
+    let mut stage = dispatched().await;
+    stage.kill().await;
+    let labels = json!({ "metadata": { "labels": { names::BINDING_ID: null } } });
+    stage.send("PATCH", &bound(), &labels).await;
+    stage.send("DELETE", &bound(), &json!({})).await;
+    stage.written();
+    stage.start(&[]).await;
+    let written = stage.written();
+    for cluster in ["m1", "m2"] {
+        let deletion = format!("DELETE {}", work(cluster));
+        assert!(written.contains(&deletion), "{written:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn who_only_observes_makes_no_works() {
     let mut stage = dispatched().await;
     stage.kill().await;

@@ -4,14 +4,14 @@ mod members;
 pub(super) mod patch;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use karmada_api::{Key, PropagationSpec, ResourceBindingSpec, Suspension, names};
+use karmada_api::{Key, PropagationSpec, ResourceBindingSpec, Suspension, Work, names};
 use serde_json::{Map, Value, json};
 
 use self::members::members;
 use self::patch::Operations;
 use super::activation::Record;
 use super::claim::{Claim, marks};
-use super::template;
+use super::{template, works};
 use crate::binding_ref::BindingRef;
 
 /// The sources of a binding.
@@ -90,7 +90,7 @@ pub fn key(object: &Value) -> Key {
     Key::new(template::namespace(object), name)
 }
 
-/// Plans the write of the binding of a template. `new_id` is the ID of a binding that has none.
+/// Plans the write of the binding of a template. `new_id` is the ID of one that is made.
 ///
 /// The clusters, what requires the binding and its evictions are never written: they belong to others.
 pub fn plan(
@@ -100,8 +100,22 @@ pub fn plan(
 ) -> Plan {
     match existing {
         None => Plan::Create(body(source, &new_id())),
-        Some(existing) => update(source, existing, new_id),
+        Some(existing) => update(source, existing),
     }
+}
+
+/// Plans the write of the ID and the finalizer without which a binding has no Works. `works` are those that
+/// refer to it, and `new_id` is the ID if they have none, either.
+pub fn identify(binding: BindingRef<'_>, works: &[Work], new_id: impl FnOnce() -> String) -> Plan {
+    let metadata = binding.metadata;
+    let mut patch = Operations::default();
+    if binding.id().is_none() {
+        let id = works::id(binding, works).map_or_else(new_id, str::to_owned);
+        let mut has_labels = metadata.labels.is_some();
+        patch.entry("labels", &mut has_labels, binding.id_label(), Some(&id));
+    }
+    patch.finalizer(metadata, binding.finalizer());
+    patch.guarded(metadata)
 }
 
 /// Returns `true` if a binding's spec is as template and policy want it, apart from the pause.
@@ -133,7 +147,7 @@ fn body(source: Source<'_>, id: &str) -> Value {
     patch::body(object, id, labels, annotations, spec)
 }
 
-fn update(source: Source<'_>, existing: BindingRef<'_>, new_id: impl FnOnce() -> String) -> Plan {
+fn update(source: Source<'_>, existing: BindingRef<'_>) -> Plan {
     let metadata = existing.metadata;
     if patch::is_former(source.template, metadata) {
         return Plan::Waits;
@@ -144,17 +158,12 @@ fn update(source: Source<'_>, existing: BindingRef<'_>, new_id: impl FnOnce() ->
     } else {
         patch.pause(source.policy, existing.spec);
     }
-    patch.metadata(source, metadata, new_id);
+    patch.metadata(source, metadata);
     patch.guarded(metadata)
 }
 
 impl Operations {
-    fn metadata(
-        &mut self,
-        source: Source<'_>,
-        metadata: &ObjectMeta,
-        new_id: impl FnOnce() -> String,
-    ) {
+    fn metadata(&mut self, source: Source<'_>, metadata: &ObjectMeta) {
         let mut has_labels = metadata.labels.is_some();
         let mut has_annotations = metadata.annotations.is_some();
         for mark in marks(Some(source.claim)) {
@@ -167,7 +176,7 @@ impl Operations {
                 self.entry(mark.map, exists, mark.key, mark.value);
             }
         }
-        self.identity(source.template, metadata, &mut has_labels, new_id);
+        self.ownership(source.template, metadata);
         if self.needs_record(source, metadata) {
             let text = source.record.to_text();
             self.entry(

@@ -184,6 +184,21 @@ fn clusters_left(binding: BindingRef<'_>, directly: bool) -> BTreeSet<&str> {
         .collect()
 }
 
+/// Returns the ID of a binding, or that of the Works which refer to it: a writer that replaces the labels of
+/// the binding takes its own, as Karmada's controller of `MultiClusterService`s does every other time.
+pub fn id<'a>(binding: BindingRef<'a>, works: &'a [Work]) -> Option<&'a str> {
+    let refers = |work: &&Work| {
+        let annotations = work.metadata.annotations.as_ref();
+        let annotation = |key| Some(annotations?.get(key)?.as_str());
+        let mut reference = binding.reference().into_iter();
+        reference.all(|(key, value)| annotation(key) == Some(value))
+    };
+    binding.id().or_else(|| {
+        let mut referring = works.iter().filter(refers);
+        referring.find_map(|work| label(work, binding.id_label()))
+    })
+}
+
 /// Returns the name that the binding's Works have in every cluster.
 pub fn work_name(binding: BindingRef<'_>) -> String {
     let resource = &binding.spec.resource;

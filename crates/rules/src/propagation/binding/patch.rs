@@ -5,7 +5,6 @@ use karmada_api::{ClusterResourceBinding, names};
 use serde_json::{Map, Value, json};
 
 use super::{Plan, key};
-use crate::propagation::claim::Marked;
 use crate::propagation::template;
 
 /// The names of a binding's scope.
@@ -132,19 +131,9 @@ impl Operations {
         }
     }
 
-    /// Gives the binding of a template the ID, the finalizer and the owner that it lacks.
-    pub(in crate::propagation) fn identity(
-        &mut self,
-        object: &Value,
-        metadata: &ObjectMeta,
-        has_labels: &mut bool,
-        new_id: impl FnOnce() -> String,
-    ) {
-        let scope = Scope::of(object);
-        if metadata.label(scope.id_label).is_none() {
-            self.entry("labels", has_labels, scope.id_label, Some(&new_id()));
-        }
-        self.finalizer(metadata, scope.finalizer);
+    /// Gives the binding of a template the finalizer and the owner that it lacks.
+    pub(in crate::propagation) fn ownership(&mut self, object: &Value, metadata: &ObjectMeta) {
+        self.finalizer(metadata, Scope::of(object).finalizer);
         let owner = owner(object);
         let owners = metadata.owner_references.as_deref().unwrap_or_default();
         if !owners.iter().any(|o| o.controller == Some(true)) {

@@ -329,11 +329,55 @@ fn a_patch_fails_if_the_binding_has_changed() {
         now["metadata"]["finalizers"],
         json!([names::BINDING_FINALIZER])
     );
-    assert_eq!(now["metadata"]["labels"][names::BINDING_ID], "id");
     assert_eq!(
         planned(&deployment(), &web_policy(), Some(&now)),
         Plan::Unchanged
     );
+}
+
+/// A binding whose labels another writer replaced, and Works that name a binding and its ID.
+fn wiped(labels: Value) -> ResourceBinding {
+    let mut binding = web_binding();
+    binding["metadata"]["labels"] = labels;
+    serde_json::from_value(binding).unwrap()
+}
+
+fn work_of(binding: &str, id: &str) -> Work {
+    let work = json!({
+        "metadata": {
+            "namespace": "karmada-es-member1",
+            "labels": { names::BINDING_ID: id },
+            "annotations": { names::BINDING_NAMESPACE: "shop", names::BINDING_NAME: binding },
+        },
+        "spec": {},
+    });
+    serde_json::from_value(work).unwrap()
+}
+
+#[test]
+fn a_binding_without_id_gets_that_of_its_works_before_a_new_one() {
+    let (own, other) = (work_of("web-deployment", "own"), work_of("other", "other"));
+    let cases = [
+        (json!({ names::BINDING_ID: "is" }), vec![&own], None),
+        (json!({ "by": "another" }), vec![&other, &own], Some("own")),
+        (json!({ "by": "another" }), vec![&other], Some("new")),
+        (json!(null), vec![], Some("new")),
+    ];
+    for (labels, works, expected) in cases {
+        let binding = wiped(labels.clone());
+        let works: Vec<_> = works.into_iter().cloned().collect();
+        let plan = identify(BindingRef::from(&binding), &works, || "new".to_owned());
+        let Some(expected) = expected else {
+            assert_eq!(plan, Plan::Unchanged);
+            continue;
+        };
+        let now = patched(&serde_json::to_value(&binding).unwrap(), &plan);
+        assert_eq!(now["metadata"]["labels"][names::BINDING_ID], expected);
+        assert_eq!(now["metadata"]["labels"].get("by"), labels.get("by"));
+        let now: ResourceBinding = serde_json::from_value(now).unwrap();
+        let again = identify(BindingRef::from(&now), &works, || "new".to_owned());
+        assert_eq!(again, Plan::Unchanged);
+    }
 }
 
 proptest! {

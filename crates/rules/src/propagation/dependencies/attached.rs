@@ -72,7 +72,7 @@ pub fn is_attached(binding: BindingRef<'_>, referrer: &Key) -> bool {
 }
 
 /// Plans the write of the binding of `dependency`, which a binding needs. `referrers` are those that require
-/// it already, and `new_id` is the ID of a binding that has none.
+/// it already, and `new_id` is the ID of one that is made.
 pub fn attach(
     dependency: &Value,
     need: &Need<'_>,
@@ -104,11 +104,11 @@ pub fn attach(
         return Plan::Waits;
     }
     let mut patch = Operations::default();
-    let mut has_labels = metadata.labels.is_some();
     if metadata.label(&label) != Some(id) {
+        let mut has_labels = metadata.labels.is_some();
         patch.entry("labels", &mut has_labels, &label, Some(id));
     }
-    patch.identity(dependency, metadata, &mut has_labels, new_id);
+    patch.ownership(dependency, metadata);
     patch.require(need, existing.spec.required_by.as_deref());
     patch.agree(existing.spec, &referrers);
     patch.guarded(metadata)
