@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use karmada_api::{Key, ResourceBinding, names};
+use karmada_api::{Key, ResourceBinding};
 use karmada_rules::binding_ref::BindingRef;
 use karmada_rules::propagation::binding::{self, Plan};
 use karmada_rules::propagation::dependencies::{self, Dependency, Need, Referrers};
@@ -20,7 +20,7 @@ use uuid::Uuid;
 use crate::binding::steps::is_trouble;
 use crate::binding::{is_dispatched, is_past, template_reference};
 use crate::events::Events;
-use crate::index::{Index, Policy, TemplateKey};
+use crate::index::{Index, Policy, TemplateKey, template_of};
 use crate::watch::SharedIndex;
 
 /// Reconciles the bindings whose dependencies follow them.
@@ -109,9 +109,10 @@ impl DependencyReconciler {
                 .success(template, "GetDependenciesSucceed", note);
         }
         let policy = self.index.read(|index| index.policy_of(binding));
-        let attaching = wanted
+        let objects = wanted
             .iter()
-            .map(|dependency| self.attach(binding, policy.as_ref(), dependency));
+            .flat_map(|dependency| self.objects(dependency));
+        let attaching = objects.map(|object| self.attach(binding, policy.as_ref(), object));
         let attached = futures::future::join_all(attaching).await;
         let mut written = false;
         for result in attached {
@@ -120,24 +121,33 @@ impl DependencyReconciler {
         let suspension = policy.as_ref().and_then(Policy::suspension);
         // A copy of the former template still needs what that referred to.
         if !dependencies::is_paused(binding, suspension) {
-            let listed = wanted.iter().map(binding_key).collect();
-            written |= self.detach_all(&key, &listed).await?;
+            written |= self.detach_all(&key, &wanted).await?;
         }
         Ok(written)
     }
 
-    /// Attaches the binding of one dependency. Returns `true` if it wrote.
+    /// Returns the objects of a dependency that exist. The others are attached when they appear.
+    fn objects(&self, dependency: &Dependency) -> Vec<(TemplateKey, Value)> {
+        let named = TemplateKey::from(dependency);
+        let keys = if dependency.label_selector.is_none() {
+            vec![named]
+        } else {
+            self.index.templates_beside(&named)
+        };
+        let objects = keys.into_iter();
+        let objects = objects.filter_map(|key| Some((key.clone(), self.index.template(&key)?)));
+        objects
+            .filter(|(_, object)| dependency.label_selector.is_none() || dependency.selects(object))
+            .collect()
+    }
+
+    /// Attaches the binding of one object. Returns `true` if it wrote.
     async fn attach(
         &self,
         referrer: BindingRef<'_>,
         policy: Option<&Policy>,
-        dependency: &Dependency,
+        (template_key, object): (TemplateKey, Value),
     ) -> Result<bool, BoxError> {
-        let template_key = TemplateKey::from(dependency);
-        // It is attached when it appears.
-        let Some(object) = self.index.template(&template_key) else {
-            return Ok(false);
-        };
         let is_skipped = |namespace: &str| self.skipped.iter().any(|re| re.is_match(namespace));
         let is_customized = |index: &Index| index.customized().covers(&template_key.kind);
         if template::exclusion(&object, is_skipped).is_some() || self.index.read(is_customized) {
@@ -171,13 +181,20 @@ impl DependencyReconciler {
         self.write(&key, plan).await
     }
 
-    /// Detaches every binding that is attached on account of `referrer`, apart from some. Returns `true` if it
-    /// wrote.
-    async fn detach_all(&self, referrer: &Key, apart: &BTreeSet<Key>) -> Result<bool, BoxError> {
+    /// Detaches every binding that is attached on account of `referrer`, apart from those that are `wanted`.
+    /// Returns `true` if it wrote.
+    async fn detach_all(
+        &self,
+        referrer: &Key,
+        wanted: &BTreeSet<Dependency>,
+    ) -> Result<bool, BoxError> {
         let attached = self.attached(referrer);
-        let dropped = attached
-            .iter()
-            .filter(|binding| !apart.contains(&BindingRef::from(&***binding).key()));
+        let dropped = attached.iter().filter(|binding| {
+            let binding = BindingRef::from(&***binding);
+            let template = self.index.template(&template_of(binding.spec));
+            let mut wanted = wanted.iter();
+            !wanted.any(|dependency| dependency.has(binding, template.as_ref()))
+        });
         let detaching = dropped.map(|binding| self.detach(referrer, binding));
         let mut written = false;
         for result in futures::future::join_all(detaching).await {
@@ -296,12 +313,6 @@ fn known(referrers: &BTreeMap<Key, Arc<ResourceBinding>>) -> Referrers<'_> {
     referrers
         .map(|(key, referrer)| (key.clone(), &referrer.spec))
         .collect()
-}
-
-/// Returns the key of the binding of a dependency.
-fn binding_key(dependency: &Dependency) -> Key {
-    let name = names::binding(&dependency.kind, &dependency.name);
-    Key::new(&dependency.namespace, name)
 }
 
 /// Returns dependencies as Events name them.

@@ -57,6 +57,7 @@ impl TemplateKey {
     }
 }
 
+/// Returns the key of the object; without a name for all of a namespace among which labels select.
 impl From<&Dependency> for TemplateKey {
     fn from(dependency: &Dependency) -> Self {
         let Dependency {
@@ -64,6 +65,7 @@ impl From<&Dependency> for TemplateKey {
             kind,
             namespace,
             name,
+            ..
         } = dependency;
         Self {
             kind: GroupVersionKind::new(api_version, kind),

@@ -3,6 +3,7 @@
 mod dependencies;
 mod events;
 mod evictions;
+mod imports;
 mod lazy;
 mod random;
 mod works;

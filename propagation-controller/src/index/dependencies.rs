@@ -13,7 +13,7 @@ use super::{Index, StoredBinding, TemplateKey};
 /// The references between bindings.
 #[derive(Debug, Default)]
 pub(super) struct Dependencies {
-    /// The objects that bindings list.
+    /// The objects that bindings list, without a name where labels select among those of a namespace.
     listed: ReverseIndex<Key, TemplateKey>,
     /// The bindings that other bindings are required by.
     referrers: ReverseIndex<Key, Key>,
@@ -32,9 +32,12 @@ impl Index {
         required.replace(key, referrers.unwrap_or_default());
     }
 
-    /// Returns the keys of the bindings that list the object.
+    /// Returns the keys of the bindings that list the object, or select among those of its namespace.
     pub(crate) fn depending_on(&self, template: &TemplateKey) -> Vec<Key> {
-        let bindings = self.dependencies.listed.sources(template);
+        let any = Key::new(&template.key.namespace, "");
+        let any = TemplateKey::new(&template.kind, &any);
+        let listed = &self.dependencies.listed;
+        let bindings = listed.sources(template).chain(listed.sources(&any));
         bindings.cloned().collect()
     }
 

@@ -40,6 +40,17 @@ impl SharedIndex {
         keys
     }
 
+    /// Returns the keys of the templates of the same kind and namespace.
+    pub(crate) fn templates_beside(&self, of: &TemplateKey) -> Vec<TemplateKey> {
+        let mut keys = Vec::new();
+        self.templates.each(&of.kind, |key, _| {
+            if key.namespace == of.key.namespace {
+                keys.push(TemplateKey::new(&of.kind, key));
+            }
+        });
+        keys
+    }
+
     /// Returns a template's newest version, with its kind, which the elements of a list lack.
     pub(crate) fn template(&self, TemplateKey { kind, key }: &TemplateKey) -> Option<Value> {
         let mut object = self.templates.get(kind, key)?.value();

@@ -9,7 +9,7 @@ mod references;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_api::names;
@@ -19,6 +19,7 @@ use serde_json::Value;
 use super::binding::Plan;
 use super::binding::patch::Operations;
 use super::claim::Marked;
+use super::template;
 use crate::binding_ref::BindingRef;
 
 pub use attached::{
@@ -26,7 +27,7 @@ pub use attached::{
 };
 pub use references::references;
 
-/// An object that a template refers to, as bindings list it.
+/// An object that a template refers to, or those that labels select in a namespace, as bindings list them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Dependency {
@@ -37,8 +38,44 @@ pub struct Dependency {
     /// The namespace.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub namespace: String,
-    /// The name.
+    /// The name; empty for objects that are selected.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub name: String,
+    /// The labels of objects that are selected.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub label_selector: Option<Labels>,
+}
+
+/// The labels that objects must have.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct Labels {
+    /// The labels.
+    pub match_labels: BTreeMap<String, String>,
+}
+
+impl Dependency {
+    /// Returns `true` if the labels of an object of the kind and namespace are those that are selected.
+    pub fn selects(&self, object: &Value) -> bool {
+        self.label_selector.as_ref().is_some_and(|selector| {
+            let mut labels = selector.match_labels.iter();
+            labels.all(|(key, value)| template::label(object, key) == Some(value))
+        })
+    }
+
+    /// Returns `true` if a binding is of an object that is named or selected. One whose template is not
+    /// known counts as selected: absence from the cache is no deletion.
+    pub fn has(&self, binding: BindingRef<'_>, template: Option<&Value>) -> bool {
+        let resource = &binding.spec.resource;
+        let namespace = resource.namespace.as_deref().unwrap_or_default();
+        if resource.kind != self.kind || namespace != self.namespace {
+            return false;
+        }
+        match &self.label_selector {
+            None => resource.name == self.name,
+            Some(_) => template.is_none_or(|template| self.selects(template)),
+        }
+    }
 }
 
 /// Returns `true` if what the binding's template refers to follows it.

@@ -1,14 +1,17 @@
 //! The objects that a template refers to, by kind of template.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::Dependency;
+use super::{Dependency, Labels};
 use crate::propagation::template;
 
+/// The label that names the Service of an `EndpointSlice`.
+const SERVICE_NAME: &str = "kubernetes.io/service-name";
+
 /// Returns the objects that have to be in a cluster before the template's Pods start there, or before its
-/// certificates are served.
+/// certificates are served, or before it reaches an imported service.
 pub fn references(object: &Value) -> BTreeSet<Dependency> {
     let mut found = References {
         namespace: template::namespace(object),
@@ -23,6 +26,11 @@ pub fn references(object: &Value) -> BTreeSet<Dependency> {
             for tls in items(object, "/spec/tls") {
                 found.add("Secret", tls, "/secretName");
             }
+            return found.found;
+        }
+        // What Karmada makes in the control plane for the clusters that import the service.
+        ("multicluster.x-k8s.io/v1alpha1", "ServiceImport") => {
+            found.derived_service(template::name(object));
             return found.found;
         }
         _ => return BTreeSet::new(),
@@ -55,8 +63,33 @@ impl References<'_> {
                 kind: kind.to_owned(),
                 namespace: self.namespace.to_owned(),
                 name: name.to_owned(),
+                label_selector: None,
             });
         }
+    }
+
+    /// Adds the Service of a `ServiceImport`, with its addresses.
+    fn derived_service(&mut self, import: &str) {
+        // As Karmada's ServiceImportController names it.
+        let name = format!("derived-{import}");
+        let namespace = self.namespace.to_owned();
+        let selected = (SERVICE_NAME.to_owned(), name.clone());
+        self.found.insert(Dependency {
+            api_version: "v1".to_owned(),
+            kind: "Service".to_owned(),
+            namespace: namespace.clone(),
+            name,
+            label_selector: None,
+        });
+        self.found.insert(Dependency {
+            api_version: "discovery.k8s.io/v1".to_owned(),
+            kind: "EndpointSlice".to_owned(),
+            namespace,
+            name: String::new(),
+            label_selector: Some(Labels {
+                match_labels: BTreeMap::from([selected]),
+            }),
+        });
     }
 
     fn pod(&mut self, pod: &Value) {

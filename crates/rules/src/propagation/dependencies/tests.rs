@@ -220,6 +220,63 @@ fn what_karmada_attached_is_left_as_it_is() {
 }
 
 #[test]
+fn a_service_import_lists_its_service_and_the_slices_of_that_as_karmada_does() {
+    let import = template(
+        "multicluster.x-k8s.io/v1alpha1",
+        "ServiceImport",
+        &json!({}),
+    );
+    let wanted = references(&import);
+    // As the annotation of Karmada has them, whose lists are in this order of fields.
+    let slices = concat!(
+        r#"{"apiVersion":"discovery.k8s.io/v1","kind":"EndpointSlice","namespace":"shop","#,
+        r#""labelSelector":{"matchLabels":{"kubernetes.io/service-name":"derived-web"}}}"#
+    );
+    let service = r#"{"apiVersion":"v1","kind":"Service","namespace":"shop","name":"derived-web"}"#;
+    let text = format!("[{slices},{service}]");
+    assert_eq!(serde_json::to_string(&wanted).unwrap(), text);
+    let (mut web, ..) = recorded();
+    let annotations = web.metadata.annotations.get_or_insert_default();
+    annotations.insert(names::DEPENDENCIES.into(), text);
+    assert_eq!(listed(&web.metadata), wanted);
+}
+
+#[test]
+fn a_binding_stays_selected_until_the_labels_of_its_template_are_known_to_differ() {
+    let import = template(
+        "multicluster.x-k8s.io/v1alpha1",
+        "ServiceImport",
+        &json!({}),
+    );
+    let wanted = references(&import);
+    let slice = |service: &str| {
+        json!({ "metadata": {
+            "namespace": "shop", "name": "a", "labels": { "kubernetes.io/service-name": service },
+        } })
+    };
+    let (derived, other) = (slice("derived-web"), slice("web"));
+    let (_, _, binding) = recorded();
+    for (kind, namespace, name, template, expected) in [
+        ("EndpointSlice", "shop", "a", Some(&derived), true),
+        ("EndpointSlice", "shop", "a", None, true),
+        ("EndpointSlice", "shop", "a", Some(&other), false),
+        ("EndpointSlice", "else", "a", Some(&derived), false),
+        ("Service", "shop", "derived-web", Some(&other), true),
+        ("Service", "shop", "web", None, false),
+        ("Secret", "shop", "derived-web", None, false),
+    ] {
+        let mut binding = binding.clone();
+        binding.spec.resource.kind = kind.to_owned();
+        binding.spec.resource.namespace = Some(namespace.to_owned());
+        binding.spec.resource.name = name.to_owned();
+        let mut wanted = wanted.iter();
+        let binding = BindingRef::from(&binding);
+        let has = wanted.any(|dependency| dependency.has(binding, template));
+        assert_eq!(has, expected, "{kind} {namespace}/{name} {template:?}");
+    }
+}
+
+#[test]
 fn what_is_attached_and_listed_is_what_karmada_would_write() {
     let (mut web, map, theirs) = recorded();
     let Plan::Create(mut ours) = attached(&map, &web, None, &Referrers::new()) else {
@@ -417,7 +474,7 @@ proptest! {
         steps in prop::collection::vec((0..4_usize, prop::collection::btree_set(0..3_u8, 0..3)), 1..12)
     ) {
         let (web, map, mut binding) = recorded();
-        let mut present = std::collections::BTreeMap::<Key, ResourceBindingSpec>::new();
+        let mut present = BTreeMap::<Key, ResourceBindingSpec>::new();
         present.insert(Key::new("shop", "web-deployment"), web.spec.clone());
         for (number, clusters) in steps {
             let mut referrer = web.clone();
