@@ -120,7 +120,7 @@ async fn who_undoes_every_write_of_the_actions_is_named_and_outlasted(
         field_manager: Some("karmada-controller-manager".to_owned()),
         ..PatchParams::default()
     };
-    let undo = Patch::Merge(json!({ "status": { "remedyActions": null } }));
+    let undo = Patch::Merge(json!({ "status": { "remedyActions": ["Other"] } }));
     for _ in 0..3 {
         fleet.has_actions(Member(1), &[TRAFFIC_CONTROL]).await?;
         let name = Member(1).name();
