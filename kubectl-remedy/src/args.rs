@@ -100,6 +100,9 @@ pub(crate) enum StatusOutput {
 pub(crate) struct WhyArgs {
     /// The cluster.
     pub(crate) cluster: String,
+    /// Form of the output, for programs.
+    #[arg(short, long, value_enum)]
+    pub(crate) output: Option<Format>,
     #[command(flatten)]
     pub(crate) controllers: ControllerArgs,
 }
@@ -109,6 +112,9 @@ pub(crate) struct PlanArgs {
     /// File with Remedies as YAML or JSON; `-` for standard input. A Remedy that exists is replaced.
     #[arg(short, long, required = true, value_name = "FILE")]
     pub(crate) filename: Vec<PathBuf>,
+    /// Form of the output, for programs.
+    #[arg(short, long, value_enum)]
+    pub(crate) output: Option<Format>,
     #[command(flatten)]
     pub(crate) controllers: ControllerArgs,
 }
@@ -128,9 +134,9 @@ pub(crate) struct BlockArgs {
     pub(crate) force: bool,
     #[command(flatten)]
     pub(crate) dry_run: DryRunArgs,
-    /// Print the Remedy.
+    /// Print the Remedy, in this form.
     #[arg(short, long, value_enum)]
-    pub(crate) output: Option<ObjectOutput>,
+    pub(crate) output: Option<Format>,
     #[command(flatten)]
     pub(crate) controllers: ControllerArgs,
 }
@@ -169,8 +175,9 @@ impl DryRun {
     }
 }
 
+/// A form of output for programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ObjectOutput {
+pub(crate) enum Format {
     Json,
     Yaml,
 }

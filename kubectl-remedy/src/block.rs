@@ -8,7 +8,7 @@ use karmada_api::{ClusterAffinity, Remedy, RemedySpec, TRAFFIC_CONTROL};
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client, ResourceExt};
 
-use crate::args::{BlockArgs, DryRun, ObjectOutput};
+use crate::args::{BlockArgs, DryRun};
 use crate::error::Error;
 use crate::fleet::Fleet;
 use crate::plan::Plan;
@@ -58,18 +58,16 @@ pub(crate) async fn run(
             args.cluster
         ));
     }
-    match args.output {
-        Some(ObjectOutput::Json) => terminal::print(&manifest::json(&written)?),
-        Some(ObjectOutput::Yaml) => terminal::print(&manifest::yaml(&written)?),
-        None => {
-            let done = if known.is_some() {
-                "configured"
-            } else {
-                "created"
-            };
-            let suffix = dry_run.suffix();
-            terminal::print(&format!("remedy.remedy.karmada.io/{name} {done}{suffix}\n"));
-        }
+    if let Some(format) = args.output {
+        terminal::print(&manifest::text(&written, format)?);
+    } else {
+        let done = if known.is_some() {
+            "configured"
+        } else {
+            "created"
+        };
+        let suffix = dry_run.suffix();
+        terminal::print(&format!("remedy.remedy.karmada.io/{name} {done}{suffix}\n"));
     }
     Ok(Answer::Yes)
 }

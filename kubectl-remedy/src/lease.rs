@@ -6,42 +6,50 @@ use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use karmada_runtime::lease::DURATION;
+use serde::Serialize;
 
 use crate::age::span;
 
 /// The time beyond its end for which a lease counts as held: the holder's clock may differ from ours.
 const CLOCK_DIFFERENCE: i64 = 60;
 
-/// The holder of a lease, and the age of its last renewal.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Holder<'a> {
-    name: &'a str,
-    /// In seconds.
+/// The holder of a lease.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Holder {
+    name: String,
+    renew_time: MicroTime,
+    /// Set if it still renews the lease, as far as two clocks can tell.
+    live: bool,
+    /// The time since the last renewal, in seconds.
+    #[serde(skip)]
     renewed: i64,
-    duration: i64,
 }
 
-impl<'a> Holder<'a> {
+impl Holder {
     /// Returns the holder of `lease`, or `None` if it was given back.
-    pub(crate) fn of(lease: &'a Lease, now: Timestamp) -> Option<Self> {
+    pub(crate) fn of(lease: &Lease, now: Timestamp) -> Option<Self> {
         let spec = lease.spec.as_ref()?;
-        let name = spec.holder_identity.as_deref()?;
-        let MicroTime(renewed) = spec.renew_time.as_ref()?;
+        let name = spec.holder_identity.clone()?;
+        let renew_time = spec.renew_time.clone()?;
+        let renewed = now.as_second() - renew_time.0.as_second();
         let whole = i64::try_from(DURATION.as_secs()).unwrap_or(i64::MAX);
+        let duration = spec.lease_duration_seconds.map_or(whole, i64::from);
         (!name.is_empty()).then(|| Self {
             name,
-            renewed: now.as_second() - renewed.as_second(),
-            duration: spec.lease_duration_seconds.map_or(whole, i64::from),
+            renew_time,
+            live: renewed <= duration.saturating_add(CLOCK_DIFFERENCE),
+            renewed,
         })
     }
 
     /// Returns `true` if the holder still renews it, as far as two clocks can tell.
     pub(crate) fn is_live(&self) -> bool {
-        self.renewed <= self.duration.saturating_add(CLOCK_DIFFERENCE)
+        self.live
     }
 }
 
-impl fmt::Display for Holder<'_> {
+impl fmt::Display for Holder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { name, renewed, .. } = self;
         write!(f, "held by {name}, renewed {} ago", span(*renewed))

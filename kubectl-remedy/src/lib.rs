@@ -6,6 +6,7 @@
 mod age;
 mod args;
 mod block;
+mod change;
 mod check;
 mod completion;
 mod error;
@@ -31,9 +32,10 @@ use karmada_runtime::program::print_clap_output;
 
 pub use crate::args::{Args, ControllerArgs};
 use crate::args::{Command, FleetCommand};
+pub use crate::change::{Change, ChangeKind};
 pub use crate::error::Error;
 pub use crate::fleet::Fleet;
-pub use crate::plan::Plan;
+pub use crate::plan::{ClusterChange, Plan};
 
 /// The program's name: its user agent, and the field manager and label of what it writes.
 pub const NAME: &str = "kubectl-remedy";

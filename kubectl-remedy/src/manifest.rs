@@ -9,17 +9,26 @@ use kube::Resource;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::args::Format;
 use crate::error::Error;
 
+/// Returns `object` in a format for programs.
+pub(crate) fn text(object: &impl Serialize, format: Format) -> Result<String, Error> {
+    match format {
+        Format::Json => json(object),
+        Format::Yaml => yaml(object),
+    }
+}
+
 /// Returns `object` as JSON.
-pub(crate) fn json(object: &impl Serialize) -> Result<String, Error> {
+fn json(object: &impl Serialize) -> Result<String, Error> {
     let text = serde_json::to_string_pretty(object);
     text.map(|text| text + "\n")
         .map_err(|error| Error::Unusable(format!("cannot write JSON: {error}")))
 }
 
 /// Returns `object` as YAML.
-pub(crate) fn yaml(object: &impl Serialize) -> Result<String, Error> {
+fn yaml(object: &impl Serialize) -> Result<String, Error> {
     let text = serde_saphyr::to_string(object);
     text.map_err(|error| Error::Unusable(format!("cannot write YAML: {error}")))
 }

@@ -1,30 +1,42 @@
 //! `kubectl remedy plan`: what Remedies would do to clusters and to the backends of ingresses.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use jiff::Timestamp;
 use karmada_api::Remedy;
 use karmada_rules::ingress::{BackendChange, Cached, Facts, backend_changes};
-use karmada_rules::remedy::{self, Forecast, Observed, observed, problems};
+use karmada_rules::remedy::{self, Forecast, covers, observed, problems};
 use kube::{Client, ResourceExt};
+use serde::Serialize;
 
 use crate::args::{ControllerArgs, PlanArgs};
+use crate::change::Change;
 use crate::error::Error;
 use crate::fleet::{Fleet, put};
-use crate::table::Table;
+use crate::table::{Table, listed};
 use crate::{Answer, manifest, terminal};
 
 /// The difference that some Remedies would make.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub struct Plan {
-    /// The clusters whose actions change, or that the bound keeps unblocked.
-    pub clusters: Vec<Forecast>,
-    /// The clusters on which a Remedy that only observes would act.
-    pub observing: Vec<(String, Observed)>,
+    /// The clusters whose actions change, or would but for the bound or an observing Remedy.
+    pub clusters: Vec<ClusterChange>,
     /// The backends whose clusters change.
     pub backends: Vec<BackendChange>,
     /// Likely mistakes in the Remedies or in the flags, in words.
     pub warnings: Vec<String>,
+}
+
+/// The changes of one cluster.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub struct ClusterChange {
+    /// The cluster.
+    pub name: String,
+    /// The actions that it has then.
+    pub actions: Vec<String>,
+    /// The changes, and those that are held back.
+    pub changes: Vec<Change>,
 }
 
 /// Prints the plan for the Remedies of files.
@@ -41,7 +53,10 @@ pub(crate) async fn run(
     let fleet = Fleet::read(client, namespace, now).await?;
     let plan = Plan::of(fleet, remedies, &args.controllers);
     plan.warn();
-    terminal::print(&plan.to_string());
+    terminal::print(&match args.output {
+        None => plan.to_string(),
+        Some(format) => manifest::text(&plan, format)?,
+    });
     Ok((!plan.cuts_off()).into())
 }
 
@@ -58,23 +73,25 @@ impl Plan {
                 "{foreign} MultiClusterIngresses are not considered: {controller} does not serve them"
             ));
         }
-        let mut observing = Vec::new();
+        let mut planned = BTreeSet::new();
         for remedy in remedies {
             warnings.extend(doubts(&remedy, &fleet));
-            observing.extend(would_act(&remedy, &fleet));
+            planned.insert(remedy.name_any());
             put(&mut fleet.remedies, remedy);
         }
-        let mut clusters = fleet.forecast(controllers.max_blocked_clusters);
-        for known in &clusters {
-            put(&mut fleet.clusters, known.cluster.clone());
+        let forecast = fleet.forecast(controllers.max_blocked_clusters);
+        let changes = forecast
+            .iter()
+            .map(|known| ClusterChange::of(known, &planned, &fleet));
+        let clusters = changes.filter(|known| !known.changes.is_empty()).collect();
+        for known in forecast {
+            put(&mut fleet.clusters, known.cluster);
         }
         let after = fleet.served(&settings);
-        clusters.retain(|known| !known.changes.is_empty() || known.over_bound.is_some());
         // The Remedies decide about no ingress, so both have the same in the same order.
         let backends = before.iter().zip(&after);
         Self {
             clusters,
-            observing,
             backends: backends.flat_map(|(a, b)| backend_changes(a, b)).collect(),
             warnings,
         }
@@ -109,35 +126,33 @@ fn doubts(remedy: &Remedy, fleet: &Fleet) -> Vec<String> {
         .collect()
 }
 
-/// Returns the clusters on which `remedy`, which only observes, would act.
-fn would_act(remedy: &Remedy, fleet: &Fleet) -> Vec<(String, Observed)> {
-    let clusters = fleet
-        .clusters
-        .iter()
-        .map(|(key, cluster)| (&key.name, cluster));
-    let covered = clusters.filter(|(name, _)| remedy::covers(remedy, name));
-    covered
-        .flat_map(|(name, cluster)| {
-            let observed = observed(cluster, [remedy], fleet.now);
-            observed
-                .into_iter()
-                .map(|observed| (name.clone(), observed))
-        })
-        .collect()
+impl ClusterChange {
+    /// Returns the changes of the cluster of `known`, and what those of the `planned` Remedies that only
+    /// observe would ask for.
+    fn of(known: &Forecast, planned: &BTreeSet<String>, fleet: &Fleet) -> Self {
+        let name = known.cluster.name_any();
+        let remedies = fleet.remedies.iter();
+        let remedies = remedies
+            .filter(|(key, remedy)| planned.contains(&key.name) && covers(remedy, &name))
+            .map(|(_, remedy)| &**remedy);
+        let observed = observed(&known.cluster, remedies, fleet.now);
+        Self {
+            actions: known.cluster.remedy_actions().to_vec(),
+            changes: Change::all_of(known)
+                .chain(observed.iter().map(Change::from))
+                .collect(),
+            name,
+        }
+    }
 }
 
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut clusters = Table::new(["CLUSTER", "CHANGE"]);
         for known in &self.clusters {
-            let changes = known.changes.iter().map(ToString::to_string);
-            let over = known.over_bound.iter().map(ToString::to_string);
-            for change in changes.chain(over) {
-                clusters.push(vec![known.cluster.name_any(), change]);
+            for change in &known.changes {
+                clusters.push(vec![known.name.clone(), change.message.clone()]);
             }
-        }
-        for (cluster, observed) in &self.observing {
-            clusters.push(vec![cluster.clone(), observed.to_string()]);
         }
         if clusters.is_empty() {
             return writeln!(f, "No cluster gets or loses an action.");
@@ -149,18 +164,26 @@ impl fmt::Display for Plan {
         let mut table = Table::new(["NAMESPACE", "INGRESS", "BACKEND", "LOST", "GAINED", "LEFT"]);
         for backend in &self.backends {
             table.push(vec![
-                backend.ingress.namespace.clone(),
-                backend.ingress.name.clone(),
+                backend.namespace.clone(),
+                backend.ingress.clone(),
                 backend.service.clone(),
                 backend.lost.join(", "),
                 backend.gained.join(", "),
-                backend.left.join(", "),
+                listed(&backend.left),
             ]);
         }
         write!(f, "\n{table}")?;
         for backend in self.backends.iter().filter(|backend| backend.is_cut_off) {
-            let (ingress, service) = (&backend.ingress, &backend.service);
-            writeln!(f, "\nService {service} of {ingress} has no cluster left.")?;
+            let BackendChange {
+                namespace,
+                ingress,
+                service,
+                ..
+            } = backend;
+            writeln!(
+                f,
+                "\nService {service} of {namespace}/{ingress} has no cluster left."
+            )?;
         }
         Ok(())
     }

@@ -1,14 +1,13 @@
 //! `kubectl remedy status`: one line for each cluster.
 
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use karmada_api::condition::{DNS_READY, OWNED, REPORTER_READY};
+use karmada_api::condition::{Condition, DNS_READY, OWNED, REPORTER_READY};
 use karmada_api::{Cluster, MultiClusterIngress};
 use kube::{Client, ResourceExt};
 use serde::Serialize;
 
 use crate::age::age;
-use crate::args::{StatusArgs, StatusOutput};
+use crate::args::{Format, StatusArgs, StatusOutput};
 use crate::error::Error;
 use crate::fleet::Fleet;
 use crate::table::Table;
@@ -29,17 +28,6 @@ struct Line {
     /// Those that act on the cluster.
     remedies: Vec<Acting>,
     ingresses: Ingresses,
-}
-
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Condition {
-    #[serde(rename = "type")]
-    kind: String,
-    status: String,
-    reason: String,
-    message: String,
-    last_transition_time: Option<Time>,
 }
 
 #[derive(Debug, Serialize)]
@@ -67,8 +55,8 @@ pub(crate) async fn run(
     terminal::print(&match args.output {
         None => report.table(false, now),
         Some(StatusOutput::Wide) => report.table(true, now),
-        Some(StatusOutput::Json) => manifest::json(&report)?,
-        Some(StatusOutput::Yaml) => manifest::yaml(&report)?,
+        Some(StatusOutput::Json) => manifest::text(&report, Format::Json)?,
+        Some(StatusOutput::Yaml) => manifest::text(&report, Format::Yaml)?,
     });
     for key in fleet.clusters.unread() {
         terminal::print_error(&format!("cluster {key} cannot be read"));
@@ -111,15 +99,7 @@ impl Line {
             ingresses.blocked += usize::from(blocked(ingress).contains(&name));
         }
         Self {
-            conditions: conditions
-                .map(|condition| Condition {
-                    kind: condition.type_.clone(),
-                    status: condition.status.clone(),
-                    reason: condition.reason.clone(),
-                    message: condition.message.clone(),
-                    last_transition_time: condition.last_transition_time.clone(),
-                })
-                .collect(),
+            conditions: conditions.cloned().collect(),
             actions: cluster.remedy_actions().to_vec(),
             remedies: acting
                 .map(|(remedy, cause)| Acting {
@@ -133,7 +113,7 @@ impl Line {
     }
 
     fn condition(&self, kind: &str) -> Option<&Condition> {
-        self.conditions.iter().find(|found| found.kind == kind)
+        self.conditions.iter().find(|found| found.type_ == kind)
     }
 
     fn cells(&self, is_wide: bool, now: Timestamp) -> Vec<String> {

@@ -56,6 +56,12 @@ impl fmt::Display for Table {
     }
 }
 
+/// Returns `values` in one line; empty if there are none.
+pub(crate) fn listed(values: &[impl ToString]) -> String {
+    let shown: Vec<String> = values.iter().map(ToString::to_string).collect();
+    shown.join(", ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -7,6 +7,7 @@ use karmada_rules::last_writer::last_writer;
 use kube::api::ListParams;
 use kube::core::ObjectMeta;
 use kube::{Api, Resource};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::error::Error;
@@ -27,7 +28,7 @@ where
 }
 
 /// The last writer of a field.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Writer {
     /// The field manager: the name of a program as a rule.
     pub(crate) name: String,

@@ -1,10 +1,11 @@
 mod carried_out;
 
 use super::*;
+use crate::args::Format;
 use crate::fixtures::{controllers, fleet, maintenance, remedy};
 
 use karmada_api::remedy::OBSERVE_ONLY;
-use serde_json::json;
+use serde_json::{Value, json};
 
 #[test]
 fn a_remedy_that_takes_the_last_cluster_of_a_backend_cuts_it_off() {
@@ -41,7 +42,7 @@ fn a_remedy_that_is_replaced_gives_back_what_it_took() {
     let none = remedy("dns", &json!({ "actions": [] }));
     let plan = Plan::of(fleet(), vec![none], &controllers(&[]));
     assert_eq!(plan.backends[0].gained, ["member1"]);
-    assert_eq!(plan.backends[0].left, ["member1", "member2"]);
+    assert_eq!(listed(&plan.backends[0].left), "member1, member2");
     let cleared = "member1   TrafficControl cleared: no Remedy asks for it any more";
     assert!(
         plan.to_string().lines().any(|line| line == cleared),
@@ -100,4 +101,37 @@ fn what_a_remedy_would_do_that_only_observes_is_shown_and_changes_nothing() {
     let row = "member2   TrafficControl would be set by Remedy maintenance, which only observes: it names no condition";
     assert!(plan.to_string().lines().any(|line| line == row), "{plan}");
     assert_eq!(plan.backends, []);
+}
+
+#[test]
+fn the_plan_is_for_programs_too() {
+    let mut observing = remedy("try", &json!({ "actions": ["Other"] }));
+    let annotations = observing.annotations_mut();
+    annotations.insert(OBSERVE_ONLY.to_owned(), "true".to_owned());
+    let remedies = vec![maintenance(&["member2"]), observing];
+    let plan = Plan::of(fleet(), remedies, &controllers(&[]));
+    let would_set = json!({ "type": "WouldSet", "actions": ["Other"], "remedy": "try",
+        "message": "Other would be set by Remedy try, which only observes: it names no condition" });
+    let set = json!({ "type": "Set", "actions": ["TrafficControl"], "remedy": "maintenance",
+        "message": "TrafficControl set by Remedy maintenance: it names no condition" });
+    let text = manifest::text(&plan, Format::Json).unwrap();
+    let read: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(
+        read["clusters"],
+        json!([
+            { "name": "member1", "actions": ["TrafficControl"], "changes": [would_set] },
+            { "name": "member2", "actions": ["TrafficControl"], "changes": [set, would_set] },
+        ])
+    );
+    assert_eq!(
+        read["backends"],
+        json!([{
+            "namespace": "shop", "ingress": "shop", "service": "web",
+            "lost": ["member2"], "gained": ["member1"], "cutOff": false,
+            "left": [{ "name": "member1", "state": "Readmitted" }],
+        }])
+    );
+    assert_eq!(read["warnings"], json!(plan.warnings));
+    let yaml = manifest::text(&plan, Format::Yaml).unwrap();
+    assert_eq!(serde_saphyr::from_str::<Value>(&yaml).unwrap(), read);
 }

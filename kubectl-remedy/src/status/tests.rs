@@ -50,7 +50,7 @@ fn all_that_acts_on_a_cluster_is_named() {
 
 #[test]
 fn the_report_is_for_programs_too() {
-    let text = manifest::json(&Report::of(&fleet())).unwrap();
+    let text = manifest::text(&Report::of(&fleet()), Format::Json).unwrap();
     let read: serde_json::Value = serde_json::from_str(&text).unwrap();
     let member1 = &read["clusters"][0];
     assert_eq!(member1["name"], "member1");
@@ -65,7 +65,7 @@ fn the_report_is_for_programs_too() {
         "2026-11-20T08:00:00Z"
     );
     assert_eq!(member1["ingresses"]["blocked"], 1);
-    let yaml = manifest::yaml(&Report::of(&fleet())).unwrap();
+    let yaml = manifest::text(&Report::of(&fleet()), Format::Yaml).unwrap();
     assert_eq!(
         serde_saphyr::from_str::<serde_json::Value>(&yaml).unwrap(),
         read

@@ -1,20 +1,33 @@
-use karmada_api::remedy::OBSERVE_ONLY;
+use karmada_api::TRAFFIC_CONTROL;
+use karmada_api::remedy::{EXPIRES_AT, OBSERVE_ONLY, REASON};
 use karmada_runtime::cache::Cache;
-use serde_json::{from_value, json};
+use kube::ResourceExt;
+use serde_json::{Value, from_value, json};
 
 use super::*;
-use crate::fixtures::{controllers, fleet, maintenance, remedy};
+use crate::args::Format;
+use crate::fixtures::{self, controllers, maintenance, remedy};
 use crate::fleet::put;
 
-fn explain(fleet: &Fleet, name: &str, traces: &Traces) -> String {
-    Explanation {
+fn explanation(fleet: &Fleet, name: &str, traces: &Traces) -> Explanation {
+    Explanation::of(&Links {
         fleet,
         cluster: fleet.require(name).unwrap(),
         traces,
         controllers: &controllers(&[]),
+    })
+}
+
+fn explain(fleet: &Fleet, name: &str, traces: &Traces) -> String {
+    explanation(fleet, name, traces).text(fleet.now)
+}
+
+/// Returns the fleet of the fixtures at the moment of these tests.
+fn fleet() -> Fleet {
+    Fleet {
         now: "2026-11-20T08:12:00Z".parse().unwrap(),
+        ..fixtures::fleet()
     }
-    .to_string()
 }
 
 fn traces() -> Traces {
@@ -85,10 +98,7 @@ fn what_is_not_done_yet_is_said() {
 #[test]
 fn a_readmitted_cluster_serves_although_it_is_blocked() {
     let mut fleet = fleet();
-    put(
-        &mut fleet.bindings,
-        crate::fixtures::binding("web", &["member1"]),
-    );
+    put(&mut fleet.bindings, fixtures::binding("web", &["member1"]));
     fleet.slices = Cache::default();
     let shown = explain(&fleet, "member1", &Traces::default());
     let line = "    Service web is served by member1 (blocked, readmitted): no other cluster does, and fail-open is assumed";
@@ -100,12 +110,11 @@ fn every_reason_why_a_remedy_does_not_act_has_its_words() {
     let fleet = fleet();
     let traces = Traces::default();
     let controllers = controllers(&[]);
-    let explanation = Explanation {
+    let links = Links {
         fleet: &fleet,
         cluster: fleet.require("member2").unwrap(),
         traces: &traces,
         controllers: &controllers,
-        now: Timestamp::UNIX_EPOCH,
     };
     let on = |kind: &str, operator: &str| {
         let wanted =
@@ -128,14 +137,13 @@ fn every_reason_why_a_remedy_does_not_act_has_its_words() {
             "it does not name this cluster",
         ),
     ] {
-        assert_eq!(explanation.why_not(&remedy("r", &spec)), reason);
+        assert_eq!(links.why_not(&remedy("r", &spec)), reason);
     }
 }
 
 #[test]
 fn the_reason_and_the_end_of_a_remedy_are_shown_with_it() {
     let mut block = maintenance(&["member2"]);
-    assert_eq!(remarks(&block), "");
     let annotations = block.annotations_mut();
     annotations.insert(REASON.to_owned(), "new\nkernel".to_owned());
     annotations.insert(EXPIRES_AT.to_owned(), "2026-11-20T10:00:00Z".to_owned());
@@ -150,12 +158,11 @@ fn the_reason_and_the_end_of_a_remedy_are_shown_with_it() {
 fn a_remedy_that_only_observes_or_has_expired_says_so() {
     let (fleet, traces) = (fleet(), Traces::default());
     let controllers = controllers(&[]);
-    let explanation = Explanation {
+    let links = Links {
         fleet: &fleet,
         cluster: fleet.require("member2").unwrap(),
         traces: &traces,
         controllers: &controllers,
-        now: "2026-11-20T08:12:00Z".parse().unwrap(),
     };
     for (annotation, value, reason) in [
         (EXPIRES_AT, "2026-11-20T08:00:00Z", "it has expired"),
@@ -173,6 +180,54 @@ fn a_remedy_that_only_observes_or_has_expired_says_so() {
         let mut found = maintenance(&["member2"]);
         let annotations = found.annotations_mut();
         annotations.insert(annotation.to_owned(), value.to_owned());
-        assert_eq!(explanation.why_not(&found), reason);
+        assert_eq!(links.why_not(&found), reason);
     }
+}
+
+#[test]
+fn the_explanation_is_for_programs_too() {
+    let mut fleet = fleet();
+    let mut block = maintenance(&["member2"]);
+    let annotations = block.annotations_mut();
+    annotations.insert(REASON.to_owned(), "new\nkernel".to_owned());
+    put(&mut fleet.remedies, block);
+    let explanation = explanation(&fleet, "member1", &traces());
+    let text = manifest::text(&explanation, Format::Json).unwrap();
+    let read: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(
+        read,
+        json!({
+            "cluster": "member1",
+            "summary": "member1 is blocked by Remedy dns (ServiceDomainNameResolutionReady is False).",
+            "blocked": true,
+            "conditions": [{
+                "type": "ServiceDomainNameResolutionReady", "status": "False",
+                "reason": "ServiceDomainNameResolutionFailed",
+                "message": "service domain name resolution is unready",
+                "lastTransitionTime": "2026-11-20T08:00:00Z",
+            }],
+            "lease": {
+                "namespace": "karmada-es-member1", "name": "cluster-health-agent", "exists": true,
+                "holder": { "name": "n1_x", "renewTime": "2026-11-20T08:11:57.000000Z", "live": true },
+            },
+            "remedies": [
+                { "name": "dns", "acts": true, "actions": [TRAFFIC_CONTROL],
+                    "because": "ServiceDomainNameResolutionReady is False" },
+                { "name": "maintenance", "acts": false, "actions": [TRAFFIC_CONTROL],
+                    "because": "it does not name this cluster", "reason": "new\nkernel" },
+            ],
+            "actions": {
+                "present": [TRAFFIC_CONTROL], "pending": [],
+                "lastWriter": { "name": "remedy-controller", "time": "2026-11-20T08:01:00Z" },
+            },
+            "ingresses": [{
+                "namespace": "shop", "name": "shop", "blocked": true, "blockedClusters": ["member1"],
+                "lastWriter": { "name": "ingress-controller", "time": "2026-11-20T08:01:00Z" },
+                "backends": [{ "service": "web",
+                    "servedBy": [{ "name": "member2", "state": "Admitted" }] }],
+            }],
+        })
+    );
+    let yaml = manifest::text(&explanation, Format::Yaml).unwrap();
+    assert_eq!(serde_saphyr::from_str::<Value>(&yaml).unwrap(), read);
 }

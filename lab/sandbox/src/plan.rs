@@ -5,8 +5,7 @@ use clap::Parser;
 use jiff::Timestamp;
 use karmada_api::Remedy;
 use karmada_rules::ingress::BackendChange;
-use karmada_rules::remedy::{ActionChange, Forecast, Observed};
-use kube::{Client, ResourceExt};
+use kube::Client;
 use kubectl_remedy::{ControllerArgs, Fleet, Plan};
 use serde::Serialize;
 
@@ -73,10 +72,9 @@ pub(crate) async fn plan(client: &Client, remedy: Remedy, now: Timestamp) -> Res
 
 impl From<Plan> for PlanState {
     fn from(plan: Plan) -> Self {
-        let changed = plan.clusters.iter().flat_map(ClusterChange::of);
-        let observed = plan.observing.iter().map(ClusterChange::observed);
+        let clusters = plan.clusters.into_iter();
         Self::Accepted {
-            clusters: changed.chain(observed).collect(),
+            clusters: clusters.flat_map(ClusterChange::all_of).collect(),
             backends: plan.backends.into_iter().map(BackendState::of).collect(),
             warnings: plan.warnings,
         }
@@ -84,29 +82,24 @@ impl From<Plan> for PlanState {
 }
 
 impl ClusterChange {
-    fn of(known: &Forecast) -> impl Iterator<Item = Self> {
-        let cluster = known.cluster.name_any();
-        let changes = known.changes.iter().map(|change| {
-            let kind = match change {
-                ActionChange::Set { .. } => ChangeKind::Set,
-                ActionChange::Cleared { .. } => ChangeKind::Cleared,
-            };
-            (kind, change.to_string())
-        });
-        let over = known.over_bound.iter();
-        let over = over.map(|over| (ChangeKind::OverBound, over.to_string()));
-        changes.chain(over).map(move |(kind, text)| Self {
-            cluster: cluster.clone(),
-            kind,
-            text,
+    fn all_of(known: kubectl_remedy::ClusterChange) -> impl Iterator<Item = Self> {
+        let changes = known.changes.into_iter();
+        changes.map(move |change| Self {
+            cluster: known.name.clone(),
+            kind: change.kind.into(),
+            text: change.message,
         })
     }
+}
 
-    fn observed((cluster, observed): &(String, Observed)) -> Self {
-        Self {
-            cluster: cluster.clone(),
-            kind: ChangeKind::Observed,
-            text: observed.to_string(),
+impl From<kubectl_remedy::ChangeKind> for ChangeKind {
+    fn from(kind: kubectl_remedy::ChangeKind) -> Self {
+        use kubectl_remedy::ChangeKind as Kind;
+        match kind {
+            Kind::Set => Self::Set,
+            Kind::Cleared => Self::Cleared,
+            Kind::Refused => Self::OverBound,
+            Kind::WouldSet => Self::Observed,
         }
     }
 }
@@ -114,11 +107,11 @@ impl ClusterChange {
 impl BackendState {
     fn of(change: BackendChange) -> Self {
         Self {
-            ingress: change.ingress.to_string(),
+            ingress: format!("{}/{}", change.namespace, change.ingress),
             service: change.service,
             lost: change.lost,
             gained: change.gained,
-            left: change.left,
+            left: change.left.iter().map(ToString::to_string).collect(),
             cut_off: change.is_cut_off,
         }
     }
@@ -126,40 +119,32 @@ impl BackendState {
 
 #[cfg(test)]
 mod tests {
-    use karmada_api::{Cluster, Key};
-    use karmada_rules::remedy::Cause;
-    use kube::api::ObjectMeta;
+    use karmada_rules::remedy::{ActionChange, Cause, Observed};
+    use kubectl_remedy::Change;
     use serde_json::json;
 
     use super::*;
 
     #[test]
     fn the_page_gets_each_change_with_its_kind_and_the_words_of_kubectl() {
-        let name = Some("member1".to_owned());
-        let metadata = ObjectMeta {
-            name,
-            ..ObjectMeta::default()
-        };
         let set = ActionChange::Set {
             action: "TrafficControl".to_owned(),
             remedy: "r".to_owned(),
             cause: Cause::Unconditional,
-        };
-        let forecast = Forecast {
-            cluster: Cluster {
-                metadata,
-                ..Cluster::default()
-            },
-            changes: vec![set],
-            over_bound: None,
         };
         let observed = Observed {
             remedy: "r".to_owned(),
             actions: vec!["TrafficControl".to_owned()],
             cause: Cause::Unconditional,
         };
+        let known = |name: &str, change| kubectl_remedy::ClusterChange {
+            name: name.to_owned(),
+            actions: Vec::new(),
+            changes: vec![change],
+        };
         let backend = BackendChange {
-            ingress: Key::new("shop", "shop"),
+            namespace: "shop".to_owned(),
+            ingress: "shop".to_owned(),
             service: "web".to_owned(),
             lost: vec!["member1".to_owned()],
             gained: Vec::new(),
@@ -167,8 +152,10 @@ mod tests {
             is_cut_off: true,
         };
         let plan = Plan {
-            clusters: vec![forecast],
-            observing: vec![("member2".to_owned(), observed)],
+            clusters: vec![
+                known("member1", Change::from(&set)),
+                known("member2", Change::from(&observed)),
+            ],
             backends: vec![backend],
             warnings: vec!["Remedy r: odd".to_owned()],
         };

@@ -1,26 +1,51 @@
 //! The difference between two desired states of an ingress, for who has to judge it beforehand.
 
-use karmada_api::Key;
+use std::fmt;
+
+use serde::Serialize;
 
 use super::admission::Admission;
 use super::desired::{Backend, ClusterEndpoints, Desired};
 use super::problem::Problem;
 
 /// The change of the clusters that serve one backend Service of an ingress.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct BackendChange {
-    /// The ingress.
-    pub ingress: Key,
+    /// The namespace of the ingress.
+    pub namespace: String,
+    /// The name of the ingress.
+    pub ingress: String,
     /// The Service.
     pub service: String,
     /// The clusters that serve it no more.
     pub lost: Vec<String>,
     /// The clusters that serve it from then on.
     pub gained: Vec<String>,
-    /// Those that serve it then, each with what is particular about it.
-    pub left: Vec<String>,
+    /// Those that serve it then.
+    pub left: Vec<ServingCluster>,
     /// Set if nothing serves it any more.
+    #[serde(rename = "cutOff")]
     pub is_cut_off: bool,
+}
+
+/// A cluster that serves a backend Service. Displays its name and what is particular about it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ServingCluster {
+    /// The cluster.
+    pub name: String,
+    /// The particular thing about it.
+    pub state: ServingState,
+}
+
+/// The particular thing about a cluster that serves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum ServingState {
+    /// There is none.
+    Admitted,
+    /// It is blocked, and no other cluster serves the Service.
+    Readmitted,
+    /// It could not answer a request.
+    NoReadyEndpoints,
 }
 
 /// Returns the changes of the backends of one ingress.
@@ -38,7 +63,8 @@ pub fn backend_changes(before: &Desired, after: &Desired) -> Vec<BackendChange> 
             let is_cut_off = blocked(after, &then.service) && !blocked(before, &then.service);
             let is_changed = is_cut_off || admissions(now).ne(admissions(then));
             is_changed.then(|| BackendChange {
-                ingress: after.key.clone(),
+                namespace: after.key.namespace.clone(),
+                ingress: after.key.name.clone(),
                 service: then.service.clone(),
                 lost: missing(now, then),
                 gained: missing(then, now),
@@ -68,8 +94,8 @@ fn missing(a: &Backend, b: &Backend) -> Vec<String> {
 }
 
 impl Backend {
-    /// Returns the clusters that serve the Service, each with what is particular about it.
-    pub fn serving(&self) -> Vec<String> {
+    /// Returns the clusters that serve the Service.
+    pub fn serving(&self) -> Vec<ServingCluster> {
         // Without any endpoints nobody collects them, and the program that serves the traffic knows more.
         let collects = self
             .clusters
@@ -77,22 +103,35 @@ impl Backend {
             .any(ClusterEndpoints::has_ready_endpoints);
         let served = self.clusters.iter().filter(|c| c.admission.is_served());
         served
-            .map(|cluster| {
-                let name = &cluster.cluster;
-                if cluster.admission == Admission::Readmitted {
-                    format!("{name} (blocked, readmitted)")
+            .map(|cluster| ServingCluster {
+                name: cluster.cluster.clone(),
+                state: if cluster.admission == Admission::Readmitted {
+                    ServingState::Readmitted
                 } else if collects && !cluster.has_ready_endpoints() {
-                    format!("{name} (no ready endpoints)")
+                    ServingState::NoReadyEndpoints
                 } else {
-                    name.clone()
-                }
+                    ServingState::Admitted
+                },
             })
             .collect()
     }
 }
 
+impl fmt::Display for ServingCluster {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)?;
+        f.write_str(match self.state {
+            ServingState::Admitted => "",
+            ServingState::Readmitted => " (blocked, readmitted)",
+            ServingState::NoReadyEndpoints => " (no ready endpoints)",
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use karmada_api::Key;
+
     use super::super::brake::WhenAllBlocked;
     use super::super::decision::{Settings, desired};
     use super::super::fixtures::{Fixture, binding, blocked, cluster, ingress, slice};
@@ -127,12 +166,15 @@ mod tests {
         let before = served(before, &[], WhenAllBlocked::FailOpen);
         let mut changes = backend_changes(&before, after);
         let change = changes.pop()?;
-        assert!(changes.is_empty() && change.ingress == before.key);
-        let BackendChange {
-            lost, gained, left, ..
-        } = change;
-        let [lost, gained, left] = [lost, gained, left].map(|names| names.join(", "));
+        let ingress = Key::new(&change.namespace, &change.ingress);
+        assert!(changes.is_empty() && ingress == before.key);
+        let [lost, gained] = [change.lost, change.gained].map(|names| names.join(", "));
+        let left = texts(&change.left).join(", ");
         Some((lost, gained, left, change.is_cut_off))
+    }
+
+    fn texts(clusters: &[ServingCluster]) -> Vec<String> {
+        clusters.iter().map(ToString::to_string).collect()
     }
 
     #[test]
@@ -186,7 +228,7 @@ mod tests {
         let ingress = ingress("i", &["s"], None);
         let serving = |fixture: &Fixture| {
             let desired = desired(&Key::new("ns", "i"), &ingress, fixture, &settings);
-            desired.backends[0].serving()
+            texts(&desired.backends[0].serving())
         };
         assert_eq!(serving(&fixture), ["m1", "m2"]);
         fixture = fixture.with_slices(&[slice("s", "m1", "x", &["10.0.0.1"])]);

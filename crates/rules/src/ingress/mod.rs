@@ -23,7 +23,7 @@ pub use admission::Admission;
 pub use brake::{
     InvalidWhenAllBlocked, WHEN_ALL_BLOCKED_ANNOTATION, WhenAllBlocked, decided_scope,
 };
-pub use change::{BackendChange, backend_changes};
+pub use change::{BackendChange, ServingCluster, ServingState, backend_changes};
 pub use class::{ControllerName, InvalidControllerName, Ownership, ownership};
 pub use decision::{Decision, Release, Serve, Settings, cut_of_left, decide, desired};
 pub use desired::{

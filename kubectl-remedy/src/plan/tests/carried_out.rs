@@ -263,10 +263,7 @@ async fn is_carried_out(drawn: Drawn) {
     tokio::time::sleep(SETTLED).await;
     let mut expected = actions;
     for known in &plan.clusters {
-        expected.insert(
-            known.cluster.name_any(),
-            known.cluster.remedy_actions().to_vec(),
-        );
+        expected.insert(known.name.clone(), known.actions.clone());
     }
     assert_eq!(played.actions().await, expected, "{plan}");
 
@@ -277,7 +274,7 @@ async fn is_carried_out(drawn: Drawn) {
             let now = served.get(&key).cloned().unwrap_or_default();
             let then = then.get(&key).cloned().unwrap_or_default();
             let mut backends = plan.backends.iter();
-            let change = backends.find(|b| b.ingress.name == ingress && b.service == *service);
+            let change = backends.find(|b| b.ingress == ingress && b.service == *service);
             let lacks = |a: &BTreeMap<String, bool>, b: &BTreeMap<String, bool>| -> Vec<String> {
                 a.keys()
                     .filter(|name| !b.contains_key(*name))

@@ -1,0 +1,196 @@
+//! The links of one cluster, as the rules see them.
+
+use karmada_api::condition::{Condition, OWNED, REPORTER_LEASE};
+use karmada_api::remedy::{EXPIRES_AT, REASON};
+use karmada_api::{Cluster, DecisionMatch, Operator, Remedy, TRAFFIC_CONTROL, execution_namespace};
+use karmada_rules::ingress::Desired;
+use karmada_rules::remedy::{self, Effect, Forecast, Mode, Problem, covers, problems};
+use kube::ResourceExt;
+
+use super::{Actions, BackendState, IngressState, RemedyEffect, ReporterLease, Traces, requires};
+use crate::args::ControllerArgs;
+use crate::change::Change;
+use crate::fleet::Fleet;
+use crate::lease::Holder;
+use crate::status::{blocked, is_located};
+
+/// One cluster, and all that decides about it.
+#[derive(Debug)]
+pub(super) struct Links<'a> {
+    pub(super) fleet: &'a Fleet,
+    pub(super) cluster: &'a Cluster,
+    pub(super) traces: &'a Traces,
+    pub(super) controllers: &'a ControllerArgs,
+}
+
+impl Links<'_> {
+    pub(super) fn name(&self) -> String {
+        self.cluster.name_any()
+    }
+
+    pub(super) fn is_blocked(&self) -> bool {
+        let actions = self.cluster.remedy_actions();
+        actions.iter().any(|action| action == TRAFFIC_CONTROL)
+    }
+
+    pub(super) fn summary(&self) -> String {
+        let name = self.name();
+        let acting = self.fleet.acting_on(self.cluster);
+        let blocking: Vec<String> = acting
+            .iter()
+            .filter(|(remedy, _)| requires(remedy, TRAFFIC_CONTROL))
+            .map(|(remedy, cause)| format!("Remedy {} ({cause})", remedy.name_any()))
+            .collect();
+        let blocking = blocking.join(", ");
+        match (self.is_blocked(), blocking.is_empty()) {
+            (true, false) => format!("{name} is blocked by {blocking}."),
+            (true, true) => format!("{name} is blocked although no Remedy asks for it any more."),
+            (false, false) => format!("{name} is not blocked although {blocking} asks for it."),
+            (false, true) => format!("{name} is not blocked."),
+        }
+    }
+
+    pub(super) fn conditions(&self) -> Vec<Condition> {
+        let found = OWNED.iter().filter_map(|kind| self.cluster.condition(kind));
+        found.cloned().collect()
+    }
+
+    pub(super) fn lease(&self) -> ReporterLease {
+        let lease = self.traces.lease.as_ref();
+        ReporterLease {
+            namespace: execution_namespace(&self.name()),
+            name: REPORTER_LEASE,
+            exists: lease.is_some(),
+            holder: lease.and_then(|lease| Holder::of(lease, self.fleet.now)),
+        }
+    }
+
+    pub(super) fn remedies(&self) -> Vec<RemedyEffect> {
+        let read = self.fleet.remedies.iter();
+        let unread = self.fleet.remedies.unread().iter();
+        read.map(|(_, remedy)| self.effect(remedy))
+            .chain(unread.map(|key| RemedyEffect {
+                name: key.name.clone(),
+                acts: None,
+                actions: Vec::new(),
+                because: "it cannot be read, so no action is cleared".to_owned(),
+                reason: None,
+                expires_at: None,
+            }))
+            .collect()
+    }
+
+    fn effect(&self, remedy: &Remedy) -> RemedyEffect {
+        let cause = remedy::cause(remedy, self.cluster, self.fleet.now);
+        let annotations = remedy.annotations();
+        RemedyEffect {
+            name: remedy.name_any(),
+            acts: Some(cause.is_some()),
+            actions: remedy.spec.actions.clone().unwrap_or_default(),
+            because: cause.map_or_else(|| self.why_not(remedy), |cause| cause.to_string()),
+            reason: annotations.get(REASON).cloned(),
+            expires_at: annotations.get(EXPIRES_AT).cloned(),
+        }
+    }
+
+    /// Returns the reason why `remedy` does not act on the cluster.
+    pub(super) fn why_not(&self, remedy: &Remedy) -> String {
+        if remedy.metadata.deletion_timestamp.is_some() {
+            return "it is being deleted".to_owned();
+        }
+        let fleet = remedy::Fleet {
+            has_cluster: &|_| true,
+            has_condition: &|_| true,
+        };
+        let mut problems = problems(remedy, fleet).into_iter();
+        let empty = |problem: &Problem| {
+            matches!(problem, Problem::SelectsNoCluster | Problem::NeverMatches)
+        };
+        if let Some(empty) = problems.find(empty) {
+            return empty.to_string();
+        }
+        if !covers(remedy, &self.name()) {
+            return "it does not name this cluster".to_owned();
+        }
+        if Mode::of(remedy, self.fleet.now) == Mode::Expired {
+            return "it has expired".to_owned();
+        }
+        match Effect::of(remedy, self.cluster, self.fleet.now) {
+            Some(Effect::WouldAct(cause)) => return format!("it only observes: {cause}"),
+            Some(Effect::Unclear) => return "what decides about it cannot be read".to_owned(),
+            Some(Effect::Acts(_)) | None => {}
+        }
+        let matches = remedy.spec.decision_matches.iter().flatten();
+        let reasons: Vec<String> = matches.map(|wanted| self.unmet(wanted)).collect();
+        reasons.join("; ")
+    }
+
+    /// Returns the reason why a match does not.
+    fn unmet(&self, wanted: &DecisionMatch) -> String {
+        let Some(wanted) = &wanted.cluster_condition_match else {
+            return "a match names no condition".to_owned();
+        };
+        let kind = &wanted.condition_type;
+        let asked = match wanted.operator {
+            Some(Operator::Equal) => format!("{} is asked for", wanted.condition_status),
+            Some(Operator::NotEqual) => "any other is asked for".to_owned(),
+            None => return format!("a match on {kind} has no operator"),
+        };
+        match self.cluster.condition(kind) {
+            None => format!("the cluster has no {kind}"),
+            Some(found) if found.unclear => format!("{kind} cannot be read"),
+            Some(found) => format!("{kind} is {}, and {asked}", found.status),
+        }
+    }
+
+    pub(super) fn actions(&self) -> Actions {
+        let fleet = self.fleet.forecast(self.controllers.max_blocked_clusters);
+        let own = |known: &&Forecast| known.cluster.name_any() == self.name();
+        Actions {
+            present: self.cluster.remedy_actions().to_vec(),
+            last_writer: self.traces.actions.clone(),
+            pending: fleet
+                .iter()
+                .find(own)
+                .into_iter()
+                .flat_map(Change::all_of)
+                .collect(),
+        }
+    }
+
+    pub(super) fn ingresses(&self) -> Vec<IngressState> {
+        let name = self.name();
+        let served = self.fleet.served(&self.controllers.settings());
+        let mut states = Vec::new();
+        for (key, ingress) in self.fleet.ingresses.iter() {
+            let is_blocked = blocked(ingress).contains(&name);
+            if !is_blocked && !is_located(ingress, &name) {
+                continue;
+            }
+            let desired = served.iter().find(|desired| desired.key == *key);
+            states.push(IngressState {
+                namespace: key.namespace.clone(),
+                name: key.name.clone(),
+                is_blocked,
+                blocked_clusters: blocked(ingress).to_vec(),
+                last_writer: self.traces.blocks.get(key).cloned(),
+                backends: desired.map(|desired| self.backends(desired)),
+            });
+        }
+        states
+    }
+
+    /// Returns what serves the backends of an ingress that run in the cluster.
+    fn backends(&self, desired: &Desired) -> Vec<BackendState> {
+        let name = self.name();
+        let here = desired.backends.iter().filter(|backend| {
+            let here = backend.cluster(&name);
+            here.is_some_and(|here| here.is_located)
+        });
+        here.map(|backend| BackendState {
+            service: backend.service.clone(),
+            served_by: backend.serving(),
+        })
+        .collect()
+    }
+}
