@@ -17,7 +17,7 @@ use karmada_rules::ingress::{
 use karmada_rules::remedy::{Cause, Forecast, MaxBlocked, cause, forecast};
 use karmada_runtime::cache::Cache;
 use karmada_runtime::watch::Decoded;
-use kube::api::ListParams;
+use kube::api::{ListParams, ObjectList};
 use kube::runtime::watcher::Event;
 use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
@@ -52,22 +52,39 @@ impl Fleet {
         now: Timestamp,
     ) -> Result<Self, Error> {
         let all = ListParams::default;
-        let (clusters, remedies, ingresses, classes, bindings, slices) = futures::try_join!(
-            list(Api::all(client.clone()), all()),
-            list(Api::all(client.clone()), all()),
-            list(scoped(client, namespace), all()),
+        let (fleet, classes, bindings, slices) = futures::try_join!(
+            Self::read_without_backends(client, namespace, now),
             list(Api::all(client.clone()), all()),
             list(scoped(client, namespace), all()),
             list(scoped(client, namespace), all().labels(COLLECTED)),
+        )?;
+        Ok(Self {
+            classes,
+            bindings,
+            slices,
+            ..fleet
+        })
+    }
+
+    /// Reads the clusters, the Remedies and the ingresses, and not what serves the ingresses: there may be
+    /// many more bindings than all of these.
+    pub(crate) async fn read_without_backends(
+        client: &Client,
+        namespace: Option<&str>,
+        now: Timestamp,
+    ) -> Result<Self, Error> {
+        let all = ListParams::default;
+        let (clusters, remedies, ingresses) = futures::try_join!(
+            list(Api::all(client.clone()), all()),
+            list(Api::all(client.clone()), all()),
+            list(scoped(client, namespace), all()),
         )?;
         Ok(Self {
             now,
             clusters,
             remedies,
             ingresses,
-            classes,
-            bindings,
-            slices,
+            ..Self::default()
         })
     }
 
@@ -150,17 +167,26 @@ where
     K: Resource<DynamicType = ()> + Clone + Default + DeserializeOwned + Debug,
 {
     let mut cache = Cache::default();
+    let observe = |object| drop(cache.observe(Event::InitApply(object)));
+    let read = pages(selected, async |page| api.list(page).await, observe).await;
+    read.map_err(|source| Error::request(format!("list {}", K::plural(&())), source))?;
+    Ok(cache)
+}
+
+/// Requests a list page by page, and passes each object to `take`: what a page needs as text is let go
+/// before the next.
+pub(crate) async fn pages<T: Clone>(
+    selected: ListParams,
+    request: impl AsyncFn(&ListParams) -> kube::Result<ObjectList<T>>,
+    mut take: impl FnMut(T),
+) -> kube::Result<()> {
     let mut page = selected.limit(PAGE);
     loop {
-        let list = api.list(&page).await;
-        let list =
-            list.map_err(|source| Error::request(format!("list {}", K::plural(&())), source))?;
-        for object in list.items {
-            drop(cache.observe(Event::InitApply(object)));
-        }
+        let list = request(&page).await?;
+        list.items.into_iter().for_each(&mut take);
         match list.metadata.continue_.filter(|next| !next.is_empty()) {
             Some(next) => page = page.continue_token(&next),
-            None => return Ok(cache),
+            None => return Ok(()),
         }
     }
 }
@@ -221,5 +247,33 @@ fn find<'a, K: Resource>(cache: &'a Cache<K>, key: &Key) -> Cached<&'a K> {
         Some(object) => Cached::Present(object),
         None if cache.unread().contains(key) => Cached::Unread,
         None => Cached::Absent,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use apiserver::ApiServer;
+    use kube::api::PostParams;
+    use serde_json::{from_value, json};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_list_of_several_pages_is_read_whole() {
+        let server = ApiServer::new();
+        let client = Client::new(server.service(), "default");
+        let classes: Api<IngressClass> = Api::all(client.clone());
+        let count = usize::try_from(2 * PAGE + 1).unwrap();
+        for number in 0..count {
+            let class = json!({ "metadata": { "name": format!("c{number}") } });
+            let class = from_value(class).unwrap();
+            classes
+                .create(&PostParams::default(), &class)
+                .await
+                .unwrap();
+        }
+        let read: Cache<IngressClass> =
+            list(Api::all(client), ListParams::default()).await.unwrap();
+        assert_eq!(read.iter().count(), count);
     }
 }

@@ -1,5 +1,7 @@
 //! `kubectl remedy status`: one line for each cluster.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use jiff::Timestamp;
 use karmada_api::condition::{Condition, DNS_READY, OWNED, REPORTER_READY};
 use karmada_api::{Cluster, MultiClusterIngress};
@@ -37,7 +39,7 @@ struct Acting {
 }
 
 /// The number of ingresses with a backend in a cluster, and of those that are blocked there.
-#[derive(Debug, Default, Serialize)]
+#[derive(Clone, Copy, Debug, Default, Serialize)]
 struct Ingresses {
     located: usize,
     blocked: usize,
@@ -50,7 +52,7 @@ pub(crate) async fn run(
     namespace: Option<&str>,
     now: Timestamp,
 ) -> Result<Answer, Error> {
-    let fleet = Fleet::read(client, namespace, now).await?;
+    let fleet = Fleet::read_without_backends(client, namespace, now).await?;
     let report = Report::of(&fleet);
     terminal::print(&match args.output {
         None => report.table(false, now),
@@ -66,9 +68,13 @@ pub(crate) async fn run(
 
 impl Report {
     fn of(fleet: &Fleet) -> Self {
-        let clusters = fleet.clusters.iter();
+        let counts = counts(fleet);
+        let lines = fleet.clusters.iter().map(|(key, cluster)| {
+            let ingresses = counts.get(&*key.name).copied().unwrap_or_default();
+            Line::of(cluster, fleet, ingresses)
+        });
         Self {
-            clusters: clusters.map(|(_, known)| Line::of(known, fleet)).collect(),
+            clusters: lines.collect(),
         }
     }
 
@@ -89,16 +95,11 @@ impl Report {
 }
 
 impl Line {
-    fn of(cluster: &Cluster, fleet: &Fleet) -> Self {
-        let name = cluster.name_any();
+    fn of(cluster: &Cluster, fleet: &Fleet, ingresses: Ingresses) -> Self {
         let conditions = OWNED.iter().filter_map(|kind| cluster.condition(kind));
         let acting = fleet.acting_on(cluster).into_iter();
-        let mut ingresses = Ingresses::default();
-        for (_, ingress) in fleet.ingresses.iter() {
-            ingresses.located += usize::from(is_located(ingress, &name));
-            ingresses.blocked += usize::from(blocked(ingress).contains(&name));
-        }
         Self {
+            name: cluster.name_any(),
             conditions: conditions.cloned().collect(),
             actions: cluster.remedy_actions().to_vec(),
             remedies: acting
@@ -108,7 +109,6 @@ impl Line {
                 })
                 .collect(),
             ingresses,
-            name,
         }
     }
 
@@ -139,14 +139,33 @@ impl Line {
     }
 }
 
+/// Returns the numbers for each cluster that an ingress names.
+fn counts(fleet: &Fleet) -> BTreeMap<&str, Ingresses> {
+    let mut counts: BTreeMap<&str, Ingresses> = BTreeMap::new();
+    for (_, ingress) in fleet.ingresses.iter() {
+        // Several Services of an ingress may run in the same cluster.
+        for cluster in located(ingress).collect::<BTreeSet<_>>() {
+            counts.entry(cluster).or_default().located += 1;
+        }
+        for cluster in blocked(ingress).iter().collect::<BTreeSet<_>>() {
+            counts.entry(cluster).or_default().blocked += 1;
+        }
+    }
+    counts
+}
+
 /// Returns `true` if a Service of `ingress` runs in `cluster`, by its status.
 pub(crate) fn is_located(ingress: &MultiClusterIngress, cluster: &str) -> bool {
+    located(ingress).any(|located| located == cluster)
+}
+
+/// Iterates over the clusters in which the Services of `ingress` run, by its status.
+fn located(ingress: &MultiClusterIngress) -> impl Iterator<Item = &str> {
     let status = ingress.status.as_ref();
     let locations = status.and_then(|status| status.service_locations.as_ref());
-    locations.into_iter().flatten().any(|location| {
-        let mut clusters = location.clusters.iter().flatten();
-        clusters.any(|located| located == cluster)
-    })
+    let locations = locations.into_iter().flatten();
+    let clusters = locations.flat_map(|location| location.clusters.iter().flatten());
+    clusters.map(String::as_str)
 }
 
 /// Returns the blocked clusters of `ingress`, by its status.

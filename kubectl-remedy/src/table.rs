@@ -5,7 +5,7 @@ use std::fmt;
 /// The space between two columns.
 const GAP: usize = 3;
 
-/// Rows of cells under their titles.
+/// Rows of cells under their titles, which are the first row.
 #[derive(Debug)]
 pub(crate) struct Table {
     rows: Vec<Vec<String>>,
@@ -37,17 +37,25 @@ impl Table {
         self.rows.len() == 1
     }
 
-    fn width(&self, column: usize) -> usize {
-        let cells = self.rows.iter().filter_map(|row| row.get(column));
-        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+    /// Returns the width of each column.
+    fn widths(&self) -> Vec<usize> {
+        let mut widths = Vec::new();
+        for row in &self.rows {
+            widths.resize(row.len().max(widths.len()), 0);
+            for (width, cell) in widths.iter_mut().zip(row) {
+                *width = cell.chars().count().max(*width);
+            }
+        }
+        widths
     }
 }
 
 impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let widths = self.widths();
         for row in &self.rows {
-            let cells = row.iter().enumerate().map(|(column, cell)| {
-                let width = self.width(column) + GAP;
+            let cells = row.iter().zip(&widths).map(|(cell, width)| {
+                let width = width + GAP;
                 format!("{cell:width$}")
             });
             writeln!(f, "{}", cells.collect::<String>().trim_end())?;

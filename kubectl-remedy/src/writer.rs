@@ -5,26 +5,25 @@ use std::fmt::Debug;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use karmada_rules::last_writer::last_writer;
 use kube::api::ListParams;
-use kube::core::ObjectMeta;
+use kube::core::{ObjectMeta, PartialObjectMeta};
 use kube::{Api, Resource};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::error::Error;
+use crate::fleet::pages;
 
 /// Reads the metadata of the objects of `api`, with their managed fields.
 pub(crate) async fn metadata<K>(api: &Api<K>) -> Result<Vec<ObjectMeta>, Error>
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
 {
-    let listed = api.list_metadata(&ListParams::default()).await;
-    let listed =
-        listed.map_err(|source| Error::request(format!("list {}", K::plural(&())), source))?;
-    Ok(listed
-        .items
-        .into_iter()
-        .map(|object| object.metadata)
-        .collect())
+    let mut found = Vec::new();
+    let request = async |page: &ListParams| api.list_metadata(page).await;
+    let take = |object: PartialObjectMeta<K>| found.push(object.metadata);
+    let read = pages(ListParams::default(), request, take).await;
+    read.map_err(|source| Error::request(format!("list {}", K::plural(&())), source))?;
+    Ok(found)
 }
 
 /// The last writer of a field.

@@ -29,7 +29,7 @@ pub(crate) async fn run(
     if !show(&api::kinds(client).await) || !show(&api::rights(client, namespace).await?) {
         return Ok(Answer::No);
     }
-    let fleet = Fleet::read(client, namespace, now).await?;
+    let fleet = Fleet::read_without_backends(client, namespace, now).await?;
     show(&controllers::section(client, namespace, now).await?);
     show(&clusters::section(client, &fleet, now).await?);
     Ok(is_well.into())

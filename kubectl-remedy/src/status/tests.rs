@@ -1,4 +1,5 @@
 use jiff::Timestamp;
+use serde_json::{from_value, json};
 
 use super::*;
 use crate::fixtures::{fleet, maintenance};
@@ -76,4 +77,23 @@ fn the_report_is_for_programs_too() {
 fn a_fleet_without_clusters_says_so() {
     let shown = Report::of(&Fleet::default()).table(false, now());
     assert_eq!(shown, "No clusters found\n");
+}
+
+#[test]
+fn an_ingress_counts_once_for_a_cluster_however_many_of_its_services_run_there() {
+    let mut fleet = fleet();
+    let twice = from_value(json!({
+        "metadata": { "name": "twice", "namespace": "shop" }, "spec": {},
+        "status": {
+            "serviceLocations": [
+                { "name": "web", "clusters": ["member1"] }, { "name": "api", "clusters": ["member1"] },
+            ],
+            "trafficBlockClusters": ["member2"],
+        },
+    }));
+    put(&mut fleet.ingresses, twice.unwrap());
+    let report = Report::of(&fleet);
+    let numbers = |line: &Line| (line.ingresses.blocked, line.ingresses.located);
+    assert_eq!(numbers(&report.clusters[0]), (1, 2));
+    assert_eq!(numbers(&report.clusters[1]), (1, 1));
 }
