@@ -2,8 +2,8 @@
 
 use anyhow::Result;
 use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
-use karmada_api::TRAFFIC_CONTROL;
-use kube::{Api, api::PostParams};
+use karmada_api::{TRAFFIC_CONTROL, remedy::EXPIRES_AT};
+use kube::{Api, ResourceExt, api::PostParams};
 use pipeline_tests::{
     control_plane::ApiKind,
     fleet::{Fleet, Member, maintenance, on_dns},
@@ -122,6 +122,42 @@ async fn a_block_takes_the_traffic_of_a_cluster_and_unblock_gives_it_back(
     operated.stop().await
 }
 
+async fn a_block_ends_by_itself_and_is_then_said_to_have_expired(server: ApiKind) -> Result<()> {
+    let operated = Operated::start(server).await?;
+    let fleet = &operated.fleet;
+    operated.run(&["block", "member1", "--for=2h"]).await?;
+    fleet.has_blocked(&[Member(1)]).await?;
+    fleet.serves(&[Member(2)]).await?;
+    // The end is set anew: however slow the machine is, a block was there to end.
+    let again = operated.run(&["block", "member1", "--for=2s"]).await?;
+    assert_eq!(
+        again.stdout,
+        "remedy.remedy.karmada.io/block-member1 configured\n"
+    );
+    let block = fleet.remedies().get("block-member1").await?;
+    let end = &block.annotations()[EXPIRES_AT];
+    let event = format!("RemedyExpired it expired at {end}");
+    fleet.has_event("Remedy", "block-member1", &event).await?;
+    fleet.has_actions(Member(1), &[]).await?;
+    fleet.has_blocked(&[]).await?;
+    fleet.serves(&[Member(1), Member(2)]).await?;
+
+    let status = operated.run(&["status"]).await?.stdout;
+    let row = "member1 <none> <none> <none> <none> <none> <none> 0/1";
+    assert!(has_row(&status, row), "{status}");
+    let why = operated.run(&["why", "member1"]).await?.stdout;
+    assert!(why.starts_with("member1 is not blocked.\n"), "{why}");
+    let row = format!("block-member1 no TrafficControl it has expired (until {end})");
+    assert!(has_row(&why, &row), "{why}");
+    let why = operated.run(&["why", "member1", "-o=json"]).await?.stdout;
+    let why: Value = serde_json::from_str(&why)?;
+    assert_eq!(why["blocked"], json!(false));
+    let block = json!({ "name": "block-member1", "acts": false, "actions": [TRAFFIC_CONTROL],
+        "because": "it has expired", "expiresAt": end });
+    assert_eq!(why["remedies"], json!([block]));
+    operated.stop().await
+}
+
 async fn what_would_leave_a_backend_without_a_cluster_is_refused_unless_forced(
     server: ApiKind,
 ) -> Result<()> {
@@ -231,6 +267,7 @@ async fn the_shell_offers_commands_and_clusters(server: ApiKind) -> Result<()> {
 
 on_both!(
     a_block_takes_the_traffic_of_a_cluster_and_unblock_gives_it_back,
+    a_block_ends_by_itself_and_is_then_said_to_have_expired,
     what_would_leave_a_backend_without_a_cluster_is_refused_unless_forced,
     what_is_planned_on_a_condition_happens_and_is_explained,
     a_check_tells_which_controller_does_not_lead,
