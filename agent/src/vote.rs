@@ -84,7 +84,7 @@ mod tests {
 
     use karmada_rules::health::failure::FailureClass;
     use karmada_rules::health::observation::{Failure, Observation};
-    use prometheus_client::registry::Registry;
+    use karmada_runtime::metrics::Registry;
 
     use super::*;
 

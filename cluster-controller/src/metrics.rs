@@ -1,15 +1,15 @@
 //! The metrics of this program.
 
+use karmada_runtime::metrics::Registry;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::registry::Registry;
 
 /// The members that were reached; clones share it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reachable(Family<MemberLabels, Gauge>);
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct MemberLabels {
     member: String,
 }

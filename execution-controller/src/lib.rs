@@ -63,7 +63,9 @@ pub fn assemble(args: &Args, client: Client, connect: Connect, program: &mut Pro
         index: Arc::clone(&index),
         fleet: Arc::clone(&fleet),
     };
-    program.registry.register_collector(Box::new(gauges));
+    program
+        .registry
+        .register_collector(gauges, &[("member_reachable", "member")]);
     let reconciler = Reconciler {
         index,
         fleet,

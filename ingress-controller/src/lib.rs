@@ -87,7 +87,7 @@ pub fn assemble(
     let readmissions = Readmissions::default();
     probe(program, &outage, &balancer);
     let gauges = Gauges::new(&leadership, &readmissions, &outage);
-    program.registry.register_collector(Box::new(gauges));
+    program.registry.register_collector(gauges, &[]);
     let events = events(program, &client);
     let settings = Settings {
         controller: args.ingress_class_controller,

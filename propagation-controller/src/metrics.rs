@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use karmada_runtime::metrics::Registry;
 use parking_lot::Mutex;
 use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::registry::Registry;
 
 use crate::index::TemplateKey;
 

@@ -70,7 +70,8 @@ pub fn assemble(args: &Args, client: Client, program: &mut Program) {
         index: Arc::clone(&index),
         reporters: Arc::clone(&reporters),
     };
-    program.registry.register_collector(Box::new(fleet));
+    let labels = [("clusters_with_action", "action"), ("remedies", "state")];
+    program.registry.register_collector(fleet, &labels);
 
     let silence = SilenceReconciler {
         reporters,

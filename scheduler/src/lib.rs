@@ -49,7 +49,9 @@ pub fn assemble(args: &Args, client: Client, program: &mut Program) {
     let index = Arc::new(SharedIndex::new(queue.clone(), args.scheduler()));
     index.watch(program, &client);
     let bindings = BindingMetrics(Arc::clone(&index));
-    program.registry.register_collector(Box::new(bindings));
+    program
+        .registry
+        .register_collector(bindings, &[("bindings", "reason")]);
     let reconciler = Reconciler {
         index,
         client,

@@ -6,10 +6,10 @@ use http::Request;
 use karmada_rules::health::failure::FailureClass;
 use karmada_rules::health::observation::Failure;
 use karmada_runtime::lease::Leadership;
+use karmada_runtime::metrics::Registry;
 use karmada_runtime::metrics::WriteMetrics;
 use kube::api::{DeleteParams, PostParams};
 use kube::client::Body;
-use prometheus_client::registry::Registry;
 use tokio::time::sleep;
 use tower::ServiceExt;
 

@@ -177,7 +177,7 @@ impl Peers {
         votes: watch::Receiver<Option<Vote>>,
         silent: u16,
     ) -> Self {
-        let metrics = PeerMetrics::register(&mut prometheus_client::registry::Registry::default());
+        let metrics = PeerMetrics::register(&mut karmada_runtime::metrics::Registry::default());
         let own = Arc::new(Identity {
             cluster: "member1".to_owned(),
             node: node.to_owned(),

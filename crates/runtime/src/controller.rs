@@ -170,8 +170,8 @@ mod tests {
     use std::sync::Arc;
     use std::time::Duration;
 
+    use crate::metrics::Registry;
     use parking_lot::Mutex;
-    use prometheus_client::registry::Registry;
     use tokio::sync::watch;
 
     use super::*;

@@ -1,5 +1,7 @@
 //! Metrics common to the programs. Label values are closed sets: no object names, no error texts.
 
+mod registry;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -14,8 +16,9 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
-use prometheus_client::metrics::info::Info;
-use prometheus_client::registry::{Registry, Unit};
+use prometheus_client::registry::Unit;
+
+pub use self::registry::{Description, LabelSet, Labelled, Registry};
 
 use crate::cache::Undecoded;
 use crate::readiness::Readiness;
@@ -23,8 +26,8 @@ use crate::readiness::Readiness;
 /// Creates a registry with the prefix `karmada_<name>_` that holds the build's version.
 pub(crate) fn registry(name: &str) -> Registry {
     let mut registry = Registry::with_prefix(format!("karmada_{}", name.replace('-', "_")));
-    let version = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
-    registry.register("build", "The running version", version);
+    let version = [("version", env!("CARGO_PKG_VERSION"))];
+    registry.register_info("build", "The running version", version);
     registry
 }
 
@@ -46,7 +49,7 @@ pub struct WriteMetrics {
     writes: Family<WriteLabels, Counter>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct WriteLabels {
     target: &'static str,
     outcome: &'static str,
@@ -97,7 +100,7 @@ pub(crate) struct CredentialMetrics {
     ends: Family<CredentialLabels, Gauge>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct CredentialLabels {
     api: &'static str,
     credential: &'static str,
@@ -224,13 +227,13 @@ struct ControllerMetrics {
     queue_length: ScrapedGauge,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ReconcileLabels {
     controller: &'static str,
     result: &'static str,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ControllerLabels {
     controller: &'static str,
 }
@@ -309,7 +312,7 @@ impl ScrapedGauge {
             label,
             readers: Arc::default(),
         };
-        registry.register_collector(Box::new(gauge.clone()));
+        registry.register_collector(gauge.clone(), &[(name, label)]);
         gauge
     }
 

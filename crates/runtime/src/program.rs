@@ -5,12 +5,12 @@ use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use crate::metrics::Registry;
 use axum::Router;
 use clap::Parser;
 use jiff::Timestamp;
 use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client, Resource};
-use prometheus_client::registry::Registry;
 use serde::de::DeserializeOwned;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;

@@ -4,6 +4,7 @@ use std::fmt::Debug;
 use std::future::Future;
 use std::time::Duration;
 
+use crate::metrics::Registry;
 use http::HeaderValue;
 use http::header::ACCEPT;
 use kube::api::{Patch, PatchParams, PostParams};
@@ -12,7 +13,6 @@ use kube::{Api, Resource};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
-use prometheus_client::registry::Registry;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::time::Instant;
@@ -213,7 +213,7 @@ pub struct WouldWrite {
     writes: Family<WouldWriteLabels, Counter>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct WouldWriteLabels {
     target: &'static str,
 }

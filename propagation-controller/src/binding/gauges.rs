@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use karmada_api::Key;
+use karmada_runtime::metrics::Registry;
 use parking_lot::Mutex;
 use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::registry::Registry;
 
 /// The numbers of Works that are not as their bindings would have them, because of a suspension.
 #[derive(Debug, Default)]

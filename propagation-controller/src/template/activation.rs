@@ -11,9 +11,9 @@ use karmada_rules::propagation::binding;
 use karmada_rules::propagation::choice::Candidate;
 use karmada_rules::propagation::claim::Claim;
 use karmada_rules::propagation::status::POLICY_APPLIED;
+use karmada_runtime::metrics::Registry;
 use kube::Api;
 use parking_lot::Mutex;
-use prometheus_client::registry::Registry;
 
 use super::{Subject, TemplateError, TemplateReconciler};
 use crate::index::{StoredBinding, TemplateKey, policy_key};

@@ -74,7 +74,7 @@ fn the_agent_that_is_ending_on_our_own_node_ran_there_before_us() {
 
 #[test]
 fn this_agent_is_one_of_the_known_agents_whether_or_not_it_is_listed() {
-    let metrics = PeerMetrics::register(&mut prometheus_client::registry::Registry::default());
+    let metrics = PeerMetrics::register(&mut karmada_runtime::metrics::Registry::default());
     let directory = Directory::new(&own(), metrics);
     for (nodes, known) in [
         (vec![], 1),
@@ -205,7 +205,7 @@ fn discovery(
         mode: watch::channel(CampaignMode::Off).1,
         ..LeaseConfig::eager("default".to_owned(), crate::NAME, "n0".to_owned())
     };
-    let metrics = PeerMetrics::register(&mut prometheus_client::registry::Registry::default());
+    let metrics = PeerMetrics::register(&mut karmada_runtime::metrics::Registry::default());
     Discovery {
         client,
         service: Service {

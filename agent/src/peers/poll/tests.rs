@@ -7,7 +7,7 @@ use futures::FutureExt;
 use karmada_rules::health::failure::FailureClass;
 use karmada_rules::health::observation::Failure;
 use karmada_runtime::client::Addresses;
-use prometheus_client::registry::Registry;
+use karmada_runtime::metrics::Registry;
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
 use uuid::Uuid;

@@ -12,9 +12,9 @@ use hickory_proto::rr::RecordType;
 use karmada_rules::health::failure::FailureClass;
 use karmada_rules::health::observation::{Failure, Observation};
 use karmada_rules::health::threshold::Round;
+use karmada_runtime::metrics::Registry;
 use lab_parts::dns::{Behaviour, DnsServer, KUBERNETES, Received, Response};
 use lab_parts::port::CLOSED;
-use prometheus_client::registry::Registry;
 use tempfile::TempDir;
 use tokio::sync::{mpsc, watch};
 

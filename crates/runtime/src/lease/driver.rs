@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use crate::metrics::Registry;
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use jiff::Timestamp;
@@ -12,7 +13,6 @@ use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::registry::Registry;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;

@@ -134,7 +134,7 @@ async fn the_end_of_a_credential_is_a_metric_and_near_it_a_warning() {
     write(&path, nowhere, &ends(far));
     let (mut renewal, metrics) = start(&path).await;
     let shown = || {
-        let mut registry = prometheus_client::registry::Registry::default();
+        let mut registry = crate::metrics::Registry::default();
         metrics.register(&mut registry);
         let mut text = String::new();
         prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
