@@ -15,7 +15,8 @@ use karmada_runtime::client::Source;
     name = crate::NAME,
     bin_name = "kubectl remedy",
     version,
-    arg_required_else_help = false
+    arg_required_else_help = false,
+    after_help = "Exit codes: 0 if it is done or all is well, 1 for bad news, 2 for an error."
 )]
 pub struct Args {
     #[command(flatten)]
