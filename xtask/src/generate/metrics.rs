@@ -1,0 +1,156 @@
+//! The reference of the metrics, from the registries of programs that have started.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::path::Path;
+
+use anyhow::{Context, Result, anyhow};
+use clap::Parser;
+use karmada_runtime::metrics::Description;
+use karmada_runtime::program::{Program, StartError};
+use lab_parts::kubeconfig::{self, Access};
+use lab_parts::port::CLOSED;
+
+use super::cell;
+
+/// The flag of the programs that count writes instead of performing them.
+const OBSERVE_ONLY: &str = "--observe-only";
+
+/// Returns the page that lists the metrics of every program.
+pub(super) fn page() -> Result<String> {
+    let mut page = String::from(
+        "# Metrics\n\n\
+         Every program serves its metrics at `/metrics` of `--listen-address`, in the format of OpenMetrics. A histogram has the series\n\
+         `…_bucket`, `…_sum` and `…_count`. Labels have few values: none is the name of an object but of clusters, nodes and DNS servers.\n",
+    );
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("kubeconfig");
+    // No program waits for the API before it has registered everything.
+    kubeconfig::write(&path, &[&Access::open("karmada", CLOSED)])?;
+    let runtime = tokio::runtime::Runtime::new()?;
+    for (name, metrics) in runtime.block_on(programs(&path))? {
+        write!(page, "\n## {name}\n\n")?;
+        page.push_str("| Metric | Type | Labels | Meaning |\n|---|---|---|---|\n");
+        for metric in metrics {
+            writeln!(page, "{}", row(&metric))?;
+        }
+    }
+    runtime.shutdown_background();
+    Ok(page)
+}
+
+/// Returns the metrics of each program, as the flags let it have the most.
+async fn programs(kubeconfig: &Path) -> Result<Vec<(&'static str, BTreeSet<Description>)>> {
+    let file = |flag: &str| {
+        let mut flag = OsString::from(format!("--{flag}="));
+        flag.push(kubeconfig);
+        flag
+    };
+    let karmada = [file("kubeconfig")];
+    let observing = [file("kubeconfig"), OBSERVE_ONLY.into()];
+    let agent = [
+        file("karmada-kubeconfig"),
+        "--cluster-name=member1".into(),
+        "--nameserver=127.0.0.1".into(),
+    ];
+    let gateway = [
+        file("kubeconfig"),
+        "--provider=kubernetes".into(),
+        file("gateway-kubeconfig"),
+    ];
+    let karmada: &[&[OsString]] = &[&karmada];
+    let either: &[&[OsString]] = &[karmada[0], &observing];
+    Ok(vec![
+        registered(
+            cluster_health_agent::NAME,
+            &[&agent],
+            cluster_health_agent::start,
+        )
+        .await?,
+        registered(remedy_controller::NAME, karmada, remedy_controller::start).await?,
+        registered(
+            ingress_controller::NAME,
+            &[&gateway],
+            ingress_controller::start,
+        )
+        .await?,
+        registered(
+            propagation_controller::NAME,
+            either,
+            propagation_controller::start,
+        )
+        .await?,
+        registered(scheduler::NAME, either, scheduler::start).await?,
+        registered(
+            execution_controller::NAME,
+            either,
+            execution_controller::start,
+        )
+        .await?,
+        registered(cluster_controller::NAME, either, cluster_controller::start).await?,
+    ])
+}
+
+/// Returns what a program registers that starts with each of these lines of flags.
+async fn registered<A: Parser>(
+    name: &'static str,
+    lines: &[&[OsString]],
+    start: impl AsyncFn(A, &mut Program) -> Result<(), StartError>,
+) -> Result<(&'static str, BTreeSet<Description>)> {
+    let mut registered = BTreeSet::new();
+    for flags in lines {
+        let line = [OsString::from(name)].into_iter();
+        let args = A::try_parse_from(line.chain(flags.iter().cloned()))?;
+        let mut program = Program::new(name, ([127, 0, 0, 1], 0).into());
+        let started = start(args, &mut program).await;
+        started.map_err(|error| anyhow!("{name} does not start: {error}"))?;
+        let descriptions = program.registry.descriptions();
+        registered.extend(descriptions.context("metrics that cannot be written")?);
+    }
+    Ok((name, registered))
+}
+
+fn row(metric: &Description) -> String {
+    let Description {
+        name,
+        kind,
+        labels,
+        help,
+    } = metric;
+    let labels: Vec<String> = labels.iter().map(|label| format!("`{label}`")).collect();
+    let (labels, help) = (labels.join(", "), cell(help));
+    format!("| `{name}` | {kind} | {labels} | {help} |")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_metrics_of_every_program_are_listed_though_they_have_no_series_yet() {
+        let page = page().unwrap();
+        for (metric, labels) in [
+            (
+                "cluster_health_agent_probe_answers_total",
+                "`server`, `result`",
+            ),
+            (
+                "remedy_controller_reconciles_total",
+                "`controller`, `result`",
+            ),
+            ("ingress_controller_writes_total", "`target`, `outcome`"),
+            ("propagation_controller_would_write_total", "`target`"),
+            ("scheduler_lease_holder", ""),
+            ("execution_controller_member_reachable", "`member`"),
+            (
+                "cluster_controller_credentials_expiry_timestamp_seconds",
+                "`api`, `credential`",
+            ),
+        ] {
+            let start = format!("| `karmada_{metric}` | ");
+            let row = page.lines().find(|line| line.starts_with(&start)).unwrap();
+            assert_eq!(row.split(" | ").nth(2), Some(labels), "{row}");
+        }
+    }
+}
