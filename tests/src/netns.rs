@@ -38,7 +38,9 @@ const ENTERED: &str = "entered";
 const DONE: &str = "done";
 
 /// The limit of a body.
-const LIMIT: Duration = Duration::from_mins(10);
+const TEST_LIMIT: Duration = Duration::from_mins(10);
+/// The same for a benchmark, which may be of ten thousand objects of a real API.
+const COMMAND_LIMIT: Duration = Duration::from_hours(1);
 
 /// Lines of each log in a failure.
 const TAIL: usize = 30;
@@ -79,7 +81,11 @@ pub fn isolated(name: &str, body: impl AsyncFnOnce() -> Result<()>) {
         let arguments = ["--exact", name, "--nocapture", "--include-ignored"];
         enter(&arguments.map(OsString::from), Show::Captured)
     };
-    let result = if inside() { run(body) } else { outside() };
+    let result = if inside() {
+        run(TEST_LIMIT, body)
+    } else {
+        outside()
+    };
     if let Err(error) = result {
         #[expect(clippy::panic, reason = "this is how a test fails")]
         {
@@ -92,7 +98,7 @@ pub fn isolated(name: &str, body: impl AsyncFnOnce() -> Result<()>) {
 /// again inside with its own arguments.
 pub fn isolated_command(body: impl AsyncFnOnce() -> Result<()>) -> Result<()> {
     if inside() {
-        run(body)
+        run(COMMAND_LIMIT, body)
     } else {
         let arguments: Vec<_> = env::args_os().skip(1).collect();
         enter(&arguments, Show::Directly)
@@ -224,7 +230,7 @@ fn unshare() -> Command {
 }
 
 /// Runs the body inside.
-fn run(body: impl AsyncFnOnce() -> Result<()>) -> Result<()> {
+fn run(limit: Duration, body: impl AsyncFnOnce() -> Result<()>) -> Result<()> {
     let folder = PathBuf::from(env::var_os(INSIDE).unwrap_or_default());
     write(&folder, ENTERED, "")?;
     end_with_the_process_outside(folder.clone());
@@ -233,9 +239,9 @@ fn run(body: impl AsyncFnOnce() -> Result<()>) -> Result<()> {
         .enable_all()
         .build()?;
     runtime.block_on(async {
-        tokio::time::timeout(LIMIT, body())
+        tokio::time::timeout(limit, body())
             .await
-            .with_context(|| format!("not done after {} s", LIMIT.as_secs()))?
+            .with_context(|| format!("not done after {} s", limit.as_secs()))?
     })?;
     write(&folder, DONE, "")?;
     Ok(())
