@@ -3,7 +3,10 @@
 use karmada_api::condition::TRUE;
 use karmada_api::execution_namespace;
 use karmada_rules::cluster::{Report, Step};
+use karmada_runtime::events::EventReason;
 use kube::runtime::events::{Event, EventType};
+
+use crate::reason::Reason;
 
 /// Returns the Event about a step that was taken for `cluster`, if it is a transition.
 pub(crate) fn taken(cluster: &str, step: &Step) -> Option<Event> {
@@ -11,17 +14,17 @@ pub(crate) fn taken(cluster: &str, step: &Step) -> Option<Event> {
     match step {
         Step::Condition { health, .. } => health.as_ref().map(health_changed),
         Step::CreateNamespace(_) => Some(normal(
-            "CreateExecutionSpaceSucceed",
+            Reason::CreateExecutionSpaceSucceed,
             format!("Created execution space({namespace}) for cluster({cluster}) successfully."),
             "CreateExecutionSpace",
         )),
         Step::DeleteNamespace => Some(normal(
-            "RemoveExecutionSpaceSucceed",
+            Reason::RemoveExecutionSpaceSucceed,
             format!("Removed execution space({namespace}) for cluster({cluster}) successfully."),
             "RemoveExecutionSpace",
         )),
         Step::Taints { taints, .. } => Some(normal(
-            "TaintClusterSucceed",
+            Reason::TaintClusterSucceed,
             if taints.is_empty() {
                 "Taint cluster succeed: cluster now does not have taints.".to_owned()
             } else {
@@ -35,17 +38,22 @@ pub(crate) fn taken(cluster: &str, step: &Step) -> Option<Event> {
 }
 
 fn health_changed(report: &Report) -> Event {
-    let mut event = normal(report.reason, report.message.clone(), "Probe");
+    let reason = match report.reason {
+        "ClusterReady" => Reason::ClusterReady,
+        "ClusterNotReady" => Reason::ClusterNotReady,
+        _ => Reason::ClusterNotReachable,
+    };
+    let mut event = normal(reason, report.message.clone(), "Probe");
     if report.status != TRUE {
         event.type_ = EventType::Warning;
     }
     event
 }
 
-fn normal(reason: &str, note: String, action: &str) -> Event {
+fn normal(reason: Reason, note: String, action: &str) -> Event {
     Event {
         type_: EventType::Normal,
-        reason: reason.to_owned(),
+        reason: reason.as_str().to_owned(),
         note: Some(note),
         action: action.to_owned(),
         secondary: None,

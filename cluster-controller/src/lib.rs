@@ -8,6 +8,7 @@ mod fleet;
 mod member;
 mod metrics;
 mod probe;
+mod reason;
 mod reconcile;
 mod stored;
 mod usage;
@@ -30,6 +31,7 @@ pub use crate::args::Args;
 use crate::fleet::Fleet;
 use crate::metrics::Reachable;
 use crate::probe::Prober;
+pub use crate::reason::Reason;
 use crate::reconcile::Reconciler;
 use crate::watch::SharedIndex;
 

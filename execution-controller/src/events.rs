@@ -4,7 +4,10 @@ use karmada_api::Condition;
 use karmada_api::condition::TRUE;
 use karmada_api::work::{ManifestIdentifier, ManifestStatus};
 use karmada_rules::execution::StatusPlan;
+use karmada_runtime::events::EventReason;
 use kube::runtime::events::{Event, EventType};
+
+use crate::reason::Reason;
 
 /// Returns the Events about the changes of a Work's status.
 pub(crate) fn changes(plan: &StatusPlan) -> impl Iterator<Item = Event> {
@@ -19,7 +22,7 @@ pub(crate) fn changes(plan: &StatusPlan) -> impl Iterator<Item = Event> {
 fn dispatching_changed(condition: &Condition) -> Event {
     event(
         EventType::Normal,
-        "WorkDispatching",
+        Reason::WorkDispatching,
         &condition.message,
         "Dispatch",
     )
@@ -28,22 +31,37 @@ fn dispatching_changed(condition: &Condition) -> Event {
 /// Returns the Event about a change of the condition `Applied`.
 fn applied_changed(condition: &Condition) -> Event {
     if condition.status == TRUE {
-        event(EventType::Normal, "SyncSucceed", &condition.message, "Sync")
+        event(
+            EventType::Normal,
+            Reason::SyncSucceed,
+            &condition.message,
+            "Sync",
+        )
     } else {
-        event(EventType::Warning, "SyncFailed", &condition.message, "Sync")
+        event(
+            EventType::Warning,
+            Reason::SyncFailed,
+            &condition.message,
+            "Sync",
+        )
     }
 }
 
 fn reflected(manifest: &ManifestIdentifier) -> Event {
     let note = format!("Reflect status for object({}) succeed.", named(manifest));
-    event(EventType::Normal, "ReflectStatusSucceed", &note, "Reflect")
+    event(
+        EventType::Normal,
+        Reason::ReflectStatusSucceed,
+        &note,
+        "Reflect",
+    )
 }
 
 fn interpreted(manifest: &ManifestStatus) -> Event {
     let object = named(&manifest.identifier);
     let health = manifest.health.as_deref().unwrap_or_default();
     let note = format!("Interpret health of object({object}) as {health}.");
-    let reason = "InterpretHealthSucceed";
+    let reason = Reason::InterpretHealthSucceed;
     event(EventType::Normal, reason, &note, "Interpret")
 }
 
@@ -59,10 +77,10 @@ fn named(manifest: &ManifestIdentifier) -> String {
     parts.collect::<Vec<_>>().join("/")
 }
 
-fn event(type_: EventType, reason: &str, note: &str, action: &str) -> Event {
+fn event(type_: EventType, reason: Reason, note: &str, action: &str) -> Event {
     Event {
         type_,
-        reason: reason.to_owned(),
+        reason: reason.as_str().to_owned(),
         note: Some(note.to_owned()),
         action: action.to_owned(),
         secondary: None,

@@ -5,6 +5,7 @@ mod args;
 mod events;
 mod fleet;
 mod metrics;
+mod reason;
 mod reconcile;
 mod stored;
 mod watch;
@@ -24,6 +25,7 @@ use kube::Client;
 pub use crate::args::Args;
 use crate::fleet::Fleet;
 use crate::metrics::FleetMetrics;
+pub use crate::reason::Reason;
 use crate::reconcile::Reconciler;
 use crate::watch::SharedIndex;
 

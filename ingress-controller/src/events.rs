@@ -8,12 +8,14 @@ use k8s_openapi::Resource as _;
 use k8s_openapi::api::core::v1::{ObjectReference, Service};
 use karmada_api::{Cluster, Key, MultiClusterIngress};
 use karmada_rules::ingress::{BlockChange, Problem};
+use karmada_runtime::events::EventReason;
 use kube::Resource;
 use kube::runtime::events::{Event, EventType};
 use parking_lot::Mutex;
 
 use crate::ingresses::Part;
 use crate::provider::{Obstacle, RelatedObject};
+use crate::reason::Reason;
 
 const INGRESS_API_VERSION: &str = "networking.karmada.io/v1alpha1";
 const INGRESS_KIND: &str = "MultiClusterIngress";
@@ -52,7 +54,13 @@ impl IngressEvents {
             tracing::info!(ingress = %key, cluster, "Cluster blocked");
             let note = format!("A Remedy takes the traffic of cluster {cluster} away");
             let related = cluster_reference(cluster);
-            self.record(ingress, EventType::Warning, "TrafficBlocked", note, related);
+            self.record(
+                ingress,
+                EventType::Warning,
+                Reason::TrafficBlocked,
+                note,
+                related,
+            );
         }
         for cluster in &change.unblocked {
             tracing::info!(ingress = %key, cluster, "Cluster no longer blocked");
@@ -61,7 +69,7 @@ impl IngressEvents {
             self.record(
                 ingress,
                 EventType::Normal,
-                "TrafficUnblocked",
+                Reason::TrafficUnblocked,
                 note,
                 related,
             );
@@ -74,7 +82,7 @@ impl IngressEvents {
         let before = self.replace(&key, current.clone());
         for obstacle in current.difference(&before) {
             let reason = obstacle.reason;
-            tracing::warn!(ingress = %key, reason, %obstacle, "Ingress is not served as desired");
+            tracing::warn!(ingress = %key, reason = reason.as_str(), %obstacle, "Ingress is not served as desired");
             self.record(
                 ingress,
                 EventType::Warning,
@@ -106,7 +114,7 @@ impl IngressEvents {
                 let related = reference(&obstacle.object);
                 // Users may well export a Service themselves.
                 let type_ = match reason {
-                    "ExportNotOurs" => EventType::Normal,
+                    Reason::ExportNotOurs => EventType::Normal,
                     _ => EventType::Warning,
                 };
                 self.record(ingress, type_, reason, note, related);
@@ -137,7 +145,7 @@ impl IngressEvents {
             self.record(
                 ingress,
                 EventType::Warning,
-                "ExportContested",
+                Reason::ExportContested,
                 note,
                 related,
             );
@@ -161,9 +169,9 @@ impl IngressEvents {
             "{manager} undoes every write to {fields}; this controller writes again after growing pauses, up to 5 minutes"
         );
         let reason = match part {
-            Part::Finalizers | Part::Release => "FinalizersContested",
-            Part::Status => "StatusContested",
-            Part::LoadBalancer => "LoadBalancerContested",
+            Part::Finalizers | Part::Release => Reason::FinalizersContested,
+            Part::Status => Reason::StatusContested,
+            Part::LoadBalancer => Reason::LoadBalancerContested,
         };
         let own = RelatedObject {
             api_version: Some(INGRESS_API_VERSION),
@@ -194,13 +202,13 @@ impl IngressEvents {
         &self,
         ingress: &MultiClusterIngress,
         type_: EventType,
-        reason: &str,
+        reason: Reason,
         note: String,
         related: ObjectReference,
     ) {
         let event = Event {
             type_,
-            reason: reason.to_owned(),
+            reason: reason.as_str().to_owned(),
             note: Some(note),
             action: "Route".to_owned(),
             secondary: Some(related),
@@ -212,14 +220,14 @@ impl IngressEvents {
 /// Returns the obstacle that `problem` is for the ingress `key`.
 pub(crate) fn obstacle(problem: &Problem, key: &Key) -> Obstacle {
     let (reason, service) = match problem {
-        Problem::NoTemplate { service } => ("ServiceNotFound", service),
-        Problem::NoPort { service, .. } => ("ServicePortNotFound", service),
-        Problem::Readmitted { service, .. } => ("TrafficReadmitted", service),
-        Problem::AllBlocked { service, .. } => ("AllClustersBlocked", service),
-        Problem::NoEndpoints { service, .. } => ("NoEndpoints", service),
+        Problem::NoTemplate { service } => (Reason::ServiceNotFound, service),
+        Problem::NoPort { service, .. } => (Reason::ServicePortNotFound, service),
+        Problem::Readmitted { service, .. } => (Reason::TrafficReadmitted, service),
+        Problem::AllBlocked { service, .. } => (Reason::AllClustersBlocked, service),
+        Problem::NoEndpoints { service, .. } => (Reason::NoEndpoints, service),
         Problem::Misspelt { .. } => {
             return Obstacle {
-                reason: "InvalidAnnotation",
+                reason: Reason::InvalidAnnotation,
                 object: RelatedObject {
                     api_version: Some(INGRESS_API_VERSION),
                     kind: INGRESS_KIND,

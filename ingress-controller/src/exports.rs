@@ -24,6 +24,7 @@ use tokio::time::Instant;
 use crate::events::IngressEvents;
 use crate::index::Index;
 use crate::provider::{Obstacle, RelatedObject};
+use crate::reason::Reason;
 use crate::watch::SharedIndex;
 use karmada_runtime::rivals::{Reaction, Rivals};
 
@@ -95,7 +96,7 @@ impl Controller for ExportReconciler {
 /// Returns the obstacle that a policy of a user is.
 fn clash(policy: &Key, error: &BoxError) -> Obstacle {
     Obstacle {
-        reason: "ExportClash",
+        reason: Reason::ExportClash,
         object: RelatedObject {
             api_version: Some(PropagationPolicy::API_VERSION),
             kind: PropagationPolicy::KIND,
@@ -108,7 +109,7 @@ fn clash(policy: &Key, error: &BoxError) -> Obstacle {
 /// Returns the obstacle that an export of a user is: it is none if it is propagated.
 fn left_to_its_owner(service: &Key) -> Obstacle {
     Obstacle {
-        reason: "ExportNotOurs",
+        reason: Reason::ExportNotOurs,
         object: RelatedObject {
             api_version: Some(ServiceExport::API_VERSION),
             kind: ServiceExport::KIND,

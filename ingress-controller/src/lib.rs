@@ -14,6 +14,7 @@ mod ingresses;
 mod metrics;
 mod outage;
 pub mod provider;
+mod reason;
 mod reconcile;
 #[cfg(test)]
 mod test_api;
@@ -43,6 +44,7 @@ use crate::ingresses::Ingresses;
 use crate::metrics::{Gauges, Readmissions};
 use crate::outage::Outage;
 use crate::provider::LoadBalancer;
+pub use crate::reason::Reason;
 use crate::reconcile::Reconciler;
 use crate::turns::Turns;
 use crate::watch::{Queues, SharedIndex};

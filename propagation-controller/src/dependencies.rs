@@ -21,6 +21,7 @@ use crate::binding::steps::is_trouble;
 use crate::binding::{is_dispatched, is_past, template_reference};
 use crate::events::Events;
 use crate::index::{Index, Policy, TemplateKey, template_of};
+use crate::reason::Reason;
 use crate::watch::SharedIndex;
 
 /// Reconciles the bindings whose dependencies follow them.
@@ -106,7 +107,7 @@ impl DependencyReconciler {
             let note = format!("Get dependencies({}) succeed.", named(&wanted));
             let template = template_reference(template);
             self.events
-                .success(template, "GetDependenciesSucceed", note);
+                .success(template, Reason::GetDependenciesSucceed, note);
         }
         let policy = self.index.read(|index| index.policy_of(binding));
         let objects = wanted
@@ -237,7 +238,7 @@ impl DependencyReconciler {
         match dependencies::conflict(BindingRef::from(binding), referrers) {
             Some(note) => self
                 .events
-                .trouble(reference, "DependencyPolicyConflict", note),
+                .trouble(reference, Reason::DependencyPolicyConflict, note),
             None => self.events.settled(&reference),
         }
     }
@@ -253,7 +254,7 @@ impl DependencyReconciler {
             Ok(written) => {
                 self.events.settled(&reference);
                 if written {
-                    let reason = "SyncScheduleResultToDependenciesSucceed";
+                    let reason = Reason::SyncScheduleResultToDependenciesSucceed;
                     let note = "Sync schedule results to dependencies succeed.".to_owned();
                     self.events.success(reference, reason, note);
                 }
@@ -261,7 +262,7 @@ impl DependencyReconciler {
             }
             Err(error) => {
                 if is_trouble(&error) {
-                    let reason = "SyncScheduleResultToDependenciesFailed";
+                    let reason = Reason::SyncScheduleResultToDependenciesFailed;
                     self.events.trouble(reference, reason, error.to_string());
                 }
                 Err(error)

@@ -5,8 +5,11 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use k8s_openapi::api::core::v1::ObjectReference;
+use karmada_runtime::events::EventReason;
 use kube::runtime::events::{Event, EventType};
 use parking_lot::Mutex;
+
+use crate::reason::Reason;
 
 type Record = dyn Fn(ObjectReference, Event) + Send + Sync;
 
@@ -14,7 +17,7 @@ type Record = dyn Fn(ObjectReference, Event) + Send + Sync;
 pub(crate) struct Events {
     record: Box<Record>,
     /// The trouble of each object that was last recorded: its reason and its note.
-    troubles: Mutex<BTreeMap<Subject, (&'static str, String)>>,
+    troubles: Mutex<BTreeMap<Subject, (Reason, String)>>,
 }
 
 /// The kind, namespace and name of an object.
@@ -41,26 +44,26 @@ impl Events {
     }
 
     /// Records that `regarding` was changed as it should be.
-    pub(crate) fn success(&self, regarding: ObjectReference, reason: &'static str, note: String) {
-        tracing::info!(object = %named(&regarding), reason, note, "Changed");
+    pub(crate) fn success(&self, regarding: ObjectReference, reason: Reason, note: String) {
+        tracing::info!(object = %named(&regarding), reason = reason.as_str(), note, "Changed");
         self.record(regarding, EventType::Normal, reason, note);
     }
 
     /// Records the trouble of `regarding`, unless it is the one that was recorded last.
-    pub(crate) fn trouble(&self, regarding: ObjectReference, reason: &'static str, note: String) {
+    pub(crate) fn trouble(&self, regarding: ObjectReference, reason: Reason, note: String) {
         let trouble = (reason, note.clone());
         let before = self
             .troubles
             .lock()
             .insert(subject(&regarding), trouble.clone());
         if before != Some(trouble) {
-            tracing::warn!(object = %named(&regarding), reason, note, "Not as desired");
+            tracing::warn!(object = %named(&regarding), reason = reason.as_str(), note, "Not as desired");
             self.record(regarding, EventType::Warning, reason, note);
         }
     }
 
     /// Notes a trouble of `regarding` that was recorded before this replica began to lead.
-    pub(crate) fn known(&self, regarding: &ObjectReference, reason: &'static str, note: String) {
+    pub(crate) fn known(&self, regarding: &ObjectReference, reason: Reason, note: String) {
         let trouble = (reason, note);
         self.troubles.lock().insert(subject(regarding), trouble);
     }
@@ -70,12 +73,12 @@ impl Events {
         self.troubles.lock().remove(&subject(regarding));
     }
 
-    fn record(&self, regarding: ObjectReference, type_: EventType, reason: &str, note: String) {
+    fn record(&self, regarding: ObjectReference, type_: EventType, reason: Reason, note: String) {
         let event = Event {
             type_,
-            reason: reason.to_owned(),
+            reason: reason.as_str().to_owned(),
             note: Some(note),
-            action: reason.to_owned(),
+            action: reason.as_str().to_owned(),
             secondary: None,
         };
         (self.record)(regarding, event);

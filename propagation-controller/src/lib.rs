@@ -9,6 +9,7 @@ mod index;
 mod metrics;
 mod namespace;
 mod policy;
+mod reason;
 mod template;
 #[cfg(test)]
 mod tests;
@@ -32,6 +33,7 @@ use crate::events::Events;
 use crate::metrics::CountedTemplates;
 use crate::namespace::NamespaceReconciler;
 use crate::policy::PolicyReconciler;
+pub use crate::reason::Reason;
 use crate::template::{Activations, TemplateReconciler};
 use crate::watch::{Queues, SharedIndex};
 use crate::works::SharedWorks;

@@ -16,6 +16,7 @@ use uuid::Uuid;
 
 use crate::binding::write_work;
 use crate::events::Events;
+use crate::reason::Reason;
 use crate::watch::SharedIndex;
 use crate::works::SharedWorks;
 
@@ -83,7 +84,7 @@ impl Controller for NamespaceReconciler {
         let reference = stored.object_ref(&());
         match refused {
             Some(note) => {
-                let reason = "ApplyOverridePolicyFailed";
+                let reason = Reason::ApplyOverridePolicyFailed;
                 self.events.trouble(reference, reason, note);
             }
             None => self.events.settled(&reference),

@@ -21,6 +21,7 @@ use uuid::Uuid;
 
 use crate::events::Events;
 use crate::index::{Index, Policy};
+use crate::reason::Reason;
 use crate::watch::SharedIndex;
 use crate::works::SharedWorks;
 
@@ -81,14 +82,14 @@ impl PolicyReconciler {
             let notes: Vec<_> = found.iter().map(ToString::to_string).collect();
             let note = notes.join("; ");
             self.events
-                .trouble(policy.reference(), "InvalidPolicy", note);
+                .trouble(policy.reference(), Reason::InvalidPolicy, note);
         } else if !missing.is_empty() {
             let note = format!(
                 "Waits for the override policies that it depends on: {}",
                 missing.join(", ")
             );
             self.events
-                .trouble(policy.reference(), "ApplyPolicyFailed", note);
+                .trouble(policy.reference(), Reason::ApplyPolicyFailed, note);
         } else if let unknown = self.unknown_clusters(candidate.spec)
             && !unknown.is_empty()
         {
@@ -99,9 +100,9 @@ impl PolicyReconciler {
             let reference = policy.reference();
             if is_inherited {
                 // Recorded when it began.
-                self.events.known(&reference, "UnknownCluster", note);
+                self.events.known(&reference, Reason::UnknownCluster, note);
             } else {
-                self.events.trouble(reference, "UnknownCluster", note);
+                self.events.trouble(reference, Reason::UnknownCluster, note);
             }
         } else {
             self.events.settled(&policy.reference());

@@ -30,6 +30,7 @@ use self::write::Claimed;
 use crate::events::Events;
 use crate::index::{Index, Policy, StoredBinding, TemplateKey};
 use crate::metrics::CountedTemplates;
+use crate::reason::Reason;
 use crate::watch::SharedIndex;
 
 /// Reconciles templates.
@@ -253,16 +254,17 @@ impl TemplateReconciler {
                 if held.is_none() && (claimed || (bound && is_news)) {
                     let note = format!("Apply {} succeed", named(&claim));
                     self.events
-                        .success(reference.clone(), "ApplyPolicySucceed", note);
+                        .success(reference.clone(), Reason::ApplyPolicySucceed, note);
                 }
                 if bound && let Some(replicas) = replicas {
                     let note = format!("Get replicas({replicas}) of the template succeed");
                     self.events
-                        .success(reference.clone(), "GetReplicasSucceed", note);
+                        .success(reference.clone(), Reason::GetReplicasSucceed, note);
                 }
                 if claimed && let Some(former) = self.preempted(subject, policy) {
                     let note = format!("{} is preempted by {}", named(former), named(&claim));
-                    self.events.success(reference, "PreemptPolicySucceed", note);
+                    self.events
+                        .success(reference, Reason::PreemptPolicySucceed, note);
                 }
                 Ok(())
             }
@@ -271,7 +273,8 @@ impl TemplateReconciler {
                     && source.kind() == WriteErrorKind::Invalid
                 {
                     let note = format!("{error}: {source}");
-                    self.events.trouble(reference, "ApplyPolicyFailed", note);
+                    self.events
+                        .trouble(reference, Reason::ApplyPolicyFailed, note);
                 }
                 Err(error)
             }
@@ -296,7 +299,8 @@ impl TemplateReconciler {
     fn refuse(&self, subject: &Subject) {
         let note = "The kind is interpreted by a script or webhook, which karmada-rs does not run: neither binding nor Works are written".to_owned();
         let reference = subject.reference();
-        self.events.trouble(reference, "ApplyPolicyFailed", note);
+        self.events
+            .trouble(reference, Reason::ApplyPolicyFailed, note);
     }
 }
 

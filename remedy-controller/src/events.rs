@@ -4,8 +4,11 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use karmada_api::remedy::EXPIRES_AT;
 use karmada_api::{Condition, Remedy, RemedySpec};
 use karmada_rules::remedy::{ActionChange, Observed, OverBound, Problem};
+use karmada_runtime::events::EventReason;
 use kube::Resource;
 use kube::runtime::events::{Event, EventType};
+
+use crate::reason::Reason;
 
 /// Returns the Event of a condition of ours whose status changed. Any client may have written it, without
 /// a reason too, which an Event must have.
@@ -38,12 +41,14 @@ pub(crate) fn condition_changed(condition: &Condition) -> Event {
 /// Returns the Event of an action that was set or cleared.
 pub(crate) fn action_changed(change: &ActionChange) -> Event {
     let (type_, reason, remedy) = match change {
-        ActionChange::Set { remedy, .. } => (EventType::Warning, "RemedyActionSet", Some(remedy)),
-        ActionChange::Cleared { .. } => (EventType::Normal, "RemedyActionCleared", None),
+        ActionChange::Set { remedy, .. } => {
+            (EventType::Warning, Reason::RemedyActionSet, Some(remedy))
+        }
+        ActionChange::Cleared { .. } => (EventType::Normal, Reason::RemedyActionCleared, None),
     };
     Event {
         type_,
-        reason: reason.to_owned(),
+        reason: reason.as_str().to_owned(),
         note: Some(change.to_string()),
         action: "Remedy".to_owned(),
         secondary: remedy.map(|name| reference(name)),
@@ -54,7 +59,7 @@ pub(crate) fn action_changed(change: &ActionChange) -> Event {
 pub(crate) fn would_act(observed: &Observed) -> Event {
     Event {
         type_: EventType::Normal,
-        reason: "RemedyWouldAct".to_owned(),
+        reason: Reason::RemedyWouldAct.as_str().to_owned(),
         note: Some(observed.to_string()),
         action: "Observe".to_owned(),
         secondary: Some(reference(&observed.remedy)),
@@ -71,10 +76,26 @@ fn reference(remedy: &str) -> ObjectReference {
 pub(crate) fn problem(problem: &Problem) -> Event {
     Event {
         type_: EventType::Warning,
-        reason: problem.reason().to_owned(),
+        reason: reason_of(problem).as_str().to_owned(),
         note: Some(problem.to_string()),
         action: "Remedy".to_owned(),
         secondary: None,
+    }
+}
+
+/// Returns the reason of the Event about `problem`, which is the one of the condition.
+fn reason_of(problem: &Problem) -> Reason {
+    match problem {
+        Problem::SelectsNoCluster => Reason::SelectsNoCluster,
+        Problem::NeverMatches => Reason::NeverMatches,
+        Problem::NoActions => Reason::NoActions,
+        Problem::IncompleteMatch { .. } => Reason::IncompleteMatch,
+        Problem::InvalidExpiry { .. } => Reason::InvalidExpiry,
+        Problem::InvalidObserveOnly { .. } => Reason::InvalidObserveOnly,
+        Problem::UnknownStatus { .. } => Reason::UnknownStatus,
+        Problem::ClusterNotFound { .. } => Reason::ClusterNotFound,
+        Problem::ConditionNotFound { .. } => Reason::ConditionNotFound,
+        Problem::UnknownAction { .. } => Reason::UnknownAction,
     }
 }
 
@@ -85,7 +106,7 @@ pub(crate) fn expired(remedy: &Remedy) -> Event {
     let end = end.map(String::as_str).unwrap_or_default();
     Event {
         type_: EventType::Normal,
-        reason: "RemedyExpired".to_owned(),
+        reason: Reason::RemedyExpired.as_str().to_owned(),
         note: Some(format!("it expired at {end} and acts no more")),
         action: "Remedy".to_owned(),
         secondary: None,
@@ -96,7 +117,7 @@ pub(crate) fn expired(remedy: &Remedy) -> Event {
 pub(crate) fn kept_unblocked(over_bound: &OverBound) -> Event {
     Event {
         type_: EventType::Warning,
-        reason: "MaxBlockedClustersReached".to_owned(),
+        reason: Reason::MaxBlockedClustersReached.as_str().to_owned(),
         note: Some(over_bound.to_string()),
         action: "Remedy".to_owned(),
         secondary: None,
@@ -107,7 +128,7 @@ pub(crate) fn kept_unblocked(over_bound: &OverBound) -> Event {
 pub(crate) fn contested(manager: &str) -> Event {
     Event {
         type_: EventType::Warning,
-        reason: "RemedyActionsContested".to_owned(),
+        reason: Reason::RemedyActionsContested.as_str().to_owned(),
         note: Some(format!(
             "{manager} undoes every write to status.remedyActions; this controller writes again after growing pauses, up to 5 minutes"
         )),

@@ -6,6 +6,7 @@ mod condition_types;
 mod events;
 mod index;
 mod metrics;
+mod reason;
 mod reconcile;
 mod silence;
 mod status;
@@ -26,6 +27,7 @@ use tokio::sync::Mutex;
 
 pub use crate::args::Args;
 use crate::metrics::{FleetMetrics, action_delay};
+pub use crate::reason::Reason;
 use crate::reconcile::Reconciler;
 use crate::silence::{SharedReporters, SilenceReconciler};
 use crate::status::StatusReconciler;

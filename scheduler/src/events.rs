@@ -2,7 +2,10 @@
 
 use karmada_api::{GracefulEvictionTask, TargetCluster};
 use karmada_rules::schedule::SUCCESS;
+use karmada_runtime::events::EventReason;
 use kube::runtime::events::{Event, EventType};
+
+use crate::reason::Reason;
 
 /// Returns the Event of a binding that has got its clusters.
 pub(crate) fn scheduled(clusters: &[TargetCluster]) -> Event {
@@ -12,14 +15,14 @@ pub(crate) fn scheduled(clusters: &[TargetCluster]) -> Event {
     };
     let targets: Vec<String> = clusters.iter().map(target).collect();
     let note = format!("{SUCCESS} Result: {{{}}}", targets.join(", "));
-    event(EventType::Normal, "ScheduleBindingSucceed", note)
+    event(EventType::Normal, Reason::ScheduleBindingSucceed, note)
 }
 
 /// Returns the Event of a binding that could not be scheduled.
 pub(crate) fn failed(message: &str) -> Event {
     event(
         EventType::Warning,
-        "ScheduleBindingFailed",
+        Reason::ScheduleBindingFailed,
         message.to_owned(),
     )
 }
@@ -29,13 +32,17 @@ pub(crate) fn evicted(task: &GracefulEvictionTask) -> Event {
     let cluster = &task.from_cluster;
     let message = task.message.as_deref().unwrap_or_default();
     let note = format!("Evict from cluster {cluster}: {message}");
-    event(EventType::Normal, "EvictWorkloadFromClusterSucceed", note)
+    event(
+        EventType::Normal,
+        Reason::EvictWorkloadFromClusterSucceed,
+        note,
+    )
 }
 
-fn event(type_: EventType, reason: &str, note: String) -> Event {
+fn event(type_: EventType, reason: Reason, note: String) -> Event {
     Event {
         type_,
-        reason: reason.to_owned(),
+        reason: reason.as_str().to_owned(),
         note: Some(note),
         action: "ScheduleBinding".to_owned(),
         secondary: None,

@@ -6,6 +6,7 @@ mod binding;
 mod events;
 mod index;
 mod metrics;
+mod reason;
 mod reconcile;
 #[cfg(test)]
 mod test_api;
@@ -22,6 +23,7 @@ use kube::Client;
 
 pub use crate::args::Args;
 use crate::metrics::BindingMetrics;
+pub use crate::reason::Reason;
 use crate::reconcile::Reconciler;
 use crate::watch::SharedIndex;
 

@@ -1,5 +1,6 @@
 //! `cargo xtask generate`: writes the files generated from the types and the flags.
 
+mod events;
 mod flags;
 mod kinds;
 mod man;
@@ -58,6 +59,7 @@ fn files() -> anyhow::Result<Vec<(PathBuf, String)>> {
         ("kinds", kinds),
         ("flags", flags::page()?),
         ("metrics", metrics::page()?),
+        ("events", events::page()?),
     ];
     for (page, text) in pages {
         let path = format!("docs/reference/{page}.md");

@@ -35,7 +35,7 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Write the files generated from the types, flags and metrics: the CRDs, docs/reference, docs/man
+    /// Write the files generated from the types, flags, metrics and Events: the CRDs, docs/reference, docs/man
     Generate {
         /// Write nothing; fail when a file differs
         #[arg(long)]

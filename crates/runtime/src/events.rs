@@ -1,6 +1,8 @@
 //! Kubernetes Events, written by a task of their own once no reconcile has been in progress for a moment:
 //! reconciles neither wait for them nor share the API server with them.
 
+mod reason;
+
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -15,6 +17,8 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
+
+pub use self::reason::EventReason;
 
 use crate::activity::Activity;
 use crate::error::{BoxError, Chain};

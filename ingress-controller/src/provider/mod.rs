@@ -22,6 +22,7 @@ use karmada_runtime::write::Writer;
 pub use self::kubernetes::Kubernetes;
 use self::kubernetes::KubernetesArgs;
 use self::none::NoLoadBalancer;
+use crate::reason::Reason;
 
 /// A load balancer for `MultiClusterIngress`es.
 ///
@@ -94,7 +95,7 @@ pub struct Ensured {
 #[error("{message}")]
 pub struct Obstacle {
     /// The reason of the Event about it.
-    pub reason: &'static str,
+    pub reason: Reason,
     /// The object that causes it.
     pub object: RelatedObject,
     /// The description for the user.

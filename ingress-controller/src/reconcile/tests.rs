@@ -32,6 +32,7 @@ use crate::ingresses::Ingresses;
 use crate::metrics::Readmissions;
 use crate::outage::Outage;
 use crate::provider::{Ensured, LoadBalancer, Obstacle, RelatedObject};
+use crate::reason::Reason;
 use crate::test_api::TestApi;
 use crate::watch::Queues;
 
@@ -405,7 +406,7 @@ async fn an_obstacle_is_recorded_once_and_retried_while_it_lasts() {
             key: key("i"),
         };
         let obstacle = Obstacle {
-            reason: "GatewayClash",
+            reason: Reason::GatewayClash,
             object,
             message: clash.to_owned(),
         };

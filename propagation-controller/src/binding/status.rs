@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 
 use super::{BindingReconciler, is_past, reference, template_reference};
 use crate::index::{StoredBinding, template_of};
+use crate::reason::Reason;
 
 /// A write of the status of a template, decided on a version of it.
 #[derive(Debug, PartialEq, Eq)]
@@ -58,7 +59,7 @@ impl BindingReconciler {
             );
             for reference in [reference(stored), template_reference(template)] {
                 self.events
-                    .success(reference, "AggregateStatusSucceed", note.clone());
+                    .success(reference, Reason::AggregateStatusSucceed, note.clone());
             }
         }
         Ok(())

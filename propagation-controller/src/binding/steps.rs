@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::{BindingReconciler, reference, template_reference};
 use crate::index::StoredBinding;
+use crate::reason::Reason;
 
 /// The outcome of the steps of a binding's Works.
 #[derive(Default)]
@@ -79,31 +80,38 @@ impl BindingReconciler {
         let failed = failed.map(|failed| format!("Sync work of binding({key}) failed: {failed}"));
         match (&failed, &outcome.refused) {
             (Some(note), _) => {
-                let reason = "SyncWorkFailed";
+                let reason = Reason::SyncWorkFailed;
                 self.events
                     .trouble(of_template.clone(), reason, note.clone());
             }
             (None, Some(note)) => {
-                let reason = "ApplyOverridePolicyFailed";
+                let reason = Reason::ApplyOverridePolicyFailed;
                 self.events
                     .trouble(of_template.clone(), reason, note.clone());
             }
             (None, None) => self.events.settled(&of_template),
         }
         match failed {
-            Some(note) => return self.events.trouble(of_binding, "SyncWorkFailed", note),
+            Some(note) => {
+                return self
+                    .events
+                    .trouble(of_binding, Reason::SyncWorkFailed, note);
+            }
             None => self.events.settled(&of_binding),
         }
         for cluster in &outcome.overridden {
             let note = format!("Apply override policies for cluster({cluster}) successfully.");
-            self.events
-                .success(of_template.clone(), "ApplyOverridePolicySucceed", note);
+            self.events.success(
+                of_template.clone(),
+                Reason::ApplyOverridePolicySucceed,
+                note,
+            );
         }
         if outcome.written {
             let note = format!("Sync work of binding({key}) successful.");
             for reference in [of_binding, of_template] {
                 self.events
-                    .success(reference, "SyncWorkSucceed", note.clone());
+                    .success(reference, Reason::SyncWorkSucceed, note.clone());
             }
         }
     }

@@ -18,6 +18,7 @@ use parking_lot::Mutex;
 use super::{Subject, TemplateError, TemplateReconciler};
 use crate::index::{StoredBinding, TemplateKey, policy_key};
 use crate::metrics::CountedTemplates;
+use crate::reason::Reason;
 
 /// The memory of one process. What must outlive it is recorded on bindings and templates.
 #[derive(Debug)]
@@ -177,7 +178,8 @@ impl TemplateReconciler {
             let policy = self.index.read(|index| index.policy(&policy_key(policy)));
             if let Some(policy) = policy {
                 let reference = policy.reference();
-                self.events.success(reference, "WaitsForTemplate", note);
+                self.events
+                    .success(reference, Reason::WaitsForTemplate, note);
             }
         }
     }

@@ -5,6 +5,7 @@ use karmada_rules::ingress::kubernetes::Clash;
 use karmada_runtime::write::{WriteError, WriteErrorKind};
 
 use crate::provider::{Obstacle, RelatedObject};
+use crate::reason::Reason;
 
 /// Errors that a retry may overcome.
 #[derive(Debug, thiserror::Error)]
@@ -66,17 +67,17 @@ impl From<GatewayObstacle> for Obstacle {
         let (reason, kind, key, message) = match obstacle {
             GatewayObstacle::Clash(clash) => {
                 let message = clash.to_string();
-                ("GatewayClash", clash.kind, clash.key, message)
+                (Reason::GatewayClash, clash.kind, clash.key, message)
             }
             GatewayObstacle::Rejected { kind, key, message } => {
                 let message = format!("the gateway cluster refuses {kind} {key}: {message}");
-                ("GatewayRefused", kind, key, message)
+                (Reason::GatewayRefused, kind, key, message)
             }
             GatewayObstacle::Contested { kind, key } => {
                 let message = format!(
                     "another client undoes every write to {kind} {key} in the gateway cluster; this controller writes again after growing pauses, up to 5 minutes"
                 );
-                ("GatewayContested", kind, key, message)
+                (Reason::GatewayContested, kind, key, message)
             }
         };
         let object = RelatedObject {

@@ -2,6 +2,7 @@ use apiserver::Fault;
 use kube::api::DeleteParams;
 
 use super::*;
+use crate::reason::Reason;
 
 #[tokio::test]
 async fn an_object_without_our_label_is_a_clash_and_the_rest_goes_on() {
@@ -17,7 +18,7 @@ async fn an_object_without_our_label_is_a_clash_and_the_rest_goes_on() {
         key: Key::new("ns", &service),
     });
     let clash = Obstacle::from(clash);
-    assert_eq!(clash.reason, "GatewayClash");
+    assert_eq!(clash.reason, Reason::GatewayClash);
     assert_eq!(ensured.obstacles, [clash].into());
     let expected = [
         format!("POST {SERVICES}"),
@@ -52,13 +53,13 @@ async fn an_ingress_that_the_gateway_rejects_is_an_obstacle_with_the_reason() {
     let update = format!("PATCH {INGRESSES}/i");
     stage.api.reject(update.clone(), 422, "Invalid");
     let ensured = stage.ensure(&desired).await.unwrap();
-    let obstacles: Vec<(&str, String)> = ensured
+    let obstacles: Vec<(Reason, String)> = ensured
         .obstacles
         .iter()
         .map(|obstacle| (obstacle.reason, obstacle.to_string()))
         .collect();
     let message = "the gateway cluster refuses Ingress ns/i: Invalid it is";
-    assert_eq!(obstacles, [("GatewayRefused", message.to_owned())]);
+    assert_eq!(obstacles, [(Reason::GatewayRefused, message.to_owned())]);
     assert_eq!(stage.api.calls(), [update]);
 }
 

@@ -1,4 +1,5 @@
 use super::*;
+use crate::reason::Reason;
 
 #[tokio::test]
 async fn an_empty_gateway_is_filled_in_order_and_a_missing_namespace_is_created() {
@@ -168,7 +169,7 @@ async fn who_undoes_every_write_meets_pauses_and_never_keeps_a_blocked_endpoint_
         let ensured = stage.ensure(&open()).await.unwrap();
         contested += ensured.obstacles.len();
         let reasons = ensured.obstacles.iter().map(|obstacle| obstacle.reason);
-        assert!(reasons.eq(ensured.obstacles.iter().map(|_| "GatewayContested")));
+        assert!(reasons.eq(ensured.obstacles.iter().map(|_| Reason::GatewayContested)));
     }
     assert_eq!((stage.api.calls().len(), contested), (3, 17));
 

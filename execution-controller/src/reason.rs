@@ -1,0 +1,9 @@
+//! The reasons of this program's Events.
+
+karmada_runtime::event_reasons! {
+    WorkDispatching: "Work", "its condition Dispatching has changed: a pause began or ended";
+    SyncSucceed: "Work", "its manifests were applied, after they were not";
+    SyncFailed: "Work", "a manifest could not be applied; the note gives the reason";
+    ReflectStatusSucceed: "Work", "the status of an object was read from the member for the first time, or is another";
+    InterpretHealthSucceed: "Work", "the health of an object is known for the first time, or has changed";
+}

@@ -1,0 +1,21 @@
+//! The reasons of this program's Events.
+
+karmada_runtime::event_reasons! {
+    TrafficBlocked: "MultiClusterIngress", "a cluster was blocked";
+    TrafficUnblocked: "MultiClusterIngress", "a cluster is no longer blocked";
+    ServiceNotFound: "MultiClusterIngress", "a route refers to a Service for which the namespace has no template";
+    ServicePortNotFound: "MultiClusterIngress", "a route refers to a port that the template of the Service does not have";
+    TrafficReadmitted: "MultiClusterIngress", "every cluster of a Service is blocked or has no ready endpoints, and those that a condition blocked serve it all the same";
+    AllClustersBlocked: "MultiClusterIngress", "every cluster of a Service is blocked or has no ready endpoints, and none serves it";
+    NoEndpoints: "MultiClusterIngress", "a Service has locations, but Karmada has collected no endpoints of it there for a while";
+    InvalidAnnotation: "MultiClusterIngress", "its annotation when-all-blocked has a value that does not exist; the flag's value counts";
+    ExportClash: "MultiClusterIngress", "a PropagationPolicy of a user has the name of the one that would propagate a backend's export";
+    ExportNotOurs: "MultiClusterIngress", "someone else has exported a backend: the controller leaves that to them";
+    ExportContested: "MultiClusterIngress", "another client undoes every write to a backend's export or to its policy";
+    StatusContested: "MultiClusterIngress", "another client undoes every write to our part of the status";
+    LoadBalancerContested: "MultiClusterIngress", "another client undoes every write to the addresses of the load balancer";
+    FinalizersContested: "MultiClusterIngress", "another client undoes every write to our finalizer";
+    GatewayClash: "MultiClusterIngress", "an object in the gateway cluster that is not ours has the name of one of ours";
+    GatewayRefused: "MultiClusterIngress", "the gateway cluster rejects an object; the note gives the reason";
+    GatewayContested: "MultiClusterIngress", "another client undoes every write to an object of ours in the gateway cluster";
+}

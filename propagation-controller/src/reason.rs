@@ -1,0 +1,20 @@
+//! The reasons of this program's Events.
+
+karmada_runtime::event_reasons! {
+    ApplyPolicySucceed: "a template", "its claim or its binding was written";
+    GetReplicasSucceed: "a template", "its replicas were read for the first time, or are others";
+    PreemptPolicySucceed: "a template", "a policy took it from another one";
+    ApplyPolicyFailed: "a template or a policy", "the API refuses the claim or the binding, others interpret the kind, or override policies that the policy depends on do not exist yet";
+    InvalidPolicy: "a policy", "it contradicts itself, or is not supported";
+    UnknownCluster: "a policy", "it suspends dispatching to clusters that do not exist";
+    WaitsForTemplate: "a policy", "it is Lazy and was changed: templates follow when they are edited next";
+    GetDependenciesSucceed: "a template", "what it refers to was found for the first time, or is something else";
+    SyncScheduleResultToDependenciesSucceed: "a binding", "the bindings of its dependencies were written";
+    SyncScheduleResultToDependenciesFailed: "a binding", "the bindings of its dependencies could not be written";
+    DependencyPolicyConflict: "the binding of a dependency", "those that refer to it disagree about what is to become of it";
+    ApplyOverridePolicySucceed: "a template", "override policies changed its manifest for a cluster";
+    ApplyOverridePolicyFailed: "a template", "an override policy cannot be applied, so that its Work stays as it is";
+    SyncWorkSucceed: "a binding and its template", "its Works were written";
+    SyncWorkFailed: "a binding and its template", "its Works could not be written; the note gives the reason";
+    AggregateStatusSucceed: "a binding and its template", "the status from the clusters was written to the binding";
+}

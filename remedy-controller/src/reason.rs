@@ -1,0 +1,47 @@
+//! The reasons of this program's Events.
+
+karmada_runtime::event_reasons! {
+    ServiceDomainNameResolutionReady: "Cluster", "the verdict has become that DNS works";
+    ServiceDomainNameResolutionFailed: "Cluster", "the verdict has become that DNS is dead";
+    Reporting: "Cluster", "the verdict is fresh again";
+    InsufficientObservations: "Cluster", "the verdict is stale, because too few nodes vote";
+    ReporterSilent: "Cluster", "the verdict is stale, because no agent renews the cluster's lease";
+    RemedyActionSet: "Cluster", "an action was set; the note names the Remedy and the condition";
+    RemedyActionCleared: "Cluster", "no Remedy requires the action any longer";
+    RemedyWouldAct: "Cluster", "a Remedy that only observes would set its actions";
+    MaxBlockedClustersReached: "Cluster", "a condition requires a block that --max-blocked-clusters does not allow";
+    RemedyActionsContested: "Cluster", "another client undoes every write to its actions";
+    SelectsNoCluster: "Remedy", "its clusterAffinity names no cluster";
+    NeverMatches: "Remedy", "its decisionMatches are empty";
+    NoActions: "Remedy", "it has no action";
+    IncompleteMatch: "Remedy", "a match lacks what it needs";
+    InvalidExpiry: "Remedy", "its annotation expires-at is no time";
+    InvalidObserveOnly: "Remedy", "its annotation observe-only is neither true nor false";
+    UnknownStatus: "Remedy", "a match names a status that no condition has";
+    ClusterNotFound: "Remedy", "it names a cluster that does not exist";
+    ConditionNotFound: "Remedy", "it names a condition that no cluster has";
+    UnknownAction: "Remedy", "it has an action that none of our programs carries out";
+    RemedyExpired: "Remedy", "its time is over: it counts as deleted";
+}
+
+#[cfg(test)]
+mod tests {
+    use karmada_api::condition;
+    use karmada_runtime::events::EventReason;
+
+    use super::*;
+
+    #[test]
+    fn the_reasons_of_our_conditions_are_reasons_of_events() {
+        for reason in [
+            condition::DNS_READY_REASON,
+            condition::DNS_FAILED_REASON,
+            condition::REPORTING_REASON,
+            condition::INSUFFICIENT_OBSERVATIONS_REASON,
+            condition::REPORTER_SILENT_REASON,
+        ] {
+            let mut listed = Reason::ALL.iter();
+            assert!(listed.any(|listed| listed.as_str() == reason), "{reason}");
+        }
+    }
+}
