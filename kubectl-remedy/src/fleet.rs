@@ -168,21 +168,28 @@ where
 {
     let mut cache = Cache::default();
     let observe = |object| drop(cache.observe(Event::InitApply(object)));
-    let read = pages(selected, async |page| api.list(page).await, observe).await;
+    let api = &api;
+    let request = |page| async move { api.list(&page).await };
+    let read = pages(selected, request, observe).await;
     read.map_err(|source| Error::request(format!("list {}", K::plural(&())), source))?;
     Ok(cache)
 }
 
 /// Requests a list page by page, and passes each object to `take`: what a page needs as text is let go
 /// before the next.
-pub(crate) async fn pages<T: Clone>(
+pub(crate) async fn pages<T, Page>(
     selected: ListParams,
-    request: impl AsyncFn(&ListParams) -> kube::Result<ObjectList<T>>,
+    request: impl Fn(ListParams) -> Page,
     mut take: impl FnMut(T),
-) -> kube::Result<()> {
+) -> kube::Result<()>
+where
+    T: Clone,
+    // Named, unlike that of an `AsyncFn`, so that a server may run the whole on any of its threads.
+    Page: Future<Output = kube::Result<ObjectList<T>>>,
+{
     let mut page = selected.limit(PAGE);
     loop {
-        let list = request(&page).await?;
+        let list = request(page.clone()).await?;
         list.items.into_iter().for_each(&mut take);
         match list.metadata.continue_.filter(|next| !next.is_empty()) {
             Some(next) => page = page.continue_token(&next),

@@ -19,7 +19,7 @@ where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
 {
     let mut found = Vec::new();
-    let request = async |page: &ListParams| api.list_metadata(page).await;
+    let request = |page| async move { api.list_metadata(&page).await };
     let take = |object: PartialObjectMeta<K>| found.push(object.metadata);
     let read = pages(ListParams::default(), request, take).await;
     read.map_err(|source| Error::request(format!("list {}", K::plural(&())), source))?;
