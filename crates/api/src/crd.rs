@@ -172,7 +172,7 @@ fn definition(crd: CustomResourceDefinition) -> serde_json::Result<Value> {
 }
 
 /// Makes the schemas of fields as lenient as an API server that decodes JSON into Go types, as Karmada's
-/// does: any field may be absent or null, and so may list elements.
+/// does: any field may be absent or null, and so may the elements of lists and maps.
 fn accept_what_go_decodes(fields: &mut Value) {
     for schema in fields
         .as_object_mut()
@@ -187,8 +187,10 @@ fn accept_nothing_in_its_place(schema: &mut Value) {
     let Value::Object(map) = schema else { return };
     map.remove("required");
     map.insert("nullable".to_owned(), Value::Bool(true));
-    if let Some(items) = map.get_mut("items") {
-        accept_nothing_in_its_place(items);
+    for elements in ["items", "additionalProperties"] {
+        if let Some(schema) = map.get_mut(elements) {
+            accept_nothing_in_its_place(schema);
+        }
     }
     if let Some(fields) = map.get_mut("properties") {
         accept_what_go_decodes(fields);

@@ -418,7 +418,7 @@ async fn an_obstacle_is_recorded_once_and_retried_while_it_lasts() {
     stage.balancer_returns(clashing());
     stage.balancer_returns(clashing());
     let problem = "!ServicePortNotFound: Service s has no port web".to_owned();
-    for expected in [vec![format!("!GatewayClash: {clash}"), problem], vec![]] {
+    for expected in [vec![problem, format!("!GatewayClash: {clash}")], vec![]] {
         let error = stage.reconcile().await.unwrap_err();
         assert_eq!(error.to_string(), clash);
         assert_eq!(stage.events(), expected);
