@@ -111,6 +111,13 @@ impl Moves {
         let mut found = Vec::new();
         for template in Template::ALL {
             let since = self.templates.entry(template).or_default();
+            // The embedded API does not count new annotations as another generation of a Deployment, as
+            // kube-apiserver does: the one that is recorded of a template that waits without a binding does
+            // not come, and a default passes for an edit.
+            let has_default = self.is_upgraded && template == Template::Deployment;
+            if has_default && since.place.placement.is_none() {
+                since.edited.get_or_insert(0);
+            }
             since.note(template, &self.last, &world);
             let done = step.and_then(ByHand::of);
             let of_this = done.filter(|(of, _)| *of == template);
