@@ -71,7 +71,7 @@ struct RemedyEffect {
     actions: Vec<String>,
     /// The reason why it acts or does not.
     because: String,
-    /// What its annotations say: why it exists, and until when it acts.
+    /// The reason for which it was made, if its annotation gives one.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -84,7 +84,7 @@ struct RemedyEffect {
 struct Actions {
     present: Vec<String>,
     last_writer: Option<Writer>,
-    /// What the remedy-controller has still to do, or may not.
+    /// The changes that the remedy-controller has still to make, or may not.
     pending: Vec<Change>,
 }
 

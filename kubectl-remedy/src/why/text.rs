@@ -95,7 +95,7 @@ fn remedies(effects: &[RemedyEffect]) -> Vec<String> {
 }
 
 impl RemedyEffect {
-    /// Returns what its annotations say, in parentheses.
+    /// Returns its reason and its end, in parentheses.
     fn remarks(&self) -> String {
         // Anyone wrote it, and a row is one line.
         let words = |text: &String| text.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -19,7 +19,7 @@ pub(crate) enum PlanState {
     Accepted {
         clusters: Vec<ClusterChange>,
         backends: Vec<BackendState>,
-        /// What may be a mistake.
+        /// Likely mistakes, in words.
         warnings: Vec<String>,
     },
 }

@@ -1,4 +1,5 @@
-//! What Karmada makes for an imported service follows the import. The tests stand in for Karmada.
+//! The Service and the EndpointSlices that Karmada makes for a ServiceImport follow it. The tests stand in for
+//! Karmada.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! The Remedies: those that exist, what each says about itself, and the samples that could be created.
+//! The Remedies that exist, with the status of each, and the samples that could be created.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -241,7 +241,7 @@ pub(crate) enum RemedyPhase {
     NoStatus,
     /// It is not carried out as it is written.
     NotAccepted,
-    /// It says on which clusters it would act, and does nothing.
+    /// It names the clusters on which it would act, and does nothing.
     ObserveOnly,
     /// It acts on a cluster.
     Active,
