@@ -1,4 +1,4 @@
-//! The Service and the EndpointSlices that Karmada makes for a ServiceImport follow it. The tests stand in for
+//! The Service and the `EndpointSlices` that Karmada makes for a `ServiceImport` follow it. The tests stand in for
 //! Karmada.
 
 use super::*;
