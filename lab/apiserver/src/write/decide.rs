@@ -129,7 +129,8 @@ fn copy_field(object: &mut Value, field: &str, from: &Value) {
     }
 }
 
-/// Returns `true` if anything but metadata and status differs.
+/// Returns `true` if the object is of another generation: anything but metadata and status differs or, of a
+/// Deployment, its annotations (`deploymentStrategy.PrepareForUpdate` of kube-apiserver).
 fn is_changed(kind: &Kind, object: &Value, before: &Value) -> bool {
     let desired = |object: &Value| -> Vec<(String, Value)> {
         (object.as_object().into_iter().flatten())
@@ -137,5 +138,13 @@ fn is_changed(kind: &Kind, object: &Value, before: &Value) -> bool {
             .map(|(field, value)| (field.clone(), value.clone()))
             .collect()
     };
+    let annotations = |object: &Value| {
+        let annotations = object.pointer("/metadata/annotations");
+        annotations
+            .and_then(Value::as_object)
+            .cloned()
+            .unwrap_or_default()
+    };
     desired(object) != desired(before)
+        || kind.is("apps", "deployments") && annotations(object) != annotations(before)
 }

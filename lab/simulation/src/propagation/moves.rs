@@ -19,8 +19,6 @@ pub(crate) struct Moves {
     last: World,
     /// Set once a cluster changed since the fleet had settled.
     clusters_changed: bool,
-    /// Set once the API has shown a further default.
-    is_upgraded: bool,
     /// Set once that was more than a taint.
     members_changed: bool,
 }
@@ -62,6 +60,10 @@ struct Since {
     edited: Option<usize>,
     /// Set once the policies that contend for it became others.
     is_contended: bool,
+    /// Set once it was created.
+    is_new: bool,
+    /// Set once a policy that selects it changed after it was created.
+    is_older: bool,
     /// Set if Works were suspended: what they hold back comes when the pause ends.
     was_suspended: bool,
     by_hand: BTreeSet<ByHand>,
@@ -105,19 +107,11 @@ impl Moves {
             || world.clusters.iter().any(|(name, cluster)| {
                 self.last.clusters.get(name).map(cluster_facts) != Some(cluster_facts(cluster))
             });
-        self.is_upgraded |= step == Some(&Step::Upgrade);
         self.members_changed |= matches!(step, Some(Step::Join { .. } | Step::Leave { .. }))
             || self.last.clusters.is_empty();
         let mut found = Vec::new();
         for template in Template::ALL {
             let since = self.templates.entry(template).or_default();
-            // The embedded API does not count new annotations as another generation of a Deployment, as
-            // kube-apiserver does: the one that is recorded of a template that waits without a binding does
-            // not come, and a default passes for an edit.
-            let has_default = self.is_upgraded && template == Template::Deployment;
-            if has_default && since.place.placement.is_none() {
-                since.edited.get_or_insert(0);
-            }
             since.note(template, &self.last, &world);
             let done = step.and_then(ByHand::of);
             let of_this = done.filter(|(of, _)| *of == template);
@@ -175,13 +169,15 @@ impl Since {
             let object = world.templates.get(&template);
             text(object, "/metadata/uid").to_owned()
         };
-        let is_edited =
-            essence(before, template) != essence(now, template) || uid(before) != uid(now);
+        let is_created = uid(before) != uid(now);
+        self.is_new |= is_created;
+        let is_edited = is_created || essence(before, template) != essence(now, template);
         if is_edited {
             // The edit may be seen together with any later version of a policy.
             self.edited.get_or_insert(self.offers.len());
             self.offers.extend(offers);
         } else if offered != offers {
+            self.is_older |= self.is_new;
             self.offers.extend(offers);
         }
     }
@@ -243,7 +239,12 @@ impl Since {
     /// Returns what does not follow the policy in spite of an edit.
     fn left_behind(&self, essence: &Value, now: &Place) -> Option<String> {
         // Who has another policy at last, or is as before, may not have been seen when it was edited.
-        let is_seen = self.edited.is_some() && !self.is_contended && *essence != self.essence;
+        // One that is first seen when its policy has changed since waits, for the policy may not have selected
+        // it before.
+        let is_seen = self.edited.is_some()
+            && !self.is_contended
+            && !self.is_older
+            && *essence != self.essence;
         if !is_seen || self.by_hand.contains(&ByHand::Unbound) || essence.is_null() {
             return None;
         }

@@ -65,6 +65,8 @@ async fn use_deployments(server: &Server, path: &str) -> Result<()> {
         "selector": { "matchLabels": labels },
         "template": { "metadata": { "labels": labels }, "spec": { "containers": [{ "name": "c", "image": "i" }] } },
     } });
+    let mut annotated = deployment.clone();
+    annotated["metadata"]["annotations"] = json!({ "a": "b" });
     let one = format!("{path}/one");
     server
         .create(&format!("{path}?dryRun=All"), &deployment)
@@ -74,15 +76,11 @@ async fn use_deployments(server: &Server, path: &str) -> Result<()> {
         .post(path, &deployment)
         .await?
         .refused(409, "AlreadyExists")?;
-    for _ in 0..2 {
-        server
-            .patch(
-                &format!("{one}?fieldManager=me&force=true"),
-                APPLY,
-                &deployment,
-            )
-            .await?
-            .expect(200)?;
+    // Of a Deployment, and of no other kind, new annotations are another generation.
+    for (applied, generation) in [(&deployment, 1), (&annotated, 2)] {
+        let path = format!("{one}?fieldManager=me&force=true");
+        let answer = server.patch(&path, APPLY, applied).await?.expect(200)?;
+        check_eq!(answer["metadata"]["generation"], generation);
     }
     server
         .patch(
