@@ -137,8 +137,12 @@ async fn a_copy_that_leaves_directly_goes_before_another_comes(server: ApiKind) 
     let (primary, backup) = (Member(1), Member(2));
     let directly = json!({ "cluster": { "purgeMode": "Directly" } });
     let (policy, parameters) = (fleet.policies(), PatchParams::default());
-    let patch = Patch::Merge(json!({ "spec": { "failover": directly } }));
+    let patch = Patch::Merge(json!({ "spec": { "failover": &directly } }));
     policy.patch(WEB, &parameters, &patch).await?;
+    until_binding(&fleet, "evicts directly", |binding| {
+        binding.spec.failover.as_ref() == Some(&directly)
+    })
+    .await?;
     label(&fleet, primary, Some("primary")).await?;
     runs_in(&fleet, &[(primary, REPLICAS)], Some("primary")).await?;
     label(&fleet, backup, Some("backup")).await?;
