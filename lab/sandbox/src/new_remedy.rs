@@ -3,7 +3,7 @@
 use anyhow::{Result, bail};
 use jiff::Timestamp;
 use karmada_api::condition::{DNS_READY, FALSE};
-use karmada_api::remedy::{EXPIRES_AT, OBSERVE_ONLY};
+use karmada_api::remedy::{EXPIRES_AT, OBSERVE_ONLY, REASON};
 use karmada_api::{
     ClusterAffinity, ClusterConditionRequirement, DecisionMatch, Operator, Remedy, RemedySpec,
     TRAFFIC_CONTROL,
@@ -21,6 +21,8 @@ pub(crate) struct NewRemedy {
     pub(crate) acts: Acts,
     /// The moment from which it acts no more, in RFC 3339.
     pub(crate) expires_at: Option<String>,
+    /// The reason for which it is made, for whoever meets the block.
+    pub(crate) reason: Option<String>,
     #[serde(default)]
     pub(crate) observe_only: bool,
 }
@@ -72,12 +74,14 @@ impl NewRemedy {
             actions: Some(vec![TRAFFIC_CONTROL.to_owned()]),
         };
         let mut remedy = Remedy::new(&self.name, spec);
-        let ends = self.expires_at.iter();
-        let ends = ends.map(|end| (EXPIRES_AT.to_owned(), end.clone()));
-        let observes = self
-            .observe_only
-            .then(|| (OBSERVE_ONLY.to_owned(), true.to_string()));
-        remedy.metadata.annotations = Some(ends.chain(observes).collect());
+        let annotations = [
+            (EXPIRES_AT, self.expires_at.clone()),
+            (REASON, self.reason.clone()),
+            (OBSERVE_ONLY, self.observe_only.then(|| true.to_string())),
+        ];
+        let present = annotations.into_iter();
+        let present = present.filter_map(|(name, value)| Some((name.to_owned(), value?)));
+        remedy.metadata.annotations = Some(present.collect());
         remedy
     }
 }
@@ -122,11 +126,16 @@ mod tests {
         assert_eq!(everywhere.spec, SampleRemedy::Dns.remedy().unwrap().spec);
         assert_eq!(everywhere.metadata.annotations, Some([].into()));
         let window = json!({ "name": "maintenance-member1", "acts": "at-once",
-            "clusters": ["member1"], "expires_at": "2026-11-20T18:00:00Z", "observe_only": true });
+            "clusters": ["member1"], "expires_at": "2026-11-20T18:00:00Z", "reason": "new kernel",
+            "observe_only": true });
         let window = remedy(window).unwrap();
         let sample = SampleRemedy::Maintenance.remedy().unwrap();
         assert_eq!(window.spec, sample.spec);
-        let annotations = [(EXPIRES_AT, "2026-11-20T18:00:00Z"), (OBSERVE_ONLY, "true")];
+        let annotations = [
+            (EXPIRES_AT, "2026-11-20T18:00:00Z"),
+            (REASON, "new kernel"),
+            (OBSERVE_ONLY, "true"),
+        ];
         let annotations = annotations.map(|(name, value)| (name.to_owned(), value.to_owned()));
         assert_eq!(window.metadata.annotations, Some(annotations.into()));
     }

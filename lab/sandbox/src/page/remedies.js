@@ -33,12 +33,14 @@ function showRemedies() {
 
 // ---- Those that exist ----
 
-function showRemedy(row, { name, rule, phase, conditions, acting, refused, expires_ms }) {
+function showRemedy(row, { name, rule, reason, phase, conditions, acting, refused, expires_ms }) {
   const [shape, label] = REMEDY_PHASES[phase] ?? ["none", phase];
   mark(slot(row, "pill"), shape);
   say(slot(row, "phase"), label);
   say(slot(row, "name"), name);
   say(slot(row, "rule"), rule);
+  slot(row, "reason").hidden = !reason;
+  say(slot(row, "reason"), reason ? `Reason: ${reason}` : "");
   const chips = [...acting.map((cluster) => ["blocked", cluster]), ...refused.map((cluster) => ["warn", `${cluster}, kept by the bound`])];
   slot(row, "clusters").hidden = chips.length === 0;
   list(slot(row, "clusters"), "chip", chips, ([, text]) => text, (chip, [chipShape, text]) => {
@@ -92,6 +94,7 @@ function described() {
     name: fields.get("name").trim(), acts: fields.get("acts"),
     clusters: clusters.length ? clusters : undefined,
     expires_at: fields.get("expires_at").trim() || undefined,
+    reason: fields.get("reason").trim() || undefined,
     observe_only: fields.has("observe_only"),
   };
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use karmada_api::remedy::{ACCEPTED, ACTIVE};
+use karmada_api::remedy::{ACCEPTED, ACTIVE, REASON};
 use karmada_api::{DecisionMatch, Operator, Remedy};
 use karmada_rules::remedy::{self, Expiry, Mode, Scope};
 use kube::ResourceExt;
@@ -139,6 +139,7 @@ impl RemedyState {
             acting: Vec::new(),
             refused: Vec::new(),
             expires_ms: None,
+            reason: remedy.annotations().get(REASON).cloned(),
         }
     }
 }
@@ -245,8 +246,9 @@ mod tests {
         let mut made = remedy("r", &json!({ "actions": ["TrafficControl"] }));
         made.metadata.generation = Some(1);
         assert_eq!(RemedyState::of(&made).phase, RemedyPhase::NoStatus);
-        made.metadata.annotations =
-            Some([(EXPIRES_AT.to_owned(), "1970-01-01T00:01:00Z".to_owned())].into());
+        let annotations = [(EXPIRES_AT, "1970-01-01T00:01:00Z"), (REASON, "new kernel")];
+        let annotations = annotations.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        made.metadata.annotations = Some(annotations.into());
         let active = condition("Active", "True", "ActionsRequired", "acts on m1");
         let foreign = condition("Reviewed", "True", "By", "");
         let status = json!({ "observedGeneration": 1, "conditions": [foreign, accepted, active],
@@ -259,6 +261,7 @@ mod tests {
             (&["m1".to_owned()][..], &["m2".to_owned()][..])
         );
         assert_eq!(state.expires_ms, Some(60_000));
+        assert_eq!(state.reason.as_deref(), Some("new kernel"));
         let shown: Vec<_> = state
             .conditions
             .iter()

@@ -229,6 +229,8 @@ pub(crate) struct RemedyState {
     pub(crate) refused: Vec<String>,
     /// The moment from which it acts no more; none if it has no end.
     pub(crate) expires_ms: Option<u64>,
+    /// The reason for which it was made, if its annotation gives one.
+    pub(crate) reason: Option<String>,
 }
 
 /// The state of a Remedy in one word, as its own status tells it.

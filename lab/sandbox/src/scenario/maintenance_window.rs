@@ -21,6 +21,7 @@ pub(super) async fn play(script: &Script<'_>) -> Result<()> {
         clusters: Some(vec![MEMBER.to_owned()]),
         acts: Acts::AtOnce,
         expires_at: Some(end.to_string()),
+        reason: None,
         observe_only: false,
     };
     let line = format!("creating Remedy {NAME}, which expires in {LENGTH:?}");
