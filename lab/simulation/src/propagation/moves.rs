@@ -60,15 +60,24 @@ struct Since {
     edited: Option<usize>,
     /// Set once the policies that contend for it became others.
     is_contended: bool,
-    /// Set once it was created.
-    is_new: bool,
-    /// Set once a policy that selects it changed after it was created.
-    is_older: bool,
+    age: Age,
     /// Set if Works were suspended: what they hold back comes when the pause ends.
     was_suspended: bool,
     by_hand: BTreeSet<ByHand>,
     /// Set once the Deployment has needed it.
     was_required: bool,
+}
+
+/// The age of a template, compared to that of the policies that select it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Age {
+    /// It was there when the fleet had settled.
+    #[default]
+    Old,
+    /// It was created since.
+    New,
+    /// It was created since, and one of the policies has changed after that.
+    NewBeforePolicy,
 }
 
 /// A deed by which somebody moves a workload without a policy.
@@ -170,14 +179,18 @@ impl Since {
             text(object, "/metadata/uid").to_owned()
         };
         let is_created = uid(before) != uid(now);
-        self.is_new |= is_created;
+        if is_created {
+            self.age = Age::New;
+        }
         let is_edited = is_created || essence(before, template) != essence(now, template);
         if is_edited {
             // The edit may be seen together with any later version of a policy.
             self.edited.get_or_insert(self.offers.len());
             self.offers.extend(offers);
         } else if offered != offers {
-            self.is_older |= self.is_new;
+            if self.age == Age::New {
+                self.age = Age::NewBeforePolicy;
+            }
             self.offers.extend(offers);
         }
     }
@@ -243,7 +256,7 @@ impl Since {
         // it before.
         let is_seen = self.edited.is_some()
             && !self.is_contended
-            && !self.is_older
+            && self.age != Age::NewBeforePolicy
             && *essence != self.essence;
         if !is_seen || self.by_hand.contains(&ByHand::Unbound) || essence.is_null() {
             return None;
