@@ -14,6 +14,7 @@ mod groups;
 mod kinds;
 mod lazy;
 mod moves;
+mod overrides;
 mod record;
 mod recorded;
 mod stories;
