@@ -13,7 +13,7 @@ use pipeline_tests::{
     fleet::Member,
     on_both,
     programs::Binary,
-    propagation::{PropagationFleet, create},
+    propagation::{Propagation, PropagationFleet, create},
     wait::until,
 };
 use serde_json::{Value, json};
@@ -60,8 +60,23 @@ pub(super) async fn die_during(
     Ok(())
 }
 
+/// Tells a story while every program dies after each of its writes, and then starts others, which complete what is
+/// left.
+pub(super) async fn outlive(
+    fleet: &PropagationFleet,
+    scheduling: &'static [&str],
+    story: impl Future<Output = Result<()>>,
+) -> Result<Propagation> {
+    let mortals = mortals(fleet, scheduling).await?;
+    die_during(&mortals, story).await?;
+    for member in fleet.members() {
+        lead(fleet, member, &fleet.member(member).url()).await?;
+    }
+    fleet.run().await
+}
+
 /// Leads requests to a member to this URL.
-pub(super) async fn lead(fleet: &PropagationFleet, member: Member, url: &str) -> Result<()> {
+async fn lead(fleet: &PropagationFleet, member: Member, url: &str) -> Result<()> {
     let clusters: Api<ClusterProfile> = Api::all(fleet.karmada.client());
     let patch = Patch::Merge(json!({ "spec": { "apiEndpoint": url } }));
     let parameters = PatchParams::default();
@@ -78,13 +93,9 @@ async fn live(
     story: impl Future<Output = Result<()>>,
 ) -> Result<()> {
     let members = fleet.members().map(|member| fleet.member(member));
-    let records: Vec<Record> = members.map(Record::of).collect();
-    let mortals = mortals(fleet, scheduling).await?;
-    die_during(&mortals, story).await?;
-    for member in fleet.members() {
-        lead(fleet, member, &fleet.member(member).url()).await?;
-    }
-    fleet.run().await?.settled().await?;
+    let records: Vec<_> = members.map(Record::of_deployment).collect();
+    let programs = outlive(fleet, scheduling, story).await?;
+    programs.settled().await?;
     for ((member, record), moves) in fleet.members().zip(&records).zip(moves) {
         let ensured = record.ensure_moves(*moves).await;
         ensured.with_context(|| member.name())?;

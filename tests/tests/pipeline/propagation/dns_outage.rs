@@ -119,7 +119,7 @@ async fn only_traffic_moves_when_dns_dies_during_a_paused_rollout(server: ApiKin
     serve(&fleet).await?;
     until_dns(&fleet, "True").await?;
     is_blocked(&fleet, &[]).await?;
-    let records = members.map(|member| Record::of(fleet.member(member)));
+    let records = members.map(|member| Record::of_deployment(fleet.member(member)));
 
     suspend(&fleet, json!({ "dispatching": true })).await?;
     set_image(&fleet, "web:2").await?;
@@ -142,7 +142,7 @@ async fn only_traffic_moves_when_dns_dies_during_a_paused_rollout(server: ApiKin
     let _dns = working_dns().await?;
     is_blocked(&fleet, &[]).await?;
     for record in &records {
-        record.ensure(&[("web:1", 0), ("web:2", 0)]).await?;
+        record.ensure_ran(&[("web:1", 0), ("web:2", 0)]).await?;
     }
     Ok(())
 }

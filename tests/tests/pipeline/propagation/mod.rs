@@ -6,6 +6,7 @@ mod base;
 mod choice;
 mod copies;
 mod deaths;
+mod deaths_while_suspended;
 mod dependencies;
 mod dns_outage;
 mod evictions;
@@ -169,6 +170,13 @@ async fn with_settings(
     members: u8,
     policy: Value,
 ) -> Result<(PropagationFleet, Propagation)> {
+    let fleet = settings(server, members, policy).await?;
+    let programs = fleet.run().await?;
+    Ok((fleet, programs))
+}
+
+/// Starts a fleet like [`with_settings`], without programs.
+async fn settings(server: ApiKind, members: u8, policy: Value) -> Result<PropagationFleet> {
     let fleet = PropagationFleet::start(server, members).await?;
     let settings = json!({ "metadata": { "name": WEB }, "data": { "a": "1" } });
     create(&maps(&fleet.karmada), settings).await?;
@@ -181,8 +189,7 @@ async fn with_settings(
         .unwrap()
         .extend(fields.unwrap_or_default());
     fleet.create_policy(WEB, spec).await?;
-    let programs = fleet.run().await?;
-    Ok((fleet, programs))
+    Ok(fleet)
 }
 
 /// Returns the `ConfigMaps` of an API.
@@ -209,6 +216,14 @@ async fn has_data(fleet: &PropagationFleet, member: Member, wanted: &[(&str, &st
     Ok(())
 }
 
+/// Waits until the `ConfigMap` in every member has this value of `a` and nothing else.
+async fn all_have(fleet: &PropagationFleet, value: &str) -> Result<()> {
+    for member in fleet.members() {
+        has_data(fleet, member, &[("a", value)]).await?;
+    }
+    Ok(())
+}
+
 fn data(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
     let owned = pairs.iter().map(|(key, value)| (*key, *value));
     owned
@@ -227,6 +242,14 @@ async fn holds(fleet: &PropagationFleet, member: Member, value: &str) -> Result<
         })
     })
     .await
+}
+
+/// Waits until the Works of the `ConfigMap` in all members are suspended, and hold this value of `a`.
+async fn all_hold(fleet: &PropagationFleet, value: &str) -> Result<()> {
+    for member in fleet.members() {
+        holds(fleet, member, value).await?;
+    }
+    Ok(())
 }
 
 /// Waits until the binding of that name is scheduled and applied everywhere.

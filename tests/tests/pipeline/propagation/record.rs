@@ -1,91 +1,114 @@
 //! A record of what a member runs, in which nothing is lost that lasts only for a moment.
 
-use std::time::Duration;
+use std::{fmt::Debug, time::Duration};
 
 use anyhow::{Result, ensure};
 use futures::StreamExt;
 use k8s_openapi::api::apps::v1::Deployment;
-use kube::runtime::watcher::{Config, Event, watcher};
+use kube::{
+    Api, Resource,
+    runtime::watcher::{Config, Event, watcher},
+};
 use pipeline_tests::control_plane::ControlPlane;
+use serde::de::DeserializeOwned;
 use tokio::{sync::watch, task::JoinHandle, time::timeout};
 
-use super::{deployments, image};
+use super::{WEB, deployments, image};
 
-/// The versions that a member ran, one after the other: the image and the replicas of its copy, or none.
-pub(super) type Copies = Vec<Option<(String, i32)>>;
+/// The version of a deployment: its image and its replicas.
+pub(super) type Ran = (String, i32);
 
 /// The limit until a record has what happened before.
 const RECORDED_WITHIN: Duration = Duration::from_mins(1);
 
-/// A record of a member's copies. Dropping it ends it.
-pub(super) struct Record {
-    copies: watch::Receiver<Copies>,
+/// A record of the versions of a copy in a member, one after the other; `None` stands for no copy. Dropping it ends
+/// it.
+pub(super) struct Record<V> {
+    versions: watch::Receiver<Vec<Option<V>>>,
     watching: JoinHandle<()>,
 }
 
-impl Drop for Record {
+impl<V> Drop for Record<V> {
     fn drop(&mut self) {
         self.watching.abort();
     }
 }
 
-impl Record {
-    pub(super) fn of(member: &ControlPlane) -> Self {
-        let (seen, copies) = watch::channel(Copies::new());
-        let mut events = watcher(deployments(member), Config::default()).boxed();
+impl<V: Clone + Debug + PartialEq + Send + Sync + 'static> Record<V> {
+    /// Records the copies [`WEB`] of a kind.
+    pub(super) fn of<K>(copies: Api<K>, version: fn(&K) -> V) -> Self
+    where
+        K: Resource + Clone + Debug + DeserializeOwned + Send + 'static,
+    {
+        let (seen, versions) = watch::channel(Vec::new());
+        let named = Config::default().fields(&format!("metadata.name={WEB}"));
+        let mut events = watcher(copies, named).boxed();
         let watching = tokio::spawn(async move {
             while let Some(event) = events.next().await {
-                let copy = match event {
-                    Ok(Event::Apply(copy) | Event::InitApply(copy)) => Some(ran(&copy)),
+                let now = match event {
+                    Ok(Event::Apply(copy) | Event::InitApply(copy)) => Some(version(&copy)),
                     Ok(Event::Delete(_)) => None,
                     Ok(Event::Init | Event::InitDone) | Err(_) => continue,
                 };
-                seen.send_if_modified(|seen| {
-                    let is_news = seen.last() != Some(&copy);
-                    seen.extend(is_news.then_some(copy));
+                seen.send_if_modified(|seen: &mut Vec<Option<V>>| {
+                    let is_news = seen.last() != Some(&now);
+                    seen.extend(is_news.then_some(now));
                     is_news
                 });
             }
         });
-        Self { copies, watching }
+        Self { versions, watching }
     }
 
-    /// Waits until the member has run as many versions as this, and fails unless they are these. Replicas
-    /// are those more than at first.
-    pub(super) async fn ensure(&self, expected: &[(&str, i32)]) -> Result<()> {
-        let copies = self.first(expected.len()).await?;
-        let first = copies.iter().flatten().next();
+    /// Waits until there have been as many versions as these, and fails unless they are these.
+    pub(super) async fn ensure(&self, expected: &[Option<V>]) -> Result<()> {
+        let versions = self.first(expected.len()).await?;
+        ensure!(
+            versions == expected,
+            "it ran {versions:?}, not {expected:?}"
+        );
+        Ok(())
+    }
+
+    /// Waits until this much has happened, and returns what has.
+    async fn first(&self, count: usize) -> Result<Vec<Option<V>>> {
+        let mut versions = self.versions.clone();
+        let all = versions.wait_for(|versions| versions.len() >= count);
+        let versions = match timeout(RECORDED_WITHIN, all).await {
+            Ok(all) => all?.clone(),
+            Err(_) => self.versions.borrow().clone(),
+        };
+        Ok(versions)
+    }
+}
+
+impl Record<Ran> {
+    /// Records the copies of the deployment in a member.
+    pub(super) fn of_deployment(member: &ControlPlane) -> Self {
+        Self::of(deployments(member), ran)
+    }
+
+    /// Checks like [`Self::ensure`]. Replicas are those more than at first.
+    pub(super) async fn ensure_ran(&self, expected: &[(&str, i32)]) -> Result<()> {
+        let versions = self.first(1).await?;
+        let first = versions.iter().flatten().next();
         let first = first.map_or(0, |(_, replicas)| *replicas);
         let owned = |(image, more): &(&str, i32)| Some(((*image).to_owned(), first + more));
-        let expected: Copies = expected.iter().map(owned).collect();
-        ensure!(copies == expected, "it ran {copies:?}, not {expected:?}");
-        Ok(())
+        let expected: Vec<_> = expected.iter().map(owned).collect();
+        self.ensure(&expected).await
     }
 
     /// Waits until the copy has come to the member and gone from it this often in all, and fails unless that is
     /// all that has become of it.
     pub(super) async fn ensure_moves(&self, moves: usize) -> Result<()> {
-        let copies = self.first(moves).await?;
-        let first = copies.first().cloned().flatten();
-        let expected = [first, None].into_iter().cycle().take(moves);
-        let expected: Copies = expected.collect();
-        ensure!(copies == expected, "it ran {copies:?}, not {expected:?}");
-        Ok(())
-    }
-
-    /// Waits until this much has happened, and returns what has.
-    async fn first(&self, count: usize) -> Result<Copies> {
-        let mut copies = self.copies.clone();
-        let all = copies.wait_for(|copies| copies.len() >= count);
-        let copies = match timeout(RECORDED_WITHIN, all).await {
-            Ok(all) => all?.clone(),
-            Err(_) => self.copies.borrow().clone(),
-        };
-        Ok(copies)
+        let versions = self.first(1).await?;
+        let first = versions.first().cloned().flatten();
+        let expected: Vec<_> = [first, None].into_iter().cycle().take(moves).collect();
+        self.ensure(&expected).await
     }
 }
 
-pub(super) fn ran(copy: &Deployment) -> (String, i32) {
+pub(super) fn ran(copy: &Deployment) -> Ran {
     let replicas = copy.spec.as_ref().and_then(|spec| spec.replicas);
     (
         image(copy).unwrap_or_default(),

@@ -16,8 +16,8 @@ use pipeline_tests::{
 };
 use serde_json::{Value, json};
 
-use super::deaths::{die_during, lead, mortals};
-use super::record::{Record, ran};
+use super::deaths::{die_during, mortals, outlive};
+use super::record::{Ran, Record, ran};
 use super::{
     WEB, deployed, deployment, deployments, divided, has_image, is_fully_applied, running,
     set_image, suspend, until_work, work_has,
@@ -98,9 +98,9 @@ async fn has_replicas(fleet: &PropagationFleet, member: Member, replicas: i32) -
 }
 
 /// A rollout, and what each member runs meanwhile, with how many replicas more than at first.
-struct Story {
-    members: &'static [Member],
-    ran: &'static [&'static [(&'static str, i32)]],
+pub(super) struct Story {
+    pub(super) members: &'static [Member],
+    pub(super) ran: &'static [&'static [(&'static str, i32)]],
 }
 
 const ROLL_OUT: Story = Story {
@@ -135,7 +135,7 @@ impl Story {
     }
 
     /// Tells it with programs each of whose writes is its last, and then lets others complete what is left.
-    async fn tell_with_mortals(
+    pub(super) async fn tell_with_mortals(
         &self,
         server: ApiKind,
         story: impl AsyncFnOnce(&PropagationFleet) -> Result<()>,
@@ -144,13 +144,7 @@ impl Story {
         programs.settled().await?;
         programs.stop().await?;
         let records = self.record(&fleet);
-        let mortals = mortals(&fleet, &[]).await?;
-        die_during(&mortals, story(&fleet)).await?;
-
-        for member in self.members {
-            lead(&fleet, *member, &fleet.member(*member).url()).await?;
-        }
-        let programs = fleet.run().await?;
+        let programs = outlive(&fleet, &[], story(&fleet)).await?;
         for (member, ran) in self.members.iter().zip(self.ran) {
             let (image, _) = ran[ran.len() - 1];
             work_has(&fleet, *member, "Applied", "True", image).await?;
@@ -160,16 +154,16 @@ impl Story {
         self.ensure(&records).await
     }
 
-    fn record(&self, fleet: &PropagationFleet) -> Vec<Record> {
+    fn record(&self, fleet: &PropagationFleet) -> Vec<Record<Ran>> {
         let members = self.members.iter();
         members
-            .map(|member| Record::of(fleet.member(*member)))
+            .map(|member| Record::of_deployment(fleet.member(*member)))
             .collect()
     }
 
-    async fn ensure(&self, records: &[Record]) -> Result<()> {
+    async fn ensure(&self, records: &[Record<Ran>]) -> Result<()> {
         for ((member, record), ran) in self.members.iter().zip(records).zip(self.ran) {
-            let ensured = record.ensure(ran).await;
+            let ensured = record.ensure_ran(ran).await;
             ensured.with_context(|| member.name())?;
         }
         Ok(())

@@ -12,37 +12,44 @@ use pipeline_tests::{
 };
 use serde_json::{Value, json};
 
+use super::record::ran;
 use super::{
-    WEB, deployed, deployments, has_data, holds, image, maps, set_data, set_image, suspend,
-    until_work, with_settings, work_has,
+    WEB, all_have, all_hold, deployed, deployments, has_data, holds, maps, set_data, set_image,
+    suspend, until_work, with_settings, work_has,
 };
 
 /// Case 15: a pause ends a fight with another writer, which writes as it likes meanwhile; the resume is one
 /// write.
 async fn a_pause_ends_a_fight_of_two_writers(server: ApiKind) -> Result<()> {
     let (fleet, _programs) = deployed(server, &[Member(1)]).await?;
+    fight(&fleet).await
+}
+
+/// Another writer scales the copy in the first member, before a pause and during it.
+pub(super) async fn fight(fleet: &PropagationFleet) -> Result<()> {
     let member = fleet.member(Member(1));
-    let fight = async |replicas: i32| scale(&deployments(member), replicas).await;
-    for replicas in 5..8 {
-        fight(replicas).await?;
-        is_scaled(&deployments(member), 4).await?;
+    let copies = deployments(member);
+    let (_, ours) = ran(&copies.get(WEB).await?);
+    for more in 1..4 {
+        scale(&copies, ours + more).await?;
+        is_scaled(&copies, ours).await?;
     }
-    suspend(&fleet, json!({ "dispatching": true })).await?;
-    work_has(&fleet, Member(1), "Dispatching", "False", "web:1").await?;
+    suspend(fleet, json!({ "dispatching": true })).await?;
+    work_has(fleet, Member(1), "Dispatching", "False", "web:1").await?;
     let before = member.successful_writes().await?;
-    for replicas in 10..20 {
-        fight(replicas).await?;
+    for more in 6..16 {
+        scale(&copies, ours + more).await?;
     }
-    is_observed(&fleet, 1).await?;
+    is_observed(fleet, 1).await?;
     let writes = member.successful_writes().await?;
     assert_eq!(
         writes.clone().since(&before).to_string(),
         "10 PATCH deployments.apps, 1 PATCH deployments.apps/status"
     );
 
-    suspend(&fleet, Value::Null).await?;
-    is_scaled(&deployments(member), 4).await?;
-    is_observed(&fleet, 2).await?;
+    suspend(fleet, Value::Null).await?;
+    is_scaled(&copies, ours).await?;
+    is_observed(fleet, 2).await?;
     assert_eq!(
         member.successful_writes().await?.since(&writes).to_string(),
         "1 APPLY deployments.apps, 1 PATCH deployments.apps/status"
@@ -83,14 +90,19 @@ async fn is_observed(fleet: &PropagationFleet, replicas: i32) -> Result<()> {
 
 /// Case 18: what would leave a paused fleet is in its bindings and Works, and not in a member.
 async fn what_would_leave_is_in_bindings_and_works(server: ApiKind) -> Result<()> {
+    let (fleet, _programs) = deployed(server, &[Member(1), Member(2)]).await?;
+    edit_while_paused(&fleet).await
+}
+
+/// A paused template gets another image and two replicas more.
+pub(super) async fn edit_while_paused(fleet: &PropagationFleet) -> Result<()> {
     let members = [Member(1), Member(2)];
-    let (fleet, _programs) = deployed(server, &members).await?;
-    suspend(&fleet, json!({ "dispatching": true })).await?;
+    suspend(fleet, json!({ "dispatching": true })).await?;
     for member in members {
-        work_has(&fleet, member, "Dispatching", "False", "web:1").await?;
+        work_has(fleet, member, "Dispatching", "False", "web:1").await?;
     }
     scale(&deployments(&fleet.karmada), 6).await?;
-    set_image(&fleet, "web:2").await?;
+    set_image(fleet, "web:2").await?;
 
     let binding = names::binding("Deployment", WEB);
     until(&fleet.bindings(), &binding, "divided anew", |binding| {
@@ -102,7 +114,7 @@ async fn what_would_leave_is_in_bindings_and_works(server: ApiKind) -> Result<()
     })
     .await?;
     for member in members {
-        until_work(&fleet, member, "Deployment", "with both edits", |work| {
+        until_work(fleet, member, "Deployment", "with both edits", |work| {
             let manifest = work.and_then(|work| work.spec.workload.manifests.first());
             manifest.is_some_and(|manifest| {
                 let image = manifest.pointer(super::IMAGE).and_then(Value::as_str);
@@ -111,8 +123,7 @@ async fn what_would_leave_is_in_bindings_and_works(server: ApiKind) -> Result<()
         })
         .await?;
         let copy = deployments(fleet.member(member)).get(WEB).await?;
-        assert_eq!(image(&copy).as_deref(), Some("web:1"));
-        assert_eq!(copy.spec.unwrap().replicas, Some(2));
+        assert_eq!(ran(&copy), ("web:1".to_owned(), 2));
     }
     Ok(())
 }
@@ -120,6 +131,11 @@ async fn what_would_leave_is_in_bindings_and_works(server: ApiKind) -> Result<()
 /// Case 20: a suspension that is empty, gone or false suspends nothing.
 async fn a_pause_ends_in_three_ways(server: ApiKind) -> Result<()> {
     let (fleet, _programs) = with_settings(server, 1, json!({})).await?;
+    resume_in_three_ways(&fleet).await
+}
+
+/// Pauses the `ConfigMap` and resumes three times, with an edit each.
+pub(super) async fn resume_in_three_ways(fleet: &PropagationFleet) -> Result<()> {
     let ways = [
         json!({ "dispatching": null }),
         Value::Null,
@@ -127,14 +143,14 @@ async fn a_pause_ends_in_three_ways(server: ApiKind) -> Result<()> {
     ];
     for (way, values) in ways.into_iter().zip([["1", "2"], ["2", "3"], ["3", "4"]]) {
         let [before, after] = values;
-        has_data(&fleet, Member(1), &[("a", before)]).await?;
-        suspend(&fleet, json!({ "dispatching": true })).await?;
-        holds(&fleet, Member(1), before).await?;
+        all_have(fleet, before).await?;
+        suspend(fleet, json!({ "dispatching": true })).await?;
+        all_hold(fleet, before).await?;
         set_data(&fleet.karmada, json!({ "a": after })).await?;
-        holds(&fleet, Member(1), after).await?;
-        has_data(&fleet, Member(1), &[("a", before)]).await?;
-        suspend(&fleet, way).await?;
-        has_data(&fleet, Member(1), &[("a", after)]).await?;
+        all_hold(fleet, after).await?;
+        all_have(fleet, before).await?;
+        suspend(fleet, way).await?;
+        all_have(fleet, after).await?;
     }
     Ok(())
 }
@@ -142,19 +158,28 @@ async fn a_pause_ends_in_three_ways(server: ApiKind) -> Result<()> {
 /// Case 21: a template whose policy is paused from the start has Works, and copies with the resume only, each
 /// by one write.
 async fn a_first_placement_waits_for_the_resume(server: ApiKind) -> Result<()> {
-    let paused = json!({ "suspension": { "dispatching": true } });
-    let (fleet, _programs) = with_settings(server, 2, paused).await?;
+    let (fleet, _programs) = with_settings(server, 2, paused()).await?;
+    place_while_paused(&fleet).await
+}
+
+/// The field of a policy that is paused.
+pub(super) fn paused() -> Value {
+    json!({ "suspension": { "dispatching": true } })
+}
+
+/// Edits a template that was never placed, and resumes.
+pub(super) async fn place_while_paused(fleet: &PropagationFleet) -> Result<()> {
     let members = [Member(1), Member(2)];
     for value in ["1", "2"] {
         set_data(&fleet.karmada, json!({ "a": value })).await?;
         for member in members {
-            holds(&fleet, member, value).await?;
+            holds(fleet, member, value).await?;
             assert!(maps(fleet.member(member)).get_opt(WEB).await?.is_none());
         }
     }
-    suspend(&fleet, Value::Null).await?;
+    suspend(fleet, Value::Null).await?;
     for member in members {
-        has_data(&fleet, member, &[("a", "2")]).await?;
+        has_data(fleet, member, &[("a", "2")]).await?;
         let copy = maps(fleet.member(member)).get(WEB).await?;
         // Two managers would be two writers.
         assert_eq!(copy.metadata.managed_fields.unwrap().len(), 1);

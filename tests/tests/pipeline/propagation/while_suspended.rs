@@ -17,8 +17,8 @@ use pipeline_tests::{
 use serde_json::{Value, json};
 
 use super::{
-    WEB, deployed, deployments, has_condition, has_data, holds, maps, set_data, set_image, suspend,
-    until_work, with_settings, work_has,
+    WEB, all_have, all_hold, deployed, deployments, has_condition, has_data, holds, maps, set_data,
+    set_image, suspend, until_work, with_settings, work_has,
 };
 
 /// Waits until the `ConfigMap` is gone from a member.
@@ -33,30 +33,40 @@ async fn is_gone(fleet: &PropagationFleet, member: Member) -> Result<()> {
 /// Cases 22 and 23: while paused, drift stays, and a deleted binding takes its copies with it.
 async fn a_pause_holds_repairs_and_no_deletion(server: ApiKind) -> Result<()> {
     let (fleet, _programs) = with_settings(server, 1, json!({})).await?;
-    has_data(&fleet, Member(1), &[("a", "1")]).await?;
+    drift_and_lose_the_binding(&fleet).await
+}
 
-    suspend(&fleet, json!({ "dispatching": true })).await?;
-    holds(&fleet, Member(1), "1").await?;
+/// Changes the copy of the paused `ConfigMap`, and deletes its binding.
+pub(super) async fn drift_and_lose_the_binding(fleet: &PropagationFleet) -> Result<()> {
+    has_data(fleet, Member(1), &[("a", "1")]).await?;
+
+    suspend(fleet, json!({ "dispatching": true })).await?;
+    holds(fleet, Member(1), "1").await?;
     set_data(fleet.member(Member(1)), json!({ "a": "drifted" })).await?;
     set_data(&fleet.karmada, json!({ "a": "2" })).await?;
-    holds(&fleet, Member(1), "2").await?;
-    has_data(&fleet, Member(1), &[("a", "drifted")]).await?;
+    holds(fleet, Member(1), "2").await?;
+    has_data(fleet, Member(1), &[("a", "drifted")]).await?;
 
     fleet
         .bindings()
         .delete(&names::binding("ConfigMap", WEB), &DeleteParams::default())
         .await?;
-    is_gone(&fleet, Member(1)).await
+    is_gone(fleet, Member(1)).await
 }
 
 /// Case 22: a policy that is deleted while it pauses takes its claims along; the copies and the pause stay.
 async fn a_paused_policy_that_is_deleted_leaves_its_pause(server: ApiKind) -> Result<()> {
     let (fleet, _programs) = with_settings(server, 1, json!({})).await?;
-    has_data(&fleet, Member(1), &[("a", "1")]).await?;
-    suspend(&fleet, json!({ "dispatching": true })).await?;
-    holds(&fleet, Member(1), "1").await?;
+    lose_the_policy(&fleet).await
+}
+
+/// Deletes the policy of the paused `ConfigMap`.
+pub(super) async fn lose_the_policy(fleet: &PropagationFleet) -> Result<()> {
+    has_data(fleet, Member(1), &[("a", "1")]).await?;
+    suspend(fleet, json!({ "dispatching": true })).await?;
+    holds(fleet, Member(1), "1").await?;
     set_data(&fleet.karmada, json!({ "a": "2" })).await?;
-    holds(&fleet, Member(1), "2").await?;
+    holds(fleet, Member(1), "2").await?;
     let policies = fleet.policies();
     policies.delete(WEB, &DeleteParams::default()).await?;
     until(&policies, WEB, "gone", |policy| policy.is_none()).await?;
@@ -70,62 +80,76 @@ async fn a_paused_policy_that_is_deleted_leaves_its_pause(server: ApiKind) -> Re
     );
     let name = PropagationFleet::work_name("ConfigMap", WEB);
     assert!(fleet.works(Member(1)).get(&name).await?.is_suspended());
-    has_data(&fleet, Member(1), &[("a", "1")]).await
+    has_data(fleet, Member(1), &[("a", "1")]).await
 }
 
 /// Case 22: a Work that is deleted while paused takes its copy along; the next one waits for the resume.
 async fn a_deleted_work_takes_its_copy_along_while_paused(server: ApiKind) -> Result<()> {
     let (fleet, _programs) = with_settings(server, 1, json!({})).await?;
-    has_data(&fleet, Member(1), &[("a", "1")]).await?;
-    suspend(&fleet, json!({ "dispatching": true })).await?;
-    holds(&fleet, Member(1), "1").await?;
+    lose_a_work(&fleet).await
+}
+
+/// Deletes a Work of the paused `ConfigMap`, and resumes.
+pub(super) async fn lose_a_work(fleet: &PropagationFleet) -> Result<()> {
+    has_data(fleet, Member(1), &[("a", "1")]).await?;
+    suspend(fleet, json!({ "dispatching": true })).await?;
+    holds(fleet, Member(1), "1").await?;
     let name = PropagationFleet::work_name("ConfigMap", WEB);
     let works = fleet.works(Member(1));
     let deleted = works.get(&name).await?.metadata.uid;
     works.delete(&name, &DeleteParams::default()).await?;
-    is_gone(&fleet, Member(1)).await?;
-    until_work(&fleet, Member(1), "ConfigMap", "made anew", |work| {
+    is_gone(fleet, Member(1)).await?;
+    until_work(fleet, Member(1), "ConfigMap", "made anew", |work| {
         work.is_some_and(|work| {
             work.metadata.uid != deleted && has_condition(work, "Dispatching", "False")
         })
     })
     .await?;
     assert!(maps(fleet.member(Member(1))).get_opt(WEB).await?.is_none());
-    suspend(&fleet, Value::Null).await?;
-    has_data(&fleet, Member(1), &[("a", "1")]).await
+    suspend(fleet, Value::Null).await?;
+    has_data(fleet, Member(1), &[("a", "1")]).await
 }
 
 /// Case 22: a template that is deleted while paused is gone everywhere.
 async fn a_template_deleted_while_paused_is_gone_everywhere(server: ApiKind) -> Result<()> {
     let (mut fleet, _programs) = with_settings(server, 2, json!({})).await?;
-    let members = [Member(1), Member(2)];
-    for member in members {
-        has_data(&fleet, member, &[("a", "1")]).await?;
-    }
-    suspend(&fleet, json!({ "dispatching": true })).await?;
-    for member in members {
-        holds(&fleet, member, "1").await?;
-    }
     fleet.karmada.start_controllers().await?;
+    lose_the_template(&fleet).await
+}
+
+/// Deletes the paused `ConfigMap`.
+pub(super) async fn lose_the_template(fleet: &PropagationFleet) -> Result<()> {
+    all_have(fleet, "1").await?;
+    suspend(fleet, json!({ "dispatching": true })).await?;
+    all_hold(fleet, "1").await?;
+    delete_everywhere(fleet).await
+}
+
+/// Deletes the `ConfigMap`, and waits until nothing is left of it.
+pub(super) async fn delete_everywhere(fleet: &PropagationFleet) -> Result<()> {
     let templates = maps(&fleet.karmada);
     templates.delete(WEB, &DeleteParams::default()).await?;
-    for member in members {
-        until_work(&fleet, member, "ConfigMap", "gone", |work| work.is_none()).await?;
-        is_gone(&fleet, member).await?;
+    for member in fleet.members() {
+        until_work(fleet, member, "ConfigMap", "gone", |work| work.is_none()).await?;
+        is_gone(fleet, member).await?;
     }
     let binding = names::binding("ConfigMap", WEB);
-    assert!(fleet.bindings().get_opt(&binding).await?.is_none());
+    until(&fleet.bindings(), &binding, "gone", |found| found.is_none()).await?;
     Ok(())
 }
 
 /// Case 24: what members report arrives while paused.
 async fn status_comes_back_while_paused(server: ApiKind) -> Result<()> {
-    let members = [Member(1), Member(2)];
-    let (fleet, _programs) = deployed(server, &members).await?;
-    suspend(&fleet, json!({ "dispatching": true })).await?;
-    set_image(&fleet, "web:2").await?;
-    for member in members {
-        work_has(&fleet, member, "Dispatching", "False", "web:2").await?;
+    let (fleet, _programs) = deployed(server, &[Member(1), Member(2)]).await?;
+    report_while_paused(&fleet).await
+}
+
+/// Reports from both members while the deployment is paused, and has an edit that waits.
+pub(super) async fn report_while_paused(fleet: &PropagationFleet) -> Result<()> {
+    suspend(fleet, json!({ "dispatching": true })).await?;
+    set_image(fleet, "web:2").await?;
+    for member in [Member(1), Member(2)] {
+        work_has(fleet, member, "Dispatching", "False", "web:2").await?;
         let copies = deployments(fleet.member(member));
         let status = json!({ "status": { "replicas": 2, "readyReplicas": 2 } });
         let parameters = PatchParams::default();
@@ -144,18 +168,27 @@ async fn status_comes_back_while_paused(server: ApiKind) -> Result<()> {
 /// Case 19: a suspended Work says so in its spec, a condition and an Event; the binding names the clusters.
 async fn a_suspension_shows_in_work_event_and_binding(server: ApiKind) -> Result<()> {
     let (fleet, _programs) = with_settings(server, 2, json!({})).await?;
-    for member in [Member(1), Member(2)] {
-        has_data(&fleet, member, &[("a", "1")]).await?;
+    pause_one_member(&fleet).await?;
+    let work = PropagationFleet::work_name("ConfigMap", WEB);
+    for (_, _, message) in [SUSPENDED, DISPATCHED] {
+        let text = format!("WorkDispatching {message}");
+        until_event(&fleet.karmada.client(), "Work", &work, &text).await?;
     }
-    let paused = json!({ "dispatchingOnClusters": { "clusterNames": ["member2"] } });
-    suspend(&fleet, paused).await?;
-    holds(&fleet, Member(2), "1").await?;
-    set_data(&fleet.karmada, json!({ "a": "2" })).await?;
-    holds(&fleet, Member(2), "2").await?;
-    has_data(&fleet, Member(1), &[("a", "2")]).await?;
+    Ok(())
+}
 
-    dispatches(&fleet, Member(2), true).await?;
-    dispatches(&fleet, Member(1), false).await?;
+/// Pauses one of two members, edits the `ConfigMap`, and resumes.
+pub(super) async fn pause_one_member(fleet: &PropagationFleet) -> Result<()> {
+    all_have(fleet, "1").await?;
+    let paused = json!({ "dispatchingOnClusters": { "clusterNames": ["member2"] } });
+    suspend(fleet, paused).await?;
+    holds(fleet, Member(2), "1").await?;
+    set_data(&fleet.karmada, json!({ "a": "2" })).await?;
+    holds(fleet, Member(2), "2").await?;
+    has_data(fleet, Member(1), &[("a", "2")]).await?;
+
+    dispatches(fleet, Member(2), SUSPENDED).await?;
+    dispatches(fleet, Member(1), DISPATCHED).await?;
 
     let binding = names::binding("ConfigMap", WEB);
     until(
@@ -180,38 +213,43 @@ async fn a_suspension_shows_in_work_event_and_binding(server: ApiKind) -> Result
     )
     .await?;
 
-    suspend(&fleet, Value::Null).await?;
-    has_data(&fleet, Member(2), &[("a", "2")]).await?;
-    dispatches(&fleet, Member(2), false).await
+    suspend(fleet, Value::Null).await?;
+    has_data(fleet, Member(2), &[("a", "2")]).await?;
+    dispatches(fleet, Member(2), DISPATCHED).await
 }
 
-/// Waits until the Work of the `ConfigMap` in `member` says whether it is suspended: in its spec, by a condition
-/// with the texts that users know, and by an Event.
-async fn dispatches(fleet: &PropagationFleet, member: Member, suspended: bool) -> Result<()> {
-    let (status, reason, message) = if suspended {
-        let message = "Work dispatching is in a suspended state.";
-        ("False", "SuspendDispatching", message)
-    } else {
-        let message = "Work is being dispatched to member clusters.";
-        ("True", "Dispatching", message)
-    };
-    until_work(fleet, member, "ConfigMap", reason, |work| {
+/// The status, reason and message of a condition, with the texts that users know.
+type Shown = (&'static str, &'static str, &'static str);
+
+const SUSPENDED: Shown = (
+    "False",
+    "SuspendDispatching",
+    "Work dispatching is in a suspended state.",
+);
+
+const DISPATCHED: Shown = (
+    "True",
+    "Dispatching",
+    "Work is being dispatched to member clusters.",
+);
+
+/// Waits until the Work of the `ConfigMap` in `member` shows in its spec and by a condition whether it is
+/// suspended.
+async fn dispatches(fleet: &PropagationFleet, member: Member, shown: Shown) -> Result<()> {
+    until_work(fleet, member, "ConfigMap", shown.1, |work| {
         work.is_some_and(|work| {
             let condition = work.condition("Dispatching");
-            work.spec.suspend_dispatching == Some(suspended)
+            work.spec.suspend_dispatching == Some(shown == SUSPENDED)
                 && condition.is_some_and(|condition| {
                     (
                         condition.status.as_str(),
                         condition.reason.as_str(),
                         condition.message.as_str(),
-                    ) == (status, reason, message)
+                    ) == shown
                 })
         })
     })
-    .await?;
-    let work = PropagationFleet::work_name("ConfigMap", WEB);
-    let text = format!("WorkDispatching {message}");
-    until_event(&fleet.karmada.client(), "Work", &work, &text).await
+    .await
 }
 
 /// A start on a paused fleet writes nothing but leases, neither here nor in a member.
@@ -281,6 +319,12 @@ async fn holds_role(fleet: &PropagationFleet, verb: &str) -> Result<()> {
 /// Case 25: a cluster's policy pauses templates of a namespace and of none.
 async fn a_cluster_policy_pauses_templates_of_both_scopes(server: ApiKind) -> Result<()> {
     let fleet = PropagationFleet::start(server, 1).await?;
+    let _programs = fleet.run().await?;
+    pause_both_scopes(&fleet).await
+}
+
+/// Creates a `ClusterRole` and a `ConfigMap` with a policy for both, pauses it, edits them, and resumes.
+pub(super) async fn pause_both_scopes(fleet: &PropagationFleet) -> Result<()> {
     let templates: Api<ClusterRole> = Api::all(fleet.karmada.client());
     let role = json!({ "metadata": { "name": ROLE }, "rules": rules("get") });
     create(&templates, role).await?;
@@ -292,9 +336,8 @@ async fn a_cluster_policy_pauses_templates_of_both_scopes(server: ApiKind) -> Re
     ]);
     let spec = json!({ "resourceSelectors": selectors, "placement": {} });
     fleet.create_cluster_policy(WEB, spec).await?;
-    let _programs = fleet.run().await?;
-    allows(&fleet, "get").await?;
-    has_data(&fleet, Member(1), &[("a", "1")]).await?;
+    allows(fleet, "get").await?;
+    all_have(fleet, "1").await?;
 
     let suspend = async |suspension: Value| {
         let policies: Api<ClusterPropagationPolicy> = Api::all(fleet.karmada.client());
@@ -302,20 +345,20 @@ async fn a_cluster_policy_pauses_templates_of_both_scopes(server: ApiKind) -> Re
         policies.patch(WEB, &PatchParams::default(), &patch).await
     };
     suspend(json!({ "dispatching": true })).await?;
-    holds(&fleet, Member(1), "1").await?;
-    holds_role(&fleet, "get").await?;
+    all_hold(fleet, "1").await?;
+    holds_role(fleet, "get").await?;
     let edit = Patch::Merge(json!({ "rules": rules("list") }));
     let parameters = PatchParams::default();
     templates.patch(ROLE, &parameters, &edit).await?;
     set_data(&fleet.karmada, json!({ "a": "2" })).await?;
-    holds(&fleet, Member(1), "2").await?;
-    holds_role(&fleet, "list").await?;
-    allows(&fleet, "get").await?;
-    has_data(&fleet, Member(1), &[("a", "1")]).await?;
+    all_hold(fleet, "2").await?;
+    holds_role(fleet, "list").await?;
+    allows(fleet, "get").await?;
+    all_have(fleet, "1").await?;
 
     suspend(Value::Null).await?;
-    allows(&fleet, "list").await?;
-    has_data(&fleet, Member(1), &[("a", "2")]).await
+    allows(fleet, "list").await?;
+    all_have(fleet, "2").await
 }
 
 on_both!(
