@@ -17,8 +17,8 @@ const IN_CHROMIUM: &str = "in_chromium::";
 /// The program that the commands of docs/install.md need.
 const JQ: &str = "jq";
 
-/// Begins the names of the tests that run them all.
-const WITH_JQ: &str = "install::with_tools::real::";
+/// Parts of the names of the tests that run them all.
+const WITH_JQ: [&str; 2] = ["install::with_tools::real::", "takeover::with_tools::"];
 
 /// The things missing on this machine, and the tests that cannot run without them.
 #[derive(Debug, Default)]
@@ -46,9 +46,9 @@ impl Missing {
         }
         if !there(JQ) {
             let why = anyhow!("there is no `{JQ}` on the PATH, install it");
-            let why = why.context("the tests of docs/install.md on real parts cannot run");
+            let why = why.context("the tests of docs/install.md cannot run");
             missing.why.push(why);
-            missing.names.push(WITH_JQ);
+            missing.names.extend(WITH_JQ);
         }
         if let Err(why) = chromium::available() {
             let why = why.context("the tests in a browser cannot run");

@@ -1,5 +1,5 @@
 //! Installation and removal as docs/install.md describes them, with the real kubectl.
 
-mod page;
-mod snapshot;
+pub(crate) mod page;
+pub(crate) mod snapshot;
 mod with_tools;

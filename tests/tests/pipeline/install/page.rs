@@ -1,8 +1,6 @@
-//! docs/install.md, and its commands.
+//! docs/install.md and docs/propagation.md, and their commands.
 
-use std::{
-    env, ffi::OsString, fs, os::unix::fs::symlink, path::PathBuf, process::Stdio, time::Duration,
-};
+use std::{env, ffi::OsString, fs, path::PathBuf, process::Stdio, time::Duration};
 
 use anyhow::{Context, Result, ensure};
 use kube::config::Kubeconfig;
@@ -17,13 +15,27 @@ use pipeline_tests::{
 use tempfile::TempDir;
 use tokio::{process::Command, time::timeout};
 
-const TEXT: &str = include_str!("../../../../docs/install.md");
+/// A page of the documentation.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Page {
+    Install,
+    Propagation,
+}
+
+impl Page {
+    const fn text(self) -> &'static str {
+        match self {
+            Self::Install => include_str!("../../../../docs/install.md"),
+            Self::Propagation => include_str!("../../../../docs/propagation.md"),
+        }
+    }
+}
 
 /// The limit of a block of commands.
 const LIMIT: Duration = Duration::from_mins(3);
 
-/// A reader of the page at a terminal, with a kubeconfig for all clusters.
-pub(super) struct Reader {
+/// A reader of the pages at a terminal, with a kubeconfig for all clusters and manifests to edit.
+pub(crate) struct Reader {
     folder: TempDir,
     server: ApiKind,
 }
@@ -31,33 +43,41 @@ pub(super) struct Reader {
 impl Reader {
     /// The gateway's API is that of the host and of the member, too.
     pub(super) fn new(fleet: &Fleet, server: ApiKind) -> Result<Self> {
-        let folder = tempfile::tempdir()?;
-        symlink(
-            cargo::root().join("manifests"),
-            folder.path().join("manifests"),
-        )?;
-        let member = MEMBER.name();
         let contexts = [
-            access("karmada", &fleet.karmada)?,
-            access("gateway", &fleet.gateway)?,
-            access("host", &fleet.gateway)?,
-            access(&member, &fleet.gateway)?,
+            ("karmada", &fleet.karmada),
+            ("gateway", &fleet.gateway),
+            ("host", &fleet.gateway),
+            (&MEMBER.name(), &fleet.gateway),
         ];
+        Self::of(&contexts, server)
+    }
+
+    /// Returns a reader with these contexts, of which the first is the current one.
+    pub(crate) fn of(contexts: &[(&str, &ControlPlane)], server: ApiKind) -> Result<Self> {
+        let folder = tempfile::tempdir()?;
+        let copied = std::process::Command::new("cp")
+            .arg("-r")
+            .arg(cargo::root().join("manifests"))
+            .arg(folder.path())
+            .status()?;
+        ensure!(copied.success(), "cannot copy the manifests ({copied})");
+        let contexts = contexts.iter().map(|(name, api)| access(name, api));
+        let contexts = contexts.collect::<Result<Vec<_>>>()?;
         let reader = Self { folder, server };
-        kubeconfig::write(&reader.path("kubeconfig"), &contexts.each_ref())?;
+        kubeconfig::write(&reader.path("kubeconfig"), &Vec::from_iter(&contexts))?;
         Ok(reader)
     }
 
     /// Returns the path of a file that a command has written.
-    pub(super) fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    /// Runs the commands of the page's sections whose titles begin with these words, in one shell.
+    /// Runs the commands of the sections of install.md whose titles begin with these words, in one shell.
     pub(super) async fn follow(&self, sections: &[&str]) -> Result<()> {
         let mut script = String::new();
         for title in sections {
-            let blocks = blocks(title);
+            let blocks = blocks(Page::Install, title);
             ensure!(!blocks.is_empty(), "the page has no commands in {title:?}");
             script.extend(blocks.iter().map(|block| self.runnable(block)));
         }
@@ -65,20 +85,23 @@ impl Reader {
     }
 
     /// Returns each block of commands of a section as a script.
-    pub(super) fn steps(&self, section: &str) -> Vec<String> {
-        let blocks = blocks(section);
+    pub(crate) fn steps(&self, page: Page, section: &str) -> Vec<String> {
+        let blocks = blocks(page, section);
         blocks.iter().map(|block| self.runnable(block)).collect()
     }
 
-    /// Runs a script and returns its standard output.
-    pub(super) async fn run(&self, script: &str) -> Result<String> {
+    /// Runs a script and returns its standard output. It has the functions that those before it have defined.
+    pub(crate) async fn run(&self, script: &str) -> Result<String> {
         let tools = Tool::Kubectl.path()?;
         let tools = tools.parent().context("kubectl is in no folder")?;
         let mut path = OsString::from(tools);
         path.push(":");
         path.push(env::var_os("PATH").unwrap_or_default());
+        let in_one_shell = format!(
+            "[ ! -e functions ] || . ./functions\ntrap 'declare -f > functions' EXIT\n{script}"
+        );
         let output = Command::new("bash")
-            .args(["-euo", "pipefail", "-c", script])
+            .args(["-euo", "pipefail", "-c", &in_one_shell])
             .current_dir(self.folder.path())
             .env("PATH", path)
             .env("HOME", self.folder.path())
@@ -109,21 +132,42 @@ impl Reader {
             "kubectl --context host ",
             "kubectl --context NAME ",
         ];
-        let lines = block.lines().filter(|line| {
-            let is_chart = line.starts_with("helm ");
+        let commands = commands(block).into_iter().filter(|command| {
+            let is_chart = command.starts_with("helm ");
             let runs_here = self.server == ApiKind::Real
-                || !on_workloads.iter().any(|start| line.starts_with(start));
+                || !on_workloads.iter().any(|start| command.starts_with(start));
             !is_chart && runs_here
         });
-        let lines: Vec<_> = lines.map(|line| line.replace("NAME", &member)).collect();
-        lines.join("\n") + "\n"
+        let commands = commands.map(|command| command.replace("NAME", &member) + "\n");
+        commands.collect()
     }
 }
 
+/// Returns the commands of a block. One goes on after an open quote, a pipe or a backslash.
+fn commands(block: &str) -> Vec<String> {
+    let mut commands: Vec<String> = Vec::new();
+    for line in block.lines() {
+        let goes_on = |command: &&mut String| {
+            command.matches('\'').count() % 2 == 1 || command.ends_with(['|', '\\'])
+        };
+        match commands.last_mut().filter(goes_on) {
+            Some(command) => {
+                command.push('\n');
+                command.push_str(line);
+            }
+            None => commands.push(line.to_owned()),
+        }
+    }
+    commands
+}
+
 /// Returns the blocks of indented lines in the section whose title begins with these words.
-fn blocks(title: &str) -> Vec<String> {
+fn blocks(page: Page, title: &str) -> Vec<String> {
     let heading = format!("## {title}");
-    let lines = TEXT.lines().skip_while(|line| !line.starts_with(&heading));
+    let lines = page
+        .text()
+        .lines()
+        .skip_while(|line| !line.starts_with(&heading));
     let lines = lines.skip(1).take_while(|line| !line.starts_with("## "));
     let lines: Vec<_> = lines.collect();
     let blocks = lines.chunk_by(|line, next| line.starts_with("    ") == next.starts_with("    "));

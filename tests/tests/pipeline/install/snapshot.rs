@@ -28,10 +28,10 @@ const PATCHED: [&str; 5] = [
 ];
 
 /// The objects of an API by kind, namespace and name.
-pub(super) struct Snapshot(BTreeMap<String, Value>);
+pub(crate) struct Snapshot(BTreeMap<String, Value>);
 
 impl Snapshot {
-    pub(super) async fn take(client: &Client) -> Result<Self> {
+    pub(crate) async fn take(client: &Client) -> Result<Self> {
         let mut objects = BTreeMap::new();
         let discovery = Discovery::new(client.clone())
             .exclude(&OF_THE_SERVER)
@@ -65,7 +65,7 @@ impl Snapshot {
     }
 
     /// Returns the objects' kinds, namespaces and names.
-    pub(super) fn keys(&self) -> Vec<&str> {
+    pub(crate) fn keys(&self) -> Vec<&str> {
         self.0.keys().map(String::as_str).collect()
     }
 

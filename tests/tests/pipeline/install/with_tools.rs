@@ -33,7 +33,10 @@ use pipeline_tests::{
 };
 use serde_json::{Value, json};
 
-use super::{page::Reader, snapshot::Snapshot};
+use super::{
+    page::{Page, Reader},
+    snapshot::Snapshot,
+};
 
 const FINALIZER: &str = "karmada-rs.io/ingress-controller";
 const MEMBERS: [Member; 2] = [MEMBER, Member(2)];
@@ -213,7 +216,7 @@ async fn an_uninstallation_leaves_everything_as_it_was(server: ApiKind) -> Resul
     has_condition(&fleet, DNS_READY, "False", "").await?;
 
     hand_over(&fleet, &reader).await?;
-    let steps = reader.steps("Uninstall");
+    let steps = reader.steps(Page::Install, "Uninstall");
     let [handed_over, stopped, rest @ ..] = &steps[..] else {
         anyhow::bail!("the page has fewer steps: {steps:?}");
     };
@@ -347,7 +350,7 @@ async fn agents_in_the_detectors_place_find_each_other_by_what_the_page_renders(
         .await?;
 
     let reader = Reader::new(&fleet, ApiKind::Real)?;
-    let steps = reader.steps("In place of Karmada's own detector");
+    let steps = reader.steps(Page::Install, "In place of Karmada's own detector");
     let [rendered, image, ..] = &steps[..] else {
         anyhow::bail!("the page has fewer steps: {steps:?}");
     };

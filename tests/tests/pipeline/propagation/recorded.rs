@@ -26,7 +26,8 @@ use super::{
 macro_rules! recorded {
     ($name:literal) => {
         serde_json::from_str::<Value>(include_str!(concat!(
-            "../../../../crates/rules/src/propagation/fixtures/",
+            env!("CARGO_MANIFEST_DIR"),
+            "/../crates/rules/src/propagation/fixtures/",
             $name,
             ".json"
         )))

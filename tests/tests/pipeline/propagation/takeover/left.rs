@@ -1,9 +1,9 @@
-//! Our programs take over the fleet of a Karmada, and give it back.
+//! A fleet as a Karmada left it.
 
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, ensure};
-use k8s_openapi::api::{coordination::v1::Lease, core::v1::Namespace};
+use k8s_openapi::api::core::v1::Namespace;
 use karmada_api::{ClusterProfile, names};
 use kube::{
     Api, Client, ResourceExt,
@@ -12,21 +12,18 @@ use kube::{
 use pipeline_tests::{
     control_plane::ApiKind,
     fleet::{Member, NAMESPACE},
-    on_both,
     propagation::PropagationFleet,
-    wait::until,
 };
 use serde_json::{Value, json};
 
-use super::recorded::{Ids, api_of, comparable, get, recorded, written};
-use super::{IMAGE, WEB, deployments, has_image};
+use super::super::recorded::{Ids, api_of, comparable, get, recorded, written};
 
 /// The writer of everything that Karmada makes.
 const KARMADA: &str = "karmada-controller-manager";
 
 /// A fleet as a Karmada left it.
-struct Left {
-    fleet: PropagationFleet,
+pub(super) struct Left {
+    pub(super) fleet: PropagationFleet,
     ids: Ids,
     /// The recorded objects of the control plane.
     objects: Vec<Value>,
@@ -46,7 +43,7 @@ fn works() -> Result<[Vec<Value>; 3]> {
 
 impl Left {
     /// Makes the fleet: what the user wrote, what Karmada made of it, and what it carried to the members.
-    async fn by_a_karmada(server: ApiKind) -> Result<Self> {
+    pub(super) async fn by_a_karmada(server: ApiKind) -> Result<Self> {
         let fleet = PropagationFleet::start(server, 3).await?;
         let mut left = Self {
             fleet,
@@ -172,8 +169,26 @@ impl Left {
         Ok(())
     }
 
+    /// Returns the recorded objects of the control plane for which `is` returns `true`.
+    pub(super) fn recorded(&self, is: fn(&Value) -> bool) -> impl Iterator<Item = &Value> {
+        self.objects.iter().filter(move |object| is(object))
+    }
+
+    /// Checks that of each object `part` is the same as before.
+    pub(super) async fn ensure_same(
+        &self,
+        before: &[Value],
+        part: fn(&Value) -> Value,
+    ) -> Result<()> {
+        for (before, now) in before.iter().zip(self.now().await?) {
+            let (before, now) = (part(before), part(&now));
+            ensure!(before == now, "before:\n{before}\nnow:\n{now}");
+        }
+        Ok(())
+    }
+
     /// Reads all objects, those of the control plane first.
-    async fn now(&self) -> Result<Vec<Value>> {
+    pub(super) async fn now(&self) -> Result<Vec<Value>> {
         let mut objects = Vec::new();
         for recorded in &self.objects {
             objects.push(get(self.fleet.karmada.client(), recorded).await?);
@@ -208,13 +223,15 @@ async fn create(client: Client, object: &Value) -> Result<DynamicObject> {
     created.with_context(|| format!("cannot create {name}"))
 }
 
-fn is_binding(object: &Value) -> bool {
+/// Returns `true` for a binding of either scope.
+pub(super) fn is_binding(object: &Value) -> bool {
     let kind = object["kind"].as_str();
     kind.is_some_and(|kind| kind.ends_with("ResourceBinding"))
 }
 
 /// Returns an object without the record of what its binding follows.
-fn without_record(mut object: Value) -> Value {
+pub(super) fn without_record(object: &Value) -> Value {
+    let mut object = object.clone();
     if is_binding(&object)
         && let Some(metadata) = object["metadata"].as_object_mut()
     {
@@ -227,8 +244,8 @@ fn without_record(mut object: Value) -> Value {
     object
 }
 
-/// The labels, annotations, finalizers and owners by which Karmada knows its objects.
-fn marks(object: &Value) -> Value {
+/// Returns the labels, annotations, finalizers and owners by which Karmada knows its objects.
+pub(super) fn marks(object: &Value) -> Value {
     let mut marks = comparable(object.clone())["metadata"].take();
     if let Some(annotations) = marks["annotations"].as_object_mut() {
         annotations.remove("resourcetemplate.karmada.io/generation");
@@ -237,93 +254,6 @@ fn marks(object: &Value) -> Value {
 }
 
 /// Returns `true` for a binding of a policy. One without follows those that need its template.
-fn is_scheduled(object: &Value) -> bool {
+pub(super) fn is_scheduled(object: &Value) -> bool {
     is_binding(object) && object["spec"]["placement"].is_object()
 }
-
-fn would_write_lines(metrics: &str) -> String {
-    let lines = metrics
-        .lines()
-        .filter(|line| line.contains("would_write_total{"));
-    lines.collect::<Vec<_>>().join("\n")
-}
-
-/// Checks that the programs would write nothing, and that they write nothing.
-async fn observed(left: &Left) -> Result<()> {
-    let before = left.fleet.karmada.successful_writes().await?;
-    let observers = left.fleet.run_with(&["--observe-only"]).await?;
-    let count = |is: fn(&Value) -> bool| {
-        let found = left.objects.iter().filter(|object| is(object));
-        u32::try_from(found.count())
-    };
-    let looked_at = [
-        2 * count(is_binding)?,
-        count(is_scheduled)?,
-        count(|object| object["kind"] == "Work")?,
-    ];
-    for ((program, name), least) in observers.all().into_iter().zip(looked_at) {
-        let reconciles = format!("karmada_{name}_reconciles_total");
-        let enough = |count: f64| count >= f64::from(least);
-        program.until_metric(&reconciles, enough).await?;
-    }
-    observers.rest().await?;
-    for (program, name) in observers.all() {
-        let would_write = format!("karmada_{name}_would_write_total");
-        let count = program.metric(&would_write).await?;
-        ensure!(
-            count == 0.0,
-            "{}",
-            would_write_lines(&program.metrics().await?)
-        );
-    }
-    observers.stop().await?;
-    let written = left.fleet.karmada.successful_writes().await?.since(&before);
-    ensure!(written.is_empty(), "{written}");
-    Ok(())
-}
-
-/// Case 63, as far as our parts reach: who only observes sees no difference; the take-over writes one annotation
-/// for each binding, and nothing else in the control plane or in a member; an edit travels; and at the end
-/// Karmada finds every mark by which it knows its objects, and its lease.
-async fn the_fleet_of_a_karmada_is_taken_over_and_given_back(server: ApiKind) -> Result<()> {
-    let left = Left::by_a_karmada(server).await?;
-    let before = left.now().await?;
-    observed(&left).await?;
-
-    let programs = left.fleet.run().await?;
-    for recorded in left.objects.iter().filter(|it| is_scheduled(it)) {
-        let (api, name) = api_of(left.fleet.karmada.client(), recorded)?;
-        until(&api, name, "recorded", |binding| {
-            binding.is_some_and(|it| it.annotations().contains_key(names::ACTIVATED))
-        })
-        .await?;
-    }
-    programs.rest().await?;
-    for (before, now) in before.iter().zip(left.now().await?) {
-        let (before, now) = (without_record(before.clone()), without_record(now));
-        ensure!(before == now, "before:\n{before}\nnow:\n{now}");
-    }
-
-    let edit =
-        json!([{ "op": "replace", "path": IMAGE, "value": "registry.example.com/shop/web:1.5.0" }]);
-    let edit = Patch::Json::<()>(serde_json::from_value(edit)?);
-    let templates = deployments(&left.fleet.karmada);
-    templates.patch(WEB, &PatchParams::default(), &edit).await?;
-    for (member, registry) in [(Member(1), "registry"), (Member(2), "mirror")] {
-        let image = format!("{registry}.example.com/shop/web:1.5.0");
-        has_image(&left.fleet, member, &image).await?;
-    }
-    programs.rest().await?;
-    programs.stop().await?;
-    for (before, now) in before.iter().zip(left.now().await?) {
-        let (before, now) = (marks(before), marks(&now));
-        ensure!(before == now, "before:\n{before}\nnow:\n{now}");
-    }
-    let leases: Api<Lease> = Api::namespaced(left.fleet.karmada.client(), "karmada-system");
-    let lease = leases.get("karmada-scheduler").await?;
-    let holder = lease.spec.and_then(|spec| spec.holder_identity);
-    ensure!(holder.unwrap_or_default().is_empty(), "the lease is held");
-    Ok(())
-}
-
-on_both!(the_fleet_of_a_karmada_is_taken_over_and_given_back);

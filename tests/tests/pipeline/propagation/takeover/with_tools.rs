@@ -1,0 +1,365 @@
+use std::{fs, future::pending, path::PathBuf};
+
+use anyhow::{Context, Result, bail, ensure};
+use futures::StreamExt;
+use k8s_openapi::api::{apps::v1::Deployment, coordination::v1::Lease, core::v1::Secret};
+use karmada_api::names;
+use kube::{
+    Api, ResourceExt,
+    api::{Patch, PatchParams},
+    runtime::{
+        WatchStreamExt,
+        watcher::{Config, watcher},
+    },
+};
+use pipeline_tests::{
+    control_plane::{ApiKind, ControlPlane},
+    fleet::Member,
+    on_both,
+    programs::{Binary, Profile, Running},
+    propagation::Propagation,
+    wait::until,
+};
+use serde_json::{Value, json};
+
+use super::super::recorded::api_of;
+use super::super::{IMAGE, WEB, deployments, has_image};
+use super::left::{Left, is_binding, is_scheduled, marks, without_record};
+use crate::install::{
+    page::{Page, Reader},
+    snapshot::Snapshot,
+};
+
+/// The member that hosts Karmada, too.
+const HOST: Member = Member(3);
+
+/// The namespace of Karmada, in its own API and in the cluster that hosts it.
+const SYSTEM: &str = "karmada-system";
+
+/// Takes away the rights that fleets of tests have from the start, and makes what only Karmada writes.
+const BEFORE_US: &str = "
+kubectl --context karmada delete -k manifests/propagation
+kubectl --context karmada apply -f - <<END
+apiVersion: coordination.k8s.io/v1
+kind: Lease
+metadata: {name: karmada-scheduler, namespace: karmada-system}
+spec: {holderIdentity: ''}
+END
+";
+
+/// Makes what Karmada has in its host. The embedded API would need no part of it.
+const ON_THE_HOST: &str = "
+kubectl --context host create namespace karmada-system
+kubectl --context host -n karmada-system create deployment karmada-scheduler --image=a --replicas=2 -- \
+    /bin/karmada-scheduler --v=4
+kubectl --context host -n karmada-system create deployment karmada-controller-manager --image=a -- \
+    /bin/karmada-controller-manager --controllers=*,-remedy --v=4
+";
+
+/// The metric of the templates that our programs leave alone.
+const LEFT_ALONE: &str = "karmada_propagation_controller_uninterpreted_templates 0";
+
+/// The programs of Karmada, as they run in the host.
+const OF_KARMADA: [&str; 2] = ["karmada-scheduler", "karmada-controller-manager"];
+
+fn would_write_lines(metrics: &str) -> String {
+    let lines = metrics
+        .lines()
+        .filter(|line| line.contains("would_write_total{"));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// A Karmada's fleet, and who follows the page there.
+struct TakeOver {
+    left: Left,
+    server: ApiKind,
+    reader: Reader,
+}
+
+impl TakeOver {
+    async fn new(server: ApiKind) -> Result<Self> {
+        let left = Left::by_a_karmada(server).await?;
+        let (karmada, first) = (&left.fleet.karmada, left.fleet.member(Member(1)));
+        let host = left.fleet.member(HOST);
+        let contexts = [("karmada", karmada), ("host", host), ("member1", first)];
+        let reader = Reader::of(&contexts, server)?;
+        reader.run(BEFORE_US).await?;
+        if server == ApiKind::Real {
+            reader.run(ON_THE_HOST).await?;
+        }
+        Ok(Self {
+            left,
+            server,
+            reader,
+        })
+    }
+
+    fn host(&self) -> &ControlPlane {
+        self.left.fleet.member(HOST)
+    }
+
+    /// Starts the programs with these flags, as their Deployments run them where there are any.
+    async fn start(&self, flags: &[&str]) -> Result<Propagation> {
+        if self.server == ApiKind::Embedded {
+            return self.left.fleet.run_with(flags).await;
+        }
+        let start = async |program| self.start_program(program, flags).await;
+        Ok(Propagation {
+            propagation_controller: start(Binary::PropagationController).await?,
+            scheduler: start(Binary::Scheduler).await?,
+            execution_controller: start(Binary::ExecutionController).await?,
+        })
+    }
+
+    async fn start_program(&self, program: Binary, flags: &[&str]) -> Result<Running> {
+        let pod = pod(self.host(), program.name()).await?;
+        let folder = self.mounted(&pod).await?.display().to_string();
+        let container = &pod["containers"][0];
+        let mount = container["volumeMounts"][0]["mountPath"].as_str();
+        let mount = mount.context("nothing is mounted")?;
+        let arguments = container["args"].as_array().into_iter().flatten();
+        let arguments: Vec<_> = arguments.filter_map(Value::as_str).collect();
+        ensure!(
+            arguments.ends_with(flags),
+            "{arguments:?} has not {flags:?}"
+        );
+        let arguments = arguments.iter();
+        let arguments = arguments.map(|argument| argument.replace(mount, &folder));
+        Running::start(program, Profile::Debug, arguments).await
+    }
+
+    /// Returns a folder with the Secret that a pod mounts.
+    async fn mounted(&self, pod: &Value) -> Result<PathBuf> {
+        let name = pod["volumes"][0]["secret"]["secretName"].as_str();
+        let name = name.context("no Secret is mounted")?;
+        let secrets: Api<Secret> = Api::namespaced(self.host().client(), SYSTEM);
+        let folder = self.reader.path(name);
+        fs::create_dir_all(&folder)?;
+        for (file, content) in secrets.get(name).await?.data.unwrap_or_default() {
+            fs::write(folder.join(file), content.0)?;
+        }
+        Ok(folder)
+    }
+
+    /// Makes what the programs need.
+    async fn make_rights(&self) -> Result<()> {
+        let steps = self.reader.steps(Page::Propagation, "Install");
+        let [rights, kubeconfigs, ..] = &steps[..] else {
+            bail!("the page has fewer steps: {steps:?}");
+        };
+        self.reader.run(rights).await?;
+        if self.server == ApiKind::Real {
+            let install = self.reader.steps(Page::Install, "2. ");
+            let functions = install.iter().find(|block| block.starts_with("access() {"));
+            let functions = functions.context("the page has no functions")?;
+            let (functions, _) = functions.split_once("\naccess ").context("no call")?;
+            self.reader.run(functions).await?;
+            self.reader.run(kubeconfigs).await?;
+        }
+        Ok(())
+    }
+
+    /// Checks that the programs would write nothing, and that they write nothing.
+    async fn observe(&self) -> Result<()> {
+        let karmada = &self.left.fleet.karmada;
+        let before = karmada.successful_writes().await?;
+        let observers = self.start(&["--observe-only"]).await?;
+        let count = |is: fn(&Value) -> bool| u32::try_from(self.left.recorded(is).count());
+        let looked_at = [
+            2 * count(is_binding)?,
+            count(is_scheduled)?,
+            count(|object| object["kind"] == "Work")?,
+        ];
+        for ((program, name), least) in observers.all().into_iter().zip(looked_at) {
+            let reconciles = format!("karmada_{name}_reconciles_total");
+            let enough = |count: f64| count >= f64::from(least);
+            program.until_metric(&reconciles, enough).await?;
+        }
+        observers.rest().await?;
+        let left_alone = observers.propagation_controller.metrics().await?;
+        let left_alone = left_alone.lines().any(|line| line == LEFT_ALONE);
+        ensure!(left_alone, "{LEFT_ALONE} is no metric");
+        for (program, name) in observers.all() {
+            let would_write = format!("karmada_{name}_would_write_total");
+            let count = program.metric(&would_write).await?;
+            ensure!(
+                count == 0.0,
+                "{}",
+                would_write_lines(&program.metrics().await?)
+            );
+        }
+        observers.stop().await?;
+        let written = karmada.successful_writes().await?.since(&before);
+        ensure!(written.is_empty(), "{written}");
+        Ok(())
+    }
+
+    /// Waits until each binding of a policy has the record of what it follows, and the programs rest.
+    async fn is_taken_over(&self, programs: &Propagation) -> Result<()> {
+        for recorded in self.left.recorded(is_scheduled) {
+            let (api, name) = api_of(self.left.fleet.karmada.client(), recorded)?;
+            until(&api, name, "recorded", |binding| {
+                binding.is_some_and(|it| it.annotations().contains_key(names::ACTIVATED))
+            })
+            .await?;
+        }
+        programs.rest().await
+    }
+
+    /// Checks with the reader's commands that an edit travels, and undoes it. Another image travels, too.
+    async fn edit(&self, check: &str) -> Result<()> {
+        let fleet = &self.left.fleet;
+        self.reader.run(check).await?;
+        let copies = deployments(fleet.member(Member(1)));
+        until(&copies, WEB, "tried", |copy| {
+            copy.is_some_and(|copy| copy.annotations().contains_key("try"))
+        })
+        .await?;
+        let look = check.lines().last().context("no commands")?;
+        let shown = self.reader.run(look).await?;
+        ensure!(shown == "1", "{look} shows {shown:?}");
+        let undo = "kubectl --context karmada -n shop annotate deployment web try-";
+        self.reader.run(undo).await?;
+
+        let edit = json!([{ "op": "replace", "path": IMAGE, "value": "registry.example.com/shop/web:1.5.0" }]);
+        let edit = Patch::Json::<()>(serde_json::from_value(edit)?);
+        let templates = deployments(&fleet.karmada);
+        templates.patch(WEB, &PatchParams::default(), &edit).await?;
+        for (member, registry) in [(Member(1), "registry"), (Member(2), "mirror")] {
+            let image = format!("{registry}.example.com/shop/web:1.5.0");
+            has_image(fleet, member, &image).await?;
+        }
+        Ok(())
+    }
+
+    /// Returns what Karmada's own Deployments are to run, where there are any.
+    async fn of_karmada(&self) -> Result<Vec<Value>> {
+        if self.server == ApiKind::Embedded {
+            return Ok(Vec::new());
+        }
+        let deployments: Api<Deployment> = Api::namespaced(self.host().client(), SYSTEM);
+        let mut specs = Vec::new();
+        for name in OF_KARMADA {
+            specs.push(serde_json::to_value(deployments.get(name).await?.spec)?);
+        }
+        Ok(specs)
+    }
+
+    /// Follows the page from the first step to the last.
+    async fn follow(&self) -> Result<()> {
+        let steps = self
+            .reader
+            .steps(Page::Install, "In place of Karmada's propagation");
+        let [observe, still, start, check, back] = &steps[..] else {
+            bail!("the page has other steps: {steps:?}");
+        };
+        let karmada = &self.left.fleet.karmada;
+        let apis = [karmada.client(), self.host().client()];
+        let there = [
+            Snapshot::take(&apis[0]).await?,
+            Snapshot::take(&apis[1]).await?,
+        ];
+        let (before, theirs) = (self.left.now().await?, self.of_karmada().await?);
+        self.make_rights().await?;
+        self.reader.run(observe).await?;
+        self.observe().await?;
+
+        self.reader.run(still).await?;
+        if let [scheduler, controllers] = &self.of_karmada().await?[..] {
+            is_still(scheduler, controllers)?;
+        }
+        self.reader.run(start).await?;
+        let programs = self.start(&[]).await?;
+        self.is_taken_over(&programs).await?;
+        self.left.ensure_same(&before, without_record).await?;
+        self.edit(check).await?;
+        programs.rest().await?;
+
+        // The first command ends the programs, which still need their rights.
+        let (stop, rest) = back.split_once('\n').context("one command")?;
+        self.reader.run(stop).await?;
+        programs.stop().await?;
+        self.reader.run(rest).await?;
+        ensure!(
+            self.of_karmada().await? == theirs,
+            "Karmada's programs are others"
+        );
+        for (api, before) in apis.iter().zip(there) {
+            let after = Snapshot::take(api).await?;
+            assert_eq!(after.keys(), before.keys());
+        }
+        self.left.ensure_same(&before, marks).await?;
+        let leases: Api<Lease> = Api::namespaced(karmada.client(), SYSTEM);
+        let lease = leases.get("karmada-scheduler").await?;
+        let holder = lease.spec.and_then(|spec| spec.holder_identity);
+        ensure!(holder.unwrap_or_default().is_empty(), "the lease is held");
+        Ok(())
+    }
+}
+
+/// Returns the template of the pods of a Deployment in the host.
+async fn pod(host: &ControlPlane, name: &str) -> Result<Value> {
+    let deployments: Api<Deployment> = Api::namespaced(host.client(), SYSTEM);
+    let deployment = deployments.get(name).await?;
+    let pod = deployment.spec.and_then(|spec| spec.template.spec);
+    Ok(serde_json::to_value(pod)?)
+}
+
+/// Checks that Karmada's scheduler does not run, and that its controllers have more arguments than before.
+fn is_still(scheduler: &Value, controllers: &Value) -> Result<()> {
+    ensure!(scheduler["replicas"] == 0, "{scheduler}");
+    let command = &controllers["template"]["spec"]["containers"][0]["command"];
+    let expected = json!([
+        "/bin/karmada-controller-manager",
+        "--controllers=*,-remedy",
+        "--v=4",
+        "--controllers=*,-binding,-bindingStatus,-execution,-workStatus",
+        "--skipped-propagating-namespaces=.*",
+        "--feature-gates=PropagateDeps=false,PropagationPolicyPreemption=false",
+    ]);
+    ensure!(*command == expected, "{command}");
+    Ok(())
+}
+
+/// Reports that the pods of all Deployments in the host's `karmada-system` run, as its own controllers do.
+async fn deployment_controller(host: &ControlPlane) -> Result<()> {
+    let deployments: Api<Deployment> = Api::namespaced(host.client(), SYSTEM);
+    let events = watcher(deployments.clone(), Config::default()).applied_objects();
+    let mut events = std::pin::pin!(events);
+    while let Some(deployment) = events.next().await {
+        let deployment = deployment?;
+        let observed = deployment
+            .status
+            .as_ref()
+            .and_then(|status| status.observed_generation);
+        if observed == deployment.metadata.generation {
+            continue;
+        }
+        let replicas = deployment.spec.as_ref().and_then(|spec| spec.replicas);
+        let status = json!({ "status": {
+            "observedGeneration": deployment.metadata.generation, "replicas": replicas,
+            "updatedReplicas": replicas, "readyReplicas": replicas, "availableReplicas": replicas,
+        } });
+        let (name, parameters) = (deployment.name_any(), PatchParams::default());
+        let patch = Patch::Merge(status);
+        match deployments.patch_status(&name, &parameters, &patch).await {
+            Ok(_) => {}
+            Err(kube::Error::Api(status)) if status.is_not_found() => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    pending().await
+}
+
+/// Case 63, as far as our parts reach: who only observes sees no difference; the take-over writes one annotation
+/// for each binding, and nothing else in the control plane or in a member; an edit travels; and at the end
+/// Karmada finds every mark by which it knows its objects, its programs and its lease, and nothing of ours.
+async fn the_fleet_of_a_karmada_is_taken_over_and_given_back(server: ApiKind) -> Result<()> {
+    let take_over = TakeOver::new(server).await?;
+    tokio::select! {
+        followed = take_over.follow() => followed,
+        ended = deployment_controller(take_over.host()) => ended,
+    }
+}
+
+on_both!(the_fleet_of_a_karmada_is_taken_over_and_given_back);
