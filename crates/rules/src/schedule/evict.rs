@@ -21,6 +21,9 @@ use crate::binding_ref::BindingRef;
 /// The time that a copy gets until its replacement is healthy, as Karmada's is by default.
 const GRACE: SignedDuration = SignedDuration::from_mins(10);
 
+/// The time after which a binding that fits nowhere is tried again, whatever has changed.
+const RETRY: SignedDuration = SignedDuration::from_mins(5);
+
 /// Plans the writes of a binding that leaves clusters for their taints. There are none without another place
 /// for it: a copy in a cluster with a taint is better than none.
 pub(super) fn evicted(cycle: Cycle<'_>) -> Option<Plan> {
@@ -262,15 +265,17 @@ fn has_copy(binding: BindingRef<'_>, task: &GracefulEvictionTask) -> bool {
     items.any(|item| item.cluster_name == task.from_cluster)
 }
 
-/// Returns the next time after `now` at which the binding is due by itself: an eviction begins or ends, or a taint
-/// is tolerated no longer that the reason of an unscheduled one then counts.
+/// Returns the next time after `now` at which the binding is due by itself: an eviction begins or ends, a taint is
+/// tolerated no longer that the reason of an unscheduled one then counts, or that one is tried again.
 pub fn next_due(
     scheduler: &Scheduler,
     binding: BindingRef<'_>,
     clusters: &[&ClusterProfile],
     now: Timestamp,
 ) -> Option<Timestamp> {
-    let placement = binding.placement()?;
+    let placement = binding
+        .placement()
+        .filter(|_| scheduler.schedules(binding))?;
     let targets = binding.targets().filter(|_| scheduler.evicts);
     let targets = targets.filter(|target| !is_suspended(binding, &target.name));
     let others = clusters.iter().filter(|_| is_unscheduled(binding));
@@ -284,7 +289,9 @@ pub fn next_due(
     let tasks = binding.spec.graceful_eviction_tasks.iter().flatten();
     let tasks = tasks.filter(|task| scheduler.ends_evictions() && task.suppress_deletion.is_none());
     let ends = tasks.filter_map(|task| Some(last(task, task.creation_timestamp.as_ref()?)));
-    begins.chain(ends).filter(|at| *at > now).min()
+    let retry = is_unscheduled(binding).then(|| after(now, RETRY));
+    let due = begins.chain(ends).chain(retry);
+    due.filter(|at| *at > now).min()
 }
 
 #[cfg(test)]

@@ -1,3 +1,8 @@
+use std::net::{Ipv4Addr, SocketAddr};
+
+use karmada_runtime::controller;
+use karmada_runtime::program::Program;
+
 use super::*;
 
 /// Its status counts them all.
@@ -22,4 +27,36 @@ async fn a_cluster_that_it_does_not_select_wakes_a_binding_that_fits_nowhere() {
     let after = stage.assert_settled(&path, &key).await;
     let message = after["status"]["conditions"][0]["message"].as_str();
     assert!(message.unwrap().starts_with("0/3 clusters"), "{message:?}");
+}
+
+/// The watch of the clusters may miss what would wake it.
+#[tokio::test(start_paused = true)]
+async fn a_binding_that_fits_nowhere_is_tried_again_within_five_minutes_without_an_event() {
+    let stage = Stage::new().await;
+    let (key, path) = web();
+    let placement = json!({ "clusterAffinity": { "clusterNames": ["m9"] } });
+    let new = binding("web", "ResourceBinding", &placement);
+    stage.show(&stage.api.create(BINDINGS, &new).await);
+    stage.reconcile(&key).await.unwrap();
+    stage.assert_settled(&path, &key).await;
+
+    let Stage {
+        api,
+        reconciler,
+        queue,
+    } = stage;
+    let index = Arc::clone(&reconciler.index);
+    let mut program = Program::new("test", SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
+    let leadership = Leadership::always();
+    controller::spawn(&mut program, "test", reconciler, queue, leadership);
+    // Virtual time advances only once every task is idle.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    index.observe(|index| {
+        index.observe_cluster(Seen::Apply(Decoded::Valid(cluster("m9", 1))));
+        Vec::new()
+    });
+    assert_eq!(api.writes(), [""; 0]);
+    tokio::time::sleep(Duration::from_mins(5)).await;
+    let after = api.get(&path).await;
+    assert_eq!(after["spec"]["clusters"][0]["name"], "m9");
 }

@@ -1,4 +1,4 @@
-use karmada_api::ResourceBinding;
+use karmada_api::{ResourceBinding, names};
 use serde_json::{from_value, json};
 
 use super::*;
@@ -13,6 +13,7 @@ fn at(time: &str) -> Timestamp {
 
 fn scheduler() -> Scheduler {
     Scheduler {
+        name: "default-scheduler".to_owned(),
         evicts: true,
         ..Scheduler::default()
     }
@@ -21,7 +22,10 @@ fn scheduler() -> Scheduler {
 /// Returns a binding that runs in m1.
 fn binding(tolerations: &Value, tasks: &Value) -> ResourceBinding {
     from_value(json!({
-        "metadata": { "name": "web", "generation": 3, "resourceVersion": "7" },
+        "metadata": {
+            "name": "web", "generation": 3, "resourceVersion": "7",
+            "labels": { names::POLICY_ID: "1" },
+        },
         "spec": {
             "resource": { "apiVersion": "apps/v1", "kind": "Deployment", "name": "web" },
             "clusters": [{ "name": "m1", "replicas": 2 }],
@@ -172,21 +176,27 @@ fn the_tasks_that_are_over_go_and_the_others_keep_their_places() {
 }
 
 #[test]
-fn an_unscheduled_binding_is_due_when_its_reason_changes() {
-    let toleration = json!([{ "key": "k", "operator": "Exists", "tolerationSeconds": 60 }]);
-    let mut binding = binding(&toleration, &Value::Null);
-    binding.spec.clusters = None;
-    let taint = json!([{ "key": "k", "effect": "NoExecute", "timeAdded": NOW }]);
-    let cluster = cluster(&taint);
-    for (status, due) in [("True", None), ("False", Some(at("2026-11-22T08:01:00Z")))] {
+fn an_unscheduled_binding_is_due_when_its_reason_changes_and_within_five_minutes() {
+    let due = |scheduler: &Scheduler, status: &str, seconds: u32| {
+        let toleration =
+            json!([{ "key": "k", "operator": "Exists", "tolerationSeconds": seconds }]);
+        let mut binding = binding(&toleration, &Value::Null);
+        binding.spec.clusters = None;
+        let taint = json!([{ "key": "k", "effect": "NoExecute", "timeAdded": NOW }]);
+        let cluster = cluster(&taint);
         let condition = json!({ "type": "Scheduled", "status": status, "reason": "NoClusterFit" });
         binding.status = from_value(json!({ "conditions": [condition] })).unwrap();
-        let next = next_due(
-            &Scheduler::default(),
-            (&binding).into(),
-            &[&cluster],
-            at(NOW),
-        );
-        assert_eq!(next, due, "{status}");
+        next_due(scheduler, (&binding).into(), &[&cluster], at(NOW))
+    };
+    let (of_taint, retry) = (at("2026-11-22T08:01:00Z"), at("2026-11-22T08:05:00Z"));
+    for (status, seconds, expected) in [
+        ("True", 60, None),
+        ("False", 60, Some(of_taint)),
+        ("False", 600, Some(retry)),
+    ] {
+        let next = due(&scheduler(), status, seconds);
+        assert_eq!(next, expected, "{status}, {seconds}");
     }
+    let other = Scheduler::default();
+    assert_eq!(due(&other, "False", 600), None, "another scheduler's");
 }
