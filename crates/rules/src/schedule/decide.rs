@@ -72,8 +72,9 @@ impl<'a> Cycle<'a> {
     fn attempt(self, affinity: Option<&ClusterSelector>) -> Result<Vec<TargetCluster>, Failure> {
         let spec = self.binding.spec;
         let fitting = filter::fitting(self, affinity).map_err(Failure::Unfit)?;
-        let selected = select::select(spec, self.placement, self.strategy, &fitting)?;
         let anew = need::is_triggered(self.binding);
+        let selects_anew = anew || need::placement_changed(self.binding);
+        let selected = select::select(spec, self.placement, self.strategy, &fitting, selects_anew)?;
         let keep_empty = self.scheduler.keeps_empty;
         divide::divide(spec, self.strategy, &selected, anew, keep_empty)
     }

@@ -157,7 +157,7 @@ pub(super) fn is_triggered(binding: BindingRef<'_>) -> bool {
 
 /// Returns `true` if the placement differs from the one that was applied, other than in groups that are
 /// not in use.
-fn placement_changed(binding: BindingRef<'_>) -> bool {
+pub(super) fn placement_changed(binding: BindingRef<'_>) -> bool {
     let applied = binding.annotation(names::APPLIED_PLACEMENT);
     let applied: Option<Value> = applied.and_then(|text| serde_json::from_str(text).ok());
     let (Some(mut applied), Some(mut placement)) = (applied, binding.spec.placement.clone()) else {

@@ -1,6 +1,8 @@
 //! The regions that a template is spread over.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use karmada_api::placement::SpreadConstraint;
 
 use super::capacity::Candidate;
 
@@ -18,6 +20,42 @@ pub(super) struct Bounds {
     pub(super) min_regions: usize,
     pub(super) max_regions: usize,
     pub(super) min_clusters: usize,
+    pub(super) max_clusters: usize,
+}
+
+impl Bounds {
+    pub(super) fn of(region: &SpreadConstraint, cluster: Option<&SpreadConstraint>) -> Self {
+        Self {
+            min_regions: bound(region.min_groups).max(1),
+            max_regions: bound(region.max_groups),
+            min_clusters: bound(cluster.and_then(|cluster| cluster.min_groups)),
+            max_clusters: bound(cluster.and_then(|cluster| cluster.max_groups)),
+        }
+    }
+
+    /// Returns `true` if `used` are as many of the candidates as the regions that they are in may have.
+    pub(super) fn allow(self, used: &[Candidate<'_>], candidates: &[Candidate<'_>]) -> bool {
+        let regions = names(used);
+        let offered = candidates.iter().map(region);
+        let offered = offered.filter(|name| regions.contains(name)).count();
+        (self.min_regions..=self.max_regions).contains(&regions.len())
+            && offered >= self.min_clusters
+            && used.len() == offered.min(self.max_clusters).max(regions.len())
+    }
+}
+
+/// Returns a bound; one that is absent or negative is 0.
+pub(super) fn bound(groups: Option<i64>) -> usize {
+    usize::try_from(groups.unwrap_or_default()).unwrap_or(0)
+}
+
+/// Returns the regions of clusters.
+pub(super) fn names<'a>(candidates: &[Candidate<'a>]) -> BTreeSet<&'a str> {
+    candidates.iter().map(region).collect()
+}
+
+fn region<'a>(candidate: &Candidate<'a>) -> &'a str {
+    &candidate.cluster.spec.region
 }
 
 /// The replicas by which regions are compared.
@@ -38,8 +76,10 @@ pub(super) fn select<'a>(
 ) -> Vec<Vec<Candidate<'a>>> {
     let mut regions: BTreeMap<&str, Vec<Candidate<'_>>> = BTreeMap::new();
     for candidate in candidates {
-        let region = candidate.cluster.spec.region.as_str();
-        regions.entry(region).or_default().push(*candidate);
+        regions
+            .entry(region(candidate))
+            .or_default()
+            .push(*candidate);
     }
     let mut regions: Vec<_> = regions
         .into_iter()

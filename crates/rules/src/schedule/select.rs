@@ -5,15 +5,16 @@ use karmada_api::{ClusterProfile, Placement, ResourceBindingSpec};
 
 use super::Failure;
 use super::capacity::Candidate;
-use super::regions::{self, Bounds, Demand};
+use super::regions::{self, Bounds, Demand, bound};
 use super::strategy::ReplicaStrategy;
 
-/// Returns the clusters to use.
+/// Returns the clusters to use. With `anew`, those in use do not stay because they may.
 pub(super) fn select<'a>(
     spec: &ResourceBindingSpec,
     placement: &Placement,
     strategy: ReplicaStrategy<'_>,
     fitting: &[&'a ClusterProfile],
+    anew: bool,
 ) -> Result<Vec<Candidate<'a>>, Failure> {
     let candidates = fitting.iter();
     let mut candidates: Vec<_> = candidates
@@ -33,12 +34,18 @@ pub(super) fn select<'a>(
     let replicas = spec.replicas.unwrap_or_default();
     let selected = match (by("region"), by("cluster")) {
         (Some(region), cluster) => {
+            // Else it would follow the room of regions, which changes all the time and wakes nothing.
+            let kept = in_use(spec, &candidates).filter(|_| !anew && !strategy.divides());
+            let bounds = Bounds::of(region, cluster);
+            if let Some(kept) = kept.filter(|kept| bounds.allow(kept, &candidates)) {
+                return Ok(kept);
+            }
             let demand = if strategy.divides() {
                 Demand::Together(replicas)
             } else {
                 Demand::Each(replicas)
             };
-            by_region(&candidates, region, cluster, demand)?
+            by_region(&candidates, bounds, demand)?
         }
         (None, Some(cluster)) => {
             let needed = strategy.divides().then_some(i64::from(replicas));
@@ -106,25 +113,23 @@ fn by_cluster<'a>(
     }
 }
 
+/// Returns the clusters in use, and `None` if one of them does not fit.
+fn in_use<'a>(
+    spec: &ResourceBindingSpec,
+    candidates: &[Candidate<'a>],
+) -> Option<Vec<Candidate<'a>>> {
+    let targets = candidates.iter().filter(|candidate| candidate.is_target);
+    let targets: Vec<_> = targets.copied().collect();
+    (targets.len() == spec.clusters.iter().flatten().count()).then_some(targets)
+}
+
 /// Returns the best cluster of each region to use, and then the best of all others within the bounds.
 fn by_region<'a>(
     candidates: &[Candidate<'a>],
-    region: &SpreadConstraint,
-    cluster: Option<&SpreadConstraint>,
+    bounds: Bounds,
     demand: Demand,
 ) -> Result<Vec<Candidate<'a>>, Failure> {
-    let bounds = Bounds {
-        min_regions: bound(region.min_groups).max(1),
-        max_regions: bound(region.max_groups),
-        min_clusters: bound(cluster.and_then(|cluster| cluster.min_groups)),
-    };
-    let mut names: Vec<_> = candidates
-        .iter()
-        .map(|candidate| &candidate.cluster.spec.region)
-        .collect();
-    names.sort_unstable();
-    names.dedup();
-    if names.len() < bounds.min_regions {
+    if regions::names(candidates).len() < bounds.min_regions {
         return Err(Failure::Error(
             "the number of feasible region is less than spreadConstraint.MinGroups".to_owned(),
         ));
@@ -142,14 +147,9 @@ fn by_region<'a>(
         others.extend(clusters);
     }
     prefer(&mut others);
-    let most = bound(cluster.and_then(|cluster| cluster.max_groups));
-    others.truncate(most.saturating_sub(selected.len()));
+    others.truncate(bounds.max_clusters.saturating_sub(selected.len()));
     selected.append(&mut others);
     Ok(selected)
-}
-
-fn bound(groups: Option<i64>) -> usize {
-    usize::try_from(groups.unwrap_or_default()).unwrap_or(0)
 }
 
 /// Returns the field whose values make the groups, and `None` for those made by a label.

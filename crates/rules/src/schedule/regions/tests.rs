@@ -32,6 +32,7 @@ fn bounds(min_regions: usize, max_regions: usize, min_clusters: usize) -> Bounds
         min_regions,
         max_regions,
         min_clusters,
+        max_clusters: 0,
     }
 }
 

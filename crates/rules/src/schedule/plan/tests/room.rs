@@ -169,6 +169,33 @@ fn regions_are_spread_over_within_their_bounds() {
     }
 }
 
+/// Its room changes all the time, and a start would move it otherwise.
+#[test]
+fn what_runs_in_regions_within_their_bounds_stays_there_whatever_room_others_have() {
+    let mut clusters = in_regions();
+    let rooms = with_room(&[0, 0, 0, 0, 2]);
+    for (cluster, full) in clusters.iter_mut().zip(rooms) {
+        cluster.status = full.status;
+    }
+    let one = spread(Some((1, 1)), (1, 2));
+    let in_c = settled(unscheduled(&one, 2), &clusters);
+    assert_eq!(in_c["spec"]["clusters"], running(&[0, 0, 0, 0, 2]));
+    assert_eq!(settled(in_c.clone(), &in_regions()), in_c);
+
+    // Unless another is asked for, or these are not enough.
+    let mut edited = in_c.clone();
+    json_patch::merge(
+        &mut edited["spec"]["placement"],
+        &spread(Some((1, 1)), (2, 2)),
+    );
+    let moved = settled(edited, &in_regions());
+    assert_eq!(moved["spec"]["clusters"], running(&[0, 0, 2, 2]));
+    let mut triggered = in_c;
+    triggered["spec"]["rescheduleTriggeredAt"] = json!("2026-11-22T09:00:00Z");
+    let moved = settled(triggered, &in_regions());
+    assert_eq!(moved["spec"]["clusters"], running(&[0, 0, 2, 2]));
+}
+
 #[test]
 fn too_few_regions_clusters_or_room_are_named() {
     let errors = [
