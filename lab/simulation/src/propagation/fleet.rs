@@ -196,6 +196,10 @@ impl Fleet {
             }
             Step::Kill { program } => self.programs.kill(*program).await,
             Step::Start { program } => self.programs.start(&self.apis, *program).await?,
+            Step::FailBack { is_on } => {
+                self.history.fails_back = *is_on;
+                self.programs.fail_back(&self.apis, *is_on).await?;
+            }
             Step::Fault {
                 member,
                 program,

@@ -15,6 +15,8 @@ pub(crate) struct History {
     pub(crate) disturbed: BTreeSet<(String, Template)>,
     /// Set once a cluster joined, left, was relabelled or tainted, or got other room.
     pub(crate) clusters_changed: bool,
+    /// Set if the scheduler returns workloads to earlier groups of clusters.
+    pub(crate) fails_back: bool,
 }
 
 impl History {

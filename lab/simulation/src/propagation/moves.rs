@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::model;
 use super::objects::Template;
+use super::schedule;
 use super::step::Step;
 use super::world::{World, items, text};
 
@@ -21,6 +22,17 @@ pub(crate) struct Moves {
     clusters_changed: bool,
     /// Set once that was more than a taint.
     members_changed: bool,
+    fail_back: FailBack,
+}
+
+/// The flag with which the scheduler returns workloads to earlier groups of clusters.
+#[derive(Debug, Default)]
+struct FailBack {
+    is_on: bool,
+    /// Set if it was on since the fleet had settled.
+    was_on: bool,
+    /// Set if it was switched on since then.
+    was_begun: bool,
 }
 
 /// The place of a template: where it should run, where it was scheduled to, and where it is.
@@ -28,6 +40,8 @@ pub(crate) struct Moves {
 struct Place {
     placement: Option<Value>,
     clusters: BTreeMap<String, Option<u64>>,
+    /// The group in use, by its place among all groups and its name.
+    group: Option<(usize, String)>,
     copies: BTreeSet<String>,
     /// Set if the Deployment needs it.
     is_required: bool,
@@ -64,6 +78,8 @@ struct Since {
     /// Set if Works were suspended: what they hold back comes when the pause ends.
     was_suspended: bool,
     by_hand: BTreeSet<ByHand>,
+    /// The groups that it may not have fitted in.
+    unfit: BTreeSet<String>,
     /// Set once the Deployment has needed it.
     was_required: bool,
 }
@@ -118,6 +134,11 @@ impl Moves {
             });
         self.members_changed |= matches!(step, Some(Step::Join { .. } | Step::Leave { .. }))
             || self.last.clusters.is_empty();
+        if let Some(Step::FailBack { is_on }) = step {
+            self.fail_back.was_begun |= *is_on && !self.fail_back.is_on;
+            self.fail_back.was_on |= *is_on;
+            self.fail_back.is_on = *is_on;
+        }
         let mut found = Vec::new();
         for template in Template::ALL {
             let since = self.templates.entry(template).or_default();
@@ -126,10 +147,15 @@ impl Moves {
             let of_this = done.filter(|(of, _)| *of == template);
             since.by_hand.extend(of_this.map(|(_, deed)| deed));
             let now = place(&world, template);
-            let moved = since.moved(&now, self.clusters_changed);
+            let may_move = self.clusters_changed || self.fail_back.was_begun;
+            let moved = since.moved(&now, may_move);
             found.extend(moved.map(|what| format!("{template:?}: {what} without a reason")));
             if !self.members_changed && since.is_bare(&now) {
                 found.push(format!("{template:?}: no copy is left"));
+            }
+            if !self.fail_back.was_on {
+                let returned = since.returned(&place(&self.last, template), &now);
+                found.extend(returned.map(|what| format!("{template:?}: {what}")));
             }
         }
         self.last = world;
@@ -146,6 +172,8 @@ impl Moves {
             *since = Since::begin(*template, &self.last);
         }
         (self.clusters_changed, self.members_changed) = (false, false);
+        self.fail_back.was_on = self.fail_back.is_on;
+        self.fail_back.was_begun = false;
         found
     }
 }
@@ -159,6 +187,7 @@ impl Since {
             essence: essence(world, template),
             holder: text(claimed, "/metadata/uid").to_owned(),
             offers: offers(world, template),
+            unfit: unfit(world, template).collect(),
             was_suspended: world.works.iter().any(|((_, of), work)| {
                 *of == template && work["spec"]["suspendDispatching"] == true
             }),
@@ -168,6 +197,7 @@ impl Since {
 
     fn note(&mut self, template: Template, before: &World, now: &World) {
         self.was_required |= place(now, template).is_required;
+        self.unfit.extend(unfit(now, template));
         let (offered, offers) = (offers(before, template), offers(now, template));
         let ranks = |offers: &[Offer]| -> Vec<_> {
             let of_one = |offer: &Offer| (offer.uid.clone(), offer.rank.clone());
@@ -205,7 +235,7 @@ impl Since {
     }
 
     /// Returns what has changed without a reason.
-    fn moved(&self, now: &Place, clusters_changed: bool) -> Option<String> {
+    fn moved(&self, now: &Place, may_move: bool) -> Option<String> {
         let is_free = self.edited.is_some() || self.by_hand.contains(&ByHand::Unbound);
         let has = |placement: &Value| {
             self.open()
@@ -221,7 +251,7 @@ impl Since {
             return Some(format!("{:?} became {:?}", was.placement, now.placement));
         }
         let may_schedule = is_free
-            || clusters_changed
+            || may_move
             || self.by_hand.contains(&ByHand::Rescheduled)
             || self.open().any(|(offer, _)| !offer.is_lazy);
         if now.clusters != was.clusters && !may_schedule {
@@ -249,6 +279,15 @@ impl Since {
         !may_move && !self.place.copies.is_empty() && now.copies.is_empty()
     }
 
+    /// Returns a group that was left for an earlier one, though the workload fitted in it all the time.
+    fn returned(&self, was: &Place, now: &Place) -> Option<String> {
+        let is_same = |offer: &Offer| Some(&offer.placement) == self.place.placement.as_ref();
+        let may_return = !self.by_hand.is_empty() || !self.offers.iter().all(is_same);
+        let ((later, left), (earlier, _)) = (was.group.as_ref()?, now.group.as_ref()?);
+        let is_wrong = earlier < later && !self.unfit.contains(left) && !may_return;
+        is_wrong.then(|| format!("{left} was left for an earlier group, and fits"))
+    }
+
     /// Returns what does not follow the policy in spite of an edit.
     fn left_behind(&self, essence: &Value, now: &Place) -> Option<String> {
         // Who has another policy at last, or is as before, may not have been seen when it was edited.
@@ -266,6 +305,13 @@ impl Since {
         let follows = offers.any(|(offer, _)| now.placement.as_ref() == Some(&offer.placement));
         (is_selected && !follows).then(|| format!("edited, and has still {:?}", now.placement))
     }
+}
+
+/// Returns the groups that a template may not fit in.
+fn unfit(world: &World, template: Template) -> impl Iterator<Item = String> {
+    let binding = world.bindings.get(&template);
+    let unfit = binding.map(|binding| schedule::unfit(world, binding));
+    unfit.into_iter().flatten()
 }
 
 /// Returns the parts of a template that users write; null if it is not there.
@@ -298,6 +344,9 @@ fn place(world: &World, template: Template) -> Place {
         .into_iter()
         .flat_map(|binding| items(binding, "/spec/clusters"));
     let copies = world.copies.keys();
+    let in_use = binding.map_or("", schedule::in_use);
+    let groups = placement.into_iter();
+    let mut groups = groups.flat_map(|placement| items(placement, "/clusterAffinities"));
     let spec = binding.map(|binding| &binding["spec"]);
     Place {
         is_required: spec.is_some_and(|spec| items(spec, "/requiredBy").next().is_some()),
@@ -311,6 +360,9 @@ fn place(world: &World, template: Template) -> Place {
                 )
             })
             .collect(),
+        group: groups
+            .position(|group| group["affinityName"] == in_use)
+            .map(|place| (place, in_use.to_owned())),
         copies: copies
             .filter(|(_, of)| *of == template)
             .map(|(cluster, _)| cluster.clone())

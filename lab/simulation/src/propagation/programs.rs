@@ -50,6 +50,8 @@ struct Running {
 pub(crate) struct Programs {
     running: [Option<Running>; 3],
     traffic: Traffic,
+    /// Set if the scheduler returns workloads to earlier groups of clusters.
+    fails_back: bool,
 }
 
 impl Programs {
@@ -57,6 +59,7 @@ impl Programs {
         Self {
             running: [const { None }; 3],
             traffic,
+            fails_back: false,
         }
     }
 
@@ -68,10 +71,27 @@ impl Programs {
         }
         self.kill(program).await;
         let fate = SharedFate::default();
-        let assembled = assemble(apis, program, &fate, &self.traffic)?;
+        let assembled = assemble(apis, program, self.flags(program), &fate, &self.traffic)?;
         let task = tokio::spawn(assembled.run_until(async || std::future::pending().await));
         self.running[program as usize] = Some(Running { task, fate });
         Ok(())
+    }
+
+    /// Starts the scheduler again with its flag to fail back or without.
+    pub(crate) async fn fail_back(&mut self, apis: &Apis, is_on: bool) -> Result<()> {
+        self.kill(Role::Scheduler).await;
+        self.fails_back = is_on;
+        self.start(apis, Role::Scheduler).await
+    }
+
+    fn flags(&self, program: Role) -> Vec<&'static str> {
+        // The election of a leader is a property of its own.
+        let mut flags = vec![program.name(), "--leader-elect=false"];
+        if program == Role::Scheduler {
+            flags.push("--evict-untolerated");
+            flags.extend(self.fails_back.then_some("--affinity-fail-back"));
+        }
+        flags
     }
 
     /// Starts every program that does not run, and lets all of them live on.
@@ -109,11 +129,14 @@ impl Programs {
     }
 }
 
-fn assemble(apis: &Apis, role: Role, fate: &SharedFate, traffic: &Traffic) -> Result<Program> {
-    let name = role.name();
-    // The election of a leader is a property of its own.
-    let flags = [name, "--leader-elect=false"];
-    let mut program = Program::new(name, NOWHERE);
+fn assemble(
+    apis: &Apis,
+    role: Role,
+    flags: Vec<&str>,
+    fate: &SharedFate,
+    traffic: &Traffic,
+) -> Result<Program> {
+    let mut program = Program::new(role.name(), NOWHERE);
     program.clock = clock::now;
     let (fate, traffic) = (Arc::clone(fate), traffic.clone());
     let is_upgraded = Arc::clone(&apis.is_upgraded);
@@ -132,8 +155,7 @@ fn assemble(apis: &Apis, role: Role, fate: &SharedFate, traffic: &Traffic) -> Re
             propagation_controller::assemble(args, client, &mut program);
         }
         Role::Scheduler => {
-            let args =
-                scheduler::Args::try_parse_from([&flags[..], &["--evict-untolerated"]].concat())?;
+            let args = scheduler::Args::try_parse_from(flags)?;
             scheduler::assemble(&args, client, &mut program);
         }
         Role::Execution => {

@@ -11,7 +11,7 @@ use super::sequences::{
     template, wait,
 };
 use super::step::{
-    About, ApiFault, By, CLUSTERS, Division, Effect, Part, Pause, PolicyShape, Step,
+    About, Affinity, ApiFault, By, CLUSTERS, Division, Effect, Part, Pause, PolicyShape, Step,
 };
 
 /// Generates one of the scenes.
@@ -23,6 +23,7 @@ pub(super) fn scene() -> impl Strategy<Value = Vec<Step>> {
         death_between_writes(),
         eviction(),
         shortage(),
+        recovery(),
         dependencies(),
     ]
 }
@@ -175,6 +176,47 @@ fn shortage() -> impl Strategy<Value = Vec<Step>> {
             wait,
             room,
         ]);
+        steps
+    })
+}
+
+/// Generates a first group of clusters that is lost and fits again, under a scheduler that returns workloads to it
+/// or does not.
+fn recovery() -> impl Strategy<Value = Vec<Step>> {
+    let groups = [1_u8..1 << CLUSTERS, 1_u8..1 << CLUSTERS];
+    let between = prop_oneof![
+        2 => Just(Step::Settle).boxed(),
+        1 => about_templates().boxed(),
+        1 => about_programs().boxed(),
+        1 => fault().boxed(),
+    ];
+    let parts = (
+        deployments(),
+        groups,
+        any::<[bool; 2]>(),
+        between,
+        [wait(), wait()],
+    );
+    parts.prop_map(|(shape, groups, [before, after], between, waits)| {
+        let shape = PolicyShape {
+            affinity: Affinity::Groups(groups),
+            ..shape
+        };
+        let taints = |effect| {
+            let of_first = (0..CLUSTERS).filter(move |nth| groups[0] & (1 << nth) != 0);
+            of_first.map(move |cluster| Step::Taint { cluster, effect })
+        };
+        let [lost, back] = waits;
+        let mut steps = vec![
+            Step::FailBack { is_on: before },
+            Step::PutPolicy { policy: 0, shape },
+            put(Template::Deployment, 3),
+            Step::Settle,
+        ];
+        steps.extend(taints(Some(Effect::NoExecute)));
+        steps.extend([lost, between]);
+        steps.extend(taints(None));
+        steps.extend([back, Step::FailBack { is_on: after }]);
         steps
     })
 }

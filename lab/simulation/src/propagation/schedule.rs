@@ -7,40 +7,49 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
+use super::history::History;
 use super::model::{self, Division, Group};
 use super::world::{World, condition, items, text};
 
-/// Returns the differences between the clusters of a binding and its placement. With `clusters_changed`,
-/// replicas may have been divided among other clusters than there are now.
-pub(crate) fn differences(world: &World, binding: &Value, clusters_changed: bool) -> Vec<String> {
+/// Returns the differences between the clusters of a binding and its placement. If clusters have changed, replicas
+/// may have been divided among others than there are now.
+pub(crate) fn differences(world: &World, history: &History, binding: &Value) -> Vec<String> {
     let spec = &binding["spec"];
-    let placement = &spec["placement"];
     // Without clusters that is rather taken for a fault of the API than for the end of every workload.
-    if placement.is_null() || world.clusters.is_empty() {
+    if spec["placement"].is_null() || world.clusters.is_empty() {
         return Vec::new();
     }
-    let replicas = spec["replicas"].as_u64();
-    let schedule = Schedule {
-        world,
-        placement,
-        groups: model::groups(world, placement),
-        targets: targets(binding),
-        replicas,
-        division: match replicas {
-            Some(_) => model::division(placement),
-            None => Division::None,
-        },
-        clusters_changed,
-    };
-    let mut found = schedule.differences(binding);
+    let schedule = Schedule::of(world, binding);
+    let mut found = schedule.differences(binding, history.clusters_changed);
     if items(spec, "/gracefulEvictionTasks").next().is_some() {
         found.push("an eviction is not over".to_owned());
     }
     // A copy that a pause holds is no place to go to.
     if !model::pauses(&spec["suspension"]) {
         found.extend(schedule.not_evicted());
+        if history.fails_back {
+            found.extend(schedule.not_returned(in_use(binding)));
+        }
     }
     found
+}
+
+/// Returns the groups of a binding that a workload may not fit in, in whatever way it comes there.
+pub(crate) fn unfit(world: &World, binding: &Value) -> Vec<String> {
+    let schedule = Schedule::of(world, binding);
+    let reported = items(binding, "/status/aggregatedStatus").map(|one| text(one, "/clusterName"));
+    let leaving = items(binding, "/spec/gracefulEvictionTasks");
+    let leaving = leaving.map(|task| text(task, "/fromCluster"));
+    let former = reported.filter(|name| !schedule.targets.contains_key(*name));
+    let closed = former.chain(leaving).chain(schedule.leaving()).collect();
+    let unfit = schedule.groups.iter();
+    let unfit = unfit.filter(|group| !schedule.fits(group, &closed));
+    unfit.map(|group| group.name.to_owned()).collect()
+}
+
+/// Returns the name of the group of a binding that is in use.
+pub(crate) fn in_use(binding: &Value) -> &str {
+    text(binding, "/status/schedulerObservingAffinityName")
 }
 
 /// Returns the clusters of a binding with the replicas of each.
@@ -63,11 +72,26 @@ struct Schedule<'a> {
     targets: BTreeMap<String, Option<u64>>,
     replicas: Option<u64>,
     division: Division,
-    clusters_changed: bool,
 }
 
-impl Schedule<'_> {
-    fn differences(&self, binding: &Value) -> Vec<String> {
+impl<'a> Schedule<'a> {
+    fn of(world: &'a World, binding: &'a Value) -> Self {
+        let placement = &binding["spec"]["placement"];
+        let replicas = binding["spec"]["replicas"].as_u64();
+        Self {
+            world,
+            placement,
+            groups: model::groups(world, placement),
+            targets: targets(binding),
+            replicas,
+            division: match replicas {
+                Some(_) => model::division(placement),
+                None => Division::None,
+            },
+        }
+    }
+
+    fn differences(&self, binding: &Value, clusters_changed: bool) -> Vec<String> {
         let nowhere = BTreeSet::new();
         let fitting = self
             .groups
@@ -76,7 +100,7 @@ impl Schedule<'_> {
         let fitting: Vec<&str> = fitting.map(|group| group.name).collect();
         let is_scheduled = condition(binding, "Scheduled") == "True";
         // Divided replicas stay in a cluster that is relabelled.
-        let may_stay = self.clusters_changed && !matches!(self.division, Division::None);
+        let may_stay = clusters_changed && !matches!(self.division, Division::None);
         let is_right = is_scheduled != fitting.is_empty() || (is_scheduled && may_stay);
         if !is_right {
             return vec![format!(
@@ -93,12 +117,12 @@ impl Schedule<'_> {
             let runs = runs.then(|| format!("still in {:?}, where nothing fits", self.targets));
             return runs.into_iter().collect();
         }
-        let in_use = text(binding, "/status/schedulerObservingAffinityName");
+        let in_use = in_use(binding);
         let Some(group) = self.groups.iter().find(|group| group.name == in_use) else {
             return vec![format!("the group {in_use:?} is in use, which is none")];
         };
-        let mut found = self.of_group(group);
-        if !self.clusters_changed {
+        let mut found = self.of_group(group, clusters_changed);
+        if !clusters_changed {
             let is_first = self
                 .groups
                 .first()
@@ -109,7 +133,7 @@ impl Schedule<'_> {
     }
 
     /// Returns the differences from what the group in use asks for.
-    fn of_group(&self, group: &Group<'_>) -> Vec<String> {
+    fn of_group(&self, group: &Group<'_>, clusters_changed: bool) -> Vec<String> {
         let mut found = Vec::new();
         let is: BTreeSet<String> = self.targets.keys().cloned().collect();
         if let Division::None = self.division {
@@ -140,7 +164,7 @@ impl Schedule<'_> {
             ));
         }
         // Divided replicas do not move because clusters join or are relabelled.
-        if self.clusters_changed {
+        if clusters_changed {
             return found;
         }
         if !is.is_subset(&group.clusters) {
@@ -168,16 +192,24 @@ impl Schedule<'_> {
 
     /// Returns the clusters that stay in use in spite of a taint though there is another place to go to.
     fn not_evicted(&self) -> Option<String> {
-        let leaving: BTreeSet<&str> = self
-            .targets
-            .keys()
-            .filter(|name| model::drives_away(self.world, self.placement, name))
-            .map(String::as_str)
-            .collect();
+        let leaving: BTreeSet<&str> = self.leaving().collect();
         let mut groups = self.groups.iter();
         let has_place = groups.any(|group| self.fits(group, &leaving));
         (!leaving.is_empty() && has_place)
             .then(|| format!("still in {leaving:?}, whose taints are not tolerated"))
+    }
+
+    /// Returns the clusters that the workload has to leave, now or once it is tolerated no longer.
+    fn leaving(&self) -> impl Iterator<Item = &str> {
+        let targets = self.targets.keys().map(String::as_str);
+        targets.filter(|name| model::drives_away(self.world, self.placement, name))
+    }
+
+    /// Returns a group before that in use in which the workload could run, too.
+    fn not_returned(&self, in_use: &str) -> Option<String> {
+        let mut earlier = self.groups.iter().take_while(|group| group.name != in_use);
+        let better = earlier.find(|group| self.fits(group, &BTreeSet::new()))?;
+        Some(format!("{in_use} is in use, and {} fits, too", better.name))
     }
 
     /// Returns `true` if the workload could run in a group, `without` some clusters.

@@ -95,10 +95,11 @@ fn lazy_step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Generates what an edit must be told from, and the other reason for which a workload moves.
+/// Generates what an edit must be told from, and the other reasons for which a workload moves.
 fn about_activation() -> impl Strategy<Value = Step> {
     prop_oneof![
         1 => Just(Step::Settle),
+        1 => any::<bool>().prop_map(|is_on| Step::FailBack { is_on }),
         1 => Just(Step::Upgrade),
         1 => template().prop_map(|template| Step::Reschedule { template }),
     ]

@@ -210,8 +210,7 @@ impl Check<'_> {
         if !is_as_source && !model::is_lazy(policy) {
             found.push(format!("the binding has not {source} replicas"));
         }
-        let clusters_changed = self.history.clusters_changed;
-        found.extend(schedule::differences(world, binding, clusters_changed));
+        found.extend(schedule::differences(world, self.history, binding));
         found.extend(self.dispatched(binding, &spec["suspension"]));
         found
     }

@@ -60,6 +60,8 @@ pub enum Step {
     Kill { program: Role },
     /// A program starts unless it runs already.
     Start { program: Role },
+    /// The scheduler starts again, and returns workloads to earlier groups of clusters or does not.
+    FailBack { is_on: bool },
     /// An API, of a member or of the fleet, has a fault for some seconds.
     Fault {
         member: Option<u8>,
