@@ -9,7 +9,10 @@
 
 use std::thread::available_parallelism;
 
-use simulation::propagation::{ApiFault, Lazy, Propagation, Role, Step, run};
+use simulation::propagation::{
+    Affinity, ApiFault, By, Division, Effect, Lazy, Pause, PolicyShape, Propagation, Purge, Role,
+    Spread, Step, Template, Toleration, run,
+};
 use simulation::search::{FIRST_SEED, Property, Summary, failed_once, search, sequence_of};
 
 /// The number of random sequences of one run.
@@ -24,6 +27,27 @@ const FAULTS: usize = 15;
 fn seconds(seconds: u32) -> Step {
     Step::Wait {
         millis: seconds * 1_000,
+    }
+}
+
+fn taint(cluster: u8) -> Step {
+    let effect = Some(Effect::NoExecute);
+    Step::Taint { cluster, effect }
+}
+
+fn policy_of(template: Template, affinity: Affinity) -> PolicyShape {
+    PolicyShape {
+        selects: vec![(template, By::Name)],
+        priority: 0,
+        preempts: false,
+        affinity,
+        spread: Spread::No,
+        division: Division::None,
+        tolerates: Toleration::No,
+        purge: Purge::Gracefully,
+        has_dependencies: false,
+        pause: Pause::No,
+        is_lazy: false,
     }
 }
 
@@ -93,4 +117,64 @@ fn a_failure_that_no_watch_has_shown_does_not_stay_in_the_status() {
         },
         seconds(3),
     ]);
+}
+
+/// The reason names the taints that are not tolerated any longer.
+#[test]
+fn what_is_not_scheduled_names_another_reason_once_its_tolerations_end() {
+    let shape = PolicyShape {
+        tolerates: Toleration::Seconds(120),
+        ..policy_of(Template::ConfigMapA, Affinity::Names(0b001))
+    };
+    settles(&[
+        Step::Leave { cluster: 0 },
+        Step::PutPolicy { policy: 0, shape },
+        taint(1),
+    ]);
+}
+
+#[test]
+fn an_eviction_of_what_no_policy_has_any_more_does_not_end() {
+    let delete = Step::DeletePolicy { policy: 0 };
+    settles(&[Step::Settle, taint(0), seconds(5), delete]);
+}
+
+#[test]
+fn a_workload_returns_to_an_earlier_group_with_the_flag_only() {
+    for is_on in [false, true] {
+        let shape = policy_of(Template::Deployment, Affinity::Groups([0b001, 0b010]));
+        let (cluster, effect) = (0, None);
+        settles(&[
+            Step::FailBack { is_on },
+            Step::PutPolicy { policy: 0, shape },
+            Step::Settle,
+            taint(cluster),
+            Step::Settle,
+            Step::Taint { cluster, effect },
+        ]);
+    }
+}
+
+/// Regions are compared by the room of their clusters, and the programs start again at the end.
+#[test]
+fn a_workload_does_not_follow_the_room_of_regions() {
+    let template = Template::Deployment;
+    let shape = PolicyShape {
+        spread: Spread::Regions([1, 1], [1, 1]),
+        ..policy_of(template, Affinity::All)
+    };
+    let rooms = |pods| [0, 2].map(|cluster| Step::Room { cluster, pods });
+    let deploy = Step::PutTemplate {
+        template,
+        version: 1,
+        wipes: false,
+    };
+    let mut steps = vec![
+        Step::DeleteTemplate { template },
+        Step::PutPolicy { policy: 0, shape },
+    ];
+    steps.extend(rooms(0));
+    steps.extend([Step::Settle, deploy, Step::Settle]);
+    steps.extend(rooms(4));
+    settles(&steps);
 }

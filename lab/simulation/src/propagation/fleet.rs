@@ -16,7 +16,7 @@ use super::injection::injection;
 use super::objects::{self, CLUSTERS, NAMESPACE, SECRETS, Template};
 use super::programs::Programs;
 use super::specs;
-use super::step::{self, Part, PolicyShape, Step};
+use super::step::{self, Part, PolicyShape, Spread, Step};
 use super::world::{name, text};
 use crate::clock;
 
@@ -108,6 +108,7 @@ impl Fleet {
             }
             Step::DeleteTemplate { template } => self.delete(&template.path()).await?,
             Step::PutPolicy { policy, shape } => {
+                self.history.is_bounded |= shape.spread != Spread::No;
                 let (collection, name) = objects::policy(*policy);
                 let spec = specs::policy(shape);
                 self.put_spec(objects::policy_kind(*policy), &collection, &name, &spec)
@@ -302,9 +303,10 @@ impl Fleet {
         self.history.clusters_changed = true;
         let name = objects::cluster(cluster);
         let path = format!("{CLUSTERS}/{name}");
-        let labels = json!({ "region": format!("r{region}") });
+        let region = format!("r{region}");
+        let labels = json!({ "region": region });
         if get(&self.apis.fleet, &path).await?.is_some() {
-            let change = json!({ "metadata": { "labels": labels } });
+            let change = json!({ "metadata": { "labels": labels }, "spec": { "region": region } });
             self.write(Method::PATCH, &path, &change).await?;
             return Ok(());
         }
@@ -322,7 +324,10 @@ impl Fleet {
         let object = json!({
             "apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster",
             "metadata": { "name": name, "labels": labels },
-            "spec": { "syncMode": "Push", "apiEndpoint": endpoint, "secretRef": reference },
+            "spec": {
+                "syncMode": "Push", "apiEndpoint": endpoint, "secretRef": reference,
+                "region": region,
+            },
         });
         self.write(Method::POST, CLUSTERS, &object).await?;
         let enabled = Template::ALL.map(|template| {

@@ -15,6 +15,8 @@ pub(crate) struct History {
     pub(crate) disturbed: BTreeSet<(String, Template)>,
     /// Set once a cluster joined, left, was relabelled or tainted, or got other room.
     pub(crate) clusters_changed: bool,
+    /// Set once a policy has bounded the number of clusters, for which a group may not fit.
+    pub(crate) is_bounded: bool,
     /// Set if the scheduler returns workloads to earlier groups of clusters.
     pub(crate) fails_back: bool,
 }

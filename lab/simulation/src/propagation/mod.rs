@@ -6,10 +6,10 @@
 //! fleet must look like, `schedule` where its workloads run, `held` what a pause may never take away, and
 //! `moves` what may move a workload at all.
 //!
-//! Of propagation this leaves out: spread constraints, objects of others in the way of ours, what members
-//! report of workloads, so that no Deployment gets healthy and its evictions last as long as they may, and the
-//! cluster-controller, so that nothing empties the namespace of a cluster that has left. Each program has one
-//! process without a lease; leader election is a part of [`convergence`](crate::convergence).
+//! Of propagation this leaves out: objects of others in the way of ours, what members report of workloads, so
+//! that no Deployment gets healthy and its evictions last as long as they may, and the cluster-controller, so
+//! that nothing empties the namespace of a cluster that has left. Each program has one process without a lease;
+//! leader election is a part of [`convergence`](crate::convergence).
 
 mod apis;
 mod connection;
@@ -45,7 +45,7 @@ pub use self::objects::Template;
 pub use self::programs::Role;
 pub use self::sequences::{lazy_sequences, sequences};
 pub use self::step::{
-    About, Affinity, ApiFault, By, Division, Effect, Part, Pause, PolicyShape, Purge, Step,
+    About, Affinity, ApiFault, By, Division, Effect, Part, Pause, PolicyShape, Purge, Spread, Step,
     Toleration,
 };
 

@@ -147,6 +147,54 @@ pub(crate) fn open(
     clusters.iter().filter(is_open).cloned().collect()
 }
 
+/// Returns the least and the greatest number that a placement allows, of clusters or of their regions.
+fn bounds(placement: &Value, field: &str) -> Option<[usize; 2]> {
+    let mut constraints = items(placement, "/spreadConstraints");
+    let constraint = constraints.find(|constraint| constraint["spreadByField"] == field)?;
+    let bound = |key: &str| usize::try_from(constraint[key].as_u64()?).ok();
+    Some([bound("minGroups")?, bound("maxGroups")?])
+}
+
+/// Returns `true` if a placement bounds the number of regions.
+pub(crate) fn has_regions(placement: &Value) -> bool {
+    bounds(placement, "region").is_some()
+}
+
+/// Returns every choice among clusters that the bounds of a placement leave: as many as are allowed, with at least
+/// one of each region in use.
+pub(crate) fn choices(
+    world: &World,
+    placement: &Value,
+    clusters: &BTreeSet<String>,
+) -> Vec<BTreeSet<String>> {
+    let (of_regions, of_clusters) = (bounds(placement, "region"), bounds(placement, "cluster"));
+    let region = |name: &String| match of_regions {
+        Some(_) => text(world.clusters.get(name), "/spec/region"),
+        None => "",
+    };
+    let is_allowed = |choice: &BTreeSet<String>| {
+        let regions: BTreeSet<&str> = choice.iter().map(region).collect();
+        let offered = clusters
+            .iter()
+            .filter(|name| regions.contains(region(name)));
+        let offered = offered.count();
+        let [least, most] = of_clusters.unwrap_or([0, offered]);
+        let has_regions =
+            of_regions.is_none_or(|[least, most]| (least..=most).contains(&regions.len()));
+        has_regions && offered >= least && choice.len() == offered.min(most).max(regions.len())
+    };
+    let mut choices = vec![BTreeSet::new()];
+    for cluster in clusters {
+        let mut with = choices.clone();
+        for choice in &mut with {
+            choice.insert(cluster.clone());
+        }
+        choices.append(&mut with);
+    }
+    choices.retain(|choice| !choice.is_empty() && is_allowed(choice));
+    choices
+}
+
 fn has_taint(world: &World, cluster: &str, effect: &str) -> bool {
     let object = world.clusters.get(cluster);
     object.is_some_and(|object| items(object, "/spec/taints").any(|one| one["effect"] == effect))

@@ -20,7 +20,7 @@ pub(crate) fn differences(world: &World, history: &History, binding: &Value) -> 
         return Vec::new();
     }
     let schedule = Schedule::of(world, binding);
-    let mut found = schedule.differences(binding, history.clusters_changed);
+    let mut found = schedule.differences(history, binding);
     if items(spec, "/gracefulEvictionTasks").next().is_some() {
         found.push("an eviction is not over".to_owned());
     }
@@ -91,17 +91,23 @@ impl<'a> Schedule<'a> {
         }
     }
 
-    fn differences(&self, binding: &Value, clusters_changed: bool) -> Vec<String> {
+    fn differences(&self, history: &History, binding: &Value) -> Vec<String> {
+        let clusters_changed = history.clusters_changed;
         let nowhere = BTreeSet::new();
         let fitting = self
             .groups
             .iter()
             .filter(|group| self.fits(group, &nowhere));
         let fitting: Vec<&str> = fitting.map(|group| group.name).collect();
+        let may_fit = self.groups.iter().any(|group| self.may_fit(group));
         let is_scheduled = condition(binding, "Scheduled") == "True";
         // Divided replicas stay in a cluster that is relabelled.
         let may_stay = clusters_changed && !matches!(self.division, Division::None);
-        let is_right = is_scheduled != fitting.is_empty() || (is_scheduled && may_stay);
+        let is_right = if is_scheduled {
+            may_fit || may_stay
+        } else {
+            fitting.is_empty()
+        };
         if !is_right {
             return vec![format!(
                 "scheduled: {is_scheduled}, to {:?}, with fitting groups {fitting:?}",
@@ -122,7 +128,7 @@ impl<'a> Schedule<'a> {
             return vec![format!("the group {in_use:?} is in use, which is none")];
         };
         let mut found = self.of_group(group, clusters_changed);
-        if !clusters_changed {
+        if !clusters_changed && !history.is_bounded {
             let is_first = self
                 .groups
                 .first()
@@ -137,9 +143,7 @@ impl<'a> Schedule<'a> {
         let mut found = Vec::new();
         let is: BTreeSet<String> = self.targets.keys().cloned().collect();
         if let Division::None = self.division {
-            // All that workloads may come to, and what was there before the taints.
-            let open = model::open(self.world, self.placement, &group.clusters);
-            if !open.is_subset(&is) || !is.is_subset(&group.clusters) {
+            if !self.choices(&self.feasible(group)).contains(&is) {
                 found.push(format!("scheduled to {is:?} instead of {group:?}"));
             }
             if self.targets.values().any(|one| *one != self.replicas) {
@@ -167,7 +171,8 @@ impl<'a> Schedule<'a> {
         if clusters_changed {
             return found;
         }
-        if !is.is_subset(&group.clusters) {
+        let choices = self.choices(&group.clusters);
+        if !choices.iter().any(|choice| is.is_subset(choice)) {
             found.push(format!("scheduled to {is:?} instead of {group:?}"));
         }
         if let Division::Weights(weights) = &self.division {
@@ -212,18 +217,40 @@ impl<'a> Schedule<'a> {
         Some(format!("{in_use} is in use, and {} fits, too", better.name))
     }
 
-    /// Returns `true` if the workload could run in a group, `without` some clusters.
+    /// Returns `true` if the workload can run in a group, `without` some clusters.
     fn fits(&self, group: &Group<'_>, without: &BTreeSet<&str>) -> bool {
         let mut feasible = self.feasible(group);
         feasible.retain(|name| !without.contains(name.as_str()));
-        if let Division::Room = self.division {
-            let seats = self.seats();
-            let had = |name: &String| seats.get(name).copied().unwrap_or_default();
-            let room = feasible.iter();
-            let room = room.map(|name| had(name) + model::room(self.world, name));
-            return !feasible.is_empty() && Some(room.sum()) >= self.replicas;
+        let choices = self.choices(&feasible);
+        let mut enough = choices.iter().map(|choice| self.has_room(choice));
+        // Any regions may be chosen, of the clusters those with room.
+        if model::has_regions(self.placement) {
+            return !choices.is_empty() && enough.all(|is_enough| is_enough);
         }
-        !feasible.is_empty()
+        enough.any(|is_enough| is_enough)
+    }
+
+    /// Returns `true` if a choice of regions in a group lets the workload run there.
+    fn may_fit(&self, group: &Group<'_>) -> bool {
+        let choices = self.choices(&self.feasible(group));
+        choices.iter().any(|choice| self.has_room(choice))
+    }
+
+    /// Returns the choices among clusters. Each that has a weight gets its part, whatever their number.
+    fn choices(&self, clusters: &BTreeSet<String>) -> Vec<BTreeSet<String>> {
+        match self.division {
+            Division::Weights(_) => model::choices(self.world, &Value::Null, clusters),
+            _ => model::choices(self.world, self.placement, clusters),
+        }
+    }
+
+    /// Returns `true` if clusters have room for what is divided by room.
+    fn has_room(&self, clusters: &BTreeSet<String>) -> bool {
+        let seats = self.seats();
+        let had = |name: &String| seats.get(name).copied().unwrap_or_default();
+        let room = clusters.iter();
+        let room = room.map(|name| had(name) + model::room(self.world, name));
+        !matches!(self.division, Division::Room) || Some(room.sum()) >= self.replicas
     }
 
     /// Returns the clusters of a group that workloads may come to, and those where this one is.

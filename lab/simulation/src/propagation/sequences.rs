@@ -9,7 +9,7 @@ use super::programs::Role;
 use super::scenes::scene;
 use super::step::{
     About, Affinity, ApiFault, By, CLUSTERS, Division, Effect, Part, Pause, PolicyShape, Purge,
-    Step, Toleration,
+    Spread, Step, Toleration,
 };
 
 /// The most steps of a sequence.
@@ -162,6 +162,7 @@ pub(super) fn shape(lazy: f64) -> impl Strategy<Value = PolicyShape> {
     let purge = prop_oneof![4 => Just(Purge::Gracefully), 1 => Just(Purge::Directly)];
     let rest = (
         affinity,
+        spread(),
         division(),
         toleration(),
         purge,
@@ -170,7 +171,7 @@ pub(super) fn shape(lazy: f64) -> impl Strategy<Value = PolicyShape> {
     (policy, rest).prop_map(
         |(
             (mut selects, priority, preempts, pause, is_lazy),
-            (affinity, division, tolerates, purge, has_dependencies),
+            (affinity, spread, division, tolerates, purge, has_dependencies),
         )| {
             if preempts {
                 for (_, by) in &mut selects {
@@ -182,6 +183,7 @@ pub(super) fn shape(lazy: f64) -> impl Strategy<Value = PolicyShape> {
                 priority,
                 preempts,
                 affinity,
+                spread,
                 division,
                 tolerates,
                 purge,
@@ -191,6 +193,15 @@ pub(super) fn shape(lazy: f64) -> impl Strategy<Value = PolicyShape> {
             }
         },
     )
+}
+
+fn spread() -> impl Strategy<Value = Spread> {
+    let bounds = || (1_u8..=2, 0_u8..=2).prop_map(|(least, more)| [least, least + more]);
+    prop_oneof![
+        4 => Just(Spread::No),
+        1 => bounds().prop_map(Spread::Clusters),
+        2 => (bounds(), bounds()).prop_map(|(regions, clusters)| Spread::Regions(regions, clusters)),
+    ]
 }
 
 fn division() -> impl Strategy<Value = Division> {

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::objects::{self, Template};
-use super::step::{Affinity, By, Division, Pause, PolicyShape, Purge, Toleration};
+use super::step::{Affinity, By, Division, Pause, PolicyShape, Purge, Spread, Toleration};
 
 /// Returns the suspension of a policy, and null if there is none.
 pub(crate) fn suspension(pause: Pause) -> Value {
@@ -71,6 +71,17 @@ fn placement(shape: &PolicyShape) -> Value {
             json!({ "clusterAffinity": { "labelSelector": labels } })
         }
     };
+    let bounds = |field: &str, [least, most]: [u8; 2]| json!({ "spreadByField": field, "minGroups": least, "maxGroups": most });
+    match shape.spread {
+        Spread::No => {}
+        Spread::Clusters(clusters) => {
+            placement["spreadConstraints"] = json!([bounds("cluster", clusters)]);
+        }
+        Spread::Regions(regions, clusters) => {
+            let constraints = [bounds("region", regions), bounds("cluster", clusters)];
+            placement["spreadConstraints"] = json!(constraints);
+        }
+    }
     let divided =
         |by: &str| json!({ "replicaSchedulingType": "Divided", "replicaDivisionPreference": by });
     match shape.division {

@@ -32,7 +32,7 @@ pub enum Step {
     },
     /// An override policy is deleted.
     DeleteOverride { of_cluster: bool },
-    /// A cluster joins with an empty member, or gets another label.
+    /// A cluster joins a region with an empty member, or is moved to another.
     Join { cluster: u8, region: u8 },
     /// A Cluster gets a taint in place of the one it may have, or loses that.
     Taint { cluster: u8, effect: Option<Effect> },
@@ -91,6 +91,8 @@ pub struct PolicyShape {
     pub preempts: bool,
     /// The clusters.
     pub affinity: Affinity,
+    /// The bounds of the number of clusters that are used.
+    pub spread: Spread,
     /// The division of replicas between the clusters.
     pub division: Division,
     /// The toleration of the taints of clusters for which workloads leave.
@@ -114,6 +116,7 @@ impl PolicyShape {
             priority: 0,
             preempts: false,
             affinity: Affinity::All,
+            spread: Spread::No,
             division: Division::None,
             tolerates: Toleration::No,
             purge: Purge::Gracefully,
@@ -144,6 +147,17 @@ pub enum Affinity {
     Region(u8),
     /// The first of two groups that fits, each some clusters by their names, as bits.
     Groups([u8; 2]),
+}
+
+/// The bounds of the number of clusters that are used, each the least and the greatest number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spread {
+    /// None.
+    No,
+    /// The clusters.
+    Clusters([u8; 2]),
+    /// Their regions, and the clusters.
+    Regions([u8; 2], [u8; 2]),
 }
 
 /// The division of replicas between clusters.
