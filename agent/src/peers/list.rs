@@ -139,13 +139,14 @@ pub(crate) struct Election {
 }
 
 impl Election {
-    /// Waits until this agent leads or campaigns, or until it does neither.
+    /// Waits until this agent leads or stands by, or until it does neither.
     async fn until(&mut self, wanted: bool) {
         loop {
             let mode = *self.mode.borrow_and_update();
-            let campaigns = !matches!(mode, CampaignMode::Off | CampaignMode::Withdrawn);
+            // Not also those that campaign in turn: while nobody can lead, that is every agent in the end.
+            let stands_by = mode == CampaignMode::Eager;
             let leads = self.leadership.held_until().is_some();
-            if (campaigns || leads) == wanted {
+            if (stands_by || leads) == wanted {
                 return;
             }
             tokio::select! {
@@ -162,8 +163,8 @@ impl Discovery {
     /// Keeps the list up to date until the program stops.
     ///
     /// The API server sends each change of a slice to every watch of it, and a rollout changes the
-    /// slices once per node. So only agents that lead or campaign watch them; all others list them from
-    /// time to time. Agents campaign one after the other, so they never watch all at once.
+    /// slices once per node. So only the leader and the agents that stand by watch them; all others list
+    /// them from time to time, and an agent that becomes the leader lists them at once.
     pub(super) async fn run(mut self, stopping: CancellationToken) -> Result<(), BoxError> {
         let discovery = async {
             let mut slices = Slices::new(&self.own);
@@ -186,7 +187,7 @@ impl Discovery {
         }
     }
 
-    /// Lists the slices, and then watches them while this agent leads or campaigns.
+    /// Lists the slices, and then watches them while this agent leads or stands by.
     async fn watch(&mut self, slices: &mut Slices) {
         let Service { namespace, name } = &self.service;
         let own_namespace = || self.client.default_namespace();
