@@ -491,7 +491,7 @@ async fn every_metric_of_a_fresh_agent_is_documented_with_its_labels_and_every_d
 
 const HEALTHY: &str = "This node votes healthy";
 
-/// Issue 10: the first round after a stall was dated to before it, so it alone turned the vote.
+/// Dated to before the stall, the first round after it would turn the vote alone.
 #[tokio::test]
 async fn a_failure_right_after_a_stall_is_not_as_old_as_the_stall() {
     const STALL: Duration = Duration::from_secs(6);

@@ -93,7 +93,7 @@ async fn a_standby_seeks_the_lease_until_it_is_relieved() {
     assert_eq!(running.after(ALMOST).await, CampaignMode::Off);
 }
 
-/// Issue 10: a standby that no leader contacted any more sought the lease as one of few for ever.
+/// Otherwise a standby that no leader contacts any more would seek the lease as one of few for ever.
 #[tokio::test(start_paused = true)]
 async fn a_standby_is_one_of_many_again_once_no_leader_contacts_it() {
     let running = Running::start(Some(3));

@@ -193,7 +193,7 @@ mod tests {
         }
     }
 
-    /// Issue 10: the node of a newer agent counted as silent.
+    /// The node of a newer agent is not silent.
     #[test]
     fn a_class_that_only_a_newer_agent_knows_is_unhealthy_of_class_other() {
         let text = r#"{"cluster":"c","node":"n","vote":"unhealthy","class":"tired","server":"10.0.0.1:53"}"#;

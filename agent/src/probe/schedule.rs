@@ -109,7 +109,7 @@ mod tests {
         }
     }
 
-    /// Issue 10: the round after a stall was dated to before it.
+    /// The missed tick's time would date the round to before the stall.
     #[tokio::test(start_paused = true)]
     async fn a_round_is_due_as_scheduled_or_after_a_stall_when_it_starts() {
         let (finished, _rounds) = mpsc::channel(1);

@@ -195,7 +195,7 @@ async fn an_agent_of_another_cluster_is_silent_and_logged_once(server: ApiKind) 
     agents.stop_all().await
 }
 
-/// Issue 10: the failing leader of two nodes, one of them silent, failed the whole cluster.
+/// The failing leader of two nodes, one of them silent, must not fail the whole cluster.
 async fn a_failing_leader_that_hears_nobody_marks_the_verdict_stale_and_gives_the_lease_back(
     server: ApiKind,
 ) -> Result<()> {
@@ -233,7 +233,7 @@ async fn a_failing_leader_that_hears_nobody_marks_the_verdict_stale_and_gives_th
     agents.stop_all().await
 }
 
-/// Issue 10: every peer with the same name was taken for the leader itself.
+/// A peer with the leader's name is not the leader itself.
 async fn agents_that_share_one_name_all_vote_and_are_warned_of(server: ApiKind) -> Result<()> {
     let fleet = fleet(server).await?;
     let agents = Agents::start(&fleet, 3, Others::Namesakes).await?;

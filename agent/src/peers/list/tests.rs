@@ -307,7 +307,7 @@ async fn a_leader_watches_whether_or_not_it_would_campaign() {
     assert_eq!(*discovered.lists.borrow(), 1);
 }
 
-/// Issue 10: they all listed at once when they started together, and when their leader fell silent.
+/// They start together, and their leader falls silent for all of them at once.
 #[tokio::test(start_paused = true)]
 async fn a_thousand_agents_do_not_list_and_watch_at_the_same_moment() {
     const SECOND: Duration = Duration::from_secs(1);

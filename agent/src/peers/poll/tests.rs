@@ -312,7 +312,7 @@ async fn an_agent_that_joins_gets_a_request_in_the_next_round() {
     polling.until(|tally| tally.healthy == 3).await;
 }
 
-/// Issue 10: every peer with this agent's name was taken for this agent.
+/// A name is not an identity: such a peer is not this agent.
 #[tokio::test]
 async fn agents_with_our_name_count_and_are_shown() {
     let namesake = async |id, vote| {

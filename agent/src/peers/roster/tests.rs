@@ -187,7 +187,7 @@ fn nobody_stands_by_for_itself() {
     assert_eq!(standbys(&mut roster), [""; 0]);
 }
 
-/// Issue 10: with one `--host-name` on all nodes, every peer was ourselves and the quorum one vote.
+/// With one `--host-name` on all nodes, no peer is ourselves: the quorum would be one vote.
 #[test]
 fn agents_of_one_name_all_count_and_are_reported() {
     let mut roster = addressed(&["a", "b", "c", "d"]);

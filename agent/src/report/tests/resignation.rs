@@ -41,7 +41,7 @@ fn shows(agent: &Running, line: &str) -> bool {
     text.lines().any(|shown| shown.ends_with(line))
 }
 
-/// Issue 10: it renewed for ever, and a real outage went unreported.
+/// If it renewed for ever, a real outage would go unreported.
 #[tokio::test(start_paused = true)]
 async fn a_leader_with_too_few_votes_makes_way_for_one_that_has_enough() {
     let before = cluster(&[ready(), dns_true(), reporting()]);

@@ -32,7 +32,7 @@ async fn closed(stream: &mut TcpStream) {
     drop(timeout(AMPLE, stream.read_to_end(&mut rest)).await.unwrap());
 }
 
-/// Issue 10: sixty-four clients that send nothing must not shut out the leader.
+/// Sixty-four clients that send nothing must not shut out the leader.
 #[tokio::test]
 async fn beyond_the_most_connections_the_oldest_gives_way() {
     let (address, _drained) = start().await;

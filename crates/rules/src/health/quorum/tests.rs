@@ -82,7 +82,7 @@ fn silent_nodes_neither_vote_nor_veto() {
     assert_eq!(verdict(&nodes(0, 0, 0), Some(true)), None);
 }
 
-/// Issue 10: with two nodes, one of them silent, the other alone failed the whole cluster.
+/// With two nodes, one of them silent, the other alone must not fail the whole cluster.
 #[test]
 fn silence_is_not_agreement_a_failure_takes_more_than_half_of_all_nodes() {
     for current in [None, Some(true)] {

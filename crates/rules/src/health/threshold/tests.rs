@@ -135,7 +135,7 @@ fn a_vote_follows_from_the_rounds_and_the_time() {
     }
 }
 
-/// Issue 10: the first round after a stall was due before it, and as old as the threshold at once.
+/// The first round after a stall was due before it, and would be as old as the threshold at once.
 #[test]
 fn a_round_that_a_stall_delays_or_interrupts_turns_no_vote() {
     for stalled in [26_000, 31_000, 60_000, 3_600_000] {
@@ -479,7 +479,7 @@ proptest! {
         });
     }
 
-    /// Issue 10: after a stall one round turned the vote.
+    /// After a stall, too, one round turns no vote.
     #[test]
     fn a_vote_takes_as_many_rounds_as_cover_its_threshold(steps in stalled_steps()) {
         let mut outcomes = Vec::new();
