@@ -307,6 +307,31 @@ async fn a_leader_watches_whether_or_not_it_would_campaign() {
     assert_eq!(*discovered.lists.borrow(), 1);
 }
 
+/// Its list may be ten minutes old, and decides how many nodes make a quorum.
+#[tokio::test(start_paused = true)]
+async fn an_agent_that_becomes_the_leader_in_its_turn_lists_the_others_at_once() {
+    let mut program = Program::new(crate::NAME, ([127, 0, 0, 1], 0).into());
+    let (seeking, mode) = watch::channel(CampaignMode::Off);
+    let config = LeaseConfig {
+        mode,
+        ..LeaseConfig::eager("default".to_owned(), crate::NAME, "n0".to_owned())
+    };
+    let client = Client::new(api(0).await.service(), "default");
+    let leadership = lease::campaign(&mut program, client, config);
+    let mut discovered = Discovered::start(Some(leadership)).await;
+    let listed = |known: &Option<usize>| *known == Some(3);
+    discovered.known.wait_for(listed).await.unwrap();
+    sleep(Duration::from_mins(5)).await;
+    let (before, turn) = (*discovered.watches.borrow(), Instant::now());
+    for mode in [&seeking, &discovered.mode] {
+        mode.send_replace(CampaignMode::Spread(Duration::ZERO));
+    }
+    let watches = |count: &u32| *count > before;
+    discovered.watches.wait_for(watches).await.unwrap();
+    assert!(turn.elapsed() < Duration::from_secs(5));
+    assert_eq!(*discovered.lists.borrow(), 2);
+}
+
 /// They start together, and their leader falls silent for all of them at once.
 #[tokio::test(start_paused = true)]
 async fn a_thousand_agents_do_not_list_and_watch_at_the_same_moment() {
