@@ -12,13 +12,13 @@ mod probe;
 mod report;
 mod vote;
 
-use karmada_rules::health::threshold::Vote;
+use karmada_rules::health::threshold::{Round, Vote};
 use karmada_runtime::lease::{self, CampaignMode, Leadership, LeaseConfig};
 use karmada_runtime::metrics::WriteMetrics;
 use karmada_runtime::program::{Program, StartError};
 use karmada_runtime::write::Writer;
 use kube::Client;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use uuid::Uuid;
 
 pub use crate::args::Args;
@@ -43,7 +43,8 @@ pub async fn start(args: Args, program: &mut Program) -> Result<(), StartError> 
         Some(member) if config.needs_member() => Some(member.connect(program).await?),
         _ => None,
     };
-    run(config, client, member, program)
+    let rounds = config.probes.start(program, member.clone())?;
+    run(config, client, member, rounds, program)
 }
 
 /// Spawns the tasks of `program` with the given clients of the Karmada API and of the member
@@ -57,14 +58,30 @@ pub fn assemble(
     member: Option<Client>,
     program: &mut Program,
 ) -> Result<(), StartError> {
+    let config = Config::try_from(args)?;
     program.addresses = probe::addresses();
-    run(Config::try_from(args)?, client, member, program)
+    let rounds = config.probes.start(program, member.clone())?;
+    run(config, client, member, rounds, program)
+}
+
+/// Spawns the tasks of `program`, which probes nothing: `rounds` are the caller's observations.
+///
+/// # Errors
+/// Returns an error if the flags contradict each other.
+pub fn observe(
+    args: Args,
+    client: Client,
+    rounds: mpsc::Receiver<Round>,
+    program: &mut Program,
+) -> Result<(), StartError> {
+    run(Config::try_from(args)?, client, None, rounds, program)
 }
 
 fn run(
     config: Config,
     client: Client,
     member: Option<Client>,
+    rounds: mpsc::Receiver<Round>,
     program: &mut Program,
 ) -> Result<(), StartError> {
     warn_of_ignored(&config.ignored);
@@ -85,7 +102,6 @@ fn run(
         addresses.keep(&name);
     }
     addresses::start(program, addresses.clone());
-    let rounds = config.probes.start(program, member.clone())?;
     let votes = vote::start(program, config.thresholds, rounds);
     let settings = PeerSettings {
         source: config.peers,

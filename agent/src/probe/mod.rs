@@ -76,7 +76,7 @@ impl Probes {
     /// # Errors
     /// Returns an error if a probe needs the API of the member cluster and `member` is `None`.
     pub(crate) fn start(
-        self,
+        &self,
         program: &mut Program,
         member: Option<Client>,
     ) -> Result<mpsc::Receiver<Round>, StartError> {
@@ -84,7 +84,7 @@ impl Probes {
         let (finished, rounds) = mpsc::channel(1);
         let gate = program.readiness.gate("probe");
         let schedule = Schedule::spread(self.period, finished, gate);
-        self.dns.start(program, schedule, member)?;
+        self.dns.clone().start(program, schedule, member)?;
         Ok(rounds)
     }
 }
