@@ -53,8 +53,11 @@ impl RawCluster {
     /// Returns the change that brings `condition` into the list.
     pub(super) fn change_to(&self, condition: &Condition) -> serde_json::Result<Change> {
         let patch = upsert(self.elements(), serde_json::to_value(condition)?);
-        let version = self.metadata.resource_version.as_deref();
-        Ok(Change(patch.body(version)))
+        Ok(Change(patch.body(self.version())))
+    }
+
+    pub(super) fn version(&self) -> Option<&str> {
+        self.metadata.resource_version.as_deref()
     }
 
     fn elements(&self) -> &[Value] {

@@ -11,13 +11,16 @@ use karmada_api::Condition;
 use karmada_rules::health::campaign::{Tenure, abstention};
 use karmada_rules::health::quorum::{Quorum, Tally};
 use karmada_rules::health::report::{Pace, Participation, ReportPlan, Reporter};
+use karmada_rules::last_writer::rival;
 use karmada_runtime::error::{BoxError, Chain};
 use karmada_runtime::lease::{self, Leadership};
+use karmada_runtime::rivals::{Reaction, Rivals};
 use karmada_runtime::watch::{Decoded, events};
 use karmada_runtime::write::{WriteError, WriteErrorKind, Writer};
 use kube::api::PatchParams;
 use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client};
+use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
@@ -47,6 +50,8 @@ pub(crate) struct Report {
     /// Takes the end of each abstention, at whose start the lease is to be given back.
     pub(crate) abstentions: watch::Sender<Option<Instant>>,
     pub(crate) writer: Writer,
+    /// Who undoes our conditions, by their type.
+    pub(crate) rivals: Rivals<String>,
     /// The clock of the conditions' transition times.
     pub(crate) clock: fn() -> Timestamp,
 }
@@ -240,21 +245,38 @@ impl<'a> Leader<'a> {
                 ReportPlan::Write(writes) => writes,
             };
             match self.write_all(&writes).await {
-                Ok(()) => {
+                Ok(pause) => {
                     self.backoff.reset();
                     self.retry = None;
+                    if pause.is_some() {
+                        return pause;
+                    }
                 }
                 Err(error) => self.schedule_retry(&error),
             }
         }
     }
 
-    /// Writes `conditions` one after the other. Stops without an error if the object has changed
-    /// meanwhile, so that the next plan is made from its new state.
-    async fn write_all(&mut self, conditions: &[Condition]) -> Result<(), WriteError> {
+    /// Writes `conditions` one after the other, and returns the end of the first pause that a rival causes.
+    /// Stops without an error if the object has changed meanwhile, so that the next plan is made from its
+    /// new state.
+    async fn write_all(&mut self, conditions: &[Condition]) -> Result<Option<Instant>, WriteError> {
+        let rivals = &self.report.rivals;
+        let mut pause: Option<Instant> = None;
         for condition in conditions {
             let Some(cluster) = &self.cluster else {
-                return Ok(());
+                return Ok(None);
+            };
+            let (kind, value) = (&condition.type_, contested(condition));
+            let undone = match rivals.react(kind, &value, cluster.version(), Instant::now()) {
+                Reaction::Write { undone } => undone,
+                Reaction::Wait { until, is_news } => {
+                    if is_news {
+                        self.name_rival(kind).await;
+                    }
+                    pause = Some(pause.map_or(until, |pause| pause.min(until)));
+                    continue;
+                }
             };
             let change = change(cluster, condition)?;
             let patch = change.to_patch().map_err(kube::Error::SerdeError)?;
@@ -266,18 +288,34 @@ impl<'a> Leader<'a> {
                 Ok(cluster) => {
                     self.conflicts = 0;
                     log_written(condition);
-                    self.reporter
-                        .wrote(&condition.type_, Instant::now().into_std());
+                    let (version, now) = (cluster.version().map(str::to_owned), Instant::now());
+                    rivals.written(kind, &value, version, undone, now);
+                    self.reporter.wrote(kind, now.into_std());
                     // The next patch must build on this response: the watch event comes later.
                     self.set_cluster(Some(cluster));
                 }
                 Err(error) => {
                     self.check_conflict(error, condition, &change).await?;
-                    return Ok(());
+                    return Ok(None);
                 }
             }
         }
-        Ok(())
+        Ok(pause)
+    }
+
+    /// Logs who undoes every write of the condition of type `kind`, if that can be found out: the manager of
+    /// a list is the last one who wrote any of its elements.
+    async fn name_rival(&self, kind: &str) {
+        let found = self.clusters.get_metadata(&self.report.cluster);
+        let found = timeout(READ_LIMIT, found).await.ok().and_then(Result::ok);
+        let entries = found.and_then(|found| found.metadata.managed_fields);
+        let entries = entries.unwrap_or_default();
+        let manager = rival(&entries, crate::NAME, "status", &["conditions"]);
+        tracing::warn!(
+            condition = kind,
+            manager = manager.unwrap_or("another client"),
+            "Another writer undoes every write of the condition, will write again after growing pauses"
+        );
     }
 
     /// Reads the object again after a rejected write. Returns `error` if the `rejected` change would be
@@ -339,6 +377,11 @@ impl Drop for Leader<'_> {
 fn change(cluster: &RawCluster, condition: &Condition) -> Result<Change, WriteError> {
     let change = cluster.change_to(condition);
     change.map_err(|error| kube::Error::SerdeError(error).into())
+}
+
+/// Returns the part of a condition that a rival undoes. Its time is another one with each write.
+fn contested(condition: &Condition) -> Value {
+    json!([condition.status, condition.reason, condition.message])
 }
 
 fn log_written(condition: &Condition) {

@@ -3,6 +3,7 @@ mod clock;
 mod karmada;
 mod late;
 mod resignation;
+mod rival;
 
 use apiserver::{Fault, Verb};
 use karmada_api::condition::{
@@ -131,6 +132,7 @@ impl Running {
                 leadership.clone(),
                 WriteMetrics::register(&mut program.registry),
             ),
+            rivals: Rivals::default(),
             clock: program.clock,
         };
         let task = report.run(program.stopping.clone());

@@ -1,0 +1,38 @@
+//! Another writer of the same condition.
+
+use super::*;
+
+/// The time that a pause may end late by: an event arrives in the same instant, or in the next one.
+const LATE: Duration = Duration::from_secs(1);
+
+#[tokio::test(start_paused = true)]
+async fn who_undoes_every_write_of_the_verdict_meets_growing_pauses() {
+    let before = cluster(&[ready(), dns_true(), reporting()]);
+    let karmada = Karmada::new(Some(before)).await;
+    let running = Running::start(&karmada, Some(unhealthy()));
+    let begun = Instant::now();
+    let mut written = Vec::new();
+    for _ in 0..10 {
+        karmada.until(DNS_READY, FALSE).await;
+        written.push(begun.elapsed());
+        // The rival is quick, and never tires.
+        karmada
+            .edit(|status| status["conditions"][1] = dns_true())
+            .await;
+    }
+    let pauses: Vec<_> = written.windows(2).map(|two| two[1] - two[0]).collect();
+    // Those of up to four seconds pass within the period.
+    let expected = [5, 5, 5, 5, 5, 8, 16, 32, 64].map(Duration::from_secs);
+    for (pause, expected) in pauses.iter().zip(expected) {
+        assert!((expected..expected + LATE).contains(pause), "{pauses:?}");
+    }
+
+    // Another verdict is no part of that quarrel.
+    let (vote, changed) = (Vote::Healthy, Instant::now());
+    karmada
+        .edit(|status| status["conditions"][1]["status"] = json!(FALSE))
+        .await;
+    running.votes.send_replace(Some(vote));
+    karmada.until(DNS_READY, TRUE).await;
+    assert!(changed.elapsed() < PERIOD + LATE);
+}
