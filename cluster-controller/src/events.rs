@@ -2,28 +2,28 @@
 
 use karmada_api::condition::TRUE;
 use karmada_api::execution_namespace;
-use karmada_rules::cluster::{Report, Step};
+use karmada_rules::cluster::{ClusterWrite, Report};
 use karmada_runtime::events::EventReason;
 use kube::runtime::events::{Event, EventType};
 
 use crate::reason::Reason;
 
 /// Returns the Event about a step that was taken for `cluster`, if it is a transition.
-pub(crate) fn taken(cluster: &str, step: &Step) -> Option<Event> {
+pub(crate) fn taken(cluster: &str, step: &ClusterWrite) -> Option<Event> {
     let namespace = execution_namespace(cluster);
     match step {
-        Step::Condition { health, .. } => health.as_ref().map(health_changed),
-        Step::CreateNamespace(_) => Some(normal(
+        ClusterWrite::Condition { health, .. } => health.as_ref().map(health_changed),
+        ClusterWrite::CreateNamespace(_) => Some(normal(
             Reason::CreateExecutionSpaceSucceed,
             format!("Created execution space({namespace}) for cluster({cluster}) successfully."),
             "CreateExecutionSpace",
         )),
-        Step::DeleteNamespace => Some(normal(
+        ClusterWrite::DeleteNamespace => Some(normal(
             Reason::RemoveExecutionSpaceSucceed,
             format!("Removed execution space({namespace}) for cluster({cluster}) successfully."),
             "RemoveExecutionSpace",
         )),
-        Step::Taints { taints, .. } => Some(normal(
+        ClusterWrite::Taints { taints, .. } => Some(normal(
             Reason::TaintClusterSucceed,
             if taints.is_empty() {
                 "Taint cluster succeed: cluster now does not have taints.".to_owned()
@@ -33,7 +33,9 @@ pub(crate) fn taken(cluster: &str, step: &Step) -> Option<Event> {
             },
             "TaintCluster",
         )),
-        Step::Finalizers(_) | Step::LabelNamespace(_) | Step::Status(_) => None,
+        ClusterWrite::Finalizers(_) | ClusterWrite::LabelNamespace(_) | ClusterWrite::Status(_) => {
+            None
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use karmada_api::ClusterProfile;
 use karmada_runtime::client::Addresses;
-use karmada_runtime::members::{Access, Background, ConnectError};
+use karmada_runtime::members::{Background, ConnectError, MemberAccess};
 use kube::Client;
 use parking_lot::Mutex;
 
@@ -50,7 +50,7 @@ impl Fleet {
         {
             return Ok(Arc::clone(member));
         }
-        let (access, secret) = Access::read(&self.client, cluster).await?;
+        let (access, secret) = MemberAccess::read(&self.client, cluster).await?;
         if let Some(member) = known.filter(|member| member.access == access) {
             self.members.lock().doubted.remove(name);
             return Ok(member);

@@ -8,9 +8,9 @@ use http::{HeaderValue, Request, StatusCode};
 use http_body_util::{BodyExt, Limited};
 use karmada_api::ClusterProfile;
 use karmada_api::profile::{ClusterProfileSpec, ResourceSummary};
-use karmada_rules::cluster::{Probe, Served, served};
+use karmada_rules::cluster::{Probe, ServedKinds, served};
 use karmada_runtime::error::{BoxError, Chain};
-use karmada_runtime::members::Access;
+use karmada_runtime::members::MemberAccess;
 use kube::Client;
 use kube::client::Body;
 use parking_lot::Mutex;
@@ -37,7 +37,7 @@ const DOCUMENTS: [&str; 2] = ["/apis", "/api"];
 pub(crate) struct Member {
     client: Client,
     /// The access that it was made with.
-    pub(crate) access: Access,
+    pub(crate) access: MemberAccess,
     spec: ClusterProfileSpec,
     usage: Arc<Usage>,
     discovery: [Mutex<Option<Document>>; 2],
@@ -48,7 +48,7 @@ pub(crate) struct Member {
 #[derive(Clone)]
 struct Document {
     version: Option<HeaderValue>,
-    served: Vec<Served>,
+    served: Vec<ServedKinds>,
 }
 
 /// A response.
@@ -62,7 +62,7 @@ impl Member {
     /// Returns the connection, and what keeps its nodes and pods known, which the caller has to run.
     pub(crate) fn new(
         client: Client,
-        access: Access,
+        access: MemberAccess,
         cluster: &ClusterProfile,
     ) -> (Self, impl Future<Output = ()> + Send + use<>) {
         let (usage, ended) = (Arc::new(Usage::default()), CancellationToken::new());
@@ -111,7 +111,7 @@ impl Member {
     }
 
     /// Asks for the kinds that the member serves. The error is a text for the cluster's condition.
-    pub(crate) async fn served(&self) -> Result<Vec<Served>, String> {
+    pub(crate) async fn served(&self) -> Result<Vec<ServedKinds>, String> {
         let mut all = Vec::new();
         for (path, known) in DOCUMENTS.into_iter().zip(&self.discovery) {
             let document = self.document(path, known).await;
@@ -125,7 +125,7 @@ impl Member {
         &self,
         path: &'static str,
         known: &Mutex<Option<Document>>,
-    ) -> Result<Vec<Served>, String> {
+    ) -> Result<Vec<ServedKinds>, String> {
         let before = known.lock().clone();
         let version = before.as_ref().and_then(|before| before.version.clone());
         let answer = self.get(path, DISCOVERY, version).await;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use karmada_api::Key;
 use karmada_rules::cluster::{Health, Probe, READY, is_probed};
 use karmada_runtime::error::Chain;
-use karmada_runtime::members::{ConnectError, Failure, MemberController, MemberQueues};
+use karmada_runtime::members::{ConnectError, MemberController, MemberQueues, ReconcileError};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
@@ -56,7 +56,7 @@ impl MemberController for Prober {
             .collect()
     }
 
-    async fn reconcile(&self, name: &str, key: &Key) -> Result<(), Failure> {
+    async fn reconcile(&self, name: &str, key: &Key) -> Result<(), ReconcileError> {
         let started = Instant::now();
         let cluster = self.index.cluster(name).map(|stored| stored.profile());
         let Some(cluster) = cluster.filter(is_probed) else {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Namespace;
 use karmada_api::{ClusterProfile, Key, execution_namespace};
-use karmada_rules::cluster::{ConditionTaint, Situation, Step, steps};
+use karmada_rules::cluster::{ClusterWrite, ConditionTaint, Situation, steps};
 use karmada_rules::condition::PatchBody;
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
@@ -99,12 +99,17 @@ impl Controller for Reconciler {
 
 impl Reconciler {
     /// Performs a step, and returns `false` if nothing is to be written.
-    async fn take(&self, name: &str, known: &Known, step: &Step) -> Result<bool, WriteError> {
+    async fn take(
+        &self,
+        name: &str,
+        known: &Known,
+        step: &ClusterWrite,
+    ) -> Result<bool, WriteError> {
         let clusters: Api<ClusterProfile> = Api::all(self.client.clone());
         let namespaces: Api<Namespace> = Api::all(self.client.clone());
         let (parameters, namespace) = (PatchParams::default(), execution_namespace(name));
         let written = match step {
-            Step::Finalizers(patch) => {
+            ClusterWrite::Finalizers(patch) => {
                 let patch = Patch::Merge(patch);
                 let call = clusters.patch_metadata(name, &parameters, &patch);
                 self.writes
@@ -112,12 +117,12 @@ impl Reconciler {
                     .await?
                     .is_some()
             }
-            Step::Taints { patch, .. } => {
+            ClusterWrite::Taints { patch, .. } => {
                 let patch = Patch::Merge(patch);
                 let call = clusters.patch_metadata(name, &parameters, &patch);
                 self.writes.write("taints", call).await?.is_some()
             }
-            Step::Condition { patch, .. } => {
+            ClusterWrite::Condition { patch, .. } => {
                 let patch: Patch<Value> = match patch.clone() {
                     PatchBody::Json(operations) => {
                         // Operations from our own rules: they parse.
@@ -128,22 +133,22 @@ impl Reconciler {
                 let call = patch_status(&clusters, name, &parameters, &patch);
                 self.writes.write("conditions", call).await?.is_some()
             }
-            Step::Status(patch) => {
+            ClusterWrite::Status(patch) => {
                 let patch = Patch::Merge(patch);
                 let call = patch_status(&clusters, name, &parameters, &patch);
                 self.writes.write("cluster_status", call).await?.is_some()
             }
-            Step::CreateNamespace(object) => {
+            ClusterWrite::CreateNamespace(object) => {
                 let parameters = PostParams::default();
                 let call = namespaces.create(&parameters, object);
                 self.writes.write("namespace", call).await?.is_some()
             }
-            Step::LabelNamespace(patch) => {
+            ClusterWrite::LabelNamespace(patch) => {
                 let patch = Patch::Merge(patch);
                 let call = namespaces.patch_metadata(&namespace, &parameters, &patch);
                 self.writes.write("namespace", call).await?.is_some()
             }
-            Step::DeleteNamespace => {
+            ClusterWrite::DeleteNamespace => {
                 // One that was made again meanwhile is another cluster's.
                 let parameters = DeleteParams::default().preconditions(Preconditions {
                     uid: known.namespace_uid.clone(),

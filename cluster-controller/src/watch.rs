@@ -10,7 +10,7 @@ use karmada_api::{
     ClusterProfile, ClusterResourceBinding, Key, ResourceBinding, cluster_of_execution_namespace,
     execution_namespace,
 };
-use karmada_rules::cluster::{ExecutionNamespace, Observed, READY, is_probed};
+use karmada_rules::cluster::{ClusterObservation, ExecutionNamespace, READY, is_probed};
 use karmada_runtime::cache::{Cache, Transition, Undecoded};
 use karmada_runtime::members::MemberQueues;
 use karmada_runtime::program::Program;
@@ -40,7 +40,7 @@ struct Index {
     bindings: Cache<Stored<ResourceBinding, Targets>>,
     cluster_bindings: Cache<Stored<ClusterResourceBinding, Targets>>,
     /// The newest from the members.
-    observed: BTreeMap<String, Observed>,
+    observed: BTreeMap<String, ClusterObservation>,
     /// The clusters that are not ready, since when this process knows it.
     unready: BTreeMap<String, Instant>,
 }
@@ -55,7 +55,7 @@ pub(crate) struct Known {
     /// The namespace's uid.
     pub(crate) namespace_uid: Option<String>,
     pub(crate) is_targeted: bool,
-    pub(crate) observed: Option<Observed>,
+    pub(crate) observed: Option<ClusterObservation>,
     /// The time for which it has been known as not ready, if it is not.
     pub(crate) unready_for: Option<Duration>,
 }
@@ -142,13 +142,13 @@ impl SharedIndex {
     }
 
     /// Returns the newest from a member.
-    pub(crate) fn observed(&self, name: &str) -> Observed {
+    pub(crate) fn observed(&self, name: &str) -> ClusterObservation {
         let index = self.index.lock();
         index.observed.get(name).cloned().unwrap_or_default()
     }
 
     /// Takes in the newest from a member, and wakes its cluster if it is news.
-    pub(crate) fn observe(&self, name: &str, observed: Observed) {
+    pub(crate) fn observe(&self, name: &str, observed: ClusterObservation) {
         let mut index = self.index.lock();
         let key = Key::cluster_scoped(name);
         // It may have gone while its member was asked.

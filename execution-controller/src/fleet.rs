@@ -6,8 +6,8 @@ use std::sync::Arc;
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::Secret;
 use karmada_api::{ClusterProfile, GroupVersionKind, Key, execution_namespace};
-use karmada_execution::Member;
-use karmada_runtime::members::{Access, Background, Connect, ConnectError};
+use karmada_execution::MemberCluster;
+use karmada_runtime::members::{Background, Connect, ConnectError, MemberAccess};
 use karmada_runtime::watch::{Decoded, events};
 use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client};
@@ -32,7 +32,7 @@ type Slot = Arc<tokio::sync::Mutex<Option<Connection>>>;
 
 /// A connection to a member. Dropped, it ends its watches.
 struct Connection {
-    member: Arc<Member>,
+    member: Arc<MemberCluster>,
     _ends: tokio_util::sync::DropGuard,
 }
 
@@ -58,7 +58,7 @@ impl Fleet {
         self: &Arc<Self>,
         name: &str,
         cluster: &ClusterProfile,
-    ) -> Result<Arc<Member>, ConnectError> {
+    ) -> Result<Arc<MemberCluster>, ConnectError> {
         let slot = Arc::clone(self.connections.lock().entry(name.to_owned()).or_default());
         // Whoever comes meanwhile waits, and finds it made.
         let mut slot = slot.lock().await;
@@ -76,7 +76,7 @@ impl Fleet {
         name: &str,
         cluster: &ClusterProfile,
     ) -> Result<Connection, ConnectError> {
-        let (access, secret) = Access::read(&self.client, cluster).await?;
+        let (access, secret) = MemberAccess::read(&self.client, cluster).await?;
         let client = (self.connect)(&access, &secret)?;
         if access.is_insecure() {
             tracing::warn!(
@@ -86,7 +86,7 @@ impl Fleet {
         }
         let (index, cluster_name) = (Arc::clone(&self.index), name.to_owned());
         let wake = move |wake| index.wake_one(&cluster_name, wake);
-        let (member, watches) = Member::new(client, execution_namespace(name), wake);
+        let (member, watches) = MemberCluster::new(client, execution_namespace(name), wake);
         member.want(self.index.kinds(name));
         let ended = CancellationToken::new();
         let ends = ended.clone().drop_guard();
@@ -106,8 +106,8 @@ impl Fleet {
     }
 
     /// Watches the one Secret of a cluster, and ends the connection when its credentials change.
-    async fn renew(self: Arc<Self>, name: String, cluster: ClusterProfile, access: Access) {
-        let Ok((namespace, secret_name)) = Access::secret_of(&cluster) else {
+    async fn renew(self: Arc<Self>, name: String, cluster: ClusterProfile, access: MemberAccess) {
+        let Ok((namespace, secret_name)) = MemberAccess::secret_of(&cluster) else {
             return;
         };
         let secrets = Api::<Decoded<Secret>>::namespaced(self.client.clone(), namespace);
@@ -120,7 +120,7 @@ impl Fleet {
                 // Without a Secret, the credentials at hand are as good as any.
                 continue;
             };
-            if Access::new(&cluster, &secret).is_ok_and(|renewed| renewed != access) {
+            if MemberAccess::new(&cluster, &secret).is_ok_and(|renewed| renewed != access) {
                 tracing::info!(
                     cluster = name,
                     "The credentials of the cluster have changed"
@@ -152,7 +152,7 @@ impl Fleet {
         }
     }
 
-    fn connected(&self, name: &str) -> Option<Arc<Member>> {
+    fn connected(&self, name: &str) -> Option<Arc<MemberCluster>> {
         let slot = self.connections.lock().get(name).map(Arc::clone)?;
         let connection = slot.try_lock().ok()?;
         let connection = connection.as_ref()?;

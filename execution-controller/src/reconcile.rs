@@ -6,11 +6,11 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use karmada_api::names::WORK_FINALIZER;
 use karmada_api::{ClusterProfile, Key, Work};
-use karmada_execution::{Member, MemberError, Observed, SyncResult, Synced};
+use karmada_execution::{MemberCluster, MemberError, ObservedObject, SyncResult, Synced};
 use karmada_rules::execution::{Outcome, Seen, StatusPlan, status};
 use karmada_runtime::error::Chain;
 use karmada_runtime::events::EventRecorder;
-use karmada_runtime::members::{ConnectError, Failure, MemberController, MemberQueues};
+use karmada_runtime::members::{ConnectError, MemberController, MemberQueues, ReconcileError};
 use karmada_runtime::write::{self, WriteErrorKind, Writes};
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client, Resource};
@@ -52,7 +52,7 @@ impl MemberController for Reconciler {
         self.index.keys()
     }
 
-    async fn reconcile(&self, cluster: &str, key: &Key) -> Result<(), Failure> {
+    async fn reconcile(&self, cluster: &str, key: &Key) -> Result<(), ReconcileError> {
         let Some(stored) = self.index.work(key) else {
             self.fleet.forget(cluster, key);
             return Ok(());
@@ -84,7 +84,7 @@ impl Reconciler {
         &self,
         cluster: &str,
         profile: &ClusterProfile,
-    ) -> Result<Arc<Member>, ConnectError> {
+    ) -> Result<Arc<MemberCluster>, ConnectError> {
         self.fleet.member(cluster, profile).await
     }
 
@@ -93,7 +93,7 @@ impl Reconciler {
         cluster: &str,
         profile: &ClusterProfile,
         work: &Work,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), ReconcileError> {
         let manifests = &work.spec.workload.manifests;
         let member = match self.member(cluster, profile).await {
             Ok(member) => member,
@@ -129,10 +129,10 @@ impl Reconciler {
                 manifest,
                 error: synced.error.as_ref().map(text),
                 object: match &synced.object {
-                    Observed::Present(object) => Seen::Present(object),
-                    Observed::Settled(object) => Seen::Settled(object),
-                    Observed::Absent => Seen::Absent,
-                    Observed::Unknown => Seen::Unknown,
+                    ObservedObject::Present(object) => Seen::Present(object),
+                    ObservedObject::Settled(object) => Seen::Settled(object),
+                    ObservedObject::Absent => Seen::Absent,
+                    ObservedObject::Unknown => Seen::Unknown,
                 },
             });
         // A replica that has lost its lease knows nothing.
@@ -148,7 +148,7 @@ impl Reconciler {
     }
 
     /// Notes whether the member was reached, and returns the gravest error.
-    fn judge(&self, cluster: &str, errors: Vec<MemberError>) -> Result<(), Failure> {
+    fn judge(&self, cluster: &str, errors: Vec<MemberError>) -> Result<(), ReconcileError> {
         let unreachable = errors.iter().any(MemberError::is_unreachable);
         self.fleet.note_reached(cluster, !unreachable);
         if errors.iter().any(MemberError::is_unauthorized) {
@@ -159,7 +159,7 @@ impl Reconciler {
             return Ok(());
         };
         Err(if unreachable {
-            Failure::Unreachable(error.into())
+            ReconcileError::Unreachable(error.into())
         } else {
             error.into()
         })
@@ -171,7 +171,7 @@ impl Reconciler {
         work: &Work,
         outcomes: &[Outcome<'_>],
         adopted: bool,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), ReconcileError> {
         let (works, parameters) = (self.works(work), PatchParams::default());
         let name = work.metadata.name.as_deref().unwrap_or_default();
         let mut synced = Cow::Borrowed(work);
@@ -226,7 +226,7 @@ impl Reconciler {
         cluster: &str,
         profile: &ClusterProfile,
         work: &Work,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), ReconcileError> {
         if !has_finalizer(work) {
             return Ok(());
         }
@@ -265,7 +265,7 @@ impl Reconciler {
     }
 
     /// Removes our finalizer from a Work.
-    async fn finalize(&self, work: &Work) -> Result<(), Failure> {
+    async fn finalize(&self, work: &Work) -> Result<(), ReconcileError> {
         if !has_finalizer(work) {
             return Ok(());
         }

@@ -10,7 +10,7 @@ use kube::{Api, Client, ResourceExt};
 
 use crate::args::{BlockArgs, DryRun};
 use crate::error::Error;
-use crate::fleet::Fleet;
+use crate::fleet::FleetSnapshot;
 use crate::plan::Plan;
 use crate::{Answer, NAME, manifest, terminal};
 
@@ -24,7 +24,7 @@ pub(crate) async fn run(
     namespace: Option<&str>,
     now: Timestamp,
 ) -> Result<Answer, Error> {
-    let fleet = Fleet::read(client, namespace, now).await?;
+    let fleet = FleetSnapshot::read(client, namespace, now).await?;
     fleet.require(&args.cluster)?;
     let end = expiry(now, args.length)?;
     let remedy = block(&args.cluster, end, args.reason.as_deref());

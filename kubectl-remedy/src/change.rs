@@ -1,7 +1,7 @@
 //! Changes of a cluster's actions, as they are written.
 
 use karmada_api::TRAFFIC_CONTROL;
-use karmada_rules::remedy::{ActionChange, Forecast, Observed, OverBound};
+use karmada_rules::remedy::{ActionChange, Forecast, ObservedActions, OverBound};
 use serde::Serialize;
 
 /// A change of the actions of a cluster, or one that only a flag or an annotation holds back.
@@ -73,8 +73,8 @@ impl From<&OverBound> for Change {
     }
 }
 
-impl From<&Observed> for Change {
-    fn from(observed: &Observed) -> Self {
+impl From<&ObservedActions> for Change {
+    fn from(observed: &ObservedActions) -> Self {
         Self {
             kind: ChangeKind::WouldSet,
             actions: observed.actions.clone(),

@@ -10,7 +10,7 @@ use karmada_rules::ingress::WHEN_ALL_BLOCKED_ANNOTATION;
 use serde_json::{Value, from_value, json};
 
 use crate::args::{Args, Command, ControllerArgs, FleetCommand};
-use crate::fleet::{Fleet, put};
+use crate::fleet::{FleetSnapshot, put};
 
 /// The namespace of every namespaced object.
 pub(crate) const NAMESPACE: &str = "shop";
@@ -131,9 +131,9 @@ pub(crate) fn with_status(
 }
 
 /// Returns a fleet in which `member1` is blocked because of its DNS and `member2` serves.
-pub(crate) fn fleet() -> Fleet {
+pub(crate) fn fleet() -> FleetSnapshot {
     let both = ["member1", "member2"];
-    let mut fleet = Fleet::default();
+    let mut fleet = FleetSnapshot::default();
     put(&mut fleet.clusters, recorded_cluster());
     put(&mut fleet.clusters, cluster("member2", Some("True"), &[]));
     put(&mut fleet.remedies, on_dns());

@@ -33,7 +33,7 @@ const COLLECTED: &str =
 
 /// The objects that decide about traffic, as the caches of the controllers hold them.
 #[derive(Debug, Default)]
-pub struct Fleet {
+pub struct FleetSnapshot {
     /// The moment at which it was read.
     pub(crate) now: Timestamp,
     pub(crate) clusters: Cache<Cluster>,
@@ -44,7 +44,7 @@ pub struct Fleet {
     pub(crate) slices: Cache<EndpointSlice>,
 }
 
-impl Fleet {
+impl FleetSnapshot {
     /// Reads the fleet. With a namespace, only its ingresses are known.
     pub async fn read(
         client: &Client,
@@ -198,7 +198,7 @@ where
     }
 }
 
-impl Facts for Fleet {
+impl Facts for FleetSnapshot {
     fn classes(&self) -> impl Iterator<Item = Cached<&IngressClass>> {
         let read = self.classes.iter();
         read.map(|(_, class)| Cached::Present(&**class))

@@ -34,7 +34,7 @@ pub use crate::args::{Args, ControllerArgs};
 use crate::args::{Command, FleetCommand};
 pub use crate::change::{Change, ChangeKind};
 pub use crate::error::Error;
-pub use crate::fleet::Fleet;
+pub use crate::fleet::FleetSnapshot;
 pub use crate::plan::{ClusterChange, Plan};
 
 /// The program's name: its user agent, and the field manager and label of what it writes.

@@ -13,7 +13,7 @@ use serde::Serialize;
 use crate::args::{ControllerArgs, PlanArgs};
 use crate::change::Change;
 use crate::error::Error;
-use crate::fleet::{Fleet, put};
+use crate::fleet::{FleetSnapshot, put};
 use crate::table::{Table, listed};
 use crate::{Answer, manifest, terminal};
 
@@ -50,7 +50,7 @@ pub(crate) async fn run(
     for path in &args.filename {
         remedies.extend(manifest::read(path)?);
     }
-    let fleet = Fleet::read(client, namespace, now).await?;
+    let fleet = FleetSnapshot::read(client, namespace, now).await?;
     let plan = Plan::of(fleet, remedies, &args.controllers);
     plan.warn();
     terminal::print(&match args.output {
@@ -62,7 +62,11 @@ pub(crate) async fn run(
 
 impl Plan {
     /// Returns the difference that `remedies` make to `fleet`, in place of those of the same names.
-    pub fn of(mut fleet: Fleet, remedies: Vec<Remedy>, controllers: &ControllerArgs) -> Self {
+    pub fn of(
+        mut fleet: FleetSnapshot,
+        remedies: Vec<Remedy>,
+        controllers: &ControllerArgs,
+    ) -> Self {
         let settings = controllers.settings();
         let mut warnings = Vec::new();
         let before = fleet.served(&settings);
@@ -111,9 +115,9 @@ impl Plan {
 }
 
 /// Returns what may be a mistake in `remedy`.
-fn doubts(remedy: &Remedy, fleet: &Fleet) -> Vec<String> {
+fn doubts(remedy: &Remedy, fleet: &FleetSnapshot) -> Vec<String> {
     let clusters = || fleet.clusters.iter().map(|(_, cluster)| cluster);
-    let known = remedy::Fleet {
+    let known = remedy::FleetLookup {
         has_cluster: &|name| fleet.cluster(name) != Cached::Absent,
         has_condition: &|kind| {
             clusters().next().is_none() || clusters().any(|known| known.condition(kind).is_some())
@@ -129,7 +133,7 @@ fn doubts(remedy: &Remedy, fleet: &Fleet) -> Vec<String> {
 impl ClusterChange {
     /// Returns the changes of the cluster of `known`, and what those of the `planned` Remedies that only
     /// observe would ask for.
-    fn of(known: &Forecast, planned: &BTreeSet<String>, fleet: &Fleet) -> Self {
+    fn of(known: &Forecast, planned: &BTreeSet<String>, fleet: &FleetSnapshot) -> Self {
         let name = known.cluster.name_any();
         let remedies = fleet.remedies.iter();
         let remedies = remedies

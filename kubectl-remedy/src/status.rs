@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::age::age;
 use crate::args::{Format, StatusArgs, StatusOutput};
 use crate::error::Error;
-use crate::fleet::Fleet;
+use crate::fleet::FleetSnapshot;
 use crate::table::Table;
 use crate::{Answer, manifest, terminal};
 
@@ -52,7 +52,7 @@ pub(crate) async fn run(
     namespace: Option<&str>,
     now: Timestamp,
 ) -> Result<Answer, Error> {
-    let fleet = Fleet::read_without_backends(client, namespace, now).await?;
+    let fleet = FleetSnapshot::read_without_backends(client, namespace, now).await?;
     let report = Report::of(&fleet);
     terminal::print(&match args.output {
         None => report.table(false, now),
@@ -67,7 +67,7 @@ pub(crate) async fn run(
 }
 
 impl Report {
-    fn of(fleet: &Fleet) -> Self {
+    fn of(fleet: &FleetSnapshot) -> Self {
         let counts = counts(fleet);
         let lines = fleet.clusters.iter().map(|(key, cluster)| {
             let ingresses = counts.get(&*key.name).copied().unwrap_or_default();
@@ -95,7 +95,7 @@ impl Report {
 }
 
 impl Line {
-    fn of(cluster: &Cluster, fleet: &Fleet, ingresses: Ingresses) -> Self {
+    fn of(cluster: &Cluster, fleet: &FleetSnapshot, ingresses: Ingresses) -> Self {
         let conditions = OWNED.iter().filter_map(|kind| cluster.condition(kind));
         let acting = fleet.acting_on(cluster).into_iter();
         Self {
@@ -140,7 +140,7 @@ impl Line {
 }
 
 /// Returns the numbers for each cluster that an ingress names.
-fn counts(fleet: &Fleet) -> BTreeMap<&str, Ingresses> {
+fn counts(fleet: &FleetSnapshot) -> BTreeMap<&str, Ingresses> {
     let mut counts: BTreeMap<&str, Ingresses> = BTreeMap::new();
     for (_, ingress) in fleet.ingresses.iter() {
         // Several Services of an ingress may run in the same cluster.

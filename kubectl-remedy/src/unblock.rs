@@ -8,7 +8,7 @@ use kube::{Api, Client, ResourceExt};
 use crate::args::{DryRun, UnblockArgs};
 use crate::block::{is_ours, name};
 use crate::error::Error;
-use crate::fleet::Fleet;
+use crate::fleet::FleetSnapshot;
 use crate::why::requires;
 use crate::{Answer, terminal};
 
@@ -18,7 +18,7 @@ pub(crate) async fn run(
     client: &Client,
     now: Timestamp,
 ) -> Result<Answer, Error> {
-    let fleet = Fleet::read_remedies(client, now).await?;
+    let fleet = FleetSnapshot::read_remedies(client, now).await?;
     let cluster = &args.cluster;
     let name = name(cluster);
     let found = fleet.remedies.get(&Key::cluster_scoped(&name));

@@ -16,7 +16,7 @@ use serde::Serialize;
 use crate::args::WhyArgs;
 use crate::change::Change;
 use crate::error::Error;
-use crate::fleet::{Fleet, scoped};
+use crate::fleet::{FleetSnapshot, scoped};
 use crate::lease::Holder;
 use crate::writer::{Writer, metadata};
 use crate::{Answer, manifest, terminal};
@@ -118,7 +118,7 @@ pub(crate) async fn run(
     namespace: Option<&str>,
     now: Timestamp,
 ) -> Result<Answer, Error> {
-    let fleet = Fleet::read(client, namespace, now).await?;
+    let fleet = FleetSnapshot::read(client, namespace, now).await?;
     let cluster = fleet.require(&args.cluster)?;
     let traces = Traces::read(client, namespace, &args.cluster).await?;
     let links = Links {

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use karmada_api::{ClusterResourceBinding, Key, ResourceBinding, Work, execution_namespace, names};
 use karmada_rules::binding_ref::BindingRef;
-use karmada_rules::propagation::binding::{self, Plan};
+use karmada_rules::propagation::binding::{self, BindingPlan};
 use karmada_rules::propagation::claim::Claim;
 use karmada_rules::propagation::overrides::Overrides;
 use karmada_rules::propagation::template;
@@ -211,7 +211,7 @@ impl BindingReconciler {
     /// Gives a binding the ID and the finalizer that it lacks.
     async fn identify(&self, binding: BindingRef<'_>, works: &[Work]) -> Result<(), BoxError> {
         let plan = binding::identify(binding, works, || Uuid::new_v4().to_string());
-        if let Plan::Patch(operations) = plan {
+        if let BindingPlan::Patch(operations) = plan {
             self.patch_binding(binding, "binding", operations, false)
                 .await?;
         }

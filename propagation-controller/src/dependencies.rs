@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use karmada_api::{Key, ResourceBinding};
 use karmada_rules::binding_ref::BindingRef;
-use karmada_rules::propagation::binding::{self, Plan};
+use karmada_rules::propagation::binding::{self, BindingPlan};
 use karmada_rules::propagation::dependencies::{self, Dependency, Need, Referrers};
 use karmada_rules::propagation::template;
 use karmada_runtime::controller::Controller;
@@ -275,14 +275,14 @@ impl DependencyReconciler {
     }
 
     /// Writes a binding as planned. Returns `true` if it was written.
-    async fn write(&self, key: &Key, plan: Plan) -> Result<bool, BoxError> {
+    async fn write(&self, key: &Key, plan: BindingPlan) -> Result<bool, BoxError> {
         let api = self.api(key);
         let manager = Some(crate::NAME.to_owned());
         match plan {
             // The end of the former binding wakes those that need another.
-            Plan::Unchanged | Plan::Waits => Ok(false),
+            BindingPlan::Unchanged | BindingPlan::Waits => Ok(false),
             // One that was made meanwhile is a conflict like any other.
-            Plan::Create(body) => {
+            BindingPlan::Create(body) => {
                 let parameters = PostParams {
                     field_manager: manager,
                     ..PostParams::default()
@@ -290,7 +290,7 @@ impl DependencyReconciler {
                 let call = write::create(&api, &parameters, &body);
                 Ok(self.writes.write("binding", call).await?.is_some())
             }
-            Plan::Patch(operations) => {
+            BindingPlan::Patch(operations) => {
                 let parameters = PatchParams {
                     field_manager: manager,
                     ..PatchParams::default()

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::ObjectReference;
 use karmada_api::{ClusterPropagationPolicy, Key, PropagationPolicy};
 use karmada_rules::propagation::activation::{Activation, Record};
-use karmada_rules::propagation::binding::{self, Plan, Source};
+use karmada_rules::propagation::binding::{self, BindingPlan, BindingSource};
 use karmada_rules::propagation::choice::{Candidate, Choice, choose};
 use karmada_rules::propagation::claim::{self, Claim};
 use karmada_rules::propagation::template::{self, Exclusion};
@@ -322,13 +322,13 @@ impl Subject {
     }
 
     /// Plans the write of the binding; a template that is held has none.
-    fn plan(&self, policy: &Candidate<'_>, claim: &Claim, activation: &Activation) -> Plan {
+    fn plan(&self, policy: &Candidate<'_>, claim: &Claim, activation: &Activation) -> BindingPlan {
         let (record, is_followed) = match activation {
-            Activation::Holds(_) => return Plan::Unchanged,
+            Activation::Holds(_) => return BindingPlan::Unchanged,
             Activation::Follows(record) => (record, true),
             Activation::Keeps(record) => (record, false),
         };
-        let source = Source {
+        let source = BindingSource {
             template: &self.template,
             policy: policy.spec,
             claim,

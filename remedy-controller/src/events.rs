@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::ObjectReference;
 use karmada_api::remedy::EXPIRES_AT;
 use karmada_api::{Condition, Remedy, RemedySpec};
-use karmada_rules::remedy::{ActionChange, Observed, OverBound, Problem};
+use karmada_rules::remedy::{ActionChange, ObservedActions, OverBound, Problem};
 use karmada_runtime::events::EventReason;
 use kube::Resource;
 use kube::runtime::events::{Event, EventType};
@@ -56,7 +56,7 @@ pub(crate) fn action_changed(change: &ActionChange) -> Event {
 }
 
 /// Returns the Event of actions that a Remedy which only observes would set.
-pub(crate) fn would_act(observed: &Observed) -> Event {
+pub(crate) fn would_act(observed: &ObservedActions) -> Event {
     Event {
         type_: EventType::Normal,
         reason: Reason::RemedyWouldAct.as_str().to_owned(),

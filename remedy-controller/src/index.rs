@@ -6,8 +6,8 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use karmada_api::{Cluster, Condition, Key, Remedy};
 use karmada_rules::remedy::{
-    BlockBound, Claim, Expiries, Fleet, MaxBlocked, OverBound, Problem, Reach, ReachIndex, Reached,
-    RemedyIndex, Scope, problems,
+    BlockBound, Claim, Expiries, FleetLookup, MaxBlocked, OverBound, Problem, Reach, ReachIndex,
+    Reached, RemedyIndex, Scope, problems,
 };
 use karmada_rules::reverse_index::ReverseIndex;
 use karmada_runtime::cache::{Cache, Undecoded};
@@ -243,7 +243,7 @@ impl Index {
             self.clusters.get(&key).is_some() || self.clusters.unread().contains(&key)
         };
         let has_condition = |kind: &str| self.condition_types.contains(kind);
-        let fleet = Fleet {
+        let fleet = FleetLookup {
             has_cluster: &has_cluster,
             has_condition: &has_condition,
         };

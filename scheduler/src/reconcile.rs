@@ -7,7 +7,9 @@ use std::time::Duration;
 use jiff::Timestamp;
 use karmada_api::{ClusterResourceBinding, Key, ResourceBinding, TargetCluster};
 use karmada_rules::binding_ref::BindingRef;
-use karmada_rules::schedule::{Fleet, Pass, Plan, SpecWrite, StatusWrite, next_due, plan};
+use karmada_rules::schedule::{
+    KnownClusters, Pass, SchedulePlan, SpecWrite, StatusWrite, next_due, plan,
+};
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
 use karmada_runtime::events::EventRecorder;
@@ -47,8 +49,10 @@ impl Controller for Reconciler {
         };
         let plan = self.plan(&snapshot);
         let message = match &plan {
-            Plan::LeftAlone { message } => Some(message.as_str()),
-            Plan::Unchanged | Plan::EndEvictions(_) | Plan::Write { .. } => None,
+            SchedulePlan::LeftAlone { message } => Some(message.as_str()),
+            SchedulePlan::Unchanged
+            | SchedulePlan::EndEvictions(_)
+            | SchedulePlan::Write { .. } => None,
         };
         if self.index.note_left_alone(key, message)
             && let Some(message) = message
@@ -57,9 +61,9 @@ impl Controller for Reconciler {
             self.record(&snapshot.binding, || events::failed(message));
         }
         match plan {
-            Plan::Unchanged | Plan::LeftAlone { .. } => {}
-            Plan::EndEvictions(operations) => self.end_evictions(key, operations).await?,
-            Plan::Write { spec, status } => {
+            SchedulePlan::Unchanged | SchedulePlan::LeftAlone { .. } => {}
+            SchedulePlan::EndEvictions(operations) => self.end_evictions(key, operations).await?,
+            SchedulePlan::Write { spec, status } => {
                 self.apply(key, &snapshot.binding, spec, status).await?;
             }
         }
@@ -70,9 +74,9 @@ impl Controller for Reconciler {
 }
 
 impl Reconciler {
-    fn plan(&self, snapshot: &Snapshot) -> Plan {
+    fn plan(&self, snapshot: &Snapshot) -> SchedulePlan {
         let clusters: Vec<_> = snapshot.clusters.iter().map(|cluster| &**cluster).collect();
-        let fleet = Fleet {
+        let fleet = KnownClusters {
             clusters: &clusters,
             complete: snapshot.complete,
         };

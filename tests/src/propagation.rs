@@ -51,7 +51,7 @@ pub struct PropagationFleet {
 
 /// The programs that propagate. Dropping them kills them.
 #[must_use = "they are killed when dropped"]
-pub struct Propagation {
+pub struct PropagationPrograms {
     /// From policies to bindings, and from bindings to Works.
     pub propagation_controller: Running,
     /// From bindings to clusters.
@@ -60,7 +60,7 @@ pub struct Propagation {
     pub execution_controller: Running,
 }
 
-impl Propagation {
+impl PropagationPrograms {
     /// Returns the programs, each with the prefix of its metrics after `karmada_`.
     pub fn all(&self) -> [(&Running, &'static str); 3] {
         [
@@ -210,18 +210,18 @@ impl PropagationFleet {
     }
 
     /// Starts the programs, each with the rights that `manifests/` grants it.
-    pub async fn run(&self) -> Result<Propagation> {
+    pub async fn run(&self) -> Result<PropagationPrograms> {
         self.run_with(&[]).await
     }
 
     /// Starts the programs like [`Self::run`], each with these flags.
-    pub async fn run_with(&self, flags: &[&str]) -> Result<Propagation> {
+    pub async fn run_with(&self, flags: &[&str]) -> Result<PropagationPrograms> {
         let (propagation_controller, scheduler, execution_controller) = tokio::try_join!(
             self.start_program(Binary::PropagationController, flags),
             self.start_program(Binary::Scheduler, flags),
             self.start_program(Binary::ExecutionController, flags),
         )?;
-        Ok(Propagation {
+        Ok(PropagationPrograms {
             propagation_controller,
             scheduler,
             execution_controller,

@@ -20,7 +20,7 @@ pub struct WriteKind {
 /// Dry runs and leases (leadership and heartbeats) are left out, and so are the API server's own
 /// writes while it runs: the state of CRDs, aggregated APIs, address ranges and flow control.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Writes(pub BTreeMap<WriteKind, u64>);
+pub struct WriteCounts(pub BTreeMap<WriteKind, u64>);
 
 /// Verbs of `apiserver_request_total` that write.
 const VERBS: [&str; 5] = ["POST", "PUT", "PATCH", "APPLY", "DELETE"];
@@ -39,7 +39,7 @@ const OWN: [(&str, &str); 7] = [
     ("networking.k8s.io", "servicecidrs"),
 ];
 
-impl Writes {
+impl WriteCounts {
     /// Reads `apiserver_request_total` out of the API server's metrics
     /// ([exposition format](https://prometheus.io/docs/instrumenting/exposition_formats/)).
     pub fn from_metrics(text: &str) -> Self {
@@ -84,7 +84,7 @@ impl Writes {
     }
 }
 
-impl fmt::Display for Writes {
+impl fmt::Display for WriteCounts {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_empty() {
             return formatter.write_str("no writes");
@@ -130,7 +130,7 @@ fn sample(line: &str) -> Option<(BTreeMap<&str, &str>, u64)> {
 
 #[cfg(test)]
 mod tests {
-    use super::Writes;
+    use super::WriteCounts;
 
     const EARLIER: &str = r#"
 # TYPE apiserver_request_total counter
@@ -145,17 +145,17 @@ apiserver_request_total{code="409",component="apiserver",dry_run="",group="",res
     #[test]
     fn only_successful_writes_of_others_are_counted() {
         assert_eq!(
-            Writes::from_metrics(EARLIER).to_string(),
+            WriteCounts::from_metrics(EARLIER).to_string(),
             "2 PATCH clusters.cluster.karmada.io/status, 1048577 POST services"
         );
     }
 
     #[test]
     fn writes_since_an_earlier_reading_hold_only_what_was_added() {
-        let earlier = Writes::from_metrics(EARLIER);
+        let earlier = WriteCounts::from_metrics(EARLIER);
         assert_eq!(earlier.clone().since(&earlier).to_string(), "no writes");
         let later = EARLIER.replace("\"v1alpha1\"} 2", "\"v1alpha1\"} 5");
-        let added = Writes::from_metrics(&later).since(&earlier);
+        let added = WriteCounts::from_metrics(&later).since(&earlier);
         assert_eq!(added.total(), 3);
         assert_eq!(
             added.to_string(),

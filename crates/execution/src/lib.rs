@@ -14,6 +14,6 @@ mod wake;
 mod tests;
 
 pub use error::MemberError;
-pub use member::Member;
-pub use result::{Observed, SyncResult, Synced};
+pub use member::MemberCluster;
+pub use result::{ObservedObject, SyncResult, Synced};
 pub use wake::Wake;

@@ -23,7 +23,7 @@ use tokio::time::Instant;
 use crate::error::MemberError;
 use crate::known::{Known, OfWork, State};
 use crate::objects::{Objects, Place};
-use crate::result::{Observed, SyncResult, Synced};
+use crate::result::{ObservedObject, SyncResult, Synced};
 use crate::wake::{Wake, woken};
 
 /// The time after a start for which a Work waits for the list of its kinds: until then nearly every object
@@ -31,14 +31,14 @@ use crate::wake::{Wake, woken};
 const START: Duration = Duration::from_secs(5);
 
 /// One member cluster: what was applied there, and what has become of it.
-pub struct Member {
+pub struct MemberCluster {
     objects: Objects,
     watches: DynamicWatches,
     started: Instant,
     state: Arc<Mutex<State>>,
 }
 
-impl Member {
+impl MemberCluster {
     /// Creates a member whose Works are in `namespace`, and the future that runs its watches. Changes of
     /// their objects are passed to `wake`.
     pub fn new(
@@ -132,13 +132,15 @@ impl Member {
         let complete = self.watches.state(&kind) == WatchState::Complete;
         let cached = complete.then(|| self.watches.get(&kind, &key).map(|object| object.value()));
         if work.is_suspended() {
-            let object = cached.map_or(Observed::Unknown, |object| Observed::of(work, object));
+            let object = cached.map_or(ObservedObject::Unknown, |object| {
+                ObservedObject::of(work, object)
+            });
             return self.look(one, (&kind, &key), object).await;
         }
         if let Some(Some(object)) = &cached
             && self.is_settled(one, object)
         {
-            let object = Observed::of(work, cached.flatten());
+            let object = ObservedObject::of(work, cached.flatten());
             return Synced {
                 error: None,
                 object,
@@ -148,12 +150,14 @@ impl Member {
         match self.bring(writes, one, (&kind, &key), known).await {
             Ok(object) => Synced {
                 error: None,
-                object: Observed::of(work, object),
+                object: ObservedObject::of(work, object),
             },
             Err(error) => Synced {
                 object: match &error {
-                    MemberError::Refused(_) | MemberError::NotServed(_) => Observed::Absent,
-                    _ => cached.map_or(Observed::Unknown, |object| Observed::of(work, object)),
+                    MemberError::Refused(_) | MemberError::NotServed(_) => ObservedObject::Absent,
+                    _ => cached.map_or(ObservedObject::Unknown, |object| {
+                        ObservedObject::of(work, object)
+                    }),
                 },
                 error: Some(error),
             },
@@ -166,10 +170,10 @@ impl Member {
         &self,
         one: OfWork<'_>,
         place: (&GroupVersionKind, &Key),
-        object: Observed,
+        object: ObservedObject,
     ) -> Synced {
         let settled = match &object {
-            Observed::Present(object) if !is_delivered(one.work) => {
+            ObservedObject::Present(object) if !is_delivered(one.work) => {
                 self.find_settled(one, place, object).await
             }
             _ => Ok(None),
@@ -177,7 +181,7 @@ impl Member {
         match settled {
             Ok(settled) => Synced {
                 error: None,
-                object: settled.map_or(object, Observed::Settled),
+                object: settled.map_or(object, ObservedObject::Settled),
             },
             Err(error) => Synced {
                 error: Some(error),

@@ -28,7 +28,7 @@ pub struct Synced {
     /// The reason why the object is not as the manifest has it.
     pub error: Option<MemberError>,
     /// The object.
-    pub object: Observed,
+    pub object: ObservedObject,
 }
 
 impl Synced {
@@ -36,14 +36,14 @@ impl Synced {
     pub(crate) fn waits(&self) -> bool {
         match &self.error {
             Some(error) => matches!(error, MemberError::NotServed(_)),
-            None => self.object == Observed::Unknown,
+            None => self.object == ObservedObject::Unknown,
         }
     }
 }
 
 /// An object of a Work in a member, as far as it is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Observed {
+pub enum ObservedObject {
     /// The object.
     Present(Value),
     /// The object, which has nothing to be applied though its Work is suspended.
@@ -54,7 +54,7 @@ pub enum Observed {
     Unknown,
 }
 
-impl Observed {
+impl ObservedObject {
     pub(crate) fn of(work: &Work, object: Option<Value>) -> Self {
         match object {
             Some(object) if names_work(&object, work) => Self::Present(object),

@@ -24,7 +24,7 @@ const NAMESPACE: &str = "karmada-es-m1";
 /// A member with its API, a log of the requests to it that write, and of those that read one object.
 struct Stage {
     server: ApiServer,
-    member: Member,
+    member: MemberCluster,
     writes: Writes,
     log: Arc<Mutex<Vec<String>>>,
     reads: Arc<Mutex<Vec<String>>>,
@@ -50,7 +50,7 @@ impl Stage {
         let client = Client::new(service, "default");
         let (sender, woken) = mpsc::unbounded_channel();
         let wake = move |wake| sender.send(wake).unwrap();
-        let (member, running) = Member::new(client, NAMESPACE.to_owned(), wake);
+        let (member, running) = MemberCluster::new(client, NAMESPACE.to_owned(), wake);
         let watches = tokio::spawn(running);
         let writer = Writer::new(Leadership::always(), WriteMetrics::default());
         let stage = Self {
@@ -202,7 +202,7 @@ async fn an_object_is_created_once_and_made_again_when_it_is_deleted() {
         .await;
     assert_eq!(stage.woken().await, Wake::Paced(key.clone()));
     let synced = stage.sync(&work).await;
-    let Observed::Present(object) = &synced[0].object else {
+    let ObservedObject::Present(object) = &synced[0].object else {
         panic!("{synced:?}")
     };
     assert_eq!(object["status"]["replicas"], 2);
@@ -354,13 +354,13 @@ async fn a_suspended_work_writes_nothing_and_reads_on() {
         .await;
     stage.woken().await;
     let synced = stage.sync(&work).await;
-    let Observed::Present(object) = &synced[0].object else {
+    let ObservedObject::Present(object) = &synced[0].object else {
         panic!("{synced:?}")
     };
     assert_eq!(object["spec"]["replicas"], 9);
     stage.send("DELETE", WEB, &json!({})).await;
     stage.woken().await;
-    assert_eq!(stage.sync(&work).await[0].object, Observed::Absent);
+    assert_eq!(stage.sync(&work).await[0].object, ObservedObject::Absent);
     assert_eq!(stage.written(), [""; 0]);
     work.spec.suspend_dispatching = Some(false);
     assert!(stage.error(&work).await.is_none());

@@ -4,6 +4,6 @@ mod access;
 mod background;
 mod controller;
 
-pub use access::{Access, AccessError, Connect, ConnectError, over_network};
+pub use access::{AccessError, Connect, ConnectError, MemberAccess, over_network};
 pub use background::Background;
-pub use controller::{Failure, MemberController, MemberQueues, spawn};
+pub use controller::{MemberController, MemberQueues, ReconcileError, spawn};

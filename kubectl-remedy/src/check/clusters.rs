@@ -12,13 +12,13 @@ use kube::{Api, Client, ResourceExt};
 
 use super::report::{Finding, Section};
 use crate::error::Error;
-use crate::fleet::{Fleet, list};
+use crate::fleet::{FleetSnapshot, list};
 use crate::lease::Holder;
 
 /// Checks every cluster, and that every object can be read.
 pub(super) async fn section(
     client: &Client,
-    fleet: &Fleet,
+    fleet: &FleetSnapshot,
     now: Timestamp,
 ) -> Result<Section, Error> {
     let ours = ListParams::default().fields(&format!("metadata.name={REPORTER_LEASE}"));
@@ -43,7 +43,7 @@ pub(super) async fn section(
     })
 }
 
-fn unread(fleet: &Fleet) -> impl Iterator<Item = Finding> {
+fn unread(fleet: &FleetSnapshot) -> impl Iterator<Item = Finding> {
     let clusters = fleet.clusters.unread().iter().map(|key| ("cluster", key));
     let remedies = fleet.remedies.unread().iter().map(|key| ("Remedy", key));
     let ingresses = fleet.ingresses.unread().iter();

@@ -10,7 +10,7 @@ use kube::Client;
 
 use self::report::Section;
 use crate::error::Error;
-use crate::fleet::Fleet;
+use crate::fleet::FleetSnapshot;
 use crate::{Answer, terminal};
 
 /// Checks the API, the rights of the caller, the controllers, and every cluster.
@@ -29,7 +29,7 @@ pub(crate) async fn run(
     if !show(&api::kinds(client).await) || !show(&api::rights(client, namespace).await?) {
         return Ok(Answer::No);
     }
-    let fleet = Fleet::read_without_backends(client, namespace, now).await?;
+    let fleet = FleetSnapshot::read_without_backends(client, namespace, now).await?;
     show(&controllers::section(client, namespace, now).await?);
     show(&clusters::section(client, &fleet, now).await?);
     Ok(is_well.into())

@@ -75,7 +75,7 @@ fn the_report_is_for_programs_too() {
 
 #[test]
 fn a_fleet_without_clusters_says_so() {
-    let shown = Report::of(&Fleet::default()).table(false, now());
+    let shown = Report::of(&FleetSnapshot::default()).table(false, now());
     assert_eq!(shown, "No clusters found\n");
 }
 

@@ -10,14 +10,14 @@ use kube::ResourceExt;
 use super::{Actions, BackendState, IngressState, RemedyEffect, ReporterLease, Traces, requires};
 use crate::args::ControllerArgs;
 use crate::change::Change;
-use crate::fleet::Fleet;
+use crate::fleet::FleetSnapshot;
 use crate::lease::Holder;
 use crate::status::{blocked, is_located};
 
 /// One cluster, and all that decides about it.
 #[derive(Debug)]
 pub(super) struct Links<'a> {
-    pub(super) fleet: &'a Fleet,
+    pub(super) fleet: &'a FleetSnapshot,
     pub(super) cluster: &'a Cluster,
     pub(super) traces: &'a Traces,
     pub(super) controllers: &'a ControllerArgs,
@@ -98,7 +98,7 @@ impl Links<'_> {
         if remedy.metadata.deletion_timestamp.is_some() {
             return "it is being deleted".to_owned();
         }
-        let fleet = remedy::Fleet {
+        let fleet = remedy::FleetLookup {
             has_cluster: &|_| true,
             has_condition: &|_| true,
         };

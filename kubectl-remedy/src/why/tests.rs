@@ -9,7 +9,7 @@ use crate::args::Format;
 use crate::fixtures::{self, controllers, maintenance, remedy};
 use crate::fleet::put;
 
-fn explanation(fleet: &Fleet, name: &str, traces: &Traces) -> Explanation {
+fn explanation(fleet: &FleetSnapshot, name: &str, traces: &Traces) -> Explanation {
     Explanation::of(&Links {
         fleet,
         cluster: fleet.require(name).unwrap(),
@@ -18,13 +18,13 @@ fn explanation(fleet: &Fleet, name: &str, traces: &Traces) -> Explanation {
     })
 }
 
-fn explain(fleet: &Fleet, name: &str, traces: &Traces) -> String {
+fn explain(fleet: &FleetSnapshot, name: &str, traces: &Traces) -> String {
     explanation(fleet, name, traces).text(fleet.now)
 }
 
 /// Returns the fleet of the fixtures at the moment of these tests.
-fn fleet() -> Fleet {
-    Fleet {
+fn fleet() -> FleetSnapshot {
+    FleetSnapshot {
         now: "2026-11-20T08:12:00Z".parse().unwrap(),
         ..fixtures::fleet()
     }

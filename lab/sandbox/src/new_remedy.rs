@@ -8,7 +8,7 @@ use karmada_api::{
     ClusterAffinity, ClusterConditionRequirement, DecisionMatch, Operator, Remedy, RemedySpec,
     TRAFFIC_CONTROL,
 };
-use karmada_rules::remedy::{Expiry, Fleet, problems};
+use karmada_rules::remedy::{Expiry, FleetLookup, problems};
 use serde::Deserialize;
 
 /// A Remedy that blocks clusters.
@@ -54,7 +54,7 @@ impl NewRemedy {
             }
             _ => {}
         }
-        let fleet = Fleet {
+        let fleet = FleetLookup {
             has_cluster: &|name| clusters.contains(&name),
             has_condition: &|_| true,
         };

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use karmada_api::Remedy;
 use karmada_rules::ingress::BackendChange;
 use kube::Client;
-use kubectl_remedy::{ControllerArgs, Fleet, Plan};
+use kubectl_remedy::{ControllerArgs, FleetSnapshot, Plan};
 use serde::Serialize;
 
 /// The difference that a Remedy would make, as the page receives it.
@@ -66,7 +66,9 @@ struct Flags {
 /// Returns the difference that `remedy` would make to the fleet now.
 pub(crate) async fn plan(client: &Client, remedy: Remedy, now: Timestamp) -> Result<PlanState> {
     let Flags { controllers } = Flags::try_parse_from([kubectl_remedy::NAME])?;
-    let fleet = Fleet::read(client, None, now).await.map_err(Error::msg)?;
+    let fleet = FleetSnapshot::read(client, None, now)
+        .await
+        .map_err(Error::msg)?;
     Ok(Plan::of(fleet, vec![remedy], &controllers).into())
 }
 
@@ -119,7 +121,7 @@ impl BackendState {
 
 #[cfg(test)]
 mod tests {
-    use karmada_rules::remedy::{ActionChange, Cause, Observed};
+    use karmada_rules::remedy::{ActionChange, Cause, ObservedActions};
     use kubectl_remedy::Change;
     use serde_json::json;
 
@@ -132,7 +134,7 @@ mod tests {
             remedy: "r".to_owned(),
             cause: Cause::Unconditional,
         };
-        let observed = Observed {
+        let observed = ObservedActions {
             remedy: "r".to_owned(),
             actions: vec!["TrafficControl".to_owned()],
             cause: Cause::Unconditional,

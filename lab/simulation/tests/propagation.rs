@@ -10,8 +10,8 @@
 use std::thread::available_parallelism;
 
 use simulation::propagation::{
-    Affinity, ApiFault, By, Division, Effect, Lazy, Pause, PolicyShape, Propagation, Purge, Role,
-    Spread, Step, Template, Toleration, run,
+    Affinity, ApiFault, By, Division, Lazy, Pause, PolicyShape, Propagation, Purge, Role, Spread,
+    Step, TaintEffect, Template, Toleration, run,
 };
 use simulation::search::{FIRST_SEED, Property, Summary, failed_once, search, sequence_of};
 
@@ -31,7 +31,7 @@ fn seconds(seconds: u32) -> Step {
 }
 
 fn taint(cluster: u8) -> Step {
-    let effect = Some(Effect::NoExecute);
+    let effect = Some(TaintEffect::NoExecute);
     Step::Taint { cluster, effect }
 }
 

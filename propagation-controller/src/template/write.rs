@@ -3,7 +3,7 @@
 use std::fmt;
 
 use karmada_api::{ClusterResourceBinding, ResourceBinding};
-use karmada_rules::propagation::binding::{self, Plan};
+use karmada_rules::propagation::binding::{self, BindingPlan};
 use karmada_rules::propagation::claim::{self, Claim};
 use karmada_rules::propagation::template;
 use karmada_runtime::write::{WriteError, WriteErrorKind, Writes};
@@ -62,15 +62,15 @@ impl TemplateReconciler {
     pub(super) async fn write_binding(
         &self,
         subject: &Subject,
-        plan: Plan,
+        plan: BindingPlan,
     ) -> Result<bool, TemplateError> {
         match plan {
             // The end of the former binding wakes the template.
-            Plan::Unchanged | Plan::Waits => Ok(false),
+            BindingPlan::Unchanged | BindingPlan::Waits => Ok(false),
             // A fleet of Karmada's that is as we want it shows no difference to who only observes.
             plan if plan.only_records() && matches!(self.writes, Writes::Count(_)) => Ok(false),
-            Plan::Create(body) => self.create_binding(subject, body).await,
-            Plan::Patch(operations) => {
+            BindingPlan::Create(body) => self.create_binding(subject, body).await,
+            BindingPlan::Patch(operations) => {
                 let failed = |error: serde_json::Error| {
                     let error = kube::Error::SerdeError(error);
                     subject.failed(WriteError::Api(error))

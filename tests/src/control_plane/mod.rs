@@ -20,7 +20,7 @@ use kube::{
 use tempfile::TempDir;
 
 use self::{embedded::Embedded, real::Real};
-use crate::{certs::Authority, crds, kubeconfig::Access, scratch, writes::Writes};
+use crate::{certs::Authority, crds, kubeconfig::Access, scratch, writes::WriteCounts};
 
 /// A token with every right. On [`ApiKind::Embedded`] any other has, too.
 const TOKEN: &str = "a-token-of-tests";
@@ -181,12 +181,12 @@ impl ControlPlane {
     }
 
     /// Returns the writes since the API server started, in its own count.
-    pub async fn successful_writes(&self) -> Result<Writes> {
+    pub async fn successful_writes(&self) -> Result<WriteCounts> {
         let request = Request::get("/metrics").body(Vec::new())?;
         let metrics = self.client.request_text(request).await;
         let metrics =
             metrics.with_context(|| format!("cannot read the metrics of {}", self.access.name))?;
-        Ok(Writes::from_metrics(&metrics))
+        Ok(WriteCounts::from_metrics(&metrics))
     }
 
     /// Kills the API server: connections are lost and new ones refused, data and address are kept.

@@ -17,7 +17,7 @@ use pipeline_tests::{
     fleet::{Member, NAMESPACE, isolated},
     manifests, on_both,
     programs::{Binary, Profile, Running},
-    propagation::{Propagation, PropagationFleet, create, namespaced},
+    propagation::{PropagationFleet, PropagationPrograms, create, namespaced},
     test_name,
     wait::until,
 };
@@ -29,7 +29,7 @@ const WEB: &str = "web";
 /// The programs of a fleet without Karmada.
 struct Programs {
     _clusters: Running,
-    _propagation: Propagation,
+    _propagation: PropagationPrograms,
 }
 
 /// Starts a fleet and its programs, and has the members join.

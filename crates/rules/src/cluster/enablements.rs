@@ -8,7 +8,7 @@ use super::Report;
 
 /// The kinds of one group and version, as the cluster's discovery has them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Served {
+pub struct ServedKinds {
     enabled: ApiEnablement,
     /// True if the server of the group does not answer, so that the list may be old or empty.
     stale: bool,
@@ -16,7 +16,7 @@ pub struct Served {
 
 /// Returns the kinds in a document of aggregated discovery (`apidiscovery.k8s.io`), and `None` if it is no
 /// such document.
-pub fn served(document: &Value) -> Option<Vec<Served>> {
+pub fn served(document: &Value) -> Option<Vec<ServedKinds>> {
     if document.get("kind")?.as_str()? != "APIGroupDiscoveryList" {
         return None;
     }
@@ -33,7 +33,7 @@ pub fn served(document: &Value) -> Option<Vec<Served>> {
             };
             let mut resources: Vec<_> = list(version, "resources").filter_map(kind).collect();
             resources.sort_by(|a, b| a.name.cmp(&b.name));
-            served.push(Served {
+            served.push(ServedKinds {
                 enabled: ApiEnablement {
                     group_version,
                     resources,
@@ -64,7 +64,7 @@ fn list<'a>(object: &'a Value, field: &str) -> impl Iterator<Item = &'a Value> {
 /// that cannot be read, or a group whose server does not answer, keeps what was `published`: it has lost no
 /// kind.
 pub(super) fn enablements(
-    served: &Result<Vec<Served>, String>,
+    served: &Result<Vec<ServedKinds>, String>,
     published: &[ApiEnablement],
 ) -> (Vec<ApiEnablement>, Report) {
     let served = match served {

@@ -10,9 +10,11 @@ mod taints;
 
 pub use capacity::{NodeCapacity, PodRequest, summary};
 pub use condition_taints::{ConditionTaint, InvalidConditionTaint};
-pub use enablements::{Served, served};
+pub use enablements::{ServedKinds, served};
 pub use health::{Health, Probe};
-pub use steps::{ExecutionNamespace, Observed, Situation, Step, is_probed, steps, targets};
+pub use steps::{
+    ClusterObservation, ClusterWrite, ExecutionNamespace, Situation, is_probed, steps, targets,
+};
 pub use taints::{NOT_READY, UNREACHABLE};
 
 /// The condition of a cluster's API.

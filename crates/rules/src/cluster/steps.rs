@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use super::condition_taints::{ConditionTaint, with_condition_taints};
 use super::enablements::enablements;
 use super::taints::{self, Unready, tainted};
-use super::{COMPLETE_API_ENABLEMENTS, FINALIZER, READY, Report, SYSTEM, Served};
+use super::{COMPLETE_API_ENABLEMENTS, FINALIZER, READY, Report, SYSTEM, ServedKinds};
 use crate::condition::{PatchBody, upsert};
 
 /// The execution namespace of a cluster.
@@ -28,13 +28,13 @@ pub struct ExecutionNamespace {
 
 /// The newest that is known from a cluster's own API.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Observed {
+pub struct ClusterObservation {
     /// Its health; `None` while probes contradict what is published, but not for long enough.
     pub ready: Option<Report>,
     /// Its version.
     pub version: Option<String>,
     /// The kinds that it serves, or the reason for which they are not known.
-    pub served: Option<Result<Vec<Served>, String>>,
+    pub served: Option<Result<Vec<ServedKinds>, String>>,
     /// Its capacity.
     pub summary: Option<ResourceSummary>,
 }
@@ -49,7 +49,7 @@ pub struct Situation<'a> {
     /// True if a binding has it among its clusters.
     pub is_targeted: bool,
     /// The newest from its API.
-    pub observed: Option<&'a Observed>,
+    pub observed: Option<&'a ClusterObservation>,
     /// The time for which it has been known as not ready.
     pub unready_for: Duration,
     /// The time after which workloads are to leave a cluster that is not ready; `None`: never.
@@ -62,7 +62,7 @@ pub struct Situation<'a> {
 
 /// A write.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Step {
+pub enum ClusterWrite {
     /// Patch the cluster's finalizers.
     Finalizers(Value),
     /// Create the namespace.
@@ -113,7 +113,7 @@ pub fn targets(binding: &Value) -> BTreeSet<String> {
 
 /// Returns what has to be written, first things first. None needs another, but each is of the version of the
 /// cluster at hand: after one has been taken, decide anew.
-pub fn steps(situation: &Situation<'_>) -> Vec<Step> {
+pub fn steps(situation: &Situation<'_>) -> Vec<ClusterWrite> {
     let cluster = situation.cluster;
     if !cluster["metadata"]["deletionTimestamp"].is_null() {
         return leave(situation).into_iter().collect();
@@ -126,7 +126,7 @@ pub fn steps(situation: &Situation<'_>) -> Vec<Step> {
             .cloned()
             .chain([json!(FINALIZER)])
             .collect();
-        steps.push(Step::Finalizers(finalizers_patch(cluster, &all)));
+        steps.push(ClusterWrite::Finalizers(finalizers_patch(cluster, &all)));
     }
     steps.extend(namespace(situation));
     if cluster["spec"]["syncMode"] == "Push"
@@ -139,7 +139,7 @@ pub fn steps(situation: &Situation<'_>) -> Vec<Step> {
 }
 
 /// Returns the next write for a cluster that is being deleted.
-fn leave(situation: &Situation<'_>) -> Option<Step> {
+fn leave(situation: &Situation<'_>) -> Option<ClusterWrite> {
     let cluster = situation.cluster;
     let finalizers = list(&cluster["metadata"]["finalizers"]);
     // Without our finalizer, what it stands for has been done.
@@ -149,7 +149,7 @@ fn leave(situation: &Situation<'_>) -> Option<Step> {
     match situation.namespace {
         Some(ExecutionNamespace {
             is_deleting: false, ..
-        }) => Some(Step::DeleteNamespace),
+        }) => Some(ClusterWrite::DeleteNamespace),
         // Its Works are given up, and bindings leave the cluster: each wakes us.
         Some(_) => None,
         None if situation.is_targeted => None,
@@ -159,7 +159,7 @@ fn leave(situation: &Situation<'_>) -> Option<Step> {
                 .filter(|name| *name != FINALIZER)
                 .cloned()
                 .collect();
-            Some(Step::Finalizers(finalizers_patch(cluster, &rest)))
+            Some(ClusterWrite::Finalizers(finalizers_patch(cluster, &rest)))
         }
     }
 }
@@ -171,7 +171,7 @@ fn finalizers_patch(cluster: &Value, finalizers: &[Value]) -> Value {
     } })
 }
 
-fn namespace(situation: &Situation<'_>) -> Option<Step> {
+fn namespace(situation: &Situation<'_>) -> Option<ClusterWrite> {
     match situation.namespace {
         None => {
             let cluster = situation.cluster["metadata"]["name"].as_str()?;
@@ -180,7 +180,7 @@ fn namespace(situation: &Situation<'_>) -> Option<Step> {
                 labels: Some([(SYSTEM.to_owned(), "true".to_owned())].into()),
                 ..ObjectMeta::default()
             };
-            Some(Step::CreateNamespace(Box::new(Namespace {
+            Some(ClusterWrite::CreateNamespace(Box::new(Namespace {
                 metadata,
                 ..Namespace::default()
             })))
@@ -188,21 +188,21 @@ fn namespace(situation: &Situation<'_>) -> Option<Step> {
         Some(namespace) if namespace.is_labelled || namespace.is_deleting => None,
         Some(_) => {
             let labels = json!({ SYSTEM: "true" });
-            Some(Step::LabelNamespace(
+            Some(ClusterWrite::LabelNamespace(
                 json!({ "metadata": { "labels": labels } }),
             ))
         }
     }
 }
 
-fn status(cluster: &Value, observed: &Observed, now: Timestamp) -> Vec<Step> {
+fn status(cluster: &Value, observed: &ClusterObservation, now: Timestamp) -> Vec<ClusterWrite> {
     let mut steps = Vec::new();
     if let Some(report) = &observed.ready
         && let Some(patch) = condition_patch(cluster, READY, report, now)
     {
         let changes = condition(cluster, READY)["status"] != report.status;
         let health = changes.then(|| report.clone());
-        steps.push(Step::Condition { patch, health });
+        steps.push(ClusterWrite::Condition { patch, health });
     }
     // A status of any other form is written anew.
     let published = ClusterProfileStatus::deserialize(&cluster["status"]).unwrap_or_default();
@@ -227,13 +227,13 @@ fn status(cluster: &Value, observed: &Observed, now: Timestamp) -> Vec<Step> {
         }
     }
     if !fields.is_empty() {
-        steps.push(Step::Status(json!({ "status": fields })));
+        steps.push(ClusterWrite::Status(json!({ "status": fields })));
     }
     if let Some((_, complete)) = &kinds
         && let Some(patch) = condition_patch(cluster, COMPLETE_API_ENABLEMENTS, complete, now)
     {
         let health = None;
-        steps.push(Step::Condition { patch, health });
+        steps.push(ClusterWrite::Condition { patch, health });
     }
     steps
 }
@@ -298,7 +298,7 @@ fn replacing(old: &Quantities, new: &Quantities) -> Value {
     Value::Object(gone.chain(new).collect())
 }
 
-fn taint(situation: &Situation<'_>) -> Option<Step> {
+fn taint(situation: &Situation<'_>) -> Option<ClusterWrite> {
     let cluster = situation.cluster;
     let current = list(&cluster["spec"]["taints"]);
     let ready = condition(cluster, READY)["status"].as_str();
@@ -316,7 +316,7 @@ fn taint(situation: &Situation<'_>) -> Option<Step> {
         "metadata": { "resourceVersion": cluster["metadata"]["resourceVersion"] },
         "spec": { "taints": if desired.is_empty() { Value::Null } else { json!(desired) } },
     });
-    Some(Step::Taints {
+    Some(ClusterWrite::Taints {
         patch,
         taints: desired.iter().map(taints::text).collect(),
     })

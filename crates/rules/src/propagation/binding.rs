@@ -16,7 +16,7 @@ use crate::binding_ref::BindingRef;
 
 /// The sources of a binding.
 #[derive(Clone, Copy, Debug)]
-pub struct Source<'a> {
+pub struct BindingSource<'a> {
     /// The template.
     pub template: &'a Value,
     /// The spec of the policy that has it.
@@ -31,7 +31,7 @@ pub struct Source<'a> {
 
 /// The write of a binding.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Plan {
+pub enum BindingPlan {
     /// It is up to date.
     Unchanged,
     /// It does not exist: this is its body.
@@ -42,7 +42,7 @@ pub enum Plan {
     Waits,
 }
 
-impl Plan {
+impl BindingPlan {
     /// Returns `true` if the spec of the binding is written, and not only its metadata.
     pub fn changes_spec(&self) -> bool {
         let is_in_spec = |operation: &Value| {
@@ -94,19 +94,23 @@ pub fn key(object: &Value) -> Key {
 ///
 /// The clusters, what requires the binding and its evictions are never written: they belong to others.
 pub fn plan(
-    source: Source<'_>,
+    source: BindingSource<'_>,
     existing: Option<BindingRef<'_>>,
     new_id: impl FnOnce() -> String,
-) -> Plan {
+) -> BindingPlan {
     match existing {
-        None => Plan::Create(body(source, &new_id())),
+        None => BindingPlan::Create(body(source, &new_id())),
         Some(existing) => update(source, existing),
     }
 }
 
 /// Plans the write of the ID and the finalizer without which a binding has no Works. `works` are those that
 /// refer to it, and `new_id` is the ID if they have none, either.
-pub fn identify(binding: BindingRef<'_>, works: &[Work], new_id: impl FnOnce() -> String) -> Plan {
+pub fn identify(
+    binding: BindingRef<'_>,
+    works: &[Work],
+    new_id: impl FnOnce() -> String,
+) -> BindingPlan {
     let metadata = binding.metadata;
     let mut patch = Operations::default();
     if binding.id().is_none() {
@@ -124,7 +128,7 @@ pub fn is_current(object: &Value, policy: &PropagationSpec, spec: &ResourceBindi
     members.all(|member| member.is_current)
 }
 
-fn body(source: Source<'_>, id: &str) -> Value {
+fn body(source: BindingSource<'_>, id: &str) -> Value {
     let object = source.template;
     let (mut labels, mut annotations) = (Map::new(), Map::new());
     for mark in marks(Some(source.claim)) {
@@ -147,10 +151,10 @@ fn body(source: Source<'_>, id: &str) -> Value {
     patch::body(object, id, labels, annotations, spec)
 }
 
-fn update(source: Source<'_>, existing: BindingRef<'_>) -> Plan {
+fn update(source: BindingSource<'_>, existing: BindingRef<'_>) -> BindingPlan {
     let metadata = existing.metadata;
     if patch::is_former(source.template, metadata) {
-        return Plan::Waits;
+        return BindingPlan::Waits;
     }
     let mut patch = Operations::default();
     if source.is_followed {
@@ -163,7 +167,7 @@ fn update(source: Source<'_>, existing: BindingRef<'_>) -> Plan {
 }
 
 impl Operations {
-    fn metadata(&mut self, source: Source<'_>, metadata: &ObjectMeta) {
+    fn metadata(&mut self, source: BindingSource<'_>, metadata: &ObjectMeta) {
         let mut has_labels = metadata.labels.is_some();
         let mut has_annotations = metadata.annotations.is_some();
         for mark in marks(Some(source.claim)) {
@@ -190,7 +194,7 @@ impl Operations {
 
     /// Returns `true` if the binding's record must be written. What it says of an immediate policy is not
     /// read before the policy becomes Lazy: then it must tell whether the template was edited since.
-    fn needs_record(&self, source: Source<'_>, metadata: &ObjectMeta) -> bool {
+    fn needs_record(&self, source: BindingSource<'_>, metadata: &ObjectMeta) -> bool {
         let wanted = source.record;
         Record::of(metadata).is_none_or(|stored| {
             stored != *wanted
@@ -198,7 +202,7 @@ impl Operations {
         })
     }
 
-    fn spec(&mut self, source: Source<'_>, spec: &ResourceBindingSpec) {
+    fn spec(&mut self, source: BindingSource<'_>, spec: &ResourceBindingSpec) {
         let before = self.len();
         for member in members(source.template, source.policy, spec) {
             if member.is_current {

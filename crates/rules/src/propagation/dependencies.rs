@@ -16,7 +16,7 @@ use karmada_api::names;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::binding::Plan;
+use super::binding::BindingPlan;
 use super::binding::patch::Operations;
 use super::claim::Marked;
 use super::template;
@@ -96,7 +96,7 @@ pub fn listed(binding: &ObjectMeta) -> BTreeSet<Dependency> {
 
 /// Plans the write of a binding's list. The finalizer that comes with it keeps the binding until nothing is
 /// attached on its account.
-pub fn list(binding: BindingRef<'_>, wanted: &BTreeSet<Dependency>) -> Plan {
+pub fn list(binding: BindingRef<'_>, wanted: &BTreeSet<Dependency>) -> BindingPlan {
     let metadata = binding.metadata;
     let mut patch = Operations::default();
     if listed(metadata) != *wanted {
@@ -111,13 +111,13 @@ pub fn list(binding: BindingRef<'_>, wanted: &BTreeSet<Dependency>) -> Plan {
 }
 
 /// Plans the last write of a binding on whose account nothing is attached any more.
-pub fn release(binding: BindingRef<'_>) -> Plan {
+pub fn release(binding: BindingRef<'_>) -> BindingPlan {
     let metadata = binding.metadata;
     let finalizers = metadata.finalizers.as_deref().unwrap_or_default();
     let mut places = finalizers.iter();
     let ours = names::DEPENDENCIES_FINALIZER;
     let Some(place) = places.position(|finalizer| finalizer == ours) else {
-        return Plan::Unchanged;
+        return BindingPlan::Unchanged;
     };
     let mut patch = Operations::default();
     patch.remove(&format!("/metadata/finalizers/{place}"));

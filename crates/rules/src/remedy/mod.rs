@@ -22,7 +22,7 @@ pub use self::effect::{Cause, Effect, cause};
 pub use self::expiries::Expiries;
 pub use self::forecast::{Forecast, forecast};
 pub use self::mode::{Expiry, Mode};
-pub use self::problem::{Fleet, Problem, problems, required_conditions};
+pub use self::problem::{FleetLookup, Problem, problems, required_conditions};
 pub use self::reach::{Listed, Reach, ReachIndex, Reached};
 pub use self::scope::{RemedyIndex, Scope, covers};
 pub use self::silence::{Reporters, reporter_silent};
@@ -65,7 +65,7 @@ pub enum ActionChange {
 
 /// The actions that a remedy which only observes would require of a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Observed {
+pub struct ObservedActions {
     /// The remedy.
     pub remedy: String,
     /// Its actions.
@@ -80,12 +80,12 @@ pub fn observed<'a>(
     cluster: &Cluster,
     remedies: impl IntoIterator<Item = &'a Remedy>,
     now: Timestamp,
-) -> Vec<Observed> {
+) -> Vec<ObservedActions> {
     if cluster.metadata.deletion_timestamp.is_some() {
         return Vec::new();
     }
     let observed = |remedy: &Remedy| match Effect::of(remedy, cluster, now) {
-        Some(Effect::WouldAct(cause)) if !actions(remedy).is_empty() => Some(Observed {
+        Some(Effect::WouldAct(cause)) if !actions(remedy).is_empty() => Some(ObservedActions {
             remedy: remedy.metadata.name.clone().unwrap_or_default(),
             actions: actions(remedy).to_vec(),
             cause,
@@ -186,7 +186,7 @@ fn changes(
     set.chain(cleared).collect()
 }
 
-impl fmt::Display for Observed {
+impl fmt::Display for ObservedActions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             remedy,

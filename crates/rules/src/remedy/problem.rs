@@ -62,7 +62,7 @@ pub enum Problem {
 
 /// The parts of a fleet to which a remedy may refer.
 #[derive(Clone, Copy)]
-pub struct Fleet<'a> {
+pub struct FleetLookup<'a> {
     /// Returns `true` if a cluster of this name exists.
     pub has_cluster: &'a dyn Fn(&str) -> bool,
     /// Returns `true` if a cluster has a condition of this type, or there is no cluster.
@@ -71,7 +71,7 @@ pub struct Fleet<'a> {
 
 /// Returns the problems of `remedy` in `fleet`, those first that keep it from being carried out as
 /// written. Our definition of the kind does not accept some of them, but Karmada's does.
-pub fn problems(remedy: &Remedy, fleet: Fleet<'_>) -> Vec<Problem> {
+pub fn problems(remedy: &Remedy, fleet: FleetLookup<'_>) -> Vec<Problem> {
     let mut problems = mistakes(remedy);
     problems.extend(doubts(remedy, fleet));
     problems
@@ -127,7 +127,7 @@ fn is_complete(decision: &DecisionMatch) -> bool {
     })
 }
 
-fn doubts(remedy: &Remedy, fleet: Fleet<'_>) -> Vec<Problem> {
+fn doubts(remedy: &Remedy, fleet: FleetLookup<'_>) -> Vec<Problem> {
     let statuses = requirements(remedy).filter(|required| !required.condition_status.is_empty());
     let statuses = statuses.map(|required| required.condition_status.clone());
     let statuses: BTreeSet<String> = statuses.collect();

@@ -3,9 +3,9 @@
 use karmada_api::placement::{ClusterAffinityTerm, ClusterSelector};
 use karmada_api::{Placement, ResourceBindingSpec, TargetCluster};
 
-use super::plan::{Fleet, Pass};
+use super::plan::{KnownClusters, Pass};
 use super::strategy::ReplicaStrategy;
-use super::{Failure, Scheduler, divide, filter, groups, need, select};
+use super::{AffinityFailure, Scheduler, divide, filter, groups, need, select};
 use crate::binding_ref::BindingRef;
 
 /// Everything that decides about one binding.
@@ -15,7 +15,7 @@ pub(super) struct Cycle<'a> {
     pub(super) binding: BindingRef<'a>,
     pub(super) placement: &'a Placement,
     pub(super) strategy: ReplicaStrategy<'a>,
-    pub(super) fleet: Fleet<'a>,
+    pub(super) fleet: KnownClusters<'a>,
     pub(super) pass: Pass,
 }
 
@@ -39,7 +39,7 @@ impl<'a> Cycle<'a> {
     ///
     /// # Errors
     /// Fails with the reason why the placement has no result, or with that of each of its groups.
-    pub(super) fn decide(self) -> Result<Decision, Vec<Failure>> {
+    pub(super) fn decide(self) -> Result<Decision, Vec<AffinityFailure>> {
         let groups = &self.placement.cluster_affinities;
         if groups.is_empty() {
             self.check()?;
@@ -61,7 +61,7 @@ impl<'a> Cycle<'a> {
         self,
         groups: &'a [ClusterAffinityTerm],
         start: usize,
-    ) -> Result<Decision, Vec<Failure>> {
+    ) -> Result<Decision, Vec<AffinityFailure>> {
         self.check()?;
         let attempt = |group: &ClusterAffinityTerm| self.attempt(Some(&group.affinity));
         let (group, clusters) = groups::first_fit(groups, start, attempt)?;
@@ -69,9 +69,12 @@ impl<'a> Cycle<'a> {
         Ok(Decision { clusters, group })
     }
 
-    fn attempt(self, affinity: Option<&ClusterSelector>) -> Result<Vec<TargetCluster>, Failure> {
+    fn attempt(
+        self,
+        affinity: Option<&ClusterSelector>,
+    ) -> Result<Vec<TargetCluster>, AffinityFailure> {
         let spec = self.binding.spec;
-        let fitting = filter::fitting(self, affinity).map_err(Failure::Unfit)?;
+        let fitting = filter::fitting(self, affinity).map_err(AffinityFailure::Unfit)?;
         let anew = need::is_triggered(self.binding);
         let selects_anew = anew || need::placement_changed(self.binding);
         let selected = select::select(spec, self.placement, self.strategy, &fitting, selects_anew)?;
@@ -79,21 +82,21 @@ impl<'a> Cycle<'a> {
         divide::divide(spec, self.strategy, &selected, anew, keep_empty)
     }
 
-    fn check(self) -> Result<(), Vec<Failure>> {
+    fn check(self) -> Result<(), Vec<AffinityFailure>> {
         if let Some(failure) = unsupported(self.placement) {
             return Err(vec![failure]);
         }
         // A list without a cluster is rather a fault of the API than the end of every workload.
         if self.fleet.clusters.is_empty() {
             let message = "0/0 clusters are available: no cluster exists.";
-            return Err(vec![Failure::Error(message.to_owned())]);
+            return Err(vec![AffinityFailure::Error(message.to_owned())]);
         }
         Ok(())
     }
 }
 
 /// Returns what the placement asks for and this scheduler does not do.
-fn unsupported(placement: &Placement) -> Option<Failure> {
+fn unsupported(placement: &Placement) -> Option<AffinityFailure> {
     let has_overflow = |group: &ClusterAffinityTerm| group.overflow_affinities.is_some();
     let what = if placement.workload_affinity.is_some() {
         "workloadAffinity"
@@ -102,5 +105,5 @@ fn unsupported(placement: &Placement) -> Option<Failure> {
     } else {
         return None;
     };
-    Some(Failure::Unsupported(what.to_owned()))
+    Some(AffinityFailure::Unsupported(what.to_owned()))
 }

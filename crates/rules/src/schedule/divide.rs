@@ -8,7 +8,7 @@ use karmada_api::{ResourceBindingSpec, TargetCluster, names};
 
 use super::capacity::Candidate;
 use super::strategy::ReplicaStrategy;
-use super::{Failure, selects};
+use super::{AffinityFailure, selects};
 
 /// Returns the replicas of each selected cluster. Clusters that get none are left out, unless
 /// `keep_empty`. With `anew`, replicas that are divided by room do not stay where they are.
@@ -18,7 +18,7 @@ pub(super) fn divide(
     selected: &[Candidate<'_>],
     anew: bool,
     keep_empty: bool,
-) -> Result<Vec<TargetCluster>, Failure> {
+) -> Result<Vec<TargetCluster>, AffinityFailure> {
     let replicas = spec.replicas.unwrap_or_default();
     let uid = spec.resource.uid.as_deref().unwrap_or_default();
     let names = selected.iter().map(|candidate| candidate.name);
@@ -112,7 +112,11 @@ impl<'a> Change<'a> {
     }
 
     /// Divides the replicas in proportion to the room of all clusters, or of as few as have enough.
-    fn divide(self, aggregated: bool, uid: &str) -> Result<BTreeMap<&'a str, i32>, Failure> {
+    fn divide(
+        self,
+        aggregated: bool,
+        uid: &str,
+    ) -> Result<BTreeMap<&'a str, i32>, AffinityFailure> {
         let mut sum = 0_i64;
         let mut used = BTreeMap::new();
         for (name, room) in self.room {
@@ -123,7 +127,7 @@ impl<'a> Change<'a> {
             used.insert(name, room);
         }
         if sum < i64::from(self.replicas) {
-            return Err(Failure::Short(sum));
+            return Err(AffinityFailure::Short(sum));
         }
         let mut divided = self.stay;
         for (name, more) in webster(self.replicas, &used, uid) {

@@ -14,7 +14,7 @@ use super::Scheduler;
 use super::decide::{Cycle, Decision};
 use super::filter::{show, tolerates};
 use super::need::is_unscheduled;
-use super::plan::{Plan, scheduled};
+use super::plan::{SchedulePlan, scheduled};
 use super::write::guarded;
 use crate::binding_ref::BindingRef;
 
@@ -26,7 +26,7 @@ const RETRY: SignedDuration = SignedDuration::from_mins(5);
 
 /// Plans the writes of a binding that leaves clusters for their taints. There are none without another place
 /// for it: a copy in a cluster with a taint is better than none.
-pub(super) fn evicted(cycle: Cycle<'_>) -> Option<Plan> {
+pub(super) fn evicted(cycle: Cycle<'_>) -> Option<SchedulePlan> {
     let binding = cycle.binding;
     let tasks = begun(cycle);
     if tasks.is_empty() || !cycle.fleet.complete {
@@ -191,12 +191,12 @@ fn after(time: Timestamp, by: SignedDuration) -> Timestamp {
 }
 
 /// Plans the end of the evictions that are over.
-pub(super) fn ended(cycle: Cycle<'_>) -> Option<Plan> {
+pub(super) fn ended(cycle: Cycle<'_>) -> Option<SchedulePlan> {
     let operations = cycle
         .scheduler
         .ends_evictions()
         .then(|| end(cycle.binding, cycle.pass.now));
-    operations.flatten().map(Plan::EndEvictions)
+    operations.flatten().map(SchedulePlan::EndEvictions)
 }
 
 /// Returns the operations that remove the tasks that are over, and date those of others that have no date;

@@ -2,10 +2,10 @@
 
 use karmada_api::placement::ClusterAffinityTerm;
 
-use super::Failure;
+use super::AffinityFailure;
 use super::decide::Cycle;
 use super::evict;
-use super::plan::{Plan, scheduled};
+use super::plan::{SchedulePlan, scheduled};
 
 /// Tries the groups from `start` to the last, then those before `start`, and returns the first that
 /// `attempt` finds fit, with its result.
@@ -15,8 +15,8 @@ use super::plan::{Plan, scheduled};
 pub(super) fn first_fit<'a, T>(
     groups: &'a [ClusterAffinityTerm],
     start: usize,
-    mut attempt: impl FnMut(&'a ClusterAffinityTerm) -> Result<T, Failure>,
-) -> Result<(&'a ClusterAffinityTerm, T), Vec<Failure>> {
+    mut attempt: impl FnMut(&'a ClusterAffinityTerm) -> Result<T, AffinityFailure>,
+) -> Result<(&'a ClusterAffinityTerm, T), Vec<AffinityFailure>> {
     let mut failures = Vec::new();
     let turn = (start..groups.len()).chain(0..start.min(groups.len()));
     for (index, group) in turn.filter_map(|index| Some((index, groups.get(index)?))) {
@@ -38,7 +38,7 @@ pub(super) fn start(groups: &[ClusterAffinityTerm], observed: Option<&str>, anew
 
 /// Plans the writes of a binding that returns to a group before the one in use, if one fits again. Its copies
 /// stay where they are until those there are healthy, as when it left.
-pub(super) fn returned(cycle: Cycle<'_>) -> Option<Plan> {
+pub(super) fn returned(cycle: Cycle<'_>) -> Option<SchedulePlan> {
     if !cycle.scheduler.fails_back || !cycle.fleet.complete {
         return None;
     }

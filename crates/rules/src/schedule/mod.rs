@@ -20,7 +20,7 @@ pub use divide::webster;
 pub use evict::next_due;
 pub use filter::Unfit;
 pub use need::{Scheduler, concerns, is_observed, is_unscheduled, waits_for_room};
-pub use plan::{Fleet, Pass, Plan, plan};
+pub use plan::{KnownClusters, Pass, SchedulePlan, plan};
 pub use selects::selects;
 pub use write::{SUCCESS, SpecWrite, StatusWrite};
 
@@ -29,7 +29,7 @@ pub const SCHEDULED: &str = "Scheduled";
 
 /// The reason why one affinity has no result.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Failure {
+pub enum AffinityFailure {
     /// No cluster fits.
     Unfit(Unfit),
     /// The clusters that fit have room for this many replicas only.
@@ -40,7 +40,7 @@ pub enum Failure {
     Unsupported(String),
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for AffinityFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unfit(unfit) => unfit.fmt(f),

@@ -12,12 +12,12 @@ use serde_json::Value;
 use super::decide::{Cycle, Decision};
 use super::strategy::ReplicaStrategy;
 use super::write::{SpecWrite, StatusWrite};
-use super::{Failure, Scheduler, evict, groups, need};
+use super::{AffinityFailure, Scheduler, evict, groups, need};
 use crate::binding_ref::BindingRef;
 
 /// The clusters of the fleet.
 #[derive(Clone, Copy, Debug)]
-pub struct Fleet<'a> {
+pub struct KnownClusters<'a> {
     /// Every cluster that can be read.
     pub clusters: &'a [&'a ClusterProfile],
     /// False while a cluster exists that could not be read yet.
@@ -35,7 +35,7 @@ pub struct Pass {
 
 /// The writes that a binding needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Plan {
+pub enum SchedulePlan {
     /// None.
     Unchanged,
     /// None: its placement asks for what this scheduler does not do, and what runs goes on.
@@ -55,16 +55,21 @@ pub enum Plan {
 }
 
 /// Plans the clusters of a binding.
-pub fn plan(scheduler: &Scheduler, binding: BindingRef<'_>, fleet: Fleet<'_>, pass: Pass) -> Plan {
+pub fn plan(
+    scheduler: &Scheduler,
+    binding: BindingRef<'_>,
+    fleet: KnownClusters<'_>,
+    pass: Pass,
+) -> SchedulePlan {
     if !scheduler.schedules(binding) {
-        return Plan::Unchanged;
+        return SchedulePlan::Unchanged;
     }
     let placement = binding.spec.placement.as_ref();
     let placement = match Placement::deserialize(placement.unwrap_or(&Value::Null)) {
         Ok(placement) => placement,
         Err(error) => {
             let message = format!("the placement cannot be read: {error}");
-            return failed(binding, &[Failure::Unsupported(message)], pass);
+            return failed(binding, &[AffinityFailure::Unsupported(message)], pass);
         }
     };
     let strategy = match ReplicaStrategy::of(binding.spec, &placement) {
@@ -89,9 +94,11 @@ pub fn plan(scheduler: &Scheduler, binding: BindingRef<'_>, fleet: Fleet<'_>, pa
         return observed(binding, &placement);
     }
     match cycle.decide() {
-        Ok(decision) if takes_unread_away(binding, &decision.clusters, fleet) => Plan::Unchanged,
+        Ok(decision) if takes_unread_away(binding, &decision.clusters, fleet) => {
+            SchedulePlan::Unchanged
+        }
         Ok(decision) => scheduled(binding, decision, Vec::new(), pass),
-        Err(_) if !fleet.complete => Plan::Unchanged,
+        Err(_) if !fleet.complete => SchedulePlan::Unchanged,
         Err(failures) => failed(binding, &failures, pass),
     }
 }
@@ -100,7 +107,7 @@ pub fn plan(scheduler: &Scheduler, binding: BindingRef<'_>, fleet: Fleet<'_>, pa
 fn takes_unread_away(
     binding: BindingRef<'_>,
     clusters: &[TargetCluster],
-    fleet: Fleet<'_>,
+    fleet: KnownClusters<'_>,
 ) -> bool {
     let is_known = |name: &str| {
         let mut known = fleet.clusters.iter();
@@ -112,14 +119,14 @@ fn takes_unread_away(
 }
 
 /// Plans the writes of a binding that needs no decision.
-fn observed(binding: BindingRef<'_>, placement: &Placement) -> Plan {
+fn observed(binding: BindingRef<'_>, placement: &Placement) -> SchedulePlan {
     let has_groups = !placement.cluster_affinities.is_empty();
     let group = binding.observed_group().filter(|_| has_groups);
     if is_observed(binding) && group == binding.mirrored_group() {
-        return Plan::Unchanged;
+        return SchedulePlan::Unchanged;
     }
     let group = group.map(str::to_owned);
-    Plan::Write {
+    SchedulePlan::Write {
         spec: None,
         status: Some(StatusWrite::Observed { group }),
     }
@@ -138,7 +145,7 @@ pub(super) fn scheduled(
     decision: Decision,
     evictions: Vec<GracefulEvictionTask>,
     pass: Pass,
-) -> Plan {
+) -> SchedulePlan {
     let Decision { clusters, group } = decision;
     let moved = by_name(binding.targets()) != by_name(&clusters);
     let annotated = binding.annotation(names::APPLIED_PLACEMENT);
@@ -165,13 +172,13 @@ pub(super) fn scheduled(
         && binding.mirrored_group() == group.as_deref()
         && binding.condition().is_some_and(is_success);
     if settled {
-        return Plan::Unchanged;
+        return SchedulePlan::Unchanged;
     }
     // A trigger that were later than the time of its own success would fire for ever.
     let trigger = binding.spec.reschedule_triggered_at.as_ref();
     let at = trigger.map_or(pass.now, |trigger| trigger.0.max(pass.now));
     let status = Some(StatusWrite::Scheduled { group, at });
-    Plan::Write { spec, status }
+    SchedulePlan::Write { spec, status }
 }
 
 /// Returns the replicas of each cluster. None given is as zero.
@@ -189,17 +196,23 @@ pub(super) const SCHEDULER_ERROR: &str = "SchedulerError";
 
 /// Plans the writes of a binding that has no result. What runs is only taken away if no cluster of any
 /// group fits: the order of the groups' failures does not matter.
-fn failed(binding: BindingRef<'_>, failures: &[Failure], pass: Pass) -> Plan {
+fn failed(binding: BindingRef<'_>, failures: &[AffinityFailure], pass: Pass) -> SchedulePlan {
     let runs = binding.targets().next().is_some();
-    let is_unsupported = |failure: &&Failure| matches!(failure, Failure::Unsupported(_));
+    let is_unsupported =
+        |failure: &&AffinityFailure| matches!(failure, AffinityFailure::Unsupported(_));
     if let Some(failure) = failures.iter().find(is_unsupported).filter(|_| runs) {
         let message = failure.to_string();
-        return Plan::LeftAlone { message };
+        return SchedulePlan::LeftAlone { message };
     }
     let unfit = failures
         .iter()
-        .all(|failure| matches!(failure, Failure::Unfit(_)));
-    let is_short = |failure: &Failure| matches!(failure, Failure::Unfit(_) | Failure::Short(_));
+        .all(|failure| matches!(failure, AffinityFailure::Unfit(_)));
+    let is_short = |failure: &AffinityFailure| {
+        matches!(
+            failure,
+            AffinityFailure::Unfit(_) | AffinityFailure::Short(_)
+        )
+    };
     let reason = if unfit {
         "NoClusterFit"
     } else if failures.iter().all(is_short) {
@@ -207,7 +220,7 @@ fn failed(binding: BindingRef<'_>, failures: &[Failure], pass: Pass) -> Plan {
     } else {
         SCHEDULER_ERROR
     };
-    let messages: Vec<String> = failures.iter().map(Failure::to_string).collect();
+    let messages: Vec<String> = failures.iter().map(AffinityFailure::to_string).collect();
     let message = messages.join("; ");
     let spec = (unfit && runs).then(|| SpecWrite {
         clusters: Some(Vec::new()),
@@ -224,9 +237,9 @@ fn failed(binding: BindingRef<'_>, failures: &[Failure], pass: Pass) -> Plan {
     };
     let status = (!status.is_shown(binding)).then_some(status);
     if spec.is_none() && status.is_none() {
-        return Plan::Unchanged;
+        return SchedulePlan::Unchanged;
     }
-    Plan::Write { spec, status }
+    SchedulePlan::Write { spec, status }
 }
 
 #[cfg(test)]

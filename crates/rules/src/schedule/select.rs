@@ -3,7 +3,7 @@
 use karmada_api::placement::SpreadConstraint;
 use karmada_api::{ClusterProfile, Placement, ResourceBindingSpec};
 
-use super::Failure;
+use super::AffinityFailure;
 use super::capacity::Candidate;
 use super::regions::{self, Bounds, Demand, bound};
 use super::strategy::ReplicaStrategy;
@@ -15,7 +15,7 @@ pub(super) fn select<'a>(
     strategy: ReplicaStrategy<'_>,
     fitting: &[&'a ClusterProfile],
     anew: bool,
-) -> Result<Vec<Candidate<'a>>, Failure> {
+) -> Result<Vec<Candidate<'a>>, AffinityFailure> {
     let candidates = fitting.iter();
     let mut candidates: Vec<_> = candidates
         .map(|cluster| Candidate::new(spec, cluster))
@@ -52,13 +52,13 @@ pub(super) fn select<'a>(
             by_cluster(candidates, cluster, needed)?
         }
         (None, None) => {
-            return Err(Failure::Error(
+            return Err(AffinityFailure::Error(
                 "just support cluster and region spread constraint".to_owned(),
             ));
         }
     };
     if selected.is_empty() {
-        return Err(Failure::Error(
+        return Err(AffinityFailure::Error(
             "no clusters available to schedule".to_owned(),
         ));
     }
@@ -77,9 +77,9 @@ fn by_cluster<'a>(
     mut candidates: Vec<Candidate<'a>>,
     constraint: &SpreadConstraint,
     needed: Option<i64>,
-) -> Result<Vec<Candidate<'a>>, Failure> {
+) -> Result<Vec<Candidate<'a>>, AffinityFailure> {
     if candidates.len() < bound(constraint.min_groups) {
-        return Err(Failure::Error(
+        return Err(AffinityFailure::Error(
             "the number of feasible clusters is less than spreadConstraint.MinGroups".to_owned(),
         ));
     }
@@ -107,7 +107,7 @@ fn by_cluster<'a>(
     if suffices(&candidates) {
         Ok(candidates)
     } else {
-        Err(Failure::Error(format!(
+        Err(AffinityFailure::Error(format!(
             "no enough resource when selecting {count} clusters"
         )))
     }
@@ -128,15 +128,15 @@ fn by_region<'a>(
     candidates: &[Candidate<'a>],
     bounds: Bounds,
     demand: Demand,
-) -> Result<Vec<Candidate<'a>>, Failure> {
+) -> Result<Vec<Candidate<'a>>, AffinityFailure> {
     if regions::names(candidates).len() < bounds.min_regions {
-        return Err(Failure::Error(
+        return Err(AffinityFailure::Error(
             "the number of feasible region is less than spreadConstraint.MinGroups".to_owned(),
         ));
     }
     let regions = regions::select(candidates, bounds, demand);
     if regions.is_empty() {
-        return Err(Failure::Error(
+        return Err(AffinityFailure::Error(
             "the number of clusters is less than the cluster spreadConstraint.MinGroups".to_owned(),
         ));
     }

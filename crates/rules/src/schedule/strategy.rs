@@ -3,7 +3,7 @@
 use karmada_api::placement::StaticWeight;
 use karmada_api::{Placement, ResourceBindingSpec};
 
-use super::Failure;
+use super::AffinityFailure;
 
 /// The way in which a binding's replicas are spread.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -28,7 +28,7 @@ impl<'a> ReplicaStrategy<'a> {
     pub(super) fn of(
         spec: &ResourceBindingSpec,
         placement: &'a Placement,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, AffinityFailure> {
         let has_replicas = spec.replicas.is_some_and(|replicas| replicas > 0);
         if !has_replicas && spec.replica_requirements.is_none() {
             return Ok(Self::None);
@@ -44,7 +44,7 @@ impl<'a> ReplicaStrategy<'a> {
             "Duplicated" => return Ok(Self::Duplicated),
             "" | "Divided" => {}
             _ => {
-                return Err(Failure::Unsupported(
+                return Err(AffinityFailure::Unsupported(
                     "this type of replica scheduling".to_owned(),
                 ));
             }
@@ -57,7 +57,7 @@ impl<'a> ReplicaStrategy<'a> {
             "" | "Weighted" => {}
             "Aggregated" => return Ok(Self::Aggregated),
             _ => {
-                return Err(Failure::Unsupported(
+                return Err(AffinityFailure::Unsupported(
                     "this preference of replica division".to_owned(),
                 ));
             }
@@ -68,7 +68,9 @@ impl<'a> ReplicaStrategy<'a> {
         match weights.dynamic_weight.as_deref().unwrap_or_default() {
             "" => Ok(Self::Weighted(&weights.static_weight_list)),
             "AvailableReplicas" => Ok(Self::Dynamic),
-            _ => Err(Failure::Unsupported("this dynamic weight".to_owned())),
+            _ => Err(AffinityFailure::Unsupported(
+                "this dynamic weight".to_owned(),
+            )),
         }
     }
 

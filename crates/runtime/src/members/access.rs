@@ -19,7 +19,7 @@ const CA_BUNDLE: &str = "caBundle";
 
 /// The address and the credentials of a member's API.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Access {
+pub struct MemberAccess {
     endpoint: String,
     token: String,
     ca_bundle: Vec<u8>,
@@ -28,7 +28,7 @@ pub struct Access {
 }
 
 /// Creates the client of a member's API from the access to it and the Secret that grants it.
-pub type Connect = Box<dyn Fn(&Access, &Secret) -> Result<Client, AccessError> + Send + Sync>;
+pub type Connect = Box<dyn Fn(&MemberAccess, &Secret) -> Result<Client, AccessError> + Send + Sync>;
 
 /// Returns what connects to members over the network.
 pub fn over_network(addresses: Addresses, user_agent: &'static str) -> Connect {
@@ -74,7 +74,7 @@ pub enum ConnectError {
     Unread(#[source] kube::Error),
 }
 
-impl Access {
+impl MemberAccess {
     /// Reads the Secret of `cluster` through `karmada`, and returns it with the access that it grants.
     ///
     /// # Errors
@@ -174,9 +174,9 @@ fn name_of(secret: &Secret) -> String {
     karmada_api::Key::of(secret).to_string()
 }
 
-impl fmt::Debug for Access {
+impl fmt::Debug for MemberAccess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Access")
+        f.debug_struct("MemberAccess")
             .field("endpoint", &self.endpoint)
             .field("insecure", &self.insecure)
             .finish_non_exhaustive()
@@ -202,8 +202,8 @@ mod tests {
 
     fn error(spec: &Value, data: &Value) -> String {
         let (cluster, secret) = (cluster(spec), secret(data));
-        let client = Access::secret_of(&cluster)
-            .and_then(|_| Access::new(&cluster, &secret))
+        let client = MemberAccess::secret_of(&cluster)
+            .and_then(|_| MemberAccess::new(&cluster, &secret))
             .and_then(|access| access.client(&secret, &Addresses::by_system(), "test"));
         client
             .err()
@@ -256,7 +256,7 @@ mod tests {
 
     #[test]
     fn a_token_is_not_shown() {
-        let access = Access::new(
+        let access = MemberAccess::new(
             &cluster(&json!({})),
             &secret(&json!({ "token": "c2VjcmV0" })),
         );

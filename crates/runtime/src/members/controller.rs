@@ -39,19 +39,19 @@ pub trait MemberController: Send + Sync + 'static {
         &self,
         member: &str,
         key: &Self::Key,
-    ) -> impl Future<Output = Result<(), Failure>> + Send;
+    ) -> impl Future<Output = Result<(), ReconcileError>> + Send;
 }
 
 /// Errors of a reconcile by whom they concern.
 #[derive(Debug)]
-pub enum Failure {
+pub enum ReconcileError {
     /// The member was not reached: the others of its keys wait.
     Unreachable(BoxError),
     /// Only this key failed.
     OfKey(BoxError),
 }
 
-impl<E: std::error::Error + Send + Sync + 'static> From<E> for Failure {
+impl<E: std::error::Error + Send + Sync + 'static> From<E> for ReconcileError {
     fn from(error: E) -> Self {
         Self::OfKey(error.into())
     }
@@ -320,12 +320,12 @@ impl<C: MemberController> Loops<C> {
                 queue.done(&key);
                 true
             }
-            Err(Failure::OfKey(error)) => {
+            Err(ReconcileError::OfKey(error)) => {
                 let delay = queue.retry(&key);
                 tracing::warn!(member, ?key, error = %Chain(&*error), ?delay, "Reconcile failed, will retry");
                 true
             }
-            Err(Failure::Unreachable(error)) => {
+            Err(ReconcileError::Unreachable(error)) => {
                 // Behind the others, so that each of them gets a turn and reports the outage.
                 queue.add(key.clone());
                 queue.done(&key);

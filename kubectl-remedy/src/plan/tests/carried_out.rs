@@ -252,7 +252,7 @@ where
 async fn is_carried_out(drawn: Drawn) {
     let played = Played::start(&drawn).await;
     let (actions, served) = (played.actions().await, played.served().await);
-    let fleet = Fleet::read(&played.client(), None, Timestamp::UNIX_EPOCH)
+    let fleet = FleetSnapshot::read(&played.client(), None, Timestamp::UNIX_EPOCH)
         .await
         .unwrap();
     let bound = format!("--max-blocked-clusters={}", drawn.max_blocked);

@@ -45,8 +45,8 @@ pub use self::objects::Template;
 pub use self::programs::Role;
 pub use self::sequences::{lazy_sequences, sequences};
 pub use self::step::{
-    About, Affinity, ApiFault, By, Division, Effect, Part, Pause, PolicyShape, Purge, Spread, Step,
-    Toleration,
+    About, Affinity, ApiFault, By, Division, Part, Pause, PolicyShape, Purge, Spread, Step,
+    TaintEffect, Toleration,
 };
 
 /// The time at the end of a run in which no program may write: twice what the longest wait of a program takes,

@@ -11,7 +11,7 @@ use super::sequences::{
     template, wait,
 };
 use super::step::{
-    About, Affinity, ApiFault, By, CLUSTERS, Division, Effect, Part, Pause, PolicyShape, Step,
+    About, Affinity, ApiFault, By, CLUSTERS, Division, Part, Pause, PolicyShape, Step, TaintEffect,
 };
 
 /// Generates one of the scenes.
@@ -142,7 +142,7 @@ fn eviction() -> impl Strategy<Value = Vec<Step>> {
         let taint = |effect| Step::Taint { cluster, effect };
         let mut steps = vec![
             Step::Settle,
-            taint(Some(Effect::NoExecute)),
+            taint(Some(TaintEffect::NoExecute)),
             before,
             between,
             after,
@@ -213,7 +213,7 @@ fn recovery() -> impl Strategy<Value = Vec<Step>> {
             put(Template::Deployment, 3),
             Step::Settle,
         ];
-        steps.extend(taints(Some(Effect::NoExecute)));
+        steps.extend(taints(Some(TaintEffect::NoExecute)));
         steps.extend([lost, between]);
         steps.extend(taints(None));
         steps.extend([back, Step::FailBack { is_on: after }]);

@@ -8,8 +8,8 @@ use super::objects::Template;
 use super::programs::Role;
 use super::scenes::scene;
 use super::step::{
-    About, Affinity, ApiFault, By, CLUSTERS, Division, Effect, Part, Pause, PolicyShape, Purge,
-    Spread, Step, Toleration,
+    About, Affinity, ApiFault, By, CLUSTERS, Division, Part, Pause, PolicyShape, Purge, Spread,
+    Step, TaintEffect, Toleration,
 };
 
 /// The most steps of a sequence.
@@ -252,11 +252,11 @@ pub(super) fn taint() -> impl Strategy<Value = Step> {
     (0..CLUSTERS, effect()).prop_map(|(cluster, effect)| Step::Taint { cluster, effect })
 }
 
-fn effect() -> impl Strategy<Value = Option<Effect>> {
+fn effect() -> impl Strategy<Value = Option<TaintEffect>> {
     let effects = select(vec![
-        Effect::NoSchedule,
-        Effect::NoExecute,
-        Effect::NoExecute,
+        TaintEffect::NoSchedule,
+        TaintEffect::NoExecute,
+        TaintEffect::NoExecute,
     ]);
     prop::option::weighted(0.7, effects)
 }

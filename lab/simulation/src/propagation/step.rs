@@ -35,7 +35,10 @@ pub enum Step {
     /// A cluster joins a region with an empty member, or is moved to another.
     Join { cluster: u8, region: u8 },
     /// A Cluster gets a taint in place of the one it may have, or loses that.
-    Taint { cluster: u8, effect: Option<Effect> },
+    Taint {
+        cluster: u8,
+        effect: Option<TaintEffect>,
+    },
     /// A Cluster has room for so many pods.
     Room { cluster: u8, pods: u8 },
     /// A Cluster is deleted.
@@ -195,7 +198,7 @@ pub enum Toleration {
 /// The effect of a taint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "they are Kubernetes'")]
-pub enum Effect {
+pub enum TaintEffect {
     NoSchedule,
     NoExecute,
 }

@@ -27,8 +27,8 @@ use crate::{
     control_plane::{ApiKind, ControlPlane},
     fleet::{Member, NAMESPACE},
     programs::{Binary, Profile},
-    propagation::{Propagation, PropagationFleet},
-    writes::Writes,
+    propagation::{PropagationFleet, PropagationPrograms},
+    writes::WriteCounts,
 };
 
 /// The number of edits whose median is taken.
@@ -176,7 +176,7 @@ impl Bench {
         Ok((times, chains, notes))
     }
 
-    async fn start(&self) -> Result<Propagation> {
+    async fn start(&self) -> Result<PropagationPrograms> {
         let programs = self.fleet.run().await?;
         for (program, name) in programs.all() {
             leads(program, &format!("karmada_{name}")).await?;
@@ -186,13 +186,13 @@ impl Bench {
     }
 
     /// Returns the writes to every API so far: first that of the fleet.
-    async fn writes(&self) -> Result<Vec<Writes>> {
+    async fn writes(&self) -> Result<Vec<WriteCounts>> {
         let members = self.fleet.members().map(|member| self.fleet.member(member));
         let apis = std::iter::once(&self.fleet.karmada).chain(members);
         futures::future::try_join_all(apis.map(ControlPlane::successful_writes)).await
     }
 
-    async fn written(&self, before: &[Writes]) -> Result<String> {
+    async fn written(&self, before: &[WriteCounts]) -> Result<String> {
         let since = self.writes().await?.into_iter().zip(before);
         let mut since = since.map(|(now, before)| now.since(before));
         let fleet = since.next().context("no API")?;
@@ -219,7 +219,7 @@ impl Bench {
     }
 
     /// Edits one template after the other. Returns the median time until all members have the edit.
-    async fn edit(&self, programs: &Propagation) -> Result<Duration> {
+    async fn edit(&self, programs: &PropagationPrograms) -> Result<Duration> {
         let mut copies = self.watch_copies(is_paused).await?;
         let templates = self.templates();
         let mut times = Vec::new();
@@ -357,7 +357,7 @@ fn median(mut times: Vec<Duration>) -> Duration {
 }
 
 /// Formats the resident memory of the programs.
-fn memory(programs: &Propagation) -> Result<Vec<String>> {
+fn memory(programs: &PropagationPrograms) -> Result<Vec<String>> {
     let mut lines = Vec::new();
     let mut sum = 0.0;
     for (program, name) in programs.all() {

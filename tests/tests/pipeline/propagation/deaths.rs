@@ -13,7 +13,7 @@ use pipeline_tests::{
     fleet::Member,
     on_both,
     programs::Binary,
-    propagation::{Propagation, PropagationFleet, create},
+    propagation::{PropagationFleet, PropagationPrograms, create},
     wait::until,
 };
 use serde_json::{Value, json};
@@ -66,7 +66,7 @@ pub(super) async fn outlive(
     fleet: &PropagationFleet,
     scheduling: &'static [&str],
     story: impl Future<Output = Result<()>>,
-) -> Result<Propagation> {
+) -> Result<PropagationPrograms> {
     let mortals = mortals(fleet, scheduling).await?;
     die_during(&mortals, story).await?;
     for member in fleet.members() {

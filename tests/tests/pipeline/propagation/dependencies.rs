@@ -14,7 +14,7 @@ use pipeline_tests::{
     control_plane::ApiKind,
     fleet::Member,
     on_both,
-    propagation::{Propagation, PropagationFleet, create, namespaced},
+    propagation::{PropagationFleet, PropagationPrograms, create, namespaced},
     wait::until,
 };
 use serde_json::{Value, json};
@@ -61,7 +61,7 @@ async fn create_dependencies(fleet: &PropagationFleet) -> Result<()> {
 
 /// Starts a fleet with two members, and its programs, and waits until both have the deployment and what it
 /// refers to.
-async fn followed(server: ApiKind) -> Result<(PropagationFleet, Propagation)> {
+async fn followed(server: ApiKind) -> Result<(PropagationFleet, PropagationPrograms)> {
     let fleet = PropagationFleet::start(server, 2).await?;
     create_dependencies(&fleet).await?;
     create(&deployments(&fleet.karmada), referring()).await?;

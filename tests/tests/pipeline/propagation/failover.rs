@@ -12,7 +12,7 @@ use pipeline_tests::{
     fleet::Member,
     manifests, on_both,
     programs::{Binary, Running},
-    propagation::{Propagation, PropagationFleet},
+    propagation::{PropagationFleet, PropagationPrograms},
     wait::{until, until_event},
 };
 use serde_json::{Value, json};
@@ -37,7 +37,7 @@ async fn with_website(server: ApiKind) -> Result<(PropagationFleet, Programs)> {
         text.replace("tolerationSeconds: 300", "tolerationSeconds: 1")
     })
     .await?;
-    let Propagation {
+    let PropagationPrograms {
         propagation_controller,
         scheduler,
         execution_controller,

@@ -12,7 +12,7 @@ use pipeline_tests::{
     control_plane::ApiKind,
     fleet::Member,
     on_both,
-    propagation::{Propagation, PropagationFleet, create},
+    propagation::{PropagationFleet, PropagationPrograms, create},
     wait::until,
 };
 use serde_json::{Value, json};
@@ -26,7 +26,7 @@ pub(super) const REPLICAS: i32 = 4;
 pub(super) async fn placed(
     server: ApiKind,
     placement: Value,
-) -> Result<(PropagationFleet, Propagation)> {
+) -> Result<(PropagationFleet, PropagationPrograms)> {
     let fleet = PropagationFleet::start(server, 3).await?;
     create(&deployments(&fleet.karmada), deployment("web:1")).await?;
     let selected = json!([{ "apiVersion": "apps/v1", "kind": "Deployment", "name": WEB }]);

@@ -16,7 +16,7 @@ use pipeline_tests::{
     propagation::PropagationFleet,
     test_name,
     wait::until,
-    writes::{WriteKind, Writes},
+    writes::{WriteCounts, WriteKind},
 };
 use serde_json::{Value, json};
 
@@ -103,7 +103,7 @@ async fn are_applied(fleet: &PropagationFleet, templates: &[Template]) -> Result
 }
 
 /// Fails unless each template made one write in the member.
-fn ensure_one_write_each(templates: &[Template], written: &Writes) {
+fn ensure_one_write_each(templates: &[Template], written: &WriteCounts) {
     for template in templates {
         let ApiResource { group, plural, .. } = &template.resource;
         let is_same = |one: &&Template| one.resource == template.resource;

@@ -35,7 +35,7 @@ use kube::{
 use pipeline_tests::{
     control_plane::{ApiKind, ControlPlane},
     fleet::{Member, NAMESPACE},
-    propagation::{Propagation, PropagationFleet, create, namespaced},
+    propagation::{PropagationFleet, PropagationPrograms, create, namespaced},
     wait::until,
 };
 use serde_json::{Value, json};
@@ -79,7 +79,10 @@ fn divided(members: &[Member]) -> Value {
 
 /// Starts a fleet of these members and its programs, and waits until all members run the deployment in
 /// its first version.
-async fn deployed(server: ApiKind, members: &[Member]) -> Result<(PropagationFleet, Propagation)> {
+async fn deployed(
+    server: ApiKind,
+    members: &[Member],
+) -> Result<(PropagationFleet, PropagationPrograms)> {
     let fleet = PropagationFleet::start(server, u8::try_from(members.len())?).await?;
     create(&deployments(&fleet.karmada), deployment("web:1")).await?;
     fleet.create_policy(WEB, divided(members)).await?;
@@ -169,7 +172,7 @@ async fn with_settings(
     server: ApiKind,
     members: u8,
     policy: Value,
-) -> Result<(PropagationFleet, Propagation)> {
+) -> Result<(PropagationFleet, PropagationPrograms)> {
     let fleet = settings(server, members, policy).await?;
     let programs = fleet.run().await?;
     Ok((fleet, programs))

@@ -13,7 +13,7 @@ use pipeline_tests::{
     control_plane::ApiKind,
     fleet::Member,
     on_both,
-    propagation::{Propagation, PropagationFleet, create, namespaced},
+    propagation::{PropagationFleet, PropagationPrograms, create, namespaced},
     wait::until,
 };
 use serde_json::{Value, json};
@@ -165,7 +165,7 @@ pub(super) async fn get(client: Client, recorded: &Value) -> Result<Value> {
 }
 
 /// Starts a fleet in which the recorded templates and policies are propagated.
-async fn propagated(server: ApiKind) -> Result<(PropagationFleet, Propagation)> {
+async fn propagated(server: ApiKind) -> Result<(PropagationFleet, PropagationPrograms)> {
     let fleet = PropagationFleet::start(server, 3).await?;
     let client = fleet.karmada.client();
     let spec = |policy: Value| policy["spec"].clone();

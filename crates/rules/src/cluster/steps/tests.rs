@@ -6,7 +6,7 @@ use karmada_api::condition::FALSE;
 
 const NOW: &str = "2026-11-20T08:00:00Z";
 
-fn situation<'a>(cluster: &'a Value, observed: Option<&'a Observed>) -> Situation<'a> {
+fn situation<'a>(cluster: &'a Value, observed: Option<&'a ClusterObservation>) -> Situation<'a> {
     Situation {
         cluster,
         namespace: Some(ExecutionNamespace {
@@ -27,7 +27,7 @@ fn report(probe: &Probe) -> Report {
     Health::default().judge(probe, None, now).unwrap()
 }
 
-fn discovery(kinds: &[&str]) -> Vec<Served> {
+fn discovery(kinds: &[&str]) -> Vec<ServedKinds> {
     let resources: Vec<_> = kinds
         .iter()
         .map(|kind| {
@@ -44,7 +44,7 @@ fn discovery(kinds: &[&str]) -> Vec<Served> {
 }
 
 /// Applies a step as an API server does.
-fn apply(cluster: &mut Value, namespace: &mut Option<ExecutionNamespace>, step: &Step) {
+fn apply(cluster: &mut Value, namespace: &mut Option<ExecutionNamespace>, step: &ClusterWrite) {
     let version = cluster["metadata"]["resourceVersion"].clone();
     let merge = |cluster: &mut Value, patch: &Value| {
         let guard = &patch["metadata"]["resourceVersion"];
@@ -52,10 +52,12 @@ fn apply(cluster: &mut Value, namespace: &mut Option<ExecutionNamespace>, step: 
         json_patch::merge(cluster, patch);
     };
     match step {
-        Step::Finalizers(patch) | Step::Status(patch) | Step::Taints { patch, .. } => {
+        ClusterWrite::Finalizers(patch)
+        | ClusterWrite::Status(patch)
+        | ClusterWrite::Taints { patch, .. } => {
             merge(cluster, patch);
         }
-        Step::Condition { patch, .. } => match patch {
+        ClusterWrite::Condition { patch, .. } => match patch {
             PatchBody::Merge(patch) => merge(cluster, patch),
             PatchBody::Json(operations) => {
                 let operations: json_patch::Patch =
@@ -63,13 +65,13 @@ fn apply(cluster: &mut Value, namespace: &mut Option<ExecutionNamespace>, step: 
                 json_patch::patch(cluster, &operations).unwrap();
             }
         },
-        Step::CreateNamespace(_) | Step::LabelNamespace(_) => {
+        ClusterWrite::CreateNamespace(_) | ClusterWrite::LabelNamespace(_) => {
             *namespace = Some(ExecutionNamespace {
                 is_labelled: true,
                 is_deleting: false,
             });
         }
-        Step::DeleteNamespace => *namespace = None,
+        ClusterWrite::DeleteNamespace => *namespace = None,
     }
     let version: u64 = version.as_str().unwrap().parse().unwrap();
     cluster["metadata"]["resourceVersion"] = json!((version + 1).to_string());
@@ -79,7 +81,7 @@ fn apply(cluster: &mut Value, namespace: &mut Option<ExecutionNamespace>, step: 
 fn settle(
     cluster: &mut Value,
     namespace: &mut Option<ExecutionNamespace>,
-    observed: Option<&Observed>,
+    observed: Option<&ClusterObservation>,
 ) -> usize {
     for count in 0..12 {
         let situation = Situation {
@@ -98,8 +100,8 @@ fn joined() -> Value {
     json!({ "metadata": { "name": "m1", "resourceVersion": "1" }, "spec": { "syncMode": "Push" } })
 }
 
-fn healthy() -> Observed {
-    Observed {
+fn healthy() -> ClusterObservation {
+    ClusterObservation {
         ready: Some(report(&Probe::Healthy)),
         version: Some("v1.36.3".to_owned()),
         served: Some(Ok(discovery(&["Deployment"]))),
@@ -160,7 +162,7 @@ fn a_taint_for_a_condition_has_a_time_and_is_one_write_with_those_of_its_health(
         condition_taints: &["DnsReady=False:NoExecute".parse().unwrap()],
         ..situation(&cluster, None)
     });
-    let [Step::Taints { patch, taints }] = &planned[..] else {
+    let [ClusterWrite::Taints { patch, taints }] = &planned[..] else {
         panic!("{planned:?}");
     };
     assert_eq!(patch["spec"]["taints"][0]["timeAdded"], NOW);
@@ -192,24 +194,24 @@ fn a_pull_cluster_gets_finalizer_namespace_and_taints_but_no_status() {
 fn a_change_of_health_is_one_write_and_names_itself() {
     let (mut cluster, mut namespace) = (joined(), None);
     settle(&mut cluster, &mut namespace, Some(&healthy()));
-    let down = Observed {
+    let down = ClusterObservation {
         ready: Some(report(&Probe::Unreachable("connection refused".to_owned()))),
         ..healthy()
     };
     let planned = steps(&situation(&cluster, Some(&down)));
-    let [Step::Condition { patch, health }] = &planned[..] else {
+    let [ClusterWrite::Condition { patch, health }] = &planned[..] else {
         panic!("{planned:?}");
     };
     assert_eq!(health, &down.ready);
     // The others' conditions are not in the patch.
     assert!(matches!(patch, PatchBody::Json(_)), "{patch:?}");
-    let other = Observed {
+    let other = ClusterObservation {
         ready: Some(report(&Probe::Unhealthy("500".to_owned()))),
         ..healthy()
     };
     settle(&mut cluster, &mut namespace, Some(&down));
     let planned = steps(&situation(&cluster, Some(&other)));
-    let [Step::Condition { health: None, .. }] = &planned[..] else {
+    let [ClusterWrite::Condition { health: None, .. }] = &planned[..] else {
         panic!("a reason alone is no transition: {planned:?}");
     };
 }
@@ -219,7 +221,7 @@ fn kinds_that_cannot_be_read_are_kept_and_the_condition_has_the_reason() {
     let (mut cluster, mut namespace) = (joined(), None);
     settle(&mut cluster, &mut namespace, Some(&healthy()));
     let enabled = cluster["status"]["apiEnablements"].clone();
-    let garbage = Observed {
+    let garbage = ClusterObservation {
         served: Some(Err("not a discovery document".to_owned())),
         ..healthy()
     };
@@ -242,7 +244,7 @@ fn amounts_that_are_gone_leave_the_summary_and_those_of_others_stay() {
     settle(&mut cluster, &mut namespace, Some(&healthy()));
     let models = json!([{ "grade": 0, "count": 0 }]);
     cluster["status"]["resourceSummary"]["allocatableModelings"] = models.clone();
-    let idle = Observed {
+    let idle = ClusterObservation {
         summary: Some(
             ResourceSummary::deserialize(json!({ "allocatable": { "cpu": "8" } })).unwrap(),
         ),
@@ -274,11 +276,14 @@ fn a_cluster_goes_after_its_namespace_and_its_bindings() {
             ..situation(&cluster, Some(&healthy()))
         })
     };
-    assert_eq!(planned(namespace(false), true), [Step::DeleteNamespace]);
+    assert_eq!(
+        planned(namespace(false), true),
+        [ClusterWrite::DeleteNamespace]
+    );
     assert_eq!(planned(namespace(true), false), []);
     assert_eq!(planned(None, true), []);
     let patch = json!({ "metadata": { "resourceVersion": "1", "finalizers": ["x.io/other"] } });
-    assert_eq!(planned(None, false), [Step::Finalizers(patch)]);
+    assert_eq!(planned(None, false), [ClusterWrite::Finalizers(patch)]);
     let mut given_up = cluster.clone();
     given_up["metadata"]["finalizers"] = json!(["x.io/other"]);
     assert_eq!(
@@ -302,7 +307,7 @@ fn a_namespace_that_somebody_made_gets_the_label_and_one_being_deleted_nothing()
         });
         planned
             .iter()
-            .any(|step| matches!(step, Step::LabelNamespace(_)))
+            .any(|step| matches!(step, ClusterWrite::LabelNamespace(_)))
     };
     assert!(planned(false));
     assert!(!planned(true));
@@ -352,7 +357,7 @@ proptest! {
             .map(|(key, effect)| json!({ "key": key, "effect": effect })).collect();
         cluster["spec"]["taints"] = json!(taints);
         let probe = if healthy_now { Probe::Healthy } else { Probe::Unhealthy("500".to_owned()) };
-        let observed = Observed { ready: Some(report(&probe)), ..healthy() };
+        let observed = ClusterObservation { ready: Some(report(&probe)), ..healthy() };
         let mut namespace = None;
         settle(&mut cluster, &mut namespace, Some(&observed));
         prop_assert_eq!(settle(&mut cluster, &mut namespace, Some(&observed)), 0);

@@ -4,7 +4,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference}
 use karmada_api::{ClusterResourceBinding, names};
 use serde_json::{Map, Value, json};
 
-use super::{Plan, key};
+use super::{BindingPlan, key};
 use crate::propagation::template;
 
 /// The names of a binding's scope.
@@ -144,16 +144,16 @@ impl Operations {
     }
 
     /// Returns the patch, which fails if the binding has changed since it was read.
-    pub(in crate::propagation) fn guarded(self, metadata: &ObjectMeta) -> Plan {
+    pub(in crate::propagation) fn guarded(self, metadata: &ObjectMeta) -> BindingPlan {
         if self.0.is_empty() {
-            return Plan::Unchanged;
+            return BindingPlan::Unchanged;
         }
         let guard = json!({
             "op": "replace",
             "path": "/metadata/resourceVersion",
             "value": metadata.resource_version,
         });
-        Plan::Patch([guard].into_iter().chain(self.0).collect())
+        BindingPlan::Patch([guard].into_iter().chain(self.0).collect())
     }
 }
 

@@ -46,10 +46,10 @@ fn record(policy: &Candidate<'_>, template: &Value) -> Record {
 }
 
 /// Plans with the policy and the binding as they are read.
-fn planned(object: &Value, policy: &Value, existing: Option<&Value>) -> Plan {
+fn planned(object: &Value, policy: &Value, existing: Option<&Value>) -> BindingPlan {
     let policy: PropagationPolicy = serde_json::from_value(policy.clone()).unwrap();
     let claim = Claim::by(&Candidate::from(&policy)).unwrap();
-    let source = Source {
+    let source = BindingSource {
         template: object,
         policy: &policy.spec,
         claim: &claim,
@@ -63,8 +63,8 @@ fn planned(object: &Value, policy: &Value, existing: Option<&Value>) -> Plan {
     })
 }
 
-fn patched(existing: &Value, plan: &Plan) -> Value {
-    let Plan::Patch(operations) = plan else {
+fn patched(existing: &Value, plan: &BindingPlan) -> Value {
+    let BindingPlan::Patch(operations) = plan else {
         panic!("{plan:?}");
     };
     let mut object = existing.clone();
@@ -96,7 +96,7 @@ fn the_bindings_of_karmada_lack_our_record_only() {
         let plan = planned(object, policy, Some(binding));
         assert!(plan.only_records(), "{plan:?}");
         let mut now = patched(binding, &plan);
-        assert_eq!(planned(object, policy, Some(&now)), Plan::Unchanged);
+        assert_eq!(planned(object, policy, Some(&now)), BindingPlan::Unchanged);
         let annotations = now["metadata"]["annotations"].as_object_mut().unwrap();
         annotations.remove(names::ACTIVATED).unwrap();
         assert_eq!(now, *binding);
@@ -112,7 +112,7 @@ fn a_new_binding_is_what_karmada_would_make() {
         (deployment(), web_policy(), web_binding()),
         (role, reader, role_binding),
     ] {
-        let Plan::Create(ours) = planned(&object, &policy, None) else {
+        let BindingPlan::Create(ours) = planned(&object, &policy, None) else {
             panic!("not created");
         };
         let mut theirs = theirs;
@@ -136,7 +136,10 @@ fn a_new_binding_is_what_karmada_would_make() {
             }
         }
         // What we create is what we would keep.
-        assert_eq!(planned(&object, &policy, Some(&ours)), Plan::Unchanged);
+        assert_eq!(
+            planned(&object, &policy, Some(&ours)),
+            BindingPlan::Unchanged
+        );
     }
 }
 
@@ -160,7 +163,7 @@ fn nulls_and_empty_lists_of_a_placement_are_as_absent() {
     policy["spec"]["placement"]["spreadConstraints"] = json!(null);
     assert_eq!(
         planned(&deployment(), &policy, Some(&web_binding())),
-        Plan::Unchanged
+        BindingPlan::Unchanged
     );
 }
 
@@ -170,7 +173,7 @@ fn a_new_version_of_the_template_alone_writes_nothing() {
     object["metadata"]["resourceVersion"] = json!("999");
     assert_eq!(
         planned(&object, &web_policy(), Some(&web_binding())),
-        Plan::Unchanged
+        BindingPlan::Unchanged
     );
     object["spec"]["replicas"] = json!(6);
     let now = patched(
@@ -196,7 +199,7 @@ fn a_policy_that_is_not_followed_moves_claim_and_pause_only() {
     let typed: PropagationPolicy = serde_json::from_value(policy).unwrap();
     let claim = Claim::by(&Candidate::from(&typed)).unwrap();
     let record = record(&Candidate::from(&typed), &deployment());
-    let source = Source {
+    let source = BindingSource {
         template: &deployment(),
         policy: &typed.spec,
         claim: &claim,
@@ -226,7 +229,10 @@ fn an_edit_without_effect_on_the_binding_is_recorded() {
         now["metadata"]["annotations"],
         before["metadata"]["annotations"]
     );
-    assert_eq!(planned(&object, &web_policy(), Some(&now)), Plan::Unchanged);
+    assert_eq!(
+        planned(&object, &web_policy(), Some(&now)),
+        BindingPlan::Unchanged
+    );
 }
 
 #[test]
@@ -277,7 +283,10 @@ fn a_binding_of_dependencies_becomes_one_of_a_policy_too() {
         labels[names::POLICY_ID],
         policy["metadata"]["labels"][names::POLICY_ID]
     );
-    assert_eq!(planned(&settings, &policy, Some(&now)), Plan::Unchanged);
+    assert_eq!(
+        planned(&settings, &policy, Some(&now)),
+        BindingPlan::Unchanged
+    );
 }
 
 #[test]
@@ -292,7 +301,7 @@ fn a_false_that_a_policy_states_is_in_the_binding_and_one_that_others_wrote_stay
     assert_eq!(now["spec"][PRESERVE], false);
     policy["spec"][PRESERVE] = Value::Null;
     let again = planned(&deployment(), &policy, Some(&now));
-    assert_eq!(again, Plan::Unchanged);
+    assert_eq!(again, BindingPlan::Unchanged);
 }
 
 #[test]
@@ -304,7 +313,7 @@ fn a_binding_of_a_former_template_or_that_is_leaving_must_go_first() {
     for binding in [former, leaving] {
         assert_eq!(
             planned(&deployment(), &web_policy(), Some(&binding)),
-            Plan::Waits
+            BindingPlan::Waits
         );
     }
 }
@@ -317,7 +326,7 @@ fn a_patch_fails_if_the_binding_has_changed() {
         metadata.remove(field);
     }
     let plan = planned(&deployment(), &web_policy(), Some(&bare));
-    let Plan::Patch(operations) = &plan else {
+    let BindingPlan::Patch(operations) = &plan else {
         panic!("{plan:?}");
     };
     assert_eq!(
@@ -331,7 +340,7 @@ fn a_patch_fails_if_the_binding_has_changed() {
     );
     assert_eq!(
         planned(&deployment(), &web_policy(), Some(&now)),
-        Plan::Unchanged
+        BindingPlan::Unchanged
     );
 }
 
@@ -368,7 +377,7 @@ fn a_binding_without_id_gets_that_of_its_works_before_a_new_one() {
         let works: Vec<_> = works.into_iter().cloned().collect();
         let plan = identify(BindingRef::from(&binding), &works, || "new".to_owned());
         let Some(expected) = expected else {
-            assert_eq!(plan, Plan::Unchanged);
+            assert_eq!(plan, BindingPlan::Unchanged);
             continue;
         };
         let now = patched(&serde_json::to_value(&binding).unwrap(), &plan);
@@ -376,7 +385,7 @@ fn a_binding_without_id_gets_that_of_its_works_before_a_new_one() {
         assert_eq!(now["metadata"]["labels"].get("by"), labels.get("by"));
         let now: ResourceBinding = serde_json::from_value(now).unwrap();
         let again = identify(BindingRef::from(&now), &works, || "new".to_owned());
-        assert_eq!(again, Plan::Unchanged);
+        assert_eq!(again, BindingPlan::Unchanged);
     }
 }
 
@@ -414,9 +423,9 @@ proptest! {
             policy["spec"][field] = value(field, n);
         }
         let plan = planned(&deployment(), &policy, Some(&binding));
-        if plan != Plan::Unchanged {
+        if plan != BindingPlan::Unchanged {
             let now = patched(&binding, &plan);
-            prop_assert_eq!(planned(&deployment(), &policy, Some(&now)), Plan::Unchanged);
+            prop_assert_eq!(planned(&deployment(), &policy, Some(&now)), BindingPlan::Unchanged);
             prop_assert_eq!(&now["spec"]["clusters"], &binding["spec"]["clusters"]);
             prop_assert_eq!(&now["status"], &binding["status"]);
         }

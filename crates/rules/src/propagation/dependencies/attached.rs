@@ -7,7 +7,7 @@ use karmada_api::{BindingSnapshot, Key, ResourceBindingSpec, Suspension, TargetC
 use serde_json::{Map, Value, json};
 
 use crate::binding_ref::BindingRef;
-use crate::propagation::binding::Plan;
+use crate::propagation::binding::BindingPlan;
 use crate::propagation::binding::patch::{self, Operations};
 use crate::propagation::claim::Marked;
 use crate::propagation::template;
@@ -79,29 +79,29 @@ pub fn attach(
     existing: Option<BindingRef<'_>>,
     referrers: &Referrers<'_>,
     new_id: impl FnOnce() -> String,
-) -> Plan {
+) -> BindingPlan {
     let key = need.referrer.key();
     // Another loop gives it its ID, and wakes this one.
     let Some(id) = need.referrer.id() else {
-        return Plan::Waits;
+        return BindingPlan::Waits;
     };
     let mut referrers = referrers.clone();
     referrers.insert(key.clone(), need.referrer.spec);
     let label = names::depended_by(&key);
     let Some(existing) = existing else {
         if template::is_deleting(dependency) {
-            return Plan::Waits;
+            return BindingPlan::Waits;
         }
         let labels = Map::from_iter([(label, json!(id))]);
         let spec = Map::from_iter([("requiredBy".to_owned(), json!([snapshot(&key, need)]))]);
         let agreed = agreed(&referrers).into_iter().flatten();
         let spec = spec.into_iter().chain(agreed).collect();
         let body = patch::body(dependency, &new_id(), labels, Map::new(), spec);
-        return Plan::Create(body);
+        return BindingPlan::Create(body);
     };
     let metadata = existing.metadata;
     if patch::is_former(dependency, metadata) {
-        return Plan::Waits;
+        return BindingPlan::Waits;
     }
     let mut patch = Operations::default();
     if metadata.label(&label) != Some(id) {
@@ -115,10 +115,10 @@ pub fn attach(
 }
 
 /// Plans the end of what `referrer` needs of a binding. `referrers` are those that require it.
-pub fn detach(referrer: &Key, existing: BindingRef<'_>, referrers: &Referrers<'_>) -> Plan {
+pub fn detach(referrer: &Key, existing: BindingRef<'_>, referrers: &Referrers<'_>) -> BindingPlan {
     let metadata = existing.metadata;
     if metadata.deletion_timestamp.is_some() {
-        return Plan::Waits;
+        return BindingPlan::Waits;
     }
     let mut others = referrers.clone();
     others.remove(referrer);

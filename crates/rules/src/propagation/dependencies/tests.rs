@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use serde_json::{from_value, json};
 
 use super::super::activation::Record;
-use super::super::binding::{self, Source};
+use super::super::binding::{self, BindingSource};
 use super::super::claim::Claim;
 use super::super::fixtures;
 use super::*;
@@ -163,8 +163,8 @@ fn a_template_of_any_shape_is_read_without_harm() {
     assert_eq!(references(&json!(null)), BTreeSet::new());
 }
 
-fn patched(object: &ResourceBinding, plan: &Plan) -> ResourceBinding {
-    let Plan::Patch(operations) = plan else {
+fn patched(object: &ResourceBinding, plan: &BindingPlan) -> ResourceBinding {
+    let BindingPlan::Patch(operations) = plan else {
         panic!("{plan:?}");
     };
     let mut object = serde_json::to_value(object).unwrap();
@@ -193,7 +193,7 @@ fn attached(
     referrer: &ResourceBinding,
     existing: Option<&ResourceBinding>,
     referrers: &Referrers<'_>,
-) -> Plan {
+) -> BindingPlan {
     let existing = existing.map(BindingRef::from);
     attach(map, &need(referrer), existing, referrers, || "id".into())
 }
@@ -204,18 +204,21 @@ fn what_karmada_attached_is_left_as_it_is() {
     let referrers = Referrers::from([(Key::new("shop", "web-deployment"), &web.spec)]);
     assert_eq!(
         attached(&map, &web, Some(&binding), &referrers),
-        Plan::Unchanged
+        BindingPlan::Unchanged
     );
     for (template, binding) in fixtures::bound() {
         let binding = BindingRef::from(&binding);
-        assert_eq!(list(binding, &references(&template)), Plan::Unchanged);
+        assert_eq!(
+            list(binding, &references(&template)),
+            BindingPlan::Unchanged
+        );
     }
     let mut none = web;
     let annotations = none.metadata.annotations.get_or_insert_default();
     annotations.insert(names::DEPENDENCIES.into(), "null".into());
     assert_eq!(
         list(BindingRef::from(&none), &BTreeSet::new()),
-        Plan::Unchanged
+        BindingPlan::Unchanged
     );
 }
 
@@ -279,7 +282,7 @@ fn a_binding_stays_selected_until_the_labels_of_its_template_are_known_to_differ
 #[test]
 fn what_is_attached_and_listed_is_what_karmada_would_write() {
     let (mut web, map, theirs) = recorded();
-    let Plan::Create(mut ours) = attached(&map, &web, None, &Referrers::new()) else {
+    let BindingPlan::Create(mut ours) = attached(&map, &web, None, &Referrers::new()) else {
         panic!("not created");
     };
     let theirs = serde_json::to_value(&theirs).unwrap();
@@ -315,7 +318,7 @@ fn what_is_attached_and_listed_is_what_karmada_would_write() {
     let released = patched(&listed, &release(BindingRef::from(&listed)));
     assert_eq!(released.metadata.finalizers, web.metadata.finalizers);
     assert_eq!(released.metadata.annotations, web.metadata.annotations);
-    assert_eq!(release(BindingRef::from(&released)), Plan::Unchanged);
+    assert_eq!(release(BindingRef::from(&released)), BindingPlan::Unchanged);
 }
 
 #[test]
@@ -399,7 +402,7 @@ fn the_bindings_that_require_another_decide_what_becomes_of_foreign_and_of_left_
     assert!(!is_attached(BindingRef::from(&none), &web_key));
     assert_eq!(
         detach(&web_key, BindingRef::from(&none), &Referrers::new()),
-        Plan::Unchanged
+        BindingPlan::Unchanged
     );
     let policy_less = patched(&none, &attached(&map, &web, Some(&none), &Referrers::new()));
     assert_eq!(policy_less.spec, binding.spec);
@@ -411,18 +414,27 @@ fn a_former_binding_must_go_first() {
     let deleting = json!("2026-11-22T00:00:00Z");
     binding.metadata.deletion_timestamp = from_value(deleting.clone()).unwrap();
     let none = Referrers::new();
-    assert_eq!(attached(&map, &web, Some(&binding), &none), Plan::Waits);
+    assert_eq!(
+        attached(&map, &web, Some(&binding), &none),
+        BindingPlan::Waits
+    );
     let key = Key::new("shop", "web-deployment");
-    assert_eq!(detach(&key, BindingRef::from(&binding), &none), Plan::Waits);
+    assert_eq!(
+        detach(&key, BindingRef::from(&binding), &none),
+        BindingPlan::Waits
+    );
     binding.metadata.deletion_timestamp = None;
     map["metadata"]["uid"] = json!("made-anew");
-    assert_eq!(attached(&map, &web, Some(&binding), &none), Plan::Waits);
+    assert_eq!(
+        attached(&map, &web, Some(&binding), &none),
+        BindingPlan::Waits
+    );
     map["metadata"]["deletionTimestamp"] = deleting;
-    assert_eq!(attached(&map, &web, None, &none), Plan::Waits);
+    assert_eq!(attached(&map, &web, None, &none), BindingPlan::Waits);
 }
 
 /// Returns the binding as the map's own policy would have it.
-fn with_policy(map: &Value, binding: &ResourceBinding) -> Plan {
+fn with_policy(map: &Value, binding: &ResourceBinding) -> BindingPlan {
     let policy = from_value(json!({
         "resourceSelectors": [{ "apiVersion": "v1", "kind": "ConfigMap" }],
         "placement": { "clusterAffinity": { "clusterNames": ["m9"] } },
@@ -434,7 +446,7 @@ fn with_policy(map: &Value, binding: &ResourceBinding) -> Plan {
         namespace: Some("shop".into()),
         name: "own".into(),
     };
-    let source = Source {
+    let source = BindingSource {
         template: map,
         policy: &policy,
         claim: &claim,
@@ -455,9 +467,9 @@ fn neither_its_own_policy_nor_what_requires_it_erases_the_part_of_the_other() {
     assert_eq!(both.spec.conflict_resolution.as_deref(), Some("Overwrite"));
     assert_eq!(
         attached(&map, &web, Some(&both), &referrers),
-        Plan::Unchanged
+        BindingPlan::Unchanged
     );
-    assert_eq!(with_policy(&map, &both), Plan::Unchanged);
+    assert_eq!(with_policy(&map, &both), BindingPlan::Unchanged);
 
     let own = patched(&both, &detach(&key, BindingRef::from(&both), &referrers));
     assert_eq!(own.spec.required_by, None);
@@ -465,7 +477,7 @@ fn neither_its_own_policy_nor_what_requires_it_erases_the_part_of_the_other() {
     assert_eq!(own.spec.conflict_resolution, both.spec.conflict_resolution);
     let again = patched(&own, &attached(&map, &web, Some(&own), &Referrers::new()));
     assert_eq!(again.spec, both.spec);
-    assert_eq!(with_policy(&map, &own), Plan::Unchanged);
+    assert_eq!(with_policy(&map, &own), BindingPlan::Unchanged);
 }
 
 proptest! {
@@ -488,7 +500,7 @@ proptest! {
             } else {
                 attached(&map, &referrer, Some(&binding), &referrers)
             };
-            if plan != Plan::Unchanged {
+            if plan != BindingPlan::Unchanged {
                 binding = patched(&binding, &plan);
             }
             if clusters.is_empty() {

@@ -22,7 +22,7 @@ fn annotated(spec: Value, annotations: &[(&str, &str)]) -> Remedy {
 
 /// The problems in a fleet with the cluster `member1`, which has the condition of the verdict.
 fn found(remedy: &Remedy) -> Vec<Problem> {
-    let fleet = Fleet {
+    let fleet = FleetLookup {
         has_cluster: &|name| name == "member1",
         has_condition: &|kind| kind == DNS_READY,
     };

@@ -2,7 +2,7 @@ use karmada_api::{ResourceBinding, names};
 use serde_json::{from_value, json};
 
 use super::*;
-use crate::schedule::plan::{Fleet, Pass};
+use crate::schedule::plan::{KnownClusters, Pass};
 use crate::schedule::strategy::ReplicaStrategy;
 
 const NOW: &str = "2026-11-22T08:00:00Z";
@@ -51,7 +51,7 @@ fn begun(taint: &Value, tolerations: &Value) -> (Option<GracefulEvictionTask>, O
         binding,
         placement: &binding.placement().unwrap(),
         strategy: ReplicaStrategy::None,
-        fleet: Fleet {
+        fleet: KnownClusters {
             clusters: &[&cluster],
             complete: true,
         },

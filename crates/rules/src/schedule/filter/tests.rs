@@ -5,7 +5,7 @@ use serde_json::{Value, from_value, json};
 use super::*;
 use crate::binding_ref::BindingRef;
 use crate::schedule::Scheduler;
-use crate::schedule::plan::{Fleet, Pass};
+use crate::schedule::plan::{KnownClusters, Pass};
 use crate::schedule::strategy::ReplicaStrategy;
 
 const NOW: &str = "2026-11-22T08:00:00Z";
@@ -52,7 +52,7 @@ fn refusal(
         },
         placement: &placement,
         strategy: ReplicaStrategy::None,
-        fleet: Fleet {
+        fleet: KnownClusters {
             clusters,
             complete: true,
         },

@@ -55,10 +55,10 @@ fn unscheduled(placement: &Value, replicas: i32) -> Value {
     })
 }
 
-fn planned(binding: &Value, clusters: &[ClusterProfile], pass: Pass) -> Plan {
+fn planned(binding: &Value, clusters: &[ClusterProfile], pass: Pass) -> SchedulePlan {
     let binding: ResourceBinding = from_value(binding.clone()).unwrap();
     let clusters: Vec<_> = clusters.iter().collect();
-    let fleet = Fleet {
+    let fleet = KnownClusters {
         clusters: &clusters,
         complete: true,
     };
@@ -90,8 +90,8 @@ fn apply(binding: &mut Value, operations: Value) {
 }
 
 /// Applies the writes of a plan, or only the first.
-fn apply_plan(binding: &mut Value, plan: &Plan, crashes: bool) {
-    let Plan::Write { spec, status } = plan else {
+fn apply_plan(binding: &mut Value, plan: &SchedulePlan, crashes: bool) {
+    let SchedulePlan::Write { spec, status } = plan else {
         return;
     };
     if let Some(spec) = spec {
@@ -115,7 +115,7 @@ fn settled(mut binding: Value, clusters: &[ClusterProfile]) -> Value {
     apply_plan(&mut binding, &plan, false);
     let again = planned(&binding, clusters, pass());
     assert!(
-        !matches!(again, Plan::Write { .. }),
+        !matches!(again, SchedulePlan::Write { .. }),
         "{again:?}\n{binding:#}"
     );
     binding
@@ -170,7 +170,7 @@ fn divided(more: &Value) -> Value {
 fn bindings_that_karmada_scheduled_stay_as_they_are() {
     let clusters = fleet();
     let clusters: Vec<_> = clusters.iter().collect();
-    let fleet = Fleet {
+    let fleet = KnownClusters {
         clusters: &clusters,
         complete: true,
     };
@@ -178,13 +178,13 @@ fn bindings_that_karmada_scheduled_stay_as_they_are() {
         from_str(include_str!("../fixtures/resourcebinding.json")).unwrap();
     assert_eq!(
         plan(&scheduler(), (&binding).into(), fleet, pass()),
-        Plan::Unchanged
+        SchedulePlan::Unchanged
     );
     let binding: ClusterResourceBinding =
         from_str(include_str!("../fixtures/clusterresourcebinding.json")).unwrap();
     assert_eq!(
         plan(&scheduler(), (&binding).into(), fleet, pass()),
-        Plan::Unchanged
+        SchedulePlan::Unchanged
     );
 }
 
@@ -282,13 +282,13 @@ fn a_binding_that_is_not_ours_or_not_to_be_scheduled_is_left_alone() {
         json!({ "metadata": { "deletionTimestamp": "2026-11-20T08:00:00Z" } }),
     ];
     let binding = unscheduled(&json!({}), 1);
-    assert_ne!(planned(&binding, &fleet(), pass()), Plan::Unchanged);
+    assert_ne!(planned(&binding, &fleet(), pass()), SchedulePlan::Unchanged);
     for edit in edits {
         let mut binding = binding.clone();
         json_patch::merge(&mut binding, &edit);
         assert_eq!(
             planned(&binding, &fleet(), pass()),
-            Plan::Unchanged,
+            SchedulePlan::Unchanged,
             "{edit}"
         );
     }
@@ -300,7 +300,7 @@ fn divided_replicas_move_only_for_a_reason() {
     let running = settled(unscheduled(&placement, 4), &fleet());
     let mut odd = running.clone();
     odd["spec"]["clusters"] = json!([{ "name": "member1", "replicas": 4 }]);
-    assert_eq!(planned(&odd, &fleet(), pass()), Plan::Unchanged);
+    assert_eq!(planned(&odd, &fleet(), pass()), SchedulePlan::Unchanged);
     let reasons = [
         json!({ "spec": { "replicas": 5 } }),
         json!({ "spec": { "placement": { "clusterAffinity": names(&["member2"]) } } }),
@@ -348,7 +348,7 @@ fn a_pass_that_a_cluster_caused_moves_the_time_and_not_the_clusters() {
     assert_eq!(after["status"]["lastScheduledTime"], "2026-11-22T09:00:00Z");
     assert_eq!(after["spec"], running["spec"]);
     let divided = settled(unscheduled(&divided(&json!({})), 3), &fleet());
-    assert_eq!(planned(&divided, &fleet(), later), Plan::Unchanged);
+    assert_eq!(planned(&divided, &fleet(), later), SchedulePlan::Unchanged);
 }
 
 #[test]
@@ -358,7 +358,7 @@ fn the_order_of_the_clusters_is_nothing_to_write() {
         .as_array_mut()
         .unwrap()
         .reverse();
-    assert_eq!(planned(&running, &fleet(), pass()), Plan::Unchanged);
+    assert_eq!(planned(&running, &fleet(), pass()), SchedulePlan::Unchanged);
 }
 
 #[test]
@@ -383,7 +383,10 @@ fn what_is_not_supported_moves_nothing_that_runs_and_is_told_of_what_does_not() 
         assert!(message.starts_with("Unsupported: "), "{message}");
         binding["spec"]["clusters"] = json!([{ "name": "member1", "replicas": 1 }]);
         let plan = planned(&binding, &clusters, pass());
-        assert!(matches!(plan, Plan::LeftAlone { .. }), "{placement}");
+        assert!(
+            matches!(plan, SchedulePlan::LeftAlone { .. }),
+            "{placement}"
+        );
     }
     let zone = json!({ "spreadConstraints": [{ "spreadByLabel": "zone", "maxGroups": 1 }] });
     let (_, reason, message) = scheduled_condition(&settled(unscheduled(&zone, 3), &clusters));
@@ -456,7 +459,7 @@ fn a_trigger_leads_back_to_the_first_group_and_nothing_else_does() {
     let running = settled(binding, &fleet());
     let mut edited = running.clone();
     edited["spec"]["placement"]["clusterAffinities"][0]["clusterNames"] = json!(["member3"]);
-    assert_eq!(planned(&edited, &fleet(), pass()), Plan::Unchanged);
+    assert_eq!(planned(&edited, &fleet(), pass()), SchedulePlan::Unchanged);
     edited["spec"]["rescheduleTriggeredAt"] = json!("2026-11-22T10:00:00Z");
     let back = settled(edited, &fleet());
     assert_eq!(targets(&back), [("member3".to_owned(), 2)]);
@@ -516,17 +519,17 @@ fn clusters_that_cannot_be_seen_take_nothing_away() {
     let binding: ResourceBinding = from_value(binding).unwrap();
     let clusters = fleet();
     let clusters: Vec<_> = clusters.iter().collect();
-    let fleet = |complete| Fleet {
+    let fleet = |complete| KnownClusters {
         clusters: &clusters,
         complete,
     };
     assert_eq!(
         plan(&scheduler(), (&binding).into(), fleet(false), pass()),
-        Plan::Unchanged
+        SchedulePlan::Unchanged
     );
     assert_ne!(
         plan(&scheduler(), (&binding).into(), fleet(true), pass()),
-        Plan::Unchanged
+        SchedulePlan::Unchanged
     );
 }
 

@@ -23,12 +23,12 @@ impl MemberController for Arc<Recorder> {
         keys.into_iter().flatten().collect()
     }
 
-    async fn reconcile(&self, member: &str, key: &u8) -> Result<(), Failure> {
+    async fn reconcile(&self, member: &str, key: &u8) -> Result<(), ReconcileError> {
         self.seen.lock().push((member.to_owned(), *key));
         self.calls.send_modify(|calls| *calls += 1);
         match member {
             "slow" => std::future::pending().await,
-            "dead" if *self.down.borrow() => Err(Failure::Unreachable("no route".into())),
+            "dead" if *self.down.borrow() => Err(ReconcileError::Unreachable("no route".into())),
             _ => Ok(()),
         }
     }

@@ -17,7 +17,7 @@ use pipeline_tests::{
     fleet::Member,
     on_both,
     programs::{Binary, Profile, Running},
-    propagation::Propagation,
+    propagation::PropagationPrograms,
     wait::until,
 };
 use serde_json::{Value, json};
@@ -99,12 +99,12 @@ impl TakeOver {
     }
 
     /// Starts the programs with these flags, as their Deployments run them where there are any.
-    async fn start(&self, flags: &[&str]) -> Result<Propagation> {
+    async fn start(&self, flags: &[&str]) -> Result<PropagationPrograms> {
         if self.server == ApiKind::Embedded {
             return self.left.fleet.run_with(flags).await;
         }
         let start = async |program| self.start_program(program, flags).await;
-        Ok(Propagation {
+        Ok(PropagationPrograms {
             propagation_controller: start(Binary::PropagationController).await?,
             scheduler: start(Binary::Scheduler).await?,
             execution_controller: start(Binary::ExecutionController).await?,
@@ -195,7 +195,7 @@ impl TakeOver {
     }
 
     /// Waits until each binding of a policy has the record of what it follows, and the programs rest.
-    async fn is_taken_over(&self, programs: &Propagation) -> Result<()> {
+    async fn is_taken_over(&self, programs: &PropagationPrograms) -> Result<()> {
         for recorded in self.left.recorded(is_scheduled) {
             let (api, name) = api_of(self.left.fleet.karmada.client(), recorded)?;
             until(&api, name, "recorded", |binding| {

@@ -30,15 +30,15 @@ pub(super) fn rested(
     clusters: &[ClusterProfile],
 ) -> (Value, usize) {
     let all: Vec<_> = clusters.iter().collect();
-    let fleet = Fleet {
+    let fleet = KnownClusters {
         clusters: &all,
         complete: true,
     };
     for passes in 0..9 {
         let read: ResourceBinding = from_value(binding.clone()).unwrap();
         match plan(scheduler, (&read).into(), fleet, pass()) {
-            Plan::Unchanged => return (binding, passes),
-            Plan::EndEvictions(operations) => apply(&mut binding, operations),
+            SchedulePlan::Unchanged => return (binding, passes),
+            SchedulePlan::EndEvictions(operations) => apply(&mut binding, operations),
             plan => apply_plan(&mut binding, &plan, false),
         }
     }
