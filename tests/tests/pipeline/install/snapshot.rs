@@ -65,8 +65,14 @@ impl Snapshot {
     }
 
     /// Returns the objects' kinds, namespaces and names.
-    pub(crate) fn keys(&self) -> Vec<&str> {
+    pub(super) fn keys(&self) -> Vec<&str> {
         self.0.keys().map(String::as_str).collect()
+    }
+
+    /// Returns the kinds, namespaces and names of the objects that only `other` has.
+    pub(crate) fn only_in<'a>(&self, other: &'a Self) -> Vec<&'a str> {
+        let keys = other.0.keys().filter(|key| !self.0.contains_key(*key));
+        keys.map(String::as_str).collect()
     }
 
     /// Checks that `after` has the same objects to the last byte.
@@ -81,8 +87,8 @@ impl Snapshot {
                 Some(_) => {}
             }
         }
-        let new = after.0.keys().filter(|key| !self.0.contains_key(*key));
-        differences.extend(new.map(|key| format!("{key} is left")));
+        let new = self.only_in(after);
+        differences.extend(new.iter().map(|key| format!("{key} is left")));
         if differences.is_empty() {
             return Ok(());
         }

@@ -286,7 +286,11 @@ impl TakeOver {
         );
         for (api, before) in apis.iter().zip(there) {
             let after = Snapshot::take(api).await?;
-            assert_eq!(after.keys(), before.keys());
+            let [left, gone] = [before.only_in(&after), after.only_in(&before)];
+            ensure!(
+                left.is_empty() && gone.is_empty(),
+                "left: {left:?}, gone: {gone:?}"
+            );
         }
         self.left.ensure_same(&before, marks).await?;
         let leases: Api<Lease> = Api::namespaced(karmada.client(), SYSTEM);
