@@ -11,7 +11,7 @@ use super::model;
 use super::objects::Template;
 use super::schedule;
 use super::step::Step;
-use super::world::{World, items, text};
+use super::world::{World, condition, items, text};
 
 /// The moves of all templates.
 #[derive(Debug, Default)]
@@ -45,6 +45,8 @@ struct Place {
     copies: BTreeSet<String>,
     /// Set if the Deployment needs it.
     is_required: bool,
+    /// Set if it was scheduled as the placement asks: otherwise it goes once no cluster is left to wait for.
+    is_scheduled: bool,
     /// Set if a copy that has to leave a cluster goes before there is another.
     leaves_first: bool,
 }
@@ -273,6 +275,7 @@ impl Since {
         let may_move = self.edited.is_some()
             || !self.by_hand.is_empty()
             || self.was_required
+            || !self.place.is_scheduled
             || self.place.leaves_first
             || now.leaves_first
             || offers.any(|offer| !offer.is_lazy && !is_same(offer));
@@ -350,6 +353,7 @@ fn place(world: &World, template: Template) -> Place {
     let spec = binding.map(|binding| &binding["spec"]);
     Place {
         is_required: spec.is_some_and(|spec| items(spec, "/requiredBy").next().is_some()),
+        is_scheduled: binding.is_some_and(|binding| condition(binding, "Scheduled") == "True"),
         leaves_first: !text(spec, "/failover/cluster/purgeMode").is_empty(),
         placement: placement.filter(|placement| !placement.is_null()).cloned(),
         clusters: clusters
