@@ -78,10 +78,25 @@ pub struct Remote {
     pub kubeconfig: PathBuf,
 }
 
+impl Remote {
+    async fn connect(&self, name: &str) -> Result<Client> {
+        let source = client::Source {
+            kubeconfig: Some(self.kubeconfig.clone()),
+            ..client::Source::default()
+        };
+        Ok(client::connect(&source, name).await?)
+    }
+}
+
 impl fmt::Debug for Remote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Remote").field(&self.kubeconfig).finish()
     }
+}
+
+/// Returns the configuration of a client of an embedded server.
+fn nowhere() -> Config {
+    Config::new(http::Uri::from_static("http://api"))
 }
 
 /// Access to an API that injected faults do not affect.
@@ -195,14 +210,20 @@ impl Apis {
     /// Creates the namespaces that the objects and the leases need.
     pub(crate) async fn lay_out(&self) -> Result<()> {
         for namespace in ["karmada-system", NAMESPACE] {
-            let body = json!({
-                "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": namespace },
-            });
-            let access = self.access(Side::Karmada);
-            access
-                .write(Method::POST, "/api/v1/namespaces", Some(&body))
-                .await?;
+            self.create_namespace(namespace).await?;
         }
+        Ok(())
+    }
+
+    /// Creates a namespace at Karmada.
+    pub(crate) async fn create_namespace(&self, name: &str) -> Result<()> {
+        let body = json!({
+            "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name },
+        });
+        let access = self.access(Side::Karmada);
+        access
+            .write(Method::POST, "/api/v1/namespaces", Some(&body))
+            .await?;
         Ok(())
     }
 
@@ -236,17 +257,17 @@ impl Apis {
                     side,
                     delays: self.delays(side, process.program),
                 };
-                let config = Config::new(http::Uri::from_static("http://api"));
-                client::with_service(service, config, name)?
+                client::with_service(service, nowhere(), name)?
             }
-            Server::Real(remote) => {
-                let kubeconfig = Some(remote.kubeconfig.clone());
-                let source = client::Source {
-                    kubeconfig,
-                    ..client::Source::default()
-                };
-                client::connect(&source, name).await?
-            }
+            Server::Real(remote) => remote.connect(name).await?,
+        })
+    }
+
+    /// Connects a program to Karmada of which no request is recorded or judged.
+    pub(crate) async fn unrecorded(&self, name: &str) -> Result<Client> {
+        Ok(match &self.karmada {
+            Server::Embedded(server) => client::with_service(server.service(), nowhere(), name)?,
+            Server::Real(remote) => remote.connect(name).await?,
         })
     }
 

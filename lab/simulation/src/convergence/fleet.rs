@@ -8,6 +8,7 @@ use apiserver::{Fault, Injection};
 use http::Method;
 use serde_json::{Value, json};
 
+use super::agent::Agent;
 use super::apis::{Apis, LEASES};
 use super::kinds::{Kind, Side, is_deleting, list};
 use super::model::is_readable;
@@ -32,6 +33,7 @@ const HOLD: &str = "example.com/hold";
 pub(crate) struct Fleet {
     pub(crate) apis: Apis,
     pub(crate) replicas: Replicas,
+    agents: BTreeMap<u8, Agent>,
     /// The distinct statuses of each cluster so far, oldest first.
     statuses: BTreeMap<u8, Vec<Value>>,
     /// The specs of the objects that were made unreadable.
@@ -51,6 +53,7 @@ impl Fleet {
         let mut fleet = Self {
             apis,
             replicas: Replicas::new(record),
+            agents: BTreeMap::new(),
             statuses: BTreeMap::new(),
             spoilt: BTreeMap::new(),
             spoilings: 0,
@@ -140,6 +143,13 @@ impl Fleet {
             } => {
                 self.condition(*cluster, *reporter, *status).await?;
             }
+            Step::Observe { cluster, resolves } => match self.agents.get(cluster) {
+                Some(agent) => agent.set_resolves(*resolves),
+                None => {
+                    let agent = Agent::start(apis, *cluster, *resolves).await?;
+                    self.agents.insert(*cluster, agent);
+                }
+            },
             Step::RewriteStatus { cluster, age } => self.rewrite_status(*cluster, *age).await?,
             Step::PutRemedy { remedy, spec } => {
                 let object = objects::remedy(spec, crate::clock::now());
@@ -266,8 +276,8 @@ impl Fleet {
                 } else {
                     Side::Karmada
                 };
-                // A part of the controllers' user agents: the steps' own requests must succeed.
-                let client = program.map_or("-controller", Role::name);
+                // A part of the programs' user agents: the steps' own requests must succeed.
+                let client = program.map_or("/", Role::name);
                 let lasting = Duration::from_secs((*seconds).into());
                 match injection(*fault) {
                     Ok(injection) => {
@@ -304,6 +314,11 @@ impl Fleet {
             }
         }
         Ok(())
+    }
+
+    /// Returns `true` if an agent ended by itself.
+    pub(crate) fn has_lost_an_agent(&self) -> bool {
+        self.agents.values().any(Agent::has_ended)
     }
 
     /// Returns the number of times that each fault was applied.

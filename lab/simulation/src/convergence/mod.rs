@@ -4,6 +4,7 @@
 //! The real controllers run in one thread, over two embedded API servers, in virtual time. A seed
 //! determines a sequence of [`Step`]s and the whole run, request by request.
 
+mod agent;
 mod apis;
 mod explain;
 mod fleet;
@@ -185,6 +186,7 @@ fn check(fleet: &Fleet, explainer: &mut Explainer) -> Result<()> {
     if let Some(ended) = fleet.replicas.ended() {
         bail!(ended);
     }
+    ensure!(!fleet.has_lost_an_agent(), "an agent ended by itself");
     if let Some(request) = fleet.replicas.record.without_pause() {
         bail!("a program repeats a request without a pause: {request}");
     }

@@ -18,7 +18,8 @@ use super::step::REPLICAS;
 use crate::clock;
 
 /// The address of the admin server, which no simulated program starts.
-const NOWHERE: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 0);
+pub(crate) const NOWHERE: SocketAddr =
+    SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 0);
 
 /// One replica, running or not.
 #[derive(Debug)]

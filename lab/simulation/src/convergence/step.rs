@@ -23,6 +23,9 @@ pub enum Step {
         reporter: bool,
         status: Option<ConditionState>,
     },
+    /// DNS resolves or fails in a cluster from now on, as its agent observes it, which starts with the first
+    /// such step.
+    Observe { cluster: u8, resolves: bool },
     /// Another writer replaces a cluster's status by an earlier one (karmada#5030).
     RewriteStatus { cluster: u8, age: u8 },
     /// A Remedy is created or changed.
@@ -74,7 +77,7 @@ pub enum Step {
     StealLease { program: Role },
     /// The lease of a program is deleted.
     DeleteLease { program: Role },
-    /// An API has a fault for some seconds, for one program or both.
+    /// An API has a fault for some seconds, for one program or all.
     Fault {
         gateway: bool,
         program: Option<Role>,
