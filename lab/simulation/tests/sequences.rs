@@ -295,32 +295,34 @@ fn a_late_write_of_a_former_leader_to_an_ingress_is_put_right() {
     follow(&log, &[blocked, "ingress-controller-1.0", released]);
 }
 
+/// The faults of ten minutes.
+const OF_TEN_MINUTES: [ApiFault; 16] = [
+    ApiFault::Conflicts { every: 2 },
+    ApiFault::TooManyRequests { seconds: 2 },
+    ApiFault::Unauthorized,
+    ApiFault::Forbidden,
+    ApiFault::InternalErrors { every: 1 },
+    ApiFault::Unavailable,
+    ApiFault::Slow { millis: 3_000 },
+    ApiFault::LoseResponses { every: 1 },
+    ApiFault::Outage,
+    ApiFault::Silence,
+    ApiFault::CutWatches { inside_line: true },
+    ApiFault::ExpireWatches,
+    ApiFault::FailWatches,
+    ApiFault::WithholdBookmarks,
+    ApiFault::DelayEvents {
+        millis: 5_000,
+        coalesce: true,
+    },
+    ApiFault::StaleLists { versions: 20 },
+];
+
 /// Ten minutes in which a cluster's DNS dies or comes back every 40 s, each time under another fault: its
 /// agent's every verdict reaches the load balancer before the next. The seeds put other odd values into the
 /// parts of the Clusters that are not ours.
 #[test]
 fn no_verdict_is_missed_in_ten_minutes_of_faults() {
-    let faults = [
-        ApiFault::Conflicts { every: 2 },
-        ApiFault::TooManyRequests { seconds: 2 },
-        ApiFault::Unauthorized,
-        ApiFault::Forbidden,
-        ApiFault::InternalErrors { every: 1 },
-        ApiFault::Unavailable,
-        ApiFault::Slow { millis: 3_000 },
-        ApiFault::LoseResponses { every: 1 },
-        ApiFault::Outage,
-        ApiFault::Silence,
-        ApiFault::CutWatches { inside_line: true },
-        ApiFault::ExpireWatches,
-        ApiFault::FailWatches,
-        ApiFault::WithholdBookmarks,
-        ApiFault::DelayEvents {
-            millis: 5_000,
-            coalesce: true,
-        },
-        ApiFault::StaleLists { versions: 20 },
-    ];
     let matching = Match {
         reporter: false,
         equal: true,
@@ -338,7 +340,10 @@ fn no_verdict_is_missed_in_ten_minutes_of_faults() {
         resolves,
     };
     let mut steps = vec![remedy, observe(true), seconds(10)];
-    for (fault, resolves) in faults.into_iter().zip([false, true].into_iter().cycle()) {
+    for (fault, resolves) in OF_TEN_MINUTES
+        .into_iter()
+        .zip([false, true].into_iter().cycle())
+    {
         steps.push(Step::Fault {
             gateway: false,
             program: None,
@@ -360,7 +365,7 @@ fn no_verdict_is_missed_in_ten_minutes_of_faults() {
         let log = run.log();
         for [block, release] in [[&blocked, &released], [&cut, &restored]] {
             let followed = [&set, block, &cleared, release].map(String::as_str);
-            follow(&log, &followed.repeat(faults.len() / 2));
+            follow(&log, &followed.repeat(OF_TEN_MINUTES.len() / 2));
         }
     }
 }

@@ -143,13 +143,14 @@ impl Fleet {
             } => {
                 self.condition(*cluster, *reporter, *status).await?;
             }
-            Step::Observe { cluster, resolves } => match self.agents.get(cluster) {
-                Some(agent) => agent.set_resolves(*resolves),
-                None => {
+            Step::Observe { cluster, resolves } => {
+                if let Some(agent) = self.agents.get(cluster) {
+                    agent.set_resolves(*resolves);
+                } else {
                     let agent = Agent::start(apis, *cluster, *resolves).await?;
                     self.agents.insert(*cluster, agent);
                 }
-            },
+            }
             Step::RewriteStatus { cluster, age } => self.rewrite_status(*cluster, *age).await?,
             Step::PutRemedy { remedy, spec } => {
                 let object = objects::remedy(spec, crate::clock::now());

@@ -124,7 +124,7 @@ fn every_operator() -> Value {
 }
 
 /// Returns a policy for what a selector selects, in the first member.
-fn in_first(name: &str, selector: Value, overriders: Value) -> Value {
+fn in_first(name: &str, selector: &Value, overriders: &Value) -> Value {
     let rule = json!({ "targetCluster": { "clusterNames": [Member(1).name()] },
         "overriders": overriders });
     json!({ "metadata": { "name": name },
@@ -149,14 +149,10 @@ async fn create_policies(fleet: &PropagationFleet) -> Result<()> {
     let mut named = kind.clone();
     named["name"] = WEB.into();
     for policy in [
-        in_first("a", named, every_operator()),
-        in_first(
-            "b-2",
-            kind.clone(),
-            json!({ "imageOverrider": [mark("-kind2")] }),
-        ),
-        in_first("b-1", kind, json!({ "imageOverrider": [mark("-kind1")] })),
-        in_first("texts", texts(), every_operator_in_texts()),
+        in_first("a", &named, &every_operator()),
+        in_first("b-2", &kind, &json!({ "imageOverrider": [mark("-kind2")] })),
+        in_first("b-1", &kind, &json!({ "imageOverrider": [mark("-kind1")] })),
+        in_first("texts", &texts(), &every_operator_in_texts()),
     ] {
         create(&overrides, policy).await?;
     }
