@@ -23,7 +23,7 @@ const IN_NAMESPACES: &str = "pipeline-tests";
 /// The test binary whose tests mostly wait.
 const WAITING: &str = "pipeline";
 /// Tests of that binary at once. On two cores, more of them make each other late.
-const WAITING_THREADS: usize = 6;
+const WAITING_THREADS: usize = 4;
 /// The package whose tests print their findings.
 const SIMULATION: &str = "simulation";
 /// The number of slowest tests to print.
