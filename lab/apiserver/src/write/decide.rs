@@ -1,6 +1,6 @@
 //! The fields that the server sets, and those that a write cannot change.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::Write;
 use crate::error::ApiError;
@@ -138,13 +138,12 @@ fn is_changed(kind: &Kind, object: &Value, before: &Value) -> bool {
             .map(|(field, value)| (field.clone(), value.clone()))
             .collect()
     };
-    let annotations = |object: &Value| {
-        let annotations = object.pointer("/metadata/annotations");
-        annotations
-            .and_then(Value::as_object)
-            .cloned()
-            .unwrap_or_default()
-    };
     desired(object) != desired(before)
         || kind.is("apps", "deployments") && annotations(object) != annotations(before)
+}
+
+/// Returns the annotations of an object, and `None` if it has none.
+fn annotations(object: &Value) -> Option<&Map<String, Value>> {
+    let annotations = object.pointer("/metadata/annotations")?.as_object()?;
+    (!annotations.is_empty()).then_some(annotations)
 }
