@@ -10,8 +10,8 @@
 use std::thread::available_parallelism;
 
 use simulation::propagation::{
-    Affinity, ApiFault, By, Division, Lazy, Pause, PolicyShape, Propagation, Purge, Role, Spread,
-    Step, TaintEffect, Template, Toleration, run,
+    Affinity, ApiFault, By, Lazy, PolicyShape, Propagation, Role, Spread, Step, TaintEffect,
+    Template, Toleration, run,
 };
 use simulation::search::{FIRST_SEED, Property, Summary, failed_once, search, sequence_of};
 
@@ -38,16 +38,8 @@ fn taint(cluster: u8) -> Step {
 fn policy_of(template: Template, affinity: Affinity) -> PolicyShape {
     PolicyShape {
         selects: vec![(template, By::Name)],
-        priority: 0,
-        preempts: false,
         affinity,
-        spread: Spread::No,
-        division: Division::None,
-        tolerates: Toleration::No,
-        purge: Purge::Gracefully,
-        has_dependencies: false,
-        pause: Pause::No,
-        is_lazy: false,
+        ..PolicyShape::of_kinds(&[])
     }
 }
 

@@ -267,10 +267,14 @@ impl Since {
             .then(|| format!("{:?} became {:?}", was.copies, now.copies))
     }
 
+    /// Returns `true` if an offer has the placement with which the fleet had settled.
+    fn is_placed_by(&self, offer: &Offer) -> bool {
+        Some(&offer.placement) == self.place.placement.as_ref()
+    }
+
     /// Returns `true` if the last copy has gone though only taints can have moved the workload: it may not go
     /// before another is there.
     fn is_bare(&self, now: &Place) -> bool {
-        let is_same = |offer: &Offer| Some(&offer.placement) == self.place.placement.as_ref();
         let mut offers = self.offers.iter();
         let may_move = self.edited.is_some()
             || !self.by_hand.is_empty()
@@ -278,14 +282,14 @@ impl Since {
             || !self.place.is_scheduled
             || self.place.leaves_first
             || now.leaves_first
-            || offers.any(|offer| !offer.is_lazy && !is_same(offer));
+            || offers.any(|offer| !offer.is_lazy && !self.is_placed_by(offer));
         !may_move && !self.place.copies.is_empty() && now.copies.is_empty()
     }
 
     /// Returns a group that was left for an earlier one, though the workload fitted in it all the time.
     fn returned(&self, was: &Place, now: &Place) -> Option<String> {
-        let is_same = |offer: &Offer| Some(&offer.placement) == self.place.placement.as_ref();
-        let may_return = !self.by_hand.is_empty() || !self.offers.iter().all(is_same);
+        let is_kept = self.offers.iter().all(|offer| self.is_placed_by(offer));
+        let may_return = !self.by_hand.is_empty() || !is_kept;
         let ((later, left), (earlier, _)) = (was.group.as_ref()?, now.group.as_ref()?);
         let is_wrong = earlier < later && !self.unfit.contains(left) && !may_return;
         is_wrong.then(|| format!("{left} was left for an earlier group, and fits"))

@@ -112,7 +112,7 @@ pub struct PolicyShape {
 
 impl PolicyShape {
     /// Returns an immediate policy of some kinds of templates in every cluster.
-    pub(crate) fn of_kinds(templates: &[Template]) -> Self {
+    pub fn of_kinds(templates: &[Template]) -> Self {
         let by_kind = templates.iter().map(|template| (*template, By::Kind));
         Self {
             selects: by_kind.collect(),
