@@ -5,18 +5,26 @@ use karmada_runtime::program::Program;
 
 use super::*;
 
+impl Stage {
+    /// Returns a stage on which [`web`] selects a cluster that does not exist, and has been tried.
+    async fn without_its_cluster() -> Self {
+        let stage = Self::new().await;
+        let (key, path) = web();
+        let placement = json!({ "clusterAffinity": { "clusterNames": ["m9"] } });
+        let new = binding("web", "ResourceBinding", &placement);
+        stage.show(&stage.api.create(BINDINGS, &new).await);
+        stage.reconcile(&key).await.unwrap();
+        let unfit = stage.assert_settled(&path, &key).await;
+        assert_eq!(unfit["status"]["conditions"][0]["reason"], "NoClusterFit");
+        stage
+    }
+}
+
 /// Its status counts them all.
 #[tokio::test]
 async fn a_cluster_that_it_does_not_select_wakes_a_binding_that_fits_nowhere() {
-    let stage = Stage::new().await;
+    let stage = Stage::without_its_cluster().await;
     let (key, path) = web();
-    let placement = json!({ "clusterAffinity": { "clusterNames": ["m9"] } });
-    let new = binding("web", "ResourceBinding", &placement);
-    stage.show(&stage.api.create(BINDINGS, &new).await);
-    stage.reconcile(&key).await.unwrap();
-    let unfit = stage.assert_settled(&path, &key).await;
-    assert_eq!(unfit["status"]["conditions"][0]["reason"], "NoClusterFit");
-
     let mut woken = Vec::new();
     stage.reconciler.index.observe(|index| {
         woken = index.observe_cluster(Seen::Apply(Decoded::Valid(cluster("m3", 1))));
@@ -32,19 +40,11 @@ async fn a_cluster_that_it_does_not_select_wakes_a_binding_that_fits_nowhere() {
 /// The watch of the clusters may miss what would wake it.
 #[tokio::test(start_paused = true)]
 async fn a_binding_that_fits_nowhere_is_tried_again_within_five_minutes_without_an_event() {
-    let stage = Stage::new().await;
-    let (key, path) = web();
-    let placement = json!({ "clusterAffinity": { "clusterNames": ["m9"] } });
-    let new = binding("web", "ResourceBinding", &placement);
-    stage.show(&stage.api.create(BINDINGS, &new).await);
-    stage.reconcile(&key).await.unwrap();
-    stage.assert_settled(&path, &key).await;
-
     let Stage {
         api,
         reconciler,
         queue,
-    } = stage;
+    } = Stage::without_its_cluster().await;
     let index = Arc::clone(&reconciler.index);
     let mut program = Program::new("test", SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
     let leadership = Leadership::always();
@@ -57,6 +57,6 @@ async fn a_binding_that_fits_nowhere_is_tried_again_within_five_minutes_without_
     });
     assert_eq!(api.writes(), [""; 0]);
     tokio::time::sleep(Duration::from_mins(5)).await;
-    let after = api.get(&path).await;
+    let after = api.get(&web().1).await;
     assert_eq!(after["spec"]["clusters"][0]["name"], "m9");
 }
