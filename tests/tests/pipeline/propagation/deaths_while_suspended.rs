@@ -1,4 +1,4 @@
-//! What happens while dispatching is suspended, while every program dies after each of its writes.
+//! Suspended dispatching, while every program dies after each of its writes.
 
 use anyhow::{Context, Result};
 use k8s_openapi::api::core::v1::ConfigMap;
