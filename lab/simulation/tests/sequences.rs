@@ -359,7 +359,7 @@ fn no_verdict_is_missed_in_ten_minutes_of_faults() {
         [r#"["m0"]"#, "null"].map(|blocked| format!(r#""trafficBlockClusters":{blocked}"#));
     let slices = "/apis/discovery.k8s.io/v1/namespaces/shop/endpointslices";
     let [cut, restored] = ["DELETE", "POST"].map(|method| format!(": {method} {slices}"));
-    for seed in 0..3 {
+    for seed in 0..20 {
         let run = run(&steps, &RunOptions::seeded(seed));
         assert_eq!(run.outcome, Ok(()), "seed {seed}");
         let log = run.log();
