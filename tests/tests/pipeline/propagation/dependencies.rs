@@ -20,7 +20,7 @@ use pipeline_tests::{
 use serde_json::{Value, json};
 
 use super::{
-    WEB, data, deployment, deployments, divided, has_data, has_image, holds, maps, set_data,
+    WEB, all_hold, data, deployment, deployments, divided, has_data, has_image, holds, maps, set_data,
     suspend,
 };
 
@@ -158,6 +158,8 @@ async fn what_a_deployment_refers_to_follows_it(server: ApiKind) -> Result<()> {
 async fn what_a_paused_deployment_refers_to_is_paused(server: ApiKind) -> Result<()> {
     let (fleet, _programs) = followed(server).await?;
     suspend(&fleet, json!({ "dispatching": true })).await?;
+    // The pause reaches a dependency by way of its template's binding.
+    all_hold(&fleet, "1").await?;
     set_data(&fleet.karmada, json!({ "a": "2" })).await?;
     for member in [FIRST, SECOND] {
         holds(&fleet, member, "2").await?;

@@ -122,6 +122,9 @@ async fn only_traffic_moves_when_dns_dies_during_a_paused_rollout(server: ApiKin
     let records = members.map(|member| Record::of_deployment(fleet.member(member)));
 
     suspend(&fleet, json!({ "dispatching": true })).await?;
+    for member in members {
+        work_has(&fleet, member, "Dispatching", "False", "web:1").await?;
+    }
     set_image(&fleet, "web:2").await?;
     for member in members {
         work_has(&fleet, member, "Dispatching", "False", "web:2").await?;
