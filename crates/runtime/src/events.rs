@@ -31,6 +31,8 @@ const MAX_NOTE: usize = 1024;
 /// The longest reason the API accepts, in bytes. That of a condition may be longer.
 const MAX_REASON: usize = 128;
 const WRITE_LIMIT: Duration = Duration::from_secs(10);
+/// The time to write what waits when the program stops: half of that in which a task has to end.
+const STOP_LIMIT: Duration = Duration::from_secs(5);
 /// The time without a reconcile after which a burst is over. Programs that wait for each other's writes
 /// take turns in one.
 const QUIET: Duration = Duration::from_millis(500);
@@ -114,6 +116,27 @@ impl Writing {
         mut queued: mpsc::Receiver<(ObjectReference, Event)>,
         drained: CancellationToken,
     ) -> Result<(), BoxError> {
+        let stopped = async {
+            drained.cancelled().await;
+            tokio::time::sleep(STOP_LIMIT).await;
+        };
+        tokio::select! {
+            biased;
+            () = self.write_until(&mut queued, &drained) => {}
+            () = stopped => {
+                let left = self.waiting.get();
+                tracing::warn!(left, "Stopping before all Events are written");
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes Events until the token is cancelled and none waits.
+    async fn write_until(
+        &self,
+        queued: &mut mpsc::Receiver<(ObjectReference, Event)>,
+        drained: &CancellationToken,
+    ) {
         // The number of Events that have waited long enough. One reconcile that hangs must not hold up
         // each of them in turn.
         let mut overdue = 0_usize;
@@ -122,11 +145,10 @@ impl Writing {
                 // Queued Events come first, so that a shutdown writes those of the last reconciles.
                 biased;
                 next = queued.recv() => next,
-                () = drained.cancelled() => return Ok(()),
+                () = drained.cancelled() => return,
             };
             let Some((regarding, event)) = next else {
-                drained.cancelled().await;
-                return Ok(());
+                return drained.cancelled().await;
             };
             if overdue > 0 {
                 overdue -= 1;
@@ -206,9 +228,9 @@ fn is_subdomain(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use apiserver::ApiServer;
+    use apiserver::{ApiServer, Fault};
     use kube::api::ListParams;
-    use tokio::time::sleep;
+    use tokio::time::{Instant, sleep};
 
     use super::*;
 
@@ -386,5 +408,22 @@ mod tests {
         assert!(recording.program.tasks.drain(Duration::from_secs(1)).await);
         assert_eq!(recording.written().await, 3);
         drop(reconcile);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_shutdown_does_not_wait_for_an_api_that_is_slow() {
+        let mut recording = Recording::start();
+        let slow = Fault::Slow(Duration::from_secs(1)).kind("events");
+        recording.server.faults().inject(slow);
+        recording.record(100);
+        recording.program.stopping.cancel();
+        let begun = Instant::now();
+        assert!(recording.program.tasks.drain(2 * STOP_LIMIT).await);
+        let elapsed = begun.elapsed();
+        assert!(
+            (STOP_LIMIT..2 * STOP_LIMIT).contains(&elapsed),
+            "{elapsed:?}"
+        );
+        assert!(recording.events.waiting.get() > 90);
     }
 }
