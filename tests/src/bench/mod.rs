@@ -140,7 +140,14 @@ where
     }
 
     async fn next(&mut self) -> Result<Event<K>> {
-        let event = self.events.try_next().await?.context("the watch ended")?;
+        let event = loop {
+            match self.events.next().await.context("the watch ended")? {
+                Ok(event) => break event,
+                // A busy server keeps a short history, and the watcher lists anew.
+                Err(watcher::Error::WatchError(status)) if status.code == 410 => {}
+                Err(error) => return Err(error.into()),
+            }
+        };
         match &event {
             // A watcher that loses its watch lists anew, which shows changes as `InitApply`.
             Event::Apply(object) | Event::InitApply(object) if (self.is_of_interest)(object) => {

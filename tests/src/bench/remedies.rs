@@ -1,15 +1,17 @@
 //! The remedy-controller with many clusters.
 
-use std::time::Duration;
+use std::{cell::RefCell, collections::HashMap, time::Duration};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
+use futures::{TryStreamExt, stream};
 use karmada_api::{Cluster, TRAFFIC_CONTROL, condition::DNS_READY};
 use kube::Api;
 use serde_json::{Value, json};
-use tokio::time::Instant;
+use tokio::time::{Instant, interval, timeout};
 
 use super::{
-    AT_ONCE, Glance, Pairs, ROUNDS, Seen, all, beside_a_watch, leads, memory, patch, rests,
+    AT_ONCE, Glance, Pairs, ROUNDS, SEEN_WITHIN, Seen, all, beside_a_watch, leads, memory, patch,
+    rests,
 };
 use crate::{
     control_plane::ApiKind,
@@ -22,6 +24,14 @@ const METRICS: &str = "karmada_remedy_controller";
 /// The number of measurements from a condition to the actions.
 const TIMES: usize = 101;
 
+/// The time for which conditions flip, of one cluster in [`OF`] each second.
+const FLIPPING: Duration = Duration::from_mins(1);
+const OF: u64 = 100;
+/// The number of measurements of a round.
+const MEASURED: usize = 5;
+
+/// The Remedy that blocks every cluster.
+const ALL: &str = "all";
 /// The number of clusters that a Remedy beside the measured ones names.
 const NAMED: usize = 10;
 
@@ -41,7 +51,7 @@ pub async fn bench(clusters: u16, remedies: u16, mut print: impl FnMut(&str)) ->
     let mut seen =
         Seen::actions::<Cluster>(|resource| Api::all_with(fleet.karmada.client(), resource))
             .await?;
-    let mut pairs = [const { Pairs(Vec::new()) }; 3];
+    let mut pairs = [const { Pairs(Vec::new()) }; MEASURED];
     let mut resident = String::new();
     for _ in 0..ROUNDS {
         let limits = limits(&mut seen, &names).await?;
@@ -54,7 +64,8 @@ pub async fn bench(clusters: u16, remedies: u16, mut print: impl FnMut(&str)) ->
             pair.add(time, limit);
         }
     }
-    let [applied, lifted, followed] = pairs;
+    let restarted = restart(&fleet, &mut seen, names.len()).await?;
+    let [applied, lifted, followed, flipped, last] = pairs;
     print(&format!(
         "{count} clusters, {remedies} Remedies beside; in parentheses the limit: the same patches by a bare client, {AT_ONCE} at a time"
     ));
@@ -63,6 +74,11 @@ pub async fn bench(clusters: u16, remedies: u16, mut print: impl FnMut(&str)) ->
     print(&format!(
         "from a condition to the actions, p50 of {TIMES}: {followed}"
     ));
+    print(&format!(
+        "the same while 1 of {OF} conditions flips each second for a minute, p50: {flipped}"
+    ));
+    print(&format!("and p99: {last}"));
+    print(&restarted);
     print(&resident);
     Ok(())
 }
@@ -76,17 +92,31 @@ async fn beside(fleet: &Fleet, names: &[String], nth: u16) -> Result<()> {
     fleet.create_remedy(&format!("beside{nth}"), spec).await
 }
 
+/// Returns the status of a cluster that has the actions, or none.
+fn actions(are_set: bool) -> Value {
+    json!({ "remedyActions": are_set.then_some([TRAFFIC_CONTROL]) })
+}
+
+/// Returns the status of a cluster whose DNS condition is this.
+fn verdict(status: &str) -> Value {
+    json!({ "conditions": [{
+        "type": DNS_READY, "status": status, "reason": "Bench", "message": "",
+        "lastTransitionTime": "2026-11-20T08:00:00Z",
+    }] })
+}
+
 /// Makes the controller's patches, and returns the times until they have been seen.
-async fn limits(seen: &mut Seen<Glance>, names: &[String]) -> Result<[Duration; 3]> {
-    let blocked = json!({ "remedyActions": [TRAFFIC_CONTROL] });
-    let free = json!({ "remedyActions": null });
+async fn limits(seen: &mut Seen<Glance>, names: &[String]) -> Result<[Duration; MEASURED]> {
+    let [blocked, free] = [true, false].map(actions);
     let idle = seen.objects.clone();
     beside_a_watch(idle, async {
         let applied = seen.patch_all(names, &blocked, names.len()).await?;
         let lifted = seen.patch_all(names, &free, 0).await?;
         // The condition's patch and its event, then the actions' patch and its event.
         let followed = 2 * p50(seen, &names[0], [&blocked, &free]).await?;
-        Ok([applied, lifted, followed])
+        let [dead, well] = ["False", "True"].map(verdict);
+        let [flipped, last] = flips(seen, names, [&[&dead, &blocked], &[&well, &free]]).await?;
+        Ok([applied, lifted, followed, flipped, last])
     })
     .await
 }
@@ -97,27 +127,98 @@ async fn times(
     controller: &Running,
     seen: &mut Seen<Glance>,
     names: &[String],
-) -> Result<[Duration; 3]> {
+) -> Result<[Duration; MEASURED]> {
     rests(controller, METRICS).await?;
     let began = Instant::now();
-    let to_all = json!({ "actions": [TRAFFIC_CONTROL] });
-    fleet.create_remedy("all", to_all).await?;
+    block_all(fleet).await?;
     let applied = seen.until_count(names.len()).await? - began;
     rests(controller, METRICS).await?;
     let began = Instant::now();
-    fleet.delete_remedy("all").await?;
+    fleet.delete_remedy(ALL).await?;
     let lifted = seen.until_count(0).await? - began;
     fleet.create_remedy("dns", on_dns()).await?;
     rests(controller, METRICS).await?;
-    let [dead, well] = ["False", "True"].map(|status| {
-        json!({ "conditions": [{
-            "type": DNS_READY, "status": status, "reason": "Bench", "message": "",
-            "lastTransitionTime": "2026-11-20T08:00:00Z",
-        }] })
-    });
+    let [dead, well] = ["False", "True"].map(verdict);
     let followed = p50(seen, &names[0], [&dead, &well]).await?;
+    let [flipped, last] = flips(seen, names, [&[&dead], &[&well]]).await?;
     fleet.delete_remedy("dns").await?;
-    Ok([applied, lifted, followed])
+    Ok([applied, lifted, followed, flipped, last])
+}
+
+async fn block_all(fleet: &Fleet) -> Result<()> {
+    let to_all = json!({ "actions": [TRAFFIC_CONTROL] });
+    fleet.create_remedy(ALL, to_all).await
+}
+
+/// Restarts the controller once all clusters have their actions, and returns what it wrote.
+async fn restart(fleet: &Fleet, seen: &mut Seen<Glance>, clusters: usize) -> Result<String> {
+    let controller = fleet.remedy_controller().await?;
+    block_all(fleet).await?;
+    seen.until_count(clusters).await?;
+    rests(&controller, METRICS).await?;
+    controller.stop().await?;
+    let before = fleet.karmada.successful_writes().await?;
+    let began = Instant::now();
+    let controller = fleet.remedy_controller().await?;
+    leads(&controller, METRICS).await?;
+    rests(&controller, METRICS).await?;
+    let at_rest = began.elapsed();
+    let writes = fleet.karmada.successful_writes().await?.since(&before);
+    controller.stop().await?;
+    Ok(format!(
+        "restarted with every cluster blocked: {writes}, at rest after {at_rest:.1?}"
+    ))
+}
+
+/// Patches the statuses of some clusters so that their actions are set, one of [`OF`] clusters each second
+/// for half of [`FLIPPING`], and then so that they are cleared. Returns the median and the 99th percentile
+/// of the times until the watch shows the change.
+async fn flips(
+    seen: &mut Seen<Glance>,
+    names: &[String],
+    patches: [&[&Value]; 2],
+) -> Result<[Duration; 2]> {
+    let pause = Duration::from_secs(OF) / u32::try_from(names.len())?;
+    let flipping = (FLIPPING / 2).as_millis().div_ceil(pause.as_millis());
+    let flipping = &names[..usize::try_from(flipping)?];
+    let objects = seen.objects.clone();
+    let mut times = Vec::new();
+    for (patches, are_set) in patches.into_iter().zip([true, false]) {
+        let began = RefCell::new(HashMap::new());
+        let paced = stream::unfold(
+            (interval(pause), flipping.iter()),
+            async |(mut pace, mut names)| {
+                pace.tick().await;
+                let name = names.next()?;
+                Some((anyhow::Ok(name), (pace, names)))
+            },
+        );
+        let patching = paced.try_for_each_concurrent(AT_ONCE, async |name| {
+            began.borrow_mut().insert(name, Instant::now());
+            for status in patches {
+                patch(&objects, name, status).await?;
+            }
+            Ok(())
+        });
+        let watching = async {
+            let until = times.len() + flipping.len();
+            while times.len() < until {
+                seen.next().await?;
+                began.borrow_mut().retain(|name, at| {
+                    let is_done = seen.of_interest.contains(*name) == are_set;
+                    if is_done {
+                        times.push(at.elapsed());
+                    }
+                    !is_done
+                });
+            }
+            Ok(())
+        };
+        let both = timeout(SEEN_WITHIN, async { tokio::try_join!(patching, watching) });
+        both.await.context("not seen in time")??;
+    }
+    times.sort_unstable();
+    Ok([times[times.len() / 2], times[times.len() * 99 / 100]])
 }
 
 /// Patches a cluster's status repeatedly so that its actions are set and cleared, and returns the median
