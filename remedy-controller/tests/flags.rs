@@ -2,9 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use std::fs;
+
 use lab_parts::flags;
 use lab_parts::kubeconfig::{self, Access};
 use lab_parts::port::CLOSED;
+use serde_json::Value;
 
 #[track_caller]
 fn rejected(flags: &[&str]) -> String {
@@ -79,6 +82,20 @@ fn a_proxy_that_the_environment_asks_for_is_named() {
         let line = rejected_in(environment, &[&kubeconfig, &flag]);
         assert!(line.starts_with("error: cannot listen on "), "{line}");
     }
+}
+
+#[test]
+fn a_proxy_in_the_kubeconfig_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let flag = kubeconfig(&folder);
+    let path = folder.path().join("kubeconfig");
+    let mut text: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+    text["clusters"][0]["cluster"]["proxy-url"] = "http://proxy:3128".into();
+    fs::write(&path, text.to_string()).unwrap();
+    assert_eq!(
+        rejected(&[&flag]),
+        "error: the kubeconfig's proxy-url is not supported: remove it, or name a server that is reached directly\n"
+    );
 }
 
 #[test]

@@ -30,6 +30,12 @@ pub fn karmada() -> [PathBuf; 2] {
     [tests.join("crds"), tests.join("../manifests/fleet")]
 }
 
+/// Returns the folder of the kind by which Karmada collects endpoints of Services, which not every Karmada
+/// has.
+pub fn exports() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("crds/exports")
+}
+
 /// Applies every CRD in the `.yaml` files of these folders and waits until all are served.
 ///
 /// # Errors

@@ -259,6 +259,12 @@ impl Running {
             .with_context(|| format!("it never wrote {text:?}"))?
     }
 
+    /// Requests an agent's vote, as the leader on this node of `cluster` does.
+    pub async fn vote_for(&self, leader: &str, cluster: &str) -> Result<String> {
+        let query = format!("cluster={cluster}&leader={leader}&standby=false");
+        get(self.admin, &format!("/v1/observation?{query}")).await
+    }
+
     /// Reads its metrics in the text format of Prometheus.
     pub async fn metrics(&self) -> Result<String> {
         get(self.admin, "/metrics").await

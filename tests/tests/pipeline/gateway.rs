@@ -1,6 +1,6 @@
 //! The gateway's trouble is not Karmada's, and a class or an export is not lost by accident.
 
-use std::{path::Path, time::Duration};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use futures::future::try_join_all;
@@ -14,6 +14,7 @@ use kube::{
 };
 use pipeline_tests::{
     control_plane::ApiKind,
+    crds,
     fleet::{Fleet, INGRESS, Member, NAMESPACE, SERVICE, maintenance},
     on_both,
     programs::Profile,
@@ -126,8 +127,7 @@ async fn a_second_default_class_takes_no_ingress_down(server: ApiKind) -> Result
 
 async fn backends_are_exported_to_the_clusters_of_their_binding(server: ApiKind) -> Result<()> {
     let fleet = Fleet::with_members(server, Profile::Debug, &MEMBERS).await?;
-    let crds = Path::new(env!("CARGO_MANIFEST_DIR")).join("crds/exports");
-    fleet.karmada.install_crds(&[crds]).await?;
+    fleet.karmada.install_crds(&[crds::exports()]).await?;
     let controller = fleet.ingress_controller().await?;
     let client = fleet.karmada.client();
     let exports: Api<ServiceExport> = Api::namespaced(client.clone(), NAMESPACE);
@@ -180,8 +180,7 @@ async fn backends_are_exported_to_the_clusters_of_their_binding(server: ApiKind)
 
 async fn a_user_who_exports_services_alone_finds_no_export_of_ours(server: ApiKind) -> Result<()> {
     let fleet = Fleet::with_members(server, Profile::Debug, &MEMBERS).await?;
-    let crds = Path::new(env!("CARGO_MANIFEST_DIR")).join("crds/exports");
-    fleet.karmada.install_crds(&[crds]).await?;
+    fleet.karmada.install_crds(&[crds::exports()]).await?;
     let alone = ["--export-services=false"];
     let controller = fleet.ingress_controller_with(&alone).await?;
     fleet.serves(&MEMBERS).await?;
@@ -326,8 +325,7 @@ async fn a_policy_of_a_user_with_the_name_of_ours_is_seen_on_the_ingress(
     server: ApiKind,
 ) -> Result<()> {
     let fleet = Fleet::with_members(server, Profile::Debug, &MEMBERS).await?;
-    let crds = Path::new(env!("CARGO_MANIFEST_DIR")).join("crds/exports");
-    fleet.karmada.install_crds(&[crds]).await?;
+    fleet.karmada.install_crds(&[crds::exports()]).await?;
     let policies: Api<PropagationPolicy> = Api::namespaced(fleet.karmada.client(), NAMESPACE);
     let name = format!("export-{SERVICE}");
     let theirs = json!({

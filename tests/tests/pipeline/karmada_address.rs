@@ -5,10 +5,13 @@ use std::{
     fs,
     net::{IpAddr, Ipv4Addr, SocketAddr},
     path::PathBuf,
+    time::Duration,
 };
 
 use anyhow::{Context, Result, bail};
+use k8s_openapi::api::coordination::v1::Lease;
 use karmada_api::{condition::DNS_READY, execution_namespace};
+use kube::Api;
 use lab_parts::{
     dns::{Behaviour, DnsServer, KUBERNETES_IP, Received, Response},
     thresholds::ProbeTiming,
@@ -21,8 +24,11 @@ use pipeline_tests::{
     programs::{Binary, Profile, Running},
 };
 use serde_json::{Value, json};
+use tokio::time::sleep;
 
 const SERVER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 244, 0, 53)), 53);
+/// The interval between two requests of a leader.
+const POLL: Duration = Duration::from_millis(500);
 /// The name of Karmada's API server.
 const NAME: &str = "karmada.test";
 
@@ -96,6 +102,38 @@ async fn an_agent_that_knew_where_karmada_is_reports_through_dead_dns(
         .context("a lookup that hangs holds it up")
 }
 
+/// While a leader asks for its vote, an agent needs no connection to Karmada.
+async fn an_agent_that_never_led_finds_karmada_once_dns_and_the_leader_are_gone(
+    server: ApiKind,
+) -> Result<()> {
+    Fleet::lay_network(&[])?;
+    let fleet = Fleet::start(server, Profile::Debug).await?;
+    fleet.join(MEMBER).await?;
+    let dns = dns(&fleet).await?;
+    let agent = agent(&fleet, &[]).await?;
+    let leading = async {
+        loop {
+            if let Err(error) = agent.vote_for("n2", &MEMBER.name()).await {
+                return error;
+            }
+            sleep(POLL).await;
+        }
+    };
+    let vote = r#"karmada_cluster_health_agent_vote{vote="healthy"}"#;
+    tokio::select! {
+        error = leading => return Err(error),
+        voted = agent.until_metric(vote, |is| is > 0.5) => voted?,
+    }
+    let namespace = execution_namespace(&MEMBER.name());
+    let leases: Api<Lease> = Api::namespaced(fleet.karmada.client(), &namespace);
+    let sought = leases.get_opt("cluster-health-agent").await?;
+    assert!(sought.is_none(), "{sought:?}");
+
+    dns.set(Response::Drop);
+    has_condition(&fleet, DNS_READY, "False", "timeout from 10.244.0.53").await?;
+    agent.stop().await
+}
+
 async fn an_agent_with_the_address_of_karmada_needs_no_dns(server: ApiKind) -> Result<()> {
     Fleet::lay_network(&[])?;
     let fleet = Fleet::start(server, Profile::Debug).await?;
@@ -110,5 +148,6 @@ async fn an_agent_with_the_address_of_karmada_needs_no_dns(server: ApiKind) -> R
 
 on_both!(
     an_agent_that_knew_where_karmada_is_reports_through_dead_dns,
+    an_agent_that_never_led_finds_karmada_once_dns_and_the_leader_are_gone,
     an_agent_with_the_address_of_karmada_needs_no_dns,
 );

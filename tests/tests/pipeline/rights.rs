@@ -1,7 +1,10 @@
 //! Authorization, on a real API only: the embedded one has none.
 
 mod real {
+    use anyhow::Result;
+    use jiff::Timestamp;
     use k8s_openapi::api::{
+        coordination::v1::Lease,
         core::v1::ConfigMap,
         rbac::v1::{ClusterRole, ClusterRoleBinding},
     };
@@ -16,8 +19,9 @@ mod real {
         fleet::isolated,
         programs::{Binary, Profile, Running},
         test_name,
+        wait::until,
     };
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     #[test]
     fn a_user_has_only_the_rights_that_rbac_gives() {
@@ -78,5 +82,61 @@ mod real {
             );
             controller.stop().await
         });
+    }
+
+    #[test]
+    fn a_replica_that_may_not_list_does_not_seek_the_lease() {
+        isolated(test_name!(), async || {
+            let karmada = ControlPlane::start(ControlPlaneOptions::named("karmada")).await?;
+            karmada.install_crds(&crds::karmada()).await?;
+            karmada.namespace("karmada-system").await?;
+            let all = json!(["*"]);
+            let leases = json!({ "apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": all });
+            grant(&karmada.client(), "leads", &leases).await?;
+            let kubeconfig = karmada.kubeconfig_for(USER, None)?;
+            let flag = format!("--kubeconfig={}", kubeconfig.display());
+            let controller =
+                Running::start_unready(Binary::RemedyController, Profile::Debug, [flag]).await?;
+            for kind in ["clusters", "remedies"] {
+                let refused = format!(r#"cannot list resource \"{kind}\""#);
+                controller.until_output(&refused).await?;
+            }
+            let allowed = Timestamp::now();
+            let rest = json!({ "apiGroups": all, "resources": all, "verbs": all });
+            grant(&karmada.client(), "lists", &rest).await?;
+            let held: Api<Lease> = Api::namespaced(karmada.client(), "karmada-system");
+            let acquired = |lease: Option<&Lease>| {
+                let spec = lease.and_then(|lease| lease.spec.as_ref());
+                spec.and_then(|spec| spec.acquire_time.as_ref())
+                    .map(|time| time.0)
+            };
+            until(&held, "remedy-controller", "held", |lease| {
+                acquired(lease).is_some()
+            })
+            .await?;
+            let lease = held.get("remedy-controller").await?;
+            assert!(acquired(Some(&lease)) >= Some(allowed), "{lease:?}");
+            controller.stop().await
+        });
+    }
+
+    const USER: &str = "replica";
+
+    /// Grants [`USER`] the right of a rule, by a role of this name.
+    async fn grant(client: &Client, name: &str, rule: &Value) -> Result<()> {
+        let role = json!({ "metadata": { "name": name }, "rules": [rule] });
+        let binding = json!({ "metadata": { "name": name },
+            "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name },
+            "subjects": [{ "apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": USER }] });
+        let roles: Api<ClusterRole> = Api::all(client.clone());
+        let bindings: Api<ClusterRoleBinding> = Api::all(client.clone());
+        let create = PostParams::default();
+        roles
+            .create(&create, &serde_json::from_value(role)?)
+            .await?;
+        bindings
+            .create(&create, &serde_json::from_value(binding)?)
+            .await?;
+        Ok(())
     }
 }

@@ -2,7 +2,6 @@ use std::{
     fs,
     future::pending,
     net::{Ipv4Addr, SocketAddr},
-    path::Path,
 };
 
 use anyhow::{Context, Result};
@@ -26,6 +25,7 @@ use lab_parts::dns::{DnsServer, KUBERNETES_IP, Response};
 use pipeline_tests::{
     agents::{Agents, MEMBER, Others, has_condition},
     control_plane::{ApiKind, ControlPlane},
+    crds,
     fleet::{Fleet, INGRESS, Member, NAMESPACE, SERVICE, on_dns},
     netns, on_both,
     programs::{Binary, Profile, Running},
@@ -61,8 +61,7 @@ async fn before_us(server: ApiKind) -> Result<Fleet> {
     fleet.place(&MEMBERS).await?;
     fleet.create_ingress(INGRESS, "karmada-rs").await?;
     fleet.create_remedy("of-a-user", on_dns()).await?;
-    let exports = Path::new(env!("CARGO_MANIFEST_DIR")).join("crds/exports");
-    fleet.karmada.install_crds(&[exports]).await?;
+    fleet.karmada.install_crds(&[crds::exports()]).await?;
     reader.run(OF_OTHERS).await?;
     if server == ApiKind::Real {
         reader.run(ON_THE_HOST).await?;
@@ -455,8 +454,43 @@ async fn in_place_of_detector(fleet: &Fleet, number: u8) -> Result<(DnsServer, R
     Ok((dns, agent))
 }
 
+/// A node with the condition of an agent, and what else would be cleaned.
+const OF_AN_AGENT: &str = r#"
+kubectl --context member1 create -f - <<END
+apiVersion: v1
+kind: Node
+metadata: {name: n1}
+---
+apiVersion: coordination.k8s.io/v1
+kind: Lease
+metadata: {name: cluster-health-agent, namespace: default}
+END
+kubectl --context member1 patch node n1 --subresource status --type merge --patch '{"status": {"conditions": [
+  {"type": "Ready", "status": "True"}, {"type": "ServiceDomainNameResolutionReady", "status": "True"}]}}'
+"#;
+
+async fn only_the_conditions_of_nodes_are_removed_where_only_they_are_to_be(
+    server: ApiKind,
+) -> Result<()> {
+    Fleet::lay_network(&[])?;
+    let fleet = Fleet::start(server, Profile::Debug).await?;
+    let reader = Reader::new(&fleet, server)?;
+    reader.run(OF_AN_AGENT).await?;
+    let types = "kubectl --context member1 get node n1 -o jsonpath='{.status.conditions[*].type}'";
+    let before = reader.run(types).await?;
+    assert_eq!(before, "Ready ServiceDomainNameResolutionReady");
+    // Nothing is left to do the second time.
+    for _ in 0..2 {
+        reader.run("ONLY=nodes manifests/clean.sh member1").await?;
+        assert_eq!(reader.run(types).await?, "Ready");
+    }
+    let lease = "kubectl --context member1 get lease cluster-health-agent -o name";
+    reader.run(lease).await.map(drop)
+}
+
 on_both!(
     the_manifests_of_the_karmada_api_can_be_deleted_at_any_time,
     an_uninstallation_leaves_everything_as_it_was,
+    only_the_conditions_of_nodes_are_removed_where_only_they_are_to_be,
     agents_in_the_detectors_place_find_each_other_by_what_the_page_renders,
 );

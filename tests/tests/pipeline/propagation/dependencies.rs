@@ -20,8 +20,8 @@ use pipeline_tests::{
 use serde_json::{Value, json};
 
 use super::{
-    WEB, all_hold, data, deployment, deployments, divided, has_data, has_image, holds, maps, set_data,
-    suspend,
+    WEB, all_hold, data, deployment, deployments, divided, has_data, has_image, holds, maps,
+    set_data, suspend,
 };
 
 const FIRST: Member = Member(1);
