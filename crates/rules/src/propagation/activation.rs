@@ -152,23 +152,22 @@ pub fn decide(facts: &Facts<'_>) -> Activation {
     if !facts.policy.spec.is_lazy() {
         return Activation::Follows(now);
     }
-    let is_moved = |claim: &Claim| !claim.is_of(facts.policy);
-    let is_handed_over = facts.claimed.is_some_and(is_moved);
     match &facts.bound {
-        // The claim on the template may be still to come: what is edited since the record is an edit.
-        Some(bound) => of_bound(bound, now, is_handed_over && !bound.is_claimed),
-        None => of_unbound(facts, now, is_handed_over),
+        Some(bound) => of_bound(bound, now),
+        None => of_unbound(facts, now),
     }
 }
 
-fn of_bound(bound: &Bound, now: Record, is_handed_over: bool) -> Activation {
+fn of_bound(bound: &Bound, now: Record) -> Activation {
     let Some(record) = bound.record.clone() else {
         // Made by Karmada, which keeps no record: what has happened before cannot be told.
         let generation = if bound.is_current { now.generation } else { 0 };
         return Activation::Keeps(Record { generation, ..now });
     };
     let is_edited = match (record.template.parse(), now.template.parse::<Fingerprint>()) {
-        (Ok(before), Ok(fingerprint)) if !is_handed_over => {
+        // The claim on the template may be still to come: what is edited since the record is an edit. Without
+        // the claim on the binding, the record is that of another policy, or from before none had it.
+        (Ok(before), Ok(fingerprint)) if bound.is_claimed => {
             let generation = now.template_generation;
             let is_same_generation =
                 generation.is_some() && generation == record.template_generation;
@@ -190,7 +189,9 @@ fn of_bound(bound: &Bound, now: Record, is_handed_over: bool) -> Activation {
     }
 }
 
-fn of_unbound(facts: &Facts<'_>, now: Record, is_handed_over: bool) -> Activation {
+fn of_unbound(facts: &Facts<'_>, now: Record) -> Activation {
+    let is_moved = |claim: &Claim| !claim.is_of(facts.policy);
+    let is_handed_over = facts.claimed.is_some_and(is_moved);
     let remembered = match &facts.seen {
         // A binding that was deleted by hand is made again at once.
         Some(Seen::Bound) if !is_handed_over => return Activation::Follows(now),

@@ -104,18 +104,18 @@ fn a_lazy_policy_that_changes_nothing_is_followed_without_an_edit() {
 #[test]
 fn an_edit_counts_once_the_binding_has_changed_hands() {
     let (policy, record) = (lazy("a"), record_of(&lazy("b"), &template(1)));
-    let former = Claim {
-        id: "b".to_owned(),
+    let [former, own] = ["b", "a"].map(|name| Claim {
+        id: name.to_owned(),
         namespace: Some("shop".to_owned()),
-        name: "b".to_owned(),
-    };
+        name: name.to_owned(),
+    });
     let mut edited = template(2);
     edited["metadata"]["generation"] = json!(6);
-    let follows = |template: &Value, is_claimed| {
+    let follows = |claimed, template: &Value, is_claimed| {
         let activation = decide(&Facts {
             policy: &Candidate::from(&policy),
             template,
-            claimed: Some(&former),
+            claimed,
             bound: Some(Bound {
                 record: Some(record.clone()),
                 is_current: false,
@@ -126,9 +126,13 @@ fn an_edit_counts_once_the_binding_has_changed_hands() {
         });
         matches!(activation, Activation::Follows(_))
     };
-    assert!(!follows(&edited, false), "it may be of before the record");
-    assert!(!follows(&template(1), true));
-    assert!(follows(&edited, true));
+    // No policy had it meanwhile, or only the claim on the template has been written.
+    for claimed in [Some(&former), None, Some(&own)] {
+        let is_earlier = "it may be of before the record";
+        assert!(!follows(claimed, &edited, false), "{is_earlier}");
+        assert!(!follows(claimed, &template(1), true));
+        assert!(follows(claimed, &edited, true));
+    }
 }
 
 #[test]
