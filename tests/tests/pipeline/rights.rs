@@ -122,9 +122,9 @@ mod real {
 
     const USER: &str = "replica";
 
-    /// Grants [`USER`] the right of a rule, by a role of this name.
-    async fn grant(client: &Client, name: &str, rule: &Value) -> Result<()> {
-        let role = json!({ "metadata": { "name": name }, "rules": [rule] });
+    /// Grants [`USER`] what a rule allows, by a role of this name.
+    async fn grant(client: &Client, name: &str, allowed: &Value) -> Result<()> {
+        let role = json!({ "metadata": { "name": name }, "rules": [allowed] });
         let binding = json!({ "metadata": { "name": name },
             "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name },
             "subjects": [{ "apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": USER }] });
