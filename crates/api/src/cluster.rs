@@ -77,12 +77,8 @@ impl<'de> Deserialize<'de> for ClusterStatus {
                     element.flatten()
                 });
             // Nobody can refer to a condition without a type.
-            let mut read: Vec<_> = read
-                .filter(|condition| !condition.type_.is_empty())
-                .collect();
-            // The decoder left room for four, in each of ten thousand objects.
-            read.shrink_to_fit();
-            read
+            read.filter(|condition| !condition.type_.is_empty())
+                .collect()
         });
         let mut unclear = false;
         let actions = wire.remedy_actions.map(|Any(list)| {
