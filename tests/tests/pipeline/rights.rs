@@ -41,20 +41,10 @@ mod real {
                 "{refused}"
             );
 
-            let role = json!({"metadata": {"name": "reader"}, "rules": [
-                {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["list"]}]});
-            let binding = json!({"metadata": {"name": "reader"},
-                "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "reader"},
-                "subjects": [{"kind": "ServiceAccount", "namespace": "shop", "name": "reader"}]});
-            let roles: Api<ClusterRole> = Api::all(api.client());
-            let bindings: Api<ClusterRoleBinding> = Api::all(api.client());
-            let create = PostParams::default();
-            roles
-                .create(&create, &serde_json::from_value(role)?)
-                .await?;
-            bindings
-                .create(&create, &serde_json::from_value(binding)?)
-                .await?;
+            let lists =
+                json!({ "apiGroups": [""], "resources": ["configmaps"], "verbs": ["list"] });
+            let reader = json!({ "kind": "ServiceAccount", "namespace": "shop", "name": "reader" });
+            grant(&api.client(), "reader", &lists, &reader).await?;
             // The authorizer has a watch of its own: repeat until it has seen the binding.
             while maps.list(&ListParams::default()).await.is_err() {}
             let refused = maps.delete("any", &DeleteParams::default()).await;
@@ -92,8 +82,9 @@ mod real {
             karmada.namespace("karmada-system").await?;
             let all = json!(["*"]);
             let leases = json!({ "apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": all });
-            grant(&karmada.client(), "leads", &leases).await?;
-            let kubeconfig = karmada.kubeconfig_for(USER, None)?;
+            let replica = json!({ "apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "replica" });
+            grant(&karmada.client(), "leads", &leases, &replica).await?;
+            let kubeconfig = karmada.kubeconfig_for("replica", None)?;
             let flag = format!("--kubeconfig={}", kubeconfig.display());
             let controller =
                 Running::start_unready(Binary::RemedyController, Profile::Debug, [flag]).await?;
@@ -103,7 +94,7 @@ mod real {
             }
             let allowed = Timestamp::now();
             let rest = json!({ "apiGroups": all, "resources": all, "verbs": all });
-            grant(&karmada.client(), "lists", &rest).await?;
+            grant(&karmada.client(), "lists", &rest, &replica).await?;
             let held: Api<Lease> = Api::namespaced(karmada.client(), "karmada-system");
             let acquired = |lease: Option<&Lease>| {
                 let spec = lease.and_then(|lease| lease.spec.as_ref());
@@ -120,14 +111,12 @@ mod real {
         });
     }
 
-    const USER: &str = "replica";
-
-    /// Grants [`USER`] what a rule allows, by a role of this name.
-    async fn grant(client: &Client, name: &str, allowed: &Value) -> Result<()> {
+    /// Grants a subject what a rule allows, by a role of this name.
+    async fn grant(client: &Client, name: &str, allowed: &Value, subject: &Value) -> Result<()> {
         let role = json!({ "metadata": { "name": name }, "rules": [allowed] });
         let binding = json!({ "metadata": { "name": name },
             "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name },
-            "subjects": [{ "apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": USER }] });
+            "subjects": [subject] });
         let roles: Api<ClusterRole> = Api::all(client.clone());
         let bindings: Api<ClusterRoleBinding> = Api::all(client.clone());
         let create = PostParams::default();
