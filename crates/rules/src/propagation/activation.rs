@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::choice::Candidate;
-use super::claim::{Claim, Marked, policy_text};
+use super::claim::{Claim, Marked, marks, policy_text};
 use super::fingerprint::Fingerprint;
 use super::template;
 
@@ -126,6 +126,21 @@ impl Record {
         serde_json::to_string(self).unwrap_or_default()
     }
 
+    /// Returns the record with the generation of the template once it has the policy's claim.
+    fn once_claimed(self, facts: &Facts<'_>) -> Self {
+        let claim = Claim::by(facts.policy);
+        let mut annotations = marks(claim.as_ref())
+            .into_iter()
+            .filter(|mark| !mark.is_label());
+        if annotations.all(|mark| mark.is_on(facts.template)) {
+            return self;
+        }
+        Self {
+            template_generation: annotated_generation(facts.template),
+            ..self
+        }
+    }
+
     /// Returns the record of the same policy with the template as `now` has it.
     fn with_template_of(self, now: &Self) -> Self {
         Self {
@@ -150,7 +165,8 @@ impl Record {
 pub fn decide(facts: &Facts<'_>) -> Activation {
     let now = Record::new(facts.policy, facts.template);
     if !facts.policy.spec.is_lazy() {
-        return Activation::Follows(now);
+        // Such a record is not written again for another generation alone.
+        return Activation::Follows(now.once_claimed(facts));
     }
     match &facts.bound {
         Some(bound) => of_bound(bound, now),
@@ -234,12 +250,9 @@ impl Held {
 
     /// Returns the template as it will be once the annotation is written.
     fn claimed(template: &Value) -> Self {
-        let is_deployment = template::kind(template) == "Deployment"
-            && template::api_version(template).starts_with("apps/");
         Self {
             fingerprint: Fingerprint::of(template),
-            // To the API, new annotations are another generation of a Deployment, and of no other kind.
-            generation: template::generation(template).map(|now| now + i64::from(is_deployment)),
+            generation: annotated_generation(template),
         }
     }
 
@@ -264,6 +277,14 @@ impl fmt::Display for Held {
             None => Ok(()),
         }
     }
+}
+
+/// Returns the generation of a template once its annotations are written: to the API they are part of what a
+/// Deployment is to be, and of no other kind.
+fn annotated_generation(template: &Value) -> Option<i64> {
+    let is_deployment = template::kind(template) == "Deployment"
+        && template::api_version(template).starts_with("apps/");
+    template::generation(template).map(|now| now + i64::from(is_deployment))
 }
 
 /// Returns `true` if the template is not older than its policy.

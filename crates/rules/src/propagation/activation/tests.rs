@@ -66,6 +66,30 @@ fn an_immediate_policy_is_followed_whatever_is_recorded() {
 }
 
 #[test]
+fn a_new_default_of_the_api_is_no_edit_once_an_immediate_policy_becomes_lazy() {
+    let immediate = policy("a", &json!({}));
+    let mut new = template(1);
+    new["apiVersion"] = json!("apps/v1");
+    let Activation::Follows(record) = bound(&immediate, &new, None, "a", false) else {
+        panic!("an immediate policy is followed");
+    };
+    let mut upgraded = new;
+    upgraded["metadata"]["generation"] = json!(6);
+    upgraded["metadata"]["annotations"] =
+        json!({ names::POLICY_NAMESPACE: "shop", names::POLICY_NAME: "a" });
+    upgraded["spec"]["progressDeadlineSeconds"] = json!(600);
+    let follows = |policy: &PropagationPolicy, template: &Value| {
+        let activation = bound(policy, template, Some(&record), "a", false);
+        matches!(activation, Activation::Follows(_))
+    };
+    assert!(!follows(&lazy("a"), &upgraded));
+    let now = bound(&immediate, &upgraded, Some(&record), "a", false);
+    assert_eq!(now, Activation::Follows(record_of(&immediate, &upgraded)));
+    upgraded["metadata"]["generation"] = json!(7);
+    assert!(follows(&lazy("a"), &upgraded));
+}
+
+#[test]
 fn a_lazy_policy_is_followed_with_the_next_edit() {
     let record = Record {
         generation: 1,
