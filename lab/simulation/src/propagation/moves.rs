@@ -229,7 +229,8 @@ impl Since {
 
     /// Returns the offers that the template may have taken, each with `true` if it was there after the edit.
     fn open(&self) -> impl Iterator<Item = (&Offer, bool)> {
-        let is_certain = !self.is_contended && !self.holder.is_empty();
+        // One that is made again has whichever policy comes first then.
+        let is_certain = !self.is_contended && self.age == Age::Old && !self.holder.is_empty();
         let offers = self.offers.iter().enumerate();
         offers
             .filter(move |(_, offer)| !is_certain || offer.uid == self.holder)
