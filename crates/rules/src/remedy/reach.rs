@@ -99,12 +99,14 @@ impl ReachIndex {
             (&mut self.observing, reached.observing),
         ] {
             let before = index.targets(&cluster);
-            if before == Some(&remedies) || before.is_none() && remedies.is_empty() {
+            let gone = before.iter().filter(|remedy| !remedies.contains(*remedy));
+            let is_new = |remedy: &&String| before.binary_search(remedy).is_err();
+            let new = remedies.iter().filter(is_new);
+            let differing: BTreeSet<String> = gone.chain(new).cloned().collect();
+            if differing.is_empty() {
                 continue;
             }
-            let none = BTreeSet::new();
-            let differing = before.unwrap_or(&none).symmetric_difference(&remedies);
-            changed.extend(differing.cloned());
+            changed.extend(differing);
             index.replace(&cluster, remedies);
         }
         changed
