@@ -36,6 +36,8 @@ pub(crate) struct StatusReconciler {
     writer: Writer,
     events: EventRecorder,
     support: Support,
+    /// Held by the one status that is written while clusters wait.
+    lane: tokio::sync::Mutex<()>,
     told: Mutex<BTreeMap<Key, Told>>,
 }
 
@@ -66,6 +68,7 @@ impl StatusReconciler {
             writer,
             events,
             support: Support::new(client),
+            lane: tokio::sync::Mutex::default(),
             told: Mutex::default(),
         }
     }
@@ -190,7 +193,14 @@ impl Controller for StatusReconciler {
         if !self.may_write(key) {
             return Ok(());
         }
-        // Of now: the answer may have taken a while.
+        // Actions come first: where the API server is what limits both, as many statuses as actions at once
+        // would take half of it.
+        let _lane = if self.index.clusters_wait() {
+            Some(self.lane.lock().await)
+        } else {
+            None
+        };
+        // Of now: the wait may have taken a while.
         match self.index.view(key).as_ref().and_then(change) {
             Some((patch, status)) => self.write(key, patch, &status).await,
             None => Ok(()),

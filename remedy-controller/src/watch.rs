@@ -50,6 +50,11 @@ impl SharedIndex {
         self.remedy_queue.clone()
     }
 
+    /// Returns `true` if clusters wait for their turn.
+    pub(crate) fn clusters_wait(&self) -> bool {
+        self.queue.has_backlog()
+    }
+
     /// Watches every kind that decides about clusters.
     pub(crate) fn watch(self: &Arc<Self>, program: &mut Program, client: &Client) {
         let (clusters, remedies) = (Arc::clone(self), Arc::clone(self));

@@ -129,6 +129,11 @@ impl<K: QueueKey> Queue<K> {
         self.len() == 0
     }
 
+    /// Returns `true` if keys are due that no reconcile has taken yet.
+    pub fn has_backlog(&self) -> bool {
+        !self.shared.state.lock().queue.is_empty()
+    }
+
     /// Waits for the next key and marks it as processing until [`Self::done`] or [`Self::retry`].
     pub(crate) async fn next(&self) -> K {
         loop {

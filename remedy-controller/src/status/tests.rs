@@ -209,6 +209,41 @@ async fn a_status_follows_the_clusters_and_is_written_at_most_once_a_second() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn one_status_at_a_time_is_written_while_clusters_wait_for_their_actions() {
+    let fleet = Fleet::start(true, &[]).await;
+    for nth in 4..=40 {
+        let cluster = json!({ "metadata": { "name": format!("m{nth}") }, "spec": {} });
+        let cluster = from_value(cluster).unwrap();
+        let (clusters, parameters) = (fleet.clusters(), PostParams::default());
+        clusters.create(&parameters, &cluster).await.unwrap();
+    }
+    sleep(SETTLED).await;
+    let slow = Fault::Slow(Duration::from_secs(1)).verbs([Verb::Patch]);
+    fleet.server.faults().inject(slow);
+    let all = json!({ "actions": [TRAFFIC_CONTROL] });
+    for nth in 0..20 {
+        fleet.create(&format!("r{nth}"), all.clone(), &[]).await;
+    }
+    // Eight clusters at a time are written in five seconds.
+    sleep(Duration::from_millis(4500)).await;
+    assert_eq!(
+        fleet.metric("writes_total{target=\"remedy_actions\",outcome=\"applied\"}"),
+        32
+    );
+    let statuses = "writes_total{target=\"remedy_status\",outcome=\"applied\"}";
+    let written = fleet.metric(statuses);
+    assert!(
+        (1..=4).contains(&written),
+        "{written} statuses in four seconds"
+    );
+    sleep(SETTLED).await;
+    for nth in 0..20 {
+        let status = fleet.status(&format!("r{nth}")).await;
+        assert_eq!(status.active_clusters, Some(40), "r{nth}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_status_follows_what_the_remedy_refers_to() {
     let fleet = Fleet::start(true, &[]).await;
     fleet.create("named", at_once(&["m1", "m4"]), &[]).await;
