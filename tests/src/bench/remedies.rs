@@ -3,7 +3,7 @@
 use std::{cell::RefCell, collections::HashMap, time::Duration};
 
 use anyhow::{Context, Result};
-use futures::{TryStreamExt, stream};
+use futures::{StreamExt, TryStreamExt, channel::mpsc, stream};
 use karmada_api::{Cluster, TRAFFIC_CONTROL, condition::DNS_READY};
 use kube::Api;
 use serde_json::{Value, json};
@@ -115,7 +115,8 @@ async fn limits(seen: &mut Seen<Glance>, names: &[String]) -> Result<[Duration; 
         // The condition's patch and its event, then the actions' patch and its event.
         let followed = 2 * p50(seen, &names[0], [&blocked, &free]).await?;
         let [dead, well] = ["False", "True"].map(verdict);
-        let [flipped, last] = flips(seen, names, [&[&dead, &blocked], &[&well, &free]]).await?;
+        let steps = [(&dead, Some(&blocked)), (&well, Some(&free))];
+        let [flipped, last] = flips(seen, names, steps).await?;
         Ok([applied, lifted, followed, flipped, last])
     })
     .await
@@ -140,7 +141,7 @@ async fn times(
     rests(controller, METRICS).await?;
     let [dead, well] = ["False", "True"].map(verdict);
     let followed = p50(seen, &names[0], [&dead, &well]).await?;
-    let [flipped, last] = flips(seen, names, [&[&dead], &[&well]]).await?;
+    let [flipped, last] = flips(seen, names, [(&dead, None), (&well, None)]).await?;
     fleet.delete_remedy("dns").await?;
     Ok([applied, lifted, followed, flipped, last])
 }
@@ -171,34 +172,40 @@ async fn restart(fleet: &Fleet, seen: &mut Seen<Glance>, clusters: usize) -> Res
 }
 
 /// Patches the statuses of some clusters so that their actions are set, one of [`OF`] clusters each second
-/// for half of [`FLIPPING`], and then so that they are cleared. Returns the median and the 99th percentile
-/// of the times until the watch shows the change.
+/// for half of [`FLIPPING`], and then so that they are cleared: first with the condition and then, where it
+/// is given and as a controller would, with the actions. Returns the median and the 99th percentile of the
+/// times until the watch shows the change.
 async fn flips(
     seen: &mut Seen<Glance>,
     names: &[String],
-    patches: [&[&Value]; 2],
+    patches: [(&Value, Option<&Value>); 2],
 ) -> Result<[Duration; 2]> {
     let pause = Duration::from_secs(OF) / u32::try_from(names.len())?;
     let flipping = (FLIPPING / 2).as_millis().div_ceil(pause.as_millis());
     let flipping = &names[..usize::try_from(flipping)?];
     let objects = seen.objects.clone();
     let mut times = Vec::new();
-    for (patches, are_set) in patches.into_iter().zip([true, false]) {
+    for ((condition, actions), are_set) in patches.into_iter().zip([true, false]) {
         let began = RefCell::new(HashMap::new());
-        let paced = stream::unfold(
-            (interval(pause), flipping.iter()),
-            async |(mut pace, mut names)| {
-                pace.tick().await;
-                let name = names.next()?;
-                Some((anyhow::Ok(name), (pace, names)))
-            },
-        );
-        let patching = paced.try_for_each_concurrent(AT_ONCE, async |name| {
+        let ticks = stream::unfold(interval(pause), async |mut pace| {
+            pace.tick().await;
+            Some(((), pace))
+        });
+        let paced = stream::iter(flipping).zip(ticks);
+        let (flipped, following) = mpsc::unbounded();
+        let patching = paced.map(|(name, ())| anyhow::Ok(name));
+        let patching = patching.try_for_each_concurrent(AT_ONCE, async |name| {
             began.borrow_mut().insert(name, Instant::now());
-            for status in patches {
-                patch(&objects, name, status).await?;
-            }
+            patch(&objects, name, condition).await?;
+            let sent = flipped.unbounded_send(name);
+            sent.map_err(mpsc::TrySendError::into_send_error)?;
             Ok(())
+        });
+        // Beside the conditions, as a controller's writes are.
+        let following = following.take(flipping.len()).map(anyhow::Ok);
+        let following = following.try_for_each_concurrent(AT_ONCE, async |name| match actions {
+            Some(actions) => patch(&objects, name, actions).await,
+            None => Ok(()),
         });
         let watching = async {
             let until = times.len() + flipping.len();
@@ -214,8 +221,10 @@ async fn flips(
             }
             Ok(())
         };
-        let both = timeout(SEEN_WITHIN, async { tokio::try_join!(patching, watching) });
-        both.await.context("not seen in time")??;
+        let all = timeout(SEEN_WITHIN, async {
+            tokio::try_join!(patching, following, watching)
+        });
+        all.await.context("not seen in time")??;
     }
     times.sort_unstable();
     Ok([times[times.len() / 2], times[times.len() * 99 / 100]])
