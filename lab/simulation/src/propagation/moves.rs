@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::model;
 use super::objects::Template;
+use super::programs::Role;
 use super::schedule;
 use super::step::Step;
 use super::world::{World, condition, items, text};
@@ -22,6 +23,10 @@ pub(crate) struct Moves {
     clusters_changed: bool,
     /// Set once that was more than a taint.
     members_changed: bool,
+    /// Set once the propagation-controller did not run for a while since then.
+    was_down: bool,
+    /// The templates from which a user's PUT removed what was recorded on them since then.
+    wiped: BTreeSet<Template>,
     fail_back: FailBack,
 }
 
@@ -136,6 +141,18 @@ impl Moves {
             });
         self.members_changed |= matches!(step, Some(Step::Join { .. } | Step::Leave { .. }))
             || self.last.clusters.is_empty();
+        self.was_down |= matches!(
+            step,
+            Some(Step::Kill { program } | Step::Crash { program, .. }) if *program == Role::Propagation
+        );
+        if let Some(Step::PutTemplate {
+            template,
+            wipes: true,
+            ..
+        }) = step
+        {
+            self.wiped.insert(*template);
+        }
         if let Some(Step::FailBack { is_on }) = step {
             self.fail_back.was_begun |= *is_on && !self.fail_back.is_on;
             self.fail_back.was_on |= *is_on;
@@ -169,11 +186,17 @@ impl Moves {
         let mut found = Vec::new();
         for (template, since) in &mut self.templates {
             let now = place(&self.last, *template);
+            // What waits without a binding is recorded on itself only, and in the controller's memory.
+            let is_forgotten =
+                self.was_down && self.wiped.contains(template) && since.place.placement.is_none();
             let left = since.left_behind(&essence(&self.last, *template), &now);
+            let left = left.filter(|_| !is_forgotten);
             found.extend(left.map(|what| format!("{template:?}: {what}")));
             *since = Since::begin(*template, &self.last);
         }
         (self.clusters_changed, self.members_changed) = (false, false);
+        self.was_down = false;
+        self.wiped.clear();
         self.fail_back.was_on = self.fail_back.is_on;
         self.fail_back.was_begun = false;
         found

@@ -63,6 +63,7 @@ impl Play {
             applied.with_context(|| format!("in step {nth}, {step:?}"))?;
         }
         if steps.contains(&Step::Upgrade) {
+            self.apply(&Step::Settle).await?;
             // Only a start shows the default of a template that nobody writes, and Works get it then.
             self.restart().await?;
         }
