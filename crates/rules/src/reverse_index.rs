@@ -1,7 +1,6 @@
 //! An index of references between objects, by the object referred to.
 
 use std::borrow::Borrow;
-use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The targets that each source refers to, and the sources of each target.
@@ -37,16 +36,10 @@ impl<S: Clone + Ord, T: Clone + Ord> ReverseIndex<S, T> {
     }
 
     fn add(&mut self, target: &T, source: &S) {
-        match self.sources.entry(target.clone()) {
-            Entry::Vacant(none) => {
-                none.insert(vec![source.clone()]);
-            }
-            Entry::Occupied(mut some) => {
-                let sources = some.get_mut();
-                if let Err(place) = sources.binary_search(source) {
-                    sources.insert(place, source.clone());
-                }
-            }
+        let sources = self.sources.entry(target.clone());
+        let sources = sources.or_insert_with(|| Vec::with_capacity(1));
+        if let Err(place) = sources.binary_search(source) {
+            sources.insert(place, source.clone());
         }
     }
 
