@@ -2,14 +2,14 @@
 
 use std::{fmt, io};
 
-use karmada_runtime::client;
+use karmada_runtime::client::ClientError;
 use karmada_runtime::error::Chain;
 
 /// An error for the user, in one line.
 #[derive(Debug)]
 pub enum Error {
     /// The kubeconfig leads to no server.
-    Connect(client::Error),
+    Connect(ClientError),
     /// A request failed.
     Request {
         /// The attempt: a verb and its object.
@@ -33,8 +33,8 @@ impl Error {
     }
 }
 
-impl From<client::Error> for Error {
-    fn from(error: client::Error) -> Self {
+impl From<ClientError> for Error {
+    fn from(error: ClientError) -> Self {
         Self::Connect(error)
     }
 }

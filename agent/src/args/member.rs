@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use karmada_runtime::client::{self, Source};
+use karmada_runtime::client::{self, ClientError, Source};
 use karmada_runtime::program::Program;
 
 /// The flags for the API of the member cluster.
@@ -38,10 +38,7 @@ impl MemberArgs {
 
 impl Member {
     /// Creates a client. It sends nothing yet.
-    pub(crate) async fn connect(
-        &self,
-        program: &mut Program,
-    ) -> Result<kube::Client, client::Error> {
+    pub(crate) async fn connect(&self, program: &mut Program) -> Result<kube::Client, ClientError> {
         match self {
             Self::Kubeconfig(path) => {
                 let source = Source {

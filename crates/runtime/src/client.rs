@@ -84,7 +84,7 @@ impl Source {
 
 /// Errors of creating a client, all for the user to correct.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum ClientError {
     /// The file cannot be read or is no kubeconfig.
     #[error("cannot read kubeconfig {}", path.display())]
     Unreadable {
@@ -147,7 +147,7 @@ pub enum Error {
 }
 
 /// Creates a client. No request is sent, but an `exec` plugin of the kubeconfig runs.
-pub async fn connect(source: &Source, user_agent: &str) -> Result<Client, Error> {
+pub async fn connect(source: &Source, user_agent: &str) -> Result<Client, ClientError> {
     let addresses = Addresses::by_system();
     let (client, _) = connect_by(source, source.is_pod(), user_agent, &addresses).await?;
     Ok(client)
@@ -160,7 +160,7 @@ async fn connect_by(
     is_pod: bool,
     user_agent: &str,
     addresses: &Addresses,
-) -> Result<(Client, AuthInfo), Error> {
+) -> Result<(Client, AuthInfo), ClientError> {
     let config = load(source, is_pod).await?;
     let auth = config.auth_info.clone();
     let host = config.cluster_url.host().unwrap_or_default();
@@ -171,7 +171,7 @@ async fn connect_by(
         }
         addresses.clone()
     } else if is_address {
-        return Err(Error::NoHostName(host.to_owned()));
+        return Err(ClientError::NoHostName(host.to_owned()));
     } else {
         Addresses::fixed(&source.addresses)
     };
@@ -179,8 +179,8 @@ async fn connect_by(
 }
 
 /// Creates a client of the API server of the cluster in which this process is a pod.
-pub fn connect_as_pod(user_agent: &str) -> Result<Client, Error> {
-    let config = Config::incluster().map_err(Error::ServiceAccount)?;
+pub fn connect_as_pod(user_agent: &str) -> Result<Client, ClientError> {
+    let config = Config::incluster().map_err(ClientError::ServiceAccount)?;
     reach(config, Addresses::by_system(), user_agent)
 }
 
@@ -192,11 +192,11 @@ pub fn connect_to(
     config: Config,
     addresses: &Addresses,
     user_agent: &str,
-) -> Result<Client, Error> {
+) -> Result<Client, ClientError> {
     reach(config, addresses.clone(), user_agent)
 }
 
-fn reach(config: Config, addresses: Addresses, user_agent: &str) -> Result<Client, Error> {
+fn reach(config: Config, addresses: Addresses, user_agent: &str) -> Result<Client, ClientError> {
     let http: HttpClient<_, Body> = HttpClient::builder(TokioExecutor::new())
         .timer(TokioTimer::new())
         .pool_timer(TokioTimer::new())
@@ -212,7 +212,11 @@ fn reach(config: Config, addresses: Addresses, user_agent: &str) -> Result<Clien
 ///
 /// # Errors
 /// Fails if the credentials of `config` are invalid.
-pub fn with_service<S, B>(service: S, mut config: Config, user_agent: &str) -> Result<Client, Error>
+pub fn with_service<S, B>(
+    service: S,
+    mut config: Config,
+    user_agent: &str,
+) -> Result<Client, ClientError>
 where
     S: Service<Request<Body>, Response = Response<B>> + Clone + Send + 'static,
     S::Future: Send,
@@ -221,7 +225,7 @@ where
     B::Error: Into<BoxError>,
 {
     let user_agent = HeaderValue::from_str(&format!("{user_agent}/{}", env!("CARGO_PKG_VERSION")))
-        .map_err(|_| Error::UserAgent(user_agent.to_owned()))?;
+        .map_err(|_| ClientError::UserAgent(user_agent.to_owned()))?;
     config.headers.push((header::USER_AGENT, user_agent));
     let token = TokenFile::take(&mut config.auth_info)?;
     let token = token.map(|token| MapRequestLayer::new(move |request| token.authorize(request)));
@@ -230,26 +234,30 @@ where
         .layer(config.base_uri_layer())
         .layer(option_layer(token))
         .layer(option_layer(
-            config.auth_layer().map_err(Error::Credentials)?,
+            config.auth_layer().map_err(ClientError::Credentials)?,
         ))
-        .layer(config.extra_headers_layer().map_err(Error::Credentials)?)
+        .layer(
+            config
+                .extra_headers_layer()
+                .map_err(ClientError::Credentials)?,
+        )
         .layer(TimeoutLayer::new(RESPONSE_LIMIT))
         .map_err(BoxError::from)
         .service(service);
     Ok(ClientBuilder::new(FailShortWatches::new(stack), config.default_namespace).build())
 }
 
-async fn load(source: &Source, is_pod: bool) -> Result<Config, Error> {
+async fn load(source: &Source, is_pod: bool) -> Result<Config, ClientError> {
     if is_pod {
         // The server's address is the cluster's own, which no proxy leads to.
-        return Config::infer().await.map_err(Error::Missing);
+        return Config::infer().await.map_err(ClientError::Missing);
     }
     let options = KubeConfigOptions {
         context: source.context.clone(),
         ..KubeConfigOptions::default()
     };
     let (file, origin) = if let Some(path) = &source.kubeconfig {
-        let file = Kubeconfig::read_from(path).map_err(|source| Error::Unreadable {
+        let file = Kubeconfig::read_from(path).map_err(|source| ClientError::Unreadable {
             path: path.clone(),
             source,
         })?;
@@ -258,20 +266,20 @@ async fn load(source: &Source, is_pod: bool) -> Result<Config, Error> {
         let origin = "($KUBECONFIG or ~/.kube/config)".to_owned();
         match Kubeconfig::read() {
             Ok(file) => (file, origin),
-            Err(source) => return Err(Error::Unusable { origin, source }),
+            Err(source) => return Err(ClientError::Unusable { origin, source }),
         }
     };
     let own_proxy = proxy_of(&file, source.context.as_ref());
     let mut config = Config::from_custom_kubeconfig(file, &options)
         .await
-        .map_err(|source| Error::Unusable { origin, source })?;
+        .map_err(|source| ClientError::Unusable { origin, source })?;
     if own_proxy {
-        return Err(Error::Proxy);
+        return Err(ClientError::Proxy);
     }
     let variable = |name: &str| env::var(name).ok();
     if let Some(variable) = proxy::asked_for(&config.cluster_url, variable) {
         let host = config.cluster_url.host().unwrap_or_default().to_owned();
-        return Err(Error::EnvironmentProxy { variable, host });
+        return Err(ClientError::EnvironmentProxy { variable, host });
     }
     // kube takes it from the environment without regard to `NO_PROXY`.
     config.proxy_url = None;
@@ -295,21 +303,23 @@ fn proxy_of(file: &Kubeconfig, context: Option<&String>) -> bool {
 fn connector(
     config: &Config,
     addresses: Addresses,
-) -> Result<HttpsConnector<HttpConnector<Addresses>>, Error> {
+) -> Result<HttpsConnector<HttpConnector<Addresses>>, ClientError> {
     let mut http = HttpConnector::new_with_resolver(addresses);
     // The HTTPS connector wraps this one, which must accept its scheme.
     http.enforce_http(false);
     http.set_nodelay(true);
     http.set_connect_timeout(Some(CONNECT_LIMIT));
-    let tls = config.rustls_client_config().map_err(Error::Credentials)?;
+    let tls = config
+        .rustls_client_config()
+        .map_err(ClientError::Credentials)?;
     let builder = HttpsConnectorBuilder::new()
         .with_tls_config(tls)
         .https_or_http();
     let builder = match &config.tls_server_name {
         None => builder.enable_all_versions(),
         Some(name) => {
-            let name =
-                ServerName::try_from(name.clone()).map_err(|_| Error::ServerName(name.clone()))?;
+            let name = ServerName::try_from(name.clone())
+                .map_err(|_| ClientError::ServerName(name.clone()))?;
             builder
                 .with_server_name_resolver(FixedServerNameResolver::new(name))
                 .enable_all_versions()

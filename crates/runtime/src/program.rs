@@ -20,7 +20,7 @@ pub use crate::tasks::Tasks;
 
 use crate::activity::Activity;
 use crate::cache::Undecoded;
-use crate::client::Addresses;
+use crate::client::{Addresses, ClientError};
 use crate::error::{BoxError, Chain};
 use crate::metrics::{LoopMetrics, SharedMetrics};
 use crate::readiness::{Gate, Readiness};
@@ -128,7 +128,7 @@ impl Program {
         &mut self,
         api: &'static str,
         source: &client::Source,
-    ) -> Result<Client, client::Error> {
+    ) -> Result<Client, ClientError> {
         let metrics = self.shared_metrics.credentials(&mut self.registry);
         let addresses = self.addresses.clone();
         let renewal =
@@ -219,8 +219,8 @@ pub enum StartError {
     Failed(#[from] BoxError),
 }
 
-impl From<client::Error> for StartError {
-    fn from(error: client::Error) -> Self {
+impl From<ClientError> for StartError {
+    fn from(error: ClientError) -> Self {
         Self::Config(Chain(&error).to_string())
     }
 }

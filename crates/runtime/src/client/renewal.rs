@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use tower::Service;
 
 use super::expiry::validities;
-use super::{Addresses, CREDENTIALS, Error, Source, Validity, connect_by};
+use super::{Addresses, CREDENTIALS, ClientError, Source, Validity, connect_by};
 use crate::error::{BoxError, Chain, LastError};
 use crate::metrics::CredentialMetrics;
 
@@ -79,7 +79,7 @@ impl Renewal {
         api: &'static str,
         metrics: CredentialMetrics,
         clock: fn() -> Timestamp,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, ClientError> {
         // Before the files are used: a change meanwhile shows at the next look.
         let fingerprint = fingerprint(source);
         let is_pod = source.is_pod();

@@ -12,7 +12,7 @@ use kube::config::AuthInfo;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use super::Error;
+use super::ClientError;
 
 /// The longest use of a token before the file is read again (as in client-go).
 const MAX_AGE: Duration = Duration::from_mins(1);
@@ -35,7 +35,7 @@ impl TokenFile {
     ///
     /// # Errors
     /// Fails if the file cannot be read or holds no token.
-    pub(super) fn take(credentials: &mut AuthInfo) -> Result<Option<Self>, Error> {
+    pub(super) fn take(credentials: &mut AuthInfo) -> Result<Option<Self>, ClientError> {
         let others = credentials.token.is_some()
             || credentials.auth_provider.is_some()
             || credentials.username.is_some() && credentials.password.is_some();
@@ -43,7 +43,7 @@ impl TokenFile {
             return Ok(None);
         };
         let path = PathBuf::from(path);
-        let authorization = read(&path).map_err(|source| Error::TokenFile {
+        let authorization = read(&path).map_err(|source| ClientError::TokenFile {
             path: path.clone(),
             source,
         })?;

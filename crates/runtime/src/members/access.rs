@@ -11,7 +11,7 @@ use rustls::pki_types::pem::PemObject;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::client::{self, Addresses};
+use crate::client::{self, Addresses, ClientError};
 
 /// The keys of the Secret.
 const TOKEN: &str = "token";
@@ -57,7 +57,7 @@ pub enum AccessError {
     Endpoint(String),
     /// The credentials cannot be used.
     #[error(transparent)]
-    Client(#[from] client::Error),
+    Client(#[from] ClientError),
 }
 
 /// Errors of reading the access to a cluster.

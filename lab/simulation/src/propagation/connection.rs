@@ -12,7 +12,7 @@ use apiserver::ApiService;
 use axum::body::Body;
 use http::{Method, Request, Response};
 use http_body_util::BodyExt;
-use karmada_runtime::client;
+use karmada_runtime::client::{self, ClientError};
 use kube::{Client, Config};
 use parking_lot::Mutex;
 use tokio::time::Instant;
@@ -176,7 +176,7 @@ pub(crate) struct Connection {
 
 impl Connection {
     /// Returns a client on this connection.
-    pub(crate) fn client(self) -> Result<Client, client::Error> {
+    pub(crate) fn client(self) -> Result<Client, ClientError> {
         let name = self.program.name();
         let config = Config::new(http::Uri::from_static("http://api"));
         client::with_service(self, config, name)
