@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, ensure};
 use futures::future::try_join_all;
-use karmada_api::{ClusterProfile, ResourceBinding, names};
+use karmada_api::{ClusterProfile, ClusterPropagationPolicy, ResourceBinding, names};
 use kube::{
     Api,
     api::{DeleteParams, Patch, PatchParams},
@@ -19,8 +19,10 @@ use pipeline_tests::{
 use serde_json::{Value, json};
 
 use super::evictions::{is_well, taint};
-use super::groups::{groups, label, leaves, place, runs_in};
-use super::lazy::{edit, lazily, policy_applied};
+use super::groups::{
+    REPLICAS, aggregated, groups, is_refused, label, leaves, place, runs_in, set_room,
+};
+use super::lazy::{edit, is_claimed, lazily, policy_applied, second_passes};
 use super::record::Record;
 use super::{WEB, deployment, deployments, has_image, suspend, work_has};
 
@@ -123,6 +125,15 @@ async fn change(fleet: &PropagationFleet, policy: &str, spec: Value) -> Result<(
     Ok(())
 }
 
+async fn change_cluster_policy(fleet: &PropagationFleet, policy: &str, spec: Value) -> Result<()> {
+    let policies: Api<ClusterPropagationPolicy> = Api::all(fleet.karmada.client());
+    let patch = Patch::Merge(json!({ "spec": spec }));
+    policies
+        .patch(policy, &PatchParams::default(), &patch)
+        .await?;
+    Ok(())
+}
+
 /// Cases 30, 40, 32, 33, 28, 34, 48, 36 and 45, in this order.
 async fn a_lazy_policy_moves_nothing_by_itself_although_programs_die(
     server: ApiKind,
@@ -171,6 +182,57 @@ async fn lazy_life(fleet: &PropagationFleet) -> Result<()> {
     edit(fleet, "last").await?;
     moves(fleet, one, two).await?;
     policy_applied(fleet, "True", "").await
+}
+
+/// Cases 31, 43, 35, 37, 44 and 41, in this order.
+async fn a_template_that_passes_from_policy_to_policy_waits_although_programs_die(
+    server: ApiKind,
+) -> Result<()> {
+    let fleet = PropagationFleet::start(server, 3).await?;
+    live(&fleet, &[], &[6, 4, 1], life_of_heirs(&fleet)).await
+}
+
+async fn life_of_heirs(fleet: &PropagationFleet) -> Result<()> {
+    let (one, two, three) = (Member(1), Member(2), Member(3));
+    create(&deployments(&fleet.karmada), deployment("web:1")).await?;
+    second_passes(fleet).await?;
+    fleet.create_policy(WEB, lazily(two)).await?;
+    is_claimed(fleet).await?;
+    change(fleet, WEB, at_once(one)).await?;
+    has_image(fleet, one, "web:1").await?;
+
+    fleet.create_cluster_policy("first", lazily(two)).await?;
+    change(fleet, WEB, for_another(lazily(one))).await?;
+    policy_applied(fleet, "False", "policy first waits").await?;
+    edit(fleet, "refresh-time").await?;
+    moves(fleet, one, two).await?;
+    fleet.create_cluster_policy("second", lazily(one)).await?;
+    change_cluster_policy(fleet, "first", for_another(lazily(two))).await?;
+    policy_applied(fleet, "False", "policy second waits").await?;
+    edit(fleet, "second-time").await?;
+    moves(fleet, two, one).await?;
+
+    let mut preempting = lazily(two);
+    preempting["priority"] = 2.into();
+    preempting["preemption"] = "Always".into();
+    fleet.create_policy("third", preempting).await?;
+    policy_applied(fleet, "False", "shop/third").await?;
+    change_cluster_policy(fleet, "second", at_once(three)).await?;
+    edit(fleet, "third-time").await?;
+    moves(fleet, one, two).await?;
+
+    fleet.create_policy("fourth", at_once(one)).await?;
+    let deletion = DeleteParams::default();
+    fleet.policies().delete("third", &deletion).await?;
+    moves(fleet, two, one).await?;
+    fleet.policies().delete("fourth", &deletion).await?;
+    moves(fleet, one, three).await
+}
+
+/// Returns the policy for another deployment.
+fn for_another(mut policy: Value) -> Value {
+    policy["resourceSelectors"][0]["name"] = "other".into();
+    policy
 }
 
 /// Cases 51, 53, 58, the way back, 56 and 54, in this order.
@@ -229,6 +291,51 @@ async fn life_of_groups(fleet: &PropagationFleet) -> Result<()> {
     leaves(fleet, backup).await
 }
 
+/// Cases 52, 60, 54, 55 and 61, in this order; 61 is that of every death between the writes of the scheduler.
+async fn what_runs_stays_where_it_has_room_although_programs_die(server: ApiKind) -> Result<()> {
+    let fleet = PropagationFleet::start(server, 3).await?;
+    live(&fleet, &[], &[0, 2, 1], life_of_room(&fleet)).await
+}
+
+async fn life_of_room(fleet: &PropagationFleet) -> Result<()> {
+    let (private, public, new) = (Member(1), Member(2), Member(3));
+    let in_public = async |group| runs_in(fleet, &[(public, REPLICAS)], group).await;
+    let in_groups = json!({
+        "clusterAffinities": groups(&["private", "public"]), "replicaScheduling": aggregated(),
+    });
+    label(fleet, private, Some("private")).await?;
+    set_room(fleet, private, 3).await?;
+    let mut policy = at_once(private);
+    policy["placement"] = in_groups.clone();
+    fleet.create_policy(WEB, policy).await?;
+    create(&deployments(&fleet.karmada), deployment("web:1")).await?;
+    is_refused(fleet, "Unschedulable").await?;
+    label(fleet, public, Some("public")).await?;
+    set_room(fleet, public, 9).await?;
+    in_public(Some("public")).await?;
+
+    let only = json!({ "clusterNames": [public.name()] });
+    let single = json!({ "clusterAffinity": only, "clusterAffinities": null });
+    place(fleet, single).await?;
+    in_public(None).await?;
+    let mut again = in_groups;
+    again["clusterAffinity"] = Value::Null;
+    place(fleet, again).await?;
+    in_public(Some("public")).await?;
+
+    label(fleet, public, None).await?;
+    // That a divided workload looks for clusters at all needs a reason.
+    let tolerations = json!([{ "key": "any", "operator": "Exists" }]);
+    place(fleet, json!({ "clusterTolerations": tolerations })).await?;
+    is_refused(fleet, "Unschedulable").await?;
+    in_public(Some("public")).await?;
+    label(fleet, private, None).await?;
+    leaves(fleet, public).await?;
+    label(fleet, new, Some("private")).await?;
+    set_room(fleet, new, 9).await?;
+    runs_in(fleet, &[(new, REPLICAS)], Some("private")).await
+}
+
 /// Waits until the scheduler has seen these groups.
 async fn is_observed(fleet: &PropagationFleet, groups: &Value) -> Result<()> {
     let name = names::binding("Deployment", WEB);
@@ -248,5 +355,7 @@ async fn is_observed(fleet: &PropagationFleet, groups: &Value) -> Result<()> {
 
 on_both!(
     a_lazy_policy_moves_nothing_by_itself_although_programs_die,
+    a_template_that_passes_from_policy_to_policy_waits_although_programs_die,
+    what_runs_stays_where_it_has_room_although_programs_die,
     a_workload_is_in_one_group_after_the_other_although_programs_die,
 );

@@ -46,7 +46,7 @@ pub(super) fn groups(names: &[&str]) -> Value {
 }
 
 /// Returns the division of replicas among as few clusters as have room for them.
-fn aggregated() -> Value {
+pub(super) fn aggregated() -> Value {
     json!({ "replicaSchedulingType": "Divided", "replicaDivisionPreference": "Aggregated" })
 }
 
@@ -63,7 +63,7 @@ pub(super) async fn label(
 }
 
 /// Sets the number of pods for which a member has room.
-async fn set_room(fleet: &PropagationFleet, member: Member, pods: u32) -> Result<()> {
+pub(super) async fn set_room(fleet: &PropagationFleet, member: Member, pods: u32) -> Result<()> {
     let clusters: Api<ClusterProfile> = Api::all(fleet.karmada.client());
     let summary = json!({ "allocatable": { "pods": pods.to_string() } });
     let status = Patch::Merge(json!({ "status": { "resourceSummary": summary } }));
@@ -125,7 +125,7 @@ pub(super) async fn leaves(fleet: &PropagationFleet, member: Member) -> Result<(
 }
 
 /// Waits until the condition `Scheduled` is False for this reason.
-async fn is_refused(fleet: &PropagationFleet, reason: &str) -> Result<()> {
+pub(super) async fn is_refused(fleet: &PropagationFleet, reason: &str) -> Result<()> {
     until_binding(fleet, reason, |binding| {
         let status = binding.status.as_ref();
         let conditions = status.and_then(|status| status.conditions.as_deref());

@@ -6,10 +6,7 @@ use anyhow::Result;
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::Deployment;
 use karmada_api::{ResourceBinding, names};
-use kube::{
-    Api,
-    api::{DeleteParams, Patch, PatchParams},
-};
+use kube::api::{DeleteParams, Patch, PatchParams};
 use pipeline_tests::{
     control_plane::ApiKind,
     fleet::Member,
@@ -58,6 +55,33 @@ pub(super) async fn policy_applied(
         })
     };
     until(&fleet.bindings(), &name, &what, is).await?;
+    Ok(())
+}
+
+/// Waits until the second in which the template was created is over: times of objects have seconds, and those of
+/// one second count as one file.
+pub(super) async fn second_passes(fleet: &PropagationFleet) -> Result<()> {
+    let template = deployments(&fleet.karmada).get(WEB).await?;
+    let created = template.metadata.creation_timestamp;
+    let created = created.map(|time| time.0).unwrap_or_default();
+    while Timestamp::now().as_second() <= created.as_second() {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    Ok(())
+}
+
+/// Waits until a policy has claimed the template.
+pub(super) async fn is_claimed(fleet: &PropagationFleet) -> Result<()> {
+    until(
+        &deployments(&fleet.karmada),
+        WEB,
+        "claimed",
+        |template: Option<&Deployment>| {
+            let annotations = template.and_then(|template| template.metadata.annotations.as_ref());
+            annotations.is_some_and(|annotations| annotations.contains_key(names::POLICY_NAME))
+        },
+    )
+    .await?;
     Ok(())
 }
 
@@ -111,21 +135,11 @@ async fn a_template_older_than_its_lazy_policy_is_propagated_by_an_edit(
     server: ApiKind,
 ) -> Result<()> {
     let fleet = PropagationFleet::start(server, 1).await?;
-    let templates: Api<Deployment> = deployments(&fleet.karmada);
-    create(&templates, deployment("web:1")).await?;
-    let created = templates.get(WEB).await?.metadata.creation_timestamp;
-    let created = created.map(|time| time.0).unwrap_or_default();
-    // Times of objects have seconds, and those of one second count as one file.
-    while Timestamp::now().as_second() <= created.as_second() {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    create(&deployments(&fleet.karmada), deployment("web:1")).await?;
+    second_passes(&fleet).await?;
     fleet.create_policy(WEB, lazily(Member(1))).await?;
     let programs = fleet.run().await?;
-    until(&templates, WEB, "claimed", |template| {
-        let annotations = template.and_then(|template| template.metadata.annotations.as_ref());
-        annotations.is_some_and(|annotations| annotations.contains_key(names::POLICY_NAME))
-    })
-    .await?;
+    is_claimed(&fleet).await?;
     programs.rest().await?;
     let binding = names::binding("Deployment", WEB);
     assert_eq!(fleet.bindings().get_opt(&binding).await?, None);

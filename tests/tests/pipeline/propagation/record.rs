@@ -101,7 +101,7 @@ impl Record<Ran> {
     /// Waits until the copy has come to the member and gone from it this often in all, and fails unless that is
     /// all that has become of it.
     pub(super) async fn ensure_moves(&self, moves: usize) -> Result<()> {
-        let versions = self.first(1).await?;
+        let versions = self.first(moves.min(1)).await?;
         let first = versions.first().cloned().flatten();
         let expected: Vec<_> = [first, None].into_iter().cycle().take(moves).collect();
         self.ensure(&expected).await
