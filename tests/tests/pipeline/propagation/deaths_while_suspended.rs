@@ -2,6 +2,7 @@
 
 use anyhow::{Context, Result};
 use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::{Patch, PatchParams};
 use pipeline_tests::{
     control_plane::ApiKind,
     fleet::Member,
@@ -11,6 +12,8 @@ use pipeline_tests::{
 use serde_json::{Value, json};
 
 use super::deaths::outlive;
+use super::evictions::taint;
+use super::moves::{at, leaves, move_while_paused, one_of_two, place, wholly};
 use super::record::Record;
 use super::stories::Story;
 use super::suspension::{
@@ -20,7 +23,10 @@ use super::while_suspended::{
     delete_everywhere, drift_and_lose_the_binding, lose_a_work, lose_the_policy, lose_the_template,
     pause_both_scopes, pause_one_member, report_while_paused,
 };
-use super::{WEB, all_have, all_hold, maps, set_data, set_image, settings, suspend, work_has};
+use super::{
+    WEB, all_have, all_hold, has_data, holds, maps, set_data, set_image, settings, suspend,
+    work_has,
+};
 
 /// In the first member another writer scales the copy: three times in vain, and ten times during the pause, which a
 /// single write ends.
@@ -86,7 +92,16 @@ async fn a_paused_config_map_changes_by_a_resume_or_deletion_only_although_progr
         "2 1 2 3 4 1 2 1 drifted - 2 1 - 1 - 1 - 1 2",
         "2 1 2 3 4 1 2 1 - 2 1 - 1 - 1 2",
     ];
-    for ((member, record), ran) in fleet.members().zip(&records).zip(ran) {
+    are_recorded(&fleet, &records, ran).await
+}
+
+/// Fails unless each member has had these values of `a`, one after the other; `-` stands for no copy.
+async fn are_recorded(
+    fleet: &PropagationFleet,
+    records: &[Record<String>],
+    ran: [&str; 2],
+) -> Result<()> {
+    for ((member, record), ran) in fleet.members().zip(records).zip(ran) {
         let versions = ran.split(' ');
         let versions = versions.map(|value| (value != "-").then(|| value.to_owned()));
         let ensured = record.ensure(&versions.collect::<Vec<_>>()).await;
@@ -133,7 +148,48 @@ async fn is_again_as_at_first(fleet: &PropagationFleet) -> Result<()> {
     all_have(fleet, "1").await
 }
 
+/// Case 27: copies move while paused, with their placement and for a taint.
+async fn a_paused_config_map_moves_at_the_resume_although_programs_die(
+    server: ApiKind,
+) -> Result<()> {
+    let only_first = json!({ "placement": { "clusterAffinity": { "clusterNames": ["member1"] } } });
+    let fleet = settings(server, 2, only_first).await?;
+    let records = fleet
+        .members()
+        .map(|member| Record::of(maps(fleet.member(member)), a));
+    let records: Vec<_> = records.collect();
+    let flags = &["--evict-untolerated"];
+    let programs = outlive(&fleet, flags, life_of_moves(&fleet)).await?;
+    programs.settled().await?;
+    are_recorded(&fleet, &records, ["1 - 1 - 1 - 1", "1 - 1 - 1 -"]).await
+}
+
+async fn life_of_moves(fleet: &PropagationFleet) -> Result<()> {
+    let (first, next) = (Member(1), Member(2));
+    for suspension in [wholly(), at(next)] {
+        // Programs that die have no metric of what they hold.
+        move_while_paused(fleet, suspension, async { Ok(()) }).await?;
+        place(fleet, first).await?;
+        leaves(fleet, next).await?;
+    }
+    let patch = Patch::Merge(json!({ "spec": { "placement": one_of_two() } }));
+    let parameters = PatchParams::default();
+    fleet.policies().patch(WEB, &parameters, &patch).await?;
+    for (from, to, suspension) in [(first, next, wholly()), (next, first, at(next))] {
+        suspend(fleet, suspension).await?;
+        holds(fleet, from, "1").await?;
+        let no_execute = json!([{ "key": "dns", "effect": "NoExecute" }]);
+        taint(fleet, from, no_execute).await?;
+        suspend(fleet, Value::Null).await?;
+        has_data(fleet, to, &[("a", "1")]).await?;
+        leaves(fleet, from).await?;
+        taint(fleet, from, json!([])).await?;
+    }
+    Ok(())
+}
+
 on_both!(
+    a_paused_config_map_moves_at_the_resume_although_programs_die,
     a_paused_deployment_changes_by_a_resume_only_although_programs_die,
     a_paused_config_map_changes_by_a_resume_or_deletion_only_although_programs_die,
 );

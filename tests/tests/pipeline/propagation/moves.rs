@@ -21,7 +21,7 @@ use super::{WEB, has_data, holds, maps, suspend, until_work, with_settings};
 const HELD: &str = "karmada_propagation_controller_held_works";
 
 /// Places the `ConfigMap` in one member.
-async fn place(fleet: &PropagationFleet, member: Member) -> Result<()> {
+pub(super) async fn place(fleet: &PropagationFleet, member: Member) -> Result<()> {
     let placement = json!({ "clusterAffinity": { "clusterNames": [member.name()] } });
     let patch = Patch::Merge(json!({ "spec": { "placement": placement } }));
     let parameters = PatchParams::default();
@@ -30,7 +30,7 @@ async fn place(fleet: &PropagationFleet, member: Member) -> Result<()> {
 }
 
 /// Waits until the `ConfigMap` is gone from a member, with its Work.
-async fn leaves(fleet: &PropagationFleet, member: Member) -> Result<()> {
+pub(super) async fn leaves(fleet: &PropagationFleet, member: Member) -> Result<()> {
     until_work(fleet, member, "ConfigMap", "gone", |work| work.is_none()).await?;
     until(&maps(fleet.member(member)), WEB, "gone", |copy| {
         copy.is_none()
@@ -45,27 +45,45 @@ async fn a_copy_stays_until_its_next_cluster_may_have_it(server: ApiKind) -> Res
     let (first, next) = (Member(1), Member(2));
     let only_first = json!({ "placement": { "clusterAffinity": { "clusterNames": ["member1"] } } });
     let (fleet, programs) = with_settings(server, 2, only_first).await?;
-    let wholly = json!({ "dispatching": true });
-    let there = json!({ "dispatchingOnClusters": { "clusterNames": ["member2"] } });
-    for suspension in [wholly, there] {
-        has_data(&fleet, first, &[("a", "1")]).await?;
-        suspend(&fleet, suspension).await?;
-        place(&fleet, next).await?;
-        holds(&fleet, next, "1").await?;
-        programs
+    for suspension in [wholly(), at(next)] {
+        let held = programs
             .propagation_controller
-            .until_metric(HELD, |held| held > 0.0)
-            .await?;
-        has_data(&fleet, first, &[("a", "1")]).await?;
-        assert!(maps(fleet.member(next)).get_opt(WEB).await?.is_none());
-
-        suspend(&fleet, Value::Null).await?;
-        has_data(&fleet, next, &[("a", "1")]).await?;
-        leaves(&fleet, first).await?;
+            .until_metric(HELD, |held| held > 0.0);
+        move_while_paused(&fleet, suspension, async { held.await.map(drop) }).await?;
         place(&fleet, first).await?;
         leaves(&fleet, next).await?;
     }
     Ok(())
+}
+
+/// Returns a suspension of dispatching to all members.
+pub(super) fn wholly() -> Value {
+    json!({ "dispatching": true })
+}
+
+/// Returns a suspension of dispatching to one member.
+pub(super) fn at(member: Member) -> Value {
+    json!({ "dispatchingOnClusters": { "clusterNames": [member.name()] } })
+}
+
+/// Moves the `ConfigMap` from member 1 to member 2 during a suspension of this kind, once `held` is over.
+pub(super) async fn move_while_paused(
+    fleet: &PropagationFleet,
+    suspension: Value,
+    held: impl Future<Output = Result<()>>,
+) -> Result<()> {
+    let (first, next) = (Member(1), Member(2));
+    has_data(fleet, first, &[("a", "1")]).await?;
+    suspend(fleet, suspension).await?;
+    place(fleet, next).await?;
+    holds(fleet, next, "1").await?;
+    held.await?;
+    has_data(fleet, first, &[("a", "1")]).await?;
+    assert!(maps(fleet.member(next)).get_opt(WEB).await?.is_none());
+
+    suspend(fleet, Value::Null).await?;
+    has_data(fleet, next, &[("a", "1")]).await?;
+    leaves(fleet, first).await
 }
 
 /// Case 27: a copy that moves while the cluster it leaves is paused stays there, too.
@@ -74,11 +92,7 @@ async fn a_copy_stays_while_its_own_cluster_is_paused(server: ApiKind) -> Result
     let only_first = json!({ "placement": { "clusterAffinity": { "clusterNames": ["member1"] } } });
     let (fleet, programs) = with_settings(server, 2, only_first).await?;
     has_data(&fleet, first, &[("a", "1")]).await?;
-    suspend(
-        &fleet,
-        json!({ "dispatchingOnClusters": { "clusterNames": ["member1"] } }),
-    )
-    .await?;
+    suspend(&fleet, at(first)).await?;
     holds(&fleet, first, "1").await?;
     place(&fleet, next).await?;
     has_data(&fleet, next, &[("a", "1")]).await?;
@@ -100,7 +114,7 @@ async fn a_cluster_lost_while_paused_is_replaced_at_resume(server: ApiKind) -> R
     let placement = json!({ "placement": one_of_two() });
     let (fleet, _programs) = with_settings(server, 2, placement).await?;
     has_data(&fleet, first, &[("a", "1")]).await?;
-    suspend(&fleet, json!({ "dispatching": true })).await?;
+    suspend(&fleet, wholly()).await?;
     holds(&fleet, first, "1").await?;
     let clusters: Api<ClusterProfile> = Api::all(fleet.karmada.client());
     clusters
@@ -116,7 +130,7 @@ async fn a_cluster_lost_while_paused_is_replaced_at_resume(server: ApiKind) -> R
 }
 
 /// Returns a placement in one of two members, of which the first comes first.
-fn one_of_two() -> Value {
+pub(super) fn one_of_two() -> Value {
     json!({
         "clusterAffinity": { "clusterNames": ["member1", "member2"] },
         "spreadConstraints": [{ "spreadByField": "cluster", "minGroups": 1, "maxGroups": 1 }],
@@ -155,12 +169,8 @@ async fn an_eviction_waits_for_the_resume(server: ApiKind) -> Result<()> {
     let _evicting = fleet
         .start_program(Binary::Scheduler, &["--evict-untolerated"])
         .await?;
-    let wholly = json!({ "dispatching": true });
-    let there = json!({ "dispatchingOnClusters": { "clusterNames": ["member2"] } });
-    for (from, to, suspension) in [
-        (Member(1), Member(2), wholly),
-        (Member(2), Member(1), there),
-    ] {
+    let (one, two) = (Member(1), Member(2));
+    for (from, to, suspension) in [(one, two, wholly()), (two, one, at(two))] {
         suspend(&fleet, suspension).await?;
         holds(&fleet, from, "1").await?;
         let no_execute = json!([{ "key": "dns", "effect": "NoExecute" }]);
@@ -186,7 +196,7 @@ async fn an_evicted_copy_stays_until_its_next_cluster_may_have_it(server: ApiKin
     let (first, next) = (Member(1), Member(2));
     let policy = json!({
         "placement": one_of_two(),
-        "suspension": { "dispatchingOnClusters": { "clusterNames": ["member2"] } },
+        "suspension": at(next),
     });
     let (fleet, programs) = with_settings(server, 2, policy).await?;
     has_data(&fleet, first, &[("a", "1")]).await?;
