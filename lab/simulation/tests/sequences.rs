@@ -9,7 +9,7 @@ use simulation::convergence::{
 use simulation::search::{FIRST_SEED, failed_once, search, sequence_of};
 
 /// The number of random sequences of one run.
-const SEQUENCES: u64 = 10_000;
+const SEQUENCES: u64 = 6_000;
 
 /// The number of faults that the random sequences draw: those of the embedded API, late writes,
 /// unreadable objects, and odd values in the parts of a Cluster that are not ours.
