@@ -103,7 +103,11 @@ fn remove_rules(schema: &mut Value) {
     }
 }
 
-async fn apply(client: &Client, crds: &[DynamicObject]) -> Result<()> {
+/// Applies these CRDs and waits until all are served.
+///
+/// # Errors
+/// A CRD that the API server rejects, or does not serve in time.
+pub async fn apply(client: &Client, crds: &[DynamicObject]) -> Result<()> {
     let untyped: Api<DynamicObject> = Api::all_with(
         client.clone(),
         &ApiResource::erase::<CustomResourceDefinition>(&()),

@@ -35,7 +35,7 @@ const ITS_SLICES: &str = "karmada-rs.io/cluster=member1";
 /// `kubernetes`, and passes each line of its results to `print`.
 ///
 /// # Errors
-/// A part does not start, or a change is not seen within five minutes.
+/// A part does not start, or no change is seen for five minutes.
 pub async fn bench(ingresses: u16, mut print: impl FnMut(&str)) -> Result<()> {
     let fleet = Fleet::start(ApiKind::Real, Profile::Dist).await?;
     for member in [BLOCKED, OTHER] {

@@ -34,7 +34,7 @@ use crate::programs::Running;
 const AT_ONCE: usize = 8;
 /// The number of rounds, in each of which a controller and its limit are measured.
 const ROUNDS: usize = 3;
-/// The timeout of every wait for a change.
+/// The timeout of every wait for the next change.
 const SEEN_WITHIN: Duration = Duration::from_mins(5);
 
 /// An object of which only the status is decoded, so that the watch costs little.
@@ -129,14 +129,11 @@ where
     }
 
     async fn until(&mut self, are: impl Fn(&HashSet<String>) -> bool) -> Result<Instant> {
-        let looking = async {
-            while !are(&self.of_interest) {
-                self.next().await?;
-            }
-            Ok(Instant::now())
-        };
-        let looked = timeout(SEEN_WITHIN, looking).await;
-        looked.context("not seen in time")?
+        while !are(&self.of_interest) {
+            let changed = timeout(SEEN_WITHIN, self.next()).await;
+            changed.context("no change is seen any more")??;
+        }
+        Ok(Instant::now())
     }
 
     async fn next(&mut self) -> Result<Event<K>> {

@@ -39,7 +39,7 @@ const NAMED: usize = 10;
 /// each line of its results to `print`.
 ///
 /// # Errors
-/// A part does not start, or a change is not seen within five minutes.
+/// A part does not start, or no change is seen for five minutes.
 pub async fn bench(clusters: u16, remedies: u16, mut print: impl FnMut(&str)) -> Result<()> {
     let fleet = Fleet::start(ApiKind::Real, Profile::Dist).await?;
     let names: Vec<String> = (1..=clusters).map(|nth| format!("member{nth}")).collect();

@@ -51,7 +51,7 @@ pub struct PropagationBench {
 /// those of the members are embedded.
 ///
 /// # Errors
-/// A part does not start, a change is not seen within five minutes, or a workload that waits is written.
+/// A part does not start, no change is seen for five minutes, or a workload that waits is written.
 pub async fn bench(extent: PropagationBench, mut print: impl FnMut(&str)) -> Result<()> {
     let PropagationBench {
         templates,

@@ -1,11 +1,10 @@
 //! A workload travels from a policy to its members, and its status back.
 
 use anyhow::Result;
-use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::rbac::v1::ClusterRole;
 use karmada_api::{ClusterResourceBinding, names};
 use kube::{
-    Api,
+    Api, ResourceExt,
     api::{DeleteParams, Patch, PatchParams, PostParams},
 };
 use pipeline_tests::{
@@ -18,7 +17,7 @@ use pipeline_tests::{
 use serde_json::json;
 
 use super::{
-    WEB, deployed, deployment, deployments, divided, has_image, is_fully_applied, running,
+    WEB, change, deployed, deployment, deployments, divided, has_image, is_fully_applied, running,
     set_image, until_work, work_has,
 };
 
@@ -199,9 +198,7 @@ async fn a_policy_that_drops_a_template_leaves_the_copies(server: ApiKind) -> Re
     let templates = deployments(&fleet.karmada);
     let select = async |name: &str| {
         let selector = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "name": name });
-        let patch = Patch::Merge(json!({ "spec": { "resourceSelectors": [selector] } }));
-        let parameters = PatchParams::default();
-        fleet.policies().patch(WEB, &parameters, &patch).await
+        change(&fleet, WEB, json!({ "resourceSelectors": [selector] })).await
     };
     select("another").await?;
     until(&templates, WEB, "unclaimed", |template| {
@@ -240,11 +237,10 @@ async fn a_put_that_wipes_the_claims_is_no_edit(server: ApiKind) -> Result<()> {
     Ok(())
 }
 
-fn is_claimed(template: &Deployment) -> bool {
-    let labels = template.metadata.labels.as_ref();
-    let annotations = template.metadata.annotations.as_ref();
-    labels.is_some_and(|labels| labels.contains_key(names::POLICY_ID))
-        && annotations.is_some_and(|annotations| annotations.contains_key(names::POLICY_NAME))
+/// Returns `true` if a policy has claimed the template.
+pub(super) fn is_claimed(template: &impl ResourceExt) -> bool {
+    template.labels().contains_key(names::POLICY_ID)
+        && template.annotations().contains_key(names::POLICY_NAME)
 }
 
 /// A start on a fleet where nothing changed writes nothing but leases, neither here nor in a member.

@@ -4,7 +4,7 @@ use anyhow::Result;
 use karmada_api::names;
 use kube::{
     ResourceExt,
-    api::{DeleteParams, Patch, PatchParams, PostParams},
+    api::{DeleteParams, PostParams},
 };
 use pipeline_tests::{
     control_plane::ApiKind,
@@ -16,8 +16,8 @@ use pipeline_tests::{
 use serde_json::json;
 
 use super::{
-    WEB, data, deployed, deployments, divided, has_condition, has_data, holds, maps, suspend,
-    until_work, with_settings,
+    WEB, change, data, deployed, deployments, divided, has_condition, has_data, holds, maps,
+    suspend, until_work, with_settings,
 };
 
 /// Case 6: an object of somebody else is in the way of a copy, and stays until the policy overwrites it.
@@ -47,9 +47,8 @@ async fn a_foreign_object_stays_until_the_policy_overwrites_it(server: ApiKind) 
     assert_eq!(found.data, Some(data(&[("a", "theirs"), ("b", "theirs")])));
     assert!(!found.labels().contains_key(names::MANAGED));
 
-    let overwrite = Patch::Merge(json!({ "spec": { "conflictResolution": "Overwrite" } }));
-    let parameters = PatchParams::default();
-    fleet.policies().patch(WEB, &parameters, &overwrite).await?;
+    let overwrite = json!({ "conflictResolution": "Overwrite" });
+    change(&fleet, WEB, overwrite).await?;
     has_data(&fleet, Member(1), &[("a", "ours")]).await?;
     assert_eq!(
         maps(member).get(WEB).await?.labels()[names::MANAGED],
@@ -65,9 +64,7 @@ async fn a_foreign_object_stays_until_the_policy_overwrites_it(server: ApiKind) 
 async fn what_a_placement_drops_is_deleted_there(server: ApiKind) -> Result<()> {
     let (fleet, _programs) = deployed(server, &[Member(1), Member(2)]).await?;
     let placement = divided(&[Member(1)])["placement"].clone();
-    let patch = Patch::Merge(json!({ "spec": { "placement": placement } }));
-    let parameters = PatchParams::default();
-    fleet.policies().patch(WEB, &parameters, &patch).await?;
+    change(&fleet, WEB, json!({ "placement": placement })).await?;
 
     until_work(&fleet, Member(2), "Deployment", "gone", |work| {
         work.is_none()

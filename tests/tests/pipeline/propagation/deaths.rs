@@ -22,9 +22,9 @@ use super::evictions::{is_well, taint};
 use super::groups::{
     REPLICAS, aggregated, groups, is_refused, label, leaves, place, runs_in, set_room,
 };
-use super::lazy::{edit, is_claimed, lazily, policy_applied, second_passes};
+use super::lazy::{apply_one_file, edit, lazily, policy_applied, second_passes, until_claimed};
 use super::record::Record;
-use super::{WEB, deployment, deployments, has_image, suspend, work_has};
+use super::{WEB, change, deployment, deployments, has_image, suspend, work_has};
 
 /// Returns the programs of a fleet, which reach its members through their own proxies; the scheduler has these
 /// flags.
@@ -88,7 +88,7 @@ async fn lead(fleet: &PropagationFleet, member: Member, url: &str) -> Result<()>
 
 /// Tells a story with programs that die, completes it with others, and compares how often the copy has come to each
 /// member and gone from it.
-async fn live(
+pub(super) async fn live(
     fleet: &PropagationFleet,
     scheduling: &'static [&str],
     moves: &[usize],
@@ -106,7 +106,7 @@ async fn live(
 }
 
 /// Waits until the deployment has come to a member, and gone from the other.
-async fn moves(fleet: &PropagationFleet, from: Member, to: Member) -> Result<()> {
+pub(super) async fn moves(fleet: &PropagationFleet, from: Member, to: Member) -> Result<()> {
     has_image(fleet, to, "web:1").await?;
     leaves(fleet, from).await
 }
@@ -118,13 +118,6 @@ fn at_once(member: Member) -> Value {
     policy
 }
 
-async fn change(fleet: &PropagationFleet, policy: &str, spec: Value) -> Result<()> {
-    let patch = Patch::Merge(json!({ "spec": spec }));
-    let parameters = PatchParams::default();
-    fleet.policies().patch(policy, &parameters, &patch).await?;
-    Ok(())
-}
-
 async fn change_cluster_policy(fleet: &PropagationFleet, policy: &str, spec: Value) -> Result<()> {
     let policies: Api<ClusterPropagationPolicy> = Api::all(fleet.karmada.client());
     let patch = Patch::Merge(json!({ "spec": spec }));
@@ -134,18 +127,17 @@ async fn change_cluster_policy(fleet: &PropagationFleet, policy: &str, spec: Val
     Ok(())
 }
 
-/// Cases 30, 40, 32, 33, 28, 34, 48, 36 and 45, in this order.
+/// Cases 46, 40, 32, 33, 28, 34, 48, 36 and 45, in this order.
 async fn a_lazy_policy_moves_nothing_by_itself_although_programs_die(
     server: ApiKind,
 ) -> Result<()> {
     let fleet = PropagationFleet::start(server, 2).await?;
+    apply_one_file(&fleet, lazily(Member(1))).await?;
     live(&fleet, &[], &[6, 5], lazy_life(&fleet)).await
 }
 
 async fn lazy_life(fleet: &PropagationFleet) -> Result<()> {
     let (one, two) = (Member(1), Member(2));
-    fleet.create_policy(WEB, lazily(one)).await?;
-    create(&deployments(&fleet.karmada), deployment("web:1")).await?;
     has_image(fleet, one, "web:1").await?;
     change(fleet, WEB, lazily(two)).await?;
     policy_applied(fleet, "False", "waits for the next edit").await?;
@@ -197,7 +189,7 @@ async fn life_of_heirs(fleet: &PropagationFleet) -> Result<()> {
     create(&deployments(&fleet.karmada), deployment("web:1")).await?;
     second_passes(fleet).await?;
     fleet.create_policy(WEB, lazily(two)).await?;
-    is_claimed(fleet).await?;
+    until_claimed(&deployments(&fleet.karmada)).await?;
     change(fleet, WEB, at_once(one)).await?;
     has_image(fleet, one, "web:1").await?;
 

@@ -2,7 +2,6 @@
 
 use anyhow::{Context, Result};
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::api::{Patch, PatchParams};
 use pipeline_tests::{
     control_plane::ApiKind,
     fleet::Member,
@@ -24,7 +23,7 @@ use super::while_suspended::{
     pause_both_scopes, pause_one_member, report_while_paused,
 };
 use super::{
-    WEB, all_have, all_hold, has_data, holds, maps, set_data, set_image, settings, suspend,
+    WEB, all_have, all_hold, change, has_data, holds, maps, set_data, set_image, settings, suspend,
     work_has,
 };
 
@@ -172,9 +171,7 @@ async fn life_of_moves(fleet: &PropagationFleet) -> Result<()> {
         place(fleet, first).await?;
         leaves(fleet, next).await?;
     }
-    let patch = Patch::Merge(json!({ "spec": { "placement": one_of_two() } }));
-    let parameters = PatchParams::default();
-    fleet.policies().patch(WEB, &parameters, &patch).await?;
+    change(fleet, WEB, json!({ "placement": one_of_two() })).await?;
     for (from, to, suspension) in [(first, next, wholly()), (next, first, at(next))] {
         suspend(fleet, suspension).await?;
         holds(fleet, from, "1").await?;

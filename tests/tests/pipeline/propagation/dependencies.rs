@@ -1,15 +1,9 @@
 //! The objects that a template refers to follow it into the members.
 
-use std::time::Duration;
-
 use anyhow::Result;
-use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
-use karmada_api::{ResourceBinding, names};
-use kube::{
-    Api,
-    api::{DeleteParams, Patch, PatchParams},
-};
+use karmada_api::names;
+use kube::{Api, api::DeleteParams};
 use pipeline_tests::{
     control_plane::ApiKind,
     fleet::Member,
@@ -19,16 +13,17 @@ use pipeline_tests::{
 };
 use serde_json::{Value, json};
 
+use super::lazy::{edit, policy_applied, second_passes, until_claimed};
 use super::{
-    WEB, all_hold, data, deployment, deployments, divided, has_data, has_image, holds, maps,
-    set_data, suspend,
+    WEB, all_hold, change, data, deployment, deployments, divided, has_data, has_image, holds,
+    maps, set_data, suspend,
 };
 
 const FIRST: Member = Member(1);
 const SECOND: Member = Member(2);
 
 /// A deployment that refers to the `ConfigMap` and the Secret of its name.
-fn referring() -> Value {
+pub(super) fn referring() -> Value {
     let mut deployment = deployment("web:1");
     deployment["spec"]["template"]["spec"]["volumes"] = json!([
         { "name": "settings", "configMap": { "name": WEB } },
@@ -45,13 +40,23 @@ fn following(members: &[Member]) -> Value {
 }
 
 /// A Lazy policy that places the deployment in one member.
-fn lazily(member: Member) -> Value {
+pub(super) fn lazily(member: Member) -> Value {
     let mut policy = following(&[member]);
     policy["activationPreference"] = "Lazy".into();
     policy
 }
 
-async fn create_dependencies(fleet: &PropagationFleet) -> Result<()> {
+/// Returns a Lazy policy that places the deployment in one member, and selects its `ConfigMap`, too.
+pub(super) fn both(member: Member, follow: bool) -> Value {
+    let mut policy = lazily(member);
+    policy["propagateDeps"] = follow.into();
+    let map = json!({ "apiVersion": "v1", "kind": "ConfigMap", "name": WEB });
+    let deployment = policy["resourceSelectors"][0].take();
+    policy["resourceSelectors"] = json!([deployment, map]);
+    policy
+}
+
+pub(super) async fn create_dependencies(fleet: &PropagationFleet) -> Result<()> {
     let settings = json!({ "metadata": { "name": WEB }, "data": { "a": "1" } });
     create(&maps(&fleet.karmada), settings).await?;
     let keys = json!({ "metadata": { "name": WEB }, "stringData": { "key": "secret" } });
@@ -80,41 +85,12 @@ async fn followed(server: ApiKind) -> Result<(PropagationFleet, PropagationProgr
     Ok((fleet, programs))
 }
 
-async fn has_no_map(fleet: &PropagationFleet, member: Member) -> Result<()> {
+pub(super) async fn has_no_map(fleet: &PropagationFleet, member: Member) -> Result<()> {
     let copies = maps(fleet.member(member));
     until(&copies, WEB, "gone", |copy: Option<&ConfigMap>| {
         copy.is_none()
     })
     .await?;
-    Ok(())
-}
-
-async fn change_policy(fleet: &PropagationFleet, spec: Value) -> Result<()> {
-    let change = Patch::Merge(json!({ "spec": spec }));
-    let parameters = PatchParams::default();
-    fleet.policies().patch(WEB, &parameters, &change).await?;
-    Ok(())
-}
-
-/// Edits the deployment without an effect on its copies' pods.
-async fn edit(fleet: &PropagationFleet, value: &str) -> Result<()> {
-    let label = Patch::Merge(json!({ "metadata": { "labels": { "refresh-time": value } } }));
-    let parameters = PatchParams::default();
-    let templates = deployments(&fleet.karmada);
-    templates.patch(WEB, &parameters, &label).await?;
-    Ok(())
-}
-
-/// Waits until the deployment's binding waits for an edit.
-async fn waits(fleet: &PropagationFleet) -> Result<()> {
-    let name = names::binding("Deployment", WEB);
-    let is = |binding: Option<&ResourceBinding>| {
-        let status = binding.and_then(|binding| binding.status.as_ref());
-        let conditions = status.and_then(|status| status.conditions.as_deref());
-        let mut conditions = conditions.into_iter().flatten();
-        conditions.any(|c| c.type_ == "PolicyApplied" && c.status == "False")
-    };
-    until(&fleet.bindings(), &name, "waiting for an edit", is).await?;
     Ok(())
 }
 
@@ -126,7 +102,7 @@ async fn what_a_deployment_refers_to_follows_it(server: ApiKind) -> Result<()> {
     for member in [FIRST, SECOND] {
         has_data(&fleet, member, &[("a", "2")]).await?;
     }
-    change_policy(&fleet, following(&[SECOND])).await?;
+    change(&fleet, WEB, following(&[SECOND])).await?;
     has_no_map(&fleet, FIRST).await?;
     has_data(&fleet, SECOND, &[("a", "2")]).await?;
 
@@ -183,13 +159,13 @@ async fn dependencies_move_when_an_edit_moves_their_template(server: ApiKind) ->
     has_image(&fleet, FIRST, "web:1").await?;
     has_data(&fleet, FIRST, &[("a", "1")]).await?;
 
-    change_policy(&fleet, lazily(SECOND)).await?;
-    waits(&fleet).await?;
+    change(&fleet, WEB, lazily(SECOND)).await?;
+    policy_applied(&fleet, "False", "waits for the next edit").await?;
     has_image(&fleet, FIRST, "web:1").await?;
     has_data(&fleet, FIRST, &[("a", "1")]).await?;
     assert!(maps(fleet.member(SECOND)).get_opt(WEB).await?.is_none());
 
-    edit(&fleet, "1").await?;
+    edit(&fleet, "first").await?;
     has_image(&fleet, SECOND, "web:1").await?;
     has_data(&fleet, SECOND, &[("a", "1")]).await?;
     has_no_map(&fleet, FIRST).await
@@ -204,40 +180,23 @@ async fn dependencies_begin_to_follow_with_an_edit_of_their_template(
     create_dependencies(&fleet).await?;
     let templates = deployments(&fleet.karmada);
     create(&templates, referring()).await?;
-    let created = templates.get(WEB).await?.metadata.creation_timestamp;
-    let created = created.map(|time| time.0).unwrap_or_default();
-    // Times of objects have seconds, and those of one second count as one file.
-    while Timestamp::now().as_second() <= created.as_second() {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    let both = |member: Member, follow: bool| {
-        let mut policy = lazily(member);
-        policy["propagateDeps"] = follow.into();
-        let map = json!({ "apiVersion": "v1", "kind": "ConfigMap", "name": WEB });
-        let deployment = policy["resourceSelectors"][0].take();
-        policy["resourceSelectors"] = json!([deployment, map]);
-        policy
-    };
+    second_passes(&fleet).await?;
     fleet.create_policy(WEB, both(FIRST, false)).await?;
     let programs = fleet.run().await?;
     let name = names::binding("ConfigMap", WEB);
-    until(&maps(&fleet.karmada), WEB, "claimed", |map| {
-        let annotations = map.and_then(|map| map.metadata.annotations.as_ref());
-        annotations.is_some_and(|annotations| annotations.contains_key(names::POLICY_NAME))
-    })
-    .await?;
+    until_claimed(&maps(&fleet.karmada)).await?;
     programs.rest().await?;
     assert_eq!(fleet.bindings().get_opt(&name).await?, None);
-    edit(&fleet, "1").await?;
+    edit(&fleet, "first").await?;
     has_image(&fleet, FIRST, "web:1").await?;
     assert_eq!(fleet.bindings().get_opt(&name).await?, None);
 
-    change_policy(&fleet, both(SECOND, true)).await?;
-    waits(&fleet).await?;
+    change(&fleet, WEB, both(SECOND, true)).await?;
+    policy_applied(&fleet, "False", "waits for the next edit").await?;
     has_image(&fleet, FIRST, "web:1").await?;
     assert_eq!(fleet.bindings().get_opt(&name).await?, None);
 
-    edit(&fleet, "2").await?;
+    edit(&fleet, "second").await?;
     has_image(&fleet, SECOND, "web:1").await?;
     has_data(&fleet, SECOND, &[("a", "1")]).await?;
     let binding = fleet.bindings().get(&name).await?;

@@ -13,7 +13,7 @@ use pipeline_tests::{
 use serde_json::{Value, json};
 
 use super::groups::{REPLICAS, groups, label, leaves, placed, runs_in, until_binding};
-use super::{WEB, deployments, has_image, until_work};
+use super::{WEB, change, deployments, has_image, until_work};
 
 pub(super) async fn taint(fleet: &PropagationFleet, member: Member, taints: Value) -> Result<()> {
     let clusters: Api<ClusterProfile> = Api::all(fleet.karmada.client());
@@ -136,9 +136,7 @@ async fn a_copy_that_leaves_directly_goes_before_another_comes(server: ApiKind) 
     let (fleet, programs) = placed(server, placement).await?;
     let (primary, backup) = (Member(1), Member(2));
     let directly = json!({ "cluster": { "purgeMode": "Directly" } });
-    let (policy, parameters) = (fleet.policies(), PatchParams::default());
-    let patch = Patch::Merge(json!({ "spec": { "failover": &directly } }));
-    policy.patch(WEB, &parameters, &patch).await?;
+    change(&fleet, WEB, json!({ "failover": &directly })).await?;
     until_binding(&fleet, "evicts directly", |binding| {
         binding.spec.failover.as_ref() == Some(&directly)
     })

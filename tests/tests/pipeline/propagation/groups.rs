@@ -17,7 +17,7 @@ use pipeline_tests::{
 };
 use serde_json::{Value, json};
 
-use super::{WEB, deployment, deployments, has_image};
+use super::{WEB, change, deployment, deployments, has_image, scale};
 
 /// The replicas of the deployment.
 pub(super) const REPLICAS: i32 = 4;
@@ -73,10 +73,7 @@ pub(super) async fn set_room(fleet: &PropagationFleet, member: Member, pods: u32
 }
 
 pub(super) async fn place(fleet: &PropagationFleet, placement: Value) -> Result<()> {
-    let patch = Patch::Merge(json!({ "spec": { "placement": placement } }));
-    let parameters = PatchParams::default();
-    fleet.policies().patch(WEB, &parameters, &patch).await?;
-    Ok(())
+    change(fleet, WEB, json!({ "placement": placement })).await
 }
 
 /// Waits until the binding is as wanted.
@@ -176,32 +173,26 @@ async fn a_full_private_cloud_gives_way_to_the_public_one(server: ApiKind) -> Re
     runs_in(&fleet, &[(public, REPLICAS)], Some("public")).await?;
 
     set_room(&fleet, private, 99).await?;
-    let patch = Patch::Merge(json!({ "spec": { "replicas": REPLICAS + 2 } }));
-    let templates = deployments(&fleet.karmada);
-    let parameters = PatchParams::default();
-    templates.patch(WEB, &parameters, &patch).await?;
+    scale(&deployments(&fleet.karmada), REPLICAS + 2).await?;
     runs_in(&fleet, &[(public, REPLICAS + 2)], Some("public")).await
 }
 
 /// Case 55: what runs is taken away only if no cluster of any group fits, and not for a lack of room in one.
 async fn a_lack_of_room_takes_nothing_away(server: ApiKind) -> Result<()> {
+    let (leaving, short) = (Member(1), Member(2));
+    let in_order = |names: &[&str]| json!({ "clusterAffinities": groups(names), "replicaScheduling": aggregated() });
+    let (fleet, _programs) = placed(server, in_order(&["short", "gone"])).await?;
     for names in [["short", "gone"], ["gone", "short"]] {
-        let placement = json!({
-            "clusterAffinities": groups(&names), "replicaScheduling": aggregated(),
-        });
-        let (fleet, _programs) = placed(server, placement).await?;
-        let (leaving, short) = (Member(1), Member(2));
+        place(&fleet, in_order(&names)).await?;
         label(&fleet, leaving, Some("gone")).await?;
         set_room(&fleet, leaving, 9).await?;
+        scale(&deployments(&fleet.karmada), REPLICAS).await?;
         runs_in(&fleet, &[(leaving, REPLICAS)], Some("gone")).await?;
         label(&fleet, short, Some("short")).await?;
         set_room(&fleet, short, 1).await?;
 
         // That a divided workload looks for clusters at all needs a reason.
-        let patch = Patch::Merge(json!({ "spec": { "replicas": 99 } }));
-        let templates = deployments(&fleet.karmada);
-        let parameters = PatchParams::default();
-        templates.patch(WEB, &parameters, &patch).await?;
+        scale(&deployments(&fleet.karmada), 99).await?;
         label(&fleet, leaving, None).await?;
         is_refused(&fleet, "Unschedulable").await?;
         runs_in(&fleet, &[(leaving, REPLICAS)], Some("gone")).await?;

@@ -1,12 +1,15 @@
 //! Policies that wait for the next edit of a template.
 
-use std::time::Duration;
+use std::{fmt::Debug, time::Duration};
 
 use anyhow::Result;
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::Deployment;
 use karmada_api::{ResourceBinding, names};
-use kube::api::{DeleteParams, Patch, PatchParams};
+use kube::{
+    Api, Resource, ResourceExt,
+    api::{DeleteParams, Patch, PatchParams},
+};
 use pipeline_tests::{
     control_plane::ApiKind,
     fleet::Member,
@@ -14,9 +17,11 @@ use pipeline_tests::{
     propagation::{PropagationFleet, create},
     wait::until,
 };
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::{WEB, deployed, deployment, deployments, has_image};
+use super::base::is_claimed;
+use super::{WEB, change, deployed, deployment, deployments, has_image};
 
 /// A Lazy policy that places the deployment in one member.
 pub(super) fn lazily(member: Member) -> Value {
@@ -37,13 +42,23 @@ pub(super) async fn edit(fleet: &PropagationFleet, key: &str) -> Result<()> {
     Ok(())
 }
 
-/// Waits until the binding's condition has this status and a message with `text`.
+/// Waits until the condition of the deployment's binding has this status and a message with `text`.
 pub(super) async fn policy_applied(
     fleet: &PropagationFleet,
     status: &str,
     text: &str,
 ) -> Result<()> {
-    let name = names::binding("Deployment", WEB);
+    policy_applied_to(fleet, "Deployment", status, text).await
+}
+
+/// Waits like [`policy_applied`], for the binding of the object [`WEB`] of a kind.
+pub(super) async fn policy_applied_to(
+    fleet: &PropagationFleet,
+    kind: &str,
+    status: &str,
+    text: &str,
+) -> Result<()> {
+    let name = names::binding(kind, WEB);
     let what = format!("PolicyApplied {status} with {text:?}");
     let is = |binding: Option<&ResourceBinding>| {
         let conditions = binding.and_then(|binding| binding.status.as_ref()?.conditions.as_deref());
@@ -70,19 +85,33 @@ pub(super) async fn second_passes(fleet: &PropagationFleet) -> Result<()> {
     Ok(())
 }
 
-/// Waits until a policy has claimed the template.
-pub(super) async fn is_claimed(fleet: &PropagationFleet) -> Result<()> {
-    until(
-        &deployments(&fleet.karmada),
-        WEB,
-        "claimed",
-        |template: Option<&Deployment>| {
-            let annotations = template.and_then(|template| template.metadata.annotations.as_ref());
-            annotations.is_some_and(|annotations| annotations.contains_key(names::POLICY_NAME))
-        },
-    )
+/// Waits until a policy has claimed the template [`WEB`] of a kind.
+pub(super) async fn until_claimed<K>(templates: &Api<K>) -> Result<()>
+where
+    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+{
+    until(templates, WEB, "claimed", |template: Option<&K>| {
+        template.is_some_and(is_claimed)
+    })
     .await?;
     Ok(())
+}
+
+/// Creates the template and the policy after it, as `kubectl apply` does with one file: within one second.
+pub(super) async fn apply_one_file(fleet: &PropagationFleet, policy: Value) -> Result<()> {
+    let templates = deployments(&fleet.karmada);
+    loop {
+        create(&templates, deployment("web:1")).await?;
+        fleet.create_policy(WEB, policy.clone()).await?;
+        let template = templates.get(WEB).await?.creation_timestamp();
+        if fleet.policies().get(WEB).await?.creation_timestamp() == template {
+            return Ok(());
+        }
+        // A second began between the two.
+        templates.delete(WEB, &DeleteParams::background()).await?;
+        let deletion = DeleteParams::default();
+        fleet.policies().delete(WEB, &deletion).await?;
+    }
 }
 
 async fn has_no_copy(fleet: &PropagationFleet, member: Member) -> Result<()> {
@@ -115,9 +144,7 @@ async fn a_change_of_a_lazy_policy_waits_through_a_restart_for_the_next_edit(
     let programs = fleet.run().await?;
     has_image(&fleet, Member(1), "web:1").await?;
 
-    let change = Patch::Merge(json!({ "spec": lazily(Member(2)) }));
-    let parameters = PatchParams::default();
-    fleet.policies().patch(WEB, &parameters, &change).await?;
+    change(&fleet, WEB, lazily(Member(2))).await?;
     policy_applied(&fleet, "False", "waits for the next edit").await?;
     drop(programs);
     let programs = fleet.run().await?;
@@ -139,7 +166,7 @@ async fn a_template_older_than_its_lazy_policy_is_propagated_by_an_edit(
     second_passes(&fleet).await?;
     fleet.create_policy(WEB, lazily(Member(1))).await?;
     let programs = fleet.run().await?;
-    is_claimed(&fleet).await?;
+    until_claimed(&deployments(&fleet.karmada)).await?;
     programs.rest().await?;
     let binding = names::binding("Deployment", WEB);
     assert_eq!(fleet.bindings().get_opt(&binding).await?, None);
@@ -153,9 +180,7 @@ async fn a_template_whose_policy_is_deleted_waits_for_an_edit_before_it_follows_
     server: ApiKind,
 ) -> Result<()> {
     let (fleet, _programs) = deployed(server, &[Member(1), Member(2)]).await?;
-    let change = Patch::Merge(json!({ "spec": lazily(Member(1)) }));
-    let parameters = PatchParams::default();
-    fleet.policies().patch(WEB, &parameters, &change).await?;
+    change(&fleet, WEB, lazily(Member(1))).await?;
     policy_applied(&fleet, "False", "waits for the next edit").await?;
     fleet.create_policy("zz", lazily(Member(2))).await?;
     let deletion = DeleteParams::default();

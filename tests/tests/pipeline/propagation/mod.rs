@@ -1,12 +1,14 @@
 //! A workload travels from a policy to the members, and a pause holds it.
 #![expect(clippy::unwrap_used, reason = "a test fails so")]
 
+mod api_upgrade;
 mod bad_input;
 mod base;
 mod choice;
 mod copies;
 mod deaths;
 mod deaths_while_suspended;
+mod deaths_with_dependencies;
 mod dependencies;
 mod dns_outage;
 mod evictions;
@@ -115,18 +117,29 @@ async fn set_image(fleet: &PropagationFleet, wanted: &str) -> Result<()> {
     Ok(())
 }
 
-async fn suspend(fleet: &PropagationFleet, suspension: Value) -> Result<()> {
-    let patch = Patch::Merge(json!({ "spec": { "suspension": suspension } }));
-    fleet
-        .policies()
-        .patch(WEB, &PatchParams::default(), &patch)
-        .await?;
+/// Changes fields of a policy's spec.
+async fn change(fleet: &PropagationFleet, policy: &str, spec: Value) -> Result<()> {
+    let patch = Patch::Merge(json!({ "spec": spec }));
+    let parameters = PatchParams::default();
+    fleet.policies().patch(policy, &parameters, &patch).await?;
     Ok(())
+}
+
+async fn suspend(fleet: &PropagationFleet, suspension: Value) -> Result<()> {
+    change(fleet, WEB, json!({ "suspension": suspension })).await
 }
 
 /// Returns the deployments of an API.
 fn deployments(api: &ControlPlane) -> Api<Deployment> {
     namespaced(api.client())
+}
+
+/// Sets the replicas of the deployment.
+async fn scale(deployments: &Api<Deployment>, replicas: i32) -> Result<()> {
+    let patch = Patch::Merge(json!({ "spec": { "replicas": replicas } }));
+    let parameters = PatchParams::default();
+    deployments.patch(WEB, &parameters, &patch).await?;
+    Ok(())
 }
 
 /// Waits until the Work of the object [`WEB`] of a kind in `member` is as wanted.

@@ -5,10 +5,7 @@ use std::time::Duration;
 use anyhow::Result;
 use jiff::Timestamp;
 use karmada_api::{ClusterProfile, ResourceBinding, names};
-use kube::{
-    Api,
-    api::{DeleteParams, Patch, PatchParams},
-};
+use kube::{Api, api::DeleteParams};
 use pipeline_tests::{
     control_plane::ApiKind, fleet::Member, on_both, programs::Binary,
     propagation::PropagationFleet, wait::until,
@@ -16,17 +13,14 @@ use pipeline_tests::{
 use serde_json::{Value, json};
 
 use super::evictions::taint;
-use super::{WEB, has_data, holds, maps, suspend, until_work, with_settings};
+use super::{WEB, change, has_data, holds, maps, suspend, until_work, with_settings};
 
 const HELD: &str = "karmada_propagation_controller_held_works";
 
 /// Places the `ConfigMap` in one member.
 pub(super) async fn place(fleet: &PropagationFleet, member: Member) -> Result<()> {
     let placement = json!({ "clusterAffinity": { "clusterNames": [member.name()] } });
-    let patch = Patch::Merge(json!({ "spec": { "placement": placement } }));
-    let parameters = PatchParams::default();
-    fleet.policies().patch(WEB, &parameters, &patch).await?;
-    Ok(())
+    change(fleet, WEB, json!({ "placement": placement })).await
 }
 
 /// Waits until the `ConfigMap` is gone from a member, with its Work.

@@ -70,6 +70,15 @@ impl<V: Clone + Debug + PartialEq + Send + Sync + 'static> Record<V> {
         Ok(())
     }
 
+    /// Waits until the copy has come to the member and gone from it this often in all, and fails unless that is
+    /// all that has become of it.
+    pub(super) async fn ensure_moves(&self, moves: usize) -> Result<()> {
+        let versions = self.first(moves.min(1)).await?;
+        let first = versions.first().cloned().flatten();
+        let expected: Vec<_> = [first, None].into_iter().cycle().take(moves).collect();
+        self.ensure(&expected).await
+    }
+
     /// Waits until this much has happened, and returns what has.
     async fn first(&self, count: usize) -> Result<Vec<Option<V>>> {
         let mut versions = self.versions.clone();
@@ -95,15 +104,6 @@ impl Record<Ran> {
         let first = first.map_or(0, |(_, replicas)| *replicas);
         let owned = |(image, more): &(&str, i32)| Some(((*image).to_owned(), first + more));
         let expected: Vec<_> = expected.iter().map(owned).collect();
-        self.ensure(&expected).await
-    }
-
-    /// Waits until the copy has come to the member and gone from it this often in all, and fails unless that is
-    /// all that has become of it.
-    pub(super) async fn ensure_moves(&self, moves: usize) -> Result<()> {
-        let versions = self.first(moves.min(1)).await?;
-        let first = versions.first().cloned().flatten();
-        let expected: Vec<_> = [first, None].into_iter().cycle().take(moves).collect();
         self.ensure(&expected).await
     }
 }

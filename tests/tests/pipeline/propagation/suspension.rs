@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 
 use super::record::ran;
 use super::{
-    WEB, all_have, all_hold, deployed, deployments, has_data, holds, maps, set_data, set_image,
-    suspend, until_work, with_settings, work_has,
+    WEB, all_have, all_hold, deployed, deployments, has_data, holds, maps, scale, set_data,
+    set_image, suspend, until_work, with_settings, work_has,
 };
 
 /// Case 15: a pause ends a fight with another writer, which writes as it likes meanwhile; the resume is one
@@ -54,13 +54,6 @@ pub(super) async fn fight(fleet: &PropagationFleet) -> Result<()> {
         member.successful_writes().await?.since(&writes).to_string(),
         "1 APPLY deployments.apps, 1 PATCH deployments.apps/status"
     );
-    Ok(())
-}
-
-async fn scale(deployments: &Api<Deployment>, replicas: i32) -> Result<()> {
-    let patch = Patch::Merge(json!({ "spec": { "replicas": replicas } }));
-    let parameters = PatchParams::default();
-    deployments.patch(WEB, &parameters, &patch).await?;
     Ok(())
 }
 

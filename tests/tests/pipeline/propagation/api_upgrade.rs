@@ -1,0 +1,164 @@
+//! An API that is upgraded, and with it the defaults of a kind, while a Lazy policy waits.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use karmada_api::{ClusterProfile, names};
+use kube::{
+    Api,
+    api::{ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams},
+};
+use pipeline_tests::{
+    control_plane::{ApiKind, ControlPlane},
+    crds,
+    fleet::{Member, NAMESPACE},
+    on_both,
+    propagation::PropagationFleet,
+    wait::until,
+};
+use serde_json::{Value, json};
+use tokio::time::{sleep, timeout};
+
+use super::deaths::outlive;
+use super::lazy::{lazily, policy_applied_to};
+use super::record::Record;
+use super::{WEB, change, has_condition, suspend, until_work};
+
+const KIND: &str = "Shop";
+
+/// The limit until an upgraded definition is in effect, and the interval between two looks: there is no event.
+const UPGRADED_WITHIN: Duration = Duration::from_mins(2);
+const POLL: Duration = Duration::from_millis(20);
+
+/// Returns the definition of [`KIND`], whose tier is described by this schema.
+fn definition(tier: &Value) -> Result<DynamicObject> {
+    let spec = json!({ "type": "object", "properties": {
+        "size": { "type": "integer" }, "tier": tier,
+    } });
+    let schema = json!({ "type": "object", "properties": { "spec": spec } });
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": { "name": "shops.example.com" },
+        "spec": {
+            "group": "example.com", "scope": "Namespaced",
+            "names": { "kind": KIND, "plural": "shops" },
+            "versions": [{
+                "name": "v1", "served": true, "storage": true,
+                "schema": { "openAPIV3Schema": schema },
+            }],
+        },
+    });
+    Ok(serde_json::from_value(definition)?)
+}
+
+/// Returns the shops of an API.
+fn shops(api: &ControlPlane) -> Api<DynamicObject> {
+    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("example.com", "v1", KIND));
+    Api::namespaced_with(api.client(), NAMESPACE, &resource)
+}
+
+fn size(shop: &DynamicObject) -> Option<i64> {
+    shop.data["spec"]["size"].as_i64()
+}
+
+/// Starts a fleet of two members, all of which serve [`KIND`].
+async fn with_shops(server: ApiKind) -> Result<PropagationFleet> {
+    let fleet = PropagationFleet::start(server, 2).await?;
+    let definition = [definition(&json!({ "type": "string" }))?];
+    crds::apply(&fleet.karmada.client(), &definition).await?;
+    let clusters: Api<ClusterProfile> = Api::all(fleet.karmada.client());
+    let resources = json!([{ "name": "shops", "kind": KIND }]);
+    let enabled = json!([{ "groupVersion": "example.com/v1", "resources": resources }]);
+    let enabled = Patch::Merge(json!({ "status": { "apiEnablements": enabled } }));
+    let parameters = PatchParams::default();
+    for member in fleet.members() {
+        crds::apply(&fleet.member(member).client(), &definition).await?;
+        let name = member.name();
+        clusters.patch_status(&name, &parameters, &enabled).await?;
+    }
+    Ok(fleet)
+}
+
+/// Gives the tier of all shops in the fleet's API a default.
+async fn upgrade(fleet: &PropagationFleet) -> Result<()> {
+    let tier = json!({ "type": "string", "default": "front" });
+    crds::apply(&fleet.karmada.client(), &[definition(&tier)?]).await?;
+    let templates = shops(&fleet.karmada);
+    let upgraded = async {
+        while templates.get(WEB).await?.data["spec"]["tier"] != "front" {
+            sleep(POLL).await;
+        }
+        anyhow::Ok(())
+    };
+    let upgraded = timeout(UPGRADED_WITHIN, upgraded).await;
+    upgraded.context("the API still answers without the new default")?
+}
+
+async fn comes(fleet: &PropagationFleet, member: Member) -> Result<()> {
+    until(&shops(fleet.member(member)), WEB, "there", |copy| {
+        copy.is_some()
+    })
+    .await?;
+    Ok(())
+}
+
+/// Waits until the shop's Work in a member has this status of its condition `Dispatching`.
+async fn dispatches(fleet: &PropagationFleet, member: Member, status: &str) -> Result<()> {
+    let what = format!("Dispatching {status}");
+    until_work(fleet, member, KIND, &what, |work| {
+        work.is_some_and(|work| has_condition(work, "Dispatching", status))
+    })
+    .await
+}
+
+/// Cases 30 and 49.
+async fn new_defaults_move_nothing_although_programs_die(server: ApiKind) -> Result<()> {
+    let fleet = with_shops(server).await?;
+    let record = |member| Record::of(shops(fleet.member(member)), size);
+    let (left, entered) = (record(Member(1)), record(Member(2)));
+    let programs = outlive(&fleet, &[], life_of_a_shop(&fleet)).await?;
+    programs.settled().await?;
+    left.ensure_moves(2).await?;
+    entered.ensure_moves(1).await
+}
+
+async fn life_of_a_shop(fleet: &PropagationFleet) -> Result<()> {
+    let (one, two) = (Member(1), Member(2));
+    let for_shops = |member| {
+        let mut policy = lazily(member);
+        policy["resourceSelectors"] =
+            json!([{ "apiVersion": "example.com/v1", "kind": KIND, "name": WEB }]);
+        policy
+    };
+    fleet.create_policy(WEB, for_shops(one)).await?;
+    let templates = shops(&fleet.karmada);
+    let shop = json!({ "apiVersion": "example.com/v1", "kind": KIND,
+        "metadata": { "name": WEB }, "spec": { "size": 3 } });
+    let shop = serde_json::from_value(shop)?;
+    templates.create(&PostParams::default(), &shop).await?;
+    comes(fleet, one).await?;
+    change(fleet, WEB, for_shops(two)).await?;
+    policy_applied_to(fleet, KIND, "False", "waits for the next edit").await?;
+
+    upgrade(fleet).await?;
+    // Each death makes a program read the template as it is now.
+    suspend(fleet, json!({ "dispatching": true })).await?;
+    dispatches(fleet, one, "False").await?;
+    suspend(fleet, Value::Null).await?;
+    dispatches(fleet, one, "True").await?;
+    let binding = fleet.bindings().get(&names::binding(KIND, WEB)).await?;
+    let clusters = binding.spec.clusters.unwrap_or_default();
+    assert_eq!(clusters[0].name, one.name());
+
+    let edit = Patch::Merge(json!({ "metadata": { "labels": { "team": "front" } } }));
+    let parameters = PatchParams::default();
+    templates.patch(WEB, &parameters, &edit).await?;
+    comes(fleet, two).await?;
+    until(&shops(fleet.member(one)), WEB, "gone", |copy| {
+        copy.is_none()
+    })
+    .await?;
+    Ok(())
+}
+
+on_both!(new_defaults_move_nothing_although_programs_die);
