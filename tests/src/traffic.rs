@@ -33,7 +33,9 @@ const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(20);
 const CONNECTIONS: u32 = 4;
 
 /// A request without a response for so long has failed.
-const RESPONSE_WITHIN: Duration = Duration::from_secs(5);
+// Long enough for a machine on which the proxy gets no CPU for seconds: how fast it responds is no
+// matter of a test.
+const RESPONSE_WITHIN: Duration = Duration::from_secs(30);
 
 /// The longest wait for a change of the responding clusters.
 const CHANGE_WITHIN: Duration = Duration::from_mins(3);
