@@ -1,6 +1,6 @@
 //! The limit of the three programs: a bare client's same writes.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, time::Duration};
 
 use anyhow::{Context, Result};
 use k8s_openapi::api::apps::v1::Deployment;
@@ -126,9 +126,7 @@ impl Chain {
         let dispatched = self.targets(fleet).map(async |(work, works, copies)| {
             create(&works, &bare(work)).await?;
             let manifest = &work["spec"]["workload"]["manifests"][0];
-            let parameters = PatchParams::apply(MANAGER);
-            let applied = Patch::Apply(manifest);
-            copies.patch(&self.name, &parameters, &applied).await?;
+            apply(&copies, &self.name, manifest).await?;
             merge_status(&works, name(work), &work["status"]).await
         });
         futures::future::try_join_all(dispatched).await?;
@@ -169,6 +167,13 @@ impl Chain {
     }
 }
 
+async fn apply(copies: &Api<DynamicObject>, name: &str, manifest: &Value) -> Result<()> {
+    let parameters = PatchParams::apply(MANAGER);
+    let manifest = Patch::Apply(manifest);
+    copies.patch(name, &parameters, &manifest).await?;
+    Ok(())
+}
+
 fn name(work: &Value) -> &str {
     work["metadata"]["name"].as_str().unwrap_or_default()
 }
@@ -200,7 +205,7 @@ impl Bench {
             self.reported.until_count(count),
         )?;
         let [created, reported] = [there - began, reported - began];
-        let edited = self.hops(chains).await?;
+        let [made, edited] = self.hops(chains).await?;
 
         let fleet = &self.fleet;
         let mut moved = Seen::watch(bindings(fleet), Config::default(), is_moved).await?;
@@ -218,12 +223,12 @@ impl Bench {
             until_count(&mut self.copies, 0),
             self.reported.until_count(0),
         )?;
-        Ok([created, reported, edited, rescheduled, gone - began])
+        Ok([created, reported, edited, made, rescheduled, gone - began])
     }
 
-    /// Returns the median time of two writes, each until a watch shows it: that of the template, and
-    /// that of its Works, all at once.
-    async fn hops(&self, chains: &[Chain]) -> Result<std::time::Duration> {
+    /// Returns the median times of an edit, each write of it made once a watch shows the one before: that of
+    /// the template and then those of its Works, all at once, and these with those of its copies.
+    async fn hops(&self, chains: &[Chain]) -> Result<[Duration; 2]> {
         let fleet = &self.fleet;
         let templates = untyped::<Deployment>(fleet);
         let deployments = ApiResource::erase::<Deployment>(&());
@@ -238,8 +243,9 @@ impl Bench {
             Seen::watch(works, Config::default(), makes_paused)
         });
         let mut of_works = futures::future::try_join_all(watches).await?;
+        let mut of_copies = self.watch_copies(is_paused).await?;
         let by_name: HashMap<_, _> = chains.iter().map(|chain| (&chain.name, chain)).collect();
-        let mut times = Vec::new();
+        let (mut made, mut applied) = (Vec::new(), Vec::new());
         for (template, edit) in self.edits() {
             let chain = by_name.get(template).context("no chain")?;
             let began = Instant::now();
@@ -247,21 +253,26 @@ impl Bench {
             of_template
                 .until(|paused| paused.contains(template) == edit)
                 .await?;
-            let writes = chain.targets(fleet).map(async |(work, works, _)| {
+            let edited = |work: &Value| {
                 let mut workload = work["spec"]["workload"].clone();
                 workload["manifests"][0]["spec"]["paused"] = edit.into();
-                merge(
-                    &works,
-                    name(work),
-                    &json!({ "spec": { "workload": workload } }),
-                )
-                .await
+                workload
+            };
+            let writes = chain.targets(fleet).map(async |(work, works, _)| {
+                let spec = json!({ "workload": edited(work) });
+                merge(&works, name(work), &json!({ "spec": spec })).await
             });
             futures::future::try_join_all(writes).await?;
             let work = PropagationFleet::work_name("Deployment", template);
             let seen = until_edited(&mut of_works, &work, edit).await?;
-            times.push(seen - began);
+            made.push(seen - began);
+            let writes = chain.targets(fleet).map(async |(work, _, copies)| {
+                apply(&copies, template, &edited(work)["manifests"][0]).await
+            });
+            futures::future::try_join_all(writes).await?;
+            let seen = until_edited(&mut of_copies, template, edit).await?;
+            applied.push(seen - began);
         }
-        Ok(median(times))
+        Ok([median(made), median(applied)])
     }
 }

@@ -93,10 +93,11 @@ pub async fn bench(extent: PropagationBench, mut print: impl FnMut(&str)) -> Res
 }
 
 /// The rows of the result that have a limit.
-const ROWS: [&str; 5] = [
+const ROWS: [&str; 6] = [
     "created, until all are in all members",
     "and until every binding reports it",
     "an edited template, until it is in all members, p50 of 101",
+    "the same beside the writes of the template and its Works alone",
     "a cluster lost, until all are scheduled again (the scheduler alone)",
     "deleted, until all are gone in all members",
 ];
@@ -172,7 +173,7 @@ impl Bench {
         let deleted = self.delete_all().await?;
         programs.rest().await?;
         programs.stop().await?;
-        let times = [created, reported, edited, rescheduled, deleted];
+        let times = [created, reported, edited, edited, rescheduled, deleted];
         Ok((times, chains, notes))
     }
 
