@@ -89,6 +89,8 @@ struct Since {
     unfit: BTreeSet<String>,
     /// Set once the Deployment has needed it.
     was_required: bool,
+    /// Set if the clusters had changed while no policy had it, which the scheduler heeds once one has it again.
+    is_overdue: bool,
 }
 
 /// The age of a template, compared to that of the policies that select it.
@@ -159,6 +161,7 @@ impl Moves {
             self.fail_back.is_on = *is_on;
         }
         let mut found = Vec::new();
+        let fleet_changed = self.clusters_changed || self.fail_back.was_begun;
         for template in Template::ALL {
             let since = self.templates.entry(template).or_default();
             since.note(template, &self.last, &world);
@@ -166,8 +169,7 @@ impl Moves {
             let of_this = done.filter(|(of, _)| *of == template);
             since.by_hand.extend(of_this.map(|(_, deed)| deed));
             let now = place(&world, template);
-            let may_move = self.clusters_changed || self.fail_back.was_begun;
-            let moved = since.moved(&now, may_move);
+            let moved = since.moved(&now, fleet_changed || since.is_overdue);
             found.extend(moved.map(|what| format!("{template:?}: {what} without a reason")));
             if !self.members_changed && since.is_bare(&now) {
                 found.push(format!("{template:?}: no copy is left"));
@@ -184,6 +186,7 @@ impl Moves {
     /// Notes that the fleet has settled as it was observed last. Returns what an edit should have moved.
     pub(crate) fn settle(&mut self) -> Vec<String> {
         let mut found = Vec::new();
+        let fleet_changed = self.clusters_changed || self.fail_back.was_begun;
         for (template, since) in &mut self.templates {
             let now = place(&self.last, *template);
             // What waits without a binding is recorded on itself only, and in the controller's memory.
@@ -192,7 +195,9 @@ impl Moves {
             let left = since.left_behind(&essence(&self.last, *template), &now);
             let left = left.filter(|_| !is_forgotten);
             found.extend(left.map(|what| format!("{template:?}: {what}")));
+            let was_overdue = since.is_overdue;
             *since = Since::begin(*template, &self.last);
+            since.is_overdue = (fleet_changed || was_overdue) && since.holder.is_empty();
         }
         (self.clusters_changed, self.members_changed) = (false, false);
         self.was_down = false;
