@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use crate::Condition;
 use crate::lenient::Any;
 
-/// The spec of a member cluster. karmada-rs uses none of its fields.
+/// The access to a member cluster, and what selects it.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[kube(
     group = "cluster.karmada.io",

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::overrides::OverrideSpec;
 use crate::policy::{CONFLICT_ABORT, DEFAULT_SCHEDULER, PropagationSpec};
+use crate::profile::{ClusterProfileSpec, ClusterProfileStatus};
 use crate::work::{WorkSpec, WorkStatus};
 use crate::{
     Cluster, ClusterOverridePolicy, ClusterPropagationPolicy, ClusterResourceBinding,
@@ -147,9 +148,9 @@ fn kind_definition<K: Resource<DynamicType = ()>>(
 /// # Errors
 /// Returns an error if a definition does not serialize, which a test rules out.
 pub fn stand_ins() -> serde_json::Result<Vec<Value>> {
-    let crds = [Cluster::crd(), ResourceBinding::crd()].into_iter();
-    let lenient = crds.map(|crd| {
-        let mut value = definition(crd)?;
+    let definitions = [cluster(), definition(ResourceBinding::crd())].into_iter();
+    let lenient = definitions.map(|definition| {
+        let mut value = definition?;
         for version in value["spec"]["versions"]
             .as_array_mut()
             .into_iter()
@@ -163,6 +164,24 @@ pub fn stand_ins() -> serde_json::Result<Vec<Value>> {
         Ok(value)
     });
     lenient.collect()
+}
+
+/// Returns the definition of a cluster, with the fields of its health and those of its profile.
+fn cluster() -> serde_json::Result<Value> {
+    let mut definition = definition(Cluster::crd())?;
+    let root = &mut definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+    for (part, mut profile) in [
+        ("spec", schema::<ClusterProfileSpec>()),
+        ("status", schema::<ClusterProfileStatus>()),
+    ] {
+        let fields = &mut root["properties"][part]["properties"];
+        let of_health = fields.take();
+        *fields = profile["properties"].take();
+        for (name, field) in of_health.as_object().into_iter().flatten() {
+            fields[name] = field.clone();
+        }
+    }
+    Ok(definition)
 }
 
 fn definition(crd: CustomResourceDefinition) -> serde_json::Result<Value> {
@@ -194,6 +213,11 @@ fn accept_nothing_in_its_place(schema: &mut Value) {
     }
     if let Some(fields) = map.get_mut("properties") {
         accept_what_go_decodes(fields);
+        // Those of a newer Karmada.
+        map.insert(
+            "x-kubernetes-preserve-unknown-fields".to_owned(),
+            Value::Bool(true),
+        );
     }
 }
 
@@ -233,7 +257,9 @@ mod tests {
             let schema = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
             assert!(!schema.to_string().contains("\"required\""));
             let text = schema["properties"].to_string();
-            let schemas = text.matches("\"type\":").count() - text.matches("\"type\":{").count();
+            let of_one_type =
+                text.matches("\"type\":").count() - text.matches("\"type\":{").count();
+            let schemas = of_one_type + text.matches("int-or-string").count();
             assert_eq!(text.matches("\"nullable\":true").count(), schemas, "{text}");
         }
     }

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::Taint;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::resource::kind;
-use crate::{Condition, lenient};
+use crate::{Condition, lenient, schema};
 
 kind! {
     /// A member cluster with the fields that scheduling and dispatch use. [`Cluster`](crate::Cluster) is
@@ -24,7 +25,7 @@ kind! {
 }
 
 /// The access to a cluster, and what selects it.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ClusterProfileSpec {
     /// `Push` or `Pull`: who carries manifests into the cluster, the control plane or an agent in it.
@@ -60,7 +61,7 @@ pub struct ClusterProfileSpec {
 }
 
 /// The name of a Secret.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(default)]
 pub struct SecretReference {
     /// Its namespace.
@@ -70,7 +71,7 @@ pub struct SecretReference {
 }
 
 /// The kinds that a cluster serves, its capacity and its conditions.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ClusterProfileStatus {
     /// The kinds that it serves.
@@ -88,7 +89,7 @@ pub struct ClusterProfileStatus {
 }
 
 /// The kinds of one group and version.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ApiEnablement {
     /// The group and version.
@@ -100,7 +101,7 @@ pub struct ApiEnablement {
 }
 
 /// A kind that a cluster serves.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(default)]
 pub struct EnabledKind {
     /// The plural name.
@@ -115,17 +116,20 @@ pub struct EnabledKind {
 pub type Quantities = BTreeMap<String, k8s_openapi::apimachinery::pkg::api::resource::Quantity>;
 
 /// The capacity of a cluster.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(default)]
 pub struct ResourceSummary {
     /// Available to pods.
     #[serde(deserialize_with = "lenient::or_default")]
+    #[schemars(schema_with = "schema::quantities")]
     pub allocatable: Quantities,
     /// Requested by pods that are not scheduled yet.
     #[serde(deserialize_with = "lenient::or_default")]
+    #[schemars(schema_with = "schema::quantities")]
     pub allocating: Quantities,
     /// Requested by pods that are scheduled.
     #[serde(deserialize_with = "lenient::or_default")]
+    #[schemars(schema_with = "schema::quantities")]
     pub allocated: Quantities,
 }
 

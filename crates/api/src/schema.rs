@@ -21,3 +21,11 @@ pub(crate) fn manifests(_: &mut SchemaGenerator) -> Schema {
 pub(crate) fn any(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "x-kubernetes-preserve-unknown-fields": true })
 }
+
+/// Returns the schema of quantities by their names, each a text or a number.
+pub(crate) fn quantities(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "object",
+        "additionalProperties": { "x-kubernetes-int-or-string": true },
+    })
+}
