@@ -36,6 +36,7 @@ impl<V> Drop for Record<V> {
 
 impl<V: Clone + Debug + PartialEq + Send + Sync + 'static> Record<V> {
     /// Records the copies [`WEB`] of a kind.
+    #[expect(clippy::print_stderr, reason = "libtest captures it")]
     pub(super) fn of<K>(copies: Api<K>, version: fn(&K) -> V) -> Self
     where
         K: Resource + Clone + Debug + DeserializeOwned + Send + 'static,
@@ -44,11 +45,26 @@ impl<V: Clone + Debug + PartialEq + Send + Sync + 'static> Record<V> {
         let named = Config::default().fields(&format!("metadata.name={WEB}"));
         let mut events = watcher(copies, named).boxed();
         let watching = tokio::spawn(async move {
+            let mut is_listed = false;
             while let Some(event) = events.next().await {
                 let now = match event {
-                    Ok(Event::Apply(copy) | Event::InitApply(copy)) => Some(version(&copy)),
+                    Ok(Event::Apply(copy)) => Some(version(&copy)),
+                    Ok(Event::InitApply(copy)) => {
+                        is_listed = true;
+                        Some(version(&copy))
+                    }
                     Ok(Event::Delete(_)) => None,
-                    Ok(Event::Init | Event::InitDone) | Err(_) => continue,
+                    // A watch that had to list again does not show a deletion in between.
+                    Ok(Event::InitDone) if !is_listed && !seen.borrow().is_empty() => None,
+                    Ok(Event::Init) => {
+                        is_listed = false;
+                        continue;
+                    }
+                    Ok(Event::InitDone) => continue,
+                    Err(error) => {
+                        eprintln!("the record of {WEB} in a member was interrupted: {error}");
+                        continue;
+                    }
                 };
                 seen.send_if_modified(|seen: &mut Vec<Option<V>>| {
                     let is_news = seen.last() != Some(&now);
