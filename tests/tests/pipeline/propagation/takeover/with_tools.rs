@@ -50,7 +50,7 @@ END
 /// Makes what Karmada has in its host. The embedded API would need no part of it.
 const ON_THE_HOST: &str = "
 kubectl --context host create namespace karmada-system
-kubectl --context host -n karmada-system create deployment karmada-scheduler --image=a --replicas=2 -- \
+kubectl --context host -n karmada-system create deployment karmada-scheduler --image=a -- \
     /bin/karmada-scheduler --v=4
 kubectl --context host -n karmada-system create deployment karmada-controller-manager --image=a -- \
     /bin/karmada-controller-manager --controllers=*,-remedy --v=4
