@@ -11,6 +11,8 @@
 //! - `real_parts::real`, on the real API: it is about a lease that only that one has.
 //! - `outage::with_tools::traffic_leaves_and_returns_with_default_thresholds`, on the real API: it
 //!   takes more than a minute.
+//! - `propagation::takeover::with_tools::installers`, on the real API: the embedded one has neither
+//!   `PodDisruptionBudget`s nor the scale of a Deployment.
 //! - `conformance` and `sequences`, on the real API: their other halves are
 //!   `lab/apiserver/tests/conformance.rs` and `lab/simulation/tests/sequences.rs`.
 //! - `admission`, on the real API: the embedded one evaluates no admission policies.

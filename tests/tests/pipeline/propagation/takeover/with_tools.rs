@@ -1,3 +1,5 @@
+mod installers;
+
 use std::{fs, future::pending, path::PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
@@ -59,8 +61,18 @@ kubectl --context host -n karmada-system create deployment karmada-controller-ma
 /// The metric of the templates that our programs leave alone.
 const LEFT_ALONE: &str = "karmada_propagation_controller_uninterpreted_templates 0";
 
+/// The section of docs/install.md.
+const SECTION: &str = "In place of Karmada's propagation";
+
 /// The programs of Karmada, as they run in the host.
 const OF_KARMADA: [&str; 2] = ["karmada-scheduler", "karmada-controller-manager"];
+
+/// The arguments by which Karmada's controllers leave propagation alone.
+const STILL: [&str; 3] = [
+    "--controllers=*,-binding,-bindingStatus,-execution,-workStatus",
+    "--skipped-propagating-namespaces=.*",
+    "--feature-gates=PropagateDeps=false,PropagationPolicyPreemption=false",
+];
 
 fn would_write_lines(metrics: &str) -> String {
     let lines = metrics
@@ -141,24 +153,6 @@ impl TakeOver {
         Ok(folder)
     }
 
-    /// Makes what the programs need.
-    async fn make_rights(&self) -> Result<()> {
-        let steps = self.reader.steps(Page::Propagation, "Install");
-        let [rights, kubeconfigs, ..] = &steps[..] else {
-            bail!("the page has fewer steps: {steps:?}");
-        };
-        self.reader.run(rights).await?;
-        if self.server == ApiKind::Real {
-            let install = self.reader.steps(Page::Install, "2. ");
-            let functions = install.iter().find(|block| block.starts_with("access() {"));
-            let functions = functions.context("the page has no functions")?;
-            let (functions, _) = functions.split_once("\naccess ").context("no call")?;
-            self.reader.run(functions).await?;
-            self.reader.run(kubeconfigs).await?;
-        }
-        Ok(())
-    }
-
     /// Checks that the programs would write nothing, and that they write nothing.
     async fn observe(&self) -> Result<()> {
         let karmada = &self.left.fleet.karmada;
@@ -234,39 +228,30 @@ impl TakeOver {
 
     /// Returns what Karmada's own Deployments are to run, where there are any.
     async fn of_karmada(&self) -> Result<Vec<Value>> {
-        if self.server == ApiKind::Embedded {
-            return Ok(Vec::new());
+        match self.server {
+            ApiKind::Embedded => Ok(Vec::new()),
+            ApiKind::Real => of_karmada(self.host()).await,
         }
-        let deployments: Api<Deployment> = Api::namespaced(self.host().client(), SYSTEM);
-        let mut specs = Vec::new();
-        for name in OF_KARMADA {
-            specs.push(serde_json::to_value(deployments.get(name).await?.spec)?);
-        }
-        Ok(specs)
     }
 
     /// Follows the page from the first step to the last.
     async fn follow(&self) -> Result<()> {
-        let steps = self
-            .reader
-            .steps(Page::Install, "In place of Karmada's propagation");
+        let steps = self.reader.steps(Page::Install, SECTION);
         let [observe, still, start, check, back] = &steps[..] else {
             bail!("the page has other steps: {steps:?}");
         };
         let karmada = &self.left.fleet.karmada;
         let apis = [karmada.client(), self.host().client()];
-        let there = [
-            Snapshot::take(&apis[0]).await?,
-            Snapshot::take(&apis[1]).await?,
-        ];
+        let there = Snapshot::take(&apis[0]).await?;
+        let host = Snapshot::take(&apis[1]).await?;
         let (before, theirs) = (self.left.now().await?, self.of_karmada().await?);
-        self.make_rights().await?;
+        make_rights(&self.reader, self.server).await?;
         self.reader.run(observe).await?;
         self.observe().await?;
 
         self.reader.run(still).await?;
-        if let [scheduler, controllers] = &self.of_karmada().await?[..] {
-            is_still(scheduler, controllers)?;
+        if self.server == ApiKind::Real {
+            is_still(&theirs, &self.of_karmada().await?)?;
         }
         self.reader.run(start).await?;
         let programs = self.start(&[]).await?;
@@ -280,18 +265,14 @@ impl TakeOver {
         self.reader.run(stop).await?;
         programs.stop().await?;
         self.reader.run(rest).await?;
+        let after = Snapshot::take(&apis[0]).await?;
+        let [left, gone] = [there.only_in(&after), after.only_in(&there)];
         ensure!(
-            self.of_karmada().await? == theirs,
-            "Karmada's programs are others"
+            left.is_empty() && gone.is_empty(),
+            "left: {left:?}, gone: {gone:?}"
         );
-        for (api, before) in apis.iter().zip(there) {
-            let after = Snapshot::take(api).await?;
-            let [left, gone] = [before.only_in(&after), after.only_in(&before)];
-            ensure!(
-                left.is_empty() && gone.is_empty(),
-                "left: {left:?}, gone: {gone:?}"
-            );
-        }
+        let after = Snapshot::take(&apis[1]).await?;
+        host.is_kept_by(&after).context("the host")?;
         self.left.ensure_same(&before, marks).await?;
         let leases: Api<Lease> = Api::namespaced(karmada.client(), SYSTEM);
         let lease = leases.get("karmada-scheduler").await?;
@@ -299,6 +280,34 @@ impl TakeOver {
         ensure!(holder.unwrap_or_default().is_empty(), "the lease is held");
         Ok(())
     }
+}
+
+/// Makes what the programs need.
+async fn make_rights(reader: &Reader, server: ApiKind) -> Result<()> {
+    let steps = reader.steps(Page::Propagation, "Install");
+    let [rights, kubeconfigs, ..] = &steps[..] else {
+        bail!("the page has fewer steps: {steps:?}");
+    };
+    reader.run(rights).await?;
+    if server == ApiKind::Real {
+        let install = reader.steps(Page::Install, "2. ");
+        let functions = install.iter().find(|block| block.starts_with("access() {"));
+        let functions = functions.context("the page has no functions")?;
+        let (functions, _) = functions.split_once("\naccess ").context("no call")?;
+        reader.run(functions).await?;
+        reader.run(kubeconfigs).await?;
+    }
+    Ok(())
+}
+
+/// Returns what Karmada's own Deployments are to run.
+async fn of_karmada(host: &ControlPlane) -> Result<Vec<Value>> {
+    let deployments: Api<Deployment> = Api::namespaced(host.client(), SYSTEM);
+    let mut specs = Vec::new();
+    for name in OF_KARMADA {
+        specs.push(serde_json::to_value(deployments.get(name).await?.spec)?);
+    }
+    Ok(specs)
 }
 
 /// Returns the template of the pods of a Deployment in the host.
@@ -309,19 +318,20 @@ async fn pod(host: &ControlPlane, name: &str) -> Result<Value> {
     Ok(serde_json::to_value(pod)?)
 }
 
-/// Checks that Karmada's scheduler does not run, and that its controllers have more arguments than before.
-fn is_still(scheduler: &Value, controllers: &Value) -> Result<()> {
-    ensure!(scheduler["replicas"] == 0, "{scheduler}");
-    let command = &controllers["template"]["spec"]["containers"][0]["command"];
-    let expected = json!([
-        "/bin/karmada-controller-manager",
-        "--controllers=*,-remedy",
-        "--v=4",
-        "--controllers=*,-binding,-bindingStatus,-execution,-workStatus",
-        "--skipped-propagating-namespaces=.*",
-        "--feature-gates=PropagateDeps=false,PropagationPolicyPreemption=false",
-    ]);
-    ensure!(*command == expected, "{command}");
+/// Checks that Karmada's scheduler does not run, that its controllers have [`STILL`] more, and that
+/// nothing else of either has changed.
+fn is_still(before: &[Value], now: &[Value]) -> Result<()> {
+    let mut expected = before.to_vec();
+    let [scheduler, controllers] = &mut expected[..] else {
+        bail!("Karmada has other programs: {before:?}");
+    };
+    scheduler["replicas"] = json!(0);
+    let command = controllers.pointer_mut("/template/spec/containers/0/command");
+    let command = command
+        .and_then(Value::as_array_mut)
+        .context("no command")?;
+    command.extend(STILL.map(Value::from));
+    ensure!(now == expected, "{now:?}");
     Ok(())
 }
 
