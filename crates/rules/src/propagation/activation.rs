@@ -163,18 +163,18 @@ impl Record {
 
 /// Decides whether a template follows the policy that has it.
 pub fn decide(facts: &Facts<'_>) -> Activation {
-    let now = Record::new(facts.policy, facts.template);
+    // What the claim leaves: with it may come the defaults of a newer API, of which no event tells.
+    let now = Record::new(facts.policy, facts.template).once_claimed(facts);
     if !facts.policy.spec.is_lazy() {
-        // Such a record is not written again for another generation alone.
-        return Activation::Follows(now.once_claimed(facts));
+        return Activation::Follows(now);
     }
     match &facts.bound {
-        Some(bound) => of_bound(bound, now),
+        Some(bound) => of_bound(facts, bound, now),
         None => of_unbound(facts, now),
     }
 }
 
-fn of_bound(bound: &Bound, now: Record) -> Activation {
+fn of_bound(facts: &Facts<'_>, bound: &Bound, now: Record) -> Activation {
     let Some(record) = bound.record.clone() else {
         // Made by Karmada, which keeps no record: what has happened before cannot be told.
         let generation = if bound.is_current { now.generation } else { 0 };
@@ -184,10 +184,8 @@ fn of_bound(bound: &Bound, now: Record) -> Activation {
         // The claim on the template may be still to come: what is edited since the record is an edit. Without
         // the claim on the binding, the record is that of another policy, or from before none had it.
         (Ok(before), Ok(fingerprint)) if bound.is_claimed => {
-            let generation = now.template_generation;
-            let is_same_generation =
-                generation.is_some() && generation == record.template_generation;
-            Some(fingerprint.is_edit_of(&before, is_same_generation))
+            let is_same = is_of_generation(facts.template, record.template_generation);
+            Some(fingerprint.is_edit_of(&before, is_same))
         }
         _ => None,
     };
@@ -217,7 +215,7 @@ fn of_unbound(facts: &Facts<'_>, now: Record) -> Activation {
     // A user's PUT wipes the annotation.
     let recorded = template::annotation(facts.template, names::CLAIMED_FINGERPRINT).or(remembered);
     let held = recorded.and_then(Held::parse);
-    let is_edited = held.is_some_and(|held| held.is_before_edit(&now));
+    let is_edited = held.is_some_and(|held| held.is_before_edit(facts.template));
     let is_younger = recorded.is_none() && is_younger(facts);
     if !is_handed_over && (is_edited || is_younger) {
         return Activation::Follows(now);
@@ -256,12 +254,10 @@ impl Held {
         }
     }
 
-    /// Returns `true` if the template was edited since, to be what `now` records.
-    fn is_before_edit(&self, now: &Record) -> bool {
-        let is_same_generation =
-            self.generation.is_some() && self.generation == now.template_generation;
-        let fingerprint = now.template.parse::<Fingerprint>();
-        fingerprint.is_ok_and(|now| now.is_edit_of(&self.fingerprint, is_same_generation))
+    /// Returns `true` if the template was edited since, to be `now`.
+    fn is_before_edit(&self, now: &Value) -> bool {
+        let is_same = is_of_generation(now, self.generation);
+        Fingerprint::of(now).is_edit_of(&self.fingerprint, is_same)
     }
 
     fn has_fingerprint_of(&self, now: &Record) -> bool {
@@ -277,6 +273,11 @@ impl fmt::Display for Held {
             None => Ok(()),
         }
     }
+}
+
+/// Returns `true` if the template is known to be of the generation that was recorded.
+fn is_of_generation(template: &Value, recorded: Option<i64>) -> bool {
+    recorded.is_some() && recorded == template::generation(template)
 }
 
 /// Returns the generation of a template once its annotations are written: to the API they are part of what a

@@ -90,6 +90,27 @@ fn a_new_default_of_the_api_is_no_edit_once_an_immediate_policy_becomes_lazy() {
 }
 
 #[test]
+fn a_new_default_that_comes_with_the_claim_of_a_lazy_policy_is_no_edit() {
+    let mut template = template(1);
+    template["apiVersion"] = json!("apps/v1");
+    let before = record_of(&policy("b", &json!({})), &template);
+    let handed_over = bound(&lazy("a"), &template, Some(&before), "b", false);
+    let Activation::Keeps(record) = handed_over else {
+        panic!("a claim that changes hands activates nothing");
+    };
+    // The API was upgraded a while ago, and the write of the claim is the first to show it.
+    template["metadata"]["generation"] = json!(6);
+    template["spec"]["progressDeadlineSeconds"] = json!(600);
+    let follows = |template: &Value| {
+        let activation = bound(&lazy("a"), template, Some(&record), "a", false);
+        matches!(activation, Activation::Follows(_))
+    };
+    assert!(!follows(&template));
+    template["metadata"]["generation"] = json!(7);
+    assert!(follows(&template));
+}
+
+#[test]
 fn a_lazy_policy_is_followed_with_the_next_edit() {
     let record = Record {
         generation: 1,
@@ -265,7 +286,8 @@ fn a_template_that_waits_without_a_binding_follows_with_its_next_edit() {
 /// Returns the template after a claim, which is another generation of it, with its fingerprint.
 fn claimed(mut template: Value) -> Value {
     let held = Held::claimed(&template).to_string();
-    template["metadata"]["annotations"] = json!({ names::CLAIMED_FINGERPRINT: held });
+    template["metadata"]["annotations"] = json!({ names::CLAIMED_FINGERPRINT: held,
+        names::POLICY_NAMESPACE: "shop", names::POLICY_NAME: "a" });
     if template["kind"] == "Deployment" {
         template["metadata"]["generation"] = json!(6);
     }
