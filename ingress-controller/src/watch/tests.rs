@@ -54,6 +54,36 @@ fn a_cluster_that_changes_otherwise_wakes_nothing() {
     assert_woken(index.observe_cluster(applied(beat)), &[]);
 }
 
+/// Most events of an ingress are echoes of status writes, which change nothing that it refers to.
+#[test]
+fn an_ingress_is_indexed_again_only_when_it_refers_to_something_else() {
+    let version = |version: &str, services: &[&str]| {
+        let mut ingress = ingress("a", services);
+        ingress.metadata.resource_version = Some(version.to_owned());
+        ingress
+    };
+    let mut index = Index::new(Some(Backends::new(true)));
+    index.observe_binding(applied(binding("t", &["m1"])));
+    index.observe_ingress(applied(version("1", &["s"])));
+    // Emptied behind the back of the cache.
+    index.ingresses.observe(deleted(version("1", &["s"])));
+    index.index_ingress(&key("a"));
+    index.ingresses.observe(applied(version("1", &["s"])));
+    index.take_concerned();
+
+    let again = index.observe_ingress(applied(version("2", &["s"])));
+    assert_woken(again, &["a"]);
+    assert_eq!(index.naming(&key("s")), []);
+    assert_eq!(index.of_class("ours"), []);
+    assert_eq!(index.take_concerned(), BTreeSet::new());
+
+    index.observe_ingress(applied(version("3", &["s", "t"])));
+    assert_eq!(index.naming(&key("s")), [key("a")]);
+    assert_eq!(index.of_class("ours"), [key("a")]);
+    assert_eq!(index.located_in("m1"), [key("a")]);
+    assert_eq!(index.take_concerned(), ["s", "t"].map(key).into());
+}
+
 #[test]
 fn a_cluster_is_looked_up_by_where_services_are_now() {
     let mut index = index();
