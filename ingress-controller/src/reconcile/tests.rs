@@ -463,10 +463,12 @@ async fn an_ingress_that_moved_away_is_forgotten_cleared_and_released_in_this_or
 #[tokio::test]
 async fn without_a_load_balancer_of_ours_the_addresses_are_left_alone() {
     let (stage, _) = Stage::with(moved_away()).await;
+    stage.balancer.serves_nothing.store(true, Relaxed);
     stage.reconcile().await.unwrap();
     let requests = stage.api.requests();
     let status = json!({ "serviceLocations": null, "trafficBlockClusters": null });
     assert_eq!(requests[0].1["status"], status);
+    assert_eq!(stage.balancer_calls(), ["delete ns/i"], "and nothing else");
 }
 
 #[tokio::test]
@@ -530,6 +532,7 @@ async fn without_a_load_balancer_of_ours_no_readmission_is_recorded() {
     let blocked = applied(cluster("m2", &["TrafficControl"]));
     stage.observe(|index| index.observe_cluster(blocked));
     stage.reconcile().await.unwrap();
+    assert_eq!(stage.balancer_calls(), [""; 0]);
     assert_eq!(stage.events(), [""; 0]);
     assert_eq!(stage.gateway.readmissions.total(), 0);
 }
