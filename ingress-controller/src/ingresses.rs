@@ -5,9 +5,8 @@ use std::time::Duration;
 use karmada_api::{Key, MultiClusterIngress};
 use karmada_rules::last_writer::rival;
 use karmada_runtime::error::BoxError;
-use karmada_runtime::write::{Stored, WriteError, WriteErrorKind, Writer, patch_status};
+use karmada_runtime::write::{Stored, WriteError, WriteErrorKind, Writer, patch, patch_status};
 use kube::api::{Patch, PatchParams};
-use kube::core::PartialObjectMeta;
 use kube::{Api, Client};
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -88,25 +87,23 @@ impl Ingresses {
             { "op": "replace", "path": "/metadata/resourceVersion", "value": version },
             { "op": "add", "path": "/metadata/finalizers", "value": finalizers },
         ]);
-        let patch: Patch<()> = Patch::Json(serde_json::from_value(steps)?);
+        let steps: Patch<()> = Patch::Json(serde_json::from_value(steps)?);
         let parameters = PatchParams::default();
-        let call = api.patch(&key.name, &parameters, &patch);
+        let call = patch(&api, &key.name, &parameters, &steps);
         let result = self.writer.write("finalizers", call).await;
-        Ok(WriteOutcome::of(
-            result.map(|stored| stored.metadata.resource_version),
-        )?)
+        Ok(WriteOutcome::of(result.map(Stored::version))?)
     }
 
     /// Returns the other manager that last wrote this part of the ingress `key`, if that can be found out.
     pub(crate) async fn rival(&self, key: &Key, part: Part) -> Option<String> {
-        let api: Api<MultiClusterIngress> = Api::namespaced(self.client.clone(), &key.namespace);
+        let api = self.api(key);
         let found = timeout(READ_LIMIT, api.get_metadata(&key.name)).await;
         let entries = found.ok()?.ok()?.metadata.managed_fields?;
         let (parent, fields) = part.fields();
         rival(&entries, crate::NAME, parent, fields).map(str::to_owned)
     }
 
-    fn api(&self, key: &Key) -> Api<PartialObjectMeta<MultiClusterIngress>> {
+    fn api(&self, key: &Key) -> Api<MultiClusterIngress> {
         Api::namespaced(self.client.clone(), &key.namespace)
     }
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use apiserver::ApiServer;
 use axum::body::Body;
+use http::header::ACCEPT;
 use http::{Request, Response};
 use http_body_util::BodyExt;
 use kube::Client;
@@ -28,8 +29,17 @@ pub(crate) struct TestApi {
 
 #[derive(Default)]
 struct State {
-    requests: Vec<(String, Value)>,
+    requests: Vec<Logged>,
     rejection: Option<Rejection>,
+}
+
+/// A request.
+struct Logged {
+    /// Its method and path.
+    call: String,
+    body: Value,
+    /// The form of the answer that it asks for.
+    accept: String,
 }
 
 struct Rejection {
@@ -106,10 +116,15 @@ impl TestApi {
                 let (head, body) = request.into_parts();
                 let bytes = body.collect().await.unwrap().to_bytes();
                 let call = format!("{} {}", head.method, head.uri.path());
-                let body = serde_json::from_slice(&bytes).unwrap_or_default();
+                let accept = head.headers.get(ACCEPT);
+                let logged = Logged {
+                    call: call.clone(),
+                    body: serde_json::from_slice(&bytes).unwrap_or_default(),
+                    accept: accept.map_or_else(String::new, |a| a.to_str().unwrap().to_owned()),
+                };
                 let rejection = {
                     let mut state = state.lock();
-                    state.requests.push((call.clone(), body));
+                    state.requests.push(logged);
                     state.rejection.take_if(|rejection| rejection.call == call)
                 };
                 if let Some(rejection) = rejection {
@@ -144,14 +159,27 @@ impl TestApi {
 
     /// Returns the requests since the last call: `METHOD path` and body.
     pub(crate) fn requests(&self) -> Vec<(String, Value)> {
-        let mut state = self.state.lock();
-        assert!(state.rejection.is_none(), "a rejection was not needed");
-        std::mem::take(&mut state.requests)
+        let requests = self.take().into_iter();
+        requests.map(|logged| (logged.call, logged.body)).collect()
     }
 
     /// Returns the requests since the last call without their bodies.
     pub(crate) fn calls(&self) -> Vec<String> {
-        self.requests().into_iter().map(|(call, _)| call).collect()
+        self.take().into_iter().map(|logged| logged.call).collect()
+    }
+
+    /// Returns the requests since the last call with the forms of the answers that they ask for.
+    pub(crate) fn accepted(&self) -> Vec<(String, String)> {
+        let requests = self.take().into_iter();
+        requests
+            .map(|logged| (logged.call, logged.accept))
+            .collect()
+    }
+
+    fn take(&self) -> Vec<Logged> {
+        let mut state = self.state.lock();
+        assert!(state.rejection.is_none(), "a rejection was not needed");
+        std::mem::take(&mut state.requests)
     }
 }
 

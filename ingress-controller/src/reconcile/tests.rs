@@ -391,6 +391,30 @@ async fn the_load_balancers_addresses_are_written_when_they_change() {
     );
 }
 
+/// An ingress may be large, and only its new version is read of an answer.
+#[tokio::test]
+async fn the_answer_to_a_write_of_an_ingress_holds_its_metadata_alone() {
+    for (of, writes) in [
+        (ingress("i", &["s"]), 2),
+        (converged(), 1),
+        (moved_away(), 2),
+    ] {
+        let (stage, _) = Stage::with(of).await;
+        let address = json!({ "ingress": [{ "hostname": "lb.example.com" }] });
+        stage.balancer_returns(Ok(Ensured {
+            load_balancer: Some(object(address)),
+            obstacles: BTreeSet::new(),
+        }));
+        stage.reconcile().await.unwrap();
+        let accepted = stage.api.accepted();
+        let lean = |accept: &str| accept.starts_with("application/json;as=PartialObjectMetadata;");
+        assert!(
+            accepted.len() == writes && accepted.iter().all(|(_, accept)| lean(accept)),
+            "{accepted:?}"
+        );
+    }
+}
+
 #[tokio::test]
 async fn an_obstacle_is_recorded_once_and_retried_while_it_lasts() {
     let mut ingress = converged();

@@ -1,4 +1,6 @@
 use apiserver::ApiServer;
+use http::header::ACCEPT;
+use http::{Method, Request};
 use karmada_api::Remedy;
 use karmada_api::condition::DNS_READY;
 use karmada_rules::remedy::MaxBlocked;
@@ -10,6 +12,7 @@ use kube::Client;
 use kube::api::PostParams;
 use kube::runtime::watcher;
 use serde_json::{Value, from_value};
+use tower::ServiceExt;
 
 use super::*;
 
@@ -157,4 +160,46 @@ async fn who_undoes_every_write_of_the_actions_meets_growing_pauses() {
         }
     }
     assert_eq!(blocked_at, [0, 0, 0, 1, 3, 7, 15]);
+}
+
+/// A cluster may have 100 kB, and only its new version is read of an answer.
+#[tokio::test]
+async fn the_answer_to_a_write_of_the_actions_holds_the_metadata_alone() {
+    let server = ApiServer::new();
+    for definition in karmada_api::crd::stand_ins().unwrap() {
+        server.install(&definition).unwrap();
+    }
+    let accepted = Arc::new(parking_lot::Mutex::new(Vec::new()));
+    let service = {
+        let (server, accepted) = (server.service(), Arc::clone(&accepted));
+        tower::service_fn(move |request: Request<kube::client::Body>| {
+            if request.method() == Method::PATCH {
+                let accept = request.headers()[ACCEPT].to_str().unwrap();
+                accepted.lock().push(accept.to_owned());
+            }
+            server.clone().oneshot(request)
+        })
+    };
+    let clusters: Api<Cluster> = Api::all(Client::new(server.service(), "default"));
+    let cluster = failing("m1", &Value::Null);
+    let created = clusters.create(&PostParams::default(), &cluster).await;
+    let index = index();
+    let cluster = Cluster {
+        status: cluster.status,
+        ..created.unwrap()
+    };
+    let cluster = watcher::Event::Apply(Decoded::Valid(cluster));
+    index.observe(|index| index.observe_cluster(cluster));
+    let remedy = watcher::Event::Apply(Decoded::Valid(remedy_on_dns()));
+    index.observe(|index| index.observe_remedy(remedy));
+    let reconciler = reconciler(&index, &Client::new(service, "default"));
+    for key in reconciler.keys() {
+        reconciler.reconcile(&key).await.unwrap();
+    }
+    let accepted = accepted.lock();
+    assert!(
+        accepted.len() == 1
+            && accepted[0].starts_with("application/json;as=PartialObjectMetadata;"),
+        "{accepted:?}"
+    );
 }
