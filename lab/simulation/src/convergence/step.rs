@@ -518,3 +518,6 @@ fn api_fault() -> impl Strategy<Value = ApiFault> {
         (1_u16..=20_000).prop_map(|millis| ApiFault::Late { millis }),
     ]
 }
+
+#[cfg(test)]
+mod tests;

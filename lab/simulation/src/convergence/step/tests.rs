@@ -1,0 +1,109 @@
+use super::About::{
+    Clusters, EndpointSlices, IngressClasses, Ingresses, Leases, MultiClusterIngresses, Remedies,
+    ResourceBindings, Services,
+};
+use super::*;
+
+/// The kinds that a program reads from an API, and those that it writes there.
+struct Client {
+    gateway: bool,
+    program: Role,
+    reads: &'static [About],
+    writes: &'static [About],
+}
+
+/// Every client. The strategy has a table of its own, which must agree.
+const CLIENTS: [Client; 3] = [
+    Client {
+        gateway: false,
+        program: Role::Remedy,
+        reads: &[Clusters, Remedies, Leases],
+        writes: &[Clusters, Remedies, Leases],
+    },
+    Client {
+        gateway: false,
+        program: Role::Ingress,
+        reads: &[
+            Clusters,
+            Remedies,
+            MultiClusterIngresses,
+            IngressClasses,
+            ResourceBindings,
+            Services,
+            EndpointSlices,
+            Leases,
+        ],
+        writes: &[MultiClusterIngresses, Leases],
+    },
+    Client {
+        gateway: true,
+        program: Role::Ingress,
+        reads: &[Services, EndpointSlices, Ingresses],
+        writes: &[Services, EndpointSlices, Ingresses],
+    },
+];
+
+/// The requests to which a fault happens.
+enum Concerned {
+    All,
+    Writes,
+    /// The next write, whatever its kind.
+    NextWrite,
+}
+
+fn concerned(fault: ApiFault) -> Concerned {
+    match fault {
+        ApiFault::Conflicts { .. } | ApiFault::LoseResponses { .. } => Concerned::Writes,
+        ApiFault::Late { .. } => Concerned::NextWrite,
+        ApiFault::TooManyRequests { .. }
+        | ApiFault::Unauthorized
+        | ApiFault::Forbidden
+        | ApiFault::InternalErrors { .. }
+        | ApiFault::Unavailable
+        | ApiFault::Slow { .. }
+        | ApiFault::Outage
+        | ApiFault::Silence
+        // Every kind that is read is watched, and a watch begins with a list.
+        | ApiFault::CutWatches { .. }
+        | ApiFault::ExpireWatches
+        | ApiFault::FailWatches
+        | ApiFault::WithholdBookmarks
+        | ApiFault::DelayEvents { .. }
+        | ApiFault::StaleLists { .. } => Concerned::All,
+    }
+}
+
+fn can_happen(step: &Step) -> bool {
+    let Step::Fault {
+        gateway,
+        program,
+        about,
+        fault,
+        ..
+    } = step
+    else {
+        return false;
+    };
+    let is_hit = |client: &Client| {
+        client.gateway == *gateway && program.is_none_or(|program| program == client.program)
+    };
+    CLIENTS
+        .iter()
+        .filter(|client| is_hit(client))
+        .any(|client| match (about, concerned(*fault)) {
+            (None, _) => true,
+            (Some(kind), Concerned::All) => client.reads.contains(kind),
+            (Some(kind), Concerned::Writes) => client.writes.contains(kind),
+            (Some(_), Concerned::NextWrite) => false,
+        })
+}
+
+proptest! {
+    // A kind out of place is drawn once in some hundred faults.
+    #![proptest_config(ProptestConfig::with_cases(4_096))]
+
+    #[test]
+    fn only_faults_that_can_happen_are_drawn(step in fault()) {
+        prop_assert!(can_happen(&step), "{step:?}");
+    }
+}
