@@ -66,11 +66,14 @@ fn random_sequences_converge() {
     match search::<Convergence>(seeds, threads) {
         Ok(summary) => {
             println!("{summary}");
-            // A fault or a kind of write that never happens proves nothing.
+            // A fault or a kind of write that hardly ever happens proves nothing.
             assert_eq!(summary.faults.len(), FAULTS, "{summary}");
             assert_eq!(summary.judged.len(), JUDGED, "{summary}");
             for (what, count) in summary.faults.iter().chain(&summary.judged) {
-                assert!(*count > 0, "no {what}: {summary}");
+                assert!(
+                    *count >= SEQUENCES / 100,
+                    "only {count} of {what}: {summary}"
+                );
             }
         }
         Err(found) => panic!("{found}"),

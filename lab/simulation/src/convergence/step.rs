@@ -275,12 +275,29 @@ const REMEDIES: u8 = 3;
 const CLASSES: u8 = 2;
 pub(crate) const REPLICAS: u8 = 2;
 
-/// The most steps of a sequence.
+/// The most steps of a sequence, without the waits for bookmarks.
 const LONGEST: usize = 24;
+
+/// The seconds in which every open watch has a bookmark due.
+const BOOKMARKS: u8 = 60;
 
 /// Returns the strategy that generates sequences, and shrinks them to fewer and simpler steps.
 pub fn sequences() -> impl Strategy<Value = Vec<Step>> {
-    vec(step(), 1..=LONGEST)
+    vec(step().prop_map(and_wait), 1..=LONGEST).prop_map(|steps| steps.concat())
+}
+
+/// Adds a wait to a step that withholds bookmarks: most sequences are over before one is due.
+fn and_wait(step: Step) -> Vec<Step> {
+    match step {
+        Step::Fault {
+            fault: ApiFault::WithholdBookmarks,
+            ..
+        } => {
+            let millis = u32::from(BOOKMARKS) * 1_000;
+            vec![step, Step::Wait { millis }]
+        }
+        step => vec![step],
+    }
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -456,7 +473,10 @@ fn fault() -> impl Strategy<Value = Step> {
             // A late write is of any kind.
             about: about.filter(|_| !matches!(fault, ApiFault::Late { .. })),
             fault,
-            seconds,
+            seconds: match fault {
+                ApiFault::WithholdBookmarks => BOOKMARKS + seconds,
+                _ => seconds,
+            },
         })
     })
 }
