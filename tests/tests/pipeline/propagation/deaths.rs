@@ -227,13 +227,13 @@ fn for_another(mut policy: Value) -> Value {
     policy
 }
 
-/// Cases 51, 53, 58, the way back, 56 and 54, in this order.
+/// Cases 51, 53, 58, the way back, 56, 54 and 57, in this order.
 async fn a_workload_is_in_one_group_after_the_other_although_programs_die(
     server: ApiKind,
 ) -> Result<()> {
     let fleet = PropagationFleet::start(server, 3).await?;
     let flags = &["--evict-untolerated", "--affinity-fail-back"];
-    live(&fleet, flags, &[4, 4, 1], life_of_groups(&fleet)).await
+    live(&fleet, flags, &[6, 4, 3], life_of_groups(&fleet)).await
 }
 
 async fn life_of_groups(fleet: &PropagationFleet) -> Result<()> {
@@ -280,7 +280,28 @@ async fn life_of_groups(fleet: &PropagationFleet) -> Result<()> {
     )
     .await?;
     runs_in(fleet, &[(single, 4)], None).await?;
-    leaves(fleet, backup).await
+    leaves(fleet, backup).await?;
+
+    let overlapping = json!([
+        { "affinityName": "one", "clusterNames": [single.name()] },
+        { "affinityName": "two", "clusterNames": [single.name(), primary.name()] },
+    ]);
+    let placement = json!({ "clusterAffinity": null, "clusterAffinities": overlapping });
+    place(fleet, placement).await?;
+    runs_in(fleet, &[(single, 4)], Some("one")).await?;
+    taint(
+        fleet,
+        single,
+        json!([{ "key": "dns", "effect": "NoExecute" }]),
+    )
+    .await?;
+    runs_in(fleet, &[(primary, 4)], Some("two")).await?;
+    is_well(fleet, primary).await?;
+    leaves(fleet, single).await?;
+    taint(fleet, single, json!([])).await?;
+    runs_in(fleet, &[(single, 4)], Some("one")).await?;
+    is_well(fleet, single).await?;
+    leaves(fleet, primary).await
 }
 
 /// Cases 52, 60, 54, 55 and 61, in this order; 61 is that of every death between the writes of the scheduler.
