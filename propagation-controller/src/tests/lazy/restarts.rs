@@ -86,24 +86,49 @@ impl Waiting {
     }
 }
 
+/// Lets a template wait until the event is over, and edits it; fails unless the edit is what moves it.
+async fn only_an_edit_moves(event: Event) {
+    let mut waiting = Waiting::start(event).await;
+    waiting.happens(event).await;
+    assert_eq!(waiting.stage.placed().await.as_deref(), Some("m1"));
+    waiting.stage.edit().await;
+    assert_eq!(waiting.stage.placed().await.as_deref(), Some("m2"));
+}
+
+/// W2: to the controller of Karmada, each template of its first list is edited.
 #[tokio::test(start_paused = true)]
-async fn nothing_but_an_edit_moves_a_template_that_waits() {
-    for event in [
-        Event::Restart,
-        Event::ChangeOfLeader,
-        Event::Relist,
-        Event::Deletion,
-        Event::Unmatch,
-        Event::EditOfPredecessor,
-    ] {
-        let mut waiting = Waiting::start(event).await;
-        waiting.happens(event).await;
-        let placed = waiting.stage.placed().await;
-        assert_eq!(placed.as_deref(), Some("m1"), "{event:?}");
-        waiting.stage.edit().await;
-        let placed = waiting.stage.placed().await;
-        assert_eq!(placed.as_deref(), Some("m2"), "{event:?}");
-    }
+async fn a_restart_moves_no_template_that_waits() {
+    only_an_edit_moves(Event::Restart).await;
+}
+
+/// W2: a new leader has reconciled nothing yet.
+#[tokio::test(start_paused = true)]
+async fn a_change_of_leader_moves_no_template_that_waits() {
+    only_an_edit_moves(Event::ChangeOfLeader).await;
+}
+
+/// W2: a list after the first one shows no edits either.
+#[tokio::test(start_paused = true)]
+async fn a_relist_moves_no_template_that_waits() {
+    only_an_edit_moves(Event::Relist).await;
+}
+
+/// W2: in Karmada the next policy takes a template without a claim like one that was edited.
+#[tokio::test(start_paused = true)]
+async fn a_template_whose_policy_is_deleted_waits_for_an_edit() {
+    only_an_edit_moves(Event::Deletion).await;
+}
+
+/// W2: a selector takes the claim away, too.
+#[tokio::test(start_paused = true)]
+async fn a_template_that_its_policy_selects_no_longer_waits_for_an_edit() {
+    only_an_edit_moves(Event::Unmatch).await;
+}
+
+/// W3: in Karmada the predecessor still owns the binding, and its edit brings the successor's clusters.
+#[tokio::test(start_paused = true)]
+async fn an_edit_of_the_policy_before_moves_no_template_that_waits() {
+    only_an_edit_moves(Event::EditOfPredecessor).await;
 }
 
 /// W8: Karmada looks for a policy of a new template once more after a moment, as if somebody had edited it.
