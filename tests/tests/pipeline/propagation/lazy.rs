@@ -14,14 +14,15 @@ use pipeline_tests::{
     control_plane::ApiKind,
     fleet::Member,
     on_both,
-    propagation::{PropagationFleet, create},
+    programs::Binary,
+    propagation::{PropagationFleet, PropagationPrograms, create},
     wait::until,
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::base::is_claimed;
-use super::{WEB, change, deployed, deployment, deployments, has_image};
+use super::{WEB, change, deployed, deployment, deployments, has_data, has_image, maps};
 
 /// A Lazy policy that places the deployment in one member.
 pub(super) fn lazily(member: Member) -> Value {
@@ -132,8 +133,9 @@ async fn moves_with_an_edit(fleet: &PropagationFleet) -> Result<()> {
     Ok(())
 }
 
-/// Cases 33, 40 and 42: a change of the policy waits for the next edit, whoever restarts before it.
-async fn a_change_of_a_lazy_policy_waits_through_a_restart_for_the_next_edit(
+/// Cases 33, 40 and 42: a change of the policy waits for the next edit. Neither a restart nor a change of leader is
+/// one, as they are in Karmada (W2).
+async fn a_change_of_a_lazy_policy_waits_for_the_next_edit_whoever_leads(
     server: ApiKind,
 ) -> Result<()> {
     let fleet = PropagationFleet::start(server, 2).await?;
@@ -146,8 +148,20 @@ async fn a_change_of_a_lazy_policy_waits_through_a_restart_for_the_next_edit(
 
     change(&fleet, WEB, lazily(Member(2))).await?;
     policy_applied(&fleet, "False", "waits for the next edit").await?;
-    drop(programs);
+    programs.stop().await?;
     let programs = fleet.run().await?;
+    programs.settled().await?;
+    has_image(&fleet, Member(1), "web:1").await?;
+    has_no_copy(&fleet, Member(2)).await?;
+
+    let next = fleet
+        .start_program(Binary::PropagationController, &[])
+        .await?;
+    programs.propagation_controller.kill().await?;
+    let programs = PropagationPrograms {
+        propagation_controller: next,
+        ..programs
+    };
     programs.settled().await?;
     has_image(&fleet, Member(1), "web:1").await?;
     has_no_copy(&fleet, Member(2)).await?;
@@ -157,15 +171,21 @@ async fn a_change_of_a_lazy_policy_waits_through_a_restart_for_the_next_edit(
     programs.stop().await
 }
 
-/// Case 31: a template that is older than its policy has no binding before it is edited.
+/// Case 31: a template that is older than its policy has no binding before it is edited. In Karmada it has one if the
+/// policy comes in the moment in which the controller looks again for a policy (W8).
 async fn a_template_older_than_its_lazy_policy_is_propagated_by_an_edit(
     server: ApiKind,
 ) -> Result<()> {
     let fleet = PropagationFleet::start(server, 1).await?;
-    create(&deployments(&fleet.karmada), deployment("web:1")).await?;
-    second_passes(&fleet).await?;
-    fleet.create_policy(WEB, lazily(Member(1))).await?;
+    let mut other = lazily(Member(1));
+    other["resourceSelectors"][0]["name"] = "other".into();
+    fleet.create_policy("other", other).await?;
     let programs = fleet.run().await?;
+    create(&deployments(&fleet.karmada), deployment("web:1")).await?;
+    let looked = r#"karmada_propagation_controller_reconciles_total{controller="template",result="success"}"#;
+    let controller = &programs.propagation_controller;
+    controller.until_metric(looked, |count| count > 0.0).await?;
+    fleet.create_policy(WEB, lazily(Member(1))).await?;
     until_claimed(&deployments(&fleet.karmada)).await?;
     programs.rest().await?;
     let binding = names::binding("Deployment", WEB);
@@ -175,25 +195,48 @@ async fn a_template_older_than_its_lazy_policy_is_propagated_by_an_edit(
     has_image(&fleet, Member(1), "web:1").await
 }
 
-/// Case 34: in Karmada the workload moves when the first policy is deleted.
-async fn a_template_whose_policy_is_deleted_waits_for_an_edit_before_it_follows_another(
+/// Cases 34 and 44: a template waits for an edit before it follows its next policy. In Karmada it moves when the policy
+/// before is deleted (W2) or edited (W3).
+async fn a_template_waits_for_an_edit_before_it_follows_its_next_policy(
     server: ApiKind,
 ) -> Result<()> {
-    let (fleet, _programs) = deployed(server, &[Member(1), Member(2)]).await?;
-    change(&fleet, WEB, lazily(Member(1))).await?;
+    let (one, two) = (Member(1), Member(2));
+    let (fleet, programs) = deployed(server, &[one, two]).await?;
+    change(&fleet, WEB, lazily(one)).await?;
     policy_applied(&fleet, "False", "waits for the next edit").await?;
-    fleet.create_policy("zz", lazily(Member(2))).await?;
+    fleet.create_policy("zz", lazily(two)).await?;
     let deletion = DeleteParams::default();
     fleet.policies().delete(WEB, &deletion).await?;
     policy_applied(&fleet, "False", "shop/zz").await?;
-    for member in [Member(1), Member(2)] {
+    for member in [one, two] {
         has_image(&fleet, member, "web:1").await?;
     }
-    moves_with_an_edit(&fleet).await
+    moves_with_an_edit(&fleet).await?;
+
+    let mut preempting = lazily(one);
+    preempting["priority"] = 2.into();
+    preempting["preemption"] = "Always".into();
+    fleet.create_policy("next", preempting).await?;
+    policy_applied(&fleet, "False", "shop/next").await?;
+    let settings = json!({ "metadata": { "name": WEB }, "data": { "a": "1" } });
+    create(&maps(&fleet.karmada), settings).await?;
+    // That it has the ConfigMap shows that its edit was seen.
+    let mut edited = lazily(one);
+    edited["activationPreference"] = Value::Null;
+    let map = json!({ "apiVersion": "v1", "kind": "ConfigMap", "name": WEB });
+    let deployment = edited["resourceSelectors"][0].take();
+    edited["resourceSelectors"] = json!([deployment, map]);
+    change(&fleet, "zz", edited).await?;
+    has_data(&fleet, one, &[("a", "1")]).await?;
+    programs.rest().await?;
+    has_image(&fleet, two, "web:1").await?;
+    has_no_copy(&fleet, one).await?;
+    edit(&fleet, "next-time").await?;
+    has_image(&fleet, one, "web:1").await
 }
 
 on_both!(
-    a_change_of_a_lazy_policy_waits_through_a_restart_for_the_next_edit,
+    a_change_of_a_lazy_policy_waits_for_the_next_edit_whoever_leads,
     a_template_older_than_its_lazy_policy_is_propagated_by_an_edit,
-    a_template_whose_policy_is_deleted_waits_for_an_edit_before_it_follows_another,
+    a_template_waits_for_an_edit_before_it_follows_its_next_policy,
 );
