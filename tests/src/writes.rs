@@ -73,6 +73,12 @@ impl WriteCounts {
         self
     }
 
+    /// Returns `true` if one of these resources was written, other than its status.
+    pub fn changes(&self, resources: &[&str]) -> bool {
+        let mut writes = self.0.keys();
+        writes.any(|write| write.subresource.is_empty() && resources.contains(&&*write.resource))
+    }
+
     /// Returns the number of all writes.
     pub fn total(&self) -> u64 {
         self.0.values().sum()

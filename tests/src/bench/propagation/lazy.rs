@@ -15,7 +15,6 @@ use super::{
 use crate::{
     bench::{Seen, all},
     fleet::{Member, NAMESPACE},
-    writes::WriteKind,
 };
 
 /// The name of the policy, and the label of its templates.
@@ -44,12 +43,9 @@ impl Bench {
         programs.rest().await?;
         let written = fleet.karmada.successful_writes().await?.since(&before);
         programs.stop().await?;
-        let is_of_workload = |write: &WriteKind| {
-            let kinds = ["configmaps", "resourcebindings", "works"];
-            write.subresource.is_empty() && kinds.contains(&&*write.resource)
-        };
+        let of_workloads = ["configmaps", "resourcebindings", "works"];
         ensure!(
-            !written.0.keys().any(is_of_workload),
+            !written.changes(&of_workloads),
             "a workload was written: {written}"
         );
         Ok(format!(

@@ -8,7 +8,7 @@ use k8s_openapi::api::apps::v1::Deployment;
 use karmada_api::{ResourceBinding, names};
 use kube::{
     Api, Resource, ResourceExt,
-    api::{DeleteParams, Patch, PatchParams},
+    api::{DeleteParams, ListParams, Patch, PatchParams},
 };
 use pipeline_tests::{
     control_plane::ApiKind,
@@ -22,7 +22,9 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::base::is_claimed;
-use super::{WEB, change, deployed, deployment, deployments, has_data, has_image, maps};
+use super::{
+    WEB, change, deployed, deployment, deployments, has_data, has_image, is_fully_applied, maps,
+};
 
 /// A Lazy policy that places the deployment in one member.
 pub(super) fn lazily(member: Member) -> Value {
@@ -235,8 +237,54 @@ async fn a_template_waits_for_an_edit_before_it_follows_its_next_policy(
     has_image(&fleet, one, "web:1").await
 }
 
+/// Many enough for a page of a list, a queue and its workers.
+const MANY: u16 = 200;
+
+/// Case 50: while many templates wait for a changed policy, no template, binding or Work is written but for the
+/// condition of the bindings.
+async fn an_edit_of_a_lazy_policy_writes_no_template_binding_or_work(
+    server: ApiKind,
+) -> Result<()> {
+    let fleet = PropagationFleet::start(server, 2).await?;
+    let mut policy = lazily(Member(1));
+    policy["resourceSelectors"] = json!([{ "apiVersion": "v1", "kind": "ConfigMap",
+        "labelSelector": { "matchLabels": { "app": WEB } } }]);
+    fleet.create_policy(WEB, policy).await?;
+    let programs = fleet.run().await?;
+    let templates = maps(&fleet.karmada);
+    let many: Vec<_> = (0..MANY).map(|nth| format!("{WEB}{nth}")).collect();
+    for name in &many {
+        create(
+            &templates,
+            json!({ "metadata": { "name": name, "labels": { "app": WEB } } }),
+        )
+        .await?;
+    }
+    for name in &many {
+        is_fully_applied(&fleet, &names::binding("ConfigMap", name)).await?;
+    }
+    programs.rest().await?;
+
+    let before = fleet.karmada.successful_writes().await?;
+    let placement = lazily(Member(2))["placement"].take();
+    change(&fleet, WEB, json!({ "placement": placement })).await?;
+    let waiting = "karmada_propagation_controller_waiting_templates";
+    let controller = &programs.propagation_controller;
+    controller
+        .until_metric(waiting, |count| count >= f64::from(MANY))
+        .await?;
+    programs.rest().await?;
+    let written = fleet.karmada.successful_writes().await?.since(&before);
+    let of_workloads = ["configmaps", "resourcebindings", "works"];
+    assert!(!written.changes(&of_workloads), "{written}");
+    let member = maps(fleet.member(Member(2)));
+    assert_eq!(member.list(&ListParams::default()).await?.items, []);
+    Ok(())
+}
+
 on_both!(
     a_change_of_a_lazy_policy_waits_for_the_next_edit_whoever_leads,
     a_template_older_than_its_lazy_policy_is_propagated_by_an_edit,
     a_template_waits_for_an_edit_before_it_follows_its_next_policy,
+    an_edit_of_a_lazy_policy_writes_no_template_binding_or_work,
 );
