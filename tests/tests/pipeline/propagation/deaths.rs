@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, ensure};
 use futures::future::try_join_all;
-use karmada_api::{ClusterProfile, ClusterPropagationPolicy, ResourceBinding, names};
+use karmada_api::{ClusterProfile, ClusterPropagationPolicy};
 use kube::{
     Api,
     api::{DeleteParams, Patch, PatchParams},
@@ -14,13 +14,13 @@ use pipeline_tests::{
     on_both,
     programs::Binary,
     propagation::{PropagationFleet, PropagationPrograms, create},
-    wait::until,
 };
 use serde_json::{Value, json};
 
 use super::evictions::{is_well, taint};
 use super::groups::{
     REPLICAS, aggregated, groups, is_refused, label, leaves, place, runs_in, set_room,
+    until_observed,
 };
 use super::lazy::{apply_one_file, edit, lazily, policy_applied, second_passes, until_claimed};
 use super::record::Record;
@@ -77,9 +77,12 @@ pub(super) async fn outlive(
     fleet.run().await
 }
 
-/// Leads requests to a member to this URL.
+/// Leads requests to a member to this URL, unless the fleet has lost the member.
 async fn lead(fleet: &PropagationFleet, member: Member, url: &str) -> Result<()> {
     let clusters: Api<ClusterProfile> = Api::all(fleet.karmada.client());
+    if clusters.get_opt(&member.name()).await?.is_none() {
+        return Ok(());
+    }
     let patch = Patch::Merge(json!({ "spec": { "apiEndpoint": url } }));
     let parameters = PatchParams::default();
     clusters.patch(&member.name(), &parameters, &patch).await?;
@@ -261,7 +264,7 @@ async fn life_of_groups(fleet: &PropagationFleet) -> Result<()> {
     leaves(fleet, primary).await?;
     let more = groups(&["primary", "backup", "spare"]);
     place(fleet, json!({ "clusterAffinities": more })).await?;
-    is_observed(fleet, &more).await?;
+    until_observed(fleet, "Deployment", "/clusterAffinities", &more).await?;
     in_backup().await?;
 
     taint(fleet, primary, json!([])).await?;
@@ -347,23 +350,6 @@ async fn life_of_room(fleet: &PropagationFleet) -> Result<()> {
     label(fleet, new, Some("private")).await?;
     set_room(fleet, new, 9).await?;
     runs_in(fleet, &[(new, REPLICAS)], Some("private")).await
-}
-
-/// Waits until the scheduler has seen these groups.
-async fn is_observed(fleet: &PropagationFleet, groups: &Value) -> Result<()> {
-    let name = names::binding("Deployment", WEB);
-    let is = |binding: &ResourceBinding| {
-        let placement = binding.spec.placement.as_ref();
-        let status = binding.status.as_ref();
-        let observed = status.and_then(|status| status.scheduler_observed_generation);
-        placement.and_then(|placement| placement.get("clusterAffinities")) == Some(groups)
-            && observed == binding.metadata.generation
-    };
-    until(&fleet.bindings(), &name, "observed", |binding| {
-        binding.is_some_and(is)
-    })
-    .await?;
-    Ok(())
 }
 
 on_both!(

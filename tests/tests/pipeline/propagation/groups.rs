@@ -114,6 +114,29 @@ pub(super) async fn runs_in(
     Ok(())
 }
 
+/// Waits until the scheduler has decided about this part of the placement, for the object [`WEB`] of a kind.
+pub(super) async fn until_observed(
+    fleet: &PropagationFleet,
+    kind: &str,
+    pointer: &str,
+    part: &Value,
+) -> Result<()> {
+    let name = names::binding(kind, WEB);
+    let is = |binding: &ResourceBinding| {
+        let placement = binding.spec.placement.as_ref();
+        let status = binding.status.as_ref();
+        let observed = status.and_then(|status| status.scheduler_observed_generation);
+        placement.and_then(|placement| placement.pointer(pointer)) == Some(part)
+            && observed == binding.metadata.generation
+    };
+    let what = format!("observed with {part}");
+    until(&fleet.bindings(), &name, &what, |binding| {
+        binding.is_some_and(is)
+    })
+    .await?;
+    Ok(())
+}
+
 /// Waits until the copy in a member is gone.
 pub(super) async fn leaves(fleet: &PropagationFleet, member: Member) -> Result<()> {
     let copies = deployments(fleet.member(member));
@@ -242,14 +265,8 @@ async fn an_edit_of_another_group_moves_nothing(server: ApiKind) -> Result<()> {
     set_room(&fleet, Member(3), 99).await?;
     label(&fleet, Member(3), Some("first")).await?;
     place(&fleet, placement("other")).await?;
-    until_binding(&fleet, "observed", |binding| {
-        let placement = binding.spec.placement.as_ref();
-        let other = placement.and_then(|all| all.pointer("/clusterAffinities/1/affinityName"));
-        let status = binding.status.as_ref();
-        let observed = status.and_then(|status| status.scheduler_observed_generation);
-        other == Some(&json!("other")) && observed == binding.metadata.generation
-    })
-    .await?;
+    let other = "/clusterAffinities/1/affinityName";
+    until_observed(&fleet, "Deployment", other, &json!("other")).await?;
     runs_in(&fleet, &divided, Some("first")).await
 }
 

@@ -1,10 +1,7 @@
 //! A placement that changes while dispatching is suspended: no copy goes before the resume.
 
-use std::time::Duration;
-
 use anyhow::Result;
-use jiff::Timestamp;
-use karmada_api::{ClusterProfile, ResourceBinding, names};
+use karmada_api::{ClusterProfile, names};
 use kube::{Api, api::DeleteParams};
 use pipeline_tests::{
     control_plane::ApiKind, fleet::Member, on_both, programs::Binary,
@@ -13,7 +10,8 @@ use pipeline_tests::{
 use serde_json::{Value, json};
 
 use super::evictions::taint;
-use super::{WEB, change, has_data, holds, maps, suspend, until_work, with_settings};
+use super::groups::until_observed;
+use super::{WEB, change, data, has_data, holds, maps, suspend, until_work, with_settings};
 
 const HELD: &str = "karmada_propagation_controller_held_works";
 
@@ -43,7 +41,7 @@ async fn a_copy_stays_until_its_next_cluster_may_have_it(server: ApiKind) -> Res
         let held = programs
             .propagation_controller
             .until_metric(HELD, |held| held > 0.0);
-        move_while_paused(&fleet, suspension, async { held.await.map(drop) }).await?;
+        move_while_paused(&fleet, suspension, held).await?;
         place(&fleet, first).await?;
         leaves(&fleet, next).await?;
     }
@@ -72,8 +70,7 @@ pub(super) async fn move_while_paused(
     place(fleet, next).await?;
     holds(fleet, next, "1").await?;
     held.await?;
-    has_data(fleet, first, &[("a", "1")]).await?;
-    assert!(maps(fleet.member(next)).get_opt(WEB).await?.is_none());
+    is_only_in(fleet, first, next).await?;
 
     suspend(fleet, Value::Null).await?;
     has_data(fleet, next, &[("a", "1")]).await?;
@@ -82,45 +79,67 @@ pub(super) async fn move_while_paused(
 
 /// Case 27: a copy that moves while the cluster it leaves is paused stays there, too.
 async fn a_copy_stays_while_its_own_cluster_is_paused(server: ApiKind) -> Result<()> {
-    let (first, next) = (Member(1), Member(2));
     let only_first = json!({ "placement": { "clusterAffinity": { "clusterNames": ["member1"] } } });
     let (fleet, programs) = with_settings(server, 2, only_first).await?;
-    has_data(&fleet, first, &[("a", "1")]).await?;
-    suspend(&fleet, at(first)).await?;
-    holds(&fleet, first, "1").await?;
-    place(&fleet, next).await?;
-    has_data(&fleet, next, &[("a", "1")]).await?;
-    programs
+    let held = programs
         .propagation_controller
-        .until_metric(HELD, |held| held > 0.0)
-        .await?;
-    has_data(&fleet, first, &[("a", "1")]).await?;
+        .until_metric(HELD, |held| held > 0.0);
+    move_from_paused(&fleet, held).await
+}
 
-    suspend(&fleet, Value::Null).await?;
-    leaves(&fleet, first).await?;
-    has_data(&fleet, next, &[("a", "1")]).await
+/// Moves the `ConfigMap` to member 2 from member 1, which is paused, and resumes once `held` is over.
+pub(super) async fn move_from_paused(
+    fleet: &PropagationFleet,
+    held: impl Future<Output = Result<()>>,
+) -> Result<()> {
+    let (first, next) = (Member(1), Member(2));
+    has_data(fleet, first, &[("a", "1")]).await?;
+    suspend(fleet, at(first)).await?;
+    holds(fleet, first, "1").await?;
+    place(fleet, next).await?;
+    has_data(fleet, next, &[("a", "1")]).await?;
+    held.await?;
+    has_data(fleet, first, &[("a", "1")]).await?;
+
+    suspend(fleet, Value::Null).await?;
+    leaves(fleet, first).await?;
+    has_data(fleet, next, &[("a", "1")]).await
 }
 
 /// Case 27: a cluster that is lost while paused has its replacement at the resume; what runs in it is not
 /// deleted.
 async fn a_cluster_lost_while_paused_is_replaced_at_resume(server: ApiKind) -> Result<()> {
-    let (first, next) = (Member(1), Member(2));
     let placement = json!({ "placement": one_of_two() });
     let (fleet, _programs) = with_settings(server, 2, placement).await?;
-    has_data(&fleet, first, &[("a", "1")]).await?;
-    suspend(&fleet, wholly()).await?;
-    holds(&fleet, first, "1").await?;
+    lose_a_cluster_while_paused(&fleet).await
+}
+
+/// Deletes the Cluster of member 1, which has the `ConfigMap`, while all are paused, and resumes.
+pub(super) async fn lose_a_cluster_while_paused(fleet: &PropagationFleet) -> Result<()> {
+    let (first, next) = (Member(1), Member(2));
+    has_data(fleet, first, &[("a", "1")]).await?;
+    suspend(fleet, wholly()).await?;
+    holds(fleet, first, "1").await?;
     let clusters: Api<ClusterProfile> = Api::all(fleet.karmada.client());
     clusters
         .delete(&first.name(), &DeleteParams::default())
         .await?;
-    holds(&fleet, next, "1").await?;
-    assert!(maps(fleet.member(next)).get_opt(WEB).await?.is_none());
-    has_data(&fleet, first, &[("a", "1")]).await?;
+    holds(fleet, next, "1").await?;
+    is_only_in(fleet, first, next).await?;
 
-    suspend(&fleet, Value::Null).await?;
-    has_data(&fleet, next, &[("a", "1")]).await?;
-    has_data(&fleet, first, &[("a", "1")]).await
+    suspend(fleet, Value::Null).await?;
+    has_data(fleet, next, &[("a", "1")]).await?;
+    has_data(fleet, first, &[("a", "1")]).await
+}
+
+/// Fails unless the one member has the `ConfigMap`, and the other one has not.
+async fn is_only_in(fleet: &PropagationFleet, one: Member, other: Member) -> Result<()> {
+    assert_eq!(
+        maps(fleet.member(one)).get(WEB).await?.data,
+        Some(data(&[("a", "1")]))
+    );
+    assert_eq!(maps(fleet.member(other)).get_opt(WEB).await?, None);
+    Ok(())
 }
 
 /// Returns a placement in one of two members, of which the first comes first.
@@ -129,29 +148,6 @@ pub(super) fn one_of_two() -> Value {
         "clusterAffinity": { "clusterNames": ["member1", "member2"] },
         "spreadConstraints": [{ "spreadByField": "cluster", "minGroups": 1, "maxGroups": 1 }],
     })
-}
-
-/// Waits until the scheduler has decided about the binding after `change`, a change of one of its clusters.
-async fn decides_after(
-    fleet: &PropagationFleet,
-    change: impl Future<Output = Result<()>>,
-) -> Result<()> {
-    let name = names::binding("ConfigMap", WEB);
-    let last = |binding: &ResourceBinding| {
-        let status = binding.status.as_ref();
-        status.and_then(|status| Some(status.last_scheduled_time.as_ref()?.0.as_second()))
-    };
-    let before = last(&fleet.bindings().get(&name).await?);
-    // The time of a decision has seconds.
-    while Some(Timestamp::now().as_second()) <= before {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    change.await?;
-    until(&fleet.bindings(), &name, "decided about", |binding| {
-        binding.is_some_and(|binding| last(binding) > before)
-    })
-    .await?;
-    Ok(())
 }
 
 /// Case 27: a workload leaves no paused cluster for its taints before the resume, whether all are paused or this one.
@@ -164,49 +160,76 @@ async fn an_eviction_waits_for_the_resume(server: ApiKind) -> Result<()> {
         .start_program(Binary::Scheduler, &["--evict-untolerated"])
         .await?;
     let (one, two) = (Member(1), Member(2));
-    for (from, to, suspension) in [(one, two, wholly()), (two, one, at(two))] {
-        suspend(&fleet, suspension).await?;
-        holds(&fleet, from, "1").await?;
-        let no_execute = json!([{ "key": "dns", "effect": "NoExecute" }]);
-        decides_after(&fleet, taint(&fleet, from, no_execute)).await?;
-        let name = names::binding("ConfigMap", WEB);
-        let spec = fleet.bindings().get(&name).await?.spec;
-        assert_eq!(spec.clusters.unwrap()[0].name, from.name());
-        assert_eq!(spec.graceful_eviction_tasks.unwrap_or_default(), []);
-        has_data(&fleet, from, &[("a", "1")]).await?;
-        assert!(maps(fleet.member(to)).get_opt(WEB).await?.is_none());
+    evict_from_paused(&fleet, one, two, wholly()).await?;
+    evict_from_paused(&fleet, two, one, at(two)).await
+}
 
-        suspend(&fleet, Value::Null).await?;
-        has_data(&fleet, to, &[("a", "1")]).await?;
-        leaves(&fleet, from).await?;
-        taint(&fleet, from, json!([])).await?;
-    }
-    Ok(())
+/// Taints the one of two members that has the `ConfigMap` during a suspension of this kind, and resumes.
+pub(super) async fn evict_from_paused(
+    fleet: &PropagationFleet,
+    from: Member,
+    to: Member,
+    suspension: Value,
+) -> Result<()> {
+    suspend(fleet, suspension).await?;
+    holds(fleet, from, "1").await?;
+    taint(fleet, from, no_execute()).await?;
+    // A placement that changes later is decided about with the taint.
+    let tolerations = json!([{ "key": from.name(), "operator": "Exists" }]);
+    let placement = json!({ "clusterTolerations": &tolerations });
+    change(fleet, WEB, json!({ "placement": placement })).await?;
+    until_observed(fleet, "ConfigMap", "/clusterTolerations", &tolerations).await?;
+    let name = names::binding("ConfigMap", WEB);
+    let spec = fleet.bindings().get(&name).await?.spec;
+    assert_eq!(spec.clusters.unwrap()[0].name, from.name());
+    assert_eq!(spec.graceful_eviction_tasks.unwrap_or_default(), []);
+    is_only_in(fleet, from, to).await?;
+
+    suspend(fleet, Value::Null).await?;
+    has_data(fleet, to, &[("a", "1")]).await?;
+    leaves(fleet, from).await?;
+    taint(fleet, from, json!([])).await
+}
+
+fn no_execute() -> Value {
+    json!([{ "key": "dns", "effect": "NoExecute" }])
 }
 
 /// Case 27: a workload leaves a cluster for its taints, and its copy stays there until the one that is paused may
 /// have it.
 async fn an_evicted_copy_stays_until_its_next_cluster_may_have_it(server: ApiKind) -> Result<()> {
     let (first, next) = (Member(1), Member(2));
-    let policy = json!({
-        "placement": one_of_two(),
-        "suspension": at(next),
-    });
-    let (fleet, programs) = with_settings(server, 2, policy).await?;
+    let placement = json!({ "placement": one_of_two() });
+    let (fleet, programs) = with_settings(server, 2, placement).await?;
     has_data(&fleet, first, &[("a", "1")]).await?;
     programs.scheduler.stop().await?;
     let _evicting = fleet
         .start_program(Binary::Scheduler, &["--evict-untolerated"])
         .await?;
-    let no_execute = json!([{ "key": "dns", "effect": "NoExecute" }]);
-    taint(&fleet, first, no_execute).await?;
-    holds(&fleet, next, "1").await?;
-    has_data(&fleet, first, &[("a", "1")]).await?;
-    assert!(maps(fleet.member(next)).get_opt(WEB).await?.is_none());
+    evict_to_paused(&fleet, first, next).await
+}
 
-    suspend(&fleet, Value::Null).await?;
-    has_data(&fleet, next, &[("a", "1")]).await?;
-    leaves(&fleet, first).await
+/// Taints the one of two members that has the `ConfigMap` while the other one is paused, and resumes.
+pub(super) async fn evict_to_paused(
+    fleet: &PropagationFleet,
+    from: Member,
+    to: Member,
+) -> Result<()> {
+    suspend(fleet, at(to)).await?;
+    let name = names::binding("ConfigMap", WEB);
+    until(&fleet.bindings(), &name, "paused", |binding| {
+        let suspension = binding.and_then(|binding| binding.spec.suspension.as_ref());
+        suspension.is_some_and(|suspension| suspension.dispatching.suspends(&to.name()))
+    })
+    .await?;
+    taint(fleet, from, no_execute()).await?;
+    holds(fleet, to, "1").await?;
+    is_only_in(fleet, from, to).await?;
+
+    suspend(fleet, Value::Null).await?;
+    has_data(fleet, to, &[("a", "1")]).await?;
+    leaves(fleet, from).await?;
+    taint(fleet, from, json!([])).await
 }
 
 on_both!(
