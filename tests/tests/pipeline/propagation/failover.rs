@@ -149,8 +149,9 @@ async fn reschedule(fleet: &PropagationFleet, binding: &str) -> Result<()> {
     Ok(())
 }
 
-/// DNS that is reported dead taints the cluster; the backup group takes over once that is not tolerated any
-/// longer, and the copy in the primary one goes when the others are healthy. With DNS back the taint goes, and
+/// Case 57: DNS that is reported dead taints the cluster; the backup group takes over once that is not tolerated any
+/// longer, and the copy in the primary one goes when the others are healthy. The cluster that is in both groups keeps
+/// its copy. With DNS back the taint goes, and
 /// the workload goes back when asked. The Service is everywhere all the time.
 async fn dead_dns_moves_a_workload_to_its_backup(server: ApiKind) -> Result<()> {
     let (fleet, _programs) = with_website(server).await?;

@@ -17,6 +17,7 @@ use pipeline_tests::{
 };
 use serde_json::{Value, json};
 
+use super::evictions::taint;
 use super::{WEB, change, deployment, deployments, has_image, scale};
 
 /// The replicas of the deployment.
@@ -156,15 +157,18 @@ pub(super) async fn is_refused(fleet: &PropagationFleet, reason: &str) -> Result
     .await
 }
 
-/// Cases 51, 56 and 57: the first group that fits is used and named, and stays in use; when it fits no more, the
-/// next ones are tried, and then those before it.
+/// Cases 51, 52 and 56: the first group that fits is used and named, and stays in use; when it fits no more, the
+/// next ones are tried, and then those before it. Here taints and labels decide whether a group fits.
 async fn the_first_group_that_fits_is_used(server: ApiKind) -> Result<()> {
     let placement = json!({ "clusterAffinities": groups(&["first", "second", "third"]) });
     let (fleet, _programs) = placed(server, placement).await?;
     let (one, two) = (Member(1), Member(2));
+    let full = json!([{ "key": "full", "effect": "NoSchedule" }]);
+    taint(&fleet, one, full).await?;
+    label(&fleet, one, Some("first")).await?;
     label(&fleet, two, Some("second")).await?;
     runs_in(&fleet, &[(two, REPLICAS)], Some("second")).await?;
-    label(&fleet, one, Some("first")).await?;
+    taint(&fleet, one, json!([])).await?;
     label(&fleet, Member(3), Some("second")).await?;
     runs_in(
         &fleet,
@@ -180,7 +184,8 @@ async fn the_first_group_that_fits_is_used(server: ApiKind) -> Result<()> {
     runs_in(&fleet, &[(one, REPLICAS)], Some("first")).await
 }
 
-/// Case 52, the first story of the proposal: the private cloud is used until it is full, then the public one.
+/// Case 52, the first story of the proposal: the private cloud is used until it has no room for a divided workload,
+/// then the public one.
 /// What runs does not go back by itself.
 async fn a_full_private_cloud_gives_way_to_the_public_one(server: ApiKind) -> Result<()> {
     let placement = json!({
