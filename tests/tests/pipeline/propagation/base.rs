@@ -17,8 +17,8 @@ use pipeline_tests::{
 use serde_json::json;
 
 use super::{
-    WEB, change, deployed, deployment, deployments, divided, has_image, is_fully_applied, running,
-    set_image, until_work, work_has,
+    ROLE, WEB, change, deployed, deployment, deployments, divided, has_image, is_fully_applied,
+    running, set_image, until_work, work_has,
 };
 
 /// Case 1: a Deployment and a policy lead to a binding, Works, objects in the members with their share of
@@ -64,11 +64,11 @@ async fn a_cluster_role_travels_by_a_cluster_policy(server: ApiKind) -> Result<(
     let rules = json!([{ "apiGroups": [""], "resources": ["pods"], "verbs": ["get"] }]);
     create(
         &templates,
-        json!({ "metadata": { "name": "shop:reader" }, "rules": rules }),
+        json!({ "metadata": { "name": ROLE }, "rules": rules }),
     )
     .await?;
     let selector = json!({ "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
-        "name": "shop:reader" });
+        "name": ROLE });
     let placement = json!({ "clusterAffinities": [
         { "affinityName": "first", "clusterNames": ["nowhere"] },
         { "affinityName": "second", "clusterNames": ["member1"] },
@@ -77,9 +77,9 @@ async fn a_cluster_role_travels_by_a_cluster_policy(server: ApiKind) -> Result<(
     fleet.create_cluster_policy("reader", spec).await?;
 
     let copies: Api<ClusterRole> = Api::all(fleet.member(Member(1)).client());
-    until(&copies, "shop:reader", "there", |role| role.is_some()).await?;
+    until(&copies, ROLE, "there", |role| role.is_some()).await?;
     let bindings: Api<ClusterResourceBinding> = Api::all(fleet.karmada.client());
-    let name = names::binding("ClusterRole", "shop:reader");
+    let name = names::binding("ClusterRole", ROLE);
     until(&bindings, &name, "in the second group", |binding| {
         let status = binding.and_then(|binding| binding.status.as_ref());
         let group = status.and_then(|status| status.scheduler_observed_affinity_name.as_deref());
@@ -88,7 +88,7 @@ async fn a_cluster_role_travels_by_a_cluster_policy(server: ApiKind) -> Result<(
     .await?;
     // No Event may have the name of the role, and one about it is recorded all the same.
     let client = fleet.karmada.client();
-    until_event(&client, "ClusterRole", "shop:reader", "ApplyPolicySucceed").await
+    until_event(&client, "ClusterRole", ROLE, "ApplyPolicySucceed").await
 }
 
 /// Cases 4 and 7: an edit reaches the members; what is changed or deleted there is put right.

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, ensure};
 use futures::future::try_join_all;
-use karmada_api::{ClusterProfile, ClusterPropagationPolicy};
+use karmada_api::ClusterProfile;
 use kube::{
     Api,
     api::{DeleteParams, Patch, PatchParams},
@@ -24,7 +24,9 @@ use super::groups::{
 };
 use super::lazy::{apply_one_file, edit, lazily, policy_applied, second_passes, until_claimed};
 use super::record::Record;
-use super::{WEB, change, deployment, deployments, has_image, suspend, work_has};
+use super::{
+    WEB, change, change_cluster_policy, deployment, deployments, has_image, suspend, work_has,
+};
 
 /// Returns the programs of a fleet, which reach its members through their own proxies; the scheduler has these
 /// flags.
@@ -119,15 +121,6 @@ fn at_once(member: Member) -> Value {
     let mut policy = lazily(member);
     policy["activationPreference"] = Value::Null;
     policy
-}
-
-async fn change_cluster_policy(fleet: &PropagationFleet, policy: &str, spec: Value) -> Result<()> {
-    let policies: Api<ClusterPropagationPolicy> = Api::all(fleet.karmada.client());
-    let patch = Patch::Merge(json!({ "spec": spec }));
-    policies
-        .patch(policy, &PatchParams::default(), &patch)
-        .await?;
-    Ok(())
 }
 
 /// Cases 46, 40, 32, 33, 28, 34, 48, 36 and 45, in this order.

@@ -3,7 +3,11 @@
 use std::collections::BTreeMap;
 
 use anyhow::Result;
-use karmada_api::{ClusterProfile, ResourceBinding, names};
+use k8s_openapi::api::rbac::v1::ClusterRole;
+use karmada_api::{
+    ClusterProfile, ClusterResourceBinding, ResourceBinding, ResourceBindingSpec,
+    ResourceBindingStatus, names,
+};
 use kube::{
     Api,
     api::{Patch, PatchParams},
@@ -18,7 +22,7 @@ use pipeline_tests::{
 use serde_json::{Value, json};
 
 use super::evictions::taint;
-use super::{WEB, change, deployment, deployments, has_image, scale};
+use super::{ROLE, WEB, change, change_cluster_policy, deployment, deployments, has_image, scale};
 
 /// The replicas of the deployment.
 pub(super) const REPLICAS: i32 = 4;
@@ -97,20 +101,54 @@ pub(super) async fn runs_in(
     replicas: &[(Member, i32)],
     group: Option<&str>,
 ) -> Result<()> {
-    let wanted: BTreeMap<_, _> = replicas
-        .iter()
-        .map(|(member, replicas)| (member.name(), *replicas))
-        .collect();
-    until_binding(fleet, &format!("{wanted:?} in {group:?}"), |binding| {
-        let targets = binding.spec.clusters.iter().flatten();
-        let targets = targets.map(|one| (one.name.clone(), one.replicas.unwrap_or(0)));
-        let status = binding.status.as_ref();
-        let named = status.and_then(|status| status.scheduler_observed_affinity_name.as_deref());
-        targets.collect::<BTreeMap<_, _>>() == wanted && named == group
+    let what = format!("{replicas:?} in {group:?}");
+    until_binding(fleet, &what, |binding| {
+        is_in(&binding.spec, binding.status.as_ref(), replicas, group)
     })
     .await?;
     for (member, _) in replicas {
         has_image(fleet, *member, "web:1").await?;
+    }
+    Ok(())
+}
+
+fn is_in(
+    spec: &ResourceBindingSpec,
+    status: Option<&ResourceBindingStatus>,
+    replicas: &[(Member, i32)],
+    group: Option<&str>,
+) -> bool {
+    let wanted = replicas.iter();
+    let wanted: BTreeMap<_, _> = wanted.map(|(member, one)| (member.name(), *one)).collect();
+    let targets = spec.clusters.iter().flatten();
+    let targets = targets.map(|one| (one.name.clone(), one.replicas.unwrap_or(0)));
+    let named = status.and_then(|status| status.scheduler_observed_affinity_name.as_deref());
+    targets.collect::<BTreeMap<_, _>>() == wanted && named == group
+}
+
+/// Waits until the `ClusterRole` is in a member alone, and its binding has the name of the group in its status.
+async fn role_is_in(fleet: &PropagationFleet, member: Member, group: Option<&str>) -> Result<()> {
+    let bindings: Api<ClusterResourceBinding> = Api::all(fleet.karmada.client());
+    let name = names::binding("ClusterRole", ROLE);
+    let what = format!("in {} and {group:?}", member.name());
+    until(&bindings, &name, &what, |binding| {
+        let is = |binding: &ClusterResourceBinding| {
+            is_in(
+                &binding.spec,
+                binding.status.as_ref(),
+                &[(member, 0)],
+                group,
+            )
+        };
+        binding.is_some_and(is)
+    })
+    .await?;
+    for other in fleet.members() {
+        let copies: Api<ClusterRole> = Api::all(fleet.member(other).client());
+        until(&copies, ROLE, &what, |copy| {
+            copy.is_some() == (other == member)
+        })
+        .await?;
     }
     Ok(())
 }
@@ -236,19 +274,37 @@ async fn a_lack_of_room_takes_nothing_away(server: ApiKind) -> Result<()> {
     Ok(())
 }
 
-/// Cases 54 and 60: the name of the group goes with the groups.
+/// Cases 54 and 60: a cluster that is relabelled takes what it runs to another group, whose name goes with the
+/// groups; for policies of both scopes.
 async fn a_single_affinity_has_no_name(server: ApiKind) -> Result<()> {
     let only = json!({ "clusterAffinity": { "clusterNames": ["member1"] } });
-    let (fleet, _programs) = placed(server, only).await?;
-    runs_in(&fleet, &[(Member(1), REPLICAS)], None).await?;
+    let (fleet, _programs) = placed(server, only.clone()).await?;
+    let roles: Api<ClusterRole> = Api::all(fleet.karmada.client());
+    create(&roles, json!({ "metadata": { "name": ROLE } })).await?;
+    let selector = json!({ "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+        "name": ROLE });
+    let policy = json!({ "resourceSelectors": [selector], "placement": only });
+    fleet.create_cluster_policy(WEB, policy).await?;
+    let place = async |placement: Value| {
+        change_cluster_policy(&fleet, WEB, json!({ "placement": &placement })).await?;
+        place(&fleet, placement).await
+    };
+    let both_are_in = async |member: Member, group: Option<&str>| {
+        runs_in(&fleet, &[(member, REPLICAS)], group).await?;
+        role_is_in(&fleet, member, group).await
+    };
+
+    both_are_in(Member(1), None).await?;
     label(&fleet, Member(2), Some("first")).await?;
-    let named = json!({ "clusterAffinity": null, "clusterAffinities": groups(&["first"]) });
-    place(&fleet, named).await?;
-    runs_in(&fleet, &[(Member(2), REPLICAS)], Some("first")).await?;
+    let in_order = groups(&["first", "second"]);
+    place(json!({ "clusterAffinity": null, "clusterAffinities": in_order })).await?;
+    both_are_in(Member(2), Some("first")).await?;
+    label(&fleet, Member(2), Some("second")).await?;
+    both_are_in(Member(2), Some("second")).await?;
     let single =
         json!({ "clusterAffinity": { "clusterNames": ["member1"] }, "clusterAffinities": null });
-    place(&fleet, single).await?;
-    runs_in(&fleet, &[(Member(1), REPLICAS)], None).await
+    place(single).await?;
+    both_are_in(Member(1), None).await
 }
 
 /// Case 58: a group that is not in use may be edited without a move.

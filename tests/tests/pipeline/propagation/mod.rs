@@ -29,7 +29,7 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
-use karmada_api::{ResourceBindingStatus, Work};
+use karmada_api::{ClusterPropagationPolicy, ResourceBindingStatus, Work};
 use kube::{
     Api,
     api::{Patch, PatchParams},
@@ -43,6 +43,8 @@ use pipeline_tests::{
 use serde_json::{Value, json};
 
 const WEB: &str = "web";
+/// The name of a `ClusterRole`.
+const ROLE: &str = "shop:reader";
 const IMAGE: &str = "/spec/template/spec/containers/0/image";
 
 fn deployment(image: &str) -> Value {
@@ -122,6 +124,15 @@ async fn change(fleet: &PropagationFleet, policy: &str, spec: Value) -> Result<(
     let patch = Patch::Merge(json!({ "spec": spec }));
     let parameters = PatchParams::default();
     fleet.policies().patch(policy, &parameters, &patch).await?;
+    Ok(())
+}
+
+/// Changes fields of the spec of a policy for objects of any namespace, or of none.
+async fn change_cluster_policy(fleet: &PropagationFleet, policy: &str, spec: Value) -> Result<()> {
+    let policies: Api<ClusterPropagationPolicy> = Api::all(fleet.karmada.client());
+    let patch = Patch::Merge(json!({ "spec": spec }));
+    let parameters = PatchParams::default();
+    policies.patch(policy, &parameters, &patch).await?;
     Ok(())
 }
 

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use k8s_openapi::api::rbac::v1::ClusterRole;
-use karmada_api::{ClusterPropagationPolicy, names};
+use karmada_api::names;
 use kube::{
     Api,
     api::{DeleteParams, Patch, PatchParams},
@@ -17,8 +17,8 @@ use pipeline_tests::{
 use serde_json::{Value, json};
 
 use super::{
-    WEB, all_have, all_hold, deployed, deployments, has_condition, has_data, holds, maps, set_data,
-    set_image, suspend, until_work, with_settings, work_has,
+    ROLE, WEB, all_have, all_hold, change_cluster_policy, deployed, deployments, has_condition,
+    has_data, holds, maps, set_data, set_image, suspend, until_work, with_settings, work_has,
 };
 
 /// Waits until the `ConfigMap` is gone from a member.
@@ -284,8 +284,6 @@ async fn a_second_start_on_a_paused_fleet_writes_nothing(server: ApiKind) -> Res
     Ok(())
 }
 
-const ROLE: &str = "shop:reader";
-
 fn rules(verb: &str) -> Value {
     json!([{ "apiGroups": [""], "resources": ["pods"], "verbs": [verb] }])
 }
@@ -340,9 +338,7 @@ pub(super) async fn pause_both_scopes(fleet: &PropagationFleet) -> Result<()> {
     all_have(fleet, "1").await?;
 
     let suspend = async |suspension: Value| {
-        let policies: Api<ClusterPropagationPolicy> = Api::all(fleet.karmada.client());
-        let patch = Patch::Merge(json!({ "spec": { "suspension": suspension } }));
-        policies.patch(WEB, &PatchParams::default(), &patch).await
+        change_cluster_policy(fleet, WEB, json!({ "suspension": suspension })).await
     };
     suspend(json!({ "dispatching": true })).await?;
     all_hold(fleet, "1").await?;
