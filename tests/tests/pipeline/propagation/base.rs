@@ -117,16 +117,12 @@ async fn an_edit_reaches_the_members_and_drift_is_put_right(server: ApiKind) -> 
 /// Case 5: without its policy a template loses its claim and keeps its copies.
 async fn a_deleted_policy_leaves_the_copies(server: ApiKind) -> Result<()> {
     let (fleet, _programs) = deployed(server, &[Member(1)]).await?;
-    let templates = deployments(&fleet.karmada);
     fleet
         .policies()
         .delete(WEB, &DeleteParams::default())
         .await?;
     until(&fleet.policies(), WEB, "gone", |policy| policy.is_none()).await?;
-    until(&templates, WEB, "unclaimed", |template| {
-        template.is_some_and(|template| !is_claimed(template))
-    })
-    .await?;
+    until_unclaimed(&fleet).await?;
     assert_eq!(running(&fleet, Member(1)).await?, "web:1");
     let work = PropagationFleet::work_name("Deployment", WEB);
     fleet.works(Member(1)).get(&work).await?;
@@ -195,16 +191,12 @@ async fn a_deleted_template_takes_its_copies_along(server: ApiKind) -> Result<()
 /// again brings them up to date.
 async fn a_policy_that_drops_a_template_leaves_the_copies(server: ApiKind) -> Result<()> {
     let (fleet, _programs) = deployed(server, &[Member(1)]).await?;
-    let templates = deployments(&fleet.karmada);
     let select = async |name: &str| {
         let selector = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "name": name });
         change(&fleet, WEB, json!({ "resourceSelectors": [selector] })).await
     };
     select("another").await?;
-    until(&templates, WEB, "unclaimed", |template| {
-        template.is_some_and(|template| !is_claimed(template))
-    })
-    .await?;
+    until_unclaimed(&fleet).await?;
     assert_eq!(running(&fleet, Member(1)).await?, "web:1");
     set_image(&fleet, "web:2").await?;
     select(WEB).await?;
@@ -237,7 +229,22 @@ async fn a_put_that_wipes_the_claims_is_no_edit(server: ApiKind) -> Result<()> {
     Ok(())
 }
 
-/// Returns `true` if a policy has claimed the template.
+/// Waits until no policy has claimed the deployment.
+pub(super) async fn until_unclaimed(fleet: &PropagationFleet) -> Result<()> {
+    let templates = deployments(&fleet.karmada);
+    until(&templates, WEB, "unclaimed", |template| {
+        template.is_some_and(|template| !is_claimed(template))
+    })
+    .await?;
+    let binding = names::binding("Deployment", WEB);
+    until(&fleet.bindings(), &binding, "unclaimed", |binding| {
+        binding.is_some_and(|binding| !is_claimed(binding))
+    })
+    .await?;
+    Ok(())
+}
+
+/// Returns `true` if a policy has claimed the template, or its binding.
 pub(super) fn is_claimed(template: &impl ResourceExt) -> bool {
     template.labels().contains_key(names::POLICY_ID)
         && template.annotations().contains_key(names::POLICY_NAME)

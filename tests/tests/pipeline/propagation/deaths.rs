@@ -4,7 +4,7 @@ use anyhow::{Context, Result, ensure};
 use futures::future::try_join_all;
 use karmada_api::ClusterProfile;
 use kube::{
-    Api,
+    Api, ResourceExt,
     api::{DeleteParams, Patch, PatchParams},
 };
 use pipeline_tests::{
@@ -14,9 +14,11 @@ use pipeline_tests::{
     on_both,
     programs::Binary,
     propagation::{PropagationFleet, PropagationPrograms, create},
+    wait::until,
 };
 use serde_json::{Value, json};
 
+use super::base::until_unclaimed;
 use super::evictions::{is_well, taint};
 use super::groups::{
     REPLICAS, aggregated, groups, is_refused, label, leaves, place, runs_in, set_room,
@@ -123,7 +125,7 @@ fn at_once(member: Member) -> Value {
     policy
 }
 
-/// Cases 46, 40, 32, 33, 28, 34, 48, 36 and 45, in this order.
+/// Cases 46, 40, 32, 33, 28, 34, 48, 37, 45 and 30, in this order. In Karmada every restart is like an edit (W2).
 async fn a_lazy_policy_moves_nothing_by_itself_although_programs_die(
     server: ApiKind,
 ) -> Result<()> {
@@ -156,23 +158,41 @@ async fn lazy_life(fleet: &PropagationFleet) -> Result<()> {
     edit(fleet, "x.karmada.io.example.com/a").await?;
     moves(fleet, one, two).await?;
 
-    let mut urgent = at_once(one);
-    urgent["priority"] = 2.into();
-    urgent["preemption"] = "Always".into();
-    fleet.create_policy("urgent", urgent).await?;
+    fleet
+        .create_policy("urgent", preempting(lazily(one), 2))
+        .await?;
+    policy_applied(fleet, "False", "shop/urgent").await?;
+    edit(fleet, "urgent-time").await?;
     moves(fleet, two, one).await?;
     change(fleet, "urgent", lazily(two)).await?;
     policy_applied(fleet, "False", "shop/urgent").await?;
-    let mut other = lazily(two);
-    other["resourceSelectors"][0]["name"] = "other".into();
-    change(fleet, "urgent", other).await?;
+    change(fleet, "urgent", for_another(lazily(two))).await?;
     policy_applied(fleet, "False", "shop/heir").await?;
-    edit(fleet, "last").await?;
+    edit(fleet, "heir-time").await?;
     moves(fleet, one, two).await?;
-    policy_applied(fleet, "True", "").await
+    policy_applied(fleet, "True", "").await?;
+
+    change(fleet, "heir", lazily(one)).await?;
+    policy_applied(fleet, "False", "waits for the next edit").await?;
+    change(fleet, "heir", for_another(lazily(one))).await?;
+    until_unclaimed(fleet).await?;
+    change(fleet, "heir", lazily(one)).await?;
+    until_claimed(&deployments(&fleet.karmada)).await?;
+    fleet.policies().delete("heir", &deletion).await?;
+    until_unclaimed(fleet).await?;
+    edit(fleet, "unclaimed-time").await?;
+    // That the edit arrives shows that all before it was seen.
+    fleet.create_policy("last", at_once(two)).await?;
+    let copies = deployments(fleet.member(two));
+    until(&copies, WEB, "edited", |copy| {
+        copy.is_some_and(|copy| copy.annotations().contains_key("unclaimed-time"))
+    })
+    .await?;
+    Ok(())
 }
 
-/// Cases 31, 43, 35, 37, 44 and 41, in this order.
+/// Cases 31, 43, 35, 36, 37, 44 and 41, in this order. In Karmada 35 moves the template at once (W2), 43 never (W4), and
+/// 44 when the policy before is edited (W3).
 async fn a_template_that_passes_from_policy_to_policy_waits_although_programs_die(
     server: ApiKind,
 ) -> Result<()> {
@@ -200,21 +220,27 @@ async fn life_of_heirs(fleet: &PropagationFleet) -> Result<()> {
     edit(fleet, "second-time").await?;
     moves(fleet, two, one).await?;
 
-    let mut preempting = lazily(two);
-    preempting["priority"] = 2.into();
-    preempting["preemption"] = "Always".into();
-    fleet.create_policy("third", preempting).await?;
-    policy_applied(fleet, "False", "shop/third").await?;
-    change_cluster_policy(fleet, "second", at_once(three)).await?;
-    edit(fleet, "third-time").await?;
+    fleet
+        .create_policy("third", preempting(at_once(two), 2))
+        .await?;
     moves(fleet, one, two).await?;
-
-    fleet.create_policy("fourth", at_once(one)).await?;
-    let deletion = DeleteParams::default();
-    fleet.policies().delete("third", &deletion).await?;
+    fleet
+        .create_policy("fourth", preempting(lazily(one), 3))
+        .await?;
+    policy_applied(fleet, "False", "shop/fourth").await?;
+    change(fleet, "third", at_once(three)).await?;
+    edit(fleet, "fourth-time").await?;
     moves(fleet, two, one).await?;
+    let deletion = DeleteParams::default();
     fleet.policies().delete("fourth", &deletion).await?;
     moves(fleet, one, three).await
+}
+
+/// Returns the policy with this priority, for which it takes templates of others.
+fn preempting(mut policy: Value, priority: i32) -> Value {
+    policy["priority"] = priority.into();
+    policy["preemption"] = "Always".into();
+    policy
 }
 
 /// Returns the policy for another deployment.
