@@ -24,7 +24,9 @@ use super::groups::{
     REPLICAS, aggregated, groups, is_refused, label, leaves, place, runs_in, set_room,
     until_observed,
 };
-use super::lazy::{apply_one_file, edit, lazily, policy_applied, second_passes, until_claimed};
+use super::lazy::{
+    apply_one_file, edit, lazily, policy_applied, preempting, second_passes, until_claimed,
+};
 use super::record::Record;
 use super::{
     WEB, change, change_cluster_policy, deployment, deployments, has_image, suspend, work_has,
@@ -234,13 +236,6 @@ async fn life_of_heirs(fleet: &PropagationFleet) -> Result<()> {
     let deletion = DeleteParams::default();
     fleet.policies().delete("fourth", &deletion).await?;
     moves(fleet, one, three).await
-}
-
-/// Returns the policy with this priority, for which it takes templates of others.
-fn preempting(mut policy: Value, priority: i32) -> Value {
-    policy["priority"] = priority.into();
-    policy["preemption"] = "Always".into();
-    policy
 }
 
 /// Returns the policy for another deployment.

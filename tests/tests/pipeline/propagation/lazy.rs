@@ -35,6 +35,13 @@ pub(super) fn lazily(member: Member) -> Value {
     })
 }
 
+/// Returns the policy with this priority, for which it takes templates of others.
+pub(super) fn preempting(mut policy: Value, priority: i32) -> Value {
+    policy["priority"] = priority.into();
+    policy["preemption"] = "Always".into();
+    policy
+}
+
 /// Edits the template without an effect on its copies' pods: it gets this annotation.
 pub(super) async fn edit(fleet: &PropagationFleet, key: &str) -> Result<()> {
     let patch = Patch::Merge(json!({ "metadata": { "annotations": { key: "1" } } }));
@@ -215,10 +222,9 @@ async fn a_template_waits_for_an_edit_before_it_follows_its_next_policy(
     }
     moves_with_an_edit(&fleet).await?;
 
-    let mut preempting = lazily(one);
-    preempting["priority"] = 2.into();
-    preempting["preemption"] = "Always".into();
-    fleet.create_policy("next", preempting).await?;
+    fleet
+        .create_policy("next", preempting(lazily(one), 2))
+        .await?;
     policy_applied(&fleet, "False", "shop/next").await?;
     let settings = json!({ "metadata": { "name": WEB }, "data": { "a": "1" } });
     create(&maps(&fleet.karmada), settings).await?;
