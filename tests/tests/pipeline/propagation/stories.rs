@@ -24,7 +24,7 @@ use super::{
 };
 
 /// A new version is held everywhere, goes to one member, then to the next; it is taken back half-way, and
-/// never reaches the last.
+/// never reaches the last. Another one is taken back from the first member, and never reaches the others.
 async fn roll_out(fleet: &PropagationFleet) -> Result<()> {
     let members = [Member(1), Member(2), Member(3)];
     suspend(fleet, json!({ "dispatching": true })).await?;
@@ -50,25 +50,50 @@ async fn roll_out(fleet: &PropagationFleet) -> Result<()> {
         has_image(fleet, member, "web:1").await?;
     }
     work_has(fleet, Member(3), "Dispatching", "False", "web:1").await?;
+
+    let others = [Member(2), Member(3)];
+    suspend(fleet, paused(&["member2", "member3"])).await?;
+    work_has(fleet, Member(2), "Dispatching", "False", "web:1").await?;
+    for image in ["web:3", "web:1"] {
+        set_image(fleet, image).await?;
+        has_image(fleet, Member(1), image).await?;
+        for member in others {
+            work_has(fleet, member, "Dispatching", "False", image).await?;
+            assert_eq!(running(fleet, member).await?, "web:1");
+        }
+    }
     suspend(fleet, Value::Null).await?;
-    work_has(fleet, Member(3), "Dispatching", "True", "web:1").await
+    for member in others {
+        work_has(fleet, member, "Dispatching", "True", "web:1").await?;
+    }
+    Ok(())
 }
 
-/// While paused, the template is scaled and an override made for one member; then all of it leaves.
+/// While paused, the template is scaled and an override made for each member; then all of it leaves.
 async fn change_while_paused(fleet: &PropagationFleet) -> Result<()> {
     let members = [Member(1), Member(2)];
     suspend(fleet, json!({ "dispatching": true })).await?;
+    let mut generations = Vec::new();
     for member in members {
         work_has(fleet, member, "Dispatching", "False", "web:1").await?;
+        let copy = deployments(fleet.member(member)).get(WEB).await?;
+        generations.push(copy.metadata.generation.unwrap());
     }
     let scale = Patch::Merge(json!({ "spec": { "replicas": 6 } }));
     let (templates, parameters) = (deployments(&fleet.karmada), PatchParams::default());
     templates.patch(WEB, &parameters, &scale).await?;
     let tag = json!({ "component": "Tag", "operator": "replace", "value": "canary" });
-    let rule = json!({ "targetCluster": { "clusterNames": ["member2"] },
-        "overriders": { "imageOverrider": [tag] } });
+    let rule = |member: Member, mut overriders: Value| {
+        overriders["plaintext"] = json!([{ "path": PARTITION, "operator": "add",
+            "value": partition(member) }]);
+        json!({ "targetCluster": { "clusterNames": [member.name()] }, "overriders": overriders })
+    };
+    let rules = [
+        rule(Member(1), json!({})),
+        rule(Member(2), json!({ "imageOverrider": [tag] })),
+    ];
     let selector = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "name": WEB });
-    let spec = json!({ "resourceSelectors": [selector], "overrideRules": [rule] });
+    let spec = json!({ "resourceSelectors": [selector], "overrideRules": rules });
     let overrides: Api<OverridePolicy> = namespaced(fleet.karmada.client());
     let canary = json!({ "metadata": { "name": WEB }, "spec": spec });
     create(&overrides, canary).await?;
@@ -76,7 +101,10 @@ async fn change_while_paused(fleet: &PropagationFleet) -> Result<()> {
         work_has(fleet, member, "Dispatching", "False", image).await?;
         until_work(fleet, member, "Deployment", "scaled", |work| {
             let manifest = work.and_then(|work| work.spec.workload.manifests.first());
-            manifest.is_some_and(|manifest| manifest["spec"]["replicas"] == 3)
+            manifest.is_some_and(|manifest| {
+                manifest["spec"]["replicas"] == 3
+                    && manifest.pointer(PARTITION) == Some(&partition(member).into())
+            })
         })
         .await?;
     }
@@ -87,7 +115,20 @@ async fn change_while_paused(fleet: &PropagationFleet) -> Result<()> {
         work_has(fleet, member, "Applied", "True", image).await?;
         has_replicas(fleet, member, 3).await?;
     }
+    for (member, before) in members.into_iter().zip(generations) {
+        let copy = deployments(fleet.member(member)).get(WEB).await?;
+        let spec = copy.spec.unwrap();
+        assert_eq!(spec.min_ready_seconds, Some(partition(member)));
+        assert_eq!(copy.metadata.generation, Some(before + 1), "one change");
+    }
     Ok(())
+}
+
+/// The field that stands for `partition` of a `StatefulSet`, a number for each cluster, in a Deployment.
+const PARTITION: &str = "/spec/minReadySeconds";
+
+fn partition(member: Member) -> i32 {
+    i32::from(member.0)
 }
 
 async fn has_replicas(fleet: &PropagationFleet, member: Member, replicas: i32) -> Result<()> {
@@ -106,7 +147,13 @@ pub(super) struct Story {
 const ROLL_OUT: Story = Story {
     members: &[Member(1), Member(2), Member(3)],
     ran: &[
-        &[("web:1", 0), ("web:2", 0), ("web:1", 0)],
+        &[
+            ("web:1", 0),
+            ("web:2", 0),
+            ("web:1", 0),
+            ("web:3", 0),
+            ("web:1", 0),
+        ],
         &[("web:1", 0), ("web:2", 0), ("web:1", 0)],
         &[("web:1", 0)],
     ],
