@@ -104,7 +104,25 @@ pub fn log_levels(text: &str) -> Result<Targets, String> {
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv6Addr;
+
+    use clap::Parser;
+
     use super::*;
+
+    #[derive(Parser)]
+    struct Program {
+        #[command(flatten)]
+        common: CommonArgs,
+    }
+
+    /// Probes of a kubelet reach the pod on a host with IPv6 alone, too.
+    #[test]
+    fn a_program_listens_on_port_8080_of_every_address_unless_told_otherwise() {
+        let program = Program::parse_from(["program"]);
+        let everywhere = SocketAddr::from((Ipv6Addr::UNSPECIFIED, 8080));
+        assert_eq!(program.common.listen_address, everywhere);
+    }
 
     #[test]
     fn a_log_level_alone_is_one_and_the_others_are_of_modules() {
