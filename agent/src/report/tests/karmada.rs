@@ -19,6 +19,8 @@ use tower::ServiceExt;
 
 use super::*;
 
+/// The name by which another client writes.
+pub(super) const OTHER: &str = "karmada-controller-manager";
 /// In the test's own, paused time.
 const LONGEST_WAIT: Duration = Duration::from_hours(2);
 
@@ -254,7 +256,11 @@ fn raw(client: Client) -> Api<DynamicObject> {
 }
 
 async fn patch(clusters: &Api<DynamicObject>, change: &Value) {
-    let (parameters, patch) = (PatchParams::default(), Patch::Merge(change));
+    let parameters = PatchParams {
+        field_manager: Some(OTHER.to_owned()),
+        ..PatchParams::default()
+    };
+    let patch = Patch::Merge(change);
     let patched = clusters.patch_status("member1", &parameters, &patch).await;
     patched.unwrap();
 }
