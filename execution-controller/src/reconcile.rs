@@ -301,6 +301,8 @@ fn text(error: &MemberError) -> String {
     let text = Chain(error).to_string();
     if error.is_unreachable() {
         format!("the cluster cannot be reached: {text}")
+    } else if error.is_unreadable() {
+        format!("the cluster's response cannot be read: {text}")
     } else {
         text
     }

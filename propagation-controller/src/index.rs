@@ -309,6 +309,8 @@ impl Index {
                 *count -= 1;
                 if *count == 0 {
                     self.kinds.remove(&kind);
+                    // It is looked up anew if it is named again.
+                    self.not_served.remove(&kind);
                     changed = true;
                 }
             }

@@ -110,6 +110,7 @@ pub fn assemble(args: Args, client: Client, program: &mut Program) {
             events,
             works,
             inherited: Mutex::default(),
+            not_looked_up: Mutex::default(),
         },
     };
     loops.spawn(program, queues, &leadership);

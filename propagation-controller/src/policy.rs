@@ -1,12 +1,13 @@
 //! Gives one policy its ID and finalizer, lets it go once nothing has its claim, and records why it is not
 //! applied.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use karmada_api::{ClusterPropagationPolicy, Key, PropagationPolicy, PropagationSpec, Suspension};
-use karmada_rules::propagation::choice::Candidate;
+use karmada_api::{
+    ClusterPropagationPolicy, GroupVersionKind, Key, PropagationPolicy, PropagationSpec, Suspension,
+};
 use karmada_rules::propagation::claim;
 use karmada_rules::propagation::problems::problems;
 use karmada_runtime::controller::Controller;
@@ -34,6 +35,8 @@ pub(crate) struct PolicyReconciler {
     pub(crate) works: Arc<SharedWorks>,
     /// The policies that were there when this replica began to lead, until they are reconciled.
     pub(crate) inherited: Mutex<BTreeSet<Key>>,
+    /// Those of them that select kinds which have not been looked up yet, with their generation.
+    pub(crate) not_looked_up: Mutex<BTreeMap<Key, Option<i64>>>,
 }
 
 impl Controller for PolicyReconciler {
@@ -48,6 +51,7 @@ impl Controller for PolicyReconciler {
     async fn reconcile(&self, key: &Key) -> Result<(), BoxError> {
         let is_inherited = self.inherited.lock().remove(key);
         let Some(policy) = self.index.read(|index| index.policy(key)) else {
+            self.not_looked_up.lock().remove(key);
             return Ok(());
         };
         let candidate = policy.candidate();
@@ -61,7 +65,7 @@ impl Controller for PolicyReconciler {
             }
             return Ok(());
         }
-        self.record_obstacles(&policy, &candidate, is_inherited);
+        self.record_obstacles(key, &policy, is_inherited);
         match claim::adoption(&candidate, || Uuid::new_v4().to_string()) {
             Some(patch) => self.patch(key, patch).await,
             None => Ok(()),
@@ -71,8 +75,20 @@ impl Controller for PolicyReconciler {
 
 impl PolicyReconciler {
     /// Records why the policy is not applied, if it is not, or not as it seems.
-    fn record_obstacles(&self, policy: &Policy, candidate: &Candidate<'_>, is_inherited: bool) {
-        let found = problems(candidate);
+    fn record_obstacles(&self, key: &Key, policy: &Policy, is_inherited: bool) {
+        let candidate = policy.candidate();
+        let found = problems(&candidate);
+        let unserved = self.index.unserved_kinds(&candidate);
+        let generation = candidate.metadata.generation;
+        let are_kinds_inherited = if unserved.is_some() {
+            let before = self.not_looked_up.lock().remove(key);
+            is_inherited || before.is_some_and(|before| before == generation)
+        } else {
+            if is_inherited {
+                self.not_looked_up.lock().insert(key.clone(), generation);
+            }
+            false
+        };
         let missing = candidate.spec.dependent_overrides.iter().filter(|name| {
             let exists = |index: &Index| index.has_override(candidate.namespace(), name);
             !self.index.read(exists)
@@ -97,15 +113,28 @@ impl PolicyReconciler {
                 "Suspends dispatching to clusters that do not exist: {}",
                 unknown.join(", ")
             );
-            let reference = policy.reference();
-            if is_inherited {
-                // Recorded when it began.
-                self.events.known(&reference, Reason::UnknownCluster, note);
-            } else {
-                self.events.trouble(reference, Reason::UnknownCluster, note);
+            self.record_unknown(policy, Reason::UnknownCluster, note, is_inherited);
+        } else if let Some(unserved) = unserved {
+            if unserved.is_empty() {
+                self.events.settled(&policy.reference());
+                return;
             }
+            let kinds: Vec<_> = unserved.iter().map(GroupVersionKind::to_string).collect();
+            let note = format!(
+                "Selects kinds that the API does not serve: {}",
+                kinds.join(", ")
+            );
+            self.record_unknown(policy, Reason::UnknownKind, note, are_kinds_inherited);
+        }
+    }
+
+    /// Records that a policy names what does not exist. If it is inherited, that was recorded when it began.
+    fn record_unknown(&self, policy: &Policy, reason: Reason, note: String, is_inherited: bool) {
+        let reference = policy.reference();
+        if is_inherited {
+            self.events.known(&reference, reason, note);
         } else {
-            self.events.settled(&policy.reference());
+            self.events.trouble(reference, reason, note);
         }
     }
 

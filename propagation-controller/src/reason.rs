@@ -7,6 +7,7 @@ karmada_runtime::event_reasons! {
     ApplyPolicyFailed: "a template or a policy", "the API refuses the claim or the binding, others interpret the kind, or override policies that the policy depends on do not exist yet";
     InvalidPolicy: "a policy", "it contradicts itself, or is not supported";
     UnknownCluster: "a policy", "it suspends dispatching to clusters that do not exist";
+    UnknownKind: "a policy", "it selects kinds that the API does not serve";
     WaitsForTemplate: "a policy", "it is Lazy and was changed: templates follow when they are edited next";
     GetDependenciesSucceed: "a template", "what it refers to was found for the first time, or is something else";
     SyncScheduleResultToDependenciesSucceed: "a binding", "the bindings of its dependencies were written";

@@ -134,6 +134,25 @@ impl Kubectl {
     }
 }
 
+/// Returns what a table of all namespaces, as kubectl prints it, says of an object in a column.
+pub fn cell<'a>(printed: &'a str, namespace: &str, name: &str, column: &str) -> Option<&'a str> {
+    let mut heading = "";
+    for line in printed.lines() {
+        if line.starts_with("NAMESPACE ") {
+            heading = line;
+        } else if line.split_whitespace().take(2).eq([namespace, name]) {
+            let mut columns = heading.match_indices(column);
+            let (start, _) = columns.find(|(start, _)| {
+                let rest = &heading[start + column.len()..];
+                heading[..*start].ends_with(' ') && (rest.is_empty() || rest.starts_with(' '))
+            })?;
+            let value = line.get(start..)?;
+            return value.split(' ').next();
+        }
+    }
+    None
+}
+
 /// The end of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finished {

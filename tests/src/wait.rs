@@ -5,6 +5,7 @@ use std::{fmt::Debug, pin::pin, time::Duration};
 use anyhow::{Context, Result, bail};
 use futures::StreamExt;
 use k8s_openapi::api::events::v1::Event;
+use karmada_api::ResourceBinding;
 use kube::{
     Api, Client, Resource,
     runtime::{
@@ -40,6 +41,27 @@ where
     };
     seen.with_context(|| format!("cannot watch {name}"))?;
     Ok(Instant::now())
+}
+
+/// Waits until a binding has the condition of this type and status, and its message has `text`.
+pub async fn until_told(
+    bindings: &Api<ResourceBinding>,
+    name: &str,
+    [kind, status]: [&str; 2],
+    text: &str,
+) -> Result<()> {
+    let what = format!("{kind} {status} with {text:?}");
+    until(bindings, name, &what, |binding| {
+        let conditions = binding.and_then(|binding| binding.status.as_ref()?.conditions.as_deref());
+        let mut conditions = conditions.into_iter().flatten();
+        conditions.any(|condition| {
+            condition.type_ == kind
+                && condition.status == status
+                && condition.message.contains(text)
+        })
+    })
+    .await?;
+    Ok(())
 }
 
 /// Waits until an Event about an object has `text` in its reason or note.

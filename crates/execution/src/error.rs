@@ -43,6 +43,11 @@ impl MemberError {
         }
     }
 
+    /// Returns `true` if the response is not that of a Kubernetes API.
+    pub fn is_unreadable(&self) -> bool {
+        matches!(self, Self::Request(kube::Error::SerdeError(_)))
+    }
+
     /// Returns `true` if the member does not accept our credentials.
     pub fn is_unauthorized(&self) -> bool {
         self.code() == Some(401)

@@ -60,3 +60,75 @@ async fn a_pause_of_a_cluster_that_does_not_exist_is_recorded_once() {
         .await;
     assert_eq!(stage.events("PropagationPolicy").await, [both, one, one]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_policy_that_selects_a_kind_that_is_not_served_is_told_once() {
+    let mut stage = settled().await;
+    // A kind that is not served is looked up again later.
+    let settle = async |stage: &Stage| {
+        stage.settle().await;
+        stage.settle().await;
+    };
+    let selecting = |kinds: &[&str]| {
+        let selectors = kinds
+            .iter()
+            .map(|kind| json!({ "apiVersion": "test.io/v1", "kind": kind }));
+        json!({ "resourceSelectors": selectors.collect::<Vec<_>>() })
+    };
+    let toys = policy("toys", &selecting(&["Toy"]));
+    stage.send("POST", POLICY, &toys).await;
+    settle(&stage).await;
+    let toy = "UnknownKind: Selects kinds that the API does not serve: Toy of test.io/v1";
+    assert_eq!(stage.events("PropagationPolicy").await, [toy]);
+
+    stage.kill().await;
+    stage.start(&[]).await;
+    let path = format!("{POLICY}/toys");
+    let other = json!({ "spec": { "priority": 1 } });
+    stage.send("PATCH", &path, &other).await;
+    settle(&stage).await;
+    assert_eq!(stage.events("PropagationPolicy").await, [toy]);
+
+    let both = json!({ "spec": selecting(&["Toy", "Kite"]) });
+    stage.send("PATCH", &path, &both).await;
+    settle(&stage).await;
+    let kite = "UnknownKind: Selects kinds that the API does not serve: Kite of test.io/v1, Toy of test.io/v1";
+    assert_eq!(stage.events("PropagationPolicy").await, [kite, toy]);
+
+    let one = json!({ "spec": selecting(&["Toy"]) });
+    stage.send("PATCH", &path, &one).await;
+    settle(&stage).await;
+    assert_eq!(stage.events("PropagationPolicy").await, [kite, toy, toy]);
+    stage.server.install(&toy_definition()).unwrap();
+    let object = json!({ "apiVersion": "test.io/v1", "kind": "Toy",
+        "metadata": { "name": "web", "namespace": "shop" } });
+    let objects = "/apis/test.io/v1/namespaces/shop/toys";
+    stage.send("POST", objects, &object).await;
+    settle(&stage).await;
+    assert_eq!(claim_of(&stage.get(&web(objects)).await), Some("toys"));
+    assert_eq!(stage.events("PropagationPolicy").await, [kite, toy, toy]);
+
+    // That trouble was over: it is another one now.
+    stage.send("PATCH", &path, &both).await;
+    settle(&stage).await;
+    let alone = "UnknownKind: Selects kinds that the API does not serve: Kite of test.io/v1";
+    let events = stage.events("PropagationPolicy").await;
+    assert_eq!(events, [alone, kite, toy, toy]);
+}
+
+fn toy_definition() -> Value {
+    let schema = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
+    let version = json!({ "name": "v1", "served": true, "storage": true,
+        "schema": { "openAPIV3Schema": schema } });
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": { "name": "toys.test.io" },
+        "spec": {
+            "group": "test.io",
+            "scope": "Namespaced",
+            "names": { "kind": "Toy", "plural": "toys", "singular": "toy" },
+            "versions": [version],
+        },
+    })
+}

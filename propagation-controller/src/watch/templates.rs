@@ -98,6 +98,19 @@ impl SharedIndex {
             })
     }
 
+    /// Returns the kinds that `policy` selects and the API does not serve, once it has answered for each.
+    pub(crate) fn unserved_kinds(&self, policy: &Candidate<'_>) -> Option<Vec<GroupVersionKind>> {
+        let mut unserved = Vec::new();
+        for kind in kinds_of(Some(policy)) {
+            if self.templates.state(&kind) == WatchState::NotServed {
+                unserved.push(kind);
+            } else if self.templates.served(&kind).is_none() {
+                return None;
+            }
+        }
+        Some(unserved)
+    }
+
     fn each_template(&self, mut visit: impl FnMut(&GroupVersionKind, &Key, &Untyped)) {
         let kinds: Vec<_> = self.index.lock().kinds().cloned().collect();
         for kind in &kinds {
@@ -169,17 +182,24 @@ impl SharedIndex {
             }
             event @ (DynamicEvent::Listed | DynamicEvent::NotServed) => {
                 let mut index = self.index.lock();
-                let is_news = match event {
-                    DynamicEvent::NotServed => index.not_served.insert(kind.clone()),
-                    _ => index.not_served.remove(kind),
+                let is_served = matches!(event, DynamicEvent::Listed);
+                let is_news = if is_served {
+                    index.not_served.remove(kind)
+                } else {
+                    index.not_served.insert(kind.clone())
                 };
-                // A policy that is being deleted waits until every template is known.
+                // A policy that is being deleted waits until every template is known, any other says whether
+                // its kinds are served.
                 let keys = index.policy_keys().into_iter();
-                let deleting = keys.filter(|key| {
+                let concerned = keys.filter(|key| {
                     let policy = index.policy(key);
-                    policy.is_some_and(|policy| policy.candidate().is_deleting())
+                    policy.is_some_and(|policy| {
+                        let policy = policy.candidate();
+                        policy.is_deleting()
+                            || ((is_served || is_news) && kinds_of(Some(&policy)).contains(kind))
+                    })
                 });
-                self.queues.policies.add_all(deleting);
+                self.queues.policies.add_all(concerned);
                 drop(index);
                 if is_news {
                     self.wake_versions_of(kind);

@@ -24,7 +24,7 @@ use super::lazy::{lazily, policy_applied_to};
 use super::record::Record;
 use super::{WEB, change, has_condition, suspend, until_work};
 
-const KIND: &str = "Shop";
+pub(super) const KIND: &str = "Shop";
 
 /// The limit until an upgraded definition is in effect, and the interval between two looks: there is no event.
 const UPGRADED_WITHIN: Duration = Duration::from_mins(2);
@@ -61,18 +61,25 @@ fn size(shop: &DynamicObject) -> Option<i64> {
     shop.data["spec"]["size"].as_i64()
 }
 
-/// Starts a fleet of two members, all of which serve [`KIND`].
-async fn with_shops(server: ApiKind) -> Result<PropagationFleet> {
+/// Lets an API serve [`KIND`].
+pub(super) async fn serve_shops(api: &ControlPlane) -> Result<()> {
+    let definition = definition(&json!({ "type": "string" }))?;
+    crds::apply(&api.client(), &[definition]).await
+}
+
+/// Starts a fleet of two members, both of which are said to serve [`KIND`], and these do.
+pub(super) async fn with_shops(server: ApiKind, serving: &[Member]) -> Result<PropagationFleet> {
     let fleet = PropagationFleet::start(server, 2).await?;
-    let definition = [definition(&json!({ "type": "string" }))?];
-    crds::apply(&fleet.karmada.client(), &definition).await?;
+    serve_shops(&fleet.karmada).await?;
+    for &member in serving {
+        serve_shops(fleet.member(member)).await?;
+    }
     let clusters: Api<ClusterProfile> = Api::all(fleet.karmada.client());
     let resources = json!([{ "name": "shops", "kind": KIND }]);
     let enabled = json!([{ "groupVersion": "example.com/v1", "resources": resources }]);
     let enabled = Patch::Merge(json!({ "status": { "apiEnablements": enabled } }));
     let parameters = PatchParams::default();
     for member in fleet.members() {
-        crds::apply(&fleet.member(member).client(), &definition).await?;
         let name = member.name();
         clusters.patch_status(&name, &parameters, &enabled).await?;
     }
@@ -94,7 +101,18 @@ async fn upgrade(fleet: &PropagationFleet) -> Result<()> {
     upgraded.context("the API still answers without the new default")?
 }
 
-async fn comes(fleet: &PropagationFleet, member: Member) -> Result<()> {
+/// Creates the shop whose template travels.
+pub(super) async fn create_shop(fleet: &PropagationFleet) -> Result<()> {
+    let shop = json!({ "apiVersion": "example.com/v1", "kind": KIND,
+        "metadata": { "name": WEB }, "spec": { "size": 3 } });
+    let shop = serde_json::from_value(shop)?;
+    let parameters = PostParams::default();
+    shops(&fleet.karmada).create(&parameters, &shop).await?;
+    Ok(())
+}
+
+/// Waits until a member has the shop.
+pub(super) async fn comes(fleet: &PropagationFleet, member: Member) -> Result<()> {
     until(&shops(fleet.member(member)), WEB, "there", |copy| {
         copy.is_some()
     })
@@ -113,7 +131,7 @@ async fn dispatches(fleet: &PropagationFleet, member: Member, status: &str) -> R
 
 /// Cases 30 and 49.
 async fn new_defaults_move_nothing_although_programs_die(server: ApiKind) -> Result<()> {
-    let fleet = with_shops(server).await?;
+    let fleet = with_shops(server, &[Member(1), Member(2)]).await?;
     let record = |member| Record::of(shops(fleet.member(member)), size);
     let (left, entered) = (record(Member(1)), record(Member(2)));
     let programs = outlive(&fleet, &[], life_of_a_shop(&fleet)).await?;
@@ -132,10 +150,7 @@ async fn life_of_a_shop(fleet: &PropagationFleet) -> Result<()> {
     };
     fleet.create_policy(WEB, for_shops(one)).await?;
     let templates = shops(&fleet.karmada);
-    let shop = json!({ "apiVersion": "example.com/v1", "kind": KIND,
-        "metadata": { "name": WEB }, "spec": { "size": 3 } });
-    let shop = serde_json::from_value(shop)?;
-    templates.create(&PostParams::default(), &shop).await?;
+    create_shop(fleet).await?;
     comes(fleet, one).await?;
     change(fleet, WEB, for_shops(two)).await?;
     policy_applied_to(fleet, KIND, "False", "waits for the next edit").await?;

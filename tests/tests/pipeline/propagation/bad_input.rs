@@ -1,17 +1,21 @@
 //! Bad input, and what members refuse: each has one clear message and holds up nothing else.
 
+use std::net::{Ipv4Addr, SocketAddr};
+
 use anyhow::Result;
 use k8s_openapi::api::{
-    core::v1::{ResourceQuota, Secret},
+    core::v1::{ConfigMap, Namespace, ResourceQuota, Secret},
     rbac::v1::ClusterRole,
 };
+use karmada_api::{ClusterProfile, ClusterPropagationPolicy, PropagationPolicy};
+use karmada_rules::propagation::{claim::Claim, namespaces::SKIP_LABEL};
 use kube::{
     Api,
     api::{DeleteParams, Patch, PatchParams},
 };
 use pipeline_tests::{
     both,
-    control_plane::ApiKind,
+    control_plane::{ApiKind, ControlPlane},
     fleet::{Member, NAMESPACE},
     on_both,
     propagation::{PropagationFleet, create, namespaced},
@@ -19,12 +23,31 @@ use pipeline_tests::{
     wait::{until, until_event},
 };
 use serde_json::json;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpListener,
+    task::JoinSet,
+};
 
+use super::api_upgrade::{KIND, comes, create_shop, serve_shops, with_shops};
 use super::{WEB, has_data, maps, until_work};
+
+/// A namespace besides that of the fleet's objects.
+const ELSEWHERE: &str = "elsewhere";
 
 /// Waits until the Work of the `ConfigMap` in `member` was not applied, for a reason that has `text`.
 async fn is_refused(fleet: &PropagationFleet, member: Member, text: &str) -> Result<()> {
-    until_work(fleet, member, "ConfigMap", text, |work| {
+    is_not_applied(fleet, member, "ConfigMap", text).await
+}
+
+/// Waits until the Work of an object of a kind was not applied as [`is_refused`] does.
+async fn is_not_applied(
+    fleet: &PropagationFleet,
+    member: Member,
+    kind: &str,
+    text: &str,
+) -> Result<()> {
+    until_work(fleet, member, kind, text, |work| {
         let applied = work.and_then(|work| work.condition("Applied"));
         applied.is_some_and(|applied| applied.status == "False" && applied.message.contains(text))
     })
@@ -42,6 +65,8 @@ async fn everywhere(fleet: &PropagationFleet) -> Result<()> {
 
 async fn policies_that_make_no_sense_hold_up_no_other(server: ApiKind) -> Result<()> {
     let fleet = PropagationFleet::start(server, 1).await?;
+    // What is there before they start has been told by those before them.
+    let _programs = fleet.run().await?;
     let selects = |api_version: &str, kind: &str, name: &str| json!([{ "apiVersion": api_version, "kind": kind, "name": name }]);
     let everywhere = json!({});
     let contradictory = json!({
@@ -51,7 +76,7 @@ async fn policies_that_make_no_sense_hold_up_no_other(server: ApiKind) -> Result
     for (name, selectors, placement) in [
         ("absent", selects("v1", "ConfigMap", "absent"), &everywhere),
         (
-            "unknown-kind",
+            "unknown-group",
             selects("widgets.test.io/v1", "Widget", WEB),
             &everywhere,
         ),
@@ -60,6 +85,7 @@ async fn policies_that_make_no_sense_hold_up_no_other(server: ApiKind) -> Result
             selects("v7", "ConfigMap", WEB),
             &everywhere,
         ),
+        ("unknown-kind", selects("v1", "Widget", WEB), &everywhere),
         (
             "contradictory",
             selects("v1", "ConfigMap", WEB),
@@ -70,13 +96,83 @@ async fn policies_that_make_no_sense_hold_up_no_other(server: ApiKind) -> Result
         let spec = json!({ "resourceSelectors": selectors, "placement": placement });
         fleet.create_policy(name, spec).await?;
     }
-    let _programs = fleet.run().await?;
+    let widgets = selects("widgets.test.io/v1", "Widget", "");
+    let spec = json!({ "resourceSelectors": widgets, "placement": everywhere });
+    fleet.create_cluster_policy("unknown-group", spec).await?;
     let settings = json!({ "metadata": { "name": WEB }, "data": { "a": "1" } });
     create(&maps(&fleet.karmada), settings).await?;
     has_data(&fleet, Member(1), &[("a", "1")]).await?;
-    let client = fleet.karmada.client();
-    let text = "clusterAffinities cannot co-exist with clusterAffinity";
-    until_event(&client, "PropagationPolicy", "contradictory", text).await
+    for (kind, name, text) in [
+        (
+            PropagationPolicy::KIND,
+            "contradictory",
+            "clusterAffinities cannot co-exist with clusterAffinity",
+        ),
+        (
+            PropagationPolicy::KIND,
+            "unknown-group",
+            "UnknownKind Selects kinds that the API does not serve: Widget of widgets.test.io/v1",
+        ),
+        (
+            PropagationPolicy::KIND,
+            "unknown-version",
+            "UnknownKind Selects kinds that the API does not serve: ConfigMap of v7",
+        ),
+        (
+            PropagationPolicy::KIND,
+            "unknown-kind",
+            "UnknownKind Selects kinds that the API does not serve: Widget of v1",
+        ),
+        (
+            ClusterPropagationPolicy::KIND,
+            "unknown-group",
+            "UnknownKind Selects kinds that the API does not serve: Widget of widgets.test.io/v1",
+        ),
+    ] {
+        until_event(&fleet.karmada.client(), kind, name, text).await?;
+    }
+    Ok(())
+}
+
+/// The policy of one namespace has what is there, and the kubernetes Service is in every member anyway.
+async fn a_policy_for_everything_holds_up_no_other(server: ApiKind) -> Result<()> {
+    let fleet = PropagationFleet::start(server, 1).await?;
+    fleet.karmada.namespace(ELSEWHERE).await?;
+    let whole = [
+        ("apps/v1", "Deployment"),
+        ("rbac.authorization.k8s.io/v1", "ClusterRole"),
+        ("v1", "ConfigMap"),
+        ("v1", "Namespace"),
+        ("v1", "Secret"),
+        ("v1", "Service"),
+    ];
+    let whole = whole.map(|(version, kind)| json!({ "apiVersion": version, "kind": kind }));
+    let spec = json!({ "resourceSelectors": whole, "placement": {} });
+    fleet.create_cluster_policy("everything", spec).await?;
+    everywhere(&fleet).await?;
+    let elsewhere =
+        |api: &ControlPlane| -> Api<ConfigMap> { Api::namespaced(api.client(), ELSEWHERE) };
+    let settings = json!({ "metadata": { "name": WEB }, "data": { "a": "2" } });
+    create(&elsewhere(&fleet.karmada), settings).await?;
+    let _programs = fleet.run().await?;
+    has_data(&fleet, Member(1), &[("a", "1")]).await?;
+    let copies = elsewhere(fleet.member(Member(1)));
+    until(&copies, WEB, "there", |copy| copy.is_some()).await?;
+    for (map, policy) in [
+        (maps(&fleet.karmada), WEB),
+        (elsewhere(&fleet.karmada), "everything"),
+    ] {
+        let is_of = |map: Option<&ConfigMap>| {
+            let claim = map.and_then(|map| Claim::of(&map.metadata));
+            claim.is_some_and(|claim| claim.name == policy)
+        };
+        until(&map, WEB, policy, is_of).await?;
+    }
+    // What opens the members stays here.
+    let secrets: Api<Secret> = Api::namespaced(fleet.karmada.client(), "karmada-cluster");
+    let credentials = secrets.get(&Member(1).name()).await?;
+    assert_eq!(Claim::of(&credentials.metadata), None);
+    Ok(())
 }
 
 async fn a_cluster_without_usable_credentials_is_named_and_holds_up_no_other(
@@ -93,6 +189,80 @@ async fn a_cluster_without_usable_credentials_is_named_and_holds_up_no_other(
     let _programs = fleet.run().await?;
     has_data(&fleet, Member(1), &[("a", "1")]).await?;
     is_refused(&fleet, Member(2), "token").await
+}
+
+/// One answers what is no HTTP, the other what is no Kubernetes API.
+async fn members_that_answer_garbage_are_named_and_hold_up_no_other(server: ApiKind) -> Result<()> {
+    let fleet = PropagationFleet::start(server, 3).await?;
+    let page = "HTTP/1.1 200 OK\r\nContent-Length: 13\r\nConnection: close\r\n\r\n<html></html>";
+    let (noise, _noise) = answering("SSH-2.0-OpenSSH_9.6\r\n").await?;
+    let (pages, _pages) = answering(page).await?;
+    let clusters: Api<ClusterProfile> = Api::all(fleet.karmada.client());
+    for (member, address) in [(Member(2), noise), (Member(3), pages)] {
+        let endpoint = json!({ "apiEndpoint": format!("http://{address}") });
+        let elsewhere = Patch::Merge(json!({ "spec": endpoint }));
+        let parameters = PatchParams::default();
+        clusters
+            .patch(&member.name(), &parameters, &elsewhere)
+            .await?;
+    }
+    everywhere(&fleet).await?;
+    let _programs = fleet.run().await?;
+    has_data(&fleet, Member(1), &[("a", "1")]).await?;
+    is_refused(&fleet, Member(2), "the cluster cannot be reached").await?;
+    let no_json = "the cluster's response cannot be read";
+    is_refused(&fleet, Member(3), no_json).await
+}
+
+/// Answers each request with `answer` until the task is dropped.
+async fn answering(answer: &'static str) -> Result<(SocketAddr, JoinSet<()>)> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+    let address = listener.local_addr()?;
+    let mut task = JoinSet::new();
+    task.spawn(async move {
+        while let Ok((mut client, _)) = listener.accept().await {
+            let mut request = [0; 4096];
+            // Whoever has gone needs no answer.
+            if client.read(&mut request).await.is_ok() {
+                drop(client.write_all(answer.as_bytes()).await);
+            }
+        }
+    });
+    Ok((address, task))
+}
+
+/// Its Cluster says that it serves the kind.
+async fn a_member_without_the_kind_says_so_and_gets_the_copy_once_it_serves_it(
+    server: ApiKind,
+) -> Result<()> {
+    let fleet = with_shops(server, &[Member(1)]).await?;
+    create_shop(&fleet).await?;
+    let selector = json!({ "apiVersion": "example.com/v1", "kind": KIND, "name": WEB });
+    let spec = json!({ "resourceSelectors": [selector], "placement": {} });
+    fleet.create_policy(WEB, spec).await?;
+    let _programs = fleet.run().await?;
+    comes(&fleet, Member(1)).await?;
+    let text = "the member does not serve Shop of example.com/v1";
+    is_not_applied(&fleet, Member(2), KIND, text).await?;
+    serve_shops(fleet.member(Member(2))).await?;
+    comes(&fleet, Member(2)).await
+}
+
+async fn a_member_without_the_namespace_says_so_and_gets_the_copy_once_it_has_it(
+    server: ApiKind,
+) -> Result<()> {
+    let fleet = PropagationFleet::start(server, 2).await?;
+    let namespaces: Api<Namespace> = Api::all(fleet.karmada.client());
+    let stays = Patch::Merge(json!({ "metadata": { "labels": { SKIP_LABEL: "true" } } }));
+    let parameters = PatchParams::default();
+    namespaces.patch(NAMESPACE, &parameters, &stays).await?;
+    fleet.member(Member(1)).namespace(NAMESPACE).await?;
+    everywhere(&fleet).await?;
+    let _programs = fleet.run().await?;
+    has_data(&fleet, Member(1), &[("a", "1")]).await?;
+    is_refused(&fleet, Member(2), r#"namespaces "shop" not found"#).await?;
+    fleet.member(Member(2)).namespace(NAMESPACE).await?;
+    has_data(&fleet, Member(2), &[("a", "1")]).await
 }
 
 /// Close to the 1.5 MiB that etcd takes, with what binding, Work and member add to it.
@@ -122,6 +292,10 @@ async fn a_template_of_1_4_mb_reaches_its_members(server: ApiKind) -> Result<()>
 
 on_both!(
     policies_that_make_no_sense_hold_up_no_other,
+    a_policy_for_everything_holds_up_no_other,
+    members_that_answer_garbage_are_named_and_hold_up_no_other,
+    a_member_without_the_kind_says_so_and_gets_the_copy_once_it_serves_it,
+    a_member_without_the_namespace_says_so_and_gets_the_copy_once_it_has_it,
     a_cluster_without_usable_credentials_is_named_and_holds_up_no_other,
     a_template_of_1_4_mb_reaches_its_members,
 );

@@ -5,7 +5,7 @@ use std::{fmt::Debug, time::Duration};
 use anyhow::Result;
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::Deployment;
-use karmada_api::{ResourceBinding, names};
+use karmada_api::names;
 use kube::{
     Api, Resource, ResourceExt,
     api::{DeleteParams, ListParams, Patch, PatchParams},
@@ -16,7 +16,7 @@ use pipeline_tests::{
     on_both,
     programs::Binary,
     propagation::{PropagationFleet, PropagationPrograms, create},
-    wait::until,
+    wait::{until, until_told},
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -69,18 +69,7 @@ pub(super) async fn policy_applied_to(
     text: &str,
 ) -> Result<()> {
     let name = names::binding(kind, WEB);
-    let what = format!("PolicyApplied {status} with {text:?}");
-    let is = |binding: Option<&ResourceBinding>| {
-        let conditions = binding.and_then(|binding| binding.status.as_ref()?.conditions.as_deref());
-        let mut conditions = conditions.into_iter().flatten();
-        conditions.any(|condition| {
-            condition.type_ == "PolicyApplied"
-                && condition.status == status
-                && condition.message.contains(text)
-        })
-    };
-    until(&fleet.bindings(), &name, &what, is).await?;
-    Ok(())
+    until_told(&fleet.bindings(), &name, ["PolicyApplied", status], text).await
 }
 
 /// Waits until the second in which the template was created is over: times of objects have seconds, and those of
