@@ -3,6 +3,10 @@
 use std::{path::PathBuf, time::Duration};
 
 use anyhow::Result;
+use kube::{
+    Client, Config,
+    config::{KubeConfigOptions, Kubeconfig},
+};
 use tempfile::TempDir;
 
 use crate::{
@@ -46,6 +50,14 @@ impl Sandbox {
             process,
             _folder: folder,
         })
+    }
+
+    /// Returns a client of its Karmada API.
+    pub async fn client(&self) -> Result<Client> {
+        let kubeconfig = Kubeconfig::read_from(&self.kubeconfig)?;
+        let options = KubeConfigOptions::default();
+        let config = Config::from_custom_kubeconfig(kubeconfig, &options).await?;
+        Ok(Client::try_from(config)?)
     }
 
     /// Ends it with SIGTERM and waits for that.

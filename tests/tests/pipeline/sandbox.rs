@@ -3,7 +3,15 @@
 use std::path::Path;
 
 use anyhow::{Result, ensure};
-use pipeline_tests::{kubectl::Kubectl, programs::build_for_tests, sandbox::Sandbox};
+use kube::Api;
+use pipeline_tests::{
+    kubectl::{Kubectl, cell},
+    programs::build_for_tests,
+    sandbox::Sandbox,
+    wait::{until_event, until_told},
+};
+
+const BINDING: &str = "resourcebinding.work.karmada.io/web-deployment";
 
 /// Checks that the output has each of these.
 fn shows(printed: &str, parts: &[&str]) -> Result<()> {
@@ -83,24 +91,70 @@ mod with_tools {
             let line = format!("wait {condition} -n shop --timeout=60s");
             shows(&kubectl.run(&line).await?, &["condition met"])?;
         }
-        let objects = [
-            "propagationpolicy.policy.karmada.io/web",
-            "resourcebinding.work.karmada.io/web-service",
-            "work.work.karmada.io/web-",
-        ];
-        shows(&kubectl.run("get pp,rb,work -A").await?, &objects)?;
+        let work = karmada_api::names::work("Deployment", "shop", "web");
+        let here = format!("work.work.karmada.io/{work}");
+        let printed = kubectl.run("get pp,rb,work -A").await?;
+        for (namespace, object, column, value) in [
+            (
+                "shop",
+                "propagationpolicy.policy.karmada.io/web",
+                "PRIORITY",
+                "0",
+            ),
+            ("shop", BINDING, "SCHEDULED", "True"),
+            ("shop", BINDING, "FULLYAPPLIED", "True"),
+            ("karmada-es-member1", &here, "WORKLOAD-KIND", "Deployment"),
+            ("karmada-es-member1", &here, "APPLIED", "True"),
+        ] {
+            let shown = cell(&printed, namespace, object, column);
+            ensure!(
+                shown == Some(value),
+                "{object}: {column} is {shown:?} in {printed}"
+            );
+        }
         for member in ["member1", "member2", "member3"] {
             let line = format!("--context {member} get deployments -n shop -o name");
             shows(&kubectl.run(&line).await?, &["deployment.apps/web"])?;
         }
 
+        let describe = "describe rb web-deployment -n shop";
+        let client = sandbox.client().await?;
+        let clusters = "Result: {member1:1, member2:1, member3:1}";
+        until_event(&client, "ResourceBinding", "web-deployment", clusters).await?;
+        let described = kubectl.run(describe).await?;
+        let deployed = [
+            "Binding has been scheduled successfully.",
+            "FullyAppliedSuccess",
+            "ScheduleBindingSucceed",
+            clusters,
+        ];
+        shows(&described, &deployed)?;
+        ensure!(!described.contains("SuspendDispatching"), "{described}");
+
         let pause =
             r#"patch pp web -n shop --type merge -p {"spec":{"suspension":{"dispatching":true}}}"#;
         shows(&kubectl.run(pause).await?, &["patched"])?;
-        let work = karmada_api::names::work("Deployment", "shop", "web");
         let held = format!("--for=condition=Dispatching=false work/{work}");
         let line = format!("wait {held} -n karmada-es-member1 --timeout=60s");
         shows(&kubectl.run(&line).await?, &["condition met"])?;
+        let edit = "set image deployment/web web=registry.example.com/shop/web:2 -n shop";
+        shows(&kubectl.run(edit).await?, &["image updated"])?;
+        let late = "Dispatching is suspended before the template was delivered to member1, member2, member3";
+        let bindings = Api::namespaced(client, "shop");
+        until_told(&bindings, "web-deployment", ["FullyApplied", "False"], late).await?;
+        let described = kubectl.run(describe).await?;
+        let paused = [
+            "SuspendDispatching",
+            "Dispatching is suspended on member1 (has generation ",
+            "DispatchSuspended",
+            late,
+        ];
+        shows(&described, &paused)?;
+        let printed = kubectl.run("get rb -A").await?;
+        for (column, value) in [("SCHEDULED", "True"), ("FULLYAPPLIED", "False")] {
+            let shown = cell(&printed, "shop", "web-deployment", column);
+            ensure!(shown == Some(value), "{column} is {shown:?} in {printed}");
+        }
         sandbox.stop().await
     }
 }

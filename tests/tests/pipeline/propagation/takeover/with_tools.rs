@@ -16,16 +16,18 @@ use kube::{
 };
 use pipeline_tests::{
     control_plane::{ApiKind, ControlPlane},
-    fleet::Member,
+    fleet::{Member, NAMESPACE},
+    kubectl::cell,
     on_both,
     programs::{Binary, Profile, Running},
     propagation::PropagationPrograms,
-    wait::until,
+    wait::{until, until_told},
+    writes::WriteCounts,
 };
 use serde_json::{Value, json};
 
 use super::super::recorded::api_of;
-use super::super::{IMAGE, WEB, deployments, has_image};
+use super::super::{IMAGE, WEB, deployments, has_image, suspend};
 use super::left::{Left, is_binding, is_scheduled, marks, without_record};
 use crate::install::{
     page::{Page, Reader},
@@ -200,6 +202,80 @@ impl TakeOver {
         programs.rest().await
     }
 
+    /// Checks that besides Events one patch of each binding of a policy was written, and nothing else.
+    fn ensure_one_patch_each(&self, mut written: WriteCounts) -> Result<()> {
+        written.0.retain(|kind, _| kind.resource != "events");
+        let count = |kind: &str| {
+            let recorded = self.left.recorded(is_scheduled);
+            recorded.filter(|object| object["kind"] == kind).count()
+        };
+        let (cluster, own) = (count("ClusterResourceBinding"), count("ResourceBinding"));
+        let expected = format!(
+            "{cluster} PATCH clusterresourcebindings.work.karmada.io, {own} PATCH resourcebindings.work.karmada.io"
+        );
+        ensure!(written.to_string() == expected, "{written}, not {expected}");
+        Ok(())
+    }
+
+    /// Checks that kubectl tells where the workload stands, also while it is paused.
+    async fn is_told_by_kubectl(&self) -> Result<()> {
+        let printed = self
+            .reader
+            .run("kubectl --context karmada get pp,rb,work -A");
+        let printed = printed.await?;
+        let work = format!(
+            "work.work.karmada.io/{}",
+            names::work("Deployment", NAMESPACE, WEB)
+        );
+        let binding = "resourcebinding.work.karmada.io/web-deployment";
+        let policy = "propagationpolicy.policy.karmada.io/web";
+        for (namespace, object, column, value) in [
+            (NAMESPACE, policy, "CONFLICT-RESOLUTION", "Abort"),
+            (NAMESPACE, binding, "SCHEDULED", "True"),
+            (NAMESPACE, binding, "FULLYAPPLIED", "True"),
+            ("karmada-es-member1", &work, "WORKLOAD-KIND", "Deployment"),
+            ("karmada-es-member2", &work, "APPLIED", "True"),
+        ] {
+            let shown = cell(&printed, namespace, object, column);
+            ensure!(
+                shown == Some(value),
+                "{object}: {column} is {shown:?} in {printed}"
+            );
+        }
+        let told = self.describe().await?;
+        ensure!(told.contains("FullyAppliedSuccess"), "{told}");
+        ensure!(!told.contains("SuspendDispatching"), "{told}");
+
+        let bindings = self.left.fleet.bindings();
+        let paused = "Dispatching is suspended on member1 (up to date), member2 (up to date).";
+        suspend(&self.left.fleet, json!({ "dispatching": true })).await?;
+        until_told(
+            &bindings,
+            "web-deployment",
+            ["Dispatching", "False"],
+            paused,
+        )
+        .await?;
+        let told = self.describe().await?;
+        for part in ["SuspendDispatching", paused, "SyncWorkSucceed"] {
+            ensure!(told.contains(part), "{part:?} is not in {told}");
+        }
+        suspend(&self.left.fleet, Value::Null).await?;
+        let resumed = "is being dispatched to its clusters";
+        until_told(
+            &bindings,
+            "web-deployment",
+            ["Dispatching", "True"],
+            resumed,
+        )
+        .await
+    }
+
+    async fn describe(&self) -> Result<String> {
+        let describe = "kubectl --context karmada describe rb web-deployment -n shop";
+        self.reader.run(describe).await
+    }
+
     /// Checks with the reader's commands that an edit travels, and undoes it. Another image travels, too.
     async fn edit(&self, check: &str) -> Result<()> {
         let fleet = &self.left.fleet;
@@ -254,10 +330,14 @@ impl TakeOver {
             is_still(&theirs, &self.of_karmada().await?)?;
         }
         self.reader.run(start).await?;
+        let writes = karmada.successful_writes().await?;
         let programs = self.start(&[]).await?;
         self.is_taken_over(&programs).await?;
+        self.ensure_one_patch_each(karmada.successful_writes().await?.since(&writes))?;
         self.left.ensure_same(&before, without_record).await?;
         self.edit(check).await?;
+        programs.rest().await?;
+        self.is_told_by_kubectl().await?;
         programs.rest().await?;
 
         // The first command ends the programs, which still need their rights.
