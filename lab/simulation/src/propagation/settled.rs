@@ -222,16 +222,16 @@ impl Check<'_> {
         let need = model::need(world, self.template);
         let wanted: BTreeSet<String> = scheduled.keys().chain(&need.clusters).cloned().collect();
         if !model::pauses(suspension) && !need.is_frozen {
-            // A pause holds what is no longer wanted, and of a cluster that has left until its namespace goes.
-            if !world.clusters.is_empty() {
-                // Where nothing else fits, what runs stays scheduled to a cluster that has left.
-                found.extend(self.gone_clusters(&wanted));
-            }
             // Nobody ends an eviction of what no policy has any more.
             let leaving = items(binding, "/spec/gracefulEvictionTasks");
             let leaving = leaving.map(|task| text(task, "/fromCluster").to_owned());
             let may_stay = wanted.iter().cloned().chain(leaving).collect();
             found.extend(self.superfluous(&may_stay));
+            // A pause holds what is no longer wanted, and of a cluster that has left until its namespace goes.
+            if !world.clusters.is_empty() {
+                // Where nothing else fits, what runs stays scheduled to a cluster that has left.
+                found.extend(self.gone_clusters(&may_stay));
+            }
         }
         for cluster in wanted
             .iter()
