@@ -27,6 +27,8 @@ pub(crate) struct Moves {
     was_down: bool,
     /// The templates from which a user's PUT removed what was recorded on them since then.
     wiped: BTreeSet<Template>,
+    /// The templates that have had no policy since clusters changed: the scheduler heeds that once one has them.
+    overdue: BTreeSet<Template>,
     fail_back: FailBack,
 }
 
@@ -89,8 +91,6 @@ struct Since {
     unfit: BTreeSet<String>,
     /// Set once the Deployment has needed it.
     was_required: bool,
-    /// Set if the clusters had changed while no policy had it, which the scheduler heeds once one has it again.
-    is_overdue: bool,
 }
 
 /// The age of a template, compared to that of the policies that select it.
@@ -169,7 +169,7 @@ impl Moves {
             let of_this = done.filter(|(of, _)| *of == template);
             since.by_hand.extend(of_this.map(|(_, deed)| deed));
             let now = place(&world, template);
-            let moved = since.moved(&now, fleet_changed || since.is_overdue);
+            let moved = since.moved(&now, fleet_changed || self.overdue.contains(&template));
             found.extend(moved.map(|what| format!("{template:?}: {what} without a reason")));
             if !self.members_changed && since.is_bare(&now) {
                 found.push(format!("{template:?}: no copy is left"));
@@ -195,9 +195,12 @@ impl Moves {
             let left = since.left_behind(&essence(&self.last, *template), &now);
             let left = left.filter(|_| !is_forgotten);
             found.extend(left.map(|what| format!("{template:?}: {what}")));
-            let was_overdue = since.is_overdue;
             *since = Since::begin(*template, &self.last);
-            since.is_overdue = (fleet_changed || was_overdue) && since.holder.is_empty();
+            if !since.holder.is_empty() {
+                self.overdue.remove(template);
+            } else if fleet_changed {
+                self.overdue.insert(*template);
+            }
         }
         (self.clusters_changed, self.members_changed) = (false, false);
         self.was_down = false;
