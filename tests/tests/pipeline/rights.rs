@@ -1,6 +1,8 @@
 //! Authorization, on a real API only: the embedded one has none.
 
 mod real {
+    use std::path::Path;
+
     use anyhow::Result;
     use jiff::Timestamp;
     use k8s_openapi::api::{
@@ -28,10 +30,7 @@ mod real {
         isolated(test_name!(), async || {
             let api = ControlPlane::start(ControlPlaneOptions::named("karmada")).await?;
             let kubeconfig = api.kubeconfig_for("system:serviceaccount:shop:reader", None)?;
-            let kubeconfig = Kubeconfig::read_from(kubeconfig)?;
-            let options = KubeConfigOptions::default();
-            let config = Config::from_custom_kubeconfig(kubeconfig, &options).await?;
-            let user = Client::try_from(config)?;
+            let user = client(&kubeconfig).await?;
             let maps: Api<ConfigMap> = Api::namespaced(user, "default");
             let refused = maps.list(&ListParams::default()).await.unwrap_err();
             assert!(
@@ -85,6 +84,10 @@ mod real {
             let replica = json!({ "apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "replica" });
             grant(&karmada.client(), "leads", &leases, &replica).await?;
             let kubeconfig = karmada.kubeconfig_for("replica", None)?;
+            // A replica that must wait for the right to lead proves nothing.
+            let user = client(&kubeconfig).await?;
+            let leases: Api<Lease> = Api::namespaced(user, "karmada-system");
+            while leases.list(&ListParams::default()).await.is_err() {}
             let flag = format!("--kubeconfig={}", kubeconfig.display());
             let controller =
                 Running::start_unready(Binary::RemedyController, Profile::Debug, [flag]).await?;
@@ -92,6 +95,14 @@ mod real {
                 let refused = format!(r#"cannot list resource \"{kind}\""#);
                 controller.until_output(&refused).await?;
             }
+            // It lists again about a second later. By then it would long lead if it did not wait for them.
+            let clusters = json!({ "apiGroups": ["cluster.karmada.io"], "resources": ["clusters"], "verbs": all });
+            grant(&karmada.client(), "lists-one", &clusters, &replica).await?;
+            let waits_for_remedies = async || {
+                let unready = controller.readiness().await.err();
+                unready.is_some_and(|why| why.to_string().contains("waiting for: remedies"))
+            };
+            while !waits_for_remedies().await {}
             let allowed = Timestamp::now();
             let rest = json!({ "apiGroups": all, "resources": all, "verbs": all });
             grant(&karmada.client(), "lists", &rest, &replica).await?;
@@ -109,6 +120,13 @@ mod real {
             assert!(acquired(Some(&lease)) >= Some(allowed), "{lease:?}");
             controller.stop().await
         });
+    }
+
+    async fn client(kubeconfig: &Path) -> Result<Client> {
+        let kubeconfig = Kubeconfig::read_from(kubeconfig)?;
+        let options = KubeConfigOptions::default();
+        let config = Config::from_custom_kubeconfig(kubeconfig, &options).await?;
+        Ok(Client::try_from(config)?)
     }
 
     /// Grants a subject what a rule allows, by a role of this name.
