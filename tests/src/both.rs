@@ -7,6 +7,7 @@
 //! These run on one API only:
 //!
 //! - `rights`, on the real API: the embedded one has no authentication.
+//! - `install::with_tools::rotation`, on the real API: the embedded one has no tokens.
 //! - `propagation::kinds`, on the real API: the embedded one has few kinds and no defaults.
 //! - `real_parts::real`, on the real API: it is about a lease that only that one has.
 //! - `outage::with_tools::traffic_leaves_and_returns_with_default_thresholds`, on the real API: it

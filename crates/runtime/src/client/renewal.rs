@@ -171,8 +171,8 @@ impl Renewal {
     }
 }
 
-/// Returns a hash of the kubeconfig and of the files that it names. A token file is not among them: it
-/// is read again by itself.
+/// Returns a hash of the kubeconfig and of the files that it names. A token file is read again by itself, too,
+/// but only each minute.
 fn fingerprint(source: &Source) -> u64 {
     let mut hasher = DefaultHasher::new();
     let mut add = |path: &PathBuf| fs::read(path).ok().hash(&mut hasher);
@@ -198,7 +198,9 @@ fn fingerprint(source: &Source) -> u64 {
         .filter_map(|named| named.auth_info.as_ref());
     let named = clusters
         .map(|cluster| &cluster.certificate_authority)
-        .chain(users.flat_map(|user| [&user.client_certificate, &user.client_key]));
+        .chain(
+            users.flat_map(|user| [&user.client_certificate, &user.client_key, &user.token_file]),
+        );
     for path in named.flatten() {
         add(&PathBuf::from(path));
     }

@@ -1,3 +1,5 @@
+mod rotation;
+
 use std::{
     fs,
     future::pending,

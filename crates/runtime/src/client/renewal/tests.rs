@@ -118,6 +118,24 @@ async fn a_changed_certificate_is_a_change_of_the_kubeconfig_that_names_it() {
     assert_ne!(fingerprint(&source), first);
 }
 
+/// The old token may be refused from now on.
+#[tokio::test]
+async fn a_changed_token_file_is_used_at_the_next_look() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, token) = (
+        folder.path().join("kubeconfig"),
+        folder.path().join("token"),
+    );
+    fs::write(&token, "first").unwrap();
+    write(&path, server("one").await, &json!({ "tokenFile": "token" }));
+    let (mut renewal, _) = start(&path).await;
+    let client = renewal.client();
+    assert_eq!(response(&client).await, "one Bearer first");
+    fs::write(&token, "second").unwrap();
+    renewal.look().await;
+    assert_eq!(response(&client).await, "one Bearer second");
+}
+
 #[tokio::test]
 async fn the_end_of_a_credential_is_a_metric_and_near_it_a_warning() {
     use base64::Engine;
