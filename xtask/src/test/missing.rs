@@ -18,7 +18,7 @@ const IN_CHROMIUM: &str = "in_chromium::";
 const JQ: &str = "jq";
 
 /// Parts of the names of the tests that run them all.
-const WITH_JQ: [&str; 2] = ["install::with_tools::real::", "takeover::with_tools::"];
+const WITH_JQ: [&str; 2] = ["install::with_tools::", "takeover::with_tools::"];
 
 /// The things missing on this machine, and the tests that cannot run without them.
 #[derive(Debug, Default)]

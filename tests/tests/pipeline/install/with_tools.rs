@@ -194,6 +194,19 @@ async fn adds_to_karmadas_arguments(reader: &Reader) -> Result<()> {
     Ok(())
 }
 
+/// Checks that the chart's list of controllers is what it was, and `-remedy`.
+async fn adds_to_the_charts_list(reader: &Reader) -> Result<()> {
+    let values = "helm get values karmada -o json | jq -r .controllerManager.controllers";
+    let before = reader.run(values).await?;
+    let upgrade = fs::read_to_string(reader.path("upgrade"))?;
+    let arguments: Vec<_> = upgrade.lines().collect();
+    assert!(arguments.contains(&"--reuse-values"), "{upgrade}");
+    // A comma that is not escaped ends a value.
+    let after = format!(r"controllerManager.controllers={}\,-remedy", before.trim());
+    assert_eq!(arguments.last(), Some(&&*after), "{upgrade}");
+    Ok(())
+}
+
 async fn an_uninstallation_leaves_everything_as_it_was(server: ApiKind) -> Result<()> {
     let fleet = before_us(server).await?;
     let reader = Reader::new(&fleet, server)?;
@@ -201,6 +214,7 @@ async fn an_uninstallation_leaves_everything_as_it_was(server: ApiKind) -> Resul
     let gateway = Snapshot::take(&fleet.gateway.client()).await?;
 
     reader.follow(&INSTALL).await?;
+    adds_to_the_charts_list(&reader).await?;
     if server == ApiKind::Real {
         adds_to_karmadas_arguments(&reader).await?;
     }
