@@ -10,7 +10,7 @@ use tokio::{
     task::JoinHandle,
 };
 
-/// A relay on a loopback address. Dropping it ends it.
+/// A relay. Dropping it ends it.
 #[derive(Debug)]
 pub struct Relay {
     address: SocketAddr,
@@ -21,7 +21,12 @@ pub struct Relay {
 impl Relay {
     /// Starts to relay connections to `server`.
     pub async fn start(server: SocketAddr) -> Result<Self> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await;
+        Self::start_at((Ipv4Addr::LOCALHOST, 0).into(), server).await
+    }
+
+    /// Starts to relay connections that are made to an address of this machine.
+    pub async fn start_at(address: SocketAddr, server: SocketAddr) -> Result<Self> {
+        let listener = TcpListener::bind(address).await;
         let listener = listener.context("cannot start a relay")?;
         let address = listener.local_addr()?;
         let (silent, is_silent) = watch::channel(false);

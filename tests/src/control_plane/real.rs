@@ -33,6 +33,9 @@ const OWN_OBJECTS: [&str; 6] = [
     "/api/v1/namespaces/kube-system/configmaps/kube-apiserver-legacy-service-account-token-tracking",
 ];
 
+/// The Service of Karmada's API server, which its certificate always names.
+const SERVICE: &str = "karmada-apiserver.karmada-system.svc.cluster.local";
+
 /// The limit until the controllers watch every kind.
 const CONTROLLERS_WITHIN: Duration = Duration::from_secs(90);
 
@@ -175,7 +178,8 @@ fn api_arguments(
     api: SocketAddr,
     etcd: SocketAddr,
 ) -> Result<Vec<String>> {
-    let server = authority.server(&["localhost"], &[api.ip(), Ipv4Addr::LOCALHOST.into()])?;
+    let names = ["localhost", SERVICE];
+    let server = authority.server(&names, &[api.ip(), Ipv4Addr::LOCALHOST.into()])?;
     let accounts = KeyPair::generate()?;
     let file = |flag: &str, name: &str, text: &str| -> Result<String> {
         Ok(format!("{flag}={}", write(folder, name, text)?.display()))

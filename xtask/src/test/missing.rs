@@ -14,11 +14,11 @@ use super::executable::Executable;
 /// Begins the names of the tests that need a browser.
 const IN_CHROMIUM: &str = "in_chromium::";
 
-/// The program that the commands of docs/install.md need.
-const JQ: &str = "jq";
+/// The programs that the commands of docs/install.md need.
+const OF_THE_PAGE: [&str; 2] = ["jq", "openssl"];
 
 /// Parts of the names of the tests that run them all.
-const WITH_JQ: [&str; 2] = ["install::with_tools::", "takeover::with_tools::"];
+const WITH_THE_PAGE: [&str; 2] = ["install::with_tools::", "takeover::with_tools::"];
 
 /// The things missing on this machine, and the tests that cannot run without them.
 #[derive(Debug, Default)]
@@ -44,11 +44,13 @@ impl Missing {
             missing.why.push(why);
             missing.names.extend(tools::NEEDED_BY);
         }
-        if !there(JQ) {
-            let why = anyhow!("there is no `{JQ}` on the PATH, install it");
+        let absent: Vec<_> = absent().collect();
+        if !absent.is_empty() {
+            let absent = absent.join("` and no `");
+            let why = anyhow!("there is no `{absent}` on the PATH, install it");
             let why = why.context("the tests of docs/install.md cannot run");
             missing.why.push(why);
-            missing.names.extend(WITH_JQ);
+            missing.names.extend(WITH_THE_PAGE);
         }
         if let Err(why) = chromium::available() {
             let why = why.context("the tests in a browser cannot run");
@@ -91,9 +93,7 @@ pub(super) fn install_packages() {
     if !(there("ip") && there("unshare")) {
         packages.extend(["iproute2", "util-linux"]);
     }
-    if !there(JQ) {
-        packages.push(JQ);
-    }
+    packages.extend(absent());
     if chromium::available().is_err() {
         packages.extend(["chromium", "fonts-liberation"]);
     }
@@ -105,6 +105,11 @@ pub(super) fn install_packages() {
         // The caller reports what is still missing afterwards.
         drop(Command::new("apt-get").args(arguments).status());
     }
+}
+
+/// Returns the programs that the page needs and this machine lacks. Their packages have the same names.
+fn absent() -> impl Iterator<Item = &'static str> {
+    OF_THE_PAGE.into_iter().filter(|program| !there(program))
 }
 
 fn there(program: &str) -> bool {

@@ -34,6 +34,9 @@ impl Page {
 /// The limit of a block of commands.
 const LIMIT: Duration = Duration::from_mins(3);
 
+/// The kubeconfig with all contexts.
+const CONTEXTS: &str = ".kube/config";
+
 /// Stands for Helm: shows the values of a release, and writes down the arguments of an upgrade.
 const HELM: &str = r#"#!/bin/sh
 case "$1 $2" in
@@ -76,7 +79,8 @@ impl Reader {
         fs::create_dir(reader.path("bin"))?;
         fs::write(reader.path("bin/helm"), HELM)?;
         fs::set_permissions(reader.path("bin/helm"), fs::Permissions::from_mode(0o755))?;
-        kubeconfig::write(&reader.path("kubeconfig"), &Vec::from_iter(&contexts))?;
+        fs::create_dir(reader.path(".kube"))?;
+        kubeconfig::write(&reader.path(CONTEXTS), &Vec::from_iter(&contexts))?;
         Ok(reader)
     }
 
@@ -117,7 +121,7 @@ impl Reader {
             .current_dir(self.folder.path())
             .env("PATH", path)
             .env("HOME", self.folder.path())
-            .env("KUBECONFIG", self.path("kubeconfig"))
+            .env("KUBECONFIG", self.path(CONTEXTS))
             .stdin(Stdio::null())
             .kill_on_drop(true)
             .output();

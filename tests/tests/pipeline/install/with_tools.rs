@@ -31,6 +31,7 @@ use pipeline_tests::{
     fleet::{Fleet, INGRESS, Member, NAMESPACE, SERVICE, on_dns},
     netns, on_both,
     programs::{Binary, Profile, Running},
+    relay::Relay,
     wait::until,
 };
 use serde_json::{Value, json};
@@ -207,6 +208,49 @@ async fn adds_to_the_charts_list(reader: &Reader) -> Result<()> {
     Ok(())
 }
 
+/// Follows the page to a kubeconfig of an agent that goes through a load balancer.
+async fn reaches_karmada_at_an_address_that_its_certificate_lacks(
+    fleet: &Fleet,
+    reader: &Reader,
+) -> Result<()> {
+    let name = "karmada-apiserver.karmada-system.svc.cluster.local";
+    let address: SocketAddr = "203.0.113.7:5443".parse()?;
+    netns::add_address(address.ip())?;
+    let _load_balancer = Relay::start_at(address, fleet.karmada.address()).await?;
+    let steps = reader.steps(Page::Install, "The address of the Karmada API");
+    let [access, certificate, expect_a_name] = &steps[..] else {
+        anyhow::bail!("the page has other steps: {steps:?}");
+    };
+
+    reader.run(access).await?;
+    let names = reader.run(certificate).await?;
+    assert!(names.contains(&format!("DNS:{name}")), "{names}");
+    let member = MEMBER.name();
+    let kubeconfig = format!("access/{member}/kubeconfig");
+    let who = format!(
+        "kubectl --kubeconfig {kubeconfig} auth whoami -o jsonpath={{.status.userInfo.username}}"
+    );
+    let Err(refused) = reader.run(&who).await else {
+        anyhow::bail!("the certificate contains the address: {names}");
+    };
+    assert!(refused.to_string().contains("not 203.0.113.7"), "{refused}");
+    let read = || -> Result<Value> {
+        let text = fs::read(reader.path(&kubeconfig))?;
+        Ok(serde_json::from_slice(&text)?)
+    };
+    let mut expected = read()?;
+    reader.run(expect_a_name).await?;
+    let cluster = &mut expected["clusters"][0]["cluster"];
+    assert_eq!(cluster["server"], format!("https://{address}"));
+    cluster["tls-server-name"] = json!(name);
+    assert_eq!(read()?, expected);
+    assert_eq!(
+        reader.run(&who).await?,
+        format!("system:serviceaccount:karmada-es-{member}:cluster-health-agent")
+    );
+    Ok(())
+}
+
 async fn an_uninstallation_leaves_everything_as_it_was(server: ApiKind) -> Result<()> {
     let fleet = before_us(server).await?;
     let reader = Reader::new(&fleet, server)?;
@@ -217,6 +261,7 @@ async fn an_uninstallation_leaves_everything_as_it_was(server: ApiKind) -> Resul
     adds_to_the_charts_list(&reader).await?;
     if server == ApiKind::Real {
         adds_to_karmadas_arguments(&reader).await?;
+        reaches_karmada_at_an_address_that_its_certificate_lacks(&fleet, &reader).await?;
     }
     let controllers = controllers(&fleet, &reader, server).await?;
     let agents = Agents::start(&fleet, 1, Others::Named).await?;
