@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Result, ensure};
-use kube::Api;
+use kube::{Api, Client};
 use pipeline_tests::{
     kubectl::{Kubectl, cell},
     programs::build_for_tests,
@@ -117,11 +117,10 @@ mod with_tools {
             shows(&kubectl.run(&line).await?, &["deployment.apps/web"])?;
         }
 
-        let describe = "describe rb web-deployment -n shop";
         let client = sandbox.client().await?;
         let clusters = "Result: {member1:1, member2:1, member3:1}";
         until_event(&client, "ResourceBinding", "web-deployment", clusters).await?;
-        let described = kubectl.run(describe).await?;
+        let described = kubectl.run("describe rb web-deployment -n shop").await?;
         let deployed = [
             "Binding has been scheduled successfully.",
             "FullyAppliedSuccess",
@@ -131,6 +130,12 @@ mod with_tools {
         shows(&described, &deployed)?;
         ensure!(!described.contains("SuspendDispatching"), "{described}");
 
+        a_pause_shows(&kubectl, client, &work).await?;
+        sandbox.stop().await
+    }
+
+    /// Pauses the website and edits it, and checks where kubectl shows that it stands.
+    async fn a_pause_shows(kubectl: &Kubectl, client: Client, work: &str) -> Result<()> {
         let pause =
             r#"patch pp web -n shop --type merge -p {"spec":{"suspension":{"dispatching":true}}}"#;
         shows(&kubectl.run(pause).await?, &["patched"])?;
@@ -142,7 +147,7 @@ mod with_tools {
         let late = "Dispatching is suspended before the template was delivered to member1, member2, member3";
         let bindings = Api::namespaced(client, "shop");
         until_told(&bindings, "web-deployment", ["FullyApplied", "False"], late).await?;
-        let described = kubectl.run(describe).await?;
+        let described = kubectl.run("describe rb web-deployment -n shop").await?;
         let paused = [
             "SuspendDispatching",
             "Dispatching is suspended on member1 (has generation ",
@@ -155,6 +160,6 @@ mod with_tools {
             let shown = cell(&printed, "shop", "web-deployment", column);
             ensure!(shown == Some(value), "{column} is {shown:?} in {printed}");
         }
-        sandbox.stop().await
+        Ok(())
     }
 }

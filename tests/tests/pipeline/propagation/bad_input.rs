@@ -102,6 +102,11 @@ async fn policies_that_make_no_sense_hold_up_no_other(server: ApiKind) -> Result
     let settings = json!({ "metadata": { "name": WEB }, "data": { "a": "1" } });
     create(&maps(&fleet.karmada), settings).await?;
     has_data(&fleet, Member(1), &[("a", "1")]).await?;
+    are_told(&fleet).await
+}
+
+/// Waits for what is recorded of each policy that cannot be applied.
+async fn are_told(fleet: &PropagationFleet) -> Result<()> {
     for (kind, name, text) in [
         (
             PropagationPolicy::KIND,
