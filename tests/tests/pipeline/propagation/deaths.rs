@@ -19,7 +19,7 @@ use pipeline_tests::{
 use serde_json::{Value, json};
 
 use super::base::until_unclaimed;
-use super::evictions::{is_well, reschedule, taint};
+use super::evictions::{is_well, taint};
 use super::groups::{
     REPLICAS, aggregated, groups, is_refused, label, leaves, place, runs_in, set_room,
     until_observed,
@@ -244,28 +244,38 @@ fn for_another(mut policy: Value) -> Value {
     policy
 }
 
-/// Cases 51, 52, 58, the way back, 53, 54 and 57, in this order.
+/// Cases 51, 53, 58, the way back, 56, 54 and 57, in this order.
 async fn a_workload_is_in_one_group_after_the_other_although_programs_die(
     server: ApiKind,
 ) -> Result<()> {
     let fleet = PropagationFleet::start(server, 3).await?;
     let flags = &["--evict-untolerated", "--affinity-fail-back"];
-    live(&fleet, flags, &[4, 4, 3], life_of_groups(&fleet)).await
+    live(&fleet, flags, &[6, 4, 3], life_of_groups(&fleet)).await
 }
 
 async fn life_of_groups(fleet: &PropagationFleet) -> Result<()> {
     let (primary, backup, single) = (Member(1), Member(2), Member(3));
     let in_primary = async || runs_in(fleet, &[(primary, 4)], Some("primary")).await;
     let in_backup = async || runs_in(fleet, &[(backup, 4)], Some("backup")).await;
-    let no_execute = || json!([{ "key": "dns", "effect": "NoExecute" }]);
     label(fleet, primary, Some("primary")).await?;
     label(fleet, backup, Some("backup")).await?;
-    taint(fleet, primary, no_execute()).await?;
-    let mut policy = at_once(primary);
+    let mut policy = lazily(primary);
+    policy["activationPreference"] = Value::Null;
     policy["placement"] = json!({ "clusterAffinities": groups(&["primary", "backup"]) });
     fleet.create_policy(WEB, policy).await?;
     create(&deployments(&fleet.karmada), deployment("web:1")).await?;
+    in_primary().await?;
+
+    taint(
+        fleet,
+        primary,
+        json!([{ "key": "dns", "effect": "NoExecute" }]),
+    )
+    .await?;
     in_backup().await?;
+    has_image(fleet, primary, "web:1").await?;
+    is_well(fleet, backup).await?;
+    leaves(fleet, primary).await?;
     let more = groups(&["primary", "backup", "spare"]);
     place(fleet, json!({ "clusterAffinities": more })).await?;
     until_observed(fleet, "Deployment", "/clusterAffinities", &more).await?;
@@ -276,13 +286,9 @@ async fn life_of_groups(fleet: &PropagationFleet) -> Result<()> {
     has_image(fleet, backup, "web:1").await?;
     is_well(fleet, primary).await?;
     leaves(fleet, backup).await?;
-    taint(fleet, primary, no_execute()).await?;
+    label(fleet, primary, None).await?;
     in_backup().await?;
-    has_image(fleet, primary, "web:1").await?;
-    is_well(fleet, backup).await?;
     leaves(fleet, primary).await?;
-    label(fleet, backup, Some("primary")).await?;
-    runs_in(fleet, &[(backup, 4)], Some("primary")).await?;
 
     let only = json!({ "clusterNames": [single.name()] });
     place(
@@ -292,7 +298,6 @@ async fn life_of_groups(fleet: &PropagationFleet) -> Result<()> {
     .await?;
     runs_in(fleet, &[(single, 4)], None).await?;
     leaves(fleet, backup).await?;
-    taint(fleet, primary, json!([])).await?;
 
     let overlapping = json!([
         { "affinityName": "one", "clusterNames": [single.name()] },
@@ -301,7 +306,12 @@ async fn life_of_groups(fleet: &PropagationFleet) -> Result<()> {
     let placement = json!({ "clusterAffinity": null, "clusterAffinities": overlapping });
     place(fleet, placement).await?;
     runs_in(fleet, &[(single, 4)], Some("one")).await?;
-    taint(fleet, single, no_execute()).await?;
+    taint(
+        fleet,
+        single,
+        json!([{ "key": "dns", "effect": "NoExecute" }]),
+    )
+    .await?;
     runs_in(fleet, &[(primary, 4)], Some("two")).await?;
     is_well(fleet, primary).await?;
     leaves(fleet, single).await?;
@@ -311,12 +321,10 @@ async fn life_of_groups(fleet: &PropagationFleet) -> Result<()> {
     leaves(fleet, primary).await
 }
 
-/// Cases 52, 60, 54, 55, 56, 53 and 55 the other way round, in this order; 61 is that of every death between the writes
-/// of the scheduler.
+/// Cases 52, 60, 54, 55 and 61, in this order; 61 is that of every death between the writes of the scheduler.
 async fn what_runs_stays_where_it_has_room_although_programs_die(server: ApiKind) -> Result<()> {
     let fleet = PropagationFleet::start(server, 3).await?;
-    let flags = &["--evict-untolerated"];
-    live(&fleet, flags, &[0, 4, 4], life_of_room(&fleet)).await
+    live(&fleet, &[], &[0, 2, 1], life_of_room(&fleet)).await
 }
 
 async fn life_of_room(fleet: &PropagationFleet) -> Result<()> {
@@ -347,39 +355,15 @@ async fn life_of_room(fleet: &PropagationFleet) -> Result<()> {
 
     label(fleet, public, None).await?;
     // That a divided workload looks for clusters at all needs a reason.
-    let tolerate = async |key: &str| {
-        let tolerations = json!([{ "key": key, "operator": "Exists" }]);
-        place(fleet, json!({ "clusterTolerations": tolerations })).await
-    };
-    tolerate("any").await?;
+    let tolerations = json!([{ "key": "any", "operator": "Exists" }]);
+    place(fleet, json!({ "clusterTolerations": tolerations })).await?;
     is_refused(fleet, "Unschedulable").await?;
     in_public(Some("public")).await?;
+    label(fleet, private, None).await?;
+    leaves(fleet, public).await?;
     label(fleet, new, Some("private")).await?;
     set_room(fleet, new, 9).await?;
-    let in_new = async || runs_in(fleet, &[(new, REPLICAS)], Some("private")).await;
-    in_new().await?;
-    leaves(fleet, public).await?;
-
-    label(fleet, public, Some("public")).await?;
-    let no_execute = json!([{ "key": "dns", "effect": "NoExecute" }]);
-    taint(fleet, new, no_execute).await?;
-    in_public(Some("public")).await?;
-    has_image(fleet, new, "web:1").await?;
-    is_well(fleet, public).await?;
-    leaves(fleet, new).await?;
-    taint(fleet, new, json!([])).await?;
-    reschedule(fleet).await?;
-    in_new().await?;
-    leaves(fleet, public).await?;
-
-    set_room(fleet, public, 3).await?;
-    label(fleet, private, None).await?;
-    label(fleet, new, None).await?;
-    tolerate("other").await?;
-    is_refused(fleet, "Unschedulable").await?;
-    in_new().await?;
-    label(fleet, public, None).await?;
-    leaves(fleet, new).await
+    runs_in(fleet, &[(new, REPLICAS)], Some("private")).await
 }
 
 on_both!(

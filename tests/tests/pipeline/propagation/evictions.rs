@@ -36,15 +36,6 @@ pub(super) async fn is_well(fleet: &PropagationFleet, member: Member) -> Result<
     Ok(())
 }
 
-/// Asks the scheduler to decide about the deployment anew.
-pub(super) async fn reschedule(fleet: &PropagationFleet) -> Result<()> {
-    let asked = json!({ "spec": { "rescheduleTriggeredAt": "2099-01-01T00:00:00Z" } });
-    let (asked, parameters) = (Patch::Merge(asked), PatchParams::default());
-    let name = names::binding("Deployment", WEB);
-    fleet.bindings().patch(&name, &parameters, &asked).await?;
-    Ok(())
-}
-
 /// Case 53, the second story of the proposal: a taint on the primary cluster moves the workload to the backup; its
 /// copy in the primary one goes once that in the backup is healthy. It goes back only when asked.
 async fn a_taint_moves_a_workload_to_the_backup(server: ApiKind) -> Result<()> {
@@ -75,9 +66,12 @@ async fn a_taint_moves_a_workload_to_the_backup(server: ApiKind) -> Result<()> {
 
     taint(&fleet, primary, json!([])).await?;
     let name = names::binding("Deployment", WEB);
-    let before = fleet.bindings().get(&name).await?.spec.clusters;
+    let asked = json!({ "spec": { "rescheduleTriggeredAt": "2099-01-01T00:00:00Z" } });
+    let (bindings, asked) = (fleet.bindings(), Patch::Merge(asked));
+    let parameters = PatchParams::default();
+    let before = bindings.get(&name).await?.spec.clusters;
     assert_eq!(before.unwrap_or_default()[0].name, backup.name());
-    reschedule(&fleet).await?;
+    bindings.patch(&name, &parameters, &asked).await?;
     runs_in(&fleet, &[(primary, REPLICAS)], Some("primary")).await
 }
 
