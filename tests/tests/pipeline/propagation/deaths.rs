@@ -298,7 +298,15 @@ async fn life_of_groups(fleet: &PropagationFleet) -> Result<()> {
     .await?;
     runs_in(fleet, &[(single, 4)], None).await?;
     leaves(fleet, backup).await?;
+    two_groups_with_one_cluster(fleet, single, primary).await
+}
 
+/// Moves the deployment between two groups that both have the cluster in which it runs.
+async fn two_groups_with_one_cluster(
+    fleet: &PropagationFleet,
+    single: Member,
+    primary: Member,
+) -> Result<()> {
     let overlapping = json!([
         { "affinityName": "one", "clusterNames": [single.name()] },
         { "affinityName": "two", "clusterNames": [single.name(), primary.name()] },
