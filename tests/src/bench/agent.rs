@@ -1,6 +1,6 @@
 //! The cost of an agent: memory and CPU time at rest, writes to either API, and the cost of leading for
-//! each node. The limit is measured in the same run: a program with an agent's parts that only holds
-//! a connection and queries DNS.
+//! each node. The limit is measured in the same run, in turns with the agent: a program with an agent's parts
+//! that only holds a connection and queries DNS.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -19,6 +19,8 @@ use simulation::agents::{self, WORKING_DNS, address, limits, mebibytes, name};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
+
+use super::{ROUNDS, median};
 
 /// Options of the benchmark.
 #[derive(Clone, Debug)]
@@ -53,52 +55,70 @@ pub async fn bench(options: &AgentBench, mut print: impl FnMut(&str)) -> Result<
     let dns = DnsServer::start(WORKING_DNS).await?;
     print("| at rest, a round every 5 s | limit: its parts | agent |");
     print("|---|---|---|");
-    let limit = rest(options, &options.limit, &dns, PERIOD).await?;
-    let agent = rest(options, &options.agent, &dns, PERIOD).await?;
-    let busy = rest(options, &options.agent, &dns, BUSY_PERIOD).await?;
-    let busy_limit = rest(options, &options.limit, &dns, BUSY_PERIOD).await?;
+    let programs = [&options.limit, &options.agent];
+    let mut at_rest = [Vec::new(), Vec::new()];
+    let mut busy = [Vec::new(), Vec::new()];
+    for _ in 0..ROUNDS {
+        for (rounds, period) in [(&mut at_rest, PERIOD), (&mut busy, BUSY_PERIOD)] {
+            for (rounds, binary) in rounds.iter_mut().zip(programs) {
+                rounds.push(rest(options, binary, &dns, period).await?);
+            }
+        }
+    }
     print(&format!(
         "| binary | {} MB | {} MB |",
         megabytes(&options.limit)?,
         megabytes(&options.agent)?
     ));
+    print_medians(&at_rest, &busy, &mut print);
     print(&format!(
-        "| resident memory | {} MiB | {} MiB |",
-        mebibytes(limit.resident),
-        mebibytes(agent.resident)
+        "(medians of {ROUNDS} rounds, each extrapolated from {})",
+        seconds(options.window)
     ));
-    print(&format!(
-        "| anonymous memory | {} MiB | {} MiB |",
-        mebibytes(limit.anonymous),
-        mebibytes(agent.anonymous)
-    ));
-    print(&format!(
-        "| CPU time per 1,000 rounds, at 10 rounds per second | {:.0} ms | {:.0} ms |",
-        busy_limit.cpu_of_thousand_rounds(BUSY_PERIOD),
-        busy.cpu_of_thousand_rounds(BUSY_PERIOD),
-    ));
-    print(&format!(
-        "| CPU time per hour | {:.1} s | {:.1} s |",
-        limit.cpu_per_hour(),
-        agent.cpu_per_hour()
-    ));
-    print(&format!(
-        "| writes per hour to Karmada's API, without leases | {:.0} | {:.0} |",
-        limit.per_hour(limit.karmada),
-        agent.per_hour(agent.karmada)
-    ));
-    print(&format!(
-        "| lease renewals per hour | {:.0} | {:.0} |",
-        limit.per_hour(limit.leases),
-        agent.per_hour(agent.leases)
-    ));
-    print(&format!(
-        "| writes per hour to the member's API | {:.0} | {:.0} |",
-        limit.per_hour(limit.member),
-        agent.per_hour(agent.member)
-    ));
-    print(&format!("(extrapolated from {})", seconds(options.window)));
     lead_many(options, &dns, &mut print).await
+}
+
+/// The name of a figure, and where it is.
+type Figure = (&'static str, fn(&Used) -> u64);
+
+/// Prints each figure of the limit and of the agent.
+fn print_medians(at_rest: &[Vec<Used>; 2], busy: &[Vec<Used>; 2], print: &mut impl FnMut(&str)) {
+    let memory: [Figure; 2] = [
+        ("resident memory", |used| used.resident),
+        ("anonymous memory", |used| used.anonymous),
+    ];
+    for (figure, of) in memory {
+        let [limit, agent] = medians(at_rest, of).map(mebibytes);
+        print(&format!("| {figure} | {limit} MiB | {agent} MiB |"));
+    }
+    let [limit, agent] = medians(busy, |used| used.cpu_of_thousand_rounds(BUSY_PERIOD));
+    print(&format!(
+        "| CPU time per 1,000 rounds, at 10 rounds per second | {limit:.0} ms | {agent:.0} ms |"
+    ));
+    let [limit, agent] = medians(at_rest, Used::cpu_per_hour);
+    print(&format!(
+        "| CPU time per hour | {limit:.1} s | {agent:.1} s |"
+    ));
+    let writes: [Figure; 3] = [
+        ("writes per hour to Karmada's API, without leases", |used| {
+            used.karmada
+        }),
+        ("lease renewals per hour", |used| used.leases),
+        ("writes per hour to the member's API", |used| used.member),
+    ];
+    for (figure, of) in writes {
+        let [limit, agent] = medians(at_rest, |used| used.per_hour(of(used)));
+        print(&format!("| {figure} | {limit:.0} | {agent:.0} |"));
+    }
+}
+
+/// Returns the median of a figure for each program.
+fn medians<T: Copy + Default + PartialOrd>(
+    programs: &[Vec<Used>; 2],
+    figure: impl Fn(&Used) -> T,
+) -> [T; 2] {
+    let of_rounds = |rounds: &Vec<Used>| median(rounds.iter().map(&figure).collect());
+    programs.each_ref().map(of_rounds)
 }
 
 /// The resources that a process used within a window; memory in KiB, at its end.

@@ -8,7 +8,9 @@ pub mod ingresses;
 pub mod propagation;
 pub mod remedies;
 
-use std::{collections::HashSet, convert::Infallible, fmt, fmt::Debug, time::Duration};
+use std::{
+    cmp::Ordering, collections::HashSet, convert::Infallible, fmt, fmt::Debug, time::Duration,
+};
 
 use anyhow::{Context, Result};
 use futures::{
@@ -173,14 +175,18 @@ impl Pairs {
 impl fmt::Display for Pairs {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ratio = |(program, limit): &(Duration, Duration)| program.div_duration_f64(*limit);
-        let mut ratios: Vec<f64> = self.0.iter().map(ratio).collect();
-        ratios.sort_unstable_by(f64::total_cmp);
         for (program, limit) in &self.0 {
             write!(formatter, "{program:.3?} ({limit:.3?}), ")?;
         }
-        let median = ratios.get(ratios.len() / 2).copied().unwrap_or(f64::NAN);
+        let median = median(self.0.iter().map(ratio).collect());
         write!(formatter, "{median:.2} times the limit")
     }
+}
+
+/// Returns the median of values, and of none what the type has for that.
+fn median<T: Copy + Default + PartialOrd>(mut values: Vec<T>) -> T {
+    values.sort_unstable_by(|one, other| one.partial_cmp(other).unwrap_or(Ordering::Equal));
+    values.get(values.len() / 2).copied().unwrap_or_default()
 }
 
 /// Performs `work` while a watch receives the changes, as that of a controller would.
@@ -234,4 +240,18 @@ fn memory(controller: &Running) -> Result<String> {
     Ok(format!(
         "resident memory of the controller: {mebibytes:.1} MiB"
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_median_is_the_middle_value_in_whatever_order_they_come() {
+        assert_eq!(median(vec![9, 1, 4]), 4);
+        let pairs = [(3, 2), (1, 2), (4, 2)]
+            .map(|(program, limit)| (Duration::from_secs(program), Duration::from_secs(limit)));
+        let shown = Pairs(pairs.to_vec()).to_string();
+        assert!(shown.ends_with(" 1.50 times the limit"), "{shown}");
+    }
 }

@@ -22,7 +22,7 @@ use self::{
     limit::Chain,
     objects::{Binding, Deployed, bare, is_moved, is_paused, is_reported, policy, template},
 };
-use super::{AT_ONCE, Pairs, ROUNDS, Seen, all, leads, mebibytes, rests};
+use super::{AT_ONCE, Pairs, ROUNDS, Seen, all, leads, mebibytes, median, rests};
 use crate::{
     control_plane::{ApiKind, ControlPlane},
     fleet::{Member, NAMESPACE},
@@ -350,11 +350,6 @@ where
         .map(|copies| copies.until(|paused| paused.contains(name) == edit));
     let seen = futures::future::try_join_all(edited).await?;
     seen.into_iter().max().context("no members")
-}
-
-fn median(mut times: Vec<Duration>) -> Duration {
-    times.sort_unstable();
-    times.get(times.len() / 2).copied().unwrap_or_default()
 }
 
 /// Formats the resident memory of the programs.
