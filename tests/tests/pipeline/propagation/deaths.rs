@@ -166,10 +166,12 @@ async fn lazy_life(fleet: &PropagationFleet) -> Result<()> {
     policy_applied(fleet, "False", "shop/urgent").await?;
     edit(fleet, "urgent-time").await?;
     moves(fleet, two, one).await?;
+    // What waited until now names both policies, too.
+    policy_applied(fleet, "True", "").await?;
     change(fleet, "urgent", lazily(two)).await?;
-    policy_applied(fleet, "False", "shop/urgent").await?;
+    policy_applied(fleet, "False", "policy shop/urgent waits").await?;
     change(fleet, "urgent", for_another(lazily(two))).await?;
-    policy_applied(fleet, "False", "shop/heir").await?;
+    policy_applied(fleet, "False", "policy shop/heir waits").await?;
     edit(fleet, "heir-time").await?;
     moves(fleet, one, two).await?;
     policy_applied(fleet, "True", "").await?;
