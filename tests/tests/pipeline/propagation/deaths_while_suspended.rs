@@ -11,8 +11,10 @@ use pipeline_tests::{
 use serde_json::{Value, json};
 
 use super::deaths::outlive;
-use super::evictions::taint;
-use super::moves::{at, leaves, move_while_paused, one_of_two, place, wholly};
+use super::moves::{
+    at, evict_from_paused, evict_to_paused, leaves, lose_a_cluster_while_paused, move_from_paused,
+    move_while_paused, one_of_two, place, wholly,
+};
 use super::record::Record;
 use super::stories::Story;
 use super::suspension::{
@@ -23,8 +25,7 @@ use super::while_suspended::{
     pause_both_scopes, pause_one_member, report_while_paused,
 };
 use super::{
-    WEB, all_have, all_hold, change, has_data, holds, maps, set_data, set_image, settings, suspend,
-    work_has,
+    WEB, all_have, all_hold, change, maps, set_data, set_image, settings, suspend, work_has,
 };
 
 /// In the first member another writer scales the copy: three times in vain, and ten times during the pause, which a
@@ -147,7 +148,7 @@ async fn is_again_as_at_first(fleet: &PropagationFleet) -> Result<()> {
     all_have(fleet, "1").await
 }
 
-/// Case 27: copies move while paused, with their placement and for a taint.
+/// Case 27: copies move while paused, with their placement, for a taint and with their cluster.
 async fn a_paused_config_map_moves_at_the_resume_although_programs_die(
     server: ApiKind,
 ) -> Result<()> {
@@ -160,29 +161,26 @@ async fn a_paused_config_map_moves_at_the_resume_although_programs_die(
     let flags = &["--evict-untolerated"];
     let programs = outlive(&fleet, flags, life_of_moves(&fleet)).await?;
     programs.settled().await?;
-    are_recorded(&fleet, &records, ["1 - 1 - 1 - 1", "1 - 1 - 1 -"]).await
+    let ran = ["1 - 1 - 1 - 1 - 1", "1 - 1 - 1 - 1 - 1"];
+    are_recorded(&fleet, &records, ran).await
 }
 
 async fn life_of_moves(fleet: &PropagationFleet) -> Result<()> {
     let (first, next) = (Member(1), Member(2));
+    // Programs that die have no metric of what they hold.
+    let held = async || Ok(());
     for suspension in [wholly(), at(next)] {
-        // Programs that die have no metric of what they hold.
-        move_while_paused(fleet, suspension, async { Ok(()) }).await?;
+        move_while_paused(fleet, suspension, held()).await?;
         place(fleet, first).await?;
         leaves(fleet, next).await?;
     }
+    move_from_paused(fleet, held()).await?;
+
     change(fleet, WEB, json!({ "placement": one_of_two() })).await?;
-    for (from, to, suspension) in [(first, next, wholly()), (next, first, at(next))] {
-        suspend(fleet, suspension).await?;
-        holds(fleet, from, "1").await?;
-        let no_execute = json!([{ "key": "dns", "effect": "NoExecute" }]);
-        taint(fleet, from, no_execute).await?;
-        suspend(fleet, Value::Null).await?;
-        has_data(fleet, to, &[("a", "1")]).await?;
-        leaves(fleet, from).await?;
-        taint(fleet, from, json!([])).await?;
-    }
-    Ok(())
+    evict_from_paused(fleet, next, first, wholly()).await?;
+    evict_from_paused(fleet, first, next, at(first)).await?;
+    evict_to_paused(fleet, next, first).await?;
+    lose_a_cluster_while_paused(fleet).await
 }
 
 on_both!(

@@ -173,6 +173,7 @@ pub(super) async fn evict_from_paused(
 ) -> Result<()> {
     suspend(fleet, suspension).await?;
     holds(fleet, from, "1").await?;
+    until_paused(fleet, from).await?;
     taint(fleet, from, no_execute()).await?;
     // A placement that changes later is decided about with the taint.
     let tolerations = json!([{ "key": from.name(), "operator": "Exists" }]);
@@ -189,6 +190,18 @@ pub(super) async fn evict_from_paused(
     has_data(fleet, to, &[("a", "1")]).await?;
     leaves(fleet, from).await?;
     taint(fleet, from, json!([])).await
+}
+
+/// Waits until the pause of a member is in the binding, which is all that the scheduler reads. Works heed that of
+/// the policy at once.
+async fn until_paused(fleet: &PropagationFleet, member: Member) -> Result<()> {
+    let name = names::binding("ConfigMap", WEB);
+    until(&fleet.bindings(), &name, "paused", |binding| {
+        let suspension = binding.and_then(|binding| binding.spec.suspension.as_ref());
+        suspension.is_some_and(|suspension| suspension.dispatching.suspends(&member.name()))
+    })
+    .await?;
+    Ok(())
 }
 
 fn no_execute() -> Value {
@@ -216,12 +229,7 @@ pub(super) async fn evict_to_paused(
     to: Member,
 ) -> Result<()> {
     suspend(fleet, at(to)).await?;
-    let name = names::binding("ConfigMap", WEB);
-    until(&fleet.bindings(), &name, "paused", |binding| {
-        let suspension = binding.and_then(|binding| binding.spec.suspension.as_ref());
-        suspension.is_some_and(|suspension| suspension.dispatching.suspends(&to.name()))
-    })
-    .await?;
+    until_paused(fleet, to).await?;
     taint(fleet, from, no_execute()).await?;
     holds(fleet, to, "1").await?;
     is_only_in(fleet, from, to).await?;
