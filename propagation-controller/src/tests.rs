@@ -34,6 +34,7 @@ const CLUSTER_POLICY: &str = "/apis/policy.karmada.io/v1alpha1/clusterpropagatio
 const OVERRIDE: &str = "/apis/policy.karmada.io/v1alpha1/namespaces/shop/overridepolicies";
 const DEPLOYMENT: &str = "/apis/apps/v1/namespaces/shop/deployments";
 const ROLE: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
+const TOY: &str = "/apis/test.io/v1/namespaces/shop/toys";
 const BINDING: &str = "/apis/work.karmada.io/v1alpha2/namespaces/shop/resourcebindings";
 const CLUSTER_BINDING: &str = "/apis/work.karmada.io/v1alpha2/clusterresourcebindings";
 
@@ -702,32 +703,37 @@ fn as_new(text: &str) -> Value {
     object
 }
 
+impl Stage {
+    /// Serves the kind `Toy` in version `v1` and these others, and creates one.
+    async fn add_toy(&self, others: &[&str]) {
+        let schema = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
+        let versions = others.iter().chain(&["v1"]).map(|name| {
+            json!({ "name": name, "served": true, "storage": *name == "v1",
+                "schema": { "openAPIV3Schema": schema } })
+        });
+        let definition = json!({
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": { "name": "toys.test.io" },
+            "spec": {
+                "group": "test.io",
+                "scope": "Namespaced",
+                "names": { "kind": "Toy", "plural": "toys", "singular": "toy" },
+                "versions": versions.collect::<Vec<_>>(),
+            },
+        });
+        self.server.install(&definition).unwrap();
+        let toy = json!({ "apiVersion": "test.io/v1", "kind": "Toy",
+            "metadata": { "name": "web", "namespace": "shop" } });
+        self.send("POST", TOY, &toy).await;
+    }
+}
+
 /// One object in two versions of its group is one template.
 #[tokio::test(start_paused = true)]
 async fn policies_that_select_two_versions_do_not_take_turns() {
     let mut stage = Stage::new().await;
-    let schema = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
-    let version = |name: &str, storage: bool| {
-        json!({ "name": name, "served": true, "storage": storage,
-            "schema": { "openAPIV3Schema": schema } })
-    };
-    let definition = json!({
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": { "name": "toys.test.io" },
-        "spec": {
-            "group": "test.io",
-            "scope": "Namespaced",
-            "names": { "kind": "Toy", "plural": "toys", "singular": "toy" },
-            "versions": [version("v1beta1", false), version("v1", true)],
-        },
-    });
-    stage.server.install(&definition).unwrap();
-    let toy = json!({ "apiVersion": "test.io/v1", "kind": "Toy",
-        "metadata": { "name": "web", "namespace": "shop" } });
-    stage
-        .send("POST", "/apis/test.io/v1/namespaces/shop/toys", &toy)
-        .await;
+    stage.add_toy(&["v1beta1"]).await;
     for (name, api_version) in [
         ("old", "test.io/v1beta1"),
         ("new", "test.io/v1"),
@@ -744,7 +750,7 @@ async fn policies_that_select_two_versions_do_not_take_turns() {
             format!("PATCH {POLICY}/new"),
             format!("PATCH {POLICY}/newer"),
             format!("PATCH {POLICY}/old"),
-            "PATCH /apis/test.io/v1/namespaces/shop/toys/web".to_owned(),
+            format!("PATCH {}", web(TOY)),
             format!("POST {BINDING}"),
         ]
     );

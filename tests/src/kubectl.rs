@@ -134,8 +134,23 @@ impl Kubectl {
     }
 }
 
-/// Returns what a table of all namespaces, as kubectl prints it, says of an object in a column.
-pub fn cell<'a>(printed: &'a str, namespace: &str, name: &str, column: &str) -> Option<&'a str> {
+/// A cell of a table of all namespaces: the object's namespace and name, the column, and the value.
+pub type Cell<'a> = (&'a str, &'a str, &'a str, &'a str);
+
+/// Checks that a table of all namespaces, as kubectl prints it, has these cells.
+pub fn ensure_cells(printed: &str, cells: &[Cell<'_>]) -> Result<()> {
+    for (namespace, name, column, value) in cells {
+        let shown = cell(printed, namespace, name, column);
+        ensure!(
+            shown == Some(value),
+            "{name}: {column} is {shown:?} in {printed}"
+        );
+    }
+    Ok(())
+}
+
+/// Returns the value of an object in a column of such a table.
+fn cell<'a>(printed: &'a str, namespace: &str, name: &str, column: &str) -> Option<&'a str> {
     let mut heading = "";
     for line in printed.lines() {
         if line.starts_with("NAMESPACE ") {

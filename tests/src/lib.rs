@@ -30,6 +30,7 @@ pub mod coredns;
 pub mod crds;
 pub mod deaths;
 pub mod fleet;
+pub mod kubeconfig;
 pub mod kubectl;
 pub mod manifests;
 pub mod netns;
@@ -48,6 +49,5 @@ pub mod traffic;
 pub mod wait;
 pub mod writes;
 
-mod kubeconfig;
 mod proxy;
 mod scratch;

@@ -3,13 +3,11 @@
 use std::{path::PathBuf, time::Duration};
 
 use anyhow::Result;
-use kube::{
-    Client, Config,
-    config::{KubeConfigOptions, Kubeconfig},
-};
+use kube::Client;
 use tempfile::TempDir;
 
 use crate::{
+    kubeconfig,
     process::Process,
     programs::{Binary, Profile, path},
     scratch,
@@ -54,10 +52,7 @@ impl Sandbox {
 
     /// Returns a client of its Karmada API.
     pub async fn client(&self) -> Result<Client> {
-        let kubeconfig = Kubeconfig::read_from(&self.kubeconfig)?;
-        let options = KubeConfigOptions::default();
-        let config = Config::from_custom_kubeconfig(kubeconfig, &options).await?;
-        Ok(Client::try_from(config)?)
+        kubeconfig::client(&self.kubeconfig).await
     }
 
     /// Ends it with SIGTERM and waits for that.

@@ -99,13 +99,9 @@ async fn a_policy_that_selects_a_kind_that_is_not_served_is_told_once() {
     stage.send("PATCH", &path, &one).await;
     settle(&stage).await;
     assert_eq!(stage.events("PropagationPolicy").await, [kite, toy, toy]);
-    stage.server.install(&toy_definition()).unwrap();
-    let object = json!({ "apiVersion": "test.io/v1", "kind": "Toy",
-        "metadata": { "name": "web", "namespace": "shop" } });
-    let objects = "/apis/test.io/v1/namespaces/shop/toys";
-    stage.send("POST", objects, &object).await;
+    stage.add_toy(&[]).await;
     settle(&stage).await;
-    assert_eq!(claim_of(&stage.get(&web(objects)).await), Some("toys"));
+    assert_eq!(claim_of(&stage.get(&web(TOY)).await), Some("toys"));
     assert_eq!(stage.events("PropagationPolicy").await, [kite, toy, toy]);
 
     // That trouble was over: it is another one now.
@@ -114,21 +110,4 @@ async fn a_policy_that_selects_a_kind_that_is_not_served_is_told_once() {
     let alone = "UnknownKind: Selects kinds that the API does not serve: Kite of test.io/v1";
     let events = stage.events("PropagationPolicy").await;
     assert_eq!(events, [alone, kite, toy, toy]);
-}
-
-fn toy_definition() -> Value {
-    let schema = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
-    let version = json!({ "name": "v1", "served": true, "storage": true,
-        "schema": { "openAPIV3Schema": schema } });
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": { "name": "toys.test.io" },
-        "spec": {
-            "group": "test.io",
-            "scope": "Namespaced",
-            "names": { "kind": "Toy", "plural": "toys", "singular": "toy" },
-            "versions": [version],
-        },
-    })
 }

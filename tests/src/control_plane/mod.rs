@@ -13,14 +13,19 @@ use anyhow::{Context, Result};
 use http::Request;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{
-    Api, Client, Config,
+    Api, Client,
     api::{ObjectMeta, PostParams},
-    config::{KubeConfigOptions, Kubeconfig},
 };
 use tempfile::TempDir;
 
 use self::{embedded::Embedded, real::Real};
-use crate::{certs::Authority, crds, kubeconfig::Access, scratch, writes::WriteCounts};
+use crate::{
+    certs::Authority,
+    crds,
+    kubeconfig::{self, Access},
+    scratch,
+    writes::WriteCounts,
+};
 
 /// A token with every right. On [`ApiKind::Embedded`] any other has, too.
 const TOKEN: &str = "a-token-of-tests";
@@ -101,7 +106,7 @@ impl ControlPlane {
         };
         let kubeconfig = access.grant(folder.path(), "admin", Some("system:masters"))?;
         let mut control_plane = Self {
-            client: client(&kubeconfig).await?,
+            client: kubeconfig::client(&kubeconfig).await?,
             access,
             kubeconfig,
             backing,
@@ -201,7 +206,7 @@ impl ControlPlane {
     /// Starts the API server after [`Self::stop_api`] and waits until it is ready. An older client may
     /// lose its connection once more.
     pub async fn start_api(&mut self) -> Result<()> {
-        self.client = client(&self.kubeconfig).await?;
+        self.client = kubeconfig::client(&self.kubeconfig).await?;
         let started = match &mut self.backing {
             Backing::Embedded(embedded) => embedded.start_api(),
             Backing::Real(real) => real.start_api(&self.client).await,
@@ -226,10 +231,4 @@ impl ControlPlane {
             Backing::Real(real) => real.failure().await,
         }
     }
-}
-
-async fn client(kubeconfig: &Path) -> Result<Client> {
-    let kubeconfig = Kubeconfig::read_from(kubeconfig)?;
-    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
-    Ok(Client::try_from(config)?)
 }

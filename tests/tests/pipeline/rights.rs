@@ -1,8 +1,6 @@
 //! Authorization, on a real API only: the embedded one has none.
 
 mod real {
-    use std::path::Path;
-
     use anyhow::Result;
     use jiff::Timestamp;
     use k8s_openapi::api::{
@@ -11,14 +9,14 @@ mod real {
         rbac::v1::{ClusterRole, ClusterRoleBinding},
     };
     use kube::{
-        Api, Client, Config,
+        Api, Client,
         api::{DeleteParams, ListParams, PostParams},
-        config::{KubeConfigOptions, Kubeconfig},
     };
     use pipeline_tests::{
         control_plane::{ControlPlane, ControlPlaneOptions},
         crds,
         fleet::isolated,
+        kubeconfig,
         programs::{Binary, Profile, Running},
         test_name,
         wait::until,
@@ -30,7 +28,7 @@ mod real {
         isolated(test_name!(), async || {
             let api = ControlPlane::start(ControlPlaneOptions::named("karmada")).await?;
             let kubeconfig = api.kubeconfig_for("system:serviceaccount:shop:reader", None)?;
-            let user = client(&kubeconfig).await?;
+            let user = kubeconfig::client(&kubeconfig).await?;
             let maps: Api<ConfigMap> = Api::namespaced(user, "default");
             let refused = maps.list(&ListParams::default()).await.unwrap_err();
             assert!(
@@ -85,7 +83,7 @@ mod real {
             grant(&karmada.client(), "leads", &leases, &replica).await?;
             let kubeconfig = karmada.kubeconfig_for("replica", None)?;
             // A replica that must wait for the right to lead proves nothing.
-            let user = client(&kubeconfig).await?;
+            let user = kubeconfig::client(&kubeconfig).await?;
             let leases: Api<Lease> = Api::namespaced(user, "karmada-system");
             while leases.list(&ListParams::default()).await.is_err() {}
             let flag = format!("--kubeconfig={}", kubeconfig.display());
@@ -120,13 +118,6 @@ mod real {
             assert!(acquired(Some(&lease)) >= Some(allowed), "{lease:?}");
             controller.stop().await
         });
-    }
-
-    async fn client(kubeconfig: &Path) -> Result<Client> {
-        let kubeconfig = Kubeconfig::read_from(kubeconfig)?;
-        let options = KubeConfigOptions::default();
-        let config = Config::from_custom_kubeconfig(kubeconfig, &options).await?;
-        Ok(Client::try_from(config)?)
     }
 
     /// Grants a subject what a rule allows, by a role of this name.

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Result, ensure};
 use kube::{Api, Client};
 use pipeline_tests::{
-    kubectl::{Kubectl, cell},
+    kubectl::{Kubectl, ensure_cells},
     programs::build_for_tests,
     sandbox::Sandbox,
     wait::{until_event, until_told},
@@ -94,7 +94,7 @@ mod with_tools {
         let work = karmada_api::names::work("Deployment", "shop", "web");
         let here = format!("work.work.karmada.io/{work}");
         let printed = kubectl.run("get pp,rb,work -A").await?;
-        for (namespace, object, column, value) in [
+        let cells = [
             (
                 "shop",
                 "propagationpolicy.policy.karmada.io/web",
@@ -105,13 +105,8 @@ mod with_tools {
             ("shop", BINDING, "FULLYAPPLIED", "True"),
             ("karmada-es-member1", &here, "WORKLOAD-KIND", "Deployment"),
             ("karmada-es-member1", &here, "APPLIED", "True"),
-        ] {
-            let shown = cell(&printed, namespace, object, column);
-            ensure!(
-                shown == Some(value),
-                "{object}: {column} is {shown:?} in {printed}"
-            );
-        }
+        ];
+        ensure_cells(&printed, &cells)?;
         for member in ["member1", "member2", "member3"] {
             let line = format!("--context {member} get deployments -n shop -o name");
             shows(&kubectl.run(&line).await?, &["deployment.apps/web"])?;
@@ -156,10 +151,8 @@ mod with_tools {
         ];
         shows(&described, &paused)?;
         let printed = kubectl.run("get rb -A").await?;
-        for (column, value) in [("SCHEDULED", "True"), ("FULLYAPPLIED", "False")] {
-            let shown = cell(&printed, "shop", "web-deployment", column);
-            ensure!(shown == Some(value), "{column} is {shown:?} in {printed}");
-        }
-        Ok(())
+        let cells = [("SCHEDULED", "True"), ("FULLYAPPLIED", "False")];
+        let cells = cells.map(|(column, value)| ("shop", "web-deployment", column, value));
+        ensure_cells(&printed, &cells)
     }
 }

@@ -236,7 +236,7 @@ async fn answering(answer: &'static str) -> Result<(SocketAddr, JoinSet<()>)> {
     Ok((address, task))
 }
 
-/// Its Cluster says that it serves the kind.
+/// The kind is among those enabled in its Cluster.
 async fn a_member_without_the_kind_says_so_and_gets_the_copy_once_it_serves_it(
     server: ApiKind,
 ) -> Result<()> {

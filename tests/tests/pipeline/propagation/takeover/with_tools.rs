@@ -17,7 +17,7 @@ use kube::{
 use pipeline_tests::{
     control_plane::{ApiKind, ControlPlane},
     fleet::{Member, NAMESPACE},
-    kubectl::cell,
+    kubectl::ensure_cells,
     on_both,
     programs::{Binary, Profile, Running},
     propagation::PropagationPrograms,
@@ -229,19 +229,14 @@ impl TakeOver {
         );
         let binding = "resourcebinding.work.karmada.io/web-deployment";
         let policy = "propagationpolicy.policy.karmada.io/web";
-        for (namespace, object, column, value) in [
+        let cells = [
             (NAMESPACE, policy, "CONFLICT-RESOLUTION", "Abort"),
             (NAMESPACE, binding, "SCHEDULED", "True"),
             (NAMESPACE, binding, "FULLYAPPLIED", "True"),
             ("karmada-es-member1", &work, "WORKLOAD-KIND", "Deployment"),
             ("karmada-es-member2", &work, "APPLIED", "True"),
-        ] {
-            let shown = cell(&printed, namespace, object, column);
-            ensure!(
-                shown == Some(value),
-                "{object}: {column} is {shown:?} in {printed}"
-            );
-        }
+        ];
+        ensure_cells(&printed, &cells)?;
         let told = self.describe().await?;
         ensure!(told.contains("FullyAppliedSuccess"), "{told}");
         ensure!(!told.contains("SuspendDispatching"), "{told}");

@@ -13,7 +13,7 @@ use crate::install::{
     snapshot::Snapshot,
 };
 
-/// How an installer runs Karmada's programs.
+/// An installer, with the replicas and arguments that it gives Karmada's programs.
 struct Installer {
     name: &'static str,
     replicas: u8,
