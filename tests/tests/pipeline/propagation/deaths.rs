@@ -19,7 +19,7 @@ use pipeline_tests::{
 use serde_json::{Value, json};
 
 use super::base::until_unclaimed;
-use super::evictions::{is_well, taint};
+use super::evictions::{is_well, reschedule, taint, takes_workloads};
 use super::groups::{
     REPLICAS, aggregated, groups, is_refused, label, leaves, place, runs_in, set_room,
     until_observed,
@@ -246,13 +246,13 @@ fn for_another(mut policy: Value) -> Value {
     policy
 }
 
-/// Cases 51, 53, 58, the way back, 56, 54 and 57, in this order.
+/// Cases 51, 52, 58, the way back, 53, 54 and 57, in this order.
 async fn a_workload_is_in_one_group_after_the_other_although_programs_die(
     server: ApiKind,
 ) -> Result<()> {
     let fleet = PropagationFleet::start(server, 3).await?;
     let flags = &["--evict-untolerated", "--affinity-fail-back"];
-    live(&fleet, flags, &[6, 4, 3], life_of_groups(&fleet)).await
+    live(&fleet, flags, &[4, 4, 3], life_of_groups(&fleet)).await
 }
 
 async fn life_of_groups(fleet: &PropagationFleet) -> Result<()> {
@@ -261,23 +261,12 @@ async fn life_of_groups(fleet: &PropagationFleet) -> Result<()> {
     let in_backup = async || runs_in(fleet, &[(backup, 4)], Some("backup")).await;
     label(fleet, primary, Some("primary")).await?;
     label(fleet, backup, Some("backup")).await?;
-    let mut policy = lazily(primary);
-    policy["activationPreference"] = Value::Null;
+    taint(fleet, primary, no_execute()).await?;
+    let mut policy = at_once(primary);
     policy["placement"] = json!({ "clusterAffinities": groups(&["primary", "backup"]) });
     fleet.create_policy(WEB, policy).await?;
     create(&deployments(&fleet.karmada), deployment("web:1")).await?;
-    in_primary().await?;
-
-    taint(
-        fleet,
-        primary,
-        json!([{ "key": "dns", "effect": "NoExecute" }]),
-    )
-    .await?;
     in_backup().await?;
-    has_image(fleet, primary, "web:1").await?;
-    is_well(fleet, backup).await?;
-    leaves(fleet, primary).await?;
     let more = groups(&["primary", "backup", "spare"]);
     place(fleet, json!({ "clusterAffinities": more })).await?;
     until_observed(fleet, "Deployment", "/clusterAffinities", &more).await?;
@@ -288,9 +277,13 @@ async fn life_of_groups(fleet: &PropagationFleet) -> Result<()> {
     has_image(fleet, backup, "web:1").await?;
     is_well(fleet, primary).await?;
     leaves(fleet, backup).await?;
-    label(fleet, primary, None).await?;
+    taint(fleet, primary, no_execute()).await?;
     in_backup().await?;
+    has_image(fleet, primary, "web:1").await?;
+    is_well(fleet, backup).await?;
     leaves(fleet, primary).await?;
+    label(fleet, backup, Some("primary")).await?;
+    runs_in(fleet, &[(backup, 4)], Some("primary")).await?;
 
     let only = json!({ "clusterNames": [single.name()] });
     place(
@@ -300,7 +293,12 @@ async fn life_of_groups(fleet: &PropagationFleet) -> Result<()> {
     .await?;
     runs_in(fleet, &[(single, 4)], None).await?;
     leaves(fleet, backup).await?;
+    taint(fleet, primary, json!([])).await?;
     two_groups_with_one_cluster(fleet, single, primary).await
+}
+
+fn no_execute() -> Value {
+    json!([{ "key": "dns", "effect": "NoExecute" }])
 }
 
 /// Moves the deployment between two groups that both have the cluster in which it runs.
@@ -316,12 +314,7 @@ async fn two_groups_with_one_cluster(
     let placement = json!({ "clusterAffinity": null, "clusterAffinities": overlapping });
     place(fleet, placement).await?;
     runs_in(fleet, &[(single, 4)], Some("one")).await?;
-    taint(
-        fleet,
-        single,
-        json!([{ "key": "dns", "effect": "NoExecute" }]),
-    )
-    .await?;
+    taint(fleet, single, no_execute()).await?;
     runs_in(fleet, &[(primary, 4)], Some("two")).await?;
     is_well(fleet, primary).await?;
     leaves(fleet, single).await?;
@@ -331,10 +324,12 @@ async fn two_groups_with_one_cluster(
     leaves(fleet, primary).await
 }
 
-/// Cases 52, 60, 54, 55 and 61, in this order; 61 is that of every death between the writes of the scheduler.
+/// Cases 52, 60, 54, 55, 56, 53 and 55 the other way round, in this order; 61 is that of every death between the writes
+/// of the scheduler.
 async fn what_runs_stays_where_it_has_room_although_programs_die(server: ApiKind) -> Result<()> {
     let fleet = PropagationFleet::start(server, 3).await?;
-    live(&fleet, &[], &[0, 2, 1], life_of_room(&fleet)).await
+    let flags = &["--evict-untolerated"];
+    live(&fleet, flags, &[0, 5, 4], life_of_room(&fleet)).await
 }
 
 async fn life_of_room(fleet: &PropagationFleet) -> Result<()> {
@@ -365,15 +360,43 @@ async fn life_of_room(fleet: &PropagationFleet) -> Result<()> {
 
     label(fleet, public, None).await?;
     // That a divided workload looks for clusters at all needs a reason.
-    let tolerations = json!([{ "key": "any", "operator": "Exists" }]);
-    place(fleet, json!({ "clusterTolerations": tolerations })).await?;
+    let tolerate = async |key: &str| {
+        let tolerations = json!([{ "key": key, "operator": "Exists" }]);
+        place(fleet, json!({ "clusterTolerations": tolerations })).await
+    };
+    tolerate("any").await?;
     is_refused(fleet, "Unschedulable").await?;
     in_public(Some("public")).await?;
-    label(fleet, private, None).await?;
-    leaves(fleet, public).await?;
     label(fleet, new, Some("private")).await?;
     set_room(fleet, new, 9).await?;
-    runs_in(fleet, &[(new, REPLICAS)], Some("private")).await
+    let in_new = async || runs_in(fleet, &[(new, REPLICAS)], Some("private")).await;
+    in_new().await?;
+    leaves(fleet, public).await?;
+
+    label(fleet, public, Some("public")).await?;
+    taint(fleet, new, no_execute()).await?;
+    in_public(Some("public")).await?;
+    has_image(fleet, new, "web:1").await?;
+    is_well(fleet, public).await?;
+    leaves(fleet, new).await?;
+    taint(fleet, new, json!([])).await?;
+    takes_workloads(fleet, new).await?;
+    reschedule(fleet).await?;
+    in_new().await?;
+    leaves(fleet, public).await?;
+
+    set_room(fleet, public, 3).await?;
+    label(fleet, private, None).await?;
+    label(fleet, new, None).await?;
+    tolerate("other").await?;
+    is_refused(fleet, "Unschedulable").await?;
+    in_new().await?;
+    label(fleet, public, None).await?;
+    leaves(fleet, new).await?;
+
+    label(fleet, public, Some("public")).await?;
+    set_room(fleet, public, 9).await?;
+    in_public(Some("public")).await
 }
 
 on_both!(

@@ -1,19 +1,24 @@
 //! Workloads that leave clusters for their taints, and return.
 
 use anyhow::Result;
+use k8s_openapi::api::core::v1::ConfigMap;
 use karmada_api::{ClusterProfile, names};
 use kube::{
     Api,
     api::{Patch, PatchParams},
 };
 use pipeline_tests::{
-    control_plane::ApiKind, fleet::Member, on_both, programs::Binary,
-    propagation::PropagationFleet, wait::until_event,
+    control_plane::ApiKind,
+    fleet::Member,
+    on_both,
+    programs::Binary,
+    propagation::{PropagationFleet, create},
+    wait::{until, until_event},
 };
 use serde_json::{Value, json};
 
 use super::groups::{REPLICAS, groups, label, leaves, placed, runs_in, until_binding};
-use super::{WEB, change, deployments, has_image, until_work};
+use super::{WEB, change, deployments, has_image, maps, until_work};
 
 pub(super) async fn taint(fleet: &PropagationFleet, member: Member, taints: Value) -> Result<()> {
     let clusters: Api<ClusterProfile> = Api::all(fleet.karmada.client());
@@ -33,6 +38,34 @@ pub(super) async fn is_well(fleet: &PropagationFleet, member: Member) -> Result<
     } });
     let (status, parameters) = (Patch::Merge(status), PatchParams::default());
     copies.patch_status(WEB, &parameters, &status).await?;
+    Ok(())
+}
+
+/// Asks the scheduler to decide about the deployment anew.
+pub(super) async fn reschedule(fleet: &PropagationFleet) -> Result<()> {
+    let asked = json!({ "spec": { "rescheduleTriggeredAt": "2099-01-01T00:00:00Z" } });
+    let (asked, parameters) = (Patch::Merge(asked), PatchParams::default());
+    let name = names::binding("Deployment", WEB);
+    fleet.bindings().patch(&name, &parameters, &asked).await?;
+    Ok(())
+}
+
+/// Waits until the scheduler gives new workloads to the member. A trigger that overtook the news of its taint would be
+/// spent in vain: nothing orders the two watches.
+pub(super) async fn takes_workloads(fleet: &PropagationFleet, member: Member) -> Result<()> {
+    let canary = "canary";
+    create(
+        &maps(&fleet.karmada),
+        json!({ "metadata": { "name": canary } }),
+    )
+    .await?;
+    let policy = json!({
+        "resourceSelectors": [{ "apiVersion": "v1", "kind": "ConfigMap", "name": canary }],
+        "placement": { "clusterAffinity": { "clusterNames": [member.name()] } },
+    });
+    fleet.create_policy(canary, policy).await?;
+    let has = |copy: Option<&ConfigMap>| copy.is_some();
+    until(&maps(fleet.member(member)), canary, "there", has).await?;
     Ok(())
 }
 
@@ -65,13 +98,11 @@ async fn a_taint_moves_a_workload_to_the_backup(server: ApiKind) -> Result<()> {
     leaves(&fleet, primary).await?;
 
     taint(&fleet, primary, json!([])).await?;
+    takes_workloads(&fleet, primary).await?;
     let name = names::binding("Deployment", WEB);
-    let asked = json!({ "spec": { "rescheduleTriggeredAt": "2099-01-01T00:00:00Z" } });
-    let (bindings, asked) = (fleet.bindings(), Patch::Merge(asked));
-    let parameters = PatchParams::default();
-    let before = bindings.get(&name).await?.spec.clusters;
+    let before = fleet.bindings().get(&name).await?.spec.clusters;
     assert_eq!(before.unwrap_or_default()[0].name, backup.name());
-    bindings.patch(&name, &parameters, &asked).await?;
+    reschedule(&fleet).await?;
     runs_in(&fleet, &[(primary, REPLICAS)], Some("primary")).await
 }
 

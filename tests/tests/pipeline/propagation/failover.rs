@@ -15,8 +15,9 @@ use pipeline_tests::{
     propagation::{PropagationFleet, PropagationPrograms},
     wait::{until, until_event},
 };
-use serde_json::{Value, json};
+use serde_json::json;
 
+use super::evictions::{reschedule, takes_workloads};
 use super::{WEB, deployments};
 
 /// The programs of a fleet without Karmada that moves workloads.
@@ -142,17 +143,10 @@ async fn runs(fleet: &PropagationFleet, member: Member, there: bool) -> Result<(
     Ok(())
 }
 
-async fn reschedule(fleet: &PropagationFleet, binding: &str) -> Result<()> {
-    let asked: Value = json!({ "spec": { "rescheduleTriggeredAt": "2099-01-01T00:00:00Z" } });
-    let (parameters, asked) = (PatchParams::default(), Patch::Merge(asked));
-    fleet.bindings().patch(binding, &parameters, &asked).await?;
-    Ok(())
-}
-
 /// Case 57: DNS that is reported dead taints the cluster; the backup group takes over once that is not tolerated any
 /// longer, and the copy in the primary one goes when the others are healthy. The cluster that is in both groups keeps
-/// its copy. With DNS back the taint goes, and
-/// the workload goes back when asked. The Service is everywhere all the time.
+/// its copy. With DNS back the taint goes, and the workload goes back when asked. The Service is everywhere all the
+/// time.
 async fn dead_dns_moves_a_workload_to_its_backup(server: ApiKind) -> Result<()> {
     let (fleet, _programs) = with_website(server).await?;
     let (dies, stays, backup) = (Member(1), Member(2), Member(3));
@@ -174,8 +168,9 @@ async fn dead_dns_moves_a_workload_to_its_backup(server: ApiKind) -> Result<()> 
 
     report(&fleet, dies, "True").await?;
     is_tainted(&fleet, dies, false).await?;
+    takes_workloads(&fleet, dies).await?;
     is_placed(&fleet, &binding, &[2, 3], Some("backup")).await?;
-    reschedule(&fleet, &binding).await?;
+    reschedule(&fleet).await?;
     is_placed(&fleet, &binding, &[1, 2], Some("primary")).await?;
     runs(&fleet, dies, true).await?;
     runs(&fleet, backup, false).await?;
