@@ -21,6 +21,7 @@ use karmada_runtime::members::{self, Background, Connect, MemberQueues};
 use karmada_runtime::program::{Program, StartError};
 use karmada_runtime::write::Writes;
 use kube::Client;
+use parking_lot::Mutex;
 
 pub use crate::args::Args;
 use crate::fleet::Fleet;
@@ -76,6 +77,7 @@ pub fn assemble(args: &Args, client: Client, connect: Connect, program: &mut Pro
         events,
         queues: queues.clone(),
         clock: program.clock,
+        reported: Mutex::default(),
     };
     members::spawn(program, "work", reconciler, queues, leadership);
 }

@@ -1,10 +1,12 @@
 //! Brings the objects of one Work in its member to their manifests, and its status to theirs.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use karmada_api::names::WORK_FINALIZER;
+use karmada_api::work::WorkStatus;
 use karmada_api::{ClusterProfile, Key, Work};
 use karmada_execution::{MemberCluster, MemberError, ObservedObject, SyncResult, Synced};
 use karmada_rules::execution::{Outcome, Seen, StatusPlan, status};
@@ -14,6 +16,8 @@ use karmada_runtime::members::{ConnectError, MemberController, MemberQueues, Rec
 use karmada_runtime::write::{self, WriteErrorKind, Writes};
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client, Resource};
+use parking_lot::Mutex;
+use serde::Deserialize;
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -34,6 +38,17 @@ pub(crate) struct Reconciler {
     pub(crate) events: Option<EventRecorder>,
     pub(crate) queues: MemberQueues<Key>,
     pub(crate) clock: fn() -> Timestamp,
+    /// The last write of the status of each Work, until the watch shows it.
+    pub(crate) reported: Mutex<BTreeMap<Key, Reported>>,
+}
+
+/// A write of the status of a Work.
+#[derive(Debug)]
+pub(crate) struct Reported {
+    /// The version that the watch shows until then.
+    shown: Option<String>,
+    version: Option<String>,
+    status: WorkStatus,
 }
 
 /// Errors of a Work, which its status shows.
@@ -54,10 +69,12 @@ impl MemberController for Reconciler {
 
     async fn reconcile(&self, cluster: &str, key: &Key) -> Result<(), ReconcileError> {
         let Some(stored) = self.index.work(key) else {
+            self.reported.lock().remove(key);
             self.fleet.forget(cluster, key);
             return Ok(());
         };
-        let work = stored.object();
+        let mut work = stored.object();
+        self.catch_up(key, &mut work);
         let deleting = work.metadata.deletion_timestamp.is_some();
         let Some(profile) = self.index.cluster(cluster) else {
             // A cluster that is gone keeps no Work, one that was never readable all of them.
@@ -165,6 +182,40 @@ impl Reconciler {
         })
     }
 
+    /// Brings a Work up to the last write of its status: a report on an older version would only conflict.
+    fn catch_up(&self, key: &Key, work: &mut Work) {
+        let mut reported = self.reported.lock();
+        match reported.get(key) {
+            Some(last) if last.shown == work.metadata.resource_version => {
+                work.metadata.resource_version.clone_from(&last.version);
+                work.status = Some(last.status.clone());
+            }
+            _ => drop(reported.remove(key)),
+        }
+    }
+
+    /// Remembers the write of a Work's status on the version `replaced`.
+    fn note_reported(
+        &self,
+        key: Key,
+        replaced: Option<String>,
+        version: Option<String>,
+        status: WorkStatus,
+    ) {
+        let mut reported = self.reported.lock();
+        let last = reported.remove(&key);
+        let last = last.filter(|last| last.version == replaced);
+        let shown = last.map_or(replaced, |last| last.shown);
+        reported.insert(
+            key,
+            Reported {
+                shown,
+                version,
+                status,
+            },
+        );
+    }
+
     /// Writes the status of a Work if there is news.
     async fn report(
         &self,
@@ -185,8 +236,11 @@ impl Reconciler {
             let call = write::patch_status(&works, name, &parameters, &patch);
             let error = match self.writes.write("work_status", call).await {
                 Ok(None) => return Ok(()),
-                Ok(Some(_)) => {
+                Ok(Some(stored)) => {
                     self.record(work, &plan);
+                    let replaced = synced.metadata.resource_version.clone();
+                    let status = WorkStatus::deserialize(&body["status"]).unwrap_or_default();
+                    self.note_reported(Key::of(work), replaced, stored.version(), status);
                     return Ok(());
                 }
                 Err(error) => error,

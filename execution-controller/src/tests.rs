@@ -330,6 +330,26 @@ async fn a_failure_that_the_watch_has_not_shown_when_it_ends_does_not_stay_in_th
 }
 
 #[tokio::test]
+async fn a_report_does_not_wait_until_the_watch_shows_the_one_before() {
+    let member = ServedMember::start(|_| true).await;
+    let stage = Stage::new().await;
+    stage.join("m1", member.port.address()).await;
+    let _program = stage.start(&[]);
+    stage.dispatch("m1", "a", json!({})).await;
+    stage.condition("m1", "a", APPLIED, TRUE).await;
+    let (by, coalesce) = (Duration::from_mins(1), false);
+    let late = Fault::DelayEvents { by, coalesce };
+    let late = late.kind("works").client(NAME);
+    stage.karmada.faults().inject(late);
+    let refused = Fault::InternalError.verbs([Verb::Patch]).client(NAME);
+    member.server.faults().inject(refused.times(1));
+    let copies = member.api("ConfigMap");
+    copies.delete("a", &DeleteParams::default()).await.unwrap();
+    stage.condition("m1", "a", APPLIED, FALSE).await;
+    stage.condition("m1", "a", APPLIED, TRUE).await;
+}
+
+#[tokio::test]
 async fn a_dead_member_delays_no_other_and_keeps_its_works_until_its_cluster_leaves() {
     let member = ServedMember::start(|_| true).await;
     let stage = Stage::new().await;

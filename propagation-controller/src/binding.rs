@@ -18,7 +18,7 @@ use karmada_rules::propagation::template;
 use karmada_rules::propagation::works::{self, WorkChange, WorkFacts, WorkStep};
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
-use karmada_runtime::write::{self, WriteError, WriteErrorKind, Writes};
+use karmada_runtime::write::{self, Stored, WriteError, WriteErrorKind, Writes};
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::{Api, Client, Resource};
 use parking_lot::Mutex;
@@ -44,6 +44,8 @@ pub(crate) struct BindingReconciler {
     pub(crate) gauges: WorkGauges,
     /// The last write of the status of each binding's template.
     pub(crate) decided: Mutex<BTreeMap<Key, status::Decided>>,
+    /// The version of each Work that its last patch replaced, until the watch shows a later one.
+    pub(crate) patched: Mutex<BTreeMap<Key, String>>,
 }
 
 impl Controller for BindingReconciler {
@@ -188,7 +190,7 @@ impl BindingReconciler {
                 .count(),
         };
         self.gauges.set(&binding.key(), counts);
-        let outcome = self.apply_all(binding, steps).await;
+        let outcome = self.apply_all(binding, works, steps).await;
         self.record(stored, template, &outcome);
         outcome.error.map_or(Ok(is_settled), Err)
     }
@@ -218,10 +220,33 @@ impl BindingReconciler {
         Ok(())
     }
 
-    /// Takes the step of one cluster. Returns `true` if it wrote.
-    async fn apply(&self, key: &Key, step: WorkStep) -> Result<bool, BoxError> {
+    /// Takes the step of one cluster, whose Work is `current`. Returns `true` if it wrote.
+    async fn apply(
+        &self,
+        key: &Key,
+        current: Option<&Work>,
+        step: WorkStep,
+    ) -> Result<bool, BoxError> {
         match step {
-            WorkStep::Wanted(change) => write_work(&self.client, &self.writes, key, change).await,
+            WorkStep::Wanted(change) => {
+                let replaced = current.and_then(|work| work.metadata.resource_version.clone());
+                // Whatever was decided on a version that is replaced could only conflict.
+                if replaced.is_some() && self.patched.lock().get(key) == replaced.as_ref() {
+                    return Ok(false);
+                }
+                let written = write_work(&self.client, &self.writes, key, change).await?;
+                let is_written = written.is_some();
+                let version = written.and_then(Stored::version);
+                let mut patched = self.patched.lock();
+                match replaced {
+                    // What the server stores as it was before has no echo.
+                    Some(replaced) if is_written && version.as_ref() != Some(&replaced) => {
+                        patched.insert(key.clone(), replaced)
+                    }
+                    _ => patched.remove(key),
+                };
+                Ok(is_written)
+            }
             WorkStep::Orphaned { key, uid } => self.delete(&key, uid).await,
             WorkStep::Deferred
             | WorkStep::Kept
@@ -312,16 +337,16 @@ pub(crate) fn is_dispatched(binding: BindingRef<'_>) -> bool {
         || (spec.placement.is_none() && clusters.count() == 0)
 }
 
-/// Writes a Work. Returns `true` if something was written.
+/// Writes a Work. Returns what was stored, if something was written.
 pub(crate) async fn write_work(
     client: &Client,
     writes: &Writes,
     key: &Key,
     change: WorkChange,
-) -> Result<bool, BoxError> {
+) -> Result<Option<Stored>, BoxError> {
     let works: Api<Work> = Api::namespaced(client.clone(), &key.namespace);
     let result = match change {
-        WorkChange::Unchanged | WorkChange::Deleting => return Ok(false),
+        WorkChange::Unchanged | WorkChange::Deleting => return Ok(None),
         WorkChange::Create(body) => {
             let parameters = PostParams::default();
             let call = write::create(&works, &parameters, &body);
@@ -335,10 +360,10 @@ pub(crate) async fn write_work(
         }
     };
     match result {
-        Ok(written) => Ok(written.is_some()),
+        Ok(written) => Ok(written),
         // Made before: the watch is about to show it, and wakes its owner again.
         Err(WriteError::Api(kube::Error::Api(status))) if status.reason == "AlreadyExists" => {
-            Ok(false)
+            Ok(None)
         }
         Err(error) => Err(error.into()),
     }

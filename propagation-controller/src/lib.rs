@@ -60,8 +60,7 @@ pub fn assemble(args: Args, client: Client, program: &mut Program) {
 
     let queues = Queues::default();
     let index = SharedIndex::watch(program, &client, queues.clone());
-    let works = Arc::new(SharedWorks::new(Arc::clone(&index), queues.clone()));
-    works.watch(program, &client);
+    let works = SharedWorks::watch(program, &client, Arc::clone(&index), queues.clone());
     let loops = Loops {
         namespaces: NamespaceReconciler {
             index: Arc::clone(&index),
@@ -81,6 +80,7 @@ pub fn assemble(args: Args, client: Client, program: &mut Program) {
             clock: program.clock,
             gauges: WorkGauges::register(&mut program.registry),
             decided: Mutex::default(),
+            patched: Mutex::default(),
         },
         dependencies: DependencyReconciler {
             index: Arc::clone(&index),

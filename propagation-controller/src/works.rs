@@ -141,25 +141,32 @@ impl SharedWorks {
         }
     }
 
-    /// Watches the Works, the clusters and the Namespaces.
-    pub(crate) fn watch(self: &Arc<Self>, program: &mut Program, client: &Client) {
-        let shared = Arc::clone(self);
+    /// Creates the index and watches the Works, the clusters and the Namespaces.
+    pub(crate) fn watch(
+        program: &mut Program,
+        client: &Client,
+        index: Arc<SharedIndex>,
+        queues: Queues,
+    ) -> Arc<Self> {
+        let created = Arc::new(Self::new(index, queues));
+        let shared = Arc::clone(&created);
         let works = Api::all(client.clone());
         program.watch("works", works, Config::default(), move |event| {
             shared.observe_work(event);
         });
-        let shared = Arc::clone(self);
+        let shared = Arc::clone(&created);
         let clusters = Api::all(client.clone());
         program.watch("clusters", clusters, Config::default(), move |event| {
             shared.observe_cluster(event);
         });
-        let shared = Arc::clone(self);
+        let shared = Arc::clone(&created);
         let namespaces = Api::all(client.clone());
         program.watch("namespaces", namespaces, Config::default(), move |event| {
             shared.observe_namespace(event);
         });
-        let shared = Arc::clone(self);
+        let shared = Arc::clone(&created);
         program.report_undecoded(move || shared.undecoded());
+        created
     }
 
     /// Returns the Works of a binding: those that refer to it, and those with the names of its Works.

@@ -626,3 +626,32 @@ async fn who_only_observes_makes_no_works() {
     stage.start(&["--observe-only"]).await;
     assert_eq!(stage.written(), [""; 0]);
 }
+
+/// The record of an edit wakes the binding before the watch shows the Works that were written for it.
+#[tokio::test(start_paused = true)]
+async fn an_edit_is_written_once_to_a_work_that_the_watch_has_not_shown_since() {
+    let stage = dispatched().await;
+    let (by, coalesce) = (Duration::from_secs(2), false);
+    let late = Fault::DelayEvents { by, coalesce };
+    stage.server.faults().inject(late.kind("works"));
+    let patched = ["m1", "m2"].map(|cluster| format!("PATCH {}", work(cluster)));
+    for seconds in [3, 4] {
+        let edit = json!({ "spec": { "minReadySeconds": seconds } });
+        let wrote = stage.change("PATCH", &web(DEPLOYMENT), &edit).await;
+        let (on_works, others): (Vec<_>, Vec<_>) =
+            wrote.into_iter().partition(|write| patched.contains(write));
+        assert_eq!(on_works, patched);
+        assert_eq!(others, [format!("PATCH {}", bound())]);
+    }
+    // What is edited meanwhile arrives, too.
+    for seconds in [5, 6] {
+        let edit = json!({ "spec": { "minReadySeconds": seconds } });
+        stage.send("PATCH", &web(DEPLOYMENT), &edit).await;
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    stage.settle().await;
+    for cluster in ["m1", "m2"] {
+        let manifest = &stage.work(cluster).await.spec.workload.manifests[0];
+        assert_eq!(manifest["spec"]["minReadySeconds"], 6);
+    }
+}
