@@ -65,8 +65,10 @@ impl Controller for PolicyReconciler {
             }
             return Ok(());
         }
-        self.record_obstacles(key, &policy, is_inherited);
-        match claim::adoption(&candidate, || Uuid::new_v4().to_string()) {
+        let adoption = claim::adoption(&candidate, || Uuid::new_v4().to_string());
+        // Who had not adopted it had not told of it either.
+        self.record_obstacles(key, &policy, is_inherited && adoption.is_none());
+        match adoption {
             Some(patch) => self.patch(key, patch).await,
             None => Ok(()),
         }

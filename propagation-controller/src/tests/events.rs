@@ -63,7 +63,7 @@ async fn a_pause_of_a_cluster_that_does_not_exist_is_recorded_once() {
 
 #[tokio::test(start_paused = true)]
 async fn a_policy_that_selects_a_kind_that_is_not_served_is_told_once() {
-    let mut stage = settled().await;
+    let mut stage = Stage::new().await;
     // A kind that is not served is looked up again later.
     let settle = async |stage: &Stage| {
         stage.settle().await;
@@ -77,6 +77,7 @@ async fn a_policy_that_selects_a_kind_that_is_not_served_is_told_once() {
     };
     let toys = policy("toys", &selecting(&["Toy"]));
     stage.send("POST", POLICY, &toys).await;
+    stage.start(&[]).await;
     settle(&stage).await;
     let toy = "UnknownKind: Selects kinds that the API does not serve: Toy of test.io/v1";
     assert_eq!(stage.events("PropagationPolicy").await, [toy]);
