@@ -13,12 +13,12 @@ use karmada_rules::execution::{Outcome, Seen, StatusPlan, status};
 use karmada_runtime::error::Chain;
 use karmada_runtime::events::EventRecorder;
 use karmada_runtime::members::{ConnectError, MemberController, MemberQueues, ReconcileError};
-use karmada_runtime::write::{self, WriteErrorKind, Writes};
+use karmada_runtime::write::{self, Stored, WriteErrorKind, Writes};
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client, Resource};
 use parking_lot::Mutex;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::events::changes;
@@ -47,7 +47,7 @@ pub(crate) struct Reconciler {
 pub(crate) struct Reported {
     /// The version that the watch shows until then.
     shown: Option<String>,
-    version: Option<String>,
+    version: String,
     status: WorkStatus,
 }
 
@@ -64,6 +64,7 @@ impl MemberController for Reconciler {
     type Key = Key;
 
     fn keys(&self) -> Vec<(String, Key)> {
+        self.reported.lock().clear();
         self.index.keys()
     }
 
@@ -187,33 +188,35 @@ impl Reconciler {
         let mut reported = self.reported.lock();
         match reported.get(key) {
             Some(last) if last.shown == work.metadata.resource_version => {
-                work.metadata.resource_version.clone_from(&last.version);
+                work.metadata.resource_version = Some(last.version.clone());
                 work.status = Some(last.status.clone());
             }
             _ => drop(reported.remove(key)),
         }
     }
 
-    /// Remembers the write of a Work's status on the version `replaced`.
-    fn note_reported(
-        &self,
-        key: Key,
-        replaced: Option<String>,
-        version: Option<String>,
-        status: WorkStatus,
-    ) {
+    /// Notes the write of a Work's status, unless the server stored it as it was before.
+    fn note_reported(&self, work: &Work, body: &Value, stored: Stored) {
+        let (key, replaced) = (Key::of(work), work.metadata.resource_version.clone());
         let mut reported = self.reported.lock();
         let last = reported.remove(&key);
-        let last = last.filter(|last| last.version == replaced);
-        let shown = last.map_or(replaced, |last| last.shown);
-        reported.insert(
-            key,
-            Reported {
-                shown,
-                version,
-                status,
-            },
-        );
+        let version = stored
+            .version()
+            .filter(|version| Some(version) != replaced.as_ref());
+        let status = WorkStatus::deserialize(&body["status"]).ok();
+        let (Some(version), Some(status)) = (version, status) else {
+            return;
+        };
+        let shown = match last {
+            Some(last) if Some(&last.version) == replaced.as_ref() => last.shown,
+            _ => replaced,
+        };
+        let last = Reported {
+            shown,
+            version,
+            status,
+        };
+        reported.insert(key, last);
     }
 
     /// Writes the status of a Work if there is news.
@@ -238,9 +241,7 @@ impl Reconciler {
                 Ok(None) => return Ok(()),
                 Ok(Some(stored)) => {
                     self.record(work, &plan);
-                    let replaced = synced.metadata.resource_version.clone();
-                    let status = WorkStatus::deserialize(&body["status"]).unwrap_or_default();
-                    self.note_reported(Key::of(work), replaced, stored.version(), status);
+                    self.note_reported(&synced, body, stored);
                     return Ok(());
                 }
                 Err(error) => error,

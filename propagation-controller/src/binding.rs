@@ -44,8 +44,6 @@ pub(crate) struct BindingReconciler {
     pub(crate) gauges: WorkGauges,
     /// The last write of the status of each binding's template.
     pub(crate) decided: Mutex<BTreeMap<Key, status::Decided>>,
-    /// The version of each Work that its last patch replaced, until the watch shows a later one.
-    pub(crate) patched: Mutex<BTreeMap<Key, String>>,
 }
 
 impl Controller for BindingReconciler {
@@ -190,7 +188,7 @@ impl BindingReconciler {
                 .count(),
         };
         self.gauges.set(&binding.key(), counts);
-        let outcome = self.apply_all(binding, works, steps).await;
+        let outcome = self.apply_all(binding, steps).await;
         self.record(stored, template, &outcome);
         outcome.error.map_or(Ok(is_settled), Err)
     }
@@ -220,31 +218,26 @@ impl BindingReconciler {
         Ok(())
     }
 
-    /// Takes the step of one cluster, whose Work is `current`. Returns `true` if it wrote.
-    async fn apply(
-        &self,
-        key: &Key,
-        current: Option<&Work>,
-        step: WorkStep,
-    ) -> Result<bool, BoxError> {
+    /// Takes the step of one cluster. Returns `true` if it wrote.
+    async fn apply(&self, key: &Key, step: WorkStep) -> Result<bool, BoxError> {
         match step {
             WorkStep::Wanted(change) => {
-                let replaced = current.and_then(|work| work.metadata.resource_version.clone());
+                let replaced = change.replaced().map(str::to_owned);
                 // Whatever was decided on a version that is replaced could only conflict.
-                if replaced.is_some() && self.patched.lock().get(key) == replaced.as_ref() {
+                if let Some(replaced) = &replaced
+                    && self.works.is_patched(key, replaced)
+                {
                     return Ok(false);
                 }
                 let written = write_work(&self.client, &self.writes, key, change).await?;
                 let is_written = written.is_some();
-                let version = written.and_then(Stored::version);
-                let mut patched = self.patched.lock();
-                match replaced {
-                    // What the server stores as it was before has no echo.
-                    Some(replaced) if is_written && version.as_ref() != Some(&replaced) => {
-                        patched.insert(key.clone(), replaced)
-                    }
-                    _ => patched.remove(key),
-                };
+                // What the server stores as it was before has no echo.
+                if let (Some(replaced), Some(version)) =
+                    (replaced, written.and_then(Stored::version))
+                    && replaced != version
+                {
+                    self.works.note_patched(key, replaced);
+                }
                 Ok(is_written)
             }
             WorkStep::Orphaned { key, uid } => self.delete(&key, uid).await,

@@ -80,7 +80,6 @@ pub fn assemble(args: Args, client: Client, program: &mut Program) {
             clock: program.clock,
             gauges: WorkGauges::register(&mut program.registry),
             decided: Mutex::default(),
-            patched: Mutex::default(),
         },
         dependencies: DependencyReconciler {
             index: Arc::clone(&index),

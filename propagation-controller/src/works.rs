@@ -1,7 +1,7 @@
 //! The Works, the clusters they are for, and the Namespaces; and the bindings and Namespaces that a change
 //! of one of them wakes.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -45,10 +45,12 @@ pub(crate) struct SharedWorks {
     queues: Queues,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Inner {
     works: Cache<StoredWork>,
     by_owner: ReverseIndex<Key, Owner>,
+    /// The version of each Work that our last patch replaced, until the watch shows another.
+    patched: BTreeMap<Key, String>,
     clusters: Cache<ClusterProfile>,
     namespaces: Cache<Namespace>,
 }
@@ -127,28 +129,18 @@ impl Inner {
 }
 
 impl SharedWorks {
-    /// Creates an empty index, which wakes bindings of `index`.
-    pub(crate) fn new(index: Arc<SharedIndex>, queues: Queues) -> Self {
-        Self {
-            inner: Mutex::new(Inner {
-                works: Cache::default(),
-                by_owner: ReverseIndex::default(),
-                clusters: Cache::default(),
-                namespaces: Cache::default(),
-            }),
-            index,
-            queues,
-        }
-    }
-
-    /// Creates the index and watches the Works, the clusters and the Namespaces.
+    /// Creates the index, which wakes bindings of `index`, and watches the Works, the clusters and the Namespaces.
     pub(crate) fn watch(
         program: &mut Program,
         client: &Client,
         index: Arc<SharedIndex>,
         queues: Queues,
     ) -> Arc<Self> {
-        let created = Arc::new(Self::new(index, queues));
+        let created = Arc::new(Self {
+            inner: Mutex::default(),
+            index,
+            queues,
+        });
         let shared = Arc::clone(&created);
         let works = Api::all(client.clone());
         program.watch("works", works, Config::default(), move |event| {
@@ -201,6 +193,24 @@ impl SharedWorks {
         Some(stored?.object())
     }
 
+    /// Returns `true` if we have replaced this version of a Work.
+    pub(crate) fn is_patched(&self, key: &Key, version: &str) -> bool {
+        let inner = self.inner.lock();
+        inner.patched.get(key).is_some_and(|last| last == version)
+    }
+
+    /// Notes that we have replaced this version of a Work, unless the watch has shown another.
+    pub(crate) fn note_patched(&self, key: &Key, version: String) {
+        let mut inner = self.inner.lock();
+        let shown = inner
+            .works
+            .get(key)
+            .map(|work| &work.meta().resource_version);
+        if shown.is_some_and(|shown| shown.as_ref() == Some(&version)) {
+            inner.patched.insert(key.clone(), version);
+        }
+    }
+
     /// Returns the clusters.
     pub(crate) fn clusters(&self) -> Vec<Arc<ClusterProfile>> {
         let inner = self.inner.lock();
@@ -238,6 +248,7 @@ impl SharedWorks {
         {
             let mut inner = self.inner.lock();
             for change in inner.works.observe(event) {
+                inner.patched.remove(&change.key);
                 let owner = |work: &Option<Arc<StoredWork>>| owner_of(work.as_ref()?);
                 let owners = [owner(&change.old), owner(&change.new)];
                 let now = owners[1].iter().cloned().collect();

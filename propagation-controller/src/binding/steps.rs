@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use karmada_api::{Key, Work, execution_namespace};
+use karmada_api::{Key, execution_namespace};
 use karmada_rules::binding_ref::BindingRef;
 use karmada_rules::propagation::works::{self, WorkStep};
 use karmada_runtime::error::BoxError;
@@ -32,7 +32,6 @@ impl BindingReconciler {
     pub(super) async fn apply_all(
         &self,
         binding: BindingRef<'_>,
-        works: &[Work],
         steps: BTreeMap<String, WorkStep>,
     ) -> Outcome {
         let name = works::work_name(binding);
@@ -48,11 +47,7 @@ impl BindingReconciler {
                 _ => false,
             };
             let key = Key::new(execution_namespace(&cluster), &name);
-            let current = works.iter().find(|work| Key::of(*work) == key);
-            async move {
-                let applied = self.apply(&key, current, step).await;
-                (cluster, is_overridden, applied)
-            }
+            async move { (cluster, is_overridden, self.apply(&key, step).await) }
         });
         let writes: Vec<_> = writes.collect();
         for (cluster, is_overridden, result) in futures::future::join_all(writes).await {

@@ -43,7 +43,7 @@ pub enum WorkChange {
     Create(Value),
     /// These operations of a JSON patch (RFC 6902) apply, at the resource version that was read.
     Patch {
-        /// The operations.
+        /// The operations, of which the first names that version.
         operations: Value,
         /// True if the manifest changes.
         manifest: bool,
@@ -51,6 +51,14 @@ pub enum WorkChange {
 }
 
 impl WorkChange {
+    /// Returns the resource version that the write replaces.
+    pub fn replaced(&self) -> Option<&str> {
+        match self {
+            Self::Patch { operations, .. } => operations.pointer("/0/value")?.as_str(),
+            Self::Unchanged | Self::Deleting | Self::Create(_) => None,
+        }
+    }
+
     /// Returns `true` if the write changes which override rules are applied, and some are.
     pub fn is_overridden(&self) -> bool {
         let lists = [names::APPLIED_CLUSTER_OVERRIDES, names::APPLIED_OVERRIDES];
