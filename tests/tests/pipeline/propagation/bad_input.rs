@@ -65,8 +65,6 @@ async fn everywhere(fleet: &PropagationFleet) -> Result<()> {
 
 async fn policies_that_make_no_sense_hold_up_no_other(server: ApiKind) -> Result<()> {
     let fleet = PropagationFleet::start(server, 1).await?;
-    // What is there before they start has been told by those before them.
-    let _programs = fleet.run().await?;
     let selects = |api_version: &str, kind: &str, name: &str| json!([{ "apiVersion": api_version, "kind": kind, "name": name }]);
     let everywhere = json!({});
     let contradictory = json!({
@@ -99,6 +97,8 @@ async fn policies_that_make_no_sense_hold_up_no_other(server: ApiKind) -> Result
     let widgets = selects("widgets.test.io/v1", "Widget", "");
     let spec = json!({ "resourceSelectors": widgets, "placement": everywhere });
     fleet.create_cluster_policy("unknown-group", spec).await?;
+    // Policies may be older than any controller.
+    let _programs = fleet.run().await?;
     let settings = json!({ "metadata": { "name": WEB }, "data": { "a": "1" } });
     create(&maps(&fleet.karmada), settings).await?;
     has_data(&fleet, Member(1), &[("a", "1")]).await?;
