@@ -18,7 +18,7 @@ use karmada_rules::propagation::template;
 use karmada_rules::propagation::works::{self, WorkChange, WorkFacts, WorkStep};
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
-use karmada_runtime::write::{self, Stored, WriteError, WriteErrorKind, Writes};
+use karmada_runtime::write::{self, WriteError, WriteErrorKind, Writes};
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::{Api, Client, Resource};
 use parking_lot::Mutex;
@@ -222,23 +222,7 @@ impl BindingReconciler {
     async fn apply(&self, key: &Key, step: WorkStep) -> Result<bool, BoxError> {
         match step {
             WorkStep::Wanted(change) => {
-                let replaced = change.replaced().map(str::to_owned);
-                // Whatever was decided on a version that is replaced could only conflict.
-                if let Some(replaced) = &replaced
-                    && self.works.is_patched(key, replaced)
-                {
-                    return Ok(false);
-                }
-                let written = write_work(&self.client, &self.writes, key, change).await?;
-                let is_written = written.is_some();
-                // What the server stores as it was before has no echo.
-                if let (Some(replaced), Some(version)) =
-                    (replaced, written.and_then(Stored::version))
-                    && replaced != version
-                {
-                    self.works.note_patched(key, replaced);
-                }
-                Ok(is_written)
+                write_work(&self.client, &self.writes, &self.works, key, change).await
             }
             WorkStep::Orphaned { key, uid } => self.delete(&key, uid).await,
             WorkStep::Deferred
@@ -330,16 +314,24 @@ pub(crate) fn is_dispatched(binding: BindingRef<'_>) -> bool {
         || (spec.placement.is_none() && clusters.count() == 0)
 }
 
-/// Writes a Work. Returns what was stored, if something was written.
+/// Writes a Work. Returns `true` if something was written.
 pub(crate) async fn write_work(
     client: &Client,
     writes: &Writes,
+    known: &SharedWorks,
     key: &Key,
     change: WorkChange,
-) -> Result<Option<Stored>, BoxError> {
+) -> Result<bool, BoxError> {
     let works: Api<Work> = Api::namespaced(client.clone(), &key.namespace);
+    let replaced = change.replaced().map(str::to_owned);
+    // Whatever was decided on a version that is replaced could only conflict.
+    if let Some(replaced) = &replaced
+        && known.is_patched(key, replaced)
+    {
+        return Ok(false);
+    }
     let result = match change {
-        WorkChange::Unchanged | WorkChange::Deleting => return Ok(None),
+        WorkChange::Unchanged | WorkChange::Deleting => return Ok(false),
         WorkChange::Create(body) => {
             let parameters = PostParams::default();
             let call = write::create(&works, &parameters, &body);
@@ -353,10 +345,19 @@ pub(crate) async fn write_work(
         }
     };
     match result {
-        Ok(written) => Ok(written),
+        Ok(None) => Ok(false),
+        Ok(Some(stored)) => {
+            // What the server stores as it was before has no echo.
+            if let (Some(replaced), Some(version)) = (replaced, stored.version())
+                && replaced != version
+            {
+                known.note_patched(key, replaced);
+            }
+            Ok(true)
+        }
         // Made before: the watch is about to show it, and wakes its owner again.
         Err(WriteError::Api(kube::Error::Api(status))) if status.reason == "AlreadyExists" => {
-            Ok(None)
+            Ok(false)
         }
         Err(error) => Err(error.into()),
     }

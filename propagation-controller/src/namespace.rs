@@ -76,7 +76,7 @@ impl Controller for NamespaceReconciler {
             let new_id = || Uuid::new_v4().to_string();
             match namespaces::plan(&namespace, &cluster, &overrides, current.as_ref(), new_id) {
                 Ok(change) => writes.push(async move {
-                    write_work(&self.client, &self.writes, &work_key, change).await
+                    write_work(&self.client, &self.writes, &self.works, &work_key, change).await
                 }),
                 Err(error) => refused = Some(format!("{error} for cluster {of}")),
             }
