@@ -19,7 +19,7 @@ use pipeline_tests::{
 use serde_json::{Value, json};
 
 use super::base::until_unclaimed;
-use super::evictions::{is_well, reschedule, taint, takes_workloads};
+use super::evictions::{is_well, no_execute, reschedule, taint, takes_workloads};
 use super::groups::{
     REPLICAS, aggregated, groups, is_refused, label, leaves, place, runs_in, set_room,
     until_observed,
@@ -295,10 +295,6 @@ async fn life_of_groups(fleet: &PropagationFleet) -> Result<()> {
     leaves(fleet, backup).await?;
     taint(fleet, primary, json!([])).await?;
     two_groups_with_one_cluster(fleet, single, primary).await
-}
-
-fn no_execute() -> Value {
-    json!([{ "key": "dns", "effect": "NoExecute" }])
 }
 
 /// Moves the deployment between two groups that both have the cluster in which it runs.

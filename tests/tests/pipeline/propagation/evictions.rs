@@ -28,6 +28,10 @@ pub(super) async fn taint(fleet: &PropagationFleet, member: Member, taints: Valu
     Ok(())
 }
 
+pub(super) fn no_execute() -> Value {
+    json!([{ "key": "dns", "effect": "NoExecute" }])
+}
+
 /// Makes the copy in a member healthy, as a member's own controllers do.
 pub(super) async fn is_well(fleet: &PropagationFleet, member: Member) -> Result<()> {
     let copies = deployments(fleet.member(member));
@@ -145,12 +149,7 @@ async fn a_workload_returns_to_the_primary_group_if_it_may(server: ApiKind) -> R
         is_well(&fleet, primary).await?;
         leaves(&fleet, backup).await?;
 
-        taint(
-            &fleet,
-            primary,
-            json!([{ "key": "dns", "effect": "NoExecute" }]),
-        )
-        .await?;
+        taint(&fleet, primary, no_execute()).await?;
         runs_in(&fleet, &[(backup, REPLICAS)], Some("backup")).await?;
         is_well(&fleet, backup).await?;
         leaves(&fleet, primary).await?;
@@ -180,12 +179,7 @@ async fn a_copy_that_leaves_directly_goes_before_another_comes(server: ApiKind) 
     let _evicting = fleet
         .start_program(Binary::Scheduler, &["--evict-untolerated"])
         .await?;
-    taint(
-        &fleet,
-        primary,
-        json!([{ "key": "dns", "effect": "NoExecute" }]),
-    )
-    .await?;
+    taint(&fleet, primary, no_execute()).await?;
     until_work(&fleet, primary, "Deployment", "leaving", |work| {
         work.is_some_and(|work| work.metadata.deletion_timestamp.is_some())
     })

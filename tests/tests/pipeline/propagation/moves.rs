@@ -9,7 +9,7 @@ use pipeline_tests::{
 };
 use serde_json::{Value, json};
 
-use super::evictions::taint;
+use super::evictions::{no_execute, taint};
 use super::groups::until_observed;
 use super::{WEB, change, data, has_data, holds, maps, suspend, until_work, with_settings};
 
@@ -202,10 +202,6 @@ async fn until_paused(fleet: &PropagationFleet, member: Member) -> Result<()> {
     })
     .await?;
     Ok(())
-}
-
-fn no_execute() -> Value {
-    json!([{ "key": "dns", "effect": "NoExecute" }])
 }
 
 /// Case 27: a workload leaves a cluster for its taints, and its copy stays there until the one that is paused may
