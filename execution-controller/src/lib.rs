@@ -7,6 +7,7 @@ mod fleet;
 mod metrics;
 mod reason;
 mod reconcile;
+mod report;
 mod stored;
 mod watch;
 
@@ -21,13 +22,13 @@ use karmada_runtime::members::{self, Background, Connect, MemberQueues};
 use karmada_runtime::program::{Program, StartError};
 use karmada_runtime::write::Writes;
 use kube::Client;
-use parking_lot::Mutex;
 
 pub use crate::args::Args;
 use crate::fleet::Fleet;
 use crate::metrics::FleetMetrics;
 pub use crate::reason::Reason;
 use crate::reconcile::Reconciler;
+use crate::report::Reports;
 use crate::watch::SharedIndex;
 
 /// The program's name: its user agent, its lease, and the prefix of its metrics.
@@ -77,7 +78,7 @@ pub fn assemble(args: &Args, client: Client, connect: Connect, program: &mut Pro
         events,
         queues: queues.clone(),
         clock: program.clock,
-        reported: Mutex::default(),
+        reports: Reports::default(),
     };
     members::spawn(program, "work", reconciler, queues, leadership);
 }

@@ -1,32 +1,24 @@
 //! Brings the objects of one Work in its member to their manifests, and its status to theirs.
 
-use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use karmada_api::names::WORK_FINALIZER;
-use karmada_api::work::WorkStatus;
 use karmada_api::{ClusterProfile, Key, Work};
 use karmada_execution::{MemberCluster, MemberError, ObservedObject, SyncResult, Synced};
-use karmada_rules::execution::{Outcome, Seen, StatusPlan, status};
+use karmada_rules::execution::{Outcome, Seen};
 use karmada_runtime::error::Chain;
 use karmada_runtime::events::EventRecorder;
 use karmada_runtime::members::{ConnectError, MemberController, MemberQueues, ReconcileError};
-use karmada_runtime::write::{self, Stored, WriteErrorKind, Writes};
+use karmada_runtime::write::{self, WriteErrorKind, Writes};
 use kube::api::{Patch, PatchParams};
-use kube::{Api, Client, Resource};
-use parking_lot::Mutex;
-use serde::Deserialize;
-use serde_json::{Value, json};
+use kube::{Api, Client};
+use serde_json::json;
 use tokio::time::Instant;
 
-use crate::events::changes;
 use crate::fleet::Fleet;
+use crate::report::Reports;
 use crate::watch::SharedIndex;
-
-/// The number of edits of a Work that may overtake the report of one sync before that starts again.
-const MAX_EDITS: u32 = 4;
 
 /// Reconciles Works.
 pub(crate) struct Reconciler {
@@ -38,17 +30,7 @@ pub(crate) struct Reconciler {
     pub(crate) events: Option<EventRecorder>,
     pub(crate) queues: MemberQueues<Key>,
     pub(crate) clock: fn() -> Timestamp,
-    /// The last write of the status of each Work, until the watch shows it.
-    pub(crate) reported: Mutex<BTreeMap<Key, Reported>>,
-}
-
-/// A write of the status of a Work.
-#[derive(Debug)]
-pub(crate) struct Reported {
-    /// The version that the watch shows until then.
-    shown: Option<String>,
-    version: String,
-    status: WorkStatus,
+    pub(crate) reports: Reports,
 }
 
 /// Errors of a Work, which its status shows.
@@ -64,18 +46,18 @@ impl MemberController for Reconciler {
     type Key = Key;
 
     fn keys(&self) -> Vec<(String, Key)> {
-        self.reported.lock().clear();
+        self.reports.clear();
         self.index.keys()
     }
 
     async fn reconcile(&self, cluster: &str, key: &Key) -> Result<(), ReconcileError> {
         let Some(stored) = self.index.work(key) else {
-            self.reported.lock().remove(key);
+            self.reports.forget(key);
             self.fleet.forget(cluster, key);
             return Ok(());
         };
         let mut work = stored.object();
-        self.catch_up(key, &mut work);
+        self.reports.catch_up(key, &mut work);
         let deleting = work.metadata.deletion_timestamp.is_some();
         let Some(profile) = self.index.cluster(cluster) else {
             // A cluster that is gone keeps no Work, one that was never readable all of them.
@@ -112,6 +94,10 @@ impl Reconciler {
         profile: &ClusterProfile,
         work: &Work,
     ) -> Result<(), ReconcileError> {
+        if let Some(due) = self.reports.awaited(work) {
+            self.queues.of(cluster).add_at(Key::of(work), due);
+            return Ok(());
+        }
         let manifests = &work.spec.workload.manifests;
         let member = match self.member(cluster, profile).await {
             Ok(member) => member,
@@ -153,9 +139,13 @@ impl Reconciler {
                     ObservedObject::Unknown => Seen::Unknown,
                 },
             });
-        // A replica that has lost its lease knows nothing.
-        if !synced
+        let is_written = synced.iter().any(|one| one.written);
+        let has_failed = synced.iter().any(|one| one.error.is_some());
+        if let Some(due) = self.reports.put_off(work, is_written && !has_failed) {
+            self.queues.of(cluster).add_at(Key::of(work), due);
+        } else if !synced
             .iter()
+            // A replica that has lost its lease knows nothing.
             .any(|one| matches!(one.error, Some(MemberError::NotLeading)))
         {
             self.report(work, &outcomes.collect::<Vec<_>>(), adopted)
@@ -181,98 +171,6 @@ impl Reconciler {
         } else {
             error.into()
         })
-    }
-
-    /// Brings a Work up to the last write of its status: a report on an older version would only conflict.
-    fn catch_up(&self, key: &Key, work: &mut Work) {
-        let mut reported = self.reported.lock();
-        match reported.get(key) {
-            Some(last) if last.shown == work.metadata.resource_version => {
-                work.metadata.resource_version = Some(last.version.clone());
-                work.status = Some(last.status.clone());
-            }
-            _ => drop(reported.remove(key)),
-        }
-    }
-
-    /// Notes the write of a Work's status, unless the server stored it as it was before.
-    fn note_reported(&self, work: &Work, body: &Value, stored: Stored) {
-        let (key, replaced) = (Key::of(work), work.metadata.resource_version.clone());
-        let mut reported = self.reported.lock();
-        let last = reported.remove(&key);
-        let version = stored
-            .version()
-            .filter(|version| Some(version) != replaced.as_ref());
-        let status = WorkStatus::deserialize(&body["status"]).ok();
-        let (Some(version), Some(status)) = (version, status) else {
-            return;
-        };
-        let shown = match last {
-            Some(last) if Some(&last.version) == replaced.as_ref() => last.shown,
-            _ => replaced,
-        };
-        let last = Reported {
-            shown,
-            version,
-            status,
-        };
-        reported.insert(key, last);
-    }
-
-    /// Writes the status of a Work if there is news.
-    async fn report(
-        &self,
-        work: &Work,
-        outcomes: &[Outcome<'_>],
-        adopted: bool,
-    ) -> Result<(), ReconcileError> {
-        let (works, parameters) = (self.works(work), PatchParams::default());
-        let name = work.metadata.name.as_deref().unwrap_or_default();
-        let mut synced = Cow::Borrowed(work);
-        let mut edits = 0;
-        loop {
-            let plan = status(&synced, outcomes, adopted, (self.clock)());
-            let Some(body) = &plan.patch else {
-                return Ok(());
-            };
-            let patch = Patch::Merge(body);
-            let call = write::patch_status(&works, name, &parameters, &patch);
-            let error = match self.writes.write("work_status", call).await {
-                Ok(None) => return Ok(()),
-                Ok(Some(stored)) => {
-                    self.record(work, &plan);
-                    self.note_reported(&synced, body, stored);
-                    return Ok(());
-                }
-                Err(error) => error,
-            };
-            match error.kind() {
-                // It was deleted meanwhile.
-                WriteErrorKind::Missing => return Ok(()),
-                // The edit may be a suspension: then no later sync would report what this one has applied.
-                WriteErrorKind::Conflict if edits < MAX_EDITS => {
-                    edits += 1;
-                    let newer = works.get_opt(name).await?;
-                    let Some(newer) = newer.filter(|newer| newer.metadata.uid == work.metadata.uid)
-                    else {
-                        return Ok(());
-                    };
-                    let synced = synced.to_mut();
-                    synced.metadata.resource_version = newer.metadata.resource_version;
-                    synced.status = newer.status;
-                }
-                _ => return Err(error.into()),
-            }
-        }
-    }
-
-    /// Records what has become of a Work.
-    fn record(&self, work: &Work, plan: &StatusPlan) {
-        if let Some(events) = &self.events {
-            for event in changes(plan) {
-                events.record(work.object_ref(&()), event);
-            }
-        }
     }
 
     /// Gives up the objects of a Work that is being deleted, and then lets the Work go.
@@ -340,7 +238,7 @@ impl Reconciler {
         }
     }
 
-    fn works(&self, work: &Work) -> Api<Work> {
+    pub(crate) fn works(&self, work: &Work) -> Api<Work> {
         let namespace = work.metadata.namespace.as_deref().unwrap_or_default();
         Api::namespaced(self.client.clone(), namespace)
     }

@@ -144,13 +144,15 @@ impl MemberCluster {
             return Synced {
                 error: None,
                 object,
+                written: false,
             };
         }
         let known = cached.as_ref().and_then(Option::as_ref);
         match self.bring(writes, one, (&kind, &key), known).await {
-            Ok(object) => Synced {
+            Ok((object, written)) => Synced {
                 error: None,
                 object: ObservedObject::of(work, object),
+                written,
             },
             Err(error) => Synced {
                 object: match &error {
@@ -160,6 +162,7 @@ impl MemberCluster {
                     }),
                 },
                 error: Some(error),
+                written: false,
             },
         }
     }
@@ -182,10 +185,12 @@ impl MemberCluster {
             Ok(settled) => Synced {
                 error: None,
                 object: settled.map_or(object, ObservedObject::Settled),
+                written: false,
             },
             Err(error) => Synced {
                 error: Some(error),
                 object,
+                written: false,
             },
         }
     }
@@ -236,15 +241,15 @@ impl MemberCluster {
         is_as_left.then(|| reapply(one.work, one.manifest, cached))?
     }
 
-    /// Writes what the object lacks, and returns it. Unless [`Self::reapply`] shows that there is no need
-    /// to, the object is read live.
+    /// Writes what the object lacks. Returns the object, and if it was written. Unless [`Self::reapply`]
+    /// shows that there is no need to, it is read live.
     async fn bring(
         &self,
         writes: &Writes,
         one: OfWork<'_>,
         (kind, key): (&GroupVersionKind, &Key),
         cached: Option<&Value>,
-    ) -> Result<Option<Value>, MemberError> {
+    ) -> Result<(Option<Value>, bool), MemberError> {
         if kind.kind.is_empty() || kind.version.is_empty() {
             return Err(MemberError::Manifest("apiVersion and kind"));
         }
@@ -273,16 +278,15 @@ impl MemberCluster {
             };
             match written {
                 Ok(written) => {
-                    if written.is_some()
-                        && let Some(known) = self.state.lock().works.get_mut(one.key)
-                    {
+                    let is_written = written.is_some();
+                    if is_written && let Some(known) = self.state.lock().works.get_mut(one.key) {
                         known.adopted = None;
                     }
                     let object = written.or(object);
                     if let Some(object) = &object {
                         self.state.lock().settle(one, object);
                     }
-                    return Ok(object);
+                    return Ok((object, is_written));
                 }
                 // Another was faster: its object is to be looked at first.
                 Err(error) if error.is_conflict() && again => again = false,

@@ -29,6 +29,8 @@ pub struct Synced {
     pub error: Option<MemberError>,
     /// The object.
     pub object: ObservedObject,
+    /// True if the sync wrote the object.
+    pub written: bool,
 }
 
 impl Synced {
