@@ -240,7 +240,7 @@ impl TemplateReconciler {
         // Neither waits for the other: a claim says who has the template, whatever becomes of the binding.
         let (template, binding) = futures::join!(
             self.write_claim(subject, Some(&claim), held),
-            self.write_binding(subject, plan),
+            self.write_binding(subject, policy, plan),
         );
         let reference = subject.reference();
         match (template, binding) {

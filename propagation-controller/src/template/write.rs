@@ -1,9 +1,11 @@
 //! The writes of a template's claim and of its binding.
 
 use std::fmt;
+use std::time::Duration;
 
 use karmada_api::{ClusterResourceBinding, ResourceBinding};
 use karmada_rules::propagation::binding::{self, BindingPlan};
+use karmada_rules::propagation::choice::Candidate;
 use karmada_rules::propagation::claim::{self, Claim};
 use karmada_rules::propagation::template;
 use karmada_runtime::write::{WriteError, WriteErrorKind, Writes};
@@ -15,6 +17,9 @@ use serde_json::Value;
 
 use super::{Subject, TemplateError, TemplateReconciler};
 use crate::index::TemplateKey;
+
+/// The time from an edit until it is recorded, in which its copies reach the members.
+const RECORD_DELAY: Duration = Duration::from_millis(20);
 
 /// A write of the claim on a template, decided on a version of it.
 #[derive(Debug, PartialEq, Eq)]
@@ -62,15 +67,21 @@ impl TemplateReconciler {
     pub(super) async fn write_binding(
         &self,
         subject: &Subject,
+        policy: &Candidate<'_>,
         plan: BindingPlan,
     ) -> Result<bool, TemplateError> {
+        let only_records = plan.only_records();
         match plan {
             // The end of the former binding wakes the template.
             BindingPlan::Unchanged | BindingPlan::Waits => Ok(false),
             // A fleet of Karmada's that is as we want it shows no difference to who only observes.
-            plan if plan.only_records() && matches!(self.writes, Writes::Count(_)) => Ok(false),
+            _ if only_records && matches!(self.writes, Writes::Count(_)) => Ok(false),
             BindingPlan::Create(body) => self.create_binding(subject, body).await,
             BindingPlan::Patch(operations) => {
+                // A Lazy policy goes by the record; for another, the Works of the same edit come first.
+                if only_records && !policy.spec.is_lazy() {
+                    tokio::time::sleep(RECORD_DELAY).await;
+                }
                 let failed = |error: serde_json::Error| {
                     let error = kube::Error::SerdeError(error);
                     subject.failed(WriteError::Api(error))
