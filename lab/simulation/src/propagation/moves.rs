@@ -27,7 +27,8 @@ pub(crate) struct Moves {
     was_down: bool,
     /// The templates from which a user's PUT removed what was recorded on them since then.
     wiped: BTreeSet<Template>,
-    /// The templates that have had no policy since clusters changed: the scheduler heeds that once one has them.
+    /// The templates that have had no policy since clusters changed, or a pause: the scheduler heeds that once one
+    /// has them, and evicts once the pause ends.
     overdue: BTreeSet<Template>,
     fail_back: FailBack,
 }
@@ -196,7 +197,7 @@ impl Moves {
             let left = left.filter(|_| !is_forgotten);
             found.extend(left.map(|what| format!("{template:?}: {what}")));
             *since = Since::begin(*template, &self.last);
-            if !since.holder.is_empty() {
+            if !since.holder.is_empty() && !since.is_paused() {
                 self.overdue.remove(template);
             } else if fleet_changed {
                 self.overdue.insert(*template);
@@ -291,12 +292,18 @@ impl Since {
         if now.clusters != was.clusters && !may_schedule {
             return Some(format!("{:?} became {:?}", was.clusters, now.clusters));
         }
-        let is_paused = self.was_suspended || self.offers.iter().any(|offer| offer.pauses);
         let is_required = was.is_required || self.was_required;
-        let may_copy =
-            may_schedule || self.by_hand.contains(&ByHand::Disturbed) || is_paused || is_required;
+        let may_copy = may_schedule
+            || self.by_hand.contains(&ByHand::Disturbed)
+            || self.is_paused()
+            || is_required;
         (now.copies != was.copies && !may_copy)
             .then(|| format!("{:?} became {:?}", was.copies, now.copies))
+    }
+
+    /// Returns `true` if it has been paused.
+    fn is_paused(&self) -> bool {
+        self.was_suspended || self.offers.iter().any(|offer| offer.pauses)
     }
 
     /// Returns `true` if an offer has the placement with which the fleet had settled.
