@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use apply::Wake;
 use karmada_api::{
     ClusterProfile, GroupVersionKind, Key, cluster_of_execution_namespace, execution_namespace,
 };
-use karmada_execution::Wake;
 use karmada_runtime::cache::{Cache, Transition, Undecoded};
 use karmada_runtime::members::MemberQueues;
 use karmada_runtime::program::Program;

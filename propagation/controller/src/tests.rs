@@ -628,7 +628,7 @@ async fn taking_over_from_karmada_records_what_each_binding_follows() {
     macro_rules! fixture {
         ($name:literal) => {
             include_str!(concat!(
-                "../../crates/rules/src/propagation/fixtures/",
+                "../../../crates/rules/src/propagation/fixtures/",
                 $name,
                 ".json"
             ))

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use apply::{MemberCluster, MemberError, ObservedObject, SyncResult, Synced};
 use jiff::Timestamp;
 use karmada_api::names::WORK_FINALIZER;
 use karmada_api::{ClusterProfile, Key, Work};
-use karmada_execution::{MemberCluster, MemberError, ObservedObject, SyncResult, Synced};
 use karmada_rules::execution::{Outcome, Seen};
 use karmada_runtime::error::Chain;
 use karmada_runtime::events::EventRecorder;

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use apply::MemberCluster;
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::Secret;
 use karmada_api::{ClusterProfile, GroupVersionKind, Key, execution_namespace};
-use karmada_execution::MemberCluster;
 use karmada_runtime::members::{Background, Connect, ConnectError, MemberAccess};
 use karmada_runtime::watch::{Decoded, events};
 use kube::runtime::watcher::{Config, Event};
