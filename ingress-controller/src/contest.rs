@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use karmada_api::{Key, MultiClusterIngress};
+use karmada_api::MultiClusterIngress;
 use karmada_runtime::error::BoxError;
 use karmada_runtime::queue::Queue;
+use objects::Key;
 use serde_json::Value;
 use tokio::time::Instant;
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
-use karmada_api::{Key, PropagationPolicy, PropagationSpec, ServiceExport};
+use karmada_api::{PropagationPolicy, PropagationSpec, ServiceExport};
 use karmada_rules::ingress::{ControllerName, ExportChange, Exporter, PolicyChange};
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::{BoxError, Chain};
@@ -17,6 +17,7 @@ use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::core::NamespaceResourceScope;
 use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client, Resource};
+use objects::Key;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::time::Instant;

@@ -3,10 +3,11 @@
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::networking::v1::IngressClass;
-use karmada_api::{Cluster, Key, MultiClusterIngress, ResourceBinding, execution_namespace};
+use karmada_api::{Cluster, MultiClusterIngress, ResourceBinding, execution_namespace};
 use karmada_runtime::watch::Decoded;
 use kube::Resource;
 use kube::runtime::watcher::Event;
+use objects::Key;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 

@@ -5,13 +5,14 @@ use std::collections::BTreeSet;
 use std::future::Future;
 use std::sync::Arc;
 
-use karmada_api::{Key, MultiClusterIngress};
+use karmada_api::MultiClusterIngress;
 use karmada_rules::ingress::{
     Decision, Desired, FieldPlan, Problem, Release, Settings, StatusPatch, load_balancer,
 };
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
 use karmada_runtime::queue::Queue;
+use objects::Key;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 

@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use karmada_api::Key;
 use karmada_rules::ingress::Problem;
+use objects::Key;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 

@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::networking::v1::IngressClass;
 use karmada_api::{
-    Cluster, Key, MultiClusterIngress, PropagationPolicy, Remedy, ResourceBinding, ServiceExport,
+    Cluster, MultiClusterIngress, PropagationPolicy, Remedy, ResourceBinding, ServiceExport,
 };
 use karmada_rules::ingress::{
     Cached, ControllerName, Decision, ExportChange, ExportFacts, Exporter, Facts, Need,
@@ -15,9 +15,10 @@ use karmada_rules::ingress::{
     slice_service,
 };
 use karmada_rules::remedy::{Expiries, RemedyIndex};
-use karmada_rules::reverse_index::ReverseIndex;
 use karmada_runtime::cache::{Cache, Undecoded};
 use kube::Resource;
+use objects::Key;
+use objects::reverse_index::ReverseIndex;
 
 /// The watched objects, and the ingresses by what they refer to.
 #[derive(Debug, Default)]

@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use karmada_api::{Key, MultiClusterIngress};
-use karmada_rules::last_writer::rival;
+use karmada_api::MultiClusterIngress;
 use karmada_runtime::error::BoxError;
 use karmada_runtime::write::{Stored, WriteError, WriteErrorKind, Writer, patch, patch_status};
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client};
+use objects::Key;
+use objects::last_writer::rival;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 

@@ -23,7 +23,6 @@ mod watch;
 
 use std::sync::Arc;
 
-use karmada_api::Key;
 use karmada_rules::ingress::{Exporter, Settings};
 use karmada_runtime::events::EventRecorder;
 use karmada_runtime::metrics::WriteMetrics;
@@ -32,6 +31,7 @@ use karmada_runtime::queue::Queue;
 use karmada_runtime::write::Writer;
 use karmada_runtime::{controller, lease};
 use kube::Client;
+use objects::Key;
 
 pub use crate::args::Args;
 use crate::contest::Contest;

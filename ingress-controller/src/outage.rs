@@ -6,9 +6,9 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use karmada_api::Key;
 use karmada_runtime::error::{BoxError, Chain};
 use karmada_runtime::queue::Queue;
+use objects::Key;
 use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
 use tokio::time::{sleep, timeout};

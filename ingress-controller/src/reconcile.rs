@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use karmada_api::{Key, MultiClusterIngress};
+use karmada_api::MultiClusterIngress;
 use karmada_rules::ingress::{Decision, FieldPlan, Serve, Settings};
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
 use karmada_runtime::queue::Queue;
+use objects::Key;
 use serde_json::json;
 
 use crate::contest::Contest;

@@ -5,8 +5,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use karmada_api::Key;
 use karmada_runtime::queue::Queue;
+use objects::Key;
 use parking_lot::Mutex;
 
 /// The ingresses that a loop is writing to. Clones share it.

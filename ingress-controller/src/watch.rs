@@ -10,7 +10,7 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::{Service, ServicePort};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::networking::v1::IngressClass;
-use karmada_api::{Cluster, Key, MultiClusterIngress, Remedy, ResourceBinding};
+use karmada_api::{Cluster, MultiClusterIngress, Remedy, ResourceBinding};
 use karmada_rules::ingress::{
     Admission, Cached, ControllerName, Decision, Desired, ExportChange, Exporter, Held, Settings,
     bound_clusters, bound_service, cut_of_left, decide, decided_scope, desired, excluded, services,
@@ -23,6 +23,7 @@ use karmada_runtime::queue::Queue;
 use karmada_runtime::watch::Decoded;
 use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client, Resource};
+use objects::Key;
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use tokio::sync::Notify;

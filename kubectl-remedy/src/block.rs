@@ -29,7 +29,7 @@ pub(crate) async fn run(
     let end = expiry(now, args.length)?;
     let remedy = block(&args.cluster, end, args.reason.as_deref());
     let name = remedy.name_any();
-    let key = karmada_api::Key::cluster_scoped(&name);
+    let key = objects::Key::cluster_scoped(&name);
     let known = fleet.remedies.get(&key).cloned();
     if known.as_ref().is_some_and(|known| !is_ours(known)) || fleet.remedies.unread().contains(&key)
     {

@@ -9,7 +9,7 @@ use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::networking::v1::IngressClass;
-use karmada_api::{Cluster, Key, MultiClusterIngress, Remedy, ResourceBinding};
+use karmada_api::{Cluster, MultiClusterIngress, Remedy, ResourceBinding};
 use karmada_rules::ingress::{
     Cached, Decision, Desired, Facts, Settings, binding_name, decide, decided_scope, desired,
     slice_service,
@@ -20,6 +20,7 @@ use karmada_runtime::watch::Decoded;
 use kube::api::{ListParams, ObjectList};
 use kube::runtime::watcher::Event;
 use kube::{Api, Client, Resource};
+use objects::Key;
 use serde::de::DeserializeOwned;
 
 use crate::error::Error;

@@ -1,9 +1,10 @@
 //! `kubectl remedy unblock`: deletes what `block` has made, and nothing else.
 
 use jiff::Timestamp;
-use karmada_api::{Cluster, Key, Remedy, TRAFFIC_CONTROL};
+use karmada_api::{Cluster, Remedy, TRAFFIC_CONTROL};
 use kube::api::{DeleteParams, Preconditions};
 use kube::{Api, Client, ResourceExt};
+use objects::Key;
 
 use crate::args::{DryRun, UnblockArgs};
 use crate::block::{is_ours, name};

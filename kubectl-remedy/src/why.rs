@@ -8,9 +8,10 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 use karmada_api::condition::{Condition, REPORTER_LEASE};
-use karmada_api::{Cluster, Key, MultiClusterIngress, Remedy, execution_namespace};
+use karmada_api::{Cluster, MultiClusterIngress, Remedy, execution_namespace};
 use karmada_rules::ingress::ServingCluster;
 use kube::{Api, Client};
+use objects::Key;
 use serde::Serialize;
 
 use crate::args::WhyArgs;

@@ -3,10 +3,10 @@
 use std::fmt::Debug;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use karmada_rules::last_writer::last_writer;
 use kube::api::ListParams;
 use kube::core::{ObjectMeta, PartialObjectMeta};
 use kube::{Api, Resource};
+use objects::last_writer::last_writer;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 

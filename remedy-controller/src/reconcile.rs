@@ -3,8 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use karmada_api::{Cluster, Key, TRAFFIC_CONTROL};
-use karmada_rules::last_writer::rival;
+use karmada_api::{Cluster, TRAFFIC_CONTROL};
 use karmada_rules::remedy::{ActionChange, Cause, RemedyPlan, observed, plan};
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
@@ -16,6 +15,8 @@ use karmada_runtime::write::{WriteErrorKind, Writer, patch_status};
 use kube::api::{ListParams, Patch, PatchParams};
 use kube::runtime::events::Event;
 use kube::{Api, Resource};
+use objects::Key;
+use objects::last_writer::rival;
 use prometheus_client::metrics::histogram::Histogram;
 use serde_json::json;
 use tokio::sync::Mutex;

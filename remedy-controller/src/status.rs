@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use karmada_api::{Key, Remedy, RemedyStatus};
+use karmada_api::{Remedy, RemedyStatus};
 use karmada_rules::remedy::{Mode, Problem, has_expired, status, status_patch};
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
@@ -15,6 +15,7 @@ use karmada_runtime::write::{WriteErrorKind, Writer};
 use kube::api::{Patch, PatchParams};
 use kube::runtime::events::{Event, EventType};
 use kube::{Api, Client, Resource};
+use objects::Key;
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::time::Instant;

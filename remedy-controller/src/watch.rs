@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use karmada_api::condition::OWNED;
-use karmada_api::{Cluster, Key, Remedy};
+use karmada_api::{Cluster, Remedy};
 use karmada_rules::remedy::{MaxBlocked, Mode, Scope, required_conditions};
 use karmada_runtime::alarm;
 use karmada_runtime::cache::Transition;
@@ -14,6 +14,7 @@ use karmada_runtime::queue::Queue;
 use karmada_runtime::watch::Decoded;
 use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client};
+use objects::Key;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;

@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use k8s_openapi::api::core::v1::Secret;
 use karmada_api::{
-    ClusterProfile, ClusterPropagationPolicy, PropagationPolicy, ResourceBinding, Work,
+    ClusterPropagationPolicy, ClusterView, PropagationPolicy, ResourceBinding, Work,
     execution_namespace, names,
 };
 use kube::{
@@ -166,7 +166,7 @@ impl PropagationFleet {
         let secret = json!({ "metadata": { "name": name }, "data": data });
         let secrets: Api<Secret> = Api::namespaced(client.clone(), SECRETS);
         create(&secrets, secret).await?;
-        let clusters: Api<ClusterProfile> = Api::all(client);
+        let clusters: Api<ClusterView> = Api::all(client);
         let cluster = json!({
             "metadata": { "name": name, "labels": { "name": name } },
             "spec": { "syncMode": "Push", "apiEndpoint": member.url(),
@@ -180,7 +180,7 @@ impl PropagationFleet {
         let name = member.name();
         self.karmada.namespace(&execution_namespace(&name)).await?;
         self.register(member).await?;
-        let clusters: Api<ClusterProfile> = Api::all(self.karmada.client());
+        let clusters: Api<ClusterView> = Api::all(self.karmada.client());
         let enabled = SERVED.map(|(version, kind, plural)| {
             json!({ "groupVersion": version, "resources": [{ "name": plural, "kind": kind }] })
         });

@@ -8,9 +8,9 @@ use schemars::generate::SchemaSettings;
 use schemars::transform::AddNullable;
 use serde_json::{Value, json};
 
+use crate::cluster_view::{ClusterViewSpec, ClusterViewStatus};
 use crate::overrides::OverrideSpec;
 use crate::policy::{CONFLICT_ABORT, DEFAULT_SCHEDULER, PropagationSpec};
-use crate::profile::{ClusterProfileSpec, ClusterProfileStatus};
 use crate::work::{WorkSpec, WorkStatus};
 use crate::{
     Cluster, ClusterOverridePolicy, ClusterPropagationPolicy, ClusterResourceBinding,
@@ -166,17 +166,17 @@ pub fn stand_ins() -> serde_json::Result<Vec<Value>> {
     lenient.collect()
 }
 
-/// Returns the definition of a cluster, with the fields of its health and those of its profile.
+/// Returns the definition of a cluster, with the fields of its health and those of its view.
 fn cluster() -> serde_json::Result<Value> {
     let mut definition = definition(Cluster::crd())?;
     let root = &mut definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
-    for (part, mut profile) in [
-        ("spec", schema::<ClusterProfileSpec>()),
-        ("status", schema::<ClusterProfileStatus>()),
+    for (part, mut view) in [
+        ("spec", schema::<ClusterViewSpec>()),
+        ("status", schema::<ClusterViewStatus>()),
     ] {
         let fields = &mut root["properties"][part]["properties"];
         let of_health = fields.take();
-        *fields = profile["properties"].take();
+        *fields = view["properties"].take();
         for (name, field) in of_health.as_object().into_iter().flatten() {
             fields[name] = field.clone();
         }

@@ -6,17 +6,16 @@
 
 mod binding;
 mod cluster;
+pub mod cluster_view;
 pub mod condition;
 pub mod crd;
 mod export;
 mod ingress;
-mod key;
 mod lenient;
 pub mod names;
 pub mod overrides;
 pub mod placement;
 pub mod policy;
-pub mod profile;
 pub mod remedy;
 mod resource;
 mod schema;
@@ -28,19 +27,18 @@ pub use binding::{
     ResourceBindingStatus, TargetCluster,
 };
 pub use cluster::{Cluster, ClusterSpec, ClusterStatus};
+pub use cluster_view::ClusterView;
 pub use condition::Condition;
 pub use export::ServiceExport;
 pub use ingress::{
     KARMADA_INGRESS_FINALIZER, MultiClusterIngress, MultiClusterIngressSpec,
     MultiClusterIngressStatus, ServiceLocation,
 };
-pub use key::{GroupVersionKind, Key};
 pub use overrides::{ClusterOverridePolicy, OverridePolicy, OverrideSpec};
 pub use placement::Placement;
 pub use policy::{
     ClusterPropagationPolicy, PropagationPolicy, PropagationSpec, ResourceSelector, Suspension,
 };
-pub use profile::ClusterProfile;
 pub use remedy::{
     ClusterAffinity, ClusterConditionRequirement, DecisionMatch, Operator, Remedy, RemedySpec,
     RemedyStatus, TRAFFIC_CONTROL,

@@ -1,6 +1,6 @@
 //! The names, labels, annotations and finalizers by which Karmada's objects refer to each other.
 
-use crate::Key;
+use objects::Key;
 
 /// The label on a template and its binding with the ID of the [`PropagationPolicy`] that claims them.
 ///

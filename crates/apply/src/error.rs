@@ -1,9 +1,9 @@
 //! Errors of the work on a member.
 
-use karmada_api::GroupVersionKind;
 use karmada_runtime::error::Chain;
 use karmada_runtime::write::WriteError;
 use kube::core::Status;
+use objects::GroupVersionKind;
 
 /// Errors of one manifest in a member.
 #[derive(Debug, thiserror::Error)]

@@ -3,8 +3,9 @@
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use karmada_api::{Key, Work};
+use karmada_api::Work;
 use karmada_rules::execution::{Settled, is_ours_alone};
+use objects::Key;
 use serde_json::Value;
 
 #[derive(Default)]

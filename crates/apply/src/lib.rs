@@ -1,12 +1,12 @@
 //! The engine that applies the manifests of Works to one member cluster and watches what it applied.
 //!
-//! `objects` speaks to the member's API, and `member` brings its objects to their manifests with one call of
+//! `requests` speaks to the member's API, and `member` brings its objects to their manifests with one call of
 //! `karmada_rules::execution` for each.
 
 mod error;
 mod known;
 mod member;
-mod objects;
+mod requests;
 mod result;
 mod wake;
 

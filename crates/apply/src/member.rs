@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use karmada_api::Work;
 use karmada_api::condition::TRUE;
 use karmada_api::names::MANAGED;
 use karmada_api::work::APPLIED;
-use karmada_api::{GroupVersionKind, Key, Work};
 use karmada_rules::execution::{
     ApplyPlan, Deletion, Settled, deletion, plan, reapply, replacement,
 };
@@ -16,13 +16,14 @@ use karmada_runtime::dynamic::{DynamicEvent, DynamicWatches, WatchState};
 use karmada_runtime::write::{WriteError, Writes};
 use kube::Client;
 use kube::runtime::watcher::Config;
+use objects::{GroupVersionKind, Key};
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::error::MemberError;
 use crate::known::{Known, OfWork, State};
-use crate::objects::{Objects, Place};
+use crate::requests::{Objects, Place};
 use crate::result::{ObservedObject, SyncResult, Synced};
 use crate::wake::{Wake, woken};
 

@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use apiserver::{ApiServer, Fault, Verb};
 use http::Request;
-use karmada_api::{GroupVersionKind, Key, Work};
+use karmada_api::Work;
 use karmada_runtime::lease::Leadership;
 use karmada_runtime::metrics::WriteMetrics;
 use karmada_runtime::write::{WouldWrite, Writer, Writes};
 use kube::Client;
 use kube::client::Body;
+use objects::{GroupVersionKind, Key};
 use parking_lot::Mutex;
 use serde_json::{Value, from_value, json};
 use tokio::sync::mpsc;

@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use karmada_api::Key;
 use karmada_api::names::{WORK_NAME, WORK_NAMESPACE};
 use karmada_rules::execution::Settled;
 use karmada_runtime::cache::Transition;
 use karmada_runtime::untyped::Untyped;
 use kube::Resource;
+use objects::Key;
 
 /// A change in a member that concerns a Work.
 #[derive(Clone, Debug, PartialEq, Eq)]

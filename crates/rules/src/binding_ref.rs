@@ -1,9 +1,10 @@
 //! A binding of either scope.
 
 use karmada_api::{
-    ClusterResourceBinding, Key, ResourceBinding, ResourceBindingSpec, ResourceBindingStatus, names,
+    ClusterResourceBinding, ResourceBinding, ResourceBindingSpec, ResourceBindingStatus, names,
 };
 use kube::core::ObjectMeta;
+use objects::Key;
 
 /// A `ResourceBinding`, or a `ClusterResourceBinding`, which is the one without a namespace.
 #[derive(Clone, Copy, Debug)]

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use karmada_api::Key;
 use kube::Resource;
 use kube::runtime::watcher::Event;
+use objects::Key;
 
 use crate::watch::Decoded;
 

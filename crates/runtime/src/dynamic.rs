@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use futures::stream::{FuturesUnordered, StreamExt};
-use karmada_api::{GroupVersionKind, Key};
 use kube::core::ApiResource;
 use kube::discovery::{Scope, pinned_kind};
 use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client};
+use objects::{GroupVersionKind, Key};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::time::sleep;

@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use karmada_api::GroupVersionKind;
 use kube::Resource;
 use kube::core::{ApiResource, DynamicResourceScope};
+use objects::GroupVersionKind;
 use serde::{Deserialize, Deserializer, de};
 use serde_json::{Map, Value};
 

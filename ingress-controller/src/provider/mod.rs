@@ -12,12 +12,12 @@ use std::sync::Arc;
 use clap::ValueEnum;
 use futures::future::BoxFuture;
 use k8s_openapi::api::networking::v1::IngressLoadBalancerStatus;
-use karmada_api::Key;
 use karmada_rules::ingress::{ControllerName, Desired, Held};
 use karmada_runtime::error::BoxError;
 use karmada_runtime::program::{Program, StartError};
 use karmada_runtime::queue::Queue;
 use karmada_runtime::write::Writer;
+use objects::Key;
 
 pub use self::kubernetes::Kubernetes;
 use self::kubernetes::KubernetesArgs;

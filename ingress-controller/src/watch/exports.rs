@@ -1,12 +1,13 @@
 //! The changes to exports and their policies, which wake the Service that is exported.
 
 use k8s_openapi::api::core::v1::Service;
-use karmada_api::{Key, MultiClusterIngress, PropagationPolicy, ServiceExport};
+use karmada_api::{MultiClusterIngress, PropagationPolicy, ServiceExport};
 use karmada_rules::ingress::Exporter;
 use karmada_runtime::cache::{Cache, Transition};
 use karmada_runtime::watch::Decoded;
 use kube::Resource;
 use kube::runtime::watcher::Event;
+use objects::Key;
 
 use crate::index::{Exports, Index};
 

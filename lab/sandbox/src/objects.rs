@@ -4,7 +4,7 @@ use std::fmt::Debug;
 
 use anyhow::{Context, Result, bail};
 use k8s_openapi::api::core::v1::{Namespace, Secret};
-use karmada_api::{ClusterProfile, MultiClusterIngress, Remedy, execution_namespace};
+use karmada_api::{ClusterView, MultiClusterIngress, Remedy, execution_namespace};
 use kube::api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, PostParams};
 use kube::{Api, Client, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
@@ -101,7 +101,7 @@ async fn join(client: &Client, name: &str, endpoint: &str) -> Result<()> {
     create(&Api::namespaced(client.clone(), SECRETS), &secret).await?;
     let access = json!({ "syncMode": "Push", "apiEndpoint": endpoint,
         "secretRef": { "namespace": SECRETS, "name": name } });
-    let cluster: ClusterProfile = object(name, json!({ "spec": access }))?;
+    let cluster: ClusterView = object(name, json!({ "spec": access }))?;
     create(&Api::all(client.clone()), &cluster).await?;
     create_namespace(client, &execution_namespace(name)).await?;
     create_all(client, &AGENT_MANIFEST.replace("member1", name)).await

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::coordination::v1::Lease;
-use karmada_api::{Cluster, ClusterProfile, MultiClusterIngress, Remedy, Work};
+use karmada_api::{Cluster, ClusterView, MultiClusterIngress, Remedy, Work};
 use karmada_rules::health::observation::Failure;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -19,7 +19,7 @@ pub(crate) enum Update {
     /// All Clusters that exist.
     Clusters(Vec<Arc<Cluster>>),
     /// All Clusters that exist, with their taints.
-    Profiles(Vec<Arc<ClusterProfile>>),
+    Profiles(Vec<Arc<ClusterView>>),
     /// All Remedies that exist.
     Remedies(Vec<Arc<Remedy>>),
     /// All `MultiClusterIngresses` that exist.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use futures::{Stream, StreamExt};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::coordination::v1::Lease;
-use karmada_api::{Cluster, ClusterProfile, MultiClusterIngress, Remedy, Work};
+use karmada_api::{Cluster, ClusterView, MultiClusterIngress, Remedy, Work};
 use kube::runtime::watcher::{Config, Event, watcher};
 use kube::runtime::{WatchStreamExt, reflector};
 use kube::{Api, Client, Resource};
@@ -27,7 +27,7 @@ pub(crate) fn all(
     let all = || karmada.clone();
     let send = || updates.clone();
     tasks.spawn(watch::<Cluster>(Api::all(all()), send(), Update::Clusters));
-    let profiles = Api::<ClusterProfile>::all(all());
+    let profiles = Api::<ClusterView>::all(all());
     tasks.spawn(watch(profiles, send(), Update::Profiles));
     tasks.spawn(watch::<Remedy>(Api::all(all()), send(), Update::Remedies));
     tasks.spawn(watch::<Lease>(Api::all(all()), send(), Update::Leases));

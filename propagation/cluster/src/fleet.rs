@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use karmada_api::ClusterProfile;
+use karmada_api::ClusterView;
 use karmada_runtime::client::Addresses;
 use karmada_runtime::members::{Background, ConnectError, MemberAccess};
 use kube::Client;
@@ -42,7 +42,7 @@ impl Fleet {
     pub(crate) async fn member(
         &self,
         name: &str,
-        cluster: &ClusterProfile,
+        cluster: &ClusterView,
     ) -> Result<Arc<Member>, ConnectError> {
         let known = self.connected(name).filter(|member| member.is_of(cluster));
         if let Some(member) = &known

@@ -6,8 +6,8 @@ use std::time::Duration;
 use http::header::{ACCEPT, ETAG, IF_NONE_MATCH};
 use http::{HeaderValue, Request, StatusCode};
 use http_body_util::{BodyExt, Limited};
-use karmada_api::ClusterProfile;
-use karmada_api::profile::{ClusterProfileSpec, ResourceSummary};
+use karmada_api::ClusterView;
+use karmada_api::cluster_view::{ClusterViewSpec, ResourceSummary};
 use karmada_rules::cluster::{Probe, ServedKinds, served};
 use karmada_runtime::error::{BoxError, Chain};
 use karmada_runtime::members::MemberAccess;
@@ -38,7 +38,7 @@ pub(crate) struct Member {
     client: Client,
     /// The access that it was made with.
     pub(crate) access: MemberAccess,
-    spec: ClusterProfileSpec,
+    spec: ClusterViewSpec,
     usage: Arc<Usage>,
     discovery: [Mutex<Option<Document>>; 2],
     _ends: DropGuard,
@@ -63,7 +63,7 @@ impl Member {
     pub(crate) fn new(
         client: Client,
         access: MemberAccess,
-        cluster: &ClusterProfile,
+        cluster: &ClusterView,
     ) -> (Self, impl Future<Output = ()> + Send + use<>) {
         let (usage, ended) = (Arc::new(Usage::default()), CancellationToken::new());
         let member = Self {
@@ -85,7 +85,7 @@ impl Member {
     }
 
     /// Returns `true` if the cluster is still reached in this way.
-    pub(crate) fn is_of(&self, cluster: &ClusterProfile) -> bool {
+    pub(crate) fn is_of(&self, cluster: &ClusterView) -> bool {
         self.spec.has_same_access(&cluster.spec)
     }
 

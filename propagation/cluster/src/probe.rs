@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use karmada_api::Key;
 use karmada_rules::cluster::{Health, Probe, READY, is_probed};
 use karmada_runtime::error::Chain;
 use karmada_runtime::members::{ConnectError, MemberController, MemberQueues, ReconcileError};
+use objects::Key;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
@@ -58,7 +58,7 @@ impl MemberController for Prober {
 
     async fn reconcile(&self, name: &str, key: &Key) -> Result<(), ReconcileError> {
         let started = Instant::now();
-        let cluster = self.index.cluster(name).map(|stored| stored.profile());
+        let cluster = self.index.cluster(name).map(|stored| stored.view());
         let Some(cluster) = cluster.filter(is_probed) else {
             self.fleet.disconnect(name);
             self.reachable.forget(name);

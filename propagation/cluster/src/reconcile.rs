@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Namespace;
-use karmada_api::{ClusterProfile, Key, execution_namespace};
+use karmada_api::{ClusterView, execution_namespace};
 use karmada_rules::cluster::{ClusterWrite, ConditionTaint, Situation, steps};
 use karmada_rules::condition::PatchBody;
 use karmada_runtime::controller::Controller;
@@ -15,6 +15,7 @@ use karmada_runtime::queue::Queue;
 use karmada_runtime::write::{WriteError, WriteErrorKind, Writes, patch_status};
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::{Api, Client, Resource};
+use objects::Key;
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -105,7 +106,7 @@ impl Reconciler {
         known: &Known,
         step: &ClusterWrite,
     ) -> Result<bool, WriteError> {
-        let clusters: Api<ClusterProfile> = Api::all(self.client.clone());
+        let clusters: Api<ClusterView> = Api::all(self.client.clone());
         let namespaces: Api<Namespace> = Api::all(self.client.clone());
         let (parameters, namespace) = (PatchParams::default(), execution_namespace(name));
         let written = match step {

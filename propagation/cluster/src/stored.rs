@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::marker::PhantomData;
 
-use karmada_api::ClusterProfile;
+use karmada_api::ClusterView;
 use karmada_rules::cluster;
 use kube::Resource;
 use kube::core::ObjectMeta;
@@ -22,7 +22,7 @@ pub(crate) struct Stored<K, P> {
 }
 
 /// A cluster as text: what is written to it must be compared with what the server stores.
-pub(crate) type StoredCluster = Stored<ClusterProfile, Text>;
+pub(crate) type StoredCluster = Stored<ClusterView, Text>;
 
 /// A whole object as text.
 #[derive(Clone, Debug, Default)]
@@ -44,7 +44,7 @@ impl StoredCluster {
     }
 
     /// Returns the typed object.
-    pub(crate) fn profile(&self) -> ClusterProfile {
+    pub(crate) fn view(&self) -> ClusterView {
         // It was decoded once.
         serde_json::from_str(&self.part.0).unwrap_or_default()
     }
@@ -54,7 +54,7 @@ impl TryFrom<&Value> for Text {
     type Error = serde_json::Error;
 
     fn try_from(cluster: &Value) -> Result<Self, Self::Error> {
-        ClusterProfile::deserialize(cluster)?;
+        ClusterView::deserialize(cluster)?;
         let mut cluster = cluster.clone();
         if let Some(Value::Object(metadata)) = cluster.get_mut("metadata") {
             metadata.remove("managedFields");

@@ -4,7 +4,7 @@ use std::fmt::Debug;
 
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::{Node, Pod};
-use karmada_api::profile::ResourceSummary;
+use karmada_api::cluster_view::ResourceSummary;
 use karmada_rules::cluster::{NodeCapacity, PodRequest, summary};
 use karmada_runtime::cache::Cache;
 use karmada_runtime::watch::{Decoded, events};

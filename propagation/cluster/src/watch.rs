@@ -7,7 +7,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::Namespace;
 use karmada_api::condition::TRUE;
 use karmada_api::{
-    ClusterProfile, ClusterResourceBinding, Key, ResourceBinding, cluster_of_execution_namespace,
+    ClusterResourceBinding, ClusterView, ResourceBinding, cluster_of_execution_namespace,
     execution_namespace,
 };
 use karmada_rules::cluster::{ClusterObservation, ExecutionNamespace, READY, is_probed};
@@ -18,6 +18,7 @@ use karmada_runtime::queue::Queue;
 use karmada_runtime::watch::Decoded;
 use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client, Resource};
+use objects::Key;
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::time::Instant;
@@ -166,7 +167,7 @@ impl SharedIndex {
         let changes = index.clusters.observe(event);
         let mut gone = Vec::new();
         for Transition { key, old, new } in changes {
-            let Some(new) = new.map(|new| new.profile()) else {
+            let Some(new) = new.map(|new| new.view()) else {
                 index.observed.remove(&key.name);
                 index.unready.remove(&key.name);
                 self.probes.remove(&key.name);
@@ -180,7 +181,7 @@ impl SharedIndex {
                 since.or_insert_with(Instant::now);
             }
             let is_probed_alike = old.is_some_and(|old| {
-                let old = old.profile();
+                let old = old.view();
                 old.spec.has_same_access(&new.spec) && is_probed(&old) == is_probed(&new)
             });
             if !is_probed_alike {
@@ -230,7 +231,7 @@ impl Index {
     }
 }
 
-fn is_ready(cluster: &ClusterProfile) -> bool {
+fn is_ready(cluster: &ClusterView) -> bool {
     let mut conditions = cluster.status.conditions.iter();
     conditions.any(|condition| condition.type_ == READY && condition.status == TRUE)
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
-use karmada_api::{ClusterResourceBinding, Key, ResourceBinding, Work, execution_namespace, names};
+use karmada_api::{ClusterResourceBinding, ResourceBinding, Work, execution_namespace, names};
 use karmada_rules::binding_ref::BindingRef;
 use karmada_rules::propagation::binding::{self, BindingPlan};
 use karmada_rules::propagation::claim::Claim;
@@ -21,6 +21,7 @@ use karmada_runtime::error::BoxError;
 use karmada_runtime::write::{self, WriteError, WriteErrorKind, Writes};
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::{Api, Client, Resource};
+use objects::Key;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use uuid::Uuid;

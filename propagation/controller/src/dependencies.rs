@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use karmada_api::{Key, ResourceBinding};
+use karmada_api::ResourceBinding;
 use karmada_rules::binding_ref::BindingRef;
 use karmada_rules::propagation::binding::{self, BindingPlan};
 use karmada_rules::propagation::dependencies::{self, Dependency, Need, Referrers};
@@ -13,6 +13,7 @@ use karmada_runtime::error::BoxError;
 use karmada_runtime::write::{self, Writes};
 use kube::api::{Patch, PatchParams, PostParams};
 use kube::{Api, Client, Resource};
+use objects::Key;
 use regex::Regex;
 use serde_json::Value;
 use uuid::Uuid;

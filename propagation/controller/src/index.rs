@@ -9,9 +9,8 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_api::{
-    ClusterOverridePolicy, ClusterPropagationPolicy, ClusterResourceBinding, GroupVersionKind, Key,
-    OverridePolicy, PropagationPolicy, PropagationSpec, ResourceBinding, ResourceBindingSpec,
-    Suspension,
+    ClusterOverridePolicy, ClusterPropagationPolicy, ClusterResourceBinding, OverridePolicy,
+    PropagationPolicy, PropagationSpec, ResourceBinding, ResourceBindingSpec, Suspension,
 };
 use karmada_rules::binding_ref::BindingRef;
 use karmada_rules::propagation::choice::Candidate;
@@ -22,6 +21,7 @@ use karmada_rules::propagation::problems::problems;
 use karmada_rules::propagation::selector::best_rank;
 use karmada_runtime::cache::{Cache, Undecoded};
 use kube::core::Version;
+use objects::{GroupVersionKind, Key};
 use serde_json::Value;
 
 use self::candidates::Candidates;

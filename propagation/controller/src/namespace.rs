@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use karmada_api::{Key, execution_namespace};
+use karmada_api::execution_namespace;
 use karmada_rules::propagation::namespaces;
 use karmada_rules::propagation::overrides::Overrides;
 use karmada_runtime::controller::Controller;
@@ -10,6 +10,7 @@ use karmada_runtime::error::BoxError;
 use karmada_runtime::queue::Queue;
 use karmada_runtime::write::Writes;
 use kube::{Client, Resource};
+use objects::Key;
 use regex::Regex;
 use serde_json::json;
 use uuid::Uuid;

@@ -5,9 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use karmada_api::{
-    ClusterPropagationPolicy, GroupVersionKind, Key, PropagationPolicy, PropagationSpec, Suspension,
-};
+use karmada_api::{ClusterPropagationPolicy, PropagationPolicy, PropagationSpec, Suspension};
 use karmada_rules::propagation::claim;
 use karmada_rules::propagation::problems::problems;
 use karmada_runtime::controller::Controller;
@@ -15,6 +13,7 @@ use karmada_runtime::error::BoxError;
 use karmada_runtime::write::{WriteErrorKind, Writes};
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client, Resource};
+use objects::{GroupVersionKind, Key};
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use serde_json::Value;

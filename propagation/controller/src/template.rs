@@ -8,7 +8,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::ObjectReference;
-use karmada_api::{ClusterPropagationPolicy, Key, PropagationPolicy};
+use karmada_api::{ClusterPropagationPolicy, PropagationPolicy};
 use karmada_rules::propagation::activation::{Activation, Record};
 use karmada_rules::propagation::binding::{self, BindingPlan, BindingSource};
 use karmada_rules::propagation::choice::{Candidate, Choice, choose};
@@ -19,6 +19,7 @@ use karmada_runtime::error::BoxError;
 use karmada_runtime::write::{WriteError, WriteErrorKind, Writes};
 use kube::api::Patch;
 use kube::{Api, Client};
+use objects::Key;
 use parking_lot::Mutex;
 use regex::Regex;
 use serde_json::Value;

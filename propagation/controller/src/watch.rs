@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_api::{
-    ClusterOverridePolicy, ClusterPropagationPolicy, ClusterResourceBinding, Key, ObjectReference,
+    ClusterOverridePolicy, ClusterPropagationPolicy, ClusterResourceBinding, ObjectReference,
     OverridePolicy, OverrideSpec, PropagationPolicy, ResourceBinding,
 };
 use karmada_rules::propagation::choice::Candidate;
@@ -20,6 +20,7 @@ use karmada_runtime::queue::Queue;
 use karmada_runtime::watch::Decoded;
 use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client, Resource};
+use objects::Key;
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 

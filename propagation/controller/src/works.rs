@@ -7,16 +7,17 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Namespace;
 use karmada_api::work::APPLIED;
-use karmada_api::{ClusterProfile, Key, Suspension, Work, execution_namespace, names};
+use karmada_api::{ClusterView, Suspension, Work, execution_namespace, names};
 use karmada_rules::binding_ref::BindingRef;
 use karmada_rules::propagation::works::work_name;
-use karmada_rules::reverse_index::ReverseIndex;
 use karmada_runtime::as_text::AsText;
 use karmada_runtime::cache::{Cache, Transition, Undecoded};
 use karmada_runtime::program::Program;
 use karmada_runtime::watch::Decoded;
 use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client, Resource};
+use objects::Key;
+use objects::reverse_index::ReverseIndex;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
@@ -51,7 +52,7 @@ struct Inner {
     by_owner: ReverseIndex<Key, Owner>,
     /// The version of each Work that our last patch replaced, until the watch shows another.
     patched: BTreeMap<Key, String>,
-    clusters: Cache<ClusterProfile>,
+    clusters: Cache<ClusterView>,
     namespaces: Cache<Namespace>,
 }
 
@@ -212,13 +213,13 @@ impl SharedWorks {
     }
 
     /// Returns the clusters.
-    pub(crate) fn clusters(&self) -> Vec<Arc<ClusterProfile>> {
+    pub(crate) fn clusters(&self) -> Vec<Arc<ClusterView>> {
         let inner = self.inner.lock();
         inner.clusters.iter().map(|(_, c)| Arc::clone(c)).collect()
     }
 
     /// Returns the cluster of the name.
-    pub(crate) fn cluster(&self, name: &str) -> Option<Arc<ClusterProfile>> {
+    pub(crate) fn cluster(&self, name: &str) -> Option<Arc<ClusterView>> {
         let inner = self.inner.lock();
         inner
             .clusters
@@ -282,7 +283,7 @@ impl SharedWorks {
 
     /// Applies an event of a cluster. One that appears, leaves, or is selected otherwise wakes the bindings
     /// with Works there, the policies that pause it, and every Namespace.
-    pub(crate) fn observe_cluster(&self, event: Event<Decoded<ClusterProfile>>) {
+    pub(crate) fn observe_cluster(&self, event: Event<Decoded<ClusterView>>) {
         let transitions = self.inner.lock().clusters.observe(event);
         let changed: BTreeSet<String> = transitions
             .into_iter()
@@ -330,11 +331,11 @@ impl SharedWorks {
 }
 
 /// Returns `true` if override policies select both versions of a cluster alike, and Works go there alike.
-fn is_selected_alike(change: &Transition<ClusterProfile>) -> bool {
+fn is_selected_alike(change: &Transition<ClusterView>) -> bool {
     let (Some(old), Some(new)) = (&change.old, &change.new) else {
         return false;
     };
-    let deciding = |cluster: &ClusterProfile| {
+    let deciding = |cluster: &ClusterView| {
         let metadata = cluster.metadata.clone();
         let spec = cluster.spec.clone();
         (

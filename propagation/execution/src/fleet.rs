@@ -6,11 +6,12 @@ use std::sync::Arc;
 use apply::MemberCluster;
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::Secret;
-use karmada_api::{ClusterProfile, GroupVersionKind, Key, execution_namespace};
+use karmada_api::{ClusterView, execution_namespace};
 use karmada_runtime::members::{Background, Connect, ConnectError, MemberAccess};
 use karmada_runtime::watch::{Decoded, events};
 use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client};
+use objects::{GroupVersionKind, Key};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
@@ -57,7 +58,7 @@ impl Fleet {
     pub(crate) async fn member(
         self: &Arc<Self>,
         name: &str,
-        cluster: &ClusterProfile,
+        cluster: &ClusterView,
     ) -> Result<Arc<MemberCluster>, ConnectError> {
         let slot = Arc::clone(self.connections.lock().entry(name.to_owned()).or_default());
         // Whoever comes meanwhile waits, and finds it made.
@@ -74,7 +75,7 @@ impl Fleet {
     async fn connect(
         self: &Arc<Self>,
         name: &str,
-        cluster: &ClusterProfile,
+        cluster: &ClusterView,
     ) -> Result<Connection, ConnectError> {
         let (access, secret) = MemberAccess::read(&self.client, cluster).await?;
         let client = (self.connect)(&access, &secret)?;
@@ -106,7 +107,7 @@ impl Fleet {
     }
 
     /// Watches the one Secret of a cluster, and ends the connection when its credentials change.
-    async fn renew(self: Arc<Self>, name: String, cluster: ClusterProfile, access: MemberAccess) {
+    async fn renew(self: Arc<Self>, name: String, cluster: ClusterView, access: MemberAccess) {
         let Ok((namespace, secret_name)) = MemberAccess::secret_of(&cluster) else {
             return;
         };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use apply::{MemberCluster, MemberError, ObservedObject, SyncResult, Synced};
 use jiff::Timestamp;
 use karmada_api::names::WORK_FINALIZER;
-use karmada_api::{ClusterProfile, Key, Work};
+use karmada_api::{ClusterView, Work};
 use karmada_rules::execution::{Outcome, Seen};
 use karmada_runtime::error::Chain;
 use karmada_runtime::events::EventRecorder;
@@ -13,6 +13,7 @@ use karmada_runtime::members::{ConnectError, MemberController, MemberQueues, Rec
 use karmada_runtime::write::{self, WriteErrorKind, Writes};
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client};
+use objects::Key;
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -59,7 +60,7 @@ impl MemberController for Reconciler {
         let mut work = stored.object();
         self.reports.catch_up(key, &mut work);
         let deleting = work.metadata.deletion_timestamp.is_some();
-        let Some(profile) = self.index.cluster(cluster) else {
+        let Some(view) = self.index.cluster(cluster) else {
             // A cluster that is gone keeps no Work, one that was never readable all of them.
             return if deleting && self.index.is_gone(cluster) {
                 self.finalize(&work).await
@@ -68,13 +69,13 @@ impl MemberController for Reconciler {
             };
         };
         // An agent in the cluster carries out the others.
-        if profile.spec.sync_mode != "Push" {
+        if view.spec.sync_mode != "Push" {
             return Ok(());
         }
         if deleting {
-            self.give_up(cluster, &profile, &work).await
+            self.give_up(cluster, &view, &work).await
         } else {
-            self.sync(cluster, &profile, &work).await
+            self.sync(cluster, &view, &work).await
         }
     }
 }
@@ -83,15 +84,15 @@ impl Reconciler {
     async fn member(
         &self,
         cluster: &str,
-        profile: &ClusterProfile,
+        view: &ClusterView,
     ) -> Result<Arc<MemberCluster>, ConnectError> {
-        self.fleet.member(cluster, profile).await
+        self.fleet.member(cluster, view).await
     }
 
     async fn sync(
         &self,
         cluster: &str,
-        profile: &ClusterProfile,
+        view: &ClusterView,
         work: &Work,
     ) -> Result<(), ReconcileError> {
         if let Some(due) = self.reports.awaited(work) {
@@ -99,7 +100,7 @@ impl Reconciler {
             return Ok(());
         }
         let manifests = &work.spec.workload.manifests;
-        let member = match self.member(cluster, profile).await {
+        let member = match self.member(cluster, view).await {
             Ok(member) => member,
             // Karmada's own API does not answer: that is no news about the Work.
             Err(ConnectError::Unread(error)) => {
@@ -177,18 +178,18 @@ impl Reconciler {
     async fn give_up(
         &self,
         cluster: &str,
-        profile: &ClusterProfile,
+        view: &ClusterView,
         work: &Work,
     ) -> Result<(), ReconcileError> {
         if !has_finalizer(work) {
             return Ok(());
         }
-        let leaves = profile.metadata.deletion_timestamp.is_some();
+        let leaves = view.metadata.deletion_timestamp.is_some();
         // Found once: each of its Works would wait for the same.
         if leaves && !self.fleet.was_reached(cluster) {
             return self.finalize(work).await;
         }
-        let given_up = match self.member(cluster, profile).await {
+        let given_up = match self.member(cluster, view).await {
             Ok(member) => member
                 .give_up(&self.writes, work)
                 .await

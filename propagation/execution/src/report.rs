@@ -4,13 +4,14 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use karmada_api::Work;
 use karmada_api::work::WorkStatus;
-use karmada_api::{Key, Work};
 use karmada_rules::execution::{Outcome, StatusPlan, status};
 use karmada_runtime::members::ReconcileError;
 use karmada_runtime::write::{self, Stored, WriteErrorKind};
 use kube::Resource;
 use kube::api::{Patch, PatchParams};
+use objects::Key;
 use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::Value;

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use karmada_api::{GroupVersionKind, Work};
+use karmada_api::Work;
 use karmada_runtime::as_text::AsText;
+use objects::GroupVersionKind;
 use serde_json::Value;
 
 /// A Work as text, with what is asked of it often.

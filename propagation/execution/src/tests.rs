@@ -8,7 +8,7 @@ use http::HeaderMap;
 use jiff::Timestamp;
 use karmada_api::condition::{FALSE, TRUE};
 use karmada_api::work::{APPLIED, DISPATCHING};
-use karmada_api::{ClusterProfile, Condition, Work};
+use karmada_api::{ClusterView, Condition, Work};
 use karmada_runtime::program::Program;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, DynamicObject};
@@ -167,7 +167,7 @@ impl Stage {
         Api::namespaced(client(&self.karmada), &format!("karmada-es-{cluster}"))
     }
 
-    fn clusters(&self) -> Api<ClusterProfile> {
+    fn clusters(&self) -> Api<ClusterView> {
         Api::all(client(&self.karmada))
     }
 

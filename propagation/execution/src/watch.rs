@@ -5,15 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use apply::Wake;
-use karmada_api::{
-    ClusterProfile, GroupVersionKind, Key, cluster_of_execution_namespace, execution_namespace,
-};
+use karmada_api::{ClusterView, cluster_of_execution_namespace, execution_namespace};
 use karmada_runtime::cache::{Cache, Transition, Undecoded};
 use karmada_runtime::members::MemberQueues;
 use karmada_runtime::program::Program;
 use karmada_runtime::watch::Decoded;
 use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client, Resource};
+use objects::{GroupVersionKind, Key};
 use parking_lot::Mutex;
 
 use crate::fleet::Fleet;
@@ -32,7 +31,7 @@ pub(crate) struct SharedIndex {
 #[derive(Debug, Default)]
 struct Index {
     works: Cache<StoredWork>,
-    clusters: Cache<ClusterProfile>,
+    clusters: Cache<ClusterView>,
     /// The number of manifests of each kind, by cluster.
     kinds: BTreeMap<String, BTreeMap<GroupVersionKind, usize>>,
 }
@@ -83,7 +82,7 @@ impl SharedIndex {
     }
 
     /// Returns the cluster `name`, and `None` if it does not exist or was never readable.
-    pub(crate) fn cluster(&self, name: &str) -> Option<Arc<ClusterProfile>> {
+    pub(crate) fn cluster(&self, name: &str) -> Option<Arc<ClusterView>> {
         let key = Key::cluster_scoped(name);
         self.index.lock().clusters.get(&key).map(Arc::clone)
     }
@@ -168,7 +167,7 @@ impl SharedIndex {
         }
     }
 
-    fn observe_cluster(&self, fleet: &Fleet, event: Event<Decoded<ClusterProfile>>) {
+    fn observe_cluster(&self, fleet: &Fleet, event: Event<Decoded<ClusterView>>) {
         let changes = self.index.lock().clusters.observe(event);
         for Transition { key, old, new } in changes {
             let same_access = match (&old, &new) {
@@ -260,7 +259,7 @@ fn concerns_us(change: &Transition<StoredWork>) -> bool {
 }
 
 /// Returns the status of the cluster's condition `Ready`.
-fn ready(cluster: &ClusterProfile) -> Option<&str> {
+fn ready(cluster: &ClusterView) -> Option<&str> {
     let mut conditions = cluster.status.conditions.iter();
     let ready = conditions.find(|condition| condition.type_ == "Ready")?;
     Some(&ready.status)

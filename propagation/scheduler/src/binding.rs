@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use karmada_api::{
-    ClusterResourceBinding, Key, ResourceBinding, ResourceBindingSpec, ResourceBindingStatus, names,
+    ClusterResourceBinding, ResourceBinding, ResourceBindingSpec, ResourceBindingStatus, names,
 };
 use karmada_rules::binding_ref::BindingRef;
 use kube::Resource;
 use kube::core::ObjectMeta;
+use objects::Key;
 use serde_json::Value;
 
 /// A binding of either kind. The key of a cluster-scoped one has no namespace.

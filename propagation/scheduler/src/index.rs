@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use karmada_api::{ClusterProfile, ClusterResourceBinding, Key, ResourceBinding};
+use karmada_api::{ClusterResourceBinding, ClusterView, ResourceBinding};
 use karmada_rules::schedule::{self, Scheduler};
 use karmada_runtime::cache::{Cache, Undecoded};
+use objects::Key;
 
 use crate::binding::AnyBinding;
 
@@ -15,7 +16,7 @@ pub(crate) struct Index {
     pub(crate) scheduler: Scheduler,
     pub(crate) bindings: Cache<ResourceBinding>,
     pub(crate) cluster_bindings: Cache<ClusterResourceBinding>,
-    pub(crate) clusters: Cache<ClusterProfile>,
+    pub(crate) clusters: Cache<ClusterView>,
     /// True once every cluster has been listed.
     pub(crate) clusters_listed: bool,
     /// Bindings whose affinity selects a cluster that has changed since they were decided.
@@ -28,7 +29,7 @@ pub(crate) struct Index {
 #[derive(Debug)]
 pub(crate) struct Snapshot {
     pub(crate) binding: AnyBinding,
-    pub(crate) clusters: Vec<Arc<ClusterProfile>>,
+    pub(crate) clusters: Vec<Arc<ClusterView>>,
     /// Set if every cluster decoded.
     pub(crate) complete: bool,
     pub(crate) cluster_changed: bool,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use karmada_api::{ClusterResourceBinding, Key, ResourceBinding, TargetCluster};
+use karmada_api::{ClusterResourceBinding, ResourceBinding, TargetCluster};
 use karmada_rules::binding_ref::BindingRef;
 use karmada_rules::schedule::{
     KnownClusters, Pass, SchedulePlan, SpecWrite, StatusWrite, next_due, plan,
@@ -17,6 +17,7 @@ use karmada_runtime::write::{WriteError, WriteErrorKind, Writes};
 use kube::api::{Patch, PatchParams};
 use kube::runtime::events::Event;
 use kube::{Api, Client, Resource};
+use objects::Key;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 

@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
-use karmada_api::{ClusterProfile, Key};
+use karmada_api::ClusterView;
 use karmada_rules::binding_ref::BindingRef;
 use karmada_rules::schedule::{Scheduler, concerns, is_observed, is_unscheduled, waits_for_room};
 use karmada_runtime::cache::{Cache, Transition};
@@ -14,6 +14,7 @@ use karmada_runtime::queue::Queue;
 use karmada_runtime::watch::Decoded;
 use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client, Resource};
+use objects::Key;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
@@ -131,10 +132,7 @@ impl SharedIndex {
 
 impl Index {
     /// Applies an event of a cluster and wakes the bindings that have it or may get it.
-    pub(crate) fn observe_cluster(
-        &mut self,
-        mut event: Event<Decoded<ClusterProfile>>,
-    ) -> Vec<Key> {
+    pub(crate) fn observe_cluster(&mut self, mut event: Event<Decoded<ClusterView>>) -> Vec<Key> {
         if let Event::Apply(Decoded::Valid(cluster)) | Event::InitApply(Decoded::Valid(cluster)) =
             &mut event
         {
@@ -187,7 +185,7 @@ impl Index {
 }
 
 /// Returns `true` if the clusters differ in what decides about bindings.
-fn differs(old: Option<&ClusterProfile>, new: Option<&ClusterProfile>) -> bool {
+fn differs(old: Option<&ClusterView>, new: Option<&ClusterView>) -> bool {
     let (Some(old), Some(new)) = (old, new) else {
         return true;
     };
@@ -197,13 +195,13 @@ fn differs(old: Option<&ClusterProfile>, new: Option<&ClusterProfile>) -> bool {
         || old.status.api_enablements != new.status.api_enablements
 }
 
-fn has_same_room(old: Option<&ClusterProfile>, new: Option<&ClusterProfile>) -> bool {
-    let summary = |cluster: Option<&ClusterProfile>| cluster?.status.resource_summary.clone();
+fn has_same_room(old: Option<&ClusterView>, new: Option<&ClusterView>) -> bool {
+    let summary = |cluster: Option<&ClusterView>| cluster?.status.resource_summary.clone();
     summary(old) == summary(new)
 }
 
 /// Returns `true` if a person, or who acts like one, has changed the cluster.
-fn is_edit(old: Option<&ClusterProfile>, new: Option<&ClusterProfile>) -> bool {
+fn is_edit(old: Option<&ClusterView>, new: Option<&ClusterView>) -> bool {
     let (Some(old), Some(new)) = (old, new) else {
         return false;
     };

@@ -7,7 +7,7 @@ use k8s_openapi::api::{
     apps::v1::Deployment,
     core::v1::{Namespace, Node, Pod},
 };
-use karmada_api::{ClusterProfile, execution_namespace};
+use karmada_api::{ClusterView, execution_namespace};
 use kube::{
     Api,
     api::{DeleteParams, Patch, PatchParams},
@@ -85,7 +85,7 @@ async fn runs(fleet: &PropagationFleet, member: Member, there: bool) -> Result<(
     Ok(())
 }
 
-fn is_ready(cluster: &ClusterProfile) -> bool {
+fn is_ready(cluster: &ClusterView) -> bool {
     let mut conditions = cluster.status.conditions.iter();
     conditions.any(|condition| condition.type_ == "Ready" && condition.status == "True")
 }
@@ -110,7 +110,7 @@ async fn a_cluster_joins_with_a_spec_and_a_secret(server: ApiKind) -> Result<()>
         "containers": [{ "name": "c", "image": "i", "resources": requests }] } });
     create(&namespaced::<Pod>(api), pod).await?;
 
-    let clusters: Api<ClusterProfile> = Api::all(fleet.karmada.client());
+    let clusters: Api<ClusterView> = Api::all(fleet.karmada.client());
     until(&clusters, &name, "full", |cluster| {
         cluster.is_some_and(|cluster| {
             let summary = cluster.status.resource_summary.clone().unwrap_or_default();
@@ -142,7 +142,7 @@ async fn a_cluster_that_leaves_gives_up_what_it_has_and_goes_last(server: ApiKin
     for member in [stays, leaves] {
         runs(&fleet, member, true).await?;
     }
-    let clusters: Api<ClusterProfile> = Api::all(fleet.karmada.client());
+    let clusters: Api<ClusterView> = Api::all(fleet.karmada.client());
     let name = leaves.name();
     clusters.delete(&name, &DeleteParams::default()).await?;
     runs(&fleet, leaves, false).await?;
@@ -165,9 +165,9 @@ fn health_changes_after_half_a_minute_of_agreement() {
     isolated(test_name!(), async || {
         let (mut fleet, _programs) = joined(ApiKind::Embedded, 2).await?;
         let (dies, lives) = (Member(1), Member(2));
-        let clusters: Api<ClusterProfile> = Api::all(fleet.karmada.client());
+        let clusters: Api<ClusterView> = Api::all(fleet.karmada.client());
         let is = |ready: bool| {
-            move |cluster: Option<&ClusterProfile>| {
+            move |cluster: Option<&ClusterView>| {
                 cluster.is_some_and(|cluster| {
                     is_ready(cluster) == ready && cluster.spec.taints.is_empty() == ready
                 })

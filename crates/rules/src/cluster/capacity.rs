@@ -1,10 +1,10 @@
 //! The capacity of a cluster: the sum of its nodes, and of what its pods ask for.
 
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
-use karmada_api::profile::{Quantities, ResourceSummary};
+use karmada_api::cluster_view::{Quantities, ResourceSummary};
 use serde_json::{Value, json};
 
-use crate::amounts::Amounts;
+use objects::amounts::Amounts;
 
 /// A node's room for pods.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::taints::{NO_EXECUTE, NO_SCHEDULE};
-use crate::qualified_name::is_name;
+use objects::qualified_name::is_name;
 
 /// The beginning of the keys of these taints. Every taint with such a key is ours.
 const PREFIX: &str = "cluster.karmada-rs.io/";

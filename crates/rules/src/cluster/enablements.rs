@@ -1,7 +1,7 @@
 //! The kinds that a cluster serves, in the form in which Karmada writes them.
 
+use karmada_api::cluster_view::{ApiEnablement, EnabledKind};
 use karmada_api::condition::{FALSE, TRUE};
-use karmada_api::profile::{ApiEnablement, EnabledKind};
 use serde_json::Value;
 
 use super::Report;

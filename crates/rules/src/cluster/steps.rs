@@ -6,8 +6,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use karmada_api::profile::{ClusterProfileStatus, Quantities, ResourceSummary};
-use karmada_api::{ClusterProfile, execution_namespace, names};
+use karmada_api::cluster_view::{ClusterViewStatus, Quantities, ResourceSummary};
+use karmada_api::{ClusterView, execution_namespace, names};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -91,7 +91,7 @@ pub enum ClusterWrite {
 
 /// Returns `true` if the health of the cluster is found by asking its API: it is reached from the control
 /// plane, and not being deleted.
-pub fn is_probed(cluster: &ClusterProfile) -> bool {
+pub fn is_probed(cluster: &ClusterView) -> bool {
     cluster.spec.sync_mode == "Push" && cluster.metadata.deletion_timestamp.is_none()
 }
 
@@ -205,7 +205,7 @@ fn status(cluster: &Value, observed: &ClusterObservation, now: Timestamp) -> Vec
         steps.push(ClusterWrite::Condition { patch, health });
     }
     // A status of any other form is written anew.
-    let published = ClusterProfileStatus::deserialize(&cluster["status"]).unwrap_or_default();
+    let published = ClusterViewStatus::deserialize(&cluster["status"]).unwrap_or_default();
     let kinds = observed.served.as_ref();
     let kinds = kinds.map(|served| enablements(served, &published.api_enablements));
     let mut fields = Map::new();

@@ -190,7 +190,8 @@ impl Backend {
 #[cfg(test)]
 mod tests {
     use karmada_api::remedy::{EXPIRES_AT, OBSERVE_ONLY};
-    use karmada_api::{ClusterAffinity, DecisionMatch, Key, RemedySpec};
+    use karmada_api::{ClusterAffinity, DecisionMatch, RemedySpec};
+    use objects::Key;
     use proptest::prelude::*;
 
     use super::super::fixtures::{

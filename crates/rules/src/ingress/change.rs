@@ -130,7 +130,7 @@ impl fmt::Display for ServingCluster {
 
 #[cfg(test)]
 mod tests {
-    use karmada_api::Key;
+    use objects::Key;
 
     use super::super::brake::WhenAllBlocked;
     use super::super::decision::{Settings, desired};

@@ -4,7 +4,7 @@ use std::str::FromStr;
 use k8s_openapi::api::networking::v1::{IngressClass, IngressSpec};
 
 use super::facts::{Cached, Facts};
-use crate::qualified_name::{is_name, is_subdomain};
+use objects::qualified_name::{is_name, is_subdomain};
 
 const DEFAULT_CLASS_ANNOTATION: &str = "ingressclass.kubernetes.io/is-default-class";
 

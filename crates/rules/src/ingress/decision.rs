@@ -1,4 +1,5 @@
-use karmada_api::{KARMADA_INGRESS_FINALIZER, Key, MultiClusterIngress, MultiClusterIngressStatus};
+use karmada_api::{KARMADA_INGRESS_FINALIZER, MultiClusterIngress, MultiClusterIngressStatus};
+use objects::Key;
 
 use super::admission::blocked_clusters;
 use super::brake::{WhenAllBlocked, annotated, cut};

@@ -5,7 +5,8 @@ use k8s_openapi::api::core::v1::{Service, ServicePort};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::networking::v1::IngressSpec;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use karmada_api::{Key, MultiClusterIngressStatus, cluster_of_execution_namespace};
+use karmada_api::{MultiClusterIngressStatus, cluster_of_execution_namespace};
+use objects::Key;
 
 use super::admission::{Admission, admission_of};
 use super::brake::WhenAllBlocked;

@@ -6,7 +6,8 @@ use std::collections::BTreeSet;
 use k8s_openapi::Resource as _;
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
-use karmada_api::{Key, PropagationPolicy, PropagationSpec, ResourceSelector, ServiceExport};
+use karmada_api::{PropagationPolicy, PropagationSpec, ResourceSelector, ServiceExport};
+use objects::Key;
 use serde_json::json;
 
 use super::class::ControllerName;

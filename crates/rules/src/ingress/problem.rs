@@ -184,7 +184,8 @@ fn described(port: &ServiceBackendPort) -> String {
 
 #[cfg(test)]
 mod tests {
-    use karmada_api::{Key, MultiClusterIngressStatus};
+    use karmada_api::MultiClusterIngressStatus;
+    use objects::Key;
 
     use super::super::fixtures::{Fixture, ingress_to_port, template};
     use super::*;

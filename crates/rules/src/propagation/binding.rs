@@ -4,7 +4,8 @@ mod members;
 pub(super) mod patch;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use karmada_api::{Key, PropagationSpec, ResourceBindingSpec, Suspension, Work, names};
+use karmada_api::{PropagationSpec, ResourceBindingSpec, Suspension, Work, names};
+use objects::Key;
 use serde_json::{Map, Value, json};
 
 use self::members::members;

@@ -3,7 +3,8 @@
 //! A template has one claim at most, so the keys of the other scope's policies go when one is made.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use karmada_api::{Key, names};
+use karmada_api::names;
+use objects::Key;
 use serde_json::{Map, Value, json};
 
 use super::choice::Candidate;

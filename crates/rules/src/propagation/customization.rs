@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use karmada_api::GroupVersionKind;
+use objects::GroupVersionKind;
 use serde_json::Value;
 
 /// The group and version of the objects that customize interpretation.

@@ -1,7 +1,7 @@
 //! One propagation as a whole Karmada left it: a workload with its settings, a service
 //! and a role, in three members.
 
-use karmada_api::{ClusterProfile, ClusterResourceBinding, OverridePolicy, ResourceBinding, Work};
+use karmada_api::{ClusterResourceBinding, ClusterView, OverridePolicy, ResourceBinding, Work};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, from_value, json};
 
@@ -81,6 +81,6 @@ pub(super) fn work(member: &str, name: &str) -> Work {
 }
 
 /// Returns a cluster with nothing but a name.
-pub(super) fn cluster(name: &str) -> ClusterProfile {
+pub(super) fn cluster(name: &str) -> ClusterView {
     from_value(json!({ "metadata": { "name": name } })).unwrap()
 }

@@ -3,7 +3,8 @@
 //! Karmada's webhook rewrites the manifests of every Work to that form, so one that differed from it would
 //! be written again and again.
 
-use karmada_api::{Key, names};
+use karmada_api::names;
+use objects::Key;
 use serde_json::{Map, Value};
 
 use super::claim::Claim;

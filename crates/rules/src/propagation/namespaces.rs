@@ -1,7 +1,8 @@
 //! The Works of Namespaces. Every member gets every Namespace of the users at once, so that one exists
 //! before anything is propagated into it.
 
-use karmada_api::{ClusterProfile, Key, Work, execution_namespace, names};
+use karmada_api::{ClusterView, Work, execution_namespace, names};
+use objects::Key;
 use serde_json::{Value, json};
 
 use super::manifest::{self, Marks};
@@ -38,7 +39,7 @@ pub fn work_name(namespace: &str) -> String {
 /// Fails if a cluster override policy cannot be applied: the Work stays as it is then.
 pub fn plan(
     namespace: &Value,
-    cluster: &ClusterProfile,
+    cluster: &ClusterView,
     overrides: &Overrides<'_>,
     current: Option<&Work>,
     new_id: impl FnOnce() -> String,

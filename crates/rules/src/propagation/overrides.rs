@@ -8,7 +8,7 @@ use std::fmt;
 
 use karmada_api::overrides::Overriders;
 use karmada_api::placement::ClusterSelector;
-use karmada_api::{ClusterOverridePolicy, ClusterProfile, OverridePolicy, OverrideSpec};
+use karmada_api::{ClusterOverridePolicy, ClusterView, OverridePolicy, OverrideSpec};
 use serde_json::{Value, json};
 
 use super::selector::{self, Rank};
@@ -74,7 +74,7 @@ impl Overrides<'_> {
     pub fn apply(
         &self,
         manifest: &mut Value,
-        cluster: &ClusterProfile,
+        cluster: &ClusterView,
     ) -> Result<Applied, OverrideError> {
         let cluster_policies = self.cluster_policies.iter().map(|policy| Policy {
             name: policy.metadata.name.as_deref().unwrap_or_default(),
@@ -102,7 +102,7 @@ fn apply_scope(
     kind: &'static str,
     policies: Vec<Policy<'_>>,
     manifest: &mut Value,
-    cluster: &ClusterProfile,
+    cluster: &ClusterView,
 ) -> Result<Option<Value>, OverrideError> {
     let mut matching: Vec<(Rank, Policy<'_>)> = policies
         .into_iter()

@@ -9,9 +9,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use karmada_api::work::APPLIED;
 use karmada_api::{
-    ClusterProfile, Key, Placement, Suspension, TargetCluster, Work,
-    cluster_of_execution_namespace, condition, execution_namespace, names,
+    ClusterView, Placement, Suspension, TargetCluster, Work, cluster_of_execution_namespace,
+    condition, execution_namespace, names,
 };
+use objects::Key;
 use serde_json::Value;
 
 use super::activation::Record;
@@ -32,7 +33,7 @@ pub struct WorkFacts<'a> {
     /// Its template.
     pub template: &'a Value,
     /// The clusters by name.
-    pub clusters: BTreeMap<&'a str, &'a ClusterProfile>,
+    pub clusters: BTreeMap<&'a str, &'a ClusterView>,
     /// The override policies that may select the template.
     pub overrides: Overrides<'a>,
     /// The suspension of its policy, which the binding may not have yet: an edit must not overtake a pause.
@@ -311,7 +312,7 @@ fn has_replicas(binding: BindingRef<'_>) -> bool {
 
 fn desired(
     facts: &WorkFacts<'_>,
-    cluster: &ClusterProfile,
+    cluster: &ClusterView,
     replicas: Option<Replicas>,
     (id, work_id): (&str, &str),
     suspended: bool,

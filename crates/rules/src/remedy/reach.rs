@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use karmada_api::{Cluster, Remedy, TRAFFIC_CONTROL};
 
 use super::effect::{Cause, Effect, actions};
-use crate::reverse_index::ReverseIndex;
+use objects::reverse_index::ReverseIndex;
 
 /// The most names of clusters in a status.
 const LISTED: usize = 100;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use karmada_api::Remedy;
 
-use crate::reverse_index::ReverseIndex;
+use objects::reverse_index::ReverseIndex;
 
 /// The clusters that a remedy covers.
 #[derive(Clone, Debug, PartialEq, Eq)]

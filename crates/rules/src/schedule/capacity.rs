@@ -1,14 +1,14 @@
 //! The room that clusters have for a template.
 
-use karmada_api::profile::{Quantities, ResourceSummary};
-use karmada_api::{ClusterProfile, ResourceBindingSpec};
+use karmada_api::cluster_view::{Quantities, ResourceSummary};
+use karmada_api::{ClusterView, ResourceBindingSpec};
 
-use crate::amounts::Amounts;
+use objects::amounts::Amounts;
 
 /// A cluster that fits, with what it runs of the template and has room for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Candidate<'a> {
-    pub(super) cluster: &'a ClusterProfile,
+    pub(super) cluster: &'a ClusterView,
     pub(super) name: &'a str,
     /// True if the template is there already.
     pub(super) is_target: bool,
@@ -19,7 +19,7 @@ pub(super) struct Candidate<'a> {
 }
 
 impl<'a> Candidate<'a> {
-    pub(super) fn new(spec: &ResourceBindingSpec, cluster: &'a ClusterProfile) -> Self {
+    pub(super) fn new(spec: &ResourceBindingSpec, cluster: &'a ClusterView) -> Self {
         let name = cluster.metadata.name.as_deref().unwrap_or_default();
         let mut targets = spec.clusters.iter().flatten();
         let target = targets.find(|target| target.name == name);
@@ -41,7 +41,7 @@ impl<'a> Candidate<'a> {
 
 /// Returns the replicas for which the cluster has room besides what it runs, as Karmada's general estimator
 /// computes them: by the scarcest of what one replica asks for, and the number of pods.
-fn available(spec: &ResourceBindingSpec, cluster: &ClusterProfile) -> i32 {
+fn available(spec: &ResourceBindingSpec, cluster: &ClusterView) -> i32 {
     // What has no replicas needs no room.
     if spec.replicas.unwrap_or(0) <= 0 {
         return i32::MAX;
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     fn available(summary: &Value, replicas: i32, request: &Value) -> i32 {
-        let cluster: ClusterProfile = from_value(json!({
+        let cluster: ClusterView = from_value(json!({
             "metadata": { "name": "m1" }, "status": { "resourceSummary": summary },
         }))
         .unwrap();

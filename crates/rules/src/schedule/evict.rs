@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{Taint, Toleration};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use karmada_api::{
-    ClusterProfile, GracefulEvictionTask, Placement, ResourceBindingSpec, TargetCluster,
+    ClusterView, GracefulEvictionTask, Placement, ResourceBindingSpec, TargetCluster,
 };
 use serde_json::{Value, json};
 
@@ -64,7 +64,7 @@ fn begun(cycle: Cycle<'_>) -> Vec<GracefulEvictionTask> {
 pub(super) fn has_to_leave(
     scheduler: &Scheduler,
     binding: BindingRef<'_>,
-    clusters: &[&ClusterProfile],
+    clusters: &[&ClusterView],
 ) -> bool {
     scheduler.evicts
         && !clusters.is_empty()
@@ -152,7 +152,7 @@ pub(super) fn without(
 fn due<'a>(
     name: &str,
     placement: &Placement,
-    clusters: &[&'a ClusterProfile],
+    clusters: &[&'a ClusterView],
 ) -> Option<(&'a Taint, Timestamp)> {
     let mut clusters = clusters.iter();
     let cluster = clusters.find(|cluster| cluster.metadata.name.as_deref() == Some(name))?;
@@ -270,7 +270,7 @@ fn has_copy(binding: BindingRef<'_>, task: &GracefulEvictionTask) -> bool {
 pub fn next_due(
     scheduler: &Scheduler,
     binding: BindingRef<'_>,
-    clusters: &[&ClusterProfile],
+    clusters: &[&ClusterView],
     now: Timestamp,
 ) -> Option<Timestamp> {
     let placement = binding

@@ -5,7 +5,7 @@ use std::fmt;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Taint, Toleration};
-use karmada_api::ClusterProfile;
+use karmada_api::ClusterView;
 use karmada_api::placement::{ClusterSelector, SpreadConstraint};
 
 use super::decide::Cycle;
@@ -23,7 +23,7 @@ pub struct Unfit {
 pub(super) fn fitting<'a>(
     cycle: Cycle<'a>,
     affinity: Option<&ClusterSelector>,
-) -> Result<Vec<&'a ClusterProfile>, Unfit> {
+) -> Result<Vec<&'a ClusterView>, Unfit> {
     let clusters = cycle.fleet.clusters;
     let mut fitting = Vec::new();
     let mut reasons = BTreeMap::new();
@@ -44,7 +44,7 @@ pub(super) fn fitting<'a>(
 fn misfit(
     cycle: Cycle<'_>,
     affinity: Option<&ClusterSelector>,
-    cluster: &ClusterProfile,
+    cluster: &ClusterView,
 ) -> Option<String> {
     let (spec, placement) = (cycle.binding.spec, cycle.placement);
     let name = cluster.metadata.name.as_deref().unwrap_or_default();
@@ -87,7 +87,7 @@ fn misfit(
 /// Returns a taint that keeps new workloads away and is not tolerated, or not any longer: what has left a cluster
 /// when its time was over would only have to leave it again.
 fn untolerated<'a>(
-    cluster: &'a ClusterProfile,
+    cluster: &'a ClusterView,
     tolerations: &[Toleration],
     now: Timestamp,
 ) -> Option<&'a Taint> {
@@ -132,10 +132,7 @@ pub(super) fn show(taint: &Taint) -> String {
 }
 
 /// Returns the field that a constraint spreads by and the cluster does not have.
-fn missing_field(
-    cluster: &ClusterProfile,
-    constraints: &[SpreadConstraint],
-) -> Option<&'static str> {
+fn missing_field(cluster: &ClusterView, constraints: &[SpreadConstraint]) -> Option<&'static str> {
     let spec = &cluster.spec;
     constraints.iter().find_map(|constraint| {
         match constraint.spread_by_field.as_deref().unwrap_or_default() {

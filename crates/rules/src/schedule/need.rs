@@ -1,7 +1,7 @@
 //! The bindings that are scheduled, and the moments at which they are.
 
 use karmada_api::placement::ClusterSelector;
-use karmada_api::{ClusterProfile, Placement, condition, names};
+use karmada_api::{ClusterView, Placement, condition, names};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -62,7 +62,7 @@ const DEFAULT: &str = "default-scheduler";
 
 /// Returns `true` if the cluster is one that the binding has, or may get: its changes may change where
 /// the template runs.
-pub fn concerns(binding: BindingRef<'_>, cluster: &ClusterProfile) -> bool {
+pub fn concerns(binding: BindingRef<'_>, cluster: &ClusterView) -> bool {
     let is_target = |name: &str| binding.targets().any(|target| target.name == name);
     cluster.metadata.name.as_deref().is_some_and(is_target)
         || binding.placement().is_some_and(|placement| {
@@ -76,7 +76,7 @@ pub fn concerns(binding: BindingRef<'_>, cluster: &ClusterProfile) -> bool {
 pub fn waits_for_room(
     scheduler: &Scheduler,
     binding: BindingRef<'_>,
-    tainted: &[&ClusterProfile],
+    tainted: &[&ClusterView],
 ) -> bool {
     is_short_of_room(binding)
         || super::evict::has_to_leave(scheduler, binding, tainted)
@@ -102,7 +102,7 @@ fn is_short_of_room(binding: BindingRef<'_>) -> bool {
 }
 
 /// Returns `true` if the cluster is selected by the affinity in use.
-pub fn is_observed(binding: BindingRef<'_>, cluster: &ClusterProfile) -> bool {
+pub fn is_observed(binding: BindingRef<'_>, cluster: &ClusterView) -> bool {
     binding.placement().is_some_and(|placement| {
         let groups = &placement.cluster_affinities;
         let start = super::groups::start(groups, binding.observed_group(), false);
@@ -124,7 +124,7 @@ fn affinities(placement: &Placement) -> impl Iterator<Item = Option<&ClusterSele
 pub(super) fn is_due(
     binding: BindingRef<'_>,
     strategy: ReplicaStrategy<'_>,
-    clusters: &[&ClusterProfile],
+    clusters: &[&ClusterView],
 ) -> bool {
     let is_leaving = |name: &str| {
         let mut named = clusters.iter();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use karmada_api::{
-    ClusterProfile, Condition, GracefulEvictionTask, Placement, TargetCluster, condition, names,
+    ClusterView, Condition, GracefulEvictionTask, Placement, TargetCluster, condition, names,
 };
 use serde::Deserialize;
 use serde_json::Value;
@@ -19,7 +19,7 @@ use crate::binding_ref::BindingRef;
 #[derive(Clone, Copy, Debug)]
 pub struct KnownClusters<'a> {
     /// Every cluster that can be read.
-    pub clusters: &'a [&'a ClusterProfile],
+    pub clusters: &'a [&'a ClusterView],
     /// False while a cluster exists that could not be read yet.
     pub complete: bool,
 }

@@ -1,7 +1,7 @@
 //! The clusters that are used of those that fit.
 
 use karmada_api::placement::SpreadConstraint;
-use karmada_api::{ClusterProfile, Placement, ResourceBindingSpec};
+use karmada_api::{ClusterView, Placement, ResourceBindingSpec};
 
 use super::AffinityFailure;
 use super::capacity::Candidate;
@@ -13,7 +13,7 @@ pub(super) fn select<'a>(
     spec: &ResourceBindingSpec,
     placement: &Placement,
     strategy: ReplicaStrategy<'_>,
-    fitting: &[&'a ClusterProfile],
+    fitting: &[&'a ClusterView],
     anew: bool,
 ) -> Result<Vec<Candidate<'a>>, AffinityFailure> {
     let candidates = fitting.iter();

@@ -1,13 +1,13 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
-use karmada_api::ClusterProfile;
+use karmada_api::ClusterView;
 use karmada_api::placement::{ClusterSelector, FieldRequirement};
 use kube::core::{Selector, SelectorExt};
 
 /// Returns `true` if the cluster has the labels, the fields and one of the names of `selector`, and is not
 /// excluded. A requirement that cannot be understood is met by no cluster.
-pub fn selects(selector: &ClusterSelector, cluster: &ClusterProfile) -> bool {
+pub fn selects(selector: &ClusterSelector, cluster: &ClusterView) -> bool {
     let name = cluster.metadata.name.as_deref().unwrap_or_default();
     let has_name = |names: &[String]| names.iter().any(|listed| listed == name);
     !has_name(&selector.excluded)
@@ -23,13 +23,13 @@ pub fn selects(selector: &ClusterSelector, cluster: &ClusterProfile) -> bool {
             .all(|requirement| has_field(requirement, cluster))
 }
 
-fn has_labels(selector: &LabelSelector, cluster: &ClusterProfile) -> bool {
+fn has_labels(selector: &LabelSelector, cluster: &ClusterView) -> bool {
     let none = BTreeMap::new();
     let labels = cluster.metadata.labels.as_ref().unwrap_or(&none);
     Selector::try_from(selector.clone()).is_ok_and(|selector| selector.matches(labels))
 }
 
-fn has_field(requirement: &FieldRequirement, cluster: &ClusterProfile) -> bool {
+fn has_field(requirement: &FieldRequirement, cluster: &ClusterView) -> bool {
     let spec = &cluster.spec;
     let present: &[String] = match requirement.key.as_str() {
         "provider" => std::slice::from_ref(&spec.provider),
@@ -53,7 +53,7 @@ mod tests {
 
     use super::*;
 
-    fn cluster() -> ClusterProfile {
+    fn cluster() -> ClusterView {
         from_value(json!({
             "metadata": { "name": "m1", "labels": { "env": "prod" } },
             "spec": { "provider": "p", "zones": ["a", "b"] },

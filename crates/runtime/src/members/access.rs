@@ -3,7 +3,7 @@
 use std::fmt;
 
 use k8s_openapi::api::core::v1::Secret;
-use karmada_api::ClusterProfile;
+use karmada_api::ClusterView;
 use kube::config::AuthInfo;
 use kube::{Api, Client, Config};
 use rustls::pki_types::CertificateDer;
@@ -81,7 +81,7 @@ impl MemberAccess {
     /// Fails if the cluster or its Secret grants none, or the Secret cannot be read.
     pub async fn read(
         karmada: &Client,
-        cluster: &ClusterProfile,
+        cluster: &ClusterView,
     ) -> Result<(Self, Secret), ConnectError> {
         let (namespace, name) = Self::secret_of(cluster)?;
         let secrets: Api<Secret> = Api::namespaced(karmada.clone(), namespace);
@@ -95,7 +95,7 @@ impl MemberAccess {
     ///
     /// # Errors
     /// Fails if the cluster names none, or requires what is not supported.
-    pub fn secret_of(cluster: &ClusterProfile) -> Result<(&str, &str), AccessError> {
+    pub fn secret_of(cluster: &ClusterView) -> Result<(&str, &str), AccessError> {
         let proxy = cluster.spec.proxy_url.as_ref();
         if proxy.is_some_and(|proxy| !proxy.is_empty()) {
             return Err(AccessError::Proxy);
@@ -111,7 +111,7 @@ impl MemberAccess {
     ///
     /// # Errors
     /// Fails if the Secret lacks a token.
-    pub fn new(cluster: &ClusterProfile, secret: &Secret) -> Result<Self, AccessError> {
+    pub fn new(cluster: &ClusterView, secret: &Secret) -> Result<Self, AccessError> {
         let data = |key| Some(secret.data.as_ref()?.get(key)?.0.clone());
         let token = data(TOKEN).and_then(|token| String::from_utf8(token).ok());
         let token = token.map(|token| token.trim().to_owned());
@@ -171,7 +171,7 @@ impl MemberAccess {
 }
 
 fn name_of(secret: &Secret) -> String {
-    karmada_api::Key::of(secret).to_string()
+    objects::Key::of(secret).to_string()
 }
 
 impl fmt::Debug for MemberAccess {
@@ -189,7 +189,7 @@ mod tests {
 
     use super::*;
 
-    fn cluster(spec: &Value) -> ClusterProfile {
+    fn cluster(spec: &Value) -> ClusterView {
         from_value(json!({ "metadata": { "name": "m1" }, "spec": spec })).unwrap()
     }
 

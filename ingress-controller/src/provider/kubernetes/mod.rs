@@ -13,12 +13,12 @@ mod objects;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use ::objects::Key;
 use futures::FutureExt;
 use futures::future::{BoxFuture, join_all};
 use k8s_openapi::api::core::v1::{Namespace, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::networking::v1::{Ingress, IngressLoadBalancerStatus};
-use karmada_api::Key;
 use karmada_rules::ingress::kubernetes::{
     Existing, Gateway, KubernetesPlan, Write, cutting, removal, slice_origin,
 };

@@ -4,13 +4,13 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use k8s_openapi::NamespaceResourceScope;
-use karmada_api::Key;
 use karmada_rules::ingress::kubernetes::{Clash, Gateway, Managed, Update, ingress_of};
 use karmada_runtime::watch::Decoded;
 use karmada_runtime::write::{WriteError, WriteErrorKind, Writer};
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::runtime::watcher::Event;
 use kube::{Api, Client, Resource};
+use objects::Key;
 use parking_lot::Mutex;
 use serde::Serialize;
 use serde::de::DeserializeOwned;

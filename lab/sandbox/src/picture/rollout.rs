@@ -6,7 +6,7 @@ use std::sync::Arc;
 use k8s_openapi::api::apps::v1::Deployment;
 use karmada_api::condition::FALSE;
 use karmada_api::work::DISPATCHING;
-use karmada_api::{ClusterProfile, Work, execution_namespace, names};
+use karmada_api::{ClusterView, Work, execution_namespace, names};
 use kube::ResourceExt;
 use tokio::time::Instant;
 
@@ -147,7 +147,7 @@ impl Rollout {
     }
 
     /// Notes the taints of all members.
-    fn profiles(&mut self, at: Instant, profiles: &[Arc<ClusterProfile>], timeline: &mut Timeline) {
+    fn profiles(&mut self, at: Instant, profiles: &[Arc<ClusterView>], timeline: &mut Timeline) {
         for (cluster, member) in &mut self.members {
             let profile = profiles.iter().find(|it| it.name_any() == *cluster);
             let taints = profile.into_iter().flat_map(|it| &it.spec.taints);

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use karmada_api::Key;
 use karmada_runtime::metrics::Registry;
+use objects::Key;
 use parking_lot::Mutex;
 use prometheus_client::metrics::gauge::Gauge;
 

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use karmada_api::{Key, execution_namespace};
+use karmada_api::execution_namespace;
 use karmada_rules::binding_ref::BindingRef;
 use karmada_rules::propagation::works::{self, WorkStep};
 use karmada_runtime::error::BoxError;
 use karmada_runtime::write::{WriteError, WriteErrorKind};
+use objects::Key;
 use serde_json::Value;
 
 use super::{BindingReconciler, reference, template_reference};

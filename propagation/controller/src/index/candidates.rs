@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use karmada_api::{GroupVersionKind, Key};
 use karmada_rules::propagation::choice::Candidate;
-use karmada_rules::reverse_index::ReverseIndex;
+use objects::reverse_index::ReverseIndex;
+use objects::{GroupVersionKind, Key};
 
 use super::TemplateKey;
 

@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use karmada_api::{GroupVersionKind, Key, ResourceBinding, names};
+use karmada_api::{ResourceBinding, names};
 use karmada_rules::binding_ref::BindingRef;
 use karmada_rules::propagation::dependencies;
-use karmada_rules::reverse_index::ReverseIndex;
+use objects::reverse_index::ReverseIndex;
+use objects::{GroupVersionKind, Key};
 
 use super::{Index, StoredBinding, TemplateKey};
 

@@ -51,7 +51,7 @@ fn attached() -> String {
 }
 
 fn depended_by(referrer: &str) -> String {
-    names::depended_by(&karmada_api::Key::new("shop", referrer))
+    names::depended_by(&objects::Key::new("shop", referrer))
 }
 
 impl Stage {

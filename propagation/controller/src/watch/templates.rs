@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use karmada_api::{GroupVersionKind, Key, ResourceSelector, names};
+use karmada_api::{ResourceSelector, names};
 use karmada_rules::binding_ref::BindingRef;
 use karmada_rules::propagation::choice::Candidate;
 use karmada_rules::propagation::claim::{Claim, Marked};
@@ -16,6 +16,7 @@ use karmada_runtime::dynamic::{DynamicEvent, ServedKind, WatchState};
 use karmada_runtime::untyped::Untyped;
 use kube::Resource;
 use kube::runtime::watcher::Config;
+use objects::{GroupVersionKind, Key};
 use serde_json::{Value, json};
 
 use super::{SharedIndex, wake_former};

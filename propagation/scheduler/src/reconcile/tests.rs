@@ -1,4 +1,4 @@
-use karmada_api::{ClusterProfile, names};
+use karmada_api::{ClusterView, names};
 use karmada_rules::schedule::Scheduler;
 use karmada_runtime::lease::Leadership;
 use karmada_runtime::metrics::WriteMetrics;
@@ -31,7 +31,7 @@ fn binding(name: &str, kind: &str, placement: &Value) -> Value {
     })
 }
 
-fn cluster(name: &str, generation: i64) -> ClusterProfile {
+fn cluster(name: &str, generation: i64) -> ClusterView {
     let kinds = json!([{ "groupVersion": "apps/v1", "resources": [{ "kind": "Deployment" }] }]);
     from_value(json!({
         "metadata": { "name": name, "generation": generation, "resourceVersion": generation.to_string() },
@@ -91,7 +91,7 @@ impl Stage {
         }
     }
 
-    fn show_cluster(&self, cluster: ClusterProfile) {
+    fn show_cluster(&self, cluster: ClusterView) {
         let event = Seen::Apply(Decoded::Valid(cluster));
         self.reconciler
             .index

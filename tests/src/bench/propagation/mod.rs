@@ -8,7 +8,7 @@ use std::{fmt::Debug, time::Duration};
 
 use anyhow::{Context, Result};
 use k8s_openapi::api::apps::v1::Deployment;
-use karmada_api::{ClusterProfile, ResourceBinding, names};
+use karmada_api::{ClusterView, ResourceBinding, names};
 use kube::{
     Api, Resource,
     api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams},
@@ -250,7 +250,7 @@ impl Bench {
         leads(&scheduler, "karmada_scheduler").await?;
         rests(&scheduler, "karmada_scheduler").await?;
         let mut moved = self.watch_moved().await?;
-        let clusters = untyped::<ClusterProfile>(&self.fleet);
+        let clusters = untyped::<ClusterView>(&self.fleet);
         let cluster = clusters.get(&LOST.name()).await?;
         let began = Instant::now();
         let parameters = DeleteParams::default();

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use karmada_api::{ClusterProfile, names};
+use karmada_api::{ClusterView, names};
 use kube::{
     Api,
     api::{ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams},
@@ -74,7 +74,7 @@ pub(super) async fn with_shops(server: ApiKind, serving: &[Member]) -> Result<Pr
     for &member in serving {
         serve_shops(fleet.member(member)).await?;
     }
-    let clusters: Api<ClusterProfile> = Api::all(fleet.karmada.client());
+    let clusters: Api<ClusterView> = Api::all(fleet.karmada.client());
     let resources = json!([{ "name": "shops", "kind": KIND }]);
     let enabled = json!([{ "groupVersion": "example.com/v1", "resources": resources }]);
     let enabled = Patch::Merge(json!({ "status": { "apiEnablements": enabled } }));

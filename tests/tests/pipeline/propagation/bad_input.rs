@@ -7,7 +7,7 @@ use k8s_openapi::api::{
     core::v1::{ConfigMap, Namespace, ResourceQuota, Secret},
     rbac::v1::ClusterRole,
 };
-use karmada_api::{ClusterProfile, ClusterPropagationPolicy, PropagationPolicy};
+use karmada_api::{ClusterPropagationPolicy, ClusterView, PropagationPolicy};
 use karmada_rules::propagation::{claim::Claim, namespaces::SKIP_LABEL};
 use kube::{
     Api,
@@ -202,7 +202,7 @@ async fn members_that_answer_garbage_are_named_and_hold_up_no_other(server: ApiK
     let page = "HTTP/1.1 200 OK\r\nContent-Length: 13\r\nConnection: close\r\n\r\n<html></html>";
     let (noise, _noise) = answering("SSH-2.0-OpenSSH_9.6\r\n").await?;
     let (pages, _pages) = answering(page).await?;
-    let clusters: Api<ClusterProfile> = Api::all(fleet.karmada.client());
+    let clusters: Api<ClusterView> = Api::all(fleet.karmada.client());
     for (member, address) in [(Member(2), noise), (Member(3), pages)] {
         let endpoint = json!({ "apiEndpoint": format!("http://{address}") });
         let elsewhere = Patch::Merge(json!({ "spec": endpoint }));

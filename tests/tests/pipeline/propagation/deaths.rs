@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, ensure};
 use futures::future::try_join_all;
-use karmada_api::ClusterProfile;
+use karmada_api::ClusterView;
 use kube::{
     Api, ResourceExt,
     api::{DeleteParams, Patch, PatchParams},
@@ -85,7 +85,7 @@ pub(super) async fn outlive(
 
 /// Leads requests to a member to this URL, unless the fleet has lost the member.
 async fn lead(fleet: &PropagationFleet, member: Member, url: &str) -> Result<()> {
-    let clusters: Api<ClusterProfile> = Api::all(fleet.karmada.client());
+    let clusters: Api<ClusterView> = Api::all(fleet.karmada.client());
     if clusters.get_opt(&member.name()).await?.is_none() {
         return Ok(());
     }

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use k8s_openapi::api::core::v1::ConfigMap;
-use karmada_api::{ClusterProfile, names};
+use karmada_api::{ClusterView, names};
 use kube::{
     Api,
     api::{Patch, PatchParams},
@@ -21,7 +21,7 @@ use super::groups::{REPLICAS, groups, label, leaves, placed, runs_in, until_bind
 use super::{WEB, change, deployments, has_image, maps, until_work};
 
 pub(super) async fn taint(fleet: &PropagationFleet, member: Member, taints: Value) -> Result<()> {
-    let clusters: Api<ClusterProfile> = Api::all(fleet.karmada.client());
+    let clusters: Api<ClusterView> = Api::all(fleet.karmada.client());
     let patch = Patch::Merge(json!({ "spec": { "taints": taints } }));
     let parameters = PatchParams::default();
     clusters.patch(&member.name(), &parameters, &patch).await?;

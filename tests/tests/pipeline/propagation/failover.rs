@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use k8s_openapi::api::apps::v1::Deployment;
-use karmada_api::{ClusterProfile, ResourceBinding, condition::DNS_READY, names};
+use karmada_api::{ClusterView, ResourceBinding, condition::DNS_READY, names};
 use kube::{
     Api,
     api::{Patch, PatchParams},
@@ -60,7 +60,7 @@ async fn with_website(server: ApiKind) -> Result<(PropagationFleet, Programs)> {
 
 /// Writes the agents' verdict, as a leader does.
 async fn report(fleet: &PropagationFleet, member: Member, status: &str) -> Result<()> {
-    let clusters: Api<ClusterProfile> = Api::all(fleet.karmada.client());
+    let clusters: Api<ClusterView> = Api::all(fleet.karmada.client());
     let name = member.name();
     let cluster = clusters.get(&name).await?;
     let mut conditions = cluster.status.conditions.iter();
@@ -79,7 +79,7 @@ async fn report(fleet: &PropagationFleet, member: Member, status: &str) -> Resul
 
 /// Waits until a member has the taints for dead DNS, or none.
 async fn is_tainted(fleet: &PropagationFleet, member: Member, tainted: bool) -> Result<()> {
-    let clusters: Api<ClusterProfile> = Api::all(fleet.karmada.client());
+    let clusters: Api<ClusterView> = Api::all(fleet.karmada.client());
     let what = if tainted { "tainted" } else { "free" };
     until(&clusters, &member.name(), what, |cluster| {
         cluster.is_some_and(|cluster| {

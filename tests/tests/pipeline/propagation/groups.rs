@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::Result;
 use k8s_openapi::api::rbac::v1::ClusterRole;
 use karmada_api::{
-    ClusterProfile, ClusterResourceBinding, ResourceBinding, ResourceBindingSpec,
+    ClusterResourceBinding, ClusterView, ResourceBinding, ResourceBindingSpec,
     ResourceBindingStatus, names,
 };
 use kube::{
@@ -60,7 +60,7 @@ pub(super) async fn label(
     member: Member,
     group: Option<&str>,
 ) -> Result<()> {
-    let clusters: Api<ClusterProfile> = Api::all(fleet.karmada.client());
+    let clusters: Api<ClusterView> = Api::all(fleet.karmada.client());
     let labels = Patch::Merge(json!({ "metadata": { "labels": { "group": group } } }));
     let parameters = PatchParams::default();
     clusters.patch(&member.name(), &parameters, &labels).await?;
@@ -69,7 +69,7 @@ pub(super) async fn label(
 
 /// Sets the number of pods for which a member has room.
 pub(super) async fn set_room(fleet: &PropagationFleet, member: Member, pods: u32) -> Result<()> {
-    let clusters: Api<ClusterProfile> = Api::all(fleet.karmada.client());
+    let clusters: Api<ClusterView> = Api::all(fleet.karmada.client());
     let summary = json!({ "allocatable": { "pods": pods.to_string() } });
     let status = Patch::Merge(json!({ "status": { "resourceSummary": summary } }));
     let (name, parameters) = (member.name(), PatchParams::default());

@@ -1,7 +1,7 @@
 //! Objects of every kind that a cluster knows, as users write them.
 
 use anyhow::{Context, Result};
-use karmada_api::{ClusterProfile, names};
+use karmada_api::{ClusterView, names};
 use kube::{
     Api,
     api::{
@@ -62,7 +62,7 @@ async fn enable(fleet: &PropagationFleet, templates: &[Template]) -> Result<()> 
     });
     let enabled: Vec<Value> = enabled.collect();
     let patch = Patch::Merge(json!({ "status": { "apiEnablements": enabled } }));
-    let clusters: Api<ClusterProfile> = Api::all(fleet.karmada.client());
+    let clusters: Api<ClusterView> = Api::all(fleet.karmada.client());
     let (name, parameters) = (Member(1).name(), PatchParams::default());
     clusters.patch_status(&name, &parameters, &patch).await?;
     Ok(())

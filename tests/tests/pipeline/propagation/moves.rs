@@ -1,7 +1,7 @@
 //! A placement that changes while dispatching is suspended: no copy goes before the resume.
 
 use anyhow::Result;
-use karmada_api::{ClusterProfile, names};
+use karmada_api::{ClusterView, names};
 use kube::{Api, api::DeleteParams};
 use pipeline_tests::{
     control_plane::ApiKind, fleet::Member, on_both, programs::Binary,
@@ -120,7 +120,7 @@ pub(super) async fn lose_a_cluster_while_paused(fleet: &PropagationFleet) -> Res
     has_data(fleet, first, &[("a", "1")]).await?;
     suspend(fleet, wholly()).await?;
     holds(fleet, first, "1").await?;
-    let clusters: Api<ClusterProfile> = Api::all(fleet.karmada.client());
+    let clusters: Api<ClusterView> = Api::all(fleet.karmada.client());
     clusters
         .delete(&first.name(), &DeleteParams::default())
         .await?;

@@ -7,7 +7,7 @@ use k8s_openapi::api::networking::v1::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
-use karmada_api::Key;
+use objects::Key;
 use serde_json::json;
 
 use super::names::{managed_by, object_name};

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use karmada_api::policy::{CONFLICT_ABORT, CONFLICT_OVERWRITE};
-use karmada_api::{BindingSnapshot, Key, ResourceBindingSpec, Suspension, TargetCluster, names};
+use karmada_api::{BindingSnapshot, ResourceBindingSpec, Suspension, TargetCluster, names};
+use objects::Key;
 use serde_json::{Map, Value, json};
 
 use crate::binding_ref::BindingRef;

@@ -1,4 +1,5 @@
-use karmada_api::{Key, ResourceBinding, ResourceBindingSpec, TargetCluster};
+use karmada_api::{ResourceBinding, ResourceBindingSpec, TargetCluster};
+use objects::Key;
 use proptest::prelude::*;
 use serde_json::{from_value, json};
 

@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::amounts::Amounts;
 use crate::propagation::template;
+use objects::amounts::Amounts;
 
 /// The part of a template that is divided among clusters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -20,7 +20,7 @@ fn deployment() -> Value {
     })
 }
 
-fn cluster(name: &str) -> ClusterProfile {
+fn cluster(name: &str) -> ClusterView {
     from_value(json!({ "metadata": { "name": name } })).unwrap()
 }
 

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use karmada_api::{Key, Work, names};
+use karmada_api::{Work, names};
+use objects::Key;
 use serde_json::{Value, json};
 
 use super::super::manifest;

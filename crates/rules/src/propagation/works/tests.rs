@@ -11,7 +11,7 @@ const MEMBERS: [&str; 3] = ["member1", "member2", "member3"];
 struct World {
     binding: ResourceBinding,
     template: Value,
-    clusters: Vec<ClusterProfile>,
+    clusters: Vec<ClusterView>,
     policies: Vec<OverridePolicy>,
     policy_suspension: Option<Suspension>,
     works: Vec<Work>,
@@ -97,7 +97,7 @@ fn works_of(name: &str) -> Vec<Work> {
 }
 
 fn facts<'a>(binding: BindingRef<'a>, template: &'a Value, world: &'a World) -> WorkFacts<'a> {
-    let name = |cluster: &'a ClusterProfile| cluster.metadata.name.as_deref().unwrap();
+    let name = |cluster: &'a ClusterView| cluster.metadata.name.as_deref().unwrap();
     WorkFacts {
         binding,
         template,

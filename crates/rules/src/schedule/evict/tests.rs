@@ -36,7 +36,7 @@ fn binding(tolerations: &Value, tasks: &Value) -> ResourceBinding {
     .unwrap()
 }
 
-fn cluster(taints: &Value) -> ClusterProfile {
+fn cluster(taints: &Value) -> ClusterView {
     from_value(json!({ "metadata": { "name": "m1" }, "spec": { "taints": taints } })).unwrap()
 }
 

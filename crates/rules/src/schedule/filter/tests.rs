@@ -16,7 +16,7 @@ const DEPLOYMENT: &str = r#"{ "apiVersion": "apps/v1", "kind": "Deployment", "na
     clippy::needless_pass_by_value,
     reason = "callers write the parts in place"
 )]
-fn cluster(spec: Value) -> ClusterProfile {
+fn cluster(spec: Value) -> ClusterView {
     let enabled = json!([{ "groupVersion": "apps/v1", "resources": [{ "kind": "Deployment" }] }]);
     from_value(json!({
         "metadata": { "name": "m1" }, "spec": spec, "status": { "apiEnablements": enabled },
@@ -24,7 +24,7 @@ fn cluster(spec: Value) -> ClusterProfile {
     .unwrap()
 }
 
-fn tainted(taint: &Value) -> ClusterProfile {
+fn tainted(taint: &Value) -> ClusterView {
     cluster(json!({ "taints": [taint] }))
 }
 
@@ -39,7 +39,7 @@ fn binding(more: &Value) -> ResourceBindingSpec {
 fn refusal(
     spec: &ResourceBindingSpec,
     placement: Value,
-    clusters: &[&ClusterProfile],
+    clusters: &[&ClusterView],
 ) -> Option<String> {
     let placement: Placement = from_value(placement).unwrap();
     let scheduler = Scheduler::default();

@@ -24,7 +24,7 @@ fn pass() -> Pass {
     }
 }
 
-fn cluster(name: &str) -> ClusterProfile {
+fn cluster(name: &str) -> ClusterView {
     let kinds = json!([
         { "groupVersion": "apps/v1", "resources": [{ "kind": "Deployment" }] },
         { "groupVersion": "rbac.authorization.k8s.io/v1", "resources": [{ "kind": "ClusterRole" }] },
@@ -36,7 +36,7 @@ fn cluster(name: &str) -> ClusterProfile {
     .unwrap()
 }
 
-fn fleet() -> Vec<ClusterProfile> {
+fn fleet() -> Vec<ClusterView> {
     ["member1", "member2", "member3"].map(cluster).into()
 }
 
@@ -55,7 +55,7 @@ fn unscheduled(placement: &Value, replicas: i32) -> Value {
     })
 }
 
-fn planned(binding: &Value, clusters: &[ClusterProfile], pass: Pass) -> SchedulePlan {
+fn planned(binding: &Value, clusters: &[ClusterView], pass: Pass) -> SchedulePlan {
     let binding: ResourceBinding = from_value(binding.clone()).unwrap();
     let clusters: Vec<_> = clusters.iter().collect();
     let fleet = KnownClusters {
@@ -110,7 +110,7 @@ fn apply_plan(binding: &mut Value, plan: &SchedulePlan, crashes: bool) {
 }
 
 /// Returns the binding as it is once everything was written.
-fn settled(mut binding: Value, clusters: &[ClusterProfile]) -> Value {
+fn settled(mut binding: Value, clusters: &[ClusterView]) -> Value {
     let plan = planned(&binding, clusters, pass());
     apply_plan(&mut binding, &plan, false);
     let again = planned(&binding, clusters, pass());

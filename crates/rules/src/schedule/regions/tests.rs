@@ -1,4 +1,4 @@
-use karmada_api::ClusterProfile;
+use karmada_api::ClusterView;
 use proptest::prelude::*;
 
 use super::*;
@@ -6,7 +6,7 @@ use super::*;
 const NAMES: [&str; 7] = ["a", "b", "c", "d", "e", "f", "g"];
 
 /// Returns regions of these scores and numbers of clusters, in the order of the search.
-fn regions<'a>(sizes: &[(i64, usize)], cluster: &'a ClusterProfile) -> Vec<Region<'a>> {
+fn regions<'a>(sizes: &[(i64, usize)], cluster: &'a ClusterView) -> Vec<Region<'a>> {
     let candidate = Candidate {
         cluster,
         name: "m",
@@ -37,7 +37,7 @@ fn bounds(min_regions: usize, max_regions: usize, min_clusters: usize) -> Bounds
 }
 
 fn chosen(sizes: &[(i64, usize)], bounds: Bounds) -> Vec<&'static str> {
-    let cluster = ClusterProfile::default();
+    let cluster = ClusterView::default();
     let regions = regions(sizes, &cluster);
     let names = choose(&regions, bounds).into_iter();
     let names = names.map(|index| NAMES.into_iter().find(|name| *name == regions[index].name));
@@ -70,7 +70,7 @@ fn the_best_regions_that_have_enough_clusters_are_chosen() {
 
 #[test]
 fn many_regions_are_searched_at_once() {
-    let cluster = ClusterProfile::default();
+    let cluster = ClusterView::default();
     let region = |number: usize| Region {
         name: "r",
         score: i64::try_from(number % 7).unwrap(),
@@ -123,7 +123,7 @@ proptest! {
         sizes in prop::collection::vec((0..4_i64, 1..4_usize), 0..=7),
         min in 1..4_usize, max in 0..6_usize, clusters in 0..9_usize,
     ) {
-        let cluster = ClusterProfile::default();
+        let cluster = ClusterView::default();
         let regions = regions(&sizes, &cluster);
         let bounds = bounds(min, max, clusters);
         prop_assert_eq!(choose(&regions, bounds), of_all(&regions, bounds));

@@ -1,6 +1,6 @@
 use super::*;
 
-pub(super) fn with_room(name: &str, pods: u32) -> ClusterProfile {
+pub(super) fn with_room(name: &str, pods: u32) -> ClusterView {
     let mut cluster = cluster(name, 1);
     cluster.metadata.resource_version = Some(pods.to_string());
     let room = json!({ "allocatable": { "pods": pods.to_string() } });

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::Namespace;
-use karmada_api::{ClusterProfile, names};
+use karmada_api::{ClusterView, names};
 use kube::{
     Api, Client, ResourceExt,
     api::{DynamicObject, Patch, PatchParams, PostParams},
@@ -89,7 +89,7 @@ impl Left {
         let client = self.fleet.karmada.client();
         let namespace = Api::<Namespace>::all(client.clone()).get(NAMESPACE).await?;
         let mut known = BTreeMap::from([(NAMESPACE.to_owned(), namespace.metadata.uid)]);
-        let clusters: Api<ClusterProfile> = Api::all(client);
+        let clusters: Api<ClusterView> = Api::all(client);
         for member in self.fleet.members() {
             let cluster = clusters.get(&member.name()).await?;
             known.insert(member.name(), cluster.metadata.uid);

@@ -5,10 +5,11 @@ mod properties;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use ::objects::Key;
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::networking::v1::{Ingress, IngressSpec};
-use karmada_api::{Key, MultiClusterIngressStatus};
+use karmada_api::MultiClusterIngressStatus;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};

@@ -1,7 +1,7 @@
 use super::*;
 
 /// Returns the clusters of the fleet, those of these names with a taint.
-pub(super) fn tainted(names: &[&str]) -> Vec<ClusterProfile> {
+pub(super) fn tainted(names: &[&str]) -> Vec<ClusterView> {
     let mut clusters = fleet();
     for cluster in &mut clusters {
         if names.contains(&cluster.metadata.name.as_deref().unwrap()) {
@@ -19,7 +19,7 @@ fn evicting() -> Scheduler {
     }
 }
 
-fn evicted(binding: Value, clusters: &[ClusterProfile]) -> (Value, usize) {
+fn evicted(binding: Value, clusters: &[ClusterView]) -> (Value, usize) {
     rested(&evicting(), binding, clusters)
 }
 
@@ -27,7 +27,7 @@ fn evicted(binding: Value, clusters: &[ClusterProfile]) -> (Value, usize) {
 pub(super) fn rested(
     scheduler: &Scheduler,
     mut binding: Value,
-    clusters: &[ClusterProfile],
+    clusters: &[ClusterView],
 ) -> (Value, usize) {
     let all: Vec<_> = clusters.iter().collect();
     let fleet = KnownClusters {

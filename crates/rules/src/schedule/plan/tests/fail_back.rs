@@ -19,7 +19,7 @@ fn in_backup(placement: Value, primary: &[&str]) -> Value {
 }
 
 /// Returns the binding as it is once it stays where it is.
-fn after(binding: &Value, clusters: &[ClusterProfile]) -> Value {
+fn after(binding: &Value, clusters: &[ClusterView]) -> Value {
     rested(&failing_back(), binding.clone(), clusters).0
 }
 

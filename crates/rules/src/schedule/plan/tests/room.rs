@@ -11,7 +11,7 @@ pub(super) fn by_room(aggregated: bool) -> Value {
 }
 
 /// Returns clusters `member1`, `member2` and so on with room for so many pods.
-pub(super) fn with_room(rooms: &[u32]) -> Vec<ClusterProfile> {
+pub(super) fn with_room(rooms: &[u32]) -> Vec<ClusterView> {
     let with_room = |(index, room): (usize, &u32)| {
         let mut cluster = cluster(&format!("member{}", index + 1));
         cluster.status.resource_summary =
@@ -33,7 +33,7 @@ fn running(replicas: &[i32]) -> Value {
 /// The clusters by the room they have, and what they run.
 struct Stage<'a> {
     placement: &'a Value,
-    clusters: Vec<ClusterProfile>,
+    clusters: Vec<ClusterView>,
     running: &'a [i32],
 }
 
@@ -135,7 +135,7 @@ pub(super) fn spread(regions: Option<(i64, i64)>, clusters: (i64, i64)) -> Value
 }
 
 /// Returns five clusters in the regions `a`, `a`, `b`, `b` and `c`.
-fn in_regions() -> Vec<ClusterProfile> {
+fn in_regions() -> Vec<ClusterView> {
     let mut clusters = with_room(&[9, 1, 4, 4, 2]);
     for (cluster, region) in clusters.iter_mut().zip(["a", "a", "b", "b", "c"]) {
         cluster.spec.region = region.to_owned();

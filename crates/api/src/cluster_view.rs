@@ -13,21 +13,21 @@ kind! {
     /// A member cluster with the fields that scheduling and dispatch use. [`Cluster`](crate::Cluster) is
     /// the same kind with those of its health: a program keeps every cluster in memory, and most of one
     /// is the list of the kinds that it serves.
-    ClusterProfile, "Cluster", "cluster.karmada.io", "v1alpha1", "clusters", ClusterResourceScope,
+    ClusterView, "Cluster", "cluster.karmada.io", "v1alpha1", "clusters", ClusterResourceScope,
     {
         /// The access to the cluster, and what selects it.
         #[serde(deserialize_with = "lenient::nullable")]
-        spec: ClusterProfileSpec,
+        spec: ClusterViewSpec,
         /// The kinds it serves, its capacity and its conditions.
         #[serde(deserialize_with = "lenient::nullable")]
-        status: ClusterProfileStatus,
+        status: ClusterViewStatus,
     }
 }
 
 /// The access to a cluster, and what selects it.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
-pub struct ClusterProfileSpec {
+pub struct ClusterViewSpec {
     /// `Push` or `Pull`: who carries manifests into the cluster, the control plane or an agent in it.
     #[serde(deserialize_with = "lenient::nullable")]
     pub sync_mode: String,
@@ -73,7 +73,7 @@ pub struct SecretReference {
 /// The kinds that a cluster serves, its capacity and its conditions.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
-pub struct ClusterProfileStatus {
+pub struct ClusterViewStatus {
     /// The kinds that it serves.
     #[serde(deserialize_with = "lenient::or_default")]
     pub api_enablements: Vec<ApiEnablement>,
@@ -133,7 +133,7 @@ pub struct ResourceSummary {
     pub allocated: Quantities,
 }
 
-impl ClusterProfileSpec {
+impl ClusterViewSpec {
     /// Returns `true` if the cluster's API is reached as `other`'s is.
     pub fn has_same_access(&self, other: &Self) -> bool {
         self.api_endpoint == other.api_endpoint
@@ -143,7 +143,7 @@ impl ClusterProfileSpec {
     }
 }
 
-impl ClusterProfile {
+impl ClusterView {
     /// Returns `true` if the cluster serves the kind.
     pub fn serves(&self, api_version: &str, kind: &str) -> bool {
         let mut versions = self.status.api_enablements.iter();

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::time::Duration;
 
-use karmada_api::{GroupVersionKind, Key};
 use karmada_runtime::dynamic::ServedKind;
 use kube::Client;
 use kube::api::{DeleteParams, GetParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::core::{ApiResource, Request};
 use kube::discovery::{Scope, pinned_kind};
+use objects::{GroupVersionKind, Key};
 use parking_lot::Mutex;
 use serde::Serialize;
 use serde_json::Value;

@@ -1,7 +1,7 @@
 //! Kubernetes's rules for names of the form `domain/name`.
 
 /// Returns `true` for a DNS-1123 subdomain, by the rules of Kubernetes.
-pub(crate) fn is_subdomain(text: &str) -> bool {
+pub fn is_subdomain(text: &str) -> bool {
     let lower = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
     let label = |l: &str| l.starts_with(lower) && l.ends_with(lower);
     text.len() <= 253
@@ -10,7 +10,7 @@ pub(crate) fn is_subdomain(text: &str) -> bool {
 }
 
 /// Returns `true` for a valid part of a qualified name after the slash.
-pub(crate) fn is_name(text: &str) -> bool {
+pub fn is_name(text: &str) -> bool {
     let alphanumeric = |c: char| c.is_ascii_alphanumeric();
     text.len() <= 63
         && text.starts_with(alphanumeric)
