@@ -2,9 +2,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use apiserver::ApiServer;
 use axum::body::Body;
 use clap::Parser;
+use embedded_apiserver::ApiServer;
 use futures::FutureExt;
 use http::Request;
 use k8s_openapi::api::coordination::v1::Lease;

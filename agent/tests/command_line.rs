@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::{Output, Stdio};
 use std::time::Duration;
 
-use apiserver::{ApiServer, Fault};
+use embedded_apiserver::{ApiServer, Fault};
 use hickory_proto::op::ResponseCode;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Namespace;

@@ -5,9 +5,9 @@
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-use apiserver::{ApiServer, Fault};
 use clap::Parser;
 use cluster_health_agent::{Args, NAME, assemble};
+use embedded_apiserver::{ApiServer, Fault};
 use hickory_proto::op::ResponseCode;
 use http::Uri;
 use k8s_openapi::api::core::v1::Namespace;

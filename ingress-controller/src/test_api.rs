@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
-use apiserver::ApiServer;
 use axum::body::Body;
+use embedded_apiserver::ApiServer;
 use http::header::ACCEPT;
 use http::{Request, Response};
 use http_body_util::BodyExt;

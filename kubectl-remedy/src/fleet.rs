@@ -260,7 +260,7 @@ fn find<'a, K: Resource>(cache: &'a Cache<K>, key: &Key) -> Cached<&'a K> {
 
 #[cfg(test)]
 mod tests {
-    use apiserver::ApiServer;
+    use embedded_apiserver::ApiServer;
     use kube::api::PostParams;
     use serde_json::{from_value, json};
 

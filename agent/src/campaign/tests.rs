@@ -1,7 +1,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use apiserver::{ApiServer, Fault};
+use embedded_apiserver::{ApiServer, Fault};
 use http::{Method, Request};
 use k8s_openapi::api::core::v1::Namespace;
 use karmada_runtime::lease::{self, Leadership};

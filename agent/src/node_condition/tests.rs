@@ -1,7 +1,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use apiserver::{ApiServer, Fault};
+use embedded_apiserver::{ApiServer, Fault};
 use http::Request;
 use karmada_rules::health::failure::FailureClass;
 use karmada_rules::health::observation::Failure;

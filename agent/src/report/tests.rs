@@ -5,7 +5,7 @@ mod late;
 mod resignation;
 mod rival;
 
-use apiserver::{Fault, Verb};
+use embedded_apiserver::{Fault, Verb};
 use karmada_api::condition::{
     DNS_FAILED_REASON, DNS_READY, FALSE, INSUFFICIENT_OBSERVATIONS_REASON, REPORTER_READY, TRUE,
 };

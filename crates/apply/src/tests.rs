@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use apiserver::{ApiServer, Fault, Verb};
+use embedded_apiserver::{ApiServer, Fault, Verb};
 use http::Request;
 use karmada_api::Work;
 use karmada_runtime::lease::Leadership;

@@ -228,7 +228,7 @@ fn is_subdomain(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use apiserver::{ApiServer, Fault};
+    use embedded_apiserver::{ApiServer, Fault};
     use kube::api::ListParams;
     use tokio::time::{Instant, sleep};
 

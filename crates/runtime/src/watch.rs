@@ -213,7 +213,7 @@ impl<K: Resource> Resource for Decoded<K> {
 mod tests {
     use std::time::Duration;
 
-    use apiserver::{ApiServer, Fault};
+    use embedded_apiserver::{ApiServer, Fault};
     use k8s_openapi::api::core::v1::ConfigMap;
     use karmada_api::Remedy;
     use kube::Client;

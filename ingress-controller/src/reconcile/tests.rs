@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use apiserver::Fault;
+use embedded_apiserver::Fault;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use karmada_rules::ingress::{Desired, Held, WhenAllBlocked};

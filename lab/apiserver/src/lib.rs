@@ -14,7 +14,7 @@
 //! [`ApiServer::serve`]:
 //!
 //! ```
-//! use apiserver::{ApiServer, Fault, Verb};
+//! use embedded_apiserver::{ApiServer, Fault, Verb};
 //! use k8s_openapi::api::core::v1::ConfigMap;
 //! use kube::{Api, Client, api::{ObjectMeta, PostParams}};
 //!

@@ -68,7 +68,7 @@ impl ApiServer {
     ///
     /// ```
     /// # use std::sync::LazyLock;
-    /// # use apiserver::ApiServer;
+    /// # use embedded_apiserver::ApiServer;
     /// static PREPARED: LazyLock<ApiServer> = LazyLock::new(ApiServer::new); // and `install`
     ///
     /// # #[tokio::main(flavor = "current_thread", start_paused = true)]

@@ -2,7 +2,7 @@
 
 use std::io::{Write, stderr};
 
-use apiserver::ApiServer;
+use embedded_apiserver::ApiServer;
 use kube::Client;
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use apiserver::{ApiServer, Fault, Injection};
+use embedded_apiserver::{ApiServer, Fault, Injection};
 use karmada_runtime::client;
 use kube::{Client, Config};
 use lab_parts::kubeconfig::{self, Access};

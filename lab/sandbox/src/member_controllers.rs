@@ -235,7 +235,7 @@ fn slice(service: &Service, pod: SocketAddr, is_ready: bool) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use apiserver::ApiServer;
+    use embedded_apiserver::ApiServer;
     use kube::api::PostParams;
     use kube::runtime::wait::await_condition;
 

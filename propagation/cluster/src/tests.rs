@@ -3,8 +3,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
-use apiserver::{ApiServer, Fault, Verb};
 use clap::Parser;
+use embedded_apiserver::{ApiServer, Fault, Verb};
 use http::{Method, Request};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Namespace;

@@ -12,9 +12,9 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use apiserver::{ApiServer, Fault, Verb};
 use axum::body::Body;
 use clap::Parser;
+use embedded_apiserver::{ApiServer, Fault, Verb};
 use http::Request;
 use http_body_util::BodyExt;
 use k8s_openapi::api::events::v1::Event;

@@ -2,8 +2,8 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use apiserver::{ApiServer, Fault, Verb};
 use clap::Parser;
+use embedded_apiserver::{ApiServer, Fault, Verb};
 use http::HeaderMap;
 use jiff::Timestamp;
 use karmada_api::condition::{FALSE, TRUE};

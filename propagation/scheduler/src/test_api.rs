@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use apiserver::ApiServer;
 use axum::body::Body;
+use embedded_apiserver::ApiServer;
 use http::{Method, Request, Response};
 use http_body_util::BodyExt;
 use kube::Client;

@@ -1,4 +1,4 @@
-use apiserver::ApiServer;
+use embedded_apiserver::ApiServer;
 use http::header::ACCEPT;
 use http::{Method, Request};
 use karmada_api::Remedy;

@@ -2,7 +2,7 @@
 
 mod fleet;
 
-use apiserver::{Fault, Verb};
+use embedded_apiserver::{Fault, Verb};
 use jiff::Timestamp;
 use karmada_api::condition::DNS_READY;
 use karmada_api::remedy::{ACCEPTED, ACTIVE, EXPIRES_AT, OBSERVE_ONLY};

@@ -3,7 +3,7 @@
 use std::{io, net::SocketAddr};
 
 use anyhow::{Context, Result, anyhow, ensure};
-use apiserver::ApiServer;
+use embedded_apiserver::ApiServer;
 use jiff::Timestamp;
 use lab_parts::port::ReservedPort;
 use tokio::{sync::oneshot, task::JoinHandle};

@@ -33,7 +33,7 @@ const TOKEN: &str = "a-token-of-tests";
 /// The implementation of an API.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ApiKind {
-    /// The crate `apiserver` in the process of the test: in memory, without authentication, and with
+    /// The crate `embedded-apiserver` in the process of the test: in memory, without authentication, and with
     /// every right for everyone.
     Embedded,
     /// etcd and kube-apiserver, with RBAC. Their binaries must have been

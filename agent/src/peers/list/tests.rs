@@ -1,6 +1,6 @@
 use std::sync::Mutex;
 
-use apiserver::ApiServer;
+use embedded_apiserver::ApiServer;
 use http::Request;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_rules::health::campaign::LeaderContact;

@@ -3,9 +3,9 @@
 use std::io;
 use std::sync::{Arc, Mutex};
 
-use apiserver::{ApiServer, ApiService, Fault};
 use axum::body::Body;
 use axum::http::{self, Method, Response, StatusCode, Uri, header};
+use embedded_apiserver::{ApiServer, ApiService, Fault};
 use http_body_util::BodyExt;
 use k8s_openapi::api::core::v1::Namespace;
 use karmada_api::Cluster;

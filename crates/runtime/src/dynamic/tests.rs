@@ -1,4 +1,4 @@
-use apiserver::ApiServer;
+use embedded_apiserver::ApiServer;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::Client;
 use kube::api::{ObjectMeta, PostParams};

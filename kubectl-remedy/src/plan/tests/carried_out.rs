@@ -6,8 +6,8 @@ use std::fmt::Debug;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use apiserver::ApiServer;
 use clap::Parser;
+use embedded_apiserver::ApiServer;
 use ingress_controller::provider::Kubernetes;
 use k8s_openapi::api::core::v1::{Namespace, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;

@@ -4,7 +4,7 @@
 //!
 //! ```
 //! # use std::time::Duration;
-//! # use apiserver::{ApiServer, Fault, Verb};
+//! # use embedded_apiserver::{ApiServer, Fault, Verb};
 //! let server = ApiServer::new();
 //! server.faults().inject(Fault::Conflict.every(3).kind("clusters").client("remedy-controller"));
 //! server.faults().inject(Fault::Disconnect.lasting(Duration::from_secs(20)));

@@ -7,12 +7,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use apiserver::ApiServer;
 use axum::Router;
 use axum::body::Body;
 use axum::http::{Request, StatusCode};
 use axum::response::IntoResponse;
 use bytes::Bytes;
+use embedded_apiserver::ApiServer;
 use http_body_util::BodyExt;
 use k8s_openapi::api::coordination::v1::Lease;
 use karmada_api::condition::DNS_READY;

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::sync::LazyLock;
 
 use anyhow::{Context, Result, anyhow, ensure};
-use apiserver::{ApiServer, Injection};
 use axum::body::Body;
+use embedded_apiserver::{ApiServer, Injection};
 use http::{Method, Request, StatusCode, header};
 use http_body_util::BodyExt;
 use karmada_runtime::client;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::Result;
-use apiserver::{Fault, Injection};
+use embedded_apiserver::{Fault, Injection};
 use http::Method;
 use serde_json::{Value, json};
 

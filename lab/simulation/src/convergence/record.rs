@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use apiserver::ApiService;
 use axum::body::Body;
 use bytes::Bytes;
+use embedded_apiserver::ApiService;
 use http::{Method, Request, Response, header};
 use http_body_util::BodyExt;
 use parking_lot::Mutex;

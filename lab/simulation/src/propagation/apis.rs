@@ -5,8 +5,8 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, LazyLock};
 
 use anyhow::{Result, anyhow, ensure};
-use apiserver::ApiServer;
 use axum::body::Body;
+use embedded_apiserver::ApiServer;
 use http::{Method, Request, StatusCode, header};
 use http_body_util::BodyExt;
 use parking_lot::Mutex;

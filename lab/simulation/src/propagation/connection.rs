@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use apiserver::ApiService;
 use axum::body::Body;
+use embedded_apiserver::ApiService;
 use http::{Method, Request, Response};
 use http_body_util::BodyExt;
 use karmada_runtime::client::{self, ClientError};

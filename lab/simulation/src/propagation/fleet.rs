@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use anyhow::Result;
-use apiserver::{ApiServer, Fault};
+use embedded_apiserver::{ApiServer, Fault};
 use http::Method;
 use serde_json::{Value, json};
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use apiserver::{Fault, Injection};
+use embedded_apiserver::{Fault, Injection};
 
 use super::step::ApiFault;
 

@@ -165,7 +165,7 @@ fn assemble(
                 let member = members
                     .lock()
                     .get(endpoint)
-                    .map(apiserver::ApiServer::service);
+                    .map(embedded_apiserver::ApiServer::service);
                 let member = member.ok_or_else(|| AccessError::Endpoint(endpoint.to_owned()))?;
                 Ok(connection(endpoint, member).client()?)
             });

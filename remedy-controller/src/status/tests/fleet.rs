@@ -4,8 +4,8 @@ use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use apiserver::ApiServer;
 use clap::Parser;
+use embedded_apiserver::ApiServer;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::events::v1::Event;
 use karmada_api::condition::DNS_READY;

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use apiserver::{ApiServer, Fault};
+use embedded_apiserver::{ApiServer, Fault};
 use kube::api::{DeleteParams, PostParams};
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};

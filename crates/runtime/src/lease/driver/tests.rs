@@ -3,8 +3,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use apiserver::{ApiServer, Fault};
 use axum::body::Body;
+use embedded_apiserver::{ApiServer, Fault};
 use http::{Method, Request};
 use jiff::ToSpan;
 use k8s_openapi::api::coordination::v1::LeaseSpec;

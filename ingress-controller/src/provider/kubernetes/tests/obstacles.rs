@@ -1,4 +1,4 @@
-use apiserver::Fault;
+use embedded_apiserver::Fault;
 use kube::api::DeleteParams;
 
 use super::*;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use apiserver::Fault;
+use embedded_apiserver::Fault;
 use http::{Request, header};
 use http_body_util::BodyExt;
 use kube::Client;
