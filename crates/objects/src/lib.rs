@@ -1,15 +1,21 @@
 //! What is true of any Kubernetes object, whoever owns it. Pure: no client, no clock, no kind of anybody's.
 //!
 //! - Who it is: [`Key`] and [`GroupVersionKind`], [`qualified_name`].
+//! - What its metadata say: [`Metadata`]; what selects it: [`selector`].
 //! - Who wrote it: [`last_writer`].
 //! - Its values: [`quantity`], and [`amounts`] of several resources.
 //! - Who refers to whom: [`reverse_index`].
 
 pub mod amounts;
 mod key;
+mod kind;
 pub mod last_writer;
+pub mod metadata;
 pub mod qualified_name;
 pub mod quantity;
 pub mod reverse_index;
+pub mod selector;
 
-pub use key::{GroupVersionKind, Key};
+pub use key::Key;
+pub use kind::{GroupVersionKind, api_version, group_kind, kind};
+pub use metadata::Metadata;

@@ -1,4 +1,17 @@
-//! Kubernetes's rules for names of the form `domain/name`.
+//! Kubernetes's rules for names of the form `domain/name`, and for the values of labels.
+
+/// Returns `true` for a valid key of a label: a name, with a domain or without.
+pub fn is_qualified(text: &str) -> bool {
+    match text.split_once('/') {
+        Some((domain, name)) => is_subdomain(domain) && is_name(name),
+        None => is_name(text),
+    }
+}
+
+/// Returns `true` for a valid value of a label.
+pub fn is_label_value(text: &str) -> bool {
+    text.is_empty() || is_name(text)
+}
 
 /// Returns `true` for a DNS-1123 subdomain, by the rules of Kubernetes.
 pub fn is_subdomain(text: &str) -> bool {

@@ -14,14 +14,13 @@ use karmada_rules::binding_ref::BindingRef;
 use karmada_rules::propagation::binding::{self, BindingPlan};
 use karmada_rules::propagation::claim::Claim;
 use karmada_rules::propagation::overrides::Overrides;
-use karmada_rules::propagation::template;
 use karmada_rules::propagation::works::{self, WorkChange, WorkFacts, WorkStep};
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
 use karmada_runtime::write::{self, WriteError, WriteErrorKind, Writes};
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::{Api, Client, Resource};
-use objects::Key;
+use objects::{Key, Metadata, api_version, kind};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -146,7 +145,7 @@ impl BindingReconciler {
         let known = self.works.clusters();
         let overrides = self
             .index
-            .read(|index| index.overrides_for(template::namespace(template)));
+            .read(|index| index.overrides_for(template.namespace()));
         let referrers = self.referrers(binding);
         // A policy that drops the template leaves its Works as they are: of a pause that began in the same
         // edit, nothing would tell once the claim is gone.
@@ -379,11 +378,11 @@ pub(crate) fn reference(binding: &StoredBinding) -> ObjectReference {
 pub(crate) fn template_reference(template: &Value) -> ObjectReference {
     let given = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
     ObjectReference {
-        api_version: given(template::api_version(template)),
-        kind: given(template::kind(template)),
-        namespace: given(template::namespace(template)),
-        name: given(template::name(template)),
-        uid: given(template::uid(template)),
+        api_version: given(api_version(template)),
+        kind: given(kind(template)),
+        namespace: given(template.namespace()),
+        name: given(template.name()),
+        uid: given(template.uid()),
         ..ObjectReference::default()
     }
 }

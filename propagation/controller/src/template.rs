@@ -19,7 +19,7 @@ use karmada_runtime::error::BoxError;
 use karmada_runtime::write::{WriteError, WriteErrorKind, Writes};
 use kube::api::Patch;
 use kube::{Api, Client};
-use objects::Key;
+use objects::{Key, Metadata};
 use parking_lot::Mutex;
 use regex::Regex;
 use serde_json::Value;
@@ -131,7 +131,7 @@ impl TemplateReconciler {
         let own = binding.as_ref().map(StoredBinding::metadata);
         let own = own.filter(|metadata| {
             let mut owners = metadata.owner_references.iter().flatten();
-            owners.any(|owner| owner.uid == template::uid(&template))
+            owners.any(|owner| owner.uid == template.uid())
         });
         Some(Subject {
             key: key.clone(),
@@ -215,7 +215,7 @@ impl TemplateReconciler {
     ) -> Result<bool, TemplateError> {
         let exclusion = self.exclusion(subject);
         // An object may be leaving for long, and must not keep a policy that is being deleted, too.
-        if exclusion.is_some() || template::is_deleting(&subject.template) {
+        if exclusion.is_some() || subject.template.is_deleting() {
             self.hold(subject, policy).await?;
         } else if self.index.read(Index::is_interpretation_known) {
             self.apply(subject, policy).await?;
@@ -350,8 +350,8 @@ impl Subject {
     /// Returns the reference by which Events name the template.
     fn reference(&self) -> ObjectReference {
         ObjectReference {
-            uid: Some(template::uid(&self.template).to_owned()),
-            resource_version: Some(template::resource_version(&self.template).to_owned()),
+            uid: Some(self.template.uid().to_owned()),
+            resource_version: Some(self.template.resource_version().to_owned()),
             ..self.key.reference()
         }
     }

@@ -8,13 +8,13 @@ use std::fmt;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_api::names;
+use objects::{Metadata, api_version, kind};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::choice::Candidate;
-use super::claim::{Claim, Marked, marks, policy_text};
+use super::claim::{Claim, marks, policy_text};
 use super::fingerprint::Fingerprint;
-use super::template;
 
 /// The policy that a binding follows, and the template as it was then: the value of the binding's
 /// annotation [`names::ACTIVATED`].
@@ -108,7 +108,7 @@ impl Record {
             uid: policy.metadata.uid.clone().unwrap_or_default(),
             generation: policy.metadata.generation.unwrap_or_default(),
             template: Fingerprint::of(object).to_string(),
-            template_generation: template::generation(object),
+            template_generation: object.generation(),
         }
     }
 
@@ -213,7 +213,10 @@ fn of_unbound(facts: &Facts<'_>, now: Record) -> Activation {
         _ => None,
     };
     // A user's PUT wipes the annotation.
-    let recorded = template::annotation(facts.template, names::CLAIMED_FINGERPRINT).or(remembered);
+    let recorded = facts
+        .template
+        .annotation(names::CLAIMED_FINGERPRINT)
+        .or(remembered);
     let held = recorded.and_then(Held::parse);
     let is_edited = held.is_some_and(|held| held.is_before_edit(facts.template));
     let is_younger = recorded.is_none() && is_younger(facts);
@@ -277,15 +280,17 @@ impl fmt::Display for Held {
 
 /// Returns `true` if the template is known to be of the generation that was recorded.
 fn is_of_generation(template: &Value, recorded: Option<i64>) -> bool {
-    recorded.is_some() && recorded == template::generation(template)
+    recorded.is_some() && recorded == template.generation()
 }
 
 /// Returns the generation of a template once its annotations are written: to the API they are part of what a
 /// Deployment is to be, and of no other kind.
 fn annotated_generation(template: &Value) -> Option<i64> {
-    let is_deployment = template::kind(template) == "Deployment"
-        && template::api_version(template).starts_with("apps/");
-    template::generation(template).map(|now| now + i64::from(is_deployment))
+    let is_deployment =
+        kind(template) == "Deployment" && api_version(template).starts_with("apps/");
+    template
+        .generation()
+        .map(|now| now + i64::from(is_deployment))
 }
 
 /// Returns `true` if the template is not older than its policy.

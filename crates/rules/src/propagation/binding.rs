@@ -5,14 +5,14 @@ pub(super) mod patch;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_api::{PropagationSpec, ResourceBindingSpec, Suspension, Work, names};
-use objects::Key;
+use objects::{Key, Metadata, kind};
 use serde_json::{Map, Value, json};
 
 use self::members::members;
 use self::patch::Operations;
 use super::activation::Record;
 use super::claim::{Claim, marks};
-use super::{template, works};
+use super::works;
 use crate::binding_ref::BindingRef;
 
 /// The sources of a binding.
@@ -87,8 +87,8 @@ impl BindingPlan {
 
 /// Returns the key of the template's binding. One without a namespace is a `ClusterResourceBinding`.
 pub fn key(object: &Value) -> Key {
-    let name = names::binding(template::kind(object), template::name(object));
-    Key::new(template::namespace(object), name)
+    let name = names::binding(kind(object), object.name());
+    Key::new(object.namespace(), name)
 }
 
 /// Plans the write of the binding of a template. `new_id` is the ID of one that is made.

@@ -4,12 +4,10 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_api::names;
-use objects::Key;
+use objects::{Key, Metadata, metadata};
 use serde_json::{Map, Value, json};
 
 use super::choice::Candidate;
-use super::manifest::edit_metadata;
-use super::template;
 
 /// The policy that claims a template.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,44 +18,6 @@ pub struct Claim {
     pub namespace: Option<String>,
     /// The policy's name.
     pub name: String,
-}
-
-/// An object with labels and annotations: one that is typed, or the JSON of any.
-pub trait Marked {
-    /// Returns the label `key`.
-    fn label(&self, key: &str) -> Option<&str>;
-    /// Returns the annotation `key`.
-    fn annotation(&self, key: &str) -> Option<&str>;
-    /// Returns the uid.
-    fn uid(&self) -> Option<&str>;
-}
-
-impl Marked for Value {
-    fn label(&self, key: &str) -> Option<&str> {
-        template::label(self, key)
-    }
-
-    fn annotation(&self, key: &str) -> Option<&str> {
-        template::annotation(self, key)
-    }
-
-    fn uid(&self) -> Option<&str> {
-        Some(template::uid(self)).filter(|uid| !uid.is_empty())
-    }
-}
-
-impl Marked for ObjectMeta {
-    fn label(&self, key: &str) -> Option<&str> {
-        self.labels.as_ref()?.get(key).map(String::as_str)
-    }
-
-    fn annotation(&self, key: &str) -> Option<&str> {
-        self.annotations.as_ref()?.get(key).map(String::as_str)
-    }
-
-    fn uid(&self) -> Option<&str> {
-        self.uid.as_deref()
-    }
 }
 
 /// A label or an annotation of a claim, with its value.
@@ -82,7 +42,7 @@ impl Claim {
     }
 
     /// Returns the claim on `object`.
-    pub fn of(object: &impl Marked) -> Option<Self> {
+    pub fn of(object: &impl Metadata) -> Option<Self> {
         let id = |key| object.label(key).unwrap_or_default().to_owned();
         let named = |name: &str| !name.is_empty();
         let name = object.annotation(names::POLICY_NAME).filter(|n| named(n));
@@ -164,7 +124,7 @@ pub(super) fn share(binding: &ObjectMeta, template: &mut Value) {
     let claim = Claim::of(binding);
     for Mark { map, key, value } in marks(claim.as_ref()) {
         if let Some(value) = value.filter(|value| !value.is_empty()) {
-            edit_metadata(template, map, |map| {
+            metadata::edit(template, map, |map| {
                 map.insert(key.to_owned(), value.into());
             });
         }
@@ -178,7 +138,7 @@ impl Mark<'_> {
     }
 
     /// Returns `true` if the object has the mark, or lacks it, as wanted.
-    pub(super) fn is_on(&self, object: &impl Marked) -> bool {
+    pub(super) fn is_on(&self, object: &impl Metadata) -> bool {
         let current = if self.is_label() {
             object.label(self.key)
         } else {
@@ -212,7 +172,7 @@ pub fn patch_unclaimed(binding: &ObjectMeta) -> Option<Value> {
     patch(binding, marks(None).into_iter())
 }
 
-fn patch<'a>(object: &impl Marked, marks: impl Iterator<Item = Mark<'a>>) -> Option<Value> {
+fn patch<'a>(object: &impl Metadata, marks: impl Iterator<Item = Mark<'a>>) -> Option<Value> {
     let marks: Vec<_> = marks.collect();
     if marks.iter().all(|mark| mark.is_on(object)) {
         return None;

@@ -13,13 +13,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_api::names;
+use objects::Metadata;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::binding::BindingPlan;
 use super::binding::patch::Operations;
-use super::claim::Marked;
-use super::template;
 use crate::binding_ref::BindingRef;
 
 pub use attached::{
@@ -59,7 +58,7 @@ impl Dependency {
     pub fn selects(&self, object: &Value) -> bool {
         self.label_selector.as_ref().is_some_and(|selector| {
             let mut labels = selector.match_labels.iter();
-            labels.all(|(key, value)| template::label(object, key) == Some(value))
+            labels.all(|(key, value)| object.label(key) == Some(value))
         })
     }
 

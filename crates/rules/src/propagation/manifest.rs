@@ -4,11 +4,10 @@
 //! be written again and again.
 
 use karmada_api::names;
-use objects::Key;
+use objects::{Key, Metadata, api_version, kind, metadata};
 use serde_json::{Map, Value};
 
 use super::claim::Claim;
-use super::template;
 
 /// The fields of a template's metadata that belong to the control plane's copy of it.
 const OWN_METADATA: [&str; 10] = [
@@ -80,7 +79,7 @@ pub fn strip(object: &mut Value) {
         "/metadata/annotations",
         &[names::CLAIMED_FINGERPRINT],
     );
-    let kind = (template::api_version(object), template::kind(object));
+    let kind = (api_version(object), kind(object));
     match kind {
         ("apps/v1", "Deployment") => remove(object, "/metadata/annotations", &REVISION_ANNOTATIONS),
         ("v1", "Service") => strip_service(object),
@@ -114,7 +113,7 @@ fn strip_job(job: &mut Value) {
 }
 
 fn strip_service_account(account: &mut Value) {
-    let prefix = format!("{}-token-", template::name(account));
+    let prefix = format!("{}-token-", account.name());
     if let Some(secrets) = account.get_mut("secrets").and_then(Value::as_array_mut) {
         secrets.retain(|secret| {
             let name = secret.get("name").and_then(Value::as_str);
@@ -149,7 +148,7 @@ fn remove(object: &mut Value, pointer: &str, keys: &[&str]) {
 /// Adds the marks to a template that was stripped, revised and overridden.
 pub fn mark(object: &mut Value, marks: &Marks<'_>) {
     let mut label_keys = String::new();
-    edit_metadata(object, "labels", |labels| {
+    metadata::edit(object, "labels", |labels| {
         labels.insert(names::MANAGED.to_owned(), "true".into());
         labels.insert(names::WORK_ID.to_owned(), marks.work_id.into());
         if let Some(binding) = &marks.binding {
@@ -157,7 +156,7 @@ pub fn mark(object: &mut Value, marks: &Marks<'_>) {
         }
         label_keys = joined_keys(labels);
     });
-    edit_metadata(object, "annotations", |annotations| {
+    metadata::edit(object, "annotations", |annotations| {
         let mut annotate = |key: &str, value: &str| {
             annotations.insert(key.to_owned(), value.into());
         };
@@ -190,35 +189,12 @@ fn joined_keys(map: &Map<String, Value>) -> String {
     keys.join(",")
 }
 
-/// Edits a map in the object's metadata, which is made if it is not there.
-pub(super) fn edit_metadata(
-    object: &mut Value,
-    field: &str,
-    edit: impl FnOnce(&mut Map<String, Value>),
-) {
-    let Some(object) = object.as_object_mut() else {
-        return;
-    };
-    let mut metadata = taken(object, "metadata");
-    let mut map = taken(&mut metadata, field);
-    edit(&mut map);
-    metadata.insert(field.to_owned(), Value::Object(map));
-    object.insert("metadata".to_owned(), Value::Object(metadata));
-}
-
-fn taken(object: &mut Map<String, Value>, field: &str) -> Map<String, Value> {
-    match object.remove(field) {
-        Some(Value::Object(map)) => map,
-        _ => Map::new(),
-    }
-}
-
 /// Returns the annotation by which a Work and its manifest resolve conflicts. The template's own wins
 /// over that of the binding.
 pub fn conflict_resolution(object: &Value, in_binding: Option<&str>) -> &'static str {
     const ABORT: &str = "abort";
     const OVERWRITE: &str = "overwrite";
-    match template::annotation(object, names::CONFLICT_RESOLUTION) {
+    match object.annotation(names::CONFLICT_RESOLUTION) {
         Some(ABORT) => ABORT,
         Some(OVERWRITE) => OVERWRITE,
         _ if in_binding == Some(karmada_api::policy::CONFLICT_OVERWRITE) => OVERWRITE,
@@ -243,7 +219,7 @@ fn without_claim(manifest: &Value) -> Value {
     let is_claim = |key: &str| CLAIM_KEYS.contains(&key) || key == names::TEMPLATE_GENERATION;
     let mut manifest = manifest.clone();
     for field in ["labels", "annotations"] {
-        edit_metadata(&mut manifest, field, |map| {
+        metadata::edit(&mut manifest, field, |map| {
             map.retain(|key, _| !is_claim(key));
             for list in [names::MANAGED_LABELS, names::MANAGED_ANNOTATIONS] {
                 if let Some(Value::String(keys)) = map.get_mut(list) {

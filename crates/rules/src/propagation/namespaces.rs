@@ -2,12 +2,11 @@
 //! before anything is propagated into it.
 
 use karmada_api::{ClusterView, Work, execution_namespace, names};
-use objects::Key;
+use objects::{Key, Metadata};
 use serde_json::{Value, json};
 
 use super::manifest::{self, Marks};
 use super::overrides::{OverrideError, Overrides};
-use super::template;
 use super::works::{DesiredWork, WorkChange};
 
 /// The label of a Namespace that stays out of the members: `true`.
@@ -16,12 +15,12 @@ pub const SKIP_LABEL: &str = "namespace.karmada.io/skip-auto-propagation";
 /// Returns `true` if a Namespace goes to the members. Those of Kubernetes and Karmada themselves do not,
 /// nor do those whose users say so.
 pub fn is_propagated(namespace: &Value) -> bool {
-    let name = template::name(namespace);
+    let name = namespace.name();
     let is_reserved = ["default", "karmada-system", "karmada-cluster"].contains(&name)
         || ["kube-", "karmada-es-"]
             .iter()
             .any(|prefix| name.starts_with(prefix));
-    let skip = template::label(namespace, SKIP_LABEL);
+    let skip = namespace.label(SKIP_LABEL);
     let is_skipped = skip.is_some_and(|value| value.eq_ignore_ascii_case("true"));
     let is_deleting = namespace.pointer("/metadata/deletionTimestamp").is_some();
     !name.is_empty() && !is_reserved && !is_skipped && !is_deleting
@@ -49,7 +48,7 @@ pub fn plan(
     if current.is_none() && cluster.metadata.deletion_timestamp.is_some() {
         return Ok(WorkChange::Unchanged);
     }
-    let name = template::name(namespace);
+    let name = namespace.name();
     let key = Key::new(execution_namespace(cluster_name), work_name(name));
     let labels = current.and_then(|work| work.metadata.labels.as_ref());
     let work_id = labels
@@ -64,10 +63,10 @@ pub fn plan(
         policies: Vec::new(),
     };
     let applied = overrides.apply(&mut manifest, cluster)?;
-    let uid = template::uid(namespace);
+    let uid = namespace.uid();
     let marks = Marks {
         template_uid: uid,
-        template_generation: template::generation(namespace),
+        template_generation: namespace.generation(),
         work: &key,
         work_id: &work_id,
         binding: None,

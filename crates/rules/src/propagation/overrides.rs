@@ -9,10 +9,10 @@ use std::fmt;
 use karmada_api::overrides::Overriders;
 use karmada_api::placement::ClusterSelector;
 use karmada_api::{ClusterOverridePolicy, ClusterView, OverridePolicy, OverrideSpec};
+use objects::Metadata;
 use serde_json::{Value, json};
 
 use super::selector::{self, Rank};
-use super::template;
 use crate::schedule::selects;
 
 /// The override policies that may apply to a template: those of its namespace, and the cluster-scoped ones.
@@ -139,7 +139,7 @@ fn rank(policy: Policy<'_>, object: &Value) -> Option<Rank> {
     if policy.spec.resource_selectors.is_empty() {
         let in_scope = policy
             .namespace
-            .is_none_or(|namespace| namespace == template::namespace(object));
+            .is_none_or(|namespace| namespace == object.namespace());
         return in_scope.then_some(Rank::All);
     }
     selector::best_rank(&policy.spec.resource_selectors, policy.namespace, object)

@@ -1,13 +1,9 @@
 //! The selection of templates by policies and override policies.
 
-use std::collections::BTreeMap;
-
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use karmada_api::ResourceSelector;
-use kube::core::{Selector, SelectorExt};
+use objects::selector::selects;
+use objects::{Metadata, api_version, kind};
 use serde_json::Value;
-
-use super::template;
 
 /// The specificity of a match; the greatest is the most specific.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,19 +24,19 @@ pub fn rank(
     policy_namespace: Option<&str>,
     template: &Value,
 ) -> Option<Rank> {
-    let namespace = template::namespace(template);
-    if selector.api_version != template::api_version(template)
-        || selector.kind != template::kind(template)
+    let namespace = template.namespace();
+    if selector.api_version != api_version(template)
+        || selector.kind != kind(template)
         || policy_namespace.is_some_and(|own| own != namespace)
         || given(selector.namespace.as_ref()).is_some_and(|wanted| wanted != namespace)
     {
         return None;
     }
     if let Some(name) = given(selector.name.as_ref()) {
-        return (name == template::name(template)).then_some(Rank::Name);
+        return (name == template.name()).then_some(Rank::Name);
     }
     match &selector.label_selector {
-        Some(labels) => matches_labels(labels, &template::labels(template)).then_some(Rank::Labels),
+        Some(labels) => selects(labels, template).then_some(Rank::Labels),
         None => Some(Rank::All),
     }
 }
@@ -55,17 +51,6 @@ pub fn best_rank(
     ranks
         .filter_map(|selector| rank(selector, policy_namespace, template))
         .max()
-}
-
-/// Returns `true` if the labels meet the selector. One that cannot be read matches nothing.
-pub fn matches_labels(selector: &LabelSelector, labels: &BTreeMap<String, String>) -> bool {
-    // The library takes `NotIn` without values for "any"; the API server refuses it.
-    let is_complete = selector.match_expressions.iter().flatten().all(|required| {
-        !matches!(required.operator.as_str(), "In" | "NotIn")
-            || required.values.as_ref().is_some_and(|v| !v.is_empty())
-    });
-    is_complete
-        && Selector::try_from(selector.clone()).is_ok_and(|selector| selector.matches(labels))
 }
 
 /// Returns the text, unless it is empty.

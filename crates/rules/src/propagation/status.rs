@@ -8,10 +8,10 @@ use std::collections::BTreeSet;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use karmada_api::work::{APPLIED, ManifestStatus};
 use karmada_api::{AggregatedStatusItem, Condition, Work, condition, names};
+use objects::Metadata;
 use serde_json::{Value, json};
 
 use super::interpret::MemberStatus;
-use super::template;
 use super::works::{cluster_of, is_delivered, kept_clusters, wanted_clusters, work_name};
 use crate::binding_ref::BindingRef;
 
@@ -136,7 +136,7 @@ pub fn members<'a>(binding: BindingRef<'a>, works: &'a [Work]) -> Vec<MemberStat
         .map(|(cluster, work)| {
             let manifest = work.spec.workload.manifests.first();
             let generation = manifest
-                .and_then(|manifest| template::annotation(manifest, names::TEMPLATE_GENERATION))
+                .and_then(|manifest| manifest.annotation(names::TEMPLATE_GENERATION))
                 .and_then(|generation| generation.parse().ok());
             let is_applied = work
                 .condition(APPLIED)

@@ -1,8 +1,7 @@
 //! Resource templates: the users' objects in the control plane, of kinds known at run time only.
 
-use std::collections::BTreeMap;
-
 use karmada_api::cluster_of_execution_namespace;
+use objects::{Metadata, api_version, group_kind};
 use serde_json::Value;
 
 /// A reason for which an object is not propagated, whatever a policy selects.
@@ -19,12 +18,11 @@ pub enum Exclusion {
 /// `is_skipped` returns
 /// `true` for the namespaces that the user has excluded.
 pub fn exclusion(object: &Value, is_skipped: impl Fn(&str) -> bool) -> Option<Exclusion> {
-    let (api_version, kind) = (api_version(object), kind(object));
-    let own_namespace = match (api_version, kind) {
-        ("v1", "Namespace") => name(object),
-        _ => namespace(object),
+    let (group, kind) = group_kind(object);
+    let own_namespace = match (api_version(object), kind) {
+        ("v1", "Namespace") => object.name(),
+        _ => object.namespace(),
     };
-    let group = api_version.split_once('/').map_or("", |(group, _)| group);
     let is_reserved = is_reserved_namespace(own_namespace)
         || (!own_namespace.is_empty() && is_skipped(own_namespace))
         || RESERVED_GROUPS.contains(&group)
@@ -32,8 +30,8 @@ pub fn exclusion(object: &Value, is_skipped: impl Fn(&str) -> bool) -> Option<Ex
             (group, kind),
             ("", "Event") | ("events.k8s.io", _) | ("coordination.k8s.io", "Lease")
         )
-        || (kind == "ConfigMap" && name(object) == "extension-apiserver-authentication")
-        || label(object, CLAIMED_BY).is_some();
+        || (kind == "ConfigMap" && object.name() == "extension-apiserver-authentication")
+        || object.label(CLAIMED_BY).is_some();
     if is_reserved {
         return Some(Exclusion::Reserved);
     }
@@ -75,84 +73,6 @@ const SCRIPTED_GROUPS: [&str; 8] = [
 
 /// The label of an object whose content another control plane provides.
 const CLAIMED_BY: &str = "resourcetemplate.karmada.io/claimed-by";
-
-/// Returns the group and version; empty if they cannot be read.
-pub fn api_version(object: &Value) -> &str {
-    text(object.get("apiVersion"))
-}
-
-/// Returns the kind; empty if it cannot be read.
-pub fn kind(object: &Value) -> &str {
-    text(object.get("kind"))
-}
-
-/// Returns the namespace; empty for a cluster-scoped object.
-pub fn namespace(object: &Value) -> &str {
-    metadata(object, "namespace")
-}
-
-/// Returns the name; empty if it cannot be read.
-pub fn name(object: &Value) -> &str {
-    metadata(object, "name")
-}
-
-/// Returns the uid; empty if it cannot be read.
-pub fn uid(object: &Value) -> &str {
-    metadata(object, "uid")
-}
-
-/// Returns the label `key`.
-pub fn label<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
-    object.get("metadata")?.get("labels")?.get(key)?.as_str()
-}
-
-/// Returns the annotation `key`.
-pub fn annotation<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
-    object
-        .get("metadata")?
-        .get("annotations")?
-        .get(key)?
-        .as_str()
-}
-
-/// Returns the resource version; empty if it cannot be read.
-pub fn resource_version(object: &Value) -> &str {
-    metadata(object, "resourceVersion")
-}
-
-/// Returns the generation; `None` for kinds without.
-pub fn generation(object: &Value) -> Option<i64> {
-    object.pointer("/metadata/generation")?.as_i64()
-}
-
-/// Returns `true` if the object is being deleted.
-pub fn is_deleting(object: &Value) -> bool {
-    !metadata(object, "deletionTimestamp").is_empty()
-}
-
-/// Returns the labels, without those that are no text.
-pub fn labels(object: &Value) -> BTreeMap<String, String> {
-    let labels = object
-        .pointer("/metadata/labels")
-        .and_then(Value::as_object);
-    labels
-        .into_iter()
-        .flatten()
-        .filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
-        .collect()
-}
-
-fn metadata<'a>(object: &'a Value, field: &str) -> &'a str {
-    text(
-        object
-            .get("metadata")
-            .and_then(|metadata| metadata.get(field)),
-    )
-}
-
-fn text(value: Option<&Value>) -> &str {
-    value.and_then(Value::as_str).unwrap_or_default()
-}
 
 #[cfg(test)]
 mod tests {

@@ -12,14 +12,13 @@ use karmada_api::{
     ClusterView, Placement, Suspension, TargetCluster, Work, cluster_of_execution_namespace,
     condition, execution_namespace, names,
 };
-use objects::Key;
+use objects::{Key, Metadata, metadata};
 use serde_json::Value;
 
 use super::activation::Record;
 use super::claim::Claim;
 use super::manifest::{self, BindingMarks, Marks};
 use super::overrides::{OverrideError, Overrides};
-use super::template;
 use super::{claim, interpret};
 use crate::binding_ref::BindingRef;
 
@@ -324,7 +323,7 @@ fn desired(
     claim::share(binding.metadata, &mut manifest);
     manifest::strip(&mut manifest);
     for (key, value) in preserved_labels(binding, cluster_name) {
-        manifest::edit_metadata(&mut manifest, "labels", |labels| {
+        metadata::edit(&mut manifest, "labels", |labels| {
             labels.insert(key.clone(), value.as_str().into());
         });
     }
@@ -338,8 +337,8 @@ fn desired(
     let in_binding = binding.spec.conflict_resolution.as_deref();
     let conflict_resolution = manifest::conflict_resolution(&manifest, in_binding);
     let marks = Marks {
-        template_uid: template::uid(facts.template),
-        template_generation: template::generation(facts.template),
+        template_uid: facts.template.uid(),
+        template_generation: facts.template.generation(),
         work: &key,
         work_id,
         binding: Some(BindingMarks {

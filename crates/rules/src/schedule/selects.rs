@@ -1,9 +1,6 @@
-use std::collections::BTreeMap;
-
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use karmada_api::ClusterView;
 use karmada_api::placement::{ClusterSelector, FieldRequirement};
-use kube::core::{Selector, SelectorExt};
+use objects::selector;
 
 /// Returns `true` if the cluster has the labels, the fields and one of the names of `selector`, and is not
 /// excluded. A requirement that cannot be understood is met by no cluster.
@@ -15,18 +12,12 @@ pub fn selects(selector: &ClusterSelector, cluster: &ClusterView) -> bool {
         && selector
             .label_selector
             .as_ref()
-            .is_none_or(|labels| has_labels(labels, cluster))
+            .is_none_or(|labels| selector::selects(labels, &cluster.metadata))
         && selector
             .field_selector
             .iter()
             .flat_map(|fields| &fields.match_expressions)
             .all(|requirement| has_field(requirement, cluster))
-}
-
-fn has_labels(selector: &LabelSelector, cluster: &ClusterView) -> bool {
-    let none = BTreeMap::new();
-    let labels = cluster.metadata.labels.as_ref().unwrap_or(&none);
-    Selector::try_from(selector.clone()).is_ok_and(|selector| selector.matches(labels))
 }
 
 fn has_field(requirement: &FieldRequirement, cluster: &ClusterView) -> bool {
@@ -89,6 +80,13 @@ mod tests {
             ("a label in a list", operator("In"), true),
             ("a label not in a list", operator("NotIn"), false),
             ("an operator of a later version", operator("Like"), false),
+            (
+                "a label not in a list without values, which Kubernetes refuses",
+                json!({ "labelSelector": { "matchExpressions": [
+                    { "key": "rack", "operator": "NotIn", "values": [] },
+                ] } }),
+                false,
+            ),
             (
                 "an empty field selector",
                 json!({ "fieldSelector": {} }),

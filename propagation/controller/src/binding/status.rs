@@ -7,10 +7,10 @@ use karmada_rules::propagation::activation;
 use karmada_rules::propagation::claim::Claim;
 use karmada_rules::propagation::interpret::template_status;
 use karmada_rules::propagation::status::{self, StatusPlan};
-use karmada_rules::propagation::template;
 use karmada_runtime::error::BoxError;
 use karmada_runtime::write;
 use kube::api::{Patch, PatchParams};
+use objects::Metadata;
 use serde_json::{Value, json};
 
 use super::{BindingReconciler, is_past, reference, template_reference};
@@ -99,7 +99,7 @@ impl BindingReconciler {
             return Ok(());
         };
         // A template that was made anew has a status of its own.
-        body["metadata"] = json!({ "uid": template::uid(template) });
+        body["metadata"] = json!({ "uid": template.uid() });
         let (parameters, patch) = (PatchParams::default(), Patch::Merge(body));
         let call = write::patch_status(&api, &key.key.name, &parameters, &patch);
         match self.writes.write("template_status", call).await {

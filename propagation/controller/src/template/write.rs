@@ -7,11 +7,11 @@ use karmada_api::{ClusterResourceBinding, ResourceBinding};
 use karmada_rules::propagation::binding::{self, BindingPlan};
 use karmada_rules::propagation::choice::Candidate;
 use karmada_rules::propagation::claim::{self, Claim};
-use karmada_rules::propagation::template;
 use karmada_runtime::write::{WriteError, WriteErrorKind, Writes};
 use kube::api::{Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, DynamicObject};
 use kube::{Api, Resource};
+use objects::Metadata;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -44,7 +44,7 @@ impl TemplateReconciler {
             return Ok(false);
         };
         let claimed = Claimed {
-            version: template::resource_version(&subject.template).to_owned(),
+            version: subject.template.resource_version().to_owned(),
             patch,
         };
         // The echo of the binding may come before that of the template.

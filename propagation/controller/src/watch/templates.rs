@@ -7,16 +7,15 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_api::{ResourceSelector, names};
 use karmada_rules::binding_ref::BindingRef;
 use karmada_rules::propagation::choice::Candidate;
-use karmada_rules::propagation::claim::{Claim, Marked};
+use karmada_rules::propagation::claim::Claim;
 use karmada_rules::propagation::customization;
 use karmada_rules::propagation::selector::best_rank;
-use karmada_rules::propagation::template;
 use karmada_runtime::cache::Transition;
 use karmada_runtime::dynamic::{DynamicEvent, ServedKind, WatchState};
 use karmada_runtime::untyped::Untyped;
 use kube::Resource;
 use kube::runtime::watcher::Config;
-use objects::{GroupVersionKind, Key};
+use objects::{GroupVersionKind, Key, Metadata};
 use serde_json::{Value, json};
 
 use super::{SharedIndex, wake_former};
@@ -69,7 +68,7 @@ impl SharedIndex {
             .read(|index| index.is_interpretation_known() && !index.customized().covers(&key.kind));
         let uid = binding.spec.resource.uid.as_deref();
         let template = self.template(&key).filter(|_| is_ours)?;
-        uid.is_none_or(|uid| uid == template::uid(&template))
+        uid.is_none_or(|uid| uid == template.uid())
             .then_some(template)
     }
 

@@ -1,4 +1,5 @@
 use karmada_api::PropagationPolicy;
+use objects::Metadata;
 use serde_json::{from_value, json};
 
 use super::*;
@@ -316,7 +317,7 @@ fn a_new_default_of_the_api_is_no_edit_of_a_template_that_waits_without_a_bindin
 fn what_is_recorded_of_a_template_that_waits_stays_as_long_as_its_content() {
     let policy = lazy("a");
     let waits = claimed(template(1));
-    let recorded = template::annotation(&waits, names::CLAIMED_FINGERPRINT).unwrap();
+    let recorded = waits.annotation(names::CLAIMED_FINGERPRINT).unwrap();
     for generation in [5, 6, 7] {
         let mut now = waits.clone();
         now["metadata"]["generation"] = json!(generation);

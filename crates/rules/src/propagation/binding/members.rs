@@ -2,10 +2,10 @@
 
 use karmada_api::policy::{CONFLICT_ABORT, DEFAULT_SCHEDULER};
 use karmada_api::{PropagationSpec, ResourceBindingSpec};
+use objects::Metadata;
 use serde_json::{Map, Value, json};
 
 use crate::propagation::interpret::{Replicas, same_requirements};
-use crate::propagation::template;
 
 /// A member of a binding's spec.
 pub(super) struct Member {
@@ -30,7 +30,7 @@ pub(super) fn members(
 
 fn of_template(template: &Value, current: &ResourceBindingSpec) -> [Member; 2] {
     let replicas = Replicas::of(template);
-    let namespace = template::namespace(template);
+    let namespace = template.namespace();
     let needs = current.replica_requirements.as_ref();
     let ours = replicas.requirements.as_ref();
     [

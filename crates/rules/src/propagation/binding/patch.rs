@@ -2,10 +2,10 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use karmada_api::{ClusterResourceBinding, names};
+use objects::{Metadata, api_version, kind};
 use serde_json::{Map, Value, json};
 
 use super::{BindingPlan, key};
-use crate::propagation::template;
 
 /// The names of a binding's scope.
 struct Scope {
@@ -16,7 +16,7 @@ struct Scope {
 
 impl Scope {
     fn of(object: &Value) -> Self {
-        if template::namespace(object).is_empty() {
+        if object.namespace().is_empty() {
             Self {
                 kind: ClusterResourceBinding::KIND,
                 id_label: names::CLUSTER_BINDING_ID,
@@ -68,7 +68,7 @@ pub(in crate::propagation) fn body(
 /// Returns `true` if a binding must go before the template can have one: it is that of a former template,
 /// or is being deleted.
 pub(in crate::propagation) fn is_former(object: &Value, binding: &ObjectMeta) -> bool {
-    let uid = template::uid(object);
+    let uid = object.uid();
     let owners = binding.owner_references.as_deref().unwrap_or_default();
     let mut controllers = owners.iter().filter(|o| o.controller == Some(true));
     binding.deletion_timestamp.is_some() || controllers.any(|owner| owner.uid != uid)
@@ -160,13 +160,13 @@ impl Operations {
 /// Returns the reference to a template in its binding.
 pub(super) fn reference(object: &Value) -> Value {
     let mut reference = json!({
-        "apiVersion": template::api_version(object),
-        "kind": template::kind(object),
-        "name": template::name(object),
-        "uid": template::uid(object),
-        "resourceVersion": template::resource_version(object),
+        "apiVersion": api_version(object),
+        "kind": kind(object),
+        "name": object.name(),
+        "uid": object.uid(),
+        "resourceVersion": object.resource_version(),
     });
-    let namespace = template::namespace(object);
+    let namespace = object.namespace();
     if !namespace.is_empty() {
         reference["namespace"] = json!(namespace);
     }
@@ -175,10 +175,10 @@ pub(super) fn reference(object: &Value) -> Value {
 
 fn owner(object: &Value) -> OwnerReference {
     OwnerReference {
-        api_version: template::api_version(object).to_owned(),
-        kind: template::kind(object).to_owned(),
-        name: template::name(object).to_owned(),
-        uid: template::uid(object).to_owned(),
+        api_version: api_version(object).to_owned(),
+        kind: kind(object).to_owned(),
+        name: object.name().to_owned(),
+        uid: object.uid().to_owned(),
         controller: Some(true),
         block_owner_deletion: Some(true),
     }

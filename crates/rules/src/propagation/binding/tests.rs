@@ -1,10 +1,10 @@
 use karmada_api::{PropagationPolicy, ResourceBinding};
+use objects::Metadata;
 use proptest::prelude::*;
 use proptest::sample::select;
 
 use super::super::activation::{Activation, Facts, decide};
 use super::super::choice::Candidate;
-use super::super::claim::Marked;
 use super::*;
 
 fn fixture(text: &str) -> Value {

@@ -4,14 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use karmada_api::policy::{CONFLICT_ABORT, CONFLICT_OVERWRITE};
 use karmada_api::{BindingSnapshot, ResourceBindingSpec, Suspension, TargetCluster, names};
-use objects::Key;
+use objects::{Key, Metadata};
 use serde_json::{Map, Value, json};
 
 use crate::binding_ref::BindingRef;
 use crate::propagation::binding::BindingPlan;
 use crate::propagation::binding::patch::{self, Operations};
-use crate::propagation::claim::Marked;
-use crate::propagation::template;
 use crate::propagation::works::kept_clusters;
 
 /// The clusters in which a binding needs what its template refers to.
@@ -90,7 +88,7 @@ pub fn attach(
     referrers.insert(key.clone(), need.referrer.spec);
     let label = names::depended_by(&key);
     let Some(existing) = existing else {
-        if template::is_deleting(dependency) {
+        if dependency.is_deleting() {
             return BindingPlan::Waits;
         }
         let labels = Map::from_iter([(label, json!(id))]);

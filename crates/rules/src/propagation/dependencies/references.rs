@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use objects::{Metadata, api_version, kind};
 use serde_json::Value;
 
 use super::{Dependency, Labels};
-use crate::propagation::template;
 
 /// The label that names the Service of an `EndpointSlice`.
 const SERVICE_NAME: &str = "kubernetes.io/service-name";
@@ -14,10 +14,10 @@ const SERVICE_NAME: &str = "kubernetes.io/service-name";
 /// certificates are served, or before it reaches an imported service.
 pub fn references(object: &Value) -> BTreeSet<Dependency> {
     let mut found = References {
-        namespace: template::namespace(object),
+        namespace: object.namespace(),
         found: BTreeSet::new(),
     };
-    let pod = match (template::api_version(object), template::kind(object)) {
+    let pod = match (api_version(object), kind(object)) {
         ("v1", "Pod") => "/spec",
         ("apps/v1", "Deployment" | "ReplicaSet" | "StatefulSet" | "DaemonSet")
         | ("batch/v1", "Job") => "/spec/template/spec",
@@ -30,7 +30,7 @@ pub fn references(object: &Value) -> BTreeSet<Dependency> {
         }
         // What Karmada makes in the control plane for the clusters that import the service.
         ("multicluster.x-k8s.io/v1alpha1", "ServiceImport") => {
-            found.derived_service(template::name(object));
+            found.derived_service(object.name());
             return found.found;
         }
         _ => return BTreeSet::new(),

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use objects::{Metadata, group_kind};
 use serde_json::{Map, Value, json};
 
-use super::reflect::{DAEMON_SET, DEPLOYMENT, DISRUPTION_BUDGET, STATEFUL_SET, group_kind, number};
+use super::reflect::{DAEMON_SET, DEPLOYMENT, DISRUPTION_BUDGET, STATEFUL_SET, number};
 
 const REPLICA_SET: [&str; 4] = [
     "replicas",
@@ -36,7 +37,7 @@ pub fn template_status(
 ) -> Option<Value> {
     let current = template.get("status").unwrap_or(&Value::Null);
     let mut status = put_together(template, current, members)?;
-    let generation = number(template.get("metadata"), "generation");
+    let generation = template.generation().unwrap_or_default();
     if group_kind(template).0 == "apps" && rebuilt && members.iter().all(is_observed) {
         status.insert("observedGeneration".to_owned(), generation.into());
     }

@@ -2,9 +2,10 @@
 
 use std::fmt;
 
+use objects::{Metadata, group_kind};
 use serde_json::Value;
 
-use super::reflect::{group_kind, number};
+use super::reflect::number;
 
 /// The health of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,7 +80,7 @@ fn phase(object: &Value) -> Option<&str> {
 
 /// Returns `true` if the member's controller has seen the newest spec.
 fn is_observed(object: &Value) -> bool {
-    number(object.get("metadata"), "generation") == of(object, "observedGeneration")
+    object.generation().unwrap_or_default() == of(object, "observedGeneration")
 }
 
 fn has_address(object: &Value) -> bool {

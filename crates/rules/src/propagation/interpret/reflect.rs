@@ -1,6 +1,7 @@
 //! The part of an object's status that is reported from a member, by its kind.
 
 use karmada_api::names::TEMPLATE_GENERATION;
+use objects::{Metadata, group_kind};
 use serde_json::{Map, Value};
 
 /// The counts of a `Deployment`.
@@ -70,13 +71,6 @@ pub fn reflect(object: &Value) -> Option<Value> {
     }
 }
 
-/// Returns the API group and the kind of an object.
-pub(super) fn group_kind(object: &Value) -> (&str, &str) {
-    let text = |name| object.get(name).and_then(Value::as_str).unwrap_or_default();
-    let group = text("apiVersion").split_once('/');
-    (group.map_or("", |(group, _)| group), text("kind"))
-}
-
 /// Returns the number `name` of `part`; 0 if it is absent, as Kubernetes leaves zeros out.
 pub(super) fn number(part: Option<&Value>, name: &str) -> i64 {
     let number = part.and_then(|part| part.get(name));
@@ -111,14 +105,9 @@ fn workload(object: &Value, counts: &[&str], always: &[&str]) -> Value {
         Value::Object(fields) => fields,
         _ => Map::new(),
     };
-    let template = object.get("metadata").and_then(|metadata| {
-        metadata
-            .get("annotations")?
-            .get(TEMPLATE_GENERATION)?
-            .as_str()
-    });
+    let template = object.annotation(TEMPLATE_GENERATION);
     let generations = [
-        ("generation", number(object.get("metadata"), "generation")),
+        ("generation", object.generation().unwrap_or_default()),
         (
             "observedGeneration",
             number(Some(status), "observedGeneration"),

@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::propagation::template;
 use objects::amounts::Amounts;
+use objects::{api_version, kind};
 
 /// The part of a template that is divided among clusters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -19,7 +19,7 @@ impl Replicas {
     pub fn of(object: &Value) -> Self {
         let spec = object.get("spec");
         let field = |name: &str| spec.and_then(|spec| spec.get(name)).and_then(Value::as_i64);
-        let (count, pod) = match (template::api_version(object), template::kind(object)) {
+        let (count, pod) = match (api_version(object), kind(object)) {
             ("apps/v1", "Deployment" | "ReplicaSet" | "StatefulSet") => {
                 (field("replicas").unwrap_or(1), pod_template(object))
             }

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use karmada_api::TargetCluster;
+use objects::{Metadata, api_version, kind};
 use serde_json::Value;
 
-use super::super::template;
 use crate::schedule::webster;
 
 /// Sets the replicas of a workload, or the parallelism of a Job. Other kinds have none.
 pub fn revise(object: &mut Value, replicas: i32) {
-    let field = match (template::api_version(object), template::kind(object)) {
+    let field = match (api_version(object), kind(object)) {
         ("apps/v1", "Deployment" | "ReplicaSet" | "StatefulSet") => "replicas",
         ("batch/v1", "Job") => "parallelism",
         _ => return,
@@ -32,7 +32,7 @@ fn set(object: &mut Value, field: &str, number: i32) {
 /// Returns each cluster's share of a Job's completions, in proportion to its replicas; empty if the
 /// template has none to share.
 pub fn completions<'a>(template: &Value, clusters: &'a [TargetCluster]) -> BTreeMap<&'a str, i32> {
-    if (template::api_version(template), template::kind(template)) != ("batch/v1", "Job") {
+    if (api_version(template), kind(template)) != ("batch/v1", "Job") {
         return BTreeMap::new();
     }
     let completions = template
@@ -45,7 +45,7 @@ pub fn completions<'a>(template: &Value, clusters: &'a [TargetCluster]) -> BTree
         let replicas = cluster.replicas.unwrap_or_default();
         (cluster.name.as_str(), i64::from(replicas))
     });
-    webster(completions, &replicas.collect(), template::uid(template))
+    webster(completions, &replicas.collect(), template.uid())
 }
 
 #[cfg(test)]

@@ -1,3 +1,4 @@
+use objects::Metadata;
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -226,13 +227,13 @@ fn the_form_of_a_manifest_is_a_fixed_point() {
     for work in fixtures::works() {
         let key = Key::of(&work);
         for manifest in &work.spec.workload.manifests {
-            let annotation = |key: &str| template::annotation(manifest, key);
+            let annotation = |key: &str| manifest.annotation(key);
             let marks = Marks {
                 template_uid: annotation(names::TEMPLATE_UID).unwrap(),
                 template_generation: annotation(names::TEMPLATE_GENERATION)
                     .map(|generation| generation.parse().unwrap()),
                 work: &key,
-                work_id: template::label(manifest, names::WORK_ID).unwrap(),
+                work_id: manifest.label(names::WORK_ID).unwrap(),
                 binding: None,
             };
             let mut again = stripped(manifest.clone());

@@ -7,10 +7,8 @@ use karmada_api::overrides::{
     CommandArgsOverrider, FieldOverrider, FieldPatch, ImageOverrider, LabelAnnotationOverrider,
     PlaintextOverrider,
 };
+use objects::{api_version, kind, metadata};
 use serde_json::{Value, json};
-
-use super::super::manifest::edit_metadata;
-use super::template;
 
 /// Changes a part of an image, or of every container's image.
 pub(super) fn image(overrider: &ImageOverrider, manifest: &mut Value) -> Result<(), String> {
@@ -153,7 +151,7 @@ pub(super) fn words(
 
 /// Returns the containers of a workload, without the init containers; none of other kinds.
 fn containers(manifest: &mut Value) -> impl Iterator<Item = &mut Value> {
-    let kind = (template::api_version(manifest), template::kind(manifest));
+    let kind = (api_version(manifest), kind(manifest));
     let path = match kind {
         ("v1", "Pod") => Some("/spec/containers"),
         ("apps/v1", "Deployment" | "ReplicaSet" | "DaemonSet" | "StatefulSet")
@@ -175,7 +173,7 @@ pub(super) fn entries(
     if !["add", "replace", "remove"].contains(&operator) {
         return Err(unknown_operator(operator));
     }
-    edit_metadata(manifest, field, |map| {
+    metadata::edit(manifest, field, |map| {
         for (key, value) in &overrider.value {
             match operator {
                 "remove" => {

@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 
 use karmada_api::{Work, names};
-use objects::Key;
+use objects::{Key, Metadata};
 use serde_json::{Value, json};
 
 use super::super::manifest;
 use super::super::overrides::Applied;
-use super::super::template;
 
 /// A Work as it should be.
 #[derive(Clone, Debug)]
@@ -65,9 +64,7 @@ impl WorkChange {
         let lists = [names::APPLIED_CLUSTER_OVERRIDES, names::APPLIED_OVERRIDES];
         match self {
             Self::Unchanged | Self::Deleting => false,
-            Self::Create(body) => lists
-                .iter()
-                .any(|list| template::annotation(body, list).is_some()),
+            Self::Create(body) => lists.iter().any(|list| body.annotation(list).is_some()),
             Self::Patch { operations, .. } => {
                 let paths = lists.map(|list| format!("/metadata/annotations/{}", escaped(list)));
                 let mut operations = operations.as_array().into_iter().flatten();

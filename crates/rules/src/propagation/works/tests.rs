@@ -1,4 +1,5 @@
 use karmada_api::{OverridePolicy, ResourceBinding};
+use objects::Metadata;
 use proptest::prelude::*;
 use serde_json::{from_value, json, to_value};
 
@@ -292,7 +293,7 @@ fn a_workload_takes_its_state_to_its_one_new_cluster() {
         };
         let work = patched(world.work("member1"), &operations);
         let manifest = &work.spec.workload.manifests[0];
-        template::label(manifest, "checkpoint").map(str::to_owned)
+        manifest.label("checkpoint").map(str::to_owned)
     };
     assert_eq!(
         moved(&["member1"], "Directly", "gone").as_deref(),

@@ -1,0 +1,187 @@
+//! The metadata of an object: of one that is typed, and of the JSON of any kind alike.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde_json::{Map, Value};
+
+use crate::Key;
+
+/// The metadata of an object. A text is empty if it is absent or cannot be read.
+pub trait Metadata {
+    /// Returns the namespace; empty for a cluster-scoped object.
+    fn namespace(&self) -> &str;
+    /// Returns the name.
+    fn name(&self) -> &str;
+    /// Returns the uid.
+    fn uid(&self) -> &str;
+    /// Returns the resource version.
+    fn resource_version(&self) -> &str;
+    /// Returns the generation; `None` for kinds without.
+    fn generation(&self) -> Option<i64>;
+    /// Returns the value of a label.
+    fn label(&self, key: &str) -> Option<&str>;
+    /// Returns the value of an annotation.
+    fn annotation(&self, key: &str) -> Option<&str>;
+    /// Returns `true` if the object is being deleted.
+    fn is_deleting(&self) -> bool;
+
+    /// Returns the namespace and name.
+    fn key(&self) -> Key {
+        Key::new(self.namespace(), self.name())
+    }
+}
+
+impl Metadata for ObjectMeta {
+    fn namespace(&self) -> &str {
+        self.namespace.as_deref().unwrap_or_default()
+    }
+
+    fn name(&self) -> &str {
+        self.name.as_deref().unwrap_or_default()
+    }
+
+    fn uid(&self) -> &str {
+        self.uid.as_deref().unwrap_or_default()
+    }
+
+    fn resource_version(&self) -> &str {
+        self.resource_version.as_deref().unwrap_or_default()
+    }
+
+    fn generation(&self) -> Option<i64> {
+        self.generation
+    }
+
+    fn label(&self, key: &str) -> Option<&str> {
+        self.labels.as_ref()?.get(key).map(String::as_str)
+    }
+
+    fn annotation(&self, key: &str) -> Option<&str> {
+        self.annotations.as_ref()?.get(key).map(String::as_str)
+    }
+
+    fn is_deleting(&self) -> bool {
+        self.deletion_timestamp.is_some()
+    }
+}
+
+impl Metadata for Value {
+    fn namespace(&self) -> &str {
+        text(self, "namespace")
+    }
+
+    fn name(&self) -> &str {
+        text(self, "name")
+    }
+
+    fn uid(&self) -> &str {
+        text(self, "uid")
+    }
+
+    fn resource_version(&self) -> &str {
+        text(self, "resourceVersion")
+    }
+
+    fn generation(&self) -> Option<i64> {
+        field(self, "generation")?.as_i64()
+    }
+
+    fn label(&self, key: &str) -> Option<&str> {
+        field(self, "labels")?.get(key)?.as_str()
+    }
+
+    fn annotation(&self, key: &str) -> Option<&str> {
+        field(self, "annotations")?.get(key)?.as_str()
+    }
+
+    fn is_deleting(&self) -> bool {
+        !text(self, "deletionTimestamp").is_empty()
+    }
+}
+
+/// Returns a field of the metadata in the JSON of an object.
+pub fn field<'a>(object: &'a Value, name: &str) -> Option<&'a Value> {
+    object.get("metadata")?.get(name)
+}
+
+fn text<'a>(object: &'a Value, name: &str) -> &'a str {
+    let text = field(object, name).and_then(Value::as_str);
+    text.unwrap_or_default()
+}
+
+/// Edits a map in the metadata, such as `labels`, which is made if it is not there.
+pub fn edit(object: &mut Value, name: &str, edit: impl FnOnce(&mut Map<String, Value>)) {
+    let Some(object) = object.as_object_mut() else {
+        return;
+    };
+    let mut metadata = taken(object, "metadata");
+    let mut map = taken(&mut metadata, name);
+    edit(&mut map);
+    metadata.insert(name.to_owned(), Value::Object(map));
+    object.insert("metadata".to_owned(), Value::Object(metadata));
+}
+
+fn taken(object: &mut Map<String, Value>, name: &str) -> Map<String, Value> {
+    match object.remove(name) {
+        Some(Value::Object(map)) => map,
+        _ => Map::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{from_value, json};
+
+    use super::*;
+
+    fn object() -> Value {
+        json!({ "metadata": {
+            "namespace": "shop", "name": "web", "uid": "u", "resourceVersion": "7", "generation": 3,
+            "labels": { "app": "web" }, "annotations": { "note": "x" },
+            "deletionTimestamp": "2026-01-01T00:00:00Z",
+        } })
+    }
+
+    /// Returns everything that the trait says.
+    fn read(of: &impl Metadata) -> Value {
+        json!({
+            "key": of.key().to_string(), "uid": of.uid(), "version": of.resource_version(),
+            "generation": of.generation(), "app": of.label("app"), "tier": of.label("tier"),
+            "note": of.annotation("note"), "deleting": of.is_deleting(),
+        })
+    }
+
+    #[test]
+    fn typed_and_json_read_alike() {
+        let typed: ObjectMeta = from_value(object()["metadata"].clone()).unwrap();
+        assert_eq!(read(&object()), read(&typed));
+        assert_eq!(read(&object())["key"], "shop/web");
+        assert_eq!(read(&json!({})), read(&ObjectMeta::default()));
+    }
+
+    #[test]
+    fn odd_metadata_reads_as_absent() {
+        let nothing = ObjectMeta::default();
+        for odd in [
+            json!(null),
+            json!([]),
+            json!({ "metadata": 1 }),
+            json!({ "metadata": { "name": {}, "uid": 7, "labels": [], "annotations": "x" } }),
+            json!({ "metadata": { "generation": "3", "labels": { "app": 1 }, "deletionTimestamp": null } }),
+        ] {
+            assert_eq!(read(&odd), read(&nothing), "{odd}");
+        }
+    }
+
+    #[test]
+    fn edited_map_is_made() {
+        for mut object in [json!({}), json!({ "metadata": { "labels": 7 } })] {
+            edit(&mut object, "labels", |labels| {
+                labels.insert("app".to_owned(), json!("web"));
+            });
+            assert_eq!(object.label("app"), Some("web"));
+        }
+        let mut none = json!(null);
+        edit(&mut none, "labels", Map::clear);
+        assert_eq!(none, json!(null));
+    }
+}
