@@ -15,7 +15,7 @@ use objects::{GroupVersionKind, Key};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use crate::watch::SharedIndex;
+use crate::index::SharedIndex;
 
 /// The members to which there are connections.
 pub(crate) struct Fleet {

@@ -4,7 +4,9 @@
 mod args;
 mod events;
 mod fleet;
+mod index;
 mod metrics;
+mod pending;
 mod reason;
 mod reconcile;
 mod report;
@@ -25,11 +27,12 @@ use kube::Client;
 
 pub use crate::args::Args;
 use crate::fleet::Fleet;
+use crate::index::SharedIndex;
 use crate::metrics::FleetMetrics;
+use crate::pending::PendingReports;
 pub use crate::reason::Reason;
 use crate::reconcile::Reconciler;
-use crate::report::Reports;
-use crate::watch::SharedIndex;
+use crate::report::Reporter;
 
 /// The program's name: its user agent, its lease, and the prefix of its metrics.
 pub const NAME: &str = "execution-controller";
@@ -62,7 +65,7 @@ pub fn assemble(args: &Args, client: Client, connect: Connect, program: &mut Pro
         background,
         connect,
     ));
-    index.watch(program, &client, &fleet);
+    watch::watch(program, &client, &index, &fleet);
     let gauges = FleetMetrics {
         index: Arc::clone(&index),
         fleet: Arc::clone(&fleet),
@@ -73,12 +76,16 @@ pub fn assemble(args: &Args, client: Client, connect: Connect, program: &mut Pro
     let reconciler = Reconciler {
         index,
         fleet,
-        client,
-        writes,
-        events,
+        client: client.clone(),
+        writes: writes.clone(),
         queues: queues.clone(),
-        clock: program.clock,
-        reports: Reports::default(),
+        reporter: Reporter {
+            client,
+            writes,
+            events,
+            clock: program.clock,
+            pending: PendingReports::default(),
+        },
     };
     members::spawn(program, "work", reconciler, queues, leadership);
 }

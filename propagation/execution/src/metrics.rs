@@ -9,7 +9,7 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::gauge::ConstGauge;
 
 use crate::fleet::Fleet;
-use crate::watch::SharedIndex;
+use crate::index::SharedIndex;
 
 /// The state of the members and the Works.
 pub(crate) struct FleetMetrics {

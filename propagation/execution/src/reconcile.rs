@@ -2,24 +2,22 @@
 
 use std::sync::Arc;
 
-use apply::{MemberCluster, MemberError, ObservedObject, SyncResult, Synced};
-use jiff::Timestamp;
+use apply::{MemberError, ObservedObject, SyncResult, Synced};
 use karmada_api::names::WORK_FINALIZER;
 use karmada_api::{ClusterView, Work};
 use karmada_rules::execution::{Outcome, Seen};
 use karmada_runtime::error::Chain;
-use karmada_runtime::events::EventRecorder;
 use karmada_runtime::members::{ConnectError, MemberController, MemberQueues, ReconcileError};
 use karmada_runtime::write::{self, WriteErrorKind, Writes};
+use kube::Client;
 use kube::api::{Patch, PatchParams};
-use kube::{Api, Client};
 use objects::Key;
 use serde_json::json;
 use tokio::time::Instant;
 
 use crate::fleet::Fleet;
-use crate::report::Reports;
-use crate::watch::SharedIndex;
+use crate::index::SharedIndex;
+use crate::report::{Reporter, works};
 
 /// Reconciles Works.
 pub(crate) struct Reconciler {
@@ -27,11 +25,8 @@ pub(crate) struct Reconciler {
     pub(crate) fleet: Arc<Fleet>,
     pub(crate) client: Client,
     pub(crate) writes: Writes,
-    /// Absent if nothing is written.
-    pub(crate) events: Option<EventRecorder>,
     pub(crate) queues: MemberQueues<Key>,
-    pub(crate) clock: fn() -> Timestamp,
-    pub(crate) reports: Reports,
+    pub(crate) reporter: Reporter,
 }
 
 /// Errors of a Work, which its status shows.
@@ -47,18 +42,18 @@ impl MemberController for Reconciler {
     type Key = Key;
 
     fn keys(&self) -> Vec<(String, Key)> {
-        self.reports.clear();
+        self.reporter.pending.clear();
         self.index.keys()
     }
 
     async fn reconcile(&self, cluster: &str, key: &Key) -> Result<(), ReconcileError> {
         let Some(stored) = self.index.work(key) else {
-            self.reports.forget(key);
+            self.reporter.pending.forget(key);
             self.fleet.forget(cluster, key);
             return Ok(());
         };
         let mut work = stored.object();
-        self.reports.catch_up(key, &mut work);
+        self.reporter.pending.catch_up(key, &mut work);
         let deleting = work.metadata.deletion_timestamp.is_some();
         let Some(view) = self.index.cluster(cluster) else {
             // A cluster that is gone keeps no Work, one that was never readable all of them.
@@ -81,42 +76,19 @@ impl MemberController for Reconciler {
 }
 
 impl Reconciler {
-    async fn member(
-        &self,
-        cluster: &str,
-        view: &ClusterView,
-    ) -> Result<Arc<MemberCluster>, ConnectError> {
-        self.fleet.member(cluster, view).await
-    }
-
     async fn sync(
         &self,
         cluster: &str,
         view: &ClusterView,
         work: &Work,
     ) -> Result<(), ReconcileError> {
-        if let Some(due) = self.reports.awaited(work) {
+        if let Some(due) = self.reporter.pending.awaited(work) {
             self.queues.of(cluster).add_at(Key::of(work), due);
             return Ok(());
         }
-        let manifests = &work.spec.workload.manifests;
-        let member = match self.member(cluster, view).await {
+        let member = match self.fleet.member(cluster, view).await {
             Ok(member) => member,
-            // Karmada's own API does not answer: that is no news about the Work.
-            Err(ConnectError::Unread(error)) => {
-                return Err(ConnectError::Unread(error).into());
-            }
-            Err(error) => {
-                let text = Chain(&error).to_string();
-                let outcomes = manifests.iter().map(|manifest| Outcome {
-                    manifest,
-                    error: Some(text.clone()),
-                    object: Seen::Unknown,
-                });
-                self.report(work, &outcomes.collect::<Vec<_>>(), true)
-                    .await?;
-                return Err(error.into());
-            }
+            Err(error) => return self.report_unconnected(work, error).await,
         };
         let (synced, adopted) = match member.sync(&self.writes, work).await {
             SyncResult::Done { manifests, adopted } => (manifests, adopted),
@@ -127,33 +99,58 @@ impl Reconciler {
                 return Ok(());
             }
         };
-        let outcomes = manifests
-            .iter()
-            .zip(&synced)
-            .map(|(manifest, synced)| Outcome {
-                manifest,
-                error: synced.error.as_ref().map(text),
-                object: match &synced.object {
-                    ObservedObject::Present(object) => Seen::Present(object),
-                    ObservedObject::Settled(object) => Seen::Settled(object),
-                    ObservedObject::Absent => Seen::Absent,
-                    ObservedObject::Unknown => Seen::Unknown,
-                },
-            });
+        let manifests = work.spec.workload.manifests.iter();
+        let outcomes = manifests.zip(&synced).map(|(manifest, synced)| Outcome {
+            manifest,
+            error: synced.error.as_ref().map(text),
+            object: match &synced.object {
+                ObservedObject::Present(object) => Seen::Present(object),
+                ObservedObject::Settled(object) => Seen::Settled(object),
+                ObservedObject::Absent => Seen::Absent,
+                ObservedObject::Unknown => Seen::Unknown,
+            },
+        });
         let is_written = synced.iter().any(|one| one.written);
         let has_failed = synced.iter().any(|one| one.error.is_some());
-        if let Some(due) = self.reports.put_off(work, is_written && !has_failed) {
+        if let Some(due) = self
+            .reporter
+            .pending
+            .put_off(work, is_written && !has_failed)
+        {
             self.queues.of(cluster).add_at(Key::of(work), due);
         } else if !synced
             .iter()
             // A replica that has lost its lease knows nothing.
             .any(|one| matches!(one.error, Some(MemberError::NotLeading)))
         {
-            self.report(work, &outcomes.collect::<Vec<_>>(), adopted)
+            self.reporter
+                .report(work, &outcomes.collect::<Vec<_>>(), adopted)
                 .await?;
         }
         let errors = synced.into_iter().filter_map(|Synced { error, .. }| error);
         self.judge(cluster, errors.collect())
+    }
+
+    /// Reports the reason why there is no connection to the member of a Work, and fails with it.
+    async fn report_unconnected(
+        &self,
+        work: &Work,
+        error: ConnectError,
+    ) -> Result<(), ReconcileError> {
+        // Karmada's own API does not answer: that is no news about the Work.
+        if matches!(error, ConnectError::Unread(_)) {
+            return Err(error.into());
+        }
+        let text = Chain(&error).to_string();
+        let manifests = work.spec.workload.manifests.iter();
+        let outcomes = manifests.map(|manifest| Outcome {
+            manifest,
+            error: Some(text.clone()),
+            object: Seen::Unknown,
+        });
+        let outcomes: Vec<_> = outcomes.collect();
+        self.reporter.report(work, &outcomes, true).await?;
+        Err(error.into())
     }
 
     /// Notes whether the member was reached, and returns the gravest error.
@@ -189,7 +186,7 @@ impl Reconciler {
         if leaves && !self.fleet.was_reached(cluster) {
             return self.finalize(work).await;
         }
-        let given_up = match self.member(cluster, view).await {
+        let given_up = match self.fleet.member(cluster, view).await {
             Ok(member) => member
                 .give_up(&self.writes, work)
                 .await
@@ -204,9 +201,7 @@ impl Reconciler {
             Err(error) => error,
         };
         match error {
-            WorkError::Connect(ConnectError::Unread(error)) => {
-                Err(ConnectError::Unread(error).into())
-            }
+            WorkError::Connect(error @ ConnectError::Unread(_)) => Err(error.into()),
             // A cluster that leaves and cannot be worked on keeps what it has.
             WorkError::Connect(_) if leaves => self.finalize(work).await,
             WorkError::Member(error) if leaves && error.is_of_member() => {
@@ -229,7 +224,7 @@ impl Reconciler {
             "resourceVersion": work.metadata.resource_version,
             "finalizers": rest,
         } }));
-        let (works, parameters) = (self.works(work), PatchParams::default());
+        let (works, parameters) = (works(&self.client, work), PatchParams::default());
         let name = work.metadata.name.as_deref().unwrap_or_default();
         let call = write::patch(&works, name, &parameters, &patch);
         match self.writes.write("work_finalizer", call).await {
@@ -237,11 +232,6 @@ impl Reconciler {
             Err(error) if error.kind() == WriteErrorKind::Missing => Ok(()),
             Err(error) => Err(error.into()),
         }
-    }
-
-    pub(crate) fn works(&self, work: &Work) -> Api<Work> {
-        let namespace = work.metadata.namespace.as_deref().unwrap_or_default();
-        Api::namespaced(self.client.clone(), namespace)
     }
 }
 

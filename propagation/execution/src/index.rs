@@ -1,0 +1,204 @@
+//! The Works and clusters, and the queues of the Works that wait for a sync.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use apply::Wake;
+use karmada_api::{ClusterView, cluster_of_execution_namespace, execution_namespace};
+use karmada_runtime::cache::{Cache, Transition, Undecoded};
+use karmada_runtime::members::MemberQueues;
+use karmada_runtime::watch::Decoded;
+use kube::runtime::watcher::Event;
+use objects::{GroupVersionKind, Key};
+use parking_lot::Mutex;
+
+use crate::stored::StoredWork;
+
+/// The least time between two syncs of a Work of whose objects, or of which itself, only the status changes.
+const PACE: Duration = Duration::from_secs(1);
+
+/// The Works and clusters behind a lock, and the queues of the Works that their changes wake.
+#[derive(Debug)]
+pub(crate) struct SharedIndex {
+    index: Mutex<Index>,
+    queues: MemberQueues<Key>,
+}
+
+#[derive(Debug, Default)]
+struct Index {
+    works: Cache<StoredWork>,
+    clusters: Cache<ClusterView>,
+    /// The number of manifests of each kind, by cluster.
+    kinds: BTreeMap<String, BTreeMap<GroupVersionKind, usize>>,
+}
+
+/// The changes that one event has brought to the Works.
+pub(crate) struct WorkChanges {
+    /// Each Work of a cluster that has changed, with the cluster.
+    pub(crate) works: Vec<(String, Transition<StoredWork>)>,
+    /// The clusters whose manifests are of other kinds now.
+    pub(crate) other_kinds: BTreeSet<String>,
+}
+
+impl SharedIndex {
+    pub(crate) fn new(queues: MemberQueues<Key>) -> Self {
+        Self {
+            index: Mutex::default(),
+            queues,
+        }
+    }
+
+    /// Takes in an event of the Works.
+    pub(crate) fn observe_works(&self, event: Event<Decoded<StoredWork>>) -> WorkChanges {
+        let mut changes = WorkChanges {
+            works: Vec::new(),
+            other_kinds: BTreeSet::new(),
+        };
+        let mut index = self.index.lock();
+        for change in index.works.observe(event) {
+            let Some(cluster) = cluster_of_execution_namespace(&change.key.namespace) else {
+                continue;
+            };
+            if index.count_kinds(cluster, &change) {
+                changes.other_kinds.insert(cluster.to_owned());
+            }
+            changes.works.push((cluster.to_owned(), change));
+        }
+        changes
+    }
+
+    /// Takes in an event of the clusters.
+    pub(crate) fn observe_clusters(
+        &self,
+        event: Event<Decoded<ClusterView>>,
+    ) -> Vec<Transition<ClusterView>> {
+        self.index.lock().clusters.observe(event)
+    }
+
+    /// Returns the keys of all Works with their clusters.
+    pub(crate) fn keys(&self) -> Vec<(String, Key)> {
+        let index = self.index.lock();
+        let works = index.works.iter();
+        let of_clusters = works.filter_map(|(key, _)| {
+            let cluster = cluster_of_execution_namespace(&key.namespace)?;
+            Some((cluster.to_owned(), key.clone()))
+        });
+        of_clusters.collect()
+    }
+
+    /// Returns the Work `key`.
+    pub(crate) fn work(&self, key: &Key) -> Option<Arc<StoredWork>> {
+        self.index.lock().works.get(key).map(Arc::clone)
+    }
+
+    /// Returns the cluster `name`, and `None` if it does not exist or was never readable.
+    pub(crate) fn cluster(&self, name: &str) -> Option<Arc<ClusterView>> {
+        let key = Key::cluster_scoped(name);
+        self.index.lock().clusters.get(&key).map(Arc::clone)
+    }
+
+    /// Returns `true` if there is no such cluster.
+    pub(crate) fn is_gone(&self, name: &str) -> bool {
+        let key = Key::cluster_scoped(name);
+        let index = self.index.lock();
+        index.clusters.get(&key).is_none() && !index.clusters.unread().contains(&key)
+    }
+
+    /// Returns the kinds of a cluster's manifests.
+    pub(crate) fn kinds(&self, cluster: &str) -> BTreeSet<GroupVersionKind> {
+        let index = self.index.lock();
+        let kinds = index.kinds.get(cluster).into_iter().flatten();
+        kinds.map(|(kind, _)| kind.clone()).collect()
+    }
+
+    /// Returns the number of suspended Works.
+    pub(crate) fn suspended(&self) -> usize {
+        let index = self.index.lock();
+        index
+            .works
+            .iter()
+            .filter(|(_, work)| work.summary.suspended)
+            .count()
+    }
+
+    /// Ends the pause of a cluster that was not reached.
+    pub(crate) fn hurry(&self, cluster: &str) {
+        self.queues.hurry(cluster);
+    }
+
+    /// Wakes every Work of a cluster.
+    pub(crate) fn wake(&self, cluster: &str) {
+        let namespace = execution_namespace(cluster);
+        let index = self.index.lock();
+        let keys = index.works.iter().map(|(key, _)| key);
+        let keys: Vec<_> = keys
+            .filter(|key| key.namespace == namespace)
+            .cloned()
+            .collect();
+        drop(index);
+        if !keys.is_empty() {
+            self.queues.of(cluster).add_all(keys);
+        }
+    }
+
+    /// Wakes a Work of a cluster after a change of it or of its objects.
+    pub(crate) fn wake_one(&self, cluster: &str, wake: Wake) {
+        let queue = self.queues.of(cluster);
+        match wake {
+            Wake::Now(key) => queue.add(key),
+            Wake::Paced(key) => queue.add_paced(key, PACE),
+        }
+    }
+
+    /// Drops the queue of a cluster that is gone, with all of its Works.
+    pub(crate) fn retire(&self, cluster: &str) {
+        let namespace = execution_namespace(cluster);
+        let key = Key::cluster_scoped(cluster);
+        let index = self.index.lock();
+        let is_needed = index.clusters.get(&key).is_some()
+            || index
+                .works
+                .iter()
+                .any(|(key, _)| key.namespace == namespace);
+        drop(index);
+        if !is_needed {
+            self.queues.remove(cluster);
+        }
+    }
+
+    /// Returns the numbers of objects that cannot be read, by kind.
+    pub(crate) fn undecoded(&self) -> Vec<(&'static str, Undecoded)> {
+        let index = self.index.lock();
+        vec![
+            ("Work", index.works.undecoded()),
+            ("Cluster", index.clusters.undecoded()),
+        ]
+    }
+}
+
+impl Index {
+    /// Counts the kinds of a Work, and returns `true` if its cluster has another set of them now.
+    fn count_kinds(&mut self, cluster: &str, change: &Transition<StoredWork>) -> bool {
+        let kinds = self.kinds.entry(cluster.to_owned()).or_default();
+        let mut changed = false;
+        for kind in change.new.iter().flat_map(|work| &work.summary.kinds) {
+            let count = kinds.entry(kind.clone()).or_default();
+            changed |= *count == 0;
+            *count += 1;
+        }
+        for kind in change.old.iter().flat_map(|work| &work.summary.kinds) {
+            if let Some(count) = kinds.get_mut(kind) {
+                *count = count.saturating_sub(1);
+                if *count == 0 {
+                    kinds.remove(kind);
+                    changed = true;
+                }
+            }
+        }
+        if kinds.is_empty() {
+            self.kinds.remove(cluster);
+        }
+        changed
+    }
+}
