@@ -3,7 +3,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use anyhow::{Context, Result, anyhow, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use chromiumoxide::{
     Browser, BrowserConfig, Page,
     cdp::{
@@ -60,13 +60,6 @@ const WAS_HIT: &str = "function () {
     return this.wasHit;
 }";
 
-/// Checks that a Chromium is installed. The error explains how to get one.
-pub fn available() -> Result<()> {
-    BrowserConfig::builder().build().map(drop).map_err(|_| {
-        anyhow!("no Chromium: install the package `chromium`, or set CHROME to its path")
-    })
-}
-
 /// A running browser. Dropping it kills it.
 #[derive(Debug)]
 #[must_use = "it is killed when dropped"]
@@ -108,9 +101,10 @@ pub enum With {
 impl Chromium {
     /// Starts a browser with a profile of its own.
     pub async fn start() -> Result<Self> {
-        available()?;
+        let executable = tools::chromium::executable()?;
         let profile = scratch::folder("chromium")?;
         let config = BrowserConfig::builder()
+            .chrome_executable(executable)
             .new_headless_mode()
             // Chromium refuses to sandbox root, the only user in a namespace.
             .no_sandbox()

@@ -14,8 +14,9 @@ use hickory_proto::{
 };
 use tempfile::TempDir;
 use tokio::{process::Command, time::timeout};
+use tools::Tool;
 
-use crate::{kubeconfig::write, process::Process, scratch, tools::Tool};
+use crate::{kubeconfig::write, process::Process, scratch};
 
 /// CoreDNS waits up to 5 s for its first list from the API.
 const READY_WITHIN: Duration = Duration::from_secs(30);
@@ -37,7 +38,7 @@ pub struct CoreDns {
 impl CoreDns {
     /// Starts CoreDNS on `address` and waits until it resolves
     /// `kubernetes.default.svc.cluster.local`, which it learns from the API of `kubeconfig`. Its
-    /// binary must have been [built](crate::tools::build).
+    /// binary must have been [built](tools::build).
     pub async fn start(address: SocketAddr, kubeconfig: &Path) -> Result<Self> {
         let path = kubeconfig.display();
         let plugins =

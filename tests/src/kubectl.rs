@@ -13,11 +13,11 @@ use std::{
 use anyhow::{Context, Result, ensure};
 use tempfile::TempDir;
 use tokio::{io::AsyncWriteExt, process::Command, time::timeout};
+use tools::Tool;
 
 use crate::{
     programs::{self, Binary, Profile},
     scratch,
-    tools::{self, Tool},
 };
 
 /// The limit of a command.

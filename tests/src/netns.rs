@@ -20,13 +20,10 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail, ensure};
-use rustix::process::geteuid;
+use tools::namespaces::{HELP, unshare};
+use tools::{Tool, last_lines};
 
-use crate::{
-    kubeconfig::write,
-    scratch,
-    tools::{self, Tool, last_lines},
-};
+use crate::{kubeconfig::write, scratch};
 
 /// The variable that is set inside to the folder for all temporary files of that run.
 const INSIDE: &str = "PIPELINE_TESTS_NAMESPACE";
@@ -44,11 +41,6 @@ const COMMAND_LIMIT: Duration = Duration::from_hours(1);
 
 /// Lines of each log in a failure.
 const TAIL: usize = 30;
-
-/// Advice for machines on which namespaces cannot be created.
-const HELP: &str = "tests of the pipeline run in a network namespace of their own: install \
-    util-linux and iproute2, and run as root or allow user namespaces (on Ubuntu: sysctl -w \
-    kernel.apparmor_restrict_unprivileged_userns=0; in a container: --privileged)";
 
 /// Returns the full name of the surrounding test function, as [`isolated`] needs it.
 #[macro_export]
@@ -109,15 +101,6 @@ pub fn isolated_command(body: impl AsyncFnOnce() -> Result<()>) -> Result<()> {
 /// [`isolated_command`] has created.
 pub fn inside() -> bool {
     std::process::id() == 1 && env::var_os(INSIDE).is_some()
-}
-
-/// Checks that namespaces can be created. The error has advice.
-pub fn available() -> Result<()> {
-    let output = unshare()
-        .args(["ip", "link", "set", "lo", "up"])
-        .stdin(Stdio::null())
-        .output();
-    succeeded("unshare", output).context(HELP)
 }
 
 /// Adds an address to the namespace's loopback device, so that servers can listen on it.
@@ -211,22 +194,6 @@ fn wait_for(mut command: Command, show: Show) -> Result<(ExitStatus, Vec<String>
         output.push(line);
     }
     Ok((child.wait()?, output))
-}
-
-fn unshare() -> Command {
-    let mut command = Command::new("unshare");
-    command.args([
-        "--net",
-        "--mount",
-        "--pid",
-        "--mount-proc",
-        "--fork",
-        "--kill-child",
-    ]);
-    if !geteuid().is_root() {
-        command.arg("--map-root-user");
-    }
-    command
 }
 
 /// Runs the body inside.

@@ -14,8 +14,7 @@ use tokio::{
     process::{Child, Command},
     time::{Instant, sleep, timeout},
 };
-
-use crate::tools::last_lines;
+use tools::last_lines;
 
 /// Lines of a log in an error.
 const TAIL: usize = 20;

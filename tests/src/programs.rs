@@ -4,7 +4,7 @@ use std::{
     env,
     ffi::OsString,
     net::{Ipv4Addr, SocketAddr},
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::OnceLock,
     time::Duration,
 };
@@ -14,10 +14,10 @@ use http::{Request, StatusCode};
 use http_body_util::{BodyExt, Empty};
 use hyper_util::{client::legacy::Client, rt::TokioExecutor};
 use rustix::process::Signal;
-
 use tokio::time::{sleep, timeout};
+use tools::cargo::{self, PROGRAMS_BUILT};
 
-use crate::{cargo, process::Process, scratch};
+use crate::{process::Process, scratch};
 
 /// The interval between two looks at something that cannot be watched.
 const POLL: Duration = Duration::from_millis(50);
@@ -98,21 +98,18 @@ impl Profile {
     const fn folder(self) -> &'static str {
         match self {
             Self::Debug => "debug",
-            Self::Dist => "dist",
+            Self::Dist => cargo::DIST,
         }
     }
 }
 
-/// Set to anything by a caller that has built the programs for tests.
-pub const BUILT: &str = "PIPELINE_TESTS_PROGRAMS_BUILT";
-
-/// Builds the programs for tests, once in a process, unless [`BUILT`] is set.
+/// Builds the programs for tests, once in a process, unless [`PROGRAMS_BUILT`] is set.
 ///
 /// Every test calls it, so that a plain `cargo test` runs current binaries.
 pub fn build_for_tests() -> Result<()> {
     static DONE: OnceLock<Result<(), String>> = OnceLock::new();
     let build = || {
-        if env::var_os(BUILT).is_some() {
+        if env::var_os(PROGRAMS_BUILT).is_some() {
             return Ok(());
         }
         build(Profile::Debug).map_err(|error| format!("{error:#}"))
@@ -124,24 +121,25 @@ pub fn build_for_tests() -> Result<()> {
 pub fn build(profile: Profile) -> Result<()> {
     if profile == Profile::Dist {
         // The agent has not the features that only controllers need.
-        build_agent(&[])?;
+        cargo::build_dist(&[Binary::Agent.name()])?;
         build_controllers()?;
         return build_propagation();
     }
     // With the whole workspace, dependencies have the same features as in a build of all tests, and
     // are not built twice.
     let programs = Binary::ALL.map(|program| ["--bin", program.name()]);
-    cargo_build("dev", ["--workspace"].into_iter().chain(programs.concat()))
-}
-
-/// Builds the agent, and what else is given, as clusters run it.
-pub fn build_agent(others: &[&str]) -> Result<()> {
-    build_alone(&[&[Binary::Agent.name()], others].concat())
+    let status = cargo::command()
+        .args(["build", "--quiet", "--locked", "--workspace"])
+        .args(programs.as_flattened())
+        .status()
+        .context("cannot run cargo")?;
+    ensure!(status.success(), "cannot build the programs ({status})");
+    Ok(())
 }
 
 /// Builds both controllers as clusters run them.
 pub fn build_controllers() -> Result<()> {
-    build_alone(&[Binary::RemedyController, Binary::IngressController].map(Binary::name))
+    cargo::build_dist(&[Binary::RemedyController, Binary::IngressController].map(Binary::name))
 }
 
 /// Builds the programs that propagate as clusters run them.
@@ -151,38 +149,12 @@ pub fn build_propagation() -> Result<()> {
         Binary::Scheduler,
         Binary::ExecutionController,
     ];
-    build_alone(&programs.map(Binary::name))
-}
-
-/// Builds these packages without the rest of the workspace, with no features but those they need.
-fn build_alone(packages: &[&str]) -> Result<()> {
-    let packages = packages.iter().flat_map(|package| ["--package", package]);
-    cargo_build("dist", packages)
-}
-
-fn cargo_build<'a>(profile: &str, what: impl IntoIterator<Item = &'a str>) -> Result<()> {
-    let status = cargo::command()
-        .args(["build", "--quiet", "--locked", "--profile", profile])
-        .args(what)
-        .status()
-        .context("cannot run cargo")?;
-    ensure!(status.success(), "cannot build the programs ({status})");
-    Ok(())
+    cargo::build_dist(&programs.map(Binary::name))
 }
 
 /// Returns the built binary of a program, in the target folder of this executable.
 pub fn path(program: Binary, profile: Profile) -> Result<PathBuf> {
-    let own = env::current_exe()?;
-    let folder = own
-        .ancestors()
-        .find(|folder| {
-            ["debug", "release"]
-                .iter()
-                .any(|profile| folder.ends_with(profile))
-        })
-        .and_then(Path::parent)
-        .with_context(|| format!("{} is in no target folder of cargo", own.display()))?;
-    Ok(folder.join(profile.folder()).join(program.name()))
+    Ok(cargo::built(profile.folder())?.join(program.name()))
 }
 
 /// A started program. Dropping it kills it.

@@ -9,8 +9,9 @@ use http_body_util::Empty;
 use hyper_util::{client::legacy::Client, rt::TokioExecutor};
 use tempfile::TempDir;
 use tokio::process::Command;
+use tools::Tool;
 
-use crate::{process::Process, scratch, tools::Tool};
+use crate::{process::Process, scratch};
 
 /// The limit until Traefik is ready, which takes about a second on two free cores.
 const READY_WITHIN: Duration = Duration::from_mins(1);
@@ -27,7 +28,7 @@ impl Traefik {
     /// Starts Traefik on `address` and waits until it serves the Ingresses of an IngressClass in the
     /// API of `kubeconfig`; without a class, those of every class whose controller is
     /// `traefik.io/ingress-controller`. Its own state is on the next port. Its binary must have been
-    /// [built](crate::tools::build).
+    /// [built](tools::build).
     pub async fn start(
         address: SocketAddr,
         kubeconfig: &Path,

@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use anyhow::{Result, ensure};
-use pipeline_tests::cargo;
+use tools::cargo;
 
 /// Returns cargo with these arguments.
 pub(crate) fn command(arguments: &[&str]) -> Command {

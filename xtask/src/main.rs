@@ -1,29 +1,22 @@
 //! `cargo xtask …`: the developer's commands. CI runs the same ones.
+//!
+//! This program depends on nothing that it builds, so that it starts soon: [`test`] has cargo build everything
+//! and runs it; [`tools`] builds the real parts; [`program`] has cargo build a program of the workspace, which
+//! does the rest.
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,
     reason = "these commands speak to a person"
 )]
 
-use std::process::ExitCode;
+use std::ffi::OsString;
 
-use clap::{Parser, Subcommand};
+use anyhow::Result;
+use clap::{Args, Parser, Subcommand};
 
-use crate::bench::Bench;
-use crate::fuzz::Fuzz;
-use crate::scenario::Scenario;
-use crate::simulate::Simulation;
-
-mod bench;
 mod cargo;
-mod control_plane;
-mod fuzz;
-mod generate;
-mod scenario;
-mod screenshots;
-mod simulate;
+mod program;
 mod test;
-mod tools;
 
 /// The developer's commands.
 #[derive(Debug, Parser)]
@@ -35,76 +28,56 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Write the files generated from the types, flags, metrics and Events: the CRDs, docs/reference, docs/man
-    Generate {
-        /// Write nothing; fail when a file differs
-        #[arg(long)]
-        check: bool,
-    },
     /// Check and test everything
     Test,
-    /// Search for failures with new random seeds
-    Fuzz(Fuzz),
-    /// Play a scenario on real parts, in a network namespace of its own, and print its timeline
-    Scenario {
-        #[command(subcommand)]
-        scenario: Scenario,
-    },
-    /// Take the screenshots of the sandbox's page in docs/images, with Chromium
-    Screenshots,
-    /// Run our programs at a scale that no test has, and print figures
-    Simulate {
-        #[command(subcommand)]
-        simulation: Simulation,
-    },
-    /// Measure what our programs cost, next to a limit from the same run
-    Bench {
-        #[command(subcommand)]
-        bench: Bench,
-    },
     /// Build the real parts that are missing and print their folder, alone on the last line
     Tools,
+    /// Write the files generated from the types, flags, metrics and Events: the CRDs, docs/reference, docs/man
+    Generate(Passed),
+    /// Search for failures with new random seeds
+    Fuzz(Passed),
+    /// Run our programs at a scale that no test has, and print figures
+    Simulate(Passed),
+    /// Play a scenario on real parts, in a network namespace of its own, and print its timeline
+    Scenario(Passed),
+    /// Measure what our programs cost, next to a limit from the same run
+    Bench(Passed),
+    /// Take the screenshots of the sandbox's page in docs/images, with Chromium
+    Screenshots(Passed),
     /// Run a Kubernetes API with the Karmada CRDs until interrupted, and print its kubeconfig
-    ControlPlane,
+    ControlPlane(Passed),
 }
 
-fn main() -> ExitCode {
-    match run(&Arguments::parse().command) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+/// The arguments of a command that another program reads, `--help` among them.
+#[derive(Debug, Args)]
+#[command(disable_help_flag = true)]
+struct Passed {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
+    arguments: Vec<OsString>,
 }
 
-fn run(command: &Command) -> anyhow::Result<()> {
-    match command {
-        Command::Generate { check } => generate::run(*check),
+fn main() -> Result<()> {
+    match Arguments::parse().command {
         Command::Test => test::run(),
-        Command::Fuzz(fuzz) => fuzz::run(fuzz),
-        Command::Scenario { scenario } => scenario::run(scenario),
-        Command::Screenshots => screenshots::run(),
-        Command::Simulate { simulation } => simulate::run(simulation),
-        Command::Bench { bench } => bench::run(bench),
-        Command::Tools => tools::run(),
-        Command::ControlPlane => control_plane::run(),
+        Command::Tools => build_tools(),
+        Command::Generate(passed) => program::become_it("generate", &[], &passed.arguments),
+        Command::Fuzz(passed) => program::become_it("simulation", &["fuzz"], &passed.arguments),
+        Command::Simulate(passed) => {
+            program::become_it("simulation", &["simulate"], &passed.arguments)
+        }
+        Command::Scenario(passed) => on_real_parts("scenario", &passed),
+        Command::Bench(passed) => on_real_parts("bench", &passed),
+        Command::Screenshots(passed) => on_real_parts("screenshots", &passed),
+        Command::ControlPlane(passed) => on_real_parts("control-plane", &passed),
     }
 }
 
-/// Runs `work` to its end.
-///
-/// # Errors
-/// Returns its error, or one for an interrupt.
-fn until_interrupted(work: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
-    tokio::runtime::Runtime::new()?.block_on(async {
-        tokio::select! {
-            biased;
-            interrupted = tokio::signal::ctrl_c() => {
-                interrupted?;
-                anyhow::bail!("interrupted")
-            }
-            done = work => done,
-        }
-    })
+fn on_real_parts(command: &str, passed: &Passed) -> Result<()> {
+    program::become_it("pipeline-tests", &[command], &passed.arguments)
+}
+
+fn build_tools() -> Result<()> {
+    tools::build(&tools::Tool::ALL)?;
+    println!("{}", tools::folder()?.display());
+    Ok(())
 }

@@ -4,6 +4,7 @@
 
 pub mod dns;
 pub mod flags;
+pub mod interrupt;
 pub mod kubeconfig;
 pub mod memory;
 pub mod mutations;

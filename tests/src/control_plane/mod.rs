@@ -37,7 +37,7 @@ pub enum ApiKind {
     /// every right for everyone.
     Embedded,
     /// etcd and kube-apiserver, with RBAC. Their binaries must have been
-    /// [built](crate::tools::build).
+    /// [built](tools::build).
     #[default]
     Real,
 }

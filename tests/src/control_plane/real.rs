@@ -12,9 +12,10 @@ use kube::Client;
 use lab_parts::port::ReservedPort;
 use rcgen::KeyPair;
 use tokio::{net::TcpStream, process::Command, time::timeout};
+use tools::Tool;
 
 use super::TOKEN;
-use crate::{certs::Authority, kubeconfig::write, process::Process, tools::Tool};
+use crate::{certs::Authority, kubeconfig::write, process::Process};
 
 /// The limit until both are ready: a cold start takes about four seconds on two free cores.
 const READY_WITHIN: Duration = Duration::from_secs(90);

@@ -8,10 +8,8 @@ use std::{
     process::{Command, Output},
 };
 
-use pipeline_tests::{
-    cargo,
-    programs::{self, Binary, Profile},
-};
+use pipeline_tests::programs::{self, Binary, Profile};
+use tools::cargo;
 
 const TEXT: &str = include_str!("../../../Containerfile");
 

@@ -3,8 +3,8 @@
 
 use std::{fs, path::Path};
 
-use pipeline_tests::cargo;
 use serde_json::Value;
+use tools::cargo;
 
 /// Returns the objects of all manifests in a folder.
 fn objects(folder: &Path) -> Vec<Value> {

@@ -4,10 +4,8 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-use anyhow::{Context, Result, ensure};
-use pipeline_tests::tools;
-
 use crate::cargo;
+use anyhow::{Result, ensure};
 
 /// The version of cargo-deny.
 const VERSION: &str = "0.20.2";
@@ -22,7 +20,7 @@ pub(super) enum Dependencies {
     Unchecked(anyhow::Error),
 }
 
-/// Checks the dependencies, with cargo-deny built before.
+/// Checks the dependencies.
 pub(super) fn check() -> Dependencies {
     match run() {
         Ok(None) => Dependencies::Allowed,
@@ -32,7 +30,8 @@ pub(super) fn check() -> Dependencies {
 }
 
 fn run() -> Result<Option<String>> {
-    let program = install().context("cannot install cargo-deny")?;
+    let program = program()?;
+    ensure!(program.is_file(), "cargo-deny could not be built");
     // It wants the sources of dependencies on every platform, and cargo has those of one.
     let fetched = cargo::command(&["fetch", "--locked", "--quiet"]).output()?;
     ensure!(
@@ -44,31 +43,34 @@ fn run() -> Result<Option<String>> {
     let output = Command::new(program)
         .args(arguments)
         .args(["bans", "licenses", "sources"])
-        .current_dir(pipeline_tests::cargo::root())
+        .current_dir(tools::cargo::root())
         .output()?;
     let found = String::from_utf8_lossy(&output.stderr).into_owned();
     Ok((!output.status.success()).then_some(found))
 }
 
 /// Builds cargo-deny, once per user and version, beside the tools.
-fn install() -> Result<PathBuf> {
-    let folder = tools::cache()?.join(format!("cargo-deny-{VERSION}"));
-    let program = folder.join("bin/cargo-deny");
-    if program.is_file() {
-        return Ok(program);
+pub(super) fn build() -> Result<()> {
+    if program()?.is_file() {
+        return Ok(());
     }
+    let folder = folder()?;
     fs::create_dir_all(&folder)?;
     eprintln!("building cargo-deny {VERSION} (about 4 min once)");
-    let output = cargo::command(&["install", "cargo-deny", "--locked", "--debug", "--quiet"])
+    let status = cargo::command(&["install", "cargo-deny", "--locked", "--debug"])
         .args(["--version", VERSION, "--root"])
         .arg(&folder)
-        // In a folder of its own, where no other build holds the lock.
+        // In a folder of its own, which a built cargo-deny outlives.
         .env_remove("CARGO_TARGET_DIR")
-        .output()?;
-    ensure!(
-        output.status.success(),
-        "{}",
-        tools::last_lines(&String::from_utf8_lossy(&output.stderr), 3)
-    );
-    Ok(program)
+        .status()?;
+    ensure!(status.success(), "cannot install cargo-deny ({status})");
+    Ok(())
+}
+
+fn program() -> Result<PathBuf> {
+    Ok(folder()?.join("bin/cargo-deny"))
+}
+
+fn folder() -> Result<PathBuf> {
+    Ok(tools::cache()?.join(format!("cargo-deny-{VERSION}")))
 }

@@ -4,9 +4,7 @@ use std::env;
 use std::process::Command;
 
 use anyhow::{Result, anyhow};
-use pipeline_tests::chromium;
-use pipeline_tests::netns;
-use pipeline_tests::tools::{self, Tool};
+use tools::{Tool, chromium, namespaces};
 
 use super::IN_NAMESPACES;
 use super::executable::Executable;
@@ -33,7 +31,7 @@ impl Missing {
     /// Builds the tools, and looks for everything else.
     pub(super) fn look() -> Self {
         let mut missing = Self::default();
-        if let Err(why) = netns::available() {
+        if let Err(why) = namespaces::available() {
             let why = why.context("the tests of the pipeline cannot run");
             missing.why.push(why);
             missing.package = Some(IN_NAMESPACES);
@@ -52,7 +50,7 @@ impl Missing {
             missing.why.push(why);
             missing.names.extend(WITH_THE_PAGE);
         }
-        if let Err(why) = chromium::available() {
+        if let Err(why) = chromium::executable() {
             let why = why.context("the tests in a browser cannot run");
             missing.why.push(why);
             missing.names.push(IN_CHROMIUM);
@@ -94,7 +92,7 @@ pub(super) fn install_packages() {
         packages.extend(["iproute2", "util-linux"]);
     }
     packages.extend(absent());
-    if chromium::available().is_err() {
+    if chromium::executable().is_err() {
         packages.extend(["chromium", "fonts-liberation"]);
     }
     if env::var_os("CI").is_none() || packages.is_empty() {

@@ -10,13 +10,13 @@ use std::thread;
 use std::time::Instant;
 
 use anyhow::{Result, anyhow, bail, ensure};
-use pipeline_tests::programs;
+use tools::cargo::PROGRAMS_BUILT;
 
 use self::deny::Dependencies;
 use self::executable::Executable;
 use self::missing::Missing;
 use self::report::Report;
-use crate::{cargo, generate};
+use crate::cargo;
 
 /// The package whose tests need namespaces.
 const IN_NAMESPACES: &str = "pipeline-tests";
@@ -32,23 +32,14 @@ const SLOWEST: usize = 10;
 /// Runs every check and every test. Where namespaces, the tools for real parts or a browser are
 /// missing, the tests that need them are counted as skipped; with `CI` set that is a failure.
 pub(crate) fn run() -> Result<()> {
+    let missing = prepare()?;
     let begun = Instant::now();
-    missing::install_packages();
     thread::scope(|scope| {
-        // Go and cargo leave each other's locks alone.
-        let missing = scope.spawn(Missing::look);
         let dependencies = scope.spawn(deny::check);
         check()?;
         phase("checks", begun);
         let executables = executable::build()?;
         phase("builds of tests", begun);
-        let missing = missing.join().map_err(|_| anyhow!("no tools were built"))?;
-        if let Some(why) = missing.why.first()
-            && env::var_os("CI").is_some()
-        {
-            bail!("{why:#}");
-        }
-        phase("tools", begun);
         let report = test(&executables, &missing)?;
         phase("tests", begun);
         let dependencies = dependencies
@@ -58,14 +49,30 @@ pub(crate) fn run() -> Result<()> {
     })
 }
 
+/// Builds what is built once per machine, and looks for everything else that tests need of it.
+fn prepare() -> Result<Missing> {
+    let begun = Instant::now();
+    missing::install_packages();
+    let missing = Missing::look();
+    if let Some(why) = missing.why.first()
+        && env::var_os("CI").is_some()
+    {
+        bail!("{why:#}");
+    }
+    if let Err(why) = deny::build() {
+        eprintln!("{why:#}");
+    }
+    phase("real parts and cargo-deny", begun);
+    Ok(missing)
+}
+
 /// Prints the time at which a phase ended.
 fn phase(name: &str, begun: Instant) {
     eprintln!("{name} done after {:.0} s", begun.elapsed().as_secs_f64());
 }
 
-/// Checks generated files, formatting and lints.
+/// Checks formatting and lints.
 fn check() -> Result<()> {
-    generate::run(true)?;
     cargo::run(&["fmt", "--all", "--check"], &[])?;
     let lint = [
         "clippy",
@@ -97,7 +104,7 @@ fn test(executables: &[Executable], missing: &Missing) -> Result<Report> {
         .filter(|executable| !missing.excludes(executable))
         .partition(|executable| executable.name == WAITING);
     // The programs are built, and a test that ran cargo would wait for `cargo doc`.
-    let variables = [(programs::BUILT, "1")];
+    let variables = [(PROGRAMS_BUILT, "1")];
     let skipped = missing.skips();
     thread::scope(|scope| {
         let waiting = scope.spawn(|| {

@@ -7,13 +7,12 @@ use kube::config::Kubeconfig;
 use lab_parts::kubeconfig::{self, Access};
 use pipeline_tests::{
     agents::MEMBER,
-    cargo,
     control_plane::{ApiKind, ControlPlane},
     fleet::Fleet,
-    tools::Tool,
 };
 use tempfile::TempDir;
 use tokio::{process::Command, time::timeout};
+use tools::{Tool, cargo};
 
 /// A page of the documentation.
 #[derive(Clone, Copy, Debug)]

@@ -1,14 +1,15 @@
-//! `cargo xtask simulate …`: runs our programs at a scale that no test has, and prints figures.
+//! `simulate …`: runs our programs at a scale that no test has, and prints figures.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use pipeline_tests::programs::{Binary, Profile, build_agent, path};
+use lab_parts::interrupt::until_interrupted;
 use simulation::agents;
 use simulation::convergence::{self, Convergence};
 use simulation::propagation::{self, Lazy, Propagation};
 use simulation::search::{Property, random_seed, search, sequence_of};
+use tools::cargo::{DIST, build_dist, built};
 
 /// The simulations.
 #[derive(Debug, Subcommand)]
@@ -109,11 +110,12 @@ fn run_agents(agents: &Agents) -> anyhow::Result<()> {
         rest: Duration::from_secs(agents.rest),
         binary,
     };
-    crate::until_interrupted(agents::run(&options, |line| println!("{line}")))
+    let running = until_interrupted(agents::run(&options, |line| println!("{line}")));
+    tokio::runtime::Runtime::new()?.block_on(running)?
 }
 
 fn build() -> anyhow::Result<PathBuf> {
     println!("building the agent as clusters run it");
-    build_agent(&[])?;
-    path(Binary::Agent, Profile::Dist)
+    build_dist(&[cluster_health_agent::NAME])?;
+    Ok(built(DIST)?.join(cluster_health_agent::NAME))
 }

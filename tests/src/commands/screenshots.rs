@@ -1,4 +1,4 @@
-//! `cargo xtask screenshots`: takes the screenshots in docs/images.
+//! `screenshots`: takes the screenshots in docs/images.
 
 use anyhow::Result;
 use pipeline_tests::{
@@ -11,7 +11,5 @@ pub(crate) fn run() -> Result<()> {
     if !inside() {
         programs::build(Profile::Debug)?;
     }
-    isolated_command(async || {
-        screenshots::take(&pipeline_tests::cargo::root().join("docs/images")).await
-    })
+    isolated_command(async || screenshots::take(&tools::cargo::root().join("docs/images")).await)
 }

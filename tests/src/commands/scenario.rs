@@ -1,4 +1,4 @@
-//! `cargo xtask scenario …`: plays a scenario on real parts and prints its timeline.
+//! `scenario …`: plays a scenario on real parts and prints its timeline.
 
 use clap::{Args, Subcommand, ValueEnum};
 use lab_parts::thresholds::ProbeTiming;
@@ -7,8 +7,8 @@ use pipeline_tests::{
     netns::{inside, isolated_command},
     outage::{self, DnsOutage},
     programs::{self, Profile},
-    tools::{self, Tool},
 };
+use tools::Tool;
 
 /// The scenarios.
 #[derive(Debug, Subcommand)]

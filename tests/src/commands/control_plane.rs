@@ -1,12 +1,12 @@
-//! `cargo xtask control-plane`: runs a Kubernetes API until interrupted.
+//! `control-plane`: runs a Kubernetes API until interrupted.
 
 use anyhow::{Result, bail};
 use pipeline_tests::{
     control_plane::{ControlPlane, ControlPlaneOptions},
     crds,
-    tools::{self, Tool},
 };
 use tokio::signal::unix::{SignalKind, signal};
+use tools::Tool;
 
 pub(crate) fn run() -> Result<()> {
     tools::build(&[Tool::Etcd, Tool::KubeApiserver])?;

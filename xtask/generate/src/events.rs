@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 use anyhow::Result;
 use karmada_runtime::events::EventReason;
 
-use super::cell;
+use crate::cell;
 
 /// Returns the page that lists the reasons of the Events of every program.
-pub(super) fn page() -> Result<String> {
+pub(crate) fn page() -> Result<String> {
     let mut page = String::from(
         "# Events\n\n\
          An Event is recorded when something changes, and not again while it stays so. Events about objects without a namespace are in the\n\

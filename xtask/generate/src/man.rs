@@ -5,7 +5,7 @@ use clap::{Command, CommandFactory};
 use clap_mangen::Man;
 
 /// Returns the file name and the text of a page for `kubectl remedy` and for each of its commands.
-pub(super) fn pages() -> Result<Vec<(String, String)>> {
+pub(crate) fn pages() -> Result<Vec<(String, String)>> {
     let mut command = kubectl_remedy::Args::command().disable_help_subcommand(true);
     command.build();
     let mut pages = vec![page(&command)?];

@@ -1,4 +1,4 @@
-//! `cargo xtask fuzz`: searches with new random seeds, which the tests do not draw.
+//! `fuzz`: searches with new random seeds, which the tests do not draw.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -8,8 +8,7 @@ use clap::Args;
 use simulation::convergence::Convergence;
 use simulation::propagation::{Lazy, Propagation};
 use simulation::search::{Property, random_seed, search};
-
-use crate::cargo;
+use tools::cargo;
 
 /// The share of the time given to the sequences of each simulation; property tests get the rest.
 const SEQUENCES_FOR: Duration = Duration::from_mins(1);
@@ -50,7 +49,8 @@ fn draw_sequences<P: Property>(end: Instant) -> Result<()> {
 /// Runs the tests of all libraries, with this seed for those that draw values.
 fn draw_other_properties(seed: u64) -> Result<()> {
     let seed = seed.to_string();
-    let output = cargo::command(&["test", "--workspace", "--locked", "--lib", "--no-fail-fast"])
+    let output = cargo::command()
+        .args(["test", "--workspace", "--locked", "--lib", "--no-fail-fast"])
         .env("PROPTEST_RNG_SEED", &seed)
         .output()?;
     ensure!(

@@ -5,13 +5,13 @@ use std::fmt::Write as _;
 use anyhow::Context;
 use serde_json::{Map, Value};
 
-use super::cell;
+use crate::cell;
 
 /// The path of the fields in a definition.
 const FIELDS: &str = "/spec/versions/0/schema/openAPIV3Schema/properties";
 
 /// Returns the page that lists the fields of each of these definitions.
-pub(super) fn page(definitions: &[Value]) -> anyhow::Result<String> {
+pub(crate) fn page(definitions: &[Value]) -> anyhow::Result<String> {
     let mut page = String::from(
         "# Kinds\n\n\
          The fields that our programs read or write. Karmada's own definitions may have more; what we do not know is left alone.\n",

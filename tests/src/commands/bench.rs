@@ -1,14 +1,16 @@
-//! `cargo xtask bench …`: measures what our programs cost, next to a limit from the same run.
+//! `bench …`: measures what our programs cost, next to a limit from the same run.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
+use lab_parts::interrupt::until_interrupted;
 use pipeline_tests::bench::propagation::PropagationBench;
 use pipeline_tests::bench::{agent, ingresses, propagation, remedies};
 use pipeline_tests::netns::{inside, isolated_command};
-use pipeline_tests::programs::{self, Binary, Profile, build_agent, path};
-use pipeline_tests::tools::{self, Tool};
+use pipeline_tests::programs::{self, Binary, Profile, path};
+use tools::Tool;
+use tools::cargo::build_dist;
 
 /// The benchmarks.
 #[derive(Debug, Subcommand)]
@@ -101,7 +103,7 @@ fn in_a_fleet(
     if !inside() {
         if cfg!(debug_assertions) {
             println!(
-                "this build is not optimised, which raises the limit of the bare client by about a fifth; for exact figures use: cargo run --release --package xtask -- bench …"
+                "this build is not optimised, which raises the limit of the bare client by about a fifth; for exact figures use: cargo run --release --package pipeline-tests -- bench …"
             );
         }
         tools::build(&[Tool::Etcd, Tool::KubeApiserver])?;
@@ -118,13 +120,14 @@ fn measure_agent(arguments: &Agent) -> anyhow::Result<()> {
         window: Duration::from_secs(arguments.window),
         nodes: arguments.nodes.clone(),
     };
-    crate::until_interrupted(agent::bench(&bench, print))
+    let benching = until_interrupted(agent::bench(&bench, print));
+    tokio::runtime::Runtime::new()?.block_on(benching)?
 }
 
 /// Builds the agent and its limit as clusters run them.
 fn build() -> anyhow::Result<(PathBuf, PathBuf)> {
     println!("building the agent and its baseline as clusters run them: this takes minutes");
-    build_agent(&[BASELINE])?;
+    build_dist(&[Binary::Agent.name(), BASELINE])?;
     let agent = path(Binary::Agent, Profile::Dist)?;
     let limit = agent.with_file_name(BASELINE);
     Ok((agent, limit))

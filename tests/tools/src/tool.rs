@@ -1,25 +1,23 @@
-//! The binaries of the real parts. etcd and kube-apiserver come from `KUBEBUILDER_ASSETS` if that is
-//! set. Otherwise Go builds them from `tests/tools/*/go.mod`, once per user and content, into
-//! `$XDG_CACHE_HOME/karmada-rs/tools/<hash>` (`~/.cache` without the variable).
+//! The third-party programs: their versions, and the files in which they are found. etcd, kube-apiserver and
+//! kubectl come from `KUBEBUILDER_ASSETS` if that is set; the others, and these without it, from
+//! `$XDG_CACHE_HOME/karmada-rs/tools/<hash>` (`~/.cache` without the variable), named by the content that they
+//! are built from.
 
 use std::{
-    env,
-    fs::{self, File, TryLockError},
+    env, fs,
     hash::Hasher,
-    io::{self, Write},
+    io,
     path::{Path, PathBuf},
-    process::Command,
-    time::Instant,
 };
 
 use fnv::FnvHasher;
 use thiserror::Error;
 
+/// Go's arguments for every build. They are part of the content that identifies a binary.
+pub(crate) const BUILD: [&str; 4] = ["build", "-mod=readonly", "-buildvcs=false", "-o"];
+
 /// Parts of the names of tests that need tools.
 pub const NEEDED_BY: [&str; 2] = ["real::", "with_tools::"];
-
-/// Go's arguments for every build. They are part of the content that identifies a binary.
-const BUILD: [&str; 4] = ["build", "-mod=readonly", "-buildvcs=false", "-o"];
 
 /// A third-party program that the tests run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,7 +115,7 @@ impl Tool {
         }
     }
 
-    /// Returns the path of the binary, which must have been [built](build) before.
+    /// Returns the path of the binary, which must have been [built](crate::build) before.
     pub fn path(self) -> Result<PathBuf, ToolsError> {
         let path = match self.assets() {
             Some(assets) => {
@@ -163,7 +161,7 @@ impl Tool {
     }
 
     /// Returns the Go package of the program.
-    const fn package(self) -> &'static str {
+    pub(crate) const fn package(self) -> &'static str {
         match self {
             Self::Etcd => "go.etcd.io/etcd/server/v3",
             Self::KubeApiserver => "k8s.io/kubernetes/cmd/kube-apiserver",
@@ -175,7 +173,7 @@ impl Tool {
     }
 
     /// Returns the approximate time of a build from nothing on two cores.
-    const fn build_minutes(self) -> &'static str {
+    pub(crate) const fn build_minutes(self) -> &'static str {
         match self {
             Self::Etcd | Self::Kubectl => "1 min",
             Self::KubeApiserver => "5 min",
@@ -186,12 +184,12 @@ impl Tool {
 
     /// Returns arguments for Go's linker, which omit debug information and set the version that the tool
     /// reports.
-    fn link_arguments(self, version: &str) -> String {
+    pub(crate) fn link_arguments(self, version: &str) -> String {
         let mut arguments = vec!["-ldflags=-s -w".to_owned()];
         if self.module() == Self::KubeApiserver.module() {
             let mut numbers = version.split('.');
-            let mut number = || numbers.next().unwrap_or_default();
-            let (major, minor) = (number(), number());
+            let major = numbers.next().unwrap_or_default();
+            let minor = numbers.next().unwrap_or_default();
             for value in [
                 &format!("gitVersion=v{version}"),
                 &format!("gitMajor={major}"),
@@ -205,14 +203,14 @@ impl Tool {
     }
 
     /// Returns the folder of its `go.mod`, which programs of one module share.
-    fn source(self) -> PathBuf {
-        sources().join(match self {
+    pub(crate) fn source(self) -> PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join(match self {
             Self::KubeApiserver | Self::KubeControllerManager | Self::Kubectl => "kubernetes",
             other => other.name(),
         })
     }
 
-    fn go_mod(self) -> Result<GoMod, ToolsError> {
+    pub(crate) fn go_mod(self) -> Result<GoMod, ToolsError> {
         let path = self.source().join("go.mod");
         let text = fs::read_to_string(&path).map_err(file("read", &path))?;
         Ok(GoMod::parse(&text, self.module()))
@@ -234,125 +232,60 @@ pub fn cache() -> Result<PathBuf, ToolsError> {
     Ok(cache.join("karmada-rs/tools"))
 }
 
-/// Builds missing tools and prints progress to stderr. Two processes that build at the same time share
-/// the work.
-pub fn build(tools: &[Tool]) -> Result<(), ToolsError> {
-    if tools.iter().all(|tool| tool.path().is_ok()) {
-        return Ok(());
-    }
-    let folder = folder()?;
-    fs::create_dir_all(&folder).map_err(file("create", &folder))?;
-    let lock_path = folder.join(".lock");
-    let lock = File::create(&lock_path).map_err(file("create", &lock_path))?;
-    match lock.try_lock() {
-        Ok(()) => {}
-        Err(TryLockError::WouldBlock) => {
-            progress("waiting for another process that is building tools");
-            lock.lock().map_err(file("lock", &lock_path))?;
-        }
-        Err(TryLockError::Error(source)) => return Err(file("lock", &lock_path)(source)),
-    }
-    for tool in tools {
-        match tool.path() {
-            Err(ToolsError::NotBuilt { .. }) => build_one(*tool, &folder)?,
-            found => drop(found?),
-        }
-    }
-    Ok(())
-}
-
-fn build_one(tool: Tool, folder: &Path) -> Result<(), ToolsError> {
-    let GoMod { go, version } = tool.go_mod()?;
-    let name = tool.name();
-    progress(&format!(
-        "building {name} {version} (about {} once)",
-        tool.build_minutes()
-    ));
-    let started = Instant::now();
-    let target = folder.join(name);
-    let building = folder.join(format!("{name}.building"));
-    let output = Command::new("go")
-        .args(BUILD)
-        .arg(&building)
-        .arg(tool.link_arguments(&version))
-        .arg(tool.package())
-        .current_dir(tool.source())
-        .env("CGO_ENABLED", "0")
-        .env("GOWORK", "off")
-        .output();
-    let output = match output {
-        Ok(output) => output,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return Err(ToolsError::GoMissing { tool: name, go });
-        }
-        Err(source) => return Err(file("run go in", &tool.source())(source)),
-    };
-    if !output.status.success() {
-        return Err(ToolsError::Build {
-            tool: name,
-            version,
-            go,
-            output: last_lines(&String::from_utf8_lossy(&output.stderr), 15),
-        });
-    }
-    fs::rename(&building, &target).map_err(file("move into place", &building))?;
-    progress(&format!(
-        "built {name} {version} in {} s",
-        started.elapsed().as_secs()
-    ));
-    Ok(())
-}
-
 /// The versions in a tool's `go.mod`.
-struct GoMod {
+pub(crate) struct GoMod {
     /// The oldest Go that can build it.
-    go: String,
+    pub(crate) go: String,
     /// The tool's version, without the `v`.
-    version: String,
+    pub(crate) version: String,
 }
 
 impl GoMod {
     fn parse(text: &str, module: &str) -> Self {
-        let value_after = |first: &str| {
-            text.lines()
-                .map(str::split_whitespace)
-                .find_map(|mut words| (words.next() == Some(first)).then(|| words.next())?)
-                .unwrap_or("?")
-        };
+        let version = word_after(text, module).trim_start_matches('v');
         Self {
-            go: value_after("go").to_owned(),
-            version: value_after(module).trim_start_matches('v').to_owned(),
+            go: word_after(text, "go").to_owned(),
+            version: version.to_owned(),
         }
     }
 }
 
+/// Returns the second word of the first line that begins with this word.
+fn word_after<'a>(text: &'a str, first: &str) -> &'a str {
+    text.lines()
+        .map(str::split_whitespace)
+        .find_map(|mut words| (words.next() == Some(first)).then(|| words.next())?)
+        .unwrap_or("?")
+}
+
 fn content_hash() -> Result<u64, ToolsError> {
     let mut hasher = FnvHasher::default();
-    let mut add = |part: &[u8]| {
-        hasher.write(&part.len().to_le_bytes());
-        hasher.write(part);
-    };
-    add(env::consts::OS.as_bytes());
-    add(env::consts::ARCH.as_bytes());
+    add(&mut hasher, env::consts::OS.as_bytes());
+    add(&mut hasher, env::consts::ARCH.as_bytes());
     for argument in BUILD {
-        add(argument.as_bytes());
+        add(&mut hasher, argument.as_bytes());
     }
     for tool in Tool::ALL {
-        add(tool.package().as_bytes());
-        add(tool.link_arguments(&tool.go_mod()?.version).as_bytes());
+        add(&mut hasher, tool.package().as_bytes());
+        add(
+            &mut hasher,
+            tool.link_arguments(&tool.go_mod()?.version).as_bytes(),
+        );
         for name in ["go.mod", "go.sum"] {
             let path = tool.source().join(name);
-            add(&fs::read(&path).map_err(file("read", &path))?);
+            add(&mut hasher, &fs::read(&path).map_err(file("read", &path))?);
         }
     }
     Ok(hasher.finish())
 }
 
-fn sources() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tools")
+/// Hashes a part of the content with its length, so that no byte can move from one part to the next.
+fn add(hasher: &mut FnvHasher, part: &[u8]) {
+    hasher.write(&part.len().to_le_bytes());
+    hasher.write(part);
 }
 
-fn file(attempt: &'static str, path: &Path) -> impl FnOnce(io::Error) -> ToolsError {
+pub(crate) fn file(attempt: &'static str, path: &Path) -> impl FnOnce(io::Error) -> ToolsError {
     let path = path.to_owned();
     move |source| ToolsError::File {
         attempt,
@@ -361,24 +294,12 @@ fn file(attempt: &'static str, path: &Path) -> impl FnOnce(io::Error) -> ToolsEr
     }
 }
 
-/// Returns the end of a text of many lines.
-pub fn last_lines(text: &str, count: usize) -> String {
-    let lines: Vec<&str> = text.trim_end().lines().collect();
-    lines[lines.len().saturating_sub(count)..].join("\n")
-}
-
-/// Prints progress straight to stderr, because libtest captures `eprintln!` of a test that passes. An
-/// error means that stderr is closed.
-fn progress(line: &str) {
-    drop(writeln!(io::stderr(), "{line}"));
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{GoMod, Tool, folder, last_lines};
+    use super::{GoMod, Tool, folder};
 
     #[test]
-    fn every_tool_says_its_version_and_the_go_it_needs() {
+    fn go_mods_name_both_versions() {
         for tool in Tool::ALL {
             let GoMod { go, version } = tool.go_mod().unwrap();
             for text in [&go, &version] {
@@ -388,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn kube_apiserver_reports_the_version_of_its_module() {
+    fn apiserver_reports_its_version() {
         let arguments = Tool::KubeApiserver.link_arguments("1.36.3");
         for expected in ["gitVersion=v1.36.3", "gitMajor=1", "gitMinor=36"] {
             assert!(arguments.contains(expected), "{arguments}");
@@ -396,16 +317,9 @@ mod tests {
     }
 
     #[test]
-    fn the_folder_is_named_by_the_content_it_is_built_from() {
+    fn folder_is_named_by_content() {
         let name = folder().unwrap().file_name().unwrap().to_owned();
         assert_eq!(name.len(), 16);
         assert_eq!(folder().unwrap().file_name().unwrap(), name);
-    }
-
-    #[test]
-    fn last_lines_of_a_short_text_are_all_of_it() {
-        assert_eq!(last_lines("a\nb\n", 3), "a\nb");
-        assert_eq!(last_lines("a\nb\nc\nd\n", 2), "c\nd");
-        assert_eq!(last_lines("", 2), "");
     }
 }

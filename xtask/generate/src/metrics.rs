@@ -12,13 +12,13 @@ use karmada_runtime::program::{Program, StartError};
 use lab_parts::kubeconfig::{self, Access};
 use lab_parts::port::CLOSED;
 
-use super::cell;
+use crate::cell;
 
 /// The flag of the programs that count writes instead of performing them.
 const OBSERVE_ONLY: &str = "--observe-only";
 
 /// Returns the page that lists the metrics of every program.
-pub(super) fn page() -> Result<String> {
+pub(crate) fn page() -> Result<String> {
     let mut page = String::from(
         "# Metrics\n\n\
          Every program serves its metrics at `/metrics` of `--listen-address`, in the format of OpenMetrics. A histogram has the series\n\

@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 use anyhow::Result;
 use clap::{Arg, ArgAction, Command, CommandFactory};
 
-use super::cell;
+use crate::cell;
 
 /// Returns the page that lists the flags of every program.
-pub(super) fn page() -> Result<String> {
+pub(crate) fn page() -> Result<String> {
     let programs = [
         cluster_health_agent::Args::command(),
         remedy_controller::Args::command(),

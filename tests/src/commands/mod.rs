@@ -1,0 +1,6 @@
+//! What a person runs on real parts, and in a browser.
+
+pub(crate) mod bench;
+pub(crate) mod control_plane;
+pub(crate) mod scenario;
+pub(crate) mod screenshots;

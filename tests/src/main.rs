@@ -1,0 +1,49 @@
+//! The commands of `cargo xtask` that start real parts or a browser.
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "these commands speak to a person"
+)]
+
+use clap::{Parser, Subcommand};
+
+use crate::commands::bench::Bench;
+use crate::commands::scenario::Scenario;
+use crate::commands::{bench, control_plane, scenario, screenshots};
+
+mod commands;
+
+/// The commands on real parts.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Play a scenario on real parts, in a network namespace of its own, and print its timeline
+    Scenario {
+        #[command(subcommand)]
+        scenario: Scenario,
+    },
+    /// Take the screenshots of the sandbox's page in docs/images, with Chromium
+    Screenshots,
+    /// Measure what our programs cost, next to a limit from the same run
+    Bench {
+        #[command(subcommand)]
+        bench: Bench,
+    },
+    /// Run a Kubernetes API with the Karmada CRDs until interrupted, and print its kubeconfig
+    ControlPlane,
+}
+
+fn main() -> anyhow::Result<()> {
+    match &Arguments::parse().command {
+        Command::Scenario { scenario } => scenario::run(scenario),
+        Command::Screenshots => screenshots::run(),
+        Command::Bench { bench } => bench::run(bench),
+        Command::ControlPlane => control_plane::run(),
+    }
+}
