@@ -65,6 +65,7 @@ fn search_from_first<P: Property>(sequences: u64) -> Summary {
     summary
 }
 
+/// Case P62: whatever happens, the members hold what the policies ask for, and then nobody writes.
 #[test]
 fn random_histories_of_propagation_settle() {
     let summary = search_from_first::<Propagation>(SEQUENCES);
@@ -72,6 +73,7 @@ fn random_histories_of_propagation_settle() {
     assert_eq!(summary.faults.len(), FAULTS, "{summary}");
 }
 
+/// Case P62: with Lazy policies every move has a reason that the oracle names.
 #[test]
 fn no_history_of_lazy_policies_moves_a_workload_without_a_reason() {
     search_from_first::<Lazy>(LAZY_SEQUENCES);

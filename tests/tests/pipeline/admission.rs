@@ -237,7 +237,7 @@ mod real {
         });
     }
 
-    /// Case 26: a pause of every cluster and one of some contradict each other.
+    /// Case P26: a pause of every cluster and one of some contradict each other.
     #[test]
     fn a_pause_of_all_clusters_with_a_list_of_some_is_refused() {
         isolated(test_name!(), async || {
@@ -256,7 +256,7 @@ mod real {
         });
     }
 
-    /// Case 59: groups beside an affinity, groups of one name, and names that are too long.
+    /// Case P59: groups beside an affinity, groups of one name, and names that are too long.
     #[test]
     fn groups_that_contradict_each_other_are_refused() {
         isolated(test_name!(), async || {

@@ -134,7 +134,7 @@ async fn a_cluster_joins_with_a_spec_and_a_secret(server: ApiKind) -> Result<()>
     Ok(())
 }
 
-/// Case 11: a cluster that is deleted gives up what it runs; then its namespace goes, and the Cluster last.
+/// Case P11: a cluster that is deleted gives up what it runs; then its namespace goes, and the Cluster last.
 async fn a_cluster_that_leaves_gives_up_what_it_has_and_goes_last(server: ApiKind) -> Result<()> {
     let (fleet, _programs) = joined(server, 2).await?;
     let (stays, leaves) = (Member(1), Member(2));

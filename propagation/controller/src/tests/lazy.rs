@@ -101,7 +101,7 @@ impl Stage {
     }
 }
 
-/// Scenario 1: the policy is there first.
+/// Case P30: the policy is there first.
 #[tokio::test(start_paused = true)]
 async fn a_template_made_after_its_policy_is_propagated_and_stays_when_that_goes() {
     let mut stage = Stage::running().await;
@@ -114,7 +114,7 @@ async fn a_template_made_after_its_policy_is_propagated_and_stays_when_that_goes
     stage.expect(Some("m1"), None).await;
 }
 
-/// Scenario 2: the template is there first.
+/// Case P31: the template is there first.
 #[tokio::test(start_paused = true)]
 async fn a_template_made_before_its_policy_has_no_binding_before_it_is_edited() {
     for knows_the_kind in [true, false] {
@@ -145,7 +145,7 @@ async fn a_template_made_before_its_policy_has_no_binding_before_it_is_edited() 
     }
 }
 
-/// Scenario 3: a change to an immediate policy.
+/// Case P32: a change to an immediate policy.
 #[tokio::test(start_paused = true)]
 async fn a_policy_that_becomes_immediate_takes_effect_at_once() {
     let stage = Stage::running().await;
@@ -155,7 +155,7 @@ async fn a_policy_that_becomes_immediate_takes_effect_at_once() {
     stage.expect(Some("m2"), Some("pp")).await;
 }
 
-/// Karmada leaves such a template alone for ever (W4).
+/// Case P43: Karmada leaves such a template alone for ever (W4).
 #[tokio::test(start_paused = true)]
 async fn a_template_without_a_binding_follows_a_policy_that_becomes_immediate() {
     let stage = Stage::running().await;
@@ -167,7 +167,7 @@ async fn a_template_without_a_binding_follows_a_policy_that_becomes_immediate() 
     stage.expect(Some("m2"), Some("pp")).await;
 }
 
-/// Scenarios 4 and 11: a change that waits, shown where people look; W2: a restart moves nothing.
+/// Cases P33, P40 and P42: a change that waits, shown where people look; a restart moves nothing (W2).
 #[tokio::test(start_paused = true)]
 async fn a_change_of_a_lazy_policy_waits_for_the_next_edit() {
     for first in [placing("pp", "m1", &json!({})), lazily("pp", "m1")] {
@@ -214,7 +214,7 @@ async fn an_edit_while_no_controller_runs_is_seen_by_the_next() {
     stage.expect(Some("m2"), Some("pp")).await;
 }
 
-/// Scenarios 5 and 6, which move the workload in Karmada (W2), and 12.
+/// Cases P34 and P35, which move the workload in Karmada (W2), and P41.
 #[tokio::test(start_paused = true)]
 async fn a_template_that_is_handed_over_waits_unless_its_new_policy_is_immediate() {
     for (is_deleted, is_lazy) in [(true, true), (false, true), (true, false), (false, false)] {
@@ -250,7 +250,7 @@ async fn a_template_that_is_handed_over_waits_unless_its_new_policy_is_immediate
     }
 }
 
-/// Scenarios 7 and 8.
+/// Cases P36 and P37.
 #[tokio::test(start_paused = true)]
 async fn a_preempted_template_moves_at_once_only_for_an_immediate_policy() {
     let preempts = json!({ "priority": 2, "preemption": "Always" });
@@ -274,7 +274,7 @@ async fn a_preempted_template_moves_at_once_only_for_an_immediate_policy() {
     }
 }
 
-/// W5: a selector that drops a template while it waits.
+/// Case P45: a selector that drops a template while it waits (W5).
 #[tokio::test(start_paused = true)]
 async fn a_template_that_is_dropped_while_it_waits_is_let_go() {
     for (field, value) in [("name", "other"), ("kind", "StatefulSet")] {
@@ -293,7 +293,7 @@ async fn a_template_that_is_dropped_while_it_waits_is_let_go() {
     }
 }
 
-/// Scenario 2 of the proposal's notes: one file with both, in either order.
+/// Case P46: one file with both, in either order.
 #[tokio::test(start_paused = true)]
 async fn a_policy_and_a_template_of_the_same_second_propagate() {
     for policy_first in [true, false] {

@@ -129,7 +129,7 @@ async fn dispatches(fleet: &PropagationFleet, member: Member, status: &str) -> R
     .await
 }
 
-/// Cases 30 and 49.
+/// Cases P30 and P49.
 async fn new_defaults_move_nothing_although_programs_die(server: ApiKind) -> Result<()> {
     let fleet = with_shops(server, &[Member(1), Member(2)]).await?;
     let record = |member| Record::of(shops(fleet.member(member)), size);

@@ -21,7 +21,7 @@ use super::{
     running, set_image, until_work, work_has,
 };
 
-/// Case 1: a Deployment and a policy lead to a binding, Works, objects in the members with their share of
+/// Case P1: a Deployment and a policy lead to a binding, Works, objects in the members with their share of
 /// the replicas, and a status back.
 async fn a_deployment_travels_to_its_members_and_its_status_back(server: ApiKind) -> Result<()> {
     let fleet = PropagationFleet::start(server, 2).await?;
@@ -56,7 +56,7 @@ async fn a_deployment_travels_to_its_members_and_its_status_back(server: ApiKind
     Ok(())
 }
 
-/// Case 2: a cluster-scoped template has a `ClusterResourceBinding`.
+/// Case P2: a cluster-scoped template has a `ClusterResourceBinding`.
 async fn a_cluster_role_travels_by_a_cluster_policy(server: ApiKind) -> Result<()> {
     let fleet = PropagationFleet::start(server, 1).await?;
     let _programs = fleet.run().await?;
@@ -91,7 +91,7 @@ async fn a_cluster_role_travels_by_a_cluster_policy(server: ApiKind) -> Result<(
     until_event(&client, "ClusterRole", ROLE, "ApplyPolicySucceed").await
 }
 
-/// Cases 4 and 7: an edit reaches the members; what is changed or deleted there is put right.
+/// Cases P4 and P7: an edit reaches the members; what is changed or deleted there is put right.
 async fn an_edit_reaches_the_members_and_drift_is_put_right(server: ApiKind) -> Result<()> {
     let (fleet, _programs) = deployed(server, &[Member(1)]).await?;
     set_image(&fleet, "web:2").await?;
@@ -114,7 +114,7 @@ async fn an_edit_reaches_the_members_and_drift_is_put_right(server: ApiKind) -> 
     Ok(())
 }
 
-/// Case 5: without its policy a template loses its claim and keeps its copies.
+/// Case P5: without its policy a template loses its claim and keeps its copies.
 async fn a_deleted_policy_leaves_the_copies(server: ApiKind) -> Result<()> {
     let (fleet, _programs) = deployed(server, &[Member(1)]).await?;
     fleet
@@ -129,7 +129,7 @@ async fn a_deleted_policy_leaves_the_copies(server: ApiKind) -> Result<()> {
     Ok(())
 }
 
-/// Cases 4 and 10: a template that is deleted while a member does not answer is gone elsewhere at once, and
+/// Cases P4 and P10: a template that is deleted while a member does not answer is gone elsewhere at once, and
 /// there when the member is back.
 async fn a_deletion_waits_for_a_member_that_is_gone(server: ApiKind) -> Result<()> {
     let (mut fleet, _programs) = deployed(server, &[Member(1), Member(2)]).await?;
@@ -155,7 +155,7 @@ async fn a_deletion_waits_for_a_member_that_is_gone(server: ApiKind) -> Result<(
     Ok(())
 }
 
-/// Case 10: a member that does not answer holds up no other, and gets what it missed.
+/// Case P10: a member that does not answer holds up no other, and gets what it missed.
 async fn a_member_that_is_gone_for_a_while_delays_no_other(server: ApiKind) -> Result<()> {
     let (mut fleet, _programs) = deployed(server, &[Member(1), Member(2)]).await?;
     fleet.member_mut(Member(2)).stop_api().await?;
@@ -168,7 +168,7 @@ async fn a_member_that_is_gone_for_a_while_delays_no_other(server: ApiKind) -> R
     Ok(())
 }
 
-/// Case 4: with a template go its binding, its Works and its copies, and nothing else.
+/// Case P4: with a template go its binding, its Works and its copies, and nothing else.
 async fn a_deleted_template_takes_its_copies_along(server: ApiKind) -> Result<()> {
     let members = [Member(1), Member(2)];
     let (mut fleet, _programs) = deployed(server, &members).await?;
@@ -187,7 +187,7 @@ async fn a_deleted_template_takes_its_copies_along(server: ApiKind) -> Result<()
     Ok(())
 }
 
-/// Case 5: a policy that selects a template no longer gives it up, and its copies stay; one that selects it
+/// Case P5: a policy that selects a template no longer gives it up, and its copies stay; one that selects it
 /// again brings them up to date.
 async fn a_policy_that_drops_a_template_leaves_the_copies(server: ApiKind) -> Result<()> {
     let (fleet, _programs) = deployed(server, &[Member(1)]).await?;
@@ -204,7 +204,7 @@ async fn a_policy_that_drops_a_template_leaves_the_copies(server: ApiKind) -> Re
     Ok(())
 }
 
-/// Case 13: a PUT that wipes the claims of a template gets them back, which is no edit.
+/// Case P13: a PUT that wipes the claims of a template gets them back, which is no edit.
 async fn a_put_that_wipes_the_claims_is_no_edit(server: ApiKind) -> Result<()> {
     let (fleet, programs) = deployed(server, &[Member(1)]).await?;
     is_fully_applied(&fleet, &names::binding("Deployment", WEB)).await?;

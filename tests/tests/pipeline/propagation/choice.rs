@@ -138,7 +138,7 @@ fn cases() -> [(&'static str, Vec<Candidate>); 7] {
     ]
 }
 
-/// Case 3: a policy of the namespace comes before one of the cluster; then the highest priority decides,
+/// Case P3: a policy of the namespace comes before one of the cluster; then the highest priority decides,
 /// then the closest selector, then the name; and no policy counts that is being deleted.
 async fn the_best_policy_has_the_template(server: ApiKind) -> Result<()> {
     let cases = cases();

@@ -20,7 +20,7 @@ use super::{
     suspend, until_work, with_settings,
 };
 
-/// Case 6: an object of somebody else is in the way of a copy, and stays until the policy overwrites it.
+/// Case P6: an object of somebody else is in the way of a copy, and stays until the policy overwrites it.
 async fn a_foreign_object_stays_until_the_policy_overwrites_it(server: ApiKind) -> Result<()> {
     let fleet = PropagationFleet::start(server, 1).await?;
     let member = fleet.member(Member(1));
@@ -60,7 +60,7 @@ async fn a_foreign_object_stays_until_the_policy_overwrites_it(server: ApiKind) 
     .await
 }
 
-/// Case 8: the Work and the copy of a cluster go that the placement has no longer.
+/// Case P8: the Work and the copy of a cluster go that the placement has no longer.
 async fn what_a_placement_drops_is_deleted_there(server: ApiKind) -> Result<()> {
     let (fleet, _programs) = deployed(server, &[Member(1), Member(2)]).await?;
     let placement = divided(&[Member(1)])["placement"].clone();
@@ -81,7 +81,7 @@ async fn what_a_placement_drops_is_deleted_there(server: ApiKind) -> Result<()> 
     Ok(())
 }
 
-/// Case 8: a Work that carries the binding's ID in a cluster which does not need it is deleted.
+/// Case P8: a Work that carries the binding's ID in a cluster which does not need it is deleted.
 async fn a_work_that_no_cluster_needs_is_deleted(server: ApiKind) -> Result<()> {
     let only_first = json!({ "placement": { "clusterAffinity": { "clusterNames": ["member1"] } } });
     let (fleet, _programs) = with_settings(server, 2, only_first).await?;
@@ -106,7 +106,7 @@ async fn a_work_that_no_cluster_needs_is_deleted(server: ApiKind) -> Result<()> 
     has_data(&fleet, Member(1), &[("a", "1")]).await
 }
 
-/// Case 9: a policy that preserves its copies releases them when the template goes; one that is missing
+/// Case P9: a policy that preserves its copies releases them when the template goes; one that is missing
 /// holds nothing up.
 async fn preserved_copies_outlive_their_template(server: ApiKind) -> Result<()> {
     let policy = json!({ "preserveResourcesOnDeletion": true });

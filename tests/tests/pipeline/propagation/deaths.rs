@@ -127,7 +127,8 @@ fn at_once(member: Member) -> Value {
     policy
 }
 
-/// Cases 46, 40, 32, 33, 28, 34, 48, 37, 45 and 30, in this order. In Karmada every restart is like an edit (W2).
+/// Cases P46, P40, P32, P33, P28, P34, P48, P37, P45 and P30, in this order. In Karmada every restart is like an edit
+/// (W2).
 async fn a_lazy_policy_moves_nothing_by_itself_although_programs_die(
     server: ApiKind,
 ) -> Result<()> {
@@ -195,8 +196,8 @@ async fn lazy_life(fleet: &PropagationFleet) -> Result<()> {
     Ok(())
 }
 
-/// Cases 31, 43, 35, 36, 37, 44 and 41, in this order. In Karmada 35 moves the template at once (W2), 43 never (W4), and
-/// 44 when the policy before is edited (W3).
+/// Cases P31, P43, P35, P36, P37, P44 and P41, in this order. In Karmada P35 moves the template at once (W2), P43 never
+/// (W4), and P44 when the policy before is edited (W3).
 async fn a_template_that_passes_from_policy_to_policy_waits_although_programs_die(
     server: ApiKind,
 ) -> Result<()> {
@@ -246,7 +247,7 @@ fn for_another(mut policy: Value) -> Value {
     policy
 }
 
-/// Cases 51, 52, 58, the way back, 53, 54 and 57, in this order.
+/// Cases P51, P52, P58, the way back, P53, P54 and P57, in this order.
 async fn a_workload_is_in_one_group_after_the_other_although_programs_die(
     server: ApiKind,
 ) -> Result<()> {
@@ -320,8 +321,8 @@ async fn two_groups_with_one_cluster(
     leaves(fleet, primary).await
 }
 
-/// Cases 52, 60, 54, 55, 56, 53 and 55 the other way round, in this order; 61 is that of every death between the writes
-/// of the scheduler.
+/// Cases P52, P60, P54, P55, P56, P53 and P55 the other way round, in this order; P61 is that of every death between
+/// the writes of the scheduler.
 async fn what_runs_stays_where_it_has_room_although_programs_die(server: ApiKind) -> Result<()> {
     let fleet = PropagationFleet::start(server, 3).await?;
     let flags = &["--evict-untolerated"];

@@ -58,7 +58,7 @@ const LIFE_OF_A_DEPLOYMENT: Story = Story {
     ],
 };
 
-/// Cases 15, 24 and 18, in this order.
+/// Cases P15, P24 and P18, in this order.
 async fn a_paused_deployment_changes_by_a_resume_only_although_programs_die(
     server: ApiKind,
 ) -> Result<()> {
@@ -78,7 +78,7 @@ async fn life_of_a_deployment(fleet: &PropagationFleet) -> Result<()> {
     Ok(())
 }
 
-/// Cases 21, 20, 19, 23, 22 and 25, in this order.
+/// Cases P21, P20, P19, P23, P22 and P25, in this order.
 async fn a_paused_config_map_changes_by_a_resume_or_deletion_only_although_programs_die(
     server: ApiKind,
 ) -> Result<()> {
@@ -148,7 +148,7 @@ async fn is_again_as_at_first(fleet: &PropagationFleet) -> Result<()> {
     all_have(fleet, "1").await
 }
 
-/// Case 27: copies move while paused, with their placement, for a taint and with their cluster.
+/// Case P27: copies move while paused, with their placement, for a taint and with their cluster.
 async fn a_paused_config_map_moves_at_the_resume_although_programs_die(
     server: ApiKind,
 ) -> Result<()> {

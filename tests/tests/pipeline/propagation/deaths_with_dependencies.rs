@@ -17,7 +17,7 @@ use super::lazy::{edit, policy_applied, second_passes, until_claimed};
 use super::record::Record;
 use super::{WEB, change, deployments, has_data, has_image, holds, maps, scale, set_data, suspend};
 
-/// Cases 39, 47, 38 and 29, in this order.
+/// Cases P39, P47, P38 and P29, in this order.
 async fn dependencies_follow_their_template_although_programs_die(server: ApiKind) -> Result<()> {
     let fleet = PropagationFleet::start(server, 2).await?;
     let value = |map: &ConfigMap| map.data.as_ref().and_then(|data| data.get("a").cloned());

@@ -130,7 +130,7 @@ async fn what_a_deployment_refers_to_follows_it(server: ApiKind) -> Result<()> {
     Ok(())
 }
 
-/// Case 29: a pause holds dependencies, too, and a resume lets their edits through.
+/// Case P29: a pause holds dependencies, too, and a resume lets their edits through.
 async fn what_a_paused_deployment_refers_to_is_paused(server: ApiKind) -> Result<()> {
     let (fleet, _programs) = followed(server).await?;
     suspend(&fleet, json!({ "dispatching": true })).await?;
@@ -149,7 +149,7 @@ async fn what_a_paused_deployment_refers_to_is_paused(server: ApiKind) -> Result
     Ok(())
 }
 
-/// Case 38: dependencies follow a Lazy policy when the template does.
+/// Case P38: dependencies follow a Lazy policy when the template does.
 async fn dependencies_move_when_an_edit_moves_their_template(server: ApiKind) -> Result<()> {
     let fleet = PropagationFleet::start(server, 2).await?;
     let _programs = fleet.run().await?;
@@ -171,7 +171,7 @@ async fn dependencies_move_when_an_edit_moves_their_template(server: ApiKind) ->
     has_no_map(&fleet, FIRST).await
 }
 
-/// Case 39: a dependency that a Lazy policy selects, too, has no binding of that policy before it is edited,
+/// Case P39: a dependency that a Lazy policy selects, too, has no binding of that policy before it is edited,
 /// and follows the template once the policy says so and the template is edited.
 async fn dependencies_begin_to_follow_with_an_edit_of_their_template(
     server: ApiKind,

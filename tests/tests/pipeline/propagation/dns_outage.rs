@@ -109,7 +109,7 @@ async fn is_blocked(fleet: &PropagationFleet, members: &[Member]) -> Result<()> 
     Ok(())
 }
 
-/// Case 64: traffic leaves, nothing else moves, and the resume completes the rollout while DNS is dead.
+/// Case P64: traffic leaves, nothing else moves, and the resume completes the rollout while DNS is dead.
 async fn only_traffic_moves_when_dns_dies_during_a_paused_rollout(server: ApiKind) -> Result<()> {
     Fleet::lay_network(&[MEMBER])?;
     let members = [MEMBER, Member(2)];

@@ -73,7 +73,7 @@ pub(super) async fn takes_workloads(fleet: &PropagationFleet, member: Member) ->
     Ok(())
 }
 
-/// Case 53, the second story of the proposal: a taint on the primary cluster moves the workload to the backup; its
+/// Case P53, the second story of the proposal: a taint on the primary cluster moves the workload to the backup; its
 /// copy in the primary one goes once that in the backup is healthy. It goes back only when asked.
 async fn a_taint_moves_a_workload_to_the_backup(server: ApiKind) -> Result<()> {
     let placement = json!({ "clusterAffinities": groups(&["primary", "backup"]) });

@@ -143,7 +143,7 @@ async fn runs(fleet: &PropagationFleet, member: Member, there: bool) -> Result<(
     Ok(())
 }
 
-/// Case 57: DNS that is reported dead taints the cluster; the backup group takes over once that is not tolerated any
+/// Case P57: DNS that is reported dead taints the cluster; the backup group takes over once that is not tolerated any
 /// longer, and the copy in the primary one goes when the others are healthy. The cluster that is in both groups keeps
 /// its copy. With DNS back the taint goes, and the workload goes back when asked. The Service is everywhere all the
 /// time.

@@ -195,7 +195,7 @@ pub(super) async fn is_refused(fleet: &PropagationFleet, reason: &str) -> Result
     .await
 }
 
-/// Cases 51, 52 and 56: the first group that fits is used and named, and stays in use; when it fits no more, the
+/// Cases P51, P52 and P56: the first group that fits is used and named, and stays in use; when it fits no more, the
 /// next ones are tried, and then those before it. Here taints and labels decide whether a group fits.
 async fn the_first_group_that_fits_is_used(server: ApiKind) -> Result<()> {
     let placement = json!({ "clusterAffinities": groups(&["first", "second", "third"]) });
@@ -222,7 +222,7 @@ async fn the_first_group_that_fits_is_used(server: ApiKind) -> Result<()> {
     runs_in(&fleet, &[(one, REPLICAS)], Some("first")).await
 }
 
-/// Case 52, the first story of the proposal: the private cloud is used until it has no room for a divided workload,
+/// Case P52, the first story of the proposal: the private cloud is used until it has no room for a divided workload,
 /// then the public one.
 /// What runs does not go back by itself.
 async fn a_full_private_cloud_gives_way_to_the_public_one(server: ApiKind) -> Result<()> {
@@ -243,7 +243,7 @@ async fn a_full_private_cloud_gives_way_to_the_public_one(server: ApiKind) -> Re
     runs_in(&fleet, &[(public, REPLICAS + 2)], Some("public")).await
 }
 
-/// Case 55: what runs is taken away only if no cluster of any group fits, and not for a lack of room in one.
+/// Case P55: what runs is taken away only if no cluster of any group fits, and not for a lack of room in one.
 async fn a_lack_of_room_takes_nothing_away(server: ApiKind) -> Result<()> {
     let (leaving, short) = (Member(1), Member(2));
     let in_order = |names: &[&str]| json!({ "clusterAffinities": groups(names), "replicaScheduling": aggregated() });
@@ -274,7 +274,7 @@ async fn a_lack_of_room_takes_nothing_away(server: ApiKind) -> Result<()> {
     Ok(())
 }
 
-/// Cases 54 and 60: a cluster that is relabelled takes what it runs to another group, whose name goes with the
+/// Cases P54 and P60: a cluster that is relabelled takes what it runs to another group, whose name goes with the
 /// groups; for policies of both scopes.
 async fn a_single_affinity_has_no_name(server: ApiKind) -> Result<()> {
     let only = json!({ "clusterAffinity": { "clusterNames": ["member1"] } });
@@ -307,7 +307,7 @@ async fn a_single_affinity_has_no_name(server: ApiKind) -> Result<()> {
     both_are_in(Member(1), None).await
 }
 
-/// Case 58: a group that is not in use may be edited without a move.
+/// Case P58: a group that is not in use may be edited without a move.
 async fn an_edit_of_another_group_moves_nothing(server: ApiKind) -> Result<()> {
     let placement = |other: &str| {
         let dynamic = json!({

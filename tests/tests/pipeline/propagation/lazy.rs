@@ -131,7 +131,7 @@ async fn moves_with_an_edit(fleet: &PropagationFleet) -> Result<()> {
     Ok(())
 }
 
-/// Cases 33, 40 and 42: a change of the policy waits for the next edit. Neither a restart nor a change of leader is
+/// Cases P33, P40 and P42: a change of the policy waits for the next edit. Neither a restart nor a change of leader is
 /// one, as they are in Karmada (W2).
 async fn a_change_of_a_lazy_policy_waits_for_the_next_edit_whoever_leads(
     server: ApiKind,
@@ -169,7 +169,7 @@ async fn a_change_of_a_lazy_policy_waits_for_the_next_edit_whoever_leads(
     programs.stop().await
 }
 
-/// Case 31: a template that is older than its policy has no binding before it is edited. In Karmada it has one if the
+/// Case P31: a template that is older than its policy has no binding before it is edited. In Karmada it has one if the
 /// policy comes in the moment in which the controller looks again for a policy (W8).
 async fn a_template_older_than_its_lazy_policy_is_propagated_by_an_edit(
     server: ApiKind,
@@ -193,7 +193,7 @@ async fn a_template_older_than_its_lazy_policy_is_propagated_by_an_edit(
     has_image(&fleet, Member(1), "web:1").await
 }
 
-/// Cases 34 and 44: a template waits for an edit before it follows its next policy. In Karmada it moves when the policy
+/// Cases P34 and P44: a template waits for an edit before it follows its next policy. In Karmada it moves when the policy
 /// before is deleted (W2) or edited (W3).
 async fn a_template_waits_for_an_edit_before_it_follows_its_next_policy(
     server: ApiKind,
@@ -235,7 +235,7 @@ async fn a_template_waits_for_an_edit_before_it_follows_its_next_policy(
 /// Many enough for a page of a list, a queue and its workers.
 const MANY: u16 = 200;
 
-/// Case 50: while many templates wait for a changed policy, no template, binding or Work is written but for the
+/// Case P50: while many templates wait for a changed policy, no template, binding or Work is written but for the
 /// condition of the bindings.
 async fn an_edit_of_a_lazy_policy_writes_no_template_binding_or_work(
     server: ApiKind,

@@ -31,7 +31,7 @@ pub(super) async fn leaves(fleet: &PropagationFleet, member: Member) -> Result<(
     Ok(())
 }
 
-/// Case 27: a copy that moves while the cluster it goes to is paused, alone or with all others, stays where it
+/// Case P27: a copy that moves while the cluster it goes to is paused, alone or with all others, stays where it
 /// is until the resume.
 async fn a_copy_stays_until_its_next_cluster_may_have_it(server: ApiKind) -> Result<()> {
     let (first, next) = (Member(1), Member(2));
@@ -77,7 +77,7 @@ pub(super) async fn move_while_paused(
     leaves(fleet, first).await
 }
 
-/// Case 27: a copy that moves while the cluster it leaves is paused stays there, too.
+/// Case P27: a copy that moves while the cluster it leaves is paused stays there, too.
 async fn a_copy_stays_while_its_own_cluster_is_paused(server: ApiKind) -> Result<()> {
     let only_first = json!({ "placement": { "clusterAffinity": { "clusterNames": ["member1"] } } });
     let (fleet, programs) = with_settings(server, 2, only_first).await?;
@@ -106,7 +106,7 @@ pub(super) async fn move_from_paused(
     has_data(fleet, next, &[("a", "1")]).await
 }
 
-/// Case 27: a cluster that is lost while paused has its replacement at the resume; what runs in it is not
+/// Case P27: a cluster that is lost while paused has its replacement at the resume; what runs in it is not
 /// deleted.
 async fn a_cluster_lost_while_paused_is_replaced_at_resume(server: ApiKind) -> Result<()> {
     let placement = json!({ "placement": one_of_two() });
@@ -150,7 +150,7 @@ pub(super) fn one_of_two() -> Value {
     })
 }
 
-/// Case 27: a workload leaves no paused cluster for its taints before the resume, whether all are paused or this one.
+/// Case P27: a workload leaves no paused cluster for its taints before the resume, whether all are paused or this one.
 async fn an_eviction_waits_for_the_resume(server: ApiKind) -> Result<()> {
     let placement = json!({ "placement": one_of_two() });
     let (fleet, programs) = with_settings(server, 2, placement).await?;
@@ -204,7 +204,7 @@ async fn until_paused(fleet: &PropagationFleet, member: Member) -> Result<()> {
     Ok(())
 }
 
-/// Case 27: a workload leaves a cluster for its taints, and its copy stays there until the one that is paused may
+/// Case P27: a workload leaves a cluster for its taints, and its copy stays there until the one that is paused may
 /// have it.
 async fn an_evicted_copy_stays_until_its_next_cluster_may_have_it(server: ApiKind) -> Result<()> {
     let (first, next) = (Member(1), Member(2));

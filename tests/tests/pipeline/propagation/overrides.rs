@@ -205,7 +205,7 @@ fn of_user(entries: &Value) -> Value {
     entries.into()
 }
 
-/// Case 12: each operator of each overrider acts in the clusters of its rule, kind by kind; the policies act by
+/// Case P12: each operator of each overrider acts in the clusters of its rule, kind by kind; the policies act by
 /// scope, rank and name.
 async fn every_operator_of_every_overrider_acts_in_its_order(server: ApiKind) -> Result<()> {
     let fleet = PropagationFleet::start(server, 2).await?;

@@ -212,7 +212,7 @@ async fn propagated(server: ApiKind) -> Result<(PropagationFleet, PropagationPro
     Ok((fleet, programs))
 }
 
-/// Case 14: names, labels, annotations and manifests are those that Karmada writes, also while paused.
+/// Case P14: names, labels, annotations and manifests are those that Karmada writes, also while paused.
 async fn bindings_and_works_are_as_karmada_writes_them(server: ApiKind) -> Result<()> {
     let (fleet, _programs) = propagated(server).await?;
     let works = [

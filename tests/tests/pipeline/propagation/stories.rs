@@ -217,17 +217,17 @@ impl Story {
     }
 }
 
-/// Case 16: a new version goes to one member, then to the next; the last never runs it.
+/// Case P16: a new version goes to one member, then to the next; the last never runs it.
 async fn a_new_version_goes_member_by_member(server: ApiKind) -> Result<()> {
     ROLL_OUT.tell(server, roll_out).await
 }
 
-/// Case 17: each member gets one change at resume, with its part of what was changed before.
+/// Case P17: each member gets one change at resume, with its part of what was changed before.
 async fn what_changes_while_paused_arrives_at_resume(server: ApiKind) -> Result<()> {
     CHANGE_WHILE_PAUSED.tell(server, change_while_paused).await
 }
 
-/// Cases 1 and 4, with programs that die: nothing is left of a deleted template.
+/// Cases P1 and P4, with programs that die: nothing is left of a deleted template.
 async fn a_template_comes_and_goes_although_programs_die(server: ApiKind) -> Result<()> {
     let members = [Member(1), Member(2)];
     let mut fleet = PropagationFleet::start(server, 2).await?;
@@ -258,12 +258,12 @@ async fn a_template_comes_and_goes_although_programs_die(server: ApiKind) -> Res
     die_during(&mortals, story).await
 }
 
-/// Case 16, with programs that die.
+/// Case P16, with programs that die.
 async fn a_new_version_goes_member_by_member_although_programs_die(server: ApiKind) -> Result<()> {
     ROLL_OUT.tell_with_mortals(server, roll_out).await
 }
 
-/// Case 17, with programs that die.
+/// Case P17, with programs that die.
 async fn what_changes_while_paused_arrives_although_programs_die(server: ApiKind) -> Result<()> {
     let story = change_while_paused;
     CHANGE_WHILE_PAUSED.tell_with_mortals(server, story).await

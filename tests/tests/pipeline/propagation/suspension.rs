@@ -18,7 +18,7 @@ use super::{
     set_image, suspend, until_work, with_settings, work_has,
 };
 
-/// Case 15: a pause ends a fight with another writer, which writes as it likes meanwhile; the resume is one
+/// Case P15: a pause ends a fight with another writer, which writes as it likes meanwhile; the resume is one
 /// write.
 async fn a_pause_ends_a_fight_of_two_writers(server: ApiKind) -> Result<()> {
     let (fleet, _programs) = deployed(server, &[Member(1)]).await?;
@@ -81,7 +81,7 @@ async fn is_observed(fleet: &PropagationFleet, replicas: i32) -> Result<()> {
     .await
 }
 
-/// Case 18: what would leave a paused fleet is in its bindings and Works, and not in a member.
+/// Case P18: what would leave a paused fleet is in its bindings and Works, and not in a member.
 async fn what_would_leave_is_in_bindings_and_works(server: ApiKind) -> Result<()> {
     let (fleet, _programs) = deployed(server, &[Member(1), Member(2)]).await?;
     edit_while_paused(&fleet).await
@@ -121,7 +121,7 @@ pub(super) async fn edit_while_paused(fleet: &PropagationFleet) -> Result<()> {
     Ok(())
 }
 
-/// Case 20: a suspension that is empty, gone or false suspends nothing.
+/// Case P20: a suspension that is empty, gone or false suspends nothing.
 async fn a_pause_ends_in_three_ways(server: ApiKind) -> Result<()> {
     let (fleet, _programs) = with_settings(server, 1, json!({})).await?;
     resume_in_three_ways(&fleet).await
@@ -148,7 +148,7 @@ pub(super) async fn resume_in_three_ways(fleet: &PropagationFleet) -> Result<()>
     Ok(())
 }
 
-/// Case 21: a template whose policy is paused from the start has Works, and copies with the resume only, each
+/// Case P21: a template whose policy is paused from the start has Works, and copies with the resume only, each
 /// by one write.
 async fn a_first_placement_waits_for_the_resume(server: ApiKind) -> Result<()> {
     let (fleet, _programs) = with_settings(server, 2, paused()).await?;

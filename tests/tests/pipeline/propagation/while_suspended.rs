@@ -30,7 +30,7 @@ async fn is_gone(fleet: &PropagationFleet, member: Member) -> Result<()> {
     Ok(())
 }
 
-/// Cases 22 and 23: while paused, drift stays, and a deleted binding takes its copies with it.
+/// Cases P22 and P23: while paused, drift stays, and a deleted binding takes its copies with it.
 async fn a_pause_holds_repairs_and_no_deletion(server: ApiKind) -> Result<()> {
     let (fleet, _programs) = with_settings(server, 1, json!({})).await?;
     drift_and_lose_the_binding(&fleet).await
@@ -54,7 +54,7 @@ pub(super) async fn drift_and_lose_the_binding(fleet: &PropagationFleet) -> Resu
     is_gone(fleet, Member(1)).await
 }
 
-/// Case 22: a policy that is deleted while it pauses takes its claims along; the copies and the pause stay.
+/// Case P22: a policy that is deleted while it pauses takes its claims along; the copies and the pause stay.
 async fn a_paused_policy_that_is_deleted_leaves_its_pause(server: ApiKind) -> Result<()> {
     let (fleet, _programs) = with_settings(server, 1, json!({})).await?;
     lose_the_policy(&fleet).await
@@ -83,7 +83,7 @@ pub(super) async fn lose_the_policy(fleet: &PropagationFleet) -> Result<()> {
     has_data(fleet, Member(1), &[("a", "1")]).await
 }
 
-/// Case 22: a Work that is deleted while paused takes its copy along; the next one waits for the resume.
+/// Case P22: a Work that is deleted while paused takes its copy along; the next one waits for the resume.
 async fn a_deleted_work_takes_its_copy_along_while_paused(server: ApiKind) -> Result<()> {
     let (fleet, _programs) = with_settings(server, 1, json!({})).await?;
     lose_a_work(&fleet).await
@@ -110,7 +110,7 @@ pub(super) async fn lose_a_work(fleet: &PropagationFleet) -> Result<()> {
     has_data(fleet, Member(1), &[("a", "1")]).await
 }
 
-/// Case 22: a template that is deleted while paused is gone everywhere.
+/// Case P22: a template that is deleted while paused is gone everywhere.
 async fn a_template_deleted_while_paused_is_gone_everywhere(server: ApiKind) -> Result<()> {
     let (mut fleet, _programs) = with_settings(server, 2, json!({})).await?;
     fleet.karmada.start_controllers().await?;
@@ -138,7 +138,7 @@ pub(super) async fn delete_everywhere(fleet: &PropagationFleet) -> Result<()> {
     Ok(())
 }
 
-/// Case 24: what members report arrives while paused.
+/// Case P24: what members report arrives while paused.
 async fn status_comes_back_while_paused(server: ApiKind) -> Result<()> {
     let (fleet, _programs) = deployed(server, &[Member(1), Member(2)]).await?;
     report_while_paused(&fleet).await
@@ -165,7 +165,7 @@ pub(super) async fn report_while_paused(fleet: &PropagationFleet) -> Result<()> 
     Ok(())
 }
 
-/// Case 19: a suspended Work says so in its spec, a condition and an Event; the binding names the clusters.
+/// Case P19: a suspended Work says so in its spec, a condition and an Event; the binding names the clusters.
 async fn a_suspension_shows_in_work_event_and_binding(server: ApiKind) -> Result<()> {
     let (fleet, _programs) = with_settings(server, 2, json!({})).await?;
     pause_one_member(&fleet).await?;
@@ -314,7 +314,7 @@ async fn holds_role(fleet: &PropagationFleet, verb: &str) -> Result<()> {
     Ok(())
 }
 
-/// Case 25: a cluster's policy pauses templates of a namespace and of none.
+/// Case P25: a cluster's policy pauses templates of a namespace and of none.
 async fn a_cluster_policy_pauses_templates_of_both_scopes(server: ApiKind) -> Result<()> {
     let fleet = PropagationFleet::start(server, 1).await?;
     let _programs = fleet.run().await?;

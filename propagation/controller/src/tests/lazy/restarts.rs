@@ -5,17 +5,17 @@ use super::*;
 /// An event after which the controller of Karmada looks at a template anew.
 #[derive(Clone, Copy, Debug)]
 enum Event {
-    /// W2: the first list after a start.
+    /// The first list after a start.
     Restart,
-    /// W2: the lists of a replica that becomes the leader.
+    /// The lists of a replica that becomes the leader.
     ChangeOfLeader,
-    /// W2: the lists after every watch has expired.
+    /// The lists after every watch has expired.
     Relist,
-    /// W2: the claim goes with its policy, and the next one makes another.
+    /// The claim goes with its policy, and the next one makes another.
     Deletion,
-    /// W2: the same with a policy that selects the template no longer.
+    /// The same with a policy that selects the template no longer.
     Unmatch,
-    /// W3: an edit of the policy to which the binding belonged before.
+    /// An edit of the policy to which the binding belonged before.
     EditOfPredecessor,
 }
 
