@@ -1,0 +1,151 @@
+//! No circle between the files of a crate: each is below those that use it.
+//!
+//! `modules` reads what the modules of a crate define, import and name; `arrows` finds the file that defines
+//! each name, and so the files that a file uses; `circles` finds those that use each other.
+
+mod arrows;
+mod circles;
+mod modules;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+use crate::arrows::{Arrows, arrows};
+use crate::circles::{circles, way_round};
+use crate::modules::{Sources, read};
+
+/// The circles that are still there, each as `PACKAGE: FILE FILE …`. The list only becomes shorter.
+const KNOWN: &[&str] = &[
+    "agent: args/member.rs args/mod.rs args/peers.rs lib.rs probe/dns/args.rs probe/mod.rs report/mod.rs",
+    "agent: peers/list.rs peers/mod.rs peers/serve.rs peers/vote_document.rs",
+    "agent: probe/dns/mod.rs probe/dns/round.rs",
+    "crates/rules: execution/apply.rs execution/drift.rs execution/managed_fields.rs execution/retain.rs",
+    "crates/rules: ingress/brake.rs ingress/desired.rs",
+    "crates/rules: propagation/binding.rs propagation/binding/patch.rs",
+    "crates/rules: propagation/choice.rs propagation/claim.rs propagation/problems.rs",
+    "crates/rules: schedule/decide.rs schedule/divide.rs schedule/evict.rs schedule/filter.rs schedule/groups.rs schedule/mod.rs schedule/need.rs schedule/plan.rs schedule/select.rs schedule/strategy.rs schedule/write.rs",
+    "crates/runtime: client.rs client/token.rs",
+    "crates/runtime: lease/candidacy.rs lease/driver.rs",
+    "ingress-controller: args.rs contest.rs exports.rs gateway.rs ingresses.rs lib.rs reconcile.rs",
+    "ingress-controller: provider/kubernetes/error.rs provider/kubernetes/mod.rs provider/kubernetes/objects.rs provider/mod.rs provider/none.rs",
+    "kubectl-remedy: args.rs block.rs check/mod.rs completion.rs lib.rs manifest.rs plan.rs status.rs unblock.rs why.rs why/links.rs",
+    "lab/apiserver: call.rs metrics.rs server.rs",
+    "lab/apiserver: faults/injection.rs faults/mod.rs",
+    "lab/apiserver: kinds/custom.rs kinds/mod.rs",
+    "lab/apiserver: openapi/mod.rs openapi/paths.rs",
+    "lab/apiserver: patch/managed/entry.rs patch/managed/mod.rs",
+    "lab/apiserver: table/builtin/event.rs table/builtin/mod.rs table/builtin/network.rs table/builtin/node.rs",
+    "lab/parts: dns/mod.rs dns/response.rs dns/serve.rs",
+    "lab/simulation: agents/apis.rs agents/leader.rs agents/mod.rs agents/nodes.rs",
+    "lab/simulation: propagation/connection.rs propagation/programs.rs",
+    "lab/simulation: propagation/scenes.rs propagation/sequences.rs",
+    "propagation/cluster: args.rs fleet.rs lib.rs probe.rs reconcile.rs watch.rs",
+    "propagation/controller: args.rs dependencies.rs lib.rs policy.rs template.rs template/activation.rs template/write.rs",
+    "propagation/controller: binding.rs binding/status.rs",
+    "propagation/controller: index.rs index/candidates.rs index/dependencies.rs",
+    "propagation/controller: watch.rs watch/templates.rs",
+    "propagation/execution: args.rs lib.rs",
+    "propagation/scheduler: args.rs lib.rs",
+    "remedy-controller: args.rs lib.rs reconcile.rs",
+    "tests: bench/propagation/limit.rs bench/propagation/mod.rs bench/propagation/objects.rs",
+    "tests: control_plane/mod.rs control_plane/real.rs",
+    "tests: netns.rs scratch.rs",
+    "xtask/generate: events.rs flags.rs kinds.rs main.rs metrics.rs",
+    "xtask: test/missing.rs test/mod.rs",
+];
+
+/// The roots of a package's crates, and the folder of the programs that have one each.
+const ROOTS: [&str; 2] = ["lib.rs", "main.rs"];
+const PROGRAMS: &str = "bin";
+
+/// Every circle of the workspace is one of those that are known, and all of these are still there.
+#[test]
+fn files_form_no_circle() {
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut found = BTreeMap::new();
+    let mut files = 0;
+    for package in packages(&workspace).unwrap() {
+        let name = package.strip_prefix(&workspace).unwrap().display();
+        let sources = sources(&package.join("src")).unwrap();
+        files += sources.len();
+        for arrows in roots(&sources).map(|root| arrows(&read(&root, &sources).unwrap())) {
+            for circle in circles(&arrows) {
+                let way = way_round(&arrows, &circle);
+                found.insert(format!("{name}: {}", circle.join(" ")), way);
+            }
+        }
+    }
+    assert!(files > 300, "only {files} files were read");
+    let new = found
+        .iter()
+        .filter(|(circle, _)| !KNOWN.contains(&circle.as_str()));
+    let new: Vec<_> = new
+        .map(|(circle, way)| format!("{circle}\n    {way}\n"))
+        .collect();
+    assert!(new.is_empty(), "new circles:\n{}", new.concat());
+    let gone = KNOWN.iter().filter(|circle| !found.contains_key(**circle));
+    assert_eq!(
+        gone.collect::<Vec<_>>(),
+        [&""; 0],
+        "these are gone: strike them out"
+    );
+}
+
+/// Returns the folders of all packages below `folder`.
+fn packages(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut packages = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        let name = path
+            .file_name()
+            .and_then(|name| name.to_str())
+            .unwrap_or_default();
+        if path.is_dir() && name != "target" && !name.starts_with('.') {
+            if path.join("src").is_dir() && path.join("Cargo.toml").is_file() {
+                packages.push(path.clone());
+            }
+            packages.extend(self::packages(&path)?);
+        }
+    }
+    Ok(packages)
+}
+
+/// Returns the text of each file of Rust below `folder`, by its path there.
+fn sources(folder: &Path) -> io::Result<Sources> {
+    let mut sources = Sources::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(next) = folders.pop() {
+        for entry in fs::read_dir(next)? {
+            let path = entry?.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let name = path.strip_prefix(folder).unwrap_or(&path).display();
+                sources.insert(name.to_string(), fs::read_to_string(&path)?);
+            }
+        }
+    }
+    Ok(sources)
+}
+
+/// Iterates over the files with which a crate begins.
+fn roots(sources: &Sources) -> impl Iterator<Item = String> {
+    let is_root = |file: &&String| {
+        let program = file
+            .strip_prefix(PROGRAMS)
+            .is_some_and(|rest| rest.matches('/').count() == 1);
+        ROOTS.contains(&file.as_str()) || program
+    };
+    sources.keys().filter(is_root).cloned()
+}
+
+/// Returns the arrows between the files of a crate that begins with `lib.rs`.
+#[cfg(test)]
+fn arrows_of(files: &[(&str, &str)]) -> Arrows {
+    let files = files.iter();
+    let sources = files
+        .map(|(file, text)| ((*file).to_owned(), (*text).to_owned()))
+        .collect();
+    arrows(&read("lib.rs", &sources).unwrap())
+}
