@@ -13,10 +13,10 @@ mod report;
 mod vote;
 
 use karmada_rules::health::threshold::{Round, Vote};
+use karmada_runtime::contention::Contention;
 use karmada_runtime::lease::{self, CampaignMode, Leadership, LeaseConfig};
 use karmada_runtime::metrics::WriteMetrics;
 use karmada_runtime::program::{Program, StartError};
-use karmada_runtime::rivals::Rivals;
 use karmada_runtime::write::Writer;
 use kube::Client;
 use tokio::sync::{mpsc, watch};
@@ -138,7 +138,7 @@ fn run(
         leadership: leadership.clone(),
         abstentions,
         writer: Writer::new(leadership, writes),
-        rivals: Rivals::default(),
+        contention: Contention::default(),
         clock: program.clock,
     };
     program

@@ -16,7 +16,7 @@ use objects::Key;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::contest::Contest;
+use crate::backoff_writer::BackoffWriter;
 use crate::events::{IngressEvents, obstacle};
 use crate::grace::Grace;
 use crate::ingresses::{Part, WriteOutcome};
@@ -31,7 +31,7 @@ pub(crate) struct GatewayReconciler {
     pub(crate) index: Arc<SharedIndex>,
     pub(crate) settings: Settings,
     pub(crate) balancer: Arc<dyn LoadBalancer>,
-    pub(crate) contest: Contest,
+    pub(crate) parts: BackoffWriter,
     pub(crate) events: Arc<IngressEvents>,
     pub(crate) grace: Grace,
     pub(crate) turns: Turns,
@@ -77,9 +77,7 @@ impl GatewayReconciler {
         let desired = self
             .index
             .desired(key, ingress, self.clusters(key), &self.settings);
-        let call = self
-            .balancer
-            .ensure(&self.contest.ingresses.writer, &desired);
+        let call = self.balancer.ensure(&self.parts.ingresses.writer, &desired);
         let Some(ensured) = self.unless_down(key, call).await else {
             return Ok(());
         };
@@ -89,7 +87,7 @@ impl GatewayReconciler {
             && let FieldPlan::Write(wanted) = load_balancer(ingress.status.as_ref(), reported)
         {
             let (part, status) = (Part::LoadBalancer, json!({ "loadBalancer": wanted }));
-            let write = self.contest.write(ingress, part, status, &self.queue);
+            let write = self.parts.write(ingress, part, status, &self.queue);
             write.await?;
         }
         // No event shows that an obstacle is gone, so it is an error that is retried.
@@ -106,7 +104,7 @@ impl GatewayReconciler {
         if cut.is_empty() {
             return Ok(());
         }
-        let call = self.balancer.cut(&self.contest.ingresses.writer, key, &cut);
+        let call = self.balancer.cut(&self.parts.ingresses.writer, key, &cut);
         self.unless_down(key, call).await.unwrap_or(Ok(()))
     }
 
@@ -131,7 +129,7 @@ impl GatewayReconciler {
         let excluded = self.index.excluded(self.clusters(key));
         let deletion = self
             .balancer
-            .delete(&self.contest.ingresses.writer, key, &excluded);
+            .delete(&self.parts.ingresses.writer, key, &excluded);
         let Some(ensured) = self.unless_down(key, deletion).await else {
             return Ok(());
         };
@@ -139,11 +137,11 @@ impl GatewayReconciler {
         self.events.forget(key);
         self.grace.forget(key);
         self.readmissions.set(key, 0);
-        self.contest.forget(key, &[Part::LoadBalancer]);
+        self.parts.forget(key, &[Part::LoadBalancer]);
         if let Some(ingress) = ingress {
             return self.clean(key, &ingress, &release, &ensured).await;
         }
-        self.contest.forget(key, &[Part::Release]);
+        self.parts.forget(key, &[Part::Release]);
         Ok(())
     }
 
@@ -159,13 +157,11 @@ impl GatewayReconciler {
             FieldPlan::Write(finalizers) => Some(json!(finalizers)),
             FieldPlan::Unchanged => None,
         };
-        let mut undone = 0;
-        if let Some(finalizers) = &finalizers {
-            let begun = self
-                .contest
-                .begin(ingress, Part::Release, finalizers, &self.queue);
+        let mut finalizers_write = None;
+        if let Some(finalizers) = finalizers {
+            let begun = (self.parts).begin(ingress, Part::Release, &finalizers, &self.queue);
             match begun.await {
-                Some(times) => undone = times,
+                Some(attempt) => finalizers_write = Some((attempt, finalizers)),
                 None => return Ok(()),
             }
         }
@@ -175,7 +171,7 @@ impl GatewayReconciler {
             // Of this version, because the finalizers that follow were decided on it: another that was
             // added since must stay.
             match self
-                .contest
+                .parts
                 .ingresses
                 .write_status(key, "status", version.as_deref(), status)
                 .await?
@@ -184,14 +180,10 @@ impl GatewayReconciler {
                 WriteOutcome::Gone => return Ok(()),
             }
         }
-        if let Some(finalizers) = finalizers {
-            let write =
-                self.contest
-                    .ingresses
-                    .write_finalizers(key, version.as_deref(), &finalizers);
-            let outcome = write.await?;
-            self.contest
-                .end(key, Part::Release, &finalizers, &outcome, undone);
+        if let Some((attempt, finalizers)) = finalizers_write {
+            let ingresses = &self.parts.ingresses;
+            let write = ingresses.write_finalizers(key, version.as_deref(), &finalizers);
+            self.parts.end(attempt, &write.await?);
             tracing::info!(ingress = %key, "Ingress let go");
         }
         Ok(())

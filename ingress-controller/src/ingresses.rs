@@ -96,7 +96,7 @@ impl Ingresses {
     }
 
     /// Returns the other manager that last wrote this part of the ingress `key`, if that can be found out.
-    pub(crate) async fn rival(&self, key: &Key, part: Part) -> Option<String> {
+    pub(crate) async fn last_other_writer(&self, key: &Key, part: Part) -> Option<String> {
         let api = self.api(key);
         let found = timeout(READ_LIMIT, api.get_metadata(&key.name)).await;
         let entries = found.ok()?.ok()?.metadata.managed_fields?;

@@ -2,7 +2,7 @@
 //! with Services there, in their status and in the load balancer.
 
 mod args;
-mod contest;
+mod backoff_writer;
 mod events;
 mod exports;
 #[cfg(test)]
@@ -24,6 +24,7 @@ mod watch;
 use std::sync::Arc;
 
 use karmada_rules::ingress::{Exporter, Settings};
+use karmada_runtime::contention::Contention;
 use karmada_runtime::events::EventRecorder;
 use karmada_runtime::metrics::WriteMetrics;
 use karmada_runtime::program::{Program, StartError};
@@ -34,7 +35,7 @@ use kube::Client;
 use objects::Key;
 
 pub use crate::args::Args;
-use crate::contest::Contest;
+use crate::backoff_writer::BackoffWriter;
 use crate::events::IngressEvents;
 use crate::exports::ExportReconciler;
 use crate::gateway::GatewayReconciler;
@@ -48,7 +49,6 @@ pub use crate::reason::Reason;
 use crate::reconcile::Reconciler;
 use crate::turns::Turns;
 use crate::watch::{Queues, SharedIndex};
-use karmada_runtime::rivals::Rivals;
 
 /// The program's name: its user agent, its lease, and the prefix of its metrics.
 pub const NAME: &str = "ingress-controller";
@@ -99,13 +99,13 @@ pub fn assemble(
         client,
         writer: Writer::new(leadership.clone(), writes),
     };
-    let contest = Contest {
+    let parts = BackoffWriter {
         ingresses,
         events: Arc::clone(&events),
-        rivals: Arc::default(),
+        contention: Arc::default(),
     };
     if exports {
-        let exporting = exporter(program, &index, &settings, &contest, &queues.exports);
+        let exporting = exporter(program, &index, &settings, &parts, &queues.exports);
         let (queue, leadership) = (queues.exports.clone(), leadership.clone());
         controller::spawn(program, "serviceexport", exporting, queue, leadership);
     }
@@ -113,7 +113,7 @@ pub fn assemble(
     let status = Reconciler {
         index: Arc::clone(&index),
         settings: settings.clone(),
-        contest: contest.clone(),
+        parts: parts.clone(),
         events: Arc::clone(&events),
         turns: turns.clone(),
         queue: queues.status.clone(),
@@ -122,7 +122,7 @@ pub fn assemble(
         index,
         settings,
         balancer,
-        contest,
+        parts,
         events,
         grace: Grace::default(),
         turns,
@@ -158,10 +158,10 @@ fn exporter(
     program: &mut Program,
     index: &Arc<SharedIndex>,
     settings: &Settings,
-    contest: &Contest,
+    parts: &BackoffWriter,
     queue: &Queue<Key>,
 ) -> ExportReconciler {
-    let (exporter, ingresses) = (Exporter::new(&settings.controller), &contest.ingresses);
+    let (exporter, ingresses) = (Exporter::new(&settings.controller), &parts.ingresses);
     exports::watch(program, &ingresses.client, index, &exporter);
     ExportReconciler {
         index: Arc::clone(index),
@@ -169,8 +169,8 @@ fn exporter(
         exporter,
         client: ingresses.client.clone(),
         writer: ingresses.writer.clone(),
-        events: Arc::clone(&contest.events),
-        rivals: Rivals::default(),
+        events: Arc::clone(&parts.events),
+        contention: Contention::default(),
         queue: queue.clone(),
     }
 }

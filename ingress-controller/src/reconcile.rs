@@ -10,7 +10,7 @@ use karmada_runtime::queue::Queue;
 use objects::Key;
 use serde_json::json;
 
-use crate::contest::Contest;
+use crate::backoff_writer::BackoffWriter;
 use crate::events::IngressEvents;
 use crate::ingresses::{Part, WriteOutcome};
 use crate::turns::{Turn, Turns};
@@ -21,7 +21,7 @@ use crate::watch::SharedIndex;
 pub(crate) struct Reconciler {
     pub(crate) index: Arc<SharedIndex>,
     pub(crate) settings: Settings,
-    pub(crate) contest: Contest,
+    pub(crate) parts: BackoffWriter,
     pub(crate) events: Arc<IngressEvents>,
     pub(crate) turns: Turns,
     /// The queue of this loop.
@@ -42,7 +42,7 @@ impl Controller for Reconciler {
         if let (Some(ingress), Decision::Serve(serve)) = self.index.decide(key, &self.settings) {
             return self.serve(&ingress, &serve).await;
         }
-        self.contest.forget(key, &[Part::Finalizers, Part::Status]);
+        self.parts.forget(key, &[Part::Finalizers, Part::Status]);
         Ok(())
     }
 }
@@ -51,14 +51,14 @@ impl Reconciler {
     async fn serve(&self, ingress: &MultiClusterIngress, serve: &Serve) -> Result<(), BoxError> {
         if let FieldPlan::Write(finalizers) = &serve.finalizers {
             let (part, finalizers) = (Part::Finalizers, json!(finalizers));
-            let write = self.contest.write(ingress, part, finalizers, &self.queue);
+            let write = self.parts.write(ingress, part, finalizers, &self.queue);
             if write.await? == Some(WriteOutcome::Gone) {
                 return Ok(());
             }
         }
         if let FieldPlan::Write(patch) = &serve.status {
             let (part, patch) = (Part::Status, serde_json::to_value(patch)?);
-            let write = self.contest.write(ingress, part, patch, &self.queue);
+            let write = self.parts.write(ingress, part, patch, &self.queue);
             if let Some(WriteOutcome::Stored { .. }) = write.await? {
                 self.events.traffic_changed(ingress, &serve.change);
             }

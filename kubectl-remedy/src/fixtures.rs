@@ -99,8 +99,12 @@ pub(crate) fn slice(service: &str, cluster: &str, ip: &str, is_ready: bool) -> E
     .unwrap()
 }
 
-/// Returns an ingress with one path for each Service, and with an annotation for the brake, if any.
-pub(crate) fn ingress(name: &str, services: &[&str], brake: Option<&str>) -> MultiClusterIngress {
+/// Returns an ingress with one path for each Service, and with this value of the annotation, if any.
+pub(crate) fn ingress(
+    name: &str,
+    services: &[&str],
+    when_all_blocked: Option<&str>,
+) -> MultiClusterIngress {
     let paths: Vec<Value> = services
         .iter()
         .map(|service| {
@@ -108,7 +112,8 @@ pub(crate) fn ingress(name: &str, services: &[&str], brake: Option<&str>) -> Mul
             json!({ "path": format!("/{service}"), "pathType": "Prefix", "backend": backend })
         })
         .collect();
-    let annotations = brake.map(|brake| json!({ WHEN_ALL_BLOCKED_ANNOTATION: brake }));
+    let annotations = when_all_blocked
+        .map(|when_all_blocked| json!({ WHEN_ALL_BLOCKED_ANNOTATION: when_all_blocked }));
     from_value(json!({
         "metadata": { "name": name, "namespace": NAMESPACE, "annotations": annotations },
         "spec": { "ingressClassName": CLASS,

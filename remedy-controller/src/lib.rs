@@ -15,11 +15,11 @@ mod watch;
 
 use std::sync::Arc;
 
+use karmada_runtime::contention::Contention;
 use karmada_runtime::events::EventRecorder;
 use karmada_runtime::metrics::WriteMetrics;
 use karmada_runtime::program::{Program, StartError};
 use karmada_runtime::queue::Queue;
-use karmada_runtime::rivals::Rivals;
 use karmada_runtime::write::Writer;
 use karmada_runtime::{controller, lease};
 use kube::{Api, Client};
@@ -90,7 +90,7 @@ pub fn assemble(args: &Args, client: Client, program: &mut Program) {
         writer,
         events,
         queue: queue.clone(),
-        rivals: Rivals::default(),
+        contention: Contention::default(),
         following: action_delay(&mut program.registry),
     };
     controller::spawn(program, "cluster", reconciler, queue, leadership.clone());

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use karmada_api::{Cluster, TRAFFIC_CONTROL};
 use karmada_rules::remedy::{ActionChange, Cause, RemedyPlan, observed, plan};
+use karmada_runtime::contention::Contention;
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
 use karmada_runtime::events::EventRecorder;
 use karmada_runtime::queue::Queue;
-use karmada_runtime::rivals::{Reaction, Rivals};
 use karmada_runtime::watch::Decoded;
 use karmada_runtime::write::{WriteErrorKind, Writer, patch_status};
 use kube::api::{ListParams, Patch, PatchParams};
@@ -29,7 +29,7 @@ use crate::watch::SharedIndex;
 /// The number of clusters in a page of a list. A cluster may have 100 kB.
 const PAGE: u32 = 100;
 
-/// The longest time for which the name of a rival is looked for.
+/// The longest duration of a read that only serves a message.
 const READ_LIMIT: Duration = Duration::from_secs(10);
 
 /// Reconciles clusters.
@@ -45,7 +45,7 @@ pub(crate) struct Reconciler {
     /// The clusters.
     pub(crate) queue: Queue<Key>,
     /// Who undoes our actions, by cluster.
-    pub(crate) rivals: Rivals<Key>,
+    pub(crate) contention: Contention<Key>,
     /// The time from a change of conditions to the actions that follow.
     pub(crate) following: Histogram,
 }
@@ -139,13 +139,14 @@ impl Reconciler {
         // Absent rather than empty: a merge patch removes a field that is null (RFC 7396).
         let actions = json!((!actions.is_empty()).then_some(actions));
         let seen = snapshot.cluster.metadata.resource_version.as_deref();
-        let undone = match self.rivals.react(key, &actions, seen, Instant::now()) {
-            Reaction::Write { undone } => undone,
-            Reaction::Wait { until, is_news } => {
-                if is_news {
-                    self.name_rival(key, &snapshot.cluster).await;
+        let begun = (self.contention).begin(key.clone(), &actions, seen, Instant::now());
+        let attempt = match begun {
+            Ok(attempt) => attempt,
+            Err(backoff) => {
+                if backoff.is_news {
+                    self.report_contention(key, &snapshot.cluster).await;
                 }
-                self.queue.add_at(key.clone(), until);
+                self.queue.add_at(key.clone(), backoff.until);
                 return Ok(());
             }
         };
@@ -156,10 +157,9 @@ impl Reconciler {
         let parameters = PatchParams::default();
         let call = patch_status(&self.clusters, &key.name, &parameters, &patch);
         match self.writer.write("remedy_actions", call).await {
-            Ok(stored) => {
-                let (version, now) = (stored.version(), Instant::now());
-                self.rivals.written(key, &actions, version, undone, now);
-            }
+            Ok(stored) => self
+                .contention
+                .stored(attempt, stored.version(), Instant::now()),
             // The cluster was deleted meanwhile.
             Err(error) if error.kind() == WriteErrorKind::Missing => return Ok(()),
             Err(error) => return Err(error.into()),
@@ -187,7 +187,7 @@ impl Reconciler {
     }
 
     /// Records who undoes every write of the cluster's actions, if that can be found out.
-    async fn name_rival(&self, key: &Key, cluster: &Cluster) {
+    async fn report_contention(&self, key: &Key, cluster: &Cluster) {
         let found = timeout(READ_LIMIT, self.clusters.get_metadata(&key.name)).await;
         let entries = found.ok().and_then(Result::ok);
         let entries = entries.and_then(|found| found.metadata.managed_fields);

@@ -11,9 +11,9 @@ use karmada_api::Condition;
 use karmada_rules::health::campaign::{Tenure, abstention};
 use karmada_rules::health::quorum::{Quorum, Tally};
 use karmada_rules::health::report::{Pace, Participation, ReportPlan, Reporter};
+use karmada_runtime::contention::Contention;
 use karmada_runtime::error::{BoxError, Chain};
 use karmada_runtime::lease::{self, Leadership};
-use karmada_runtime::rivals::{Reaction, Rivals};
 use karmada_runtime::watch::{Decoded, events};
 use karmada_runtime::write::{WriteError, WriteErrorKind, Writer};
 use kube::api::PatchParams;
@@ -51,7 +51,7 @@ pub(crate) struct Report {
     pub(crate) abstentions: watch::Sender<Option<Instant>>,
     pub(crate) writer: Writer,
     /// Who undoes our conditions, by their type.
-    pub(crate) rivals: Rivals<String>,
+    pub(crate) contention: Contention<String>,
     /// The clock of the conditions' transition times.
     pub(crate) clock: fn() -> Timestamp,
 }
@@ -257,24 +257,26 @@ impl<'a> Leader<'a> {
         }
     }
 
-    /// Writes `conditions` one after the other, and returns the end of the first pause that a rival causes.
+    /// Writes `conditions` one after the other, and returns the end of the first pause, if another
+    /// writer undoes one of them.
     /// Stops without an error if the object has changed meanwhile, so that the next plan is made from its
     /// new state.
     async fn write_all(&mut self, conditions: &[Condition]) -> Result<Option<Instant>, WriteError> {
-        let rivals = &self.report.rivals;
+        let contention = &self.report.contention;
         let mut pause: Option<Instant> = None;
         for condition in conditions {
             let Some(cluster) = &self.cluster else {
                 return Ok(None);
             };
             let (kind, value) = (&condition.type_, contested(condition));
-            let undone = match rivals.react(kind, &value, cluster.version(), Instant::now()) {
-                Reaction::Write { undone } => undone,
-                Reaction::Wait { until, is_news } => {
-                    if is_news {
-                        self.name_rival(kind).await;
+            let begun = contention.begin(kind.clone(), &value, cluster.version(), Instant::now());
+            let attempt = match begun {
+                Ok(attempt) => attempt,
+                Err(backoff) => {
+                    if backoff.is_news {
+                        self.report_contention(kind).await;
                     }
-                    pause = Some(pause.map_or(until, |pause| pause.min(until)));
+                    pause = pause.into_iter().chain([backoff.until]).min();
                     continue;
                 }
             };
@@ -289,7 +291,7 @@ impl<'a> Leader<'a> {
                     self.conflicts = 0;
                     log_written(condition);
                     let (version, now) = (cluster.version().map(str::to_owned), Instant::now());
-                    rivals.written(kind, &value, version, undone, now);
+                    contention.stored(attempt, version, now);
                     self.reporter.wrote(kind, now.into_std());
                     // The next patch must build on this response: the watch event comes later.
                     self.set_cluster(Some(cluster));
@@ -305,7 +307,7 @@ impl<'a> Leader<'a> {
 
     /// Logs who undoes every write of the condition of type `kind`, if that can be found out: the manager of
     /// a list is the last one who wrote any of its elements.
-    async fn name_rival(&self, kind: &str) {
+    async fn report_contention(&self, kind: &str) {
         let found = self.clusters.get_metadata(&self.report.cluster);
         let found = timeout(READ_LIMIT, found).await.ok().and_then(Result::ok);
         let entries = found.and_then(|found| found.metadata.managed_fields);
@@ -379,7 +381,7 @@ fn change(cluster: &RawCluster, condition: &Condition) -> Result<Change, WriteEr
     change.map_err(|error| kube::Error::SerdeError(error).into())
 }
 
-/// Returns the part of a condition that a rival undoes. Its time is another one with each write.
+/// Returns the part of a condition that another writer may undo. Its time is another one with each write.
 fn contested(condition: &Condition) -> Value {
     json!([condition.status, condition.reason, condition.message])
 }

@@ -1,9 +1,9 @@
 mod away;
 mod clock;
+mod contention;
 mod karmada;
 mod late;
 mod resignation;
-mod rival;
 
 use embedded_apiserver::{Fault, Verb};
 use karmada_api::condition::{
@@ -132,7 +132,7 @@ impl Running {
                 leadership.clone(),
                 WriteMetrics::register(&mut program.registry),
             ),
-            rivals: Rivals::default(),
+            contention: Contention::default(),
             clock: program.clock,
         };
         let task = report.run(program.stopping.clone());

@@ -13,7 +13,7 @@ use karmada_rules::execution::{
 };
 use karmada_rules::propagation::works::is_delivered;
 use karmada_runtime::dynamic::{DynamicEvent, DynamicWatches, WatchState};
-use karmada_runtime::write::{WriteError, Writes};
+use karmada_runtime::write::{WriteError, WriteMode};
 use kube::Client;
 use kube::runtime::watcher::Config;
 use objects::{GroupVersionKind, Key};
@@ -87,7 +87,7 @@ impl MemberCluster {
     }
 
     /// Brings the objects of `work` to its manifests, unless it is suspended, and reads them.
-    pub async fn sync(&self, writes: &Writes, work: &Work) -> SyncResult {
+    pub async fn sync(&self, writes: &WriteMode, work: &Work) -> SyncResult {
         let key = Key::of(work);
         let manifests = &work.spec.workload.manifests;
         let left = START.saturating_sub(self.started.elapsed());
@@ -126,7 +126,7 @@ impl MemberCluster {
         }
     }
 
-    async fn sync_one(&self, writes: &Writes, one: OfWork<'_>) -> Synced {
+    async fn sync_one(&self, writes: &WriteMode, one: OfWork<'_>) -> Synced {
         let OfWork { work, manifest, .. } = one;
         let kind = kind_of(manifest);
         let key = key_of(manifest);
@@ -246,7 +246,7 @@ impl MemberCluster {
     /// shows that there is no need to, it is read live.
     async fn bring(
         &self,
-        writes: &Writes,
+        writes: &WriteMode,
         one: OfWork<'_>,
         (kind, key): (&GroupVersionKind, &Key),
         cached: Option<&Value>,
@@ -303,7 +303,7 @@ impl MemberCluster {
 
     async fn create(
         &self,
-        writes: &Writes,
+        writes: &WriteMode,
         place: &Place,
         body: &Value,
     ) -> Result<Option<Value>, MemberError> {
@@ -323,7 +323,7 @@ impl MemberCluster {
 
     async fn apply(
         &self,
-        writes: &Writes,
+        writes: &WriteMode,
         place: &Place,
         body: &Value,
         take_over: Option<Value>,
@@ -358,7 +358,7 @@ impl MemberCluster {
     ///
     /// # Errors
     /// Fails at the first object that could not be given up.
-    pub async fn give_up(&self, writes: &Writes, work: &Work) -> Result<(), MemberError> {
+    pub async fn give_up(&self, writes: &WriteMode, work: &Work) -> Result<(), MemberError> {
         for manifest in &work.spec.workload.manifests {
             let (kind, key) = (kind_of(manifest), key_of(manifest));
             let place = match self.objects.place(&kind, &key).await {
@@ -394,7 +394,12 @@ impl MemberCluster {
     }
 
     /// Deletes the object with the uid. Returns `false` if there is no such object.
-    async fn delete(&self, writes: &Writes, place: &Place, uid: &str) -> Result<bool, MemberError> {
+    async fn delete(
+        &self,
+        writes: &WriteMode,
+        place: &Place,
+        uid: &str,
+    ) -> Result<bool, MemberError> {
         let call = self.objects.delete(place, uid);
         is_done(writes.write("member_delete", call).await.map(drop))
     }

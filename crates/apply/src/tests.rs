@@ -7,7 +7,7 @@ use http::Request;
 use karmada_api::Work;
 use karmada_runtime::lease::Leadership;
 use karmada_runtime::metrics::WriteMetrics;
-use karmada_runtime::write::{WouldWrite, Writer, Writes};
+use karmada_runtime::write::{WouldWrite, WriteMode, Writer};
 use kube::Client;
 use kube::client::Body;
 use objects::{GroupVersionKind, Key};
@@ -26,7 +26,7 @@ const NAMESPACE: &str = "karmada-es-m1";
 struct Stage {
     server: ApiServer,
     member: MemberCluster,
-    writes: Writes,
+    writes: WriteMode,
     log: Arc<Mutex<Vec<String>>>,
     reads: Arc<Mutex<Vec<String>>>,
     woken: mpsc::UnboundedReceiver<Wake>,
@@ -57,7 +57,7 @@ impl Stage {
         let stage = Self {
             server,
             member,
-            writes: Writes::Perform(writer),
+            writes: WriteMode::Perform(writer),
             log,
             reads,
             woken,
@@ -83,7 +83,7 @@ impl Stage {
         let deployment = work(&json!([deployment()]));
         for work in [settings, deployment] {
             while let SyncResult::Later(_) = {
-                let observing = Writes::Count(WouldWrite::default());
+                let observing = WriteMode::DryRun(WouldWrite::default());
                 stage.member.sync(&observing, &work).await
             } {
                 stage.woken().await;
@@ -588,7 +588,7 @@ async fn observation_decides_everything_and_writes_nothing() {
     let mut stage = Stage::new().await;
     by_karmada(&stage, DEPLOYMENTS, &deployment()).await;
     let counters = WouldWrite::default();
-    stage.writes = Writes::Count(counters.clone());
+    stage.writes = WriteMode::DryRun(counters.clone());
     let mut edited = deployment();
     edited["spec"]["replicas"] = json!(5);
     let work = work(&json!([edited, settings()]));

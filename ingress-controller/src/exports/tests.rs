@@ -1,12 +1,22 @@
+use std::fmt::Debug;
+
 use karmada_runtime::lease::Leadership;
 use karmada_runtime::metrics::WriteMetrics;
+use karmada_runtime::watch::Decoded;
+use kube::api::DeleteParams;
+use kube::core::NamespaceResourceScope;
+use kube::runtime::watcher::Event;
+use kube::{Api, Resource};
 use parking_lot::Mutex;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
 
+use super::watch::is_served;
 use super::*;
 use crate::fixtures::{
     CONTROLLER, applied, binding, class, deleted, ingress, key, object, template,
 };
-use crate::index::Backends;
+use crate::index::{Backends, Index};
 use crate::test_api::TestApi;
 use crate::watch::Queues;
 
@@ -52,7 +62,7 @@ impl Stage {
             client: api.client(),
             writer: Writer::new(Leadership::always(), WriteMetrics::default()),
             events: Arc::new(recorder),
-            rivals: Rivals::default(),
+            contention: Contention::default(),
             queue: queues.exports.clone(),
         };
         Self {

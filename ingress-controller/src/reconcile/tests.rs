@@ -180,15 +180,15 @@ impl Stage {
             writer: Writer::new(Leadership::always(), WriteMetrics::default()),
         };
         let (turns, queues) = (Turns::default(), Queues::default());
-        let contest = Contest {
+        let parts = BackoffWriter {
             ingresses,
             events: Arc::clone(&recorder),
-            rivals: Arc::default(),
+            contention: Arc::default(),
         };
         let reconciler = Reconciler {
             index: Arc::clone(&index),
             settings: settings.clone(),
-            contest: contest.clone(),
+            parts: parts.clone(),
             events: Arc::clone(&recorder),
             turns: turns.clone(),
             queue: queues.status,
@@ -197,7 +197,7 @@ impl Stage {
             index,
             settings,
             balancer: Arc::<FakeBalancer>::clone(&balancer),
-            contest,
+            parts,
             events: recorder,
             grace: Grace::default(),
             turns,

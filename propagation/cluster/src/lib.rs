@@ -23,7 +23,7 @@ use karmada_runtime::events::EventRecorder;
 use karmada_runtime::members::{self, Background, MemberQueues};
 use karmada_runtime::program::{Program, StartError};
 use karmada_runtime::queue::Queue;
-use karmada_runtime::write::Writes;
+use karmada_runtime::write::WriteMode;
 use karmada_runtime::{controller, lease};
 use kube::Client;
 
@@ -52,9 +52,12 @@ pub async fn start(args: Args, program: &mut Program) -> Result<(), StartError> 
 ///
 /// One loop writes and never waits for a member; the other asks each member and writes nothing.
 pub fn assemble(args: &Args, client: Client, program: &mut Program) {
-    let (leadership, writes) = Writes::start(program, args.observe_only, |program| {
-        lease::leadership(program, client.clone(), &args.leader_election)
-    });
+    let (leadership, writes) = if args.observe_only {
+        WriteMode::dry_run(program)
+    } else {
+        let leadership = lease::leadership(program, client.clone(), &args.leader_election);
+        WriteMode::perform(program, leadership)
+    };
     let events = (!args.observe_only).then(|| EventRecorder::spawn(program, client.clone()));
 
     let (queue, probes) = (Queue::default(), MemberQueues::default());

@@ -12,7 +12,7 @@ use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
 use karmada_runtime::events::EventRecorder;
 use karmada_runtime::queue::Queue;
-use karmada_runtime::write::{WriteError, WriteErrorKind, Writes, patch_status};
+use karmada_runtime::write::{WriteError, WriteErrorKind, WriteMode, patch_status};
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::{Api, Client, Resource};
 use objects::Key;
@@ -29,7 +29,7 @@ const SOON: Duration = Duration::from_millis(100);
 pub(crate) struct Reconciler {
     pub(crate) index: Arc<SharedIndex>,
     pub(crate) client: Client,
-    pub(crate) writes: Writes,
+    pub(crate) writes: WriteMode,
     /// Absent if nothing is written.
     pub(crate) events: Option<EventRecorder>,
     pub(crate) queue: Queue<Key>,

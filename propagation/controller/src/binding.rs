@@ -17,7 +17,7 @@ use karmada_rules::propagation::overrides::Overrides;
 use karmada_rules::propagation::works::{self, WorkChange, WorkFacts, WorkStep};
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
-use karmada_runtime::write::{self, WriteError, WriteErrorKind, Writes};
+use karmada_runtime::write::{self, WriteError, WriteErrorKind, WriteMode};
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::{Api, Client, Resource};
 use objects::{Key, Metadata, api_version, kind};
@@ -37,7 +37,7 @@ pub(crate) struct BindingReconciler {
     pub(crate) index: Arc<SharedIndex>,
     pub(crate) works: Arc<SharedWorks>,
     pub(crate) client: Client,
-    pub(crate) writes: Writes,
+    pub(crate) writes: WriteMode,
     pub(crate) events: Arc<Events>,
     /// The time that conditions show.
     pub(crate) clock: fn() -> Timestamp,
@@ -317,7 +317,7 @@ pub(crate) fn is_dispatched(binding: BindingRef<'_>) -> bool {
 /// Writes a Work. Returns `true` if something was written.
 pub(crate) async fn write_work(
     client: &Client,
-    writes: &Writes,
+    writes: &WriteMode,
     known: &SharedWorks,
     key: &Key,
     change: WorkChange,

@@ -10,7 +10,7 @@ use karmada_rules::propagation::dependencies::{self, Dependency, Need, Referrers
 use karmada_rules::propagation::template;
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
-use karmada_runtime::write::{self, Writes};
+use karmada_runtime::write::{self, WriteMode};
 use kube::api::{Patch, PatchParams, PostParams};
 use kube::{Api, Client, Resource};
 use objects::Key;
@@ -29,7 +29,7 @@ use crate::watch::SharedIndex;
 pub(crate) struct DependencyReconciler {
     pub(crate) index: Arc<SharedIndex>,
     pub(crate) client: Client,
-    pub(crate) writes: Writes,
+    pub(crate) writes: WriteMode,
     pub(crate) events: Arc<Events>,
     /// The names of the namespaces whose objects are no templates.
     pub(crate) skipped: Vec<Regex>,

@@ -22,7 +22,7 @@ use karmada_runtime::controller;
 use karmada_runtime::events::EventRecorder;
 use karmada_runtime::lease::{self, Leadership};
 use karmada_runtime::program::{Program, StartError};
-use karmada_runtime::write::Writes;
+use karmada_runtime::write::WriteMode;
 use kube::Client;
 use parking_lot::Mutex;
 
@@ -53,9 +53,7 @@ pub async fn start(args: Args, program: &mut Program) -> Result<(), StartError> 
 
 /// Adds the tasks of the controller to `program`; `client` is connected to the Karmada API.
 pub fn assemble(args: Args, client: Client, program: &mut Program) {
-    let (leadership, writes) = Writes::start(program, args.observe_only, |program| {
-        lease::leadership(program, client.clone(), &args.leader_election)
-    });
+    let (leadership, writes) = write_mode(&args, &client, program);
     let [events, work_events, dependency_events] = recorders(&args, &client, program);
 
     let queues = Queues::default();
@@ -113,6 +111,15 @@ pub fn assemble(args: Args, client: Client, program: &mut Program) {
         },
     };
     loops.spawn(program, queues, &leadership);
+}
+
+/// Returns the leadership of the program, and whether it writes.
+fn write_mode(args: &Args, client: &Client, program: &mut Program) -> (Leadership, WriteMode) {
+    if args.observe_only {
+        return WriteMode::dry_run(program);
+    }
+    let leadership = lease::leadership(program, client.clone(), &args.leader_election);
+    WriteMode::perform(program, leadership)
 }
 
 /// The loops of the controller.

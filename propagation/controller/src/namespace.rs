@@ -8,7 +8,7 @@ use karmada_rules::propagation::overrides::Overrides;
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
 use karmada_runtime::queue::Queue;
-use karmada_runtime::write::Writes;
+use karmada_runtime::write::WriteMode;
 use kube::{Client, Resource};
 use objects::Key;
 use regex::Regex;
@@ -26,7 +26,7 @@ pub(crate) struct NamespaceReconciler {
     pub(crate) index: Arc<SharedIndex>,
     pub(crate) works: Arc<SharedWorks>,
     pub(crate) client: Client,
-    pub(crate) writes: Writes,
+    pub(crate) writes: WriteMode,
     pub(crate) events: Arc<Events>,
     /// The queue of this loop, for the key of all Namespaces, which has no name.
     pub(crate) queue: Queue<Key>,

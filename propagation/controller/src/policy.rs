@@ -10,7 +10,7 @@ use karmada_rules::propagation::claim;
 use karmada_rules::propagation::problems::problems;
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
-use karmada_runtime::write::{WriteErrorKind, Writes};
+use karmada_runtime::write::{WriteErrorKind, WriteMode};
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client, Resource};
 use objects::{GroupVersionKind, Key};
@@ -29,7 +29,7 @@ use crate::works::SharedWorks;
 pub(crate) struct PolicyReconciler {
     pub(crate) index: Arc<SharedIndex>,
     pub(crate) client: Client,
-    pub(crate) writes: Writes,
+    pub(crate) writes: WriteMode,
     pub(crate) events: Arc<Events>,
     pub(crate) works: Arc<SharedWorks>,
     /// The policies that were there when this replica began to lead, until they are reconciled.

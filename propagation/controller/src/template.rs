@@ -16,7 +16,7 @@ use karmada_rules::propagation::claim::{self, Claim};
 use karmada_rules::propagation::template::{self, Exclusion};
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
-use karmada_runtime::write::{WriteError, WriteErrorKind, Writes};
+use karmada_runtime::write::{WriteError, WriteErrorKind, WriteMode};
 use kube::api::Patch;
 use kube::{Api, Client};
 use objects::{Key, Metadata};
@@ -38,7 +38,7 @@ use crate::watch::SharedIndex;
 pub(crate) struct TemplateReconciler {
     pub(crate) index: Arc<SharedIndex>,
     pub(crate) client: Client,
-    pub(crate) writes: Writes,
+    pub(crate) writes: WriteMode,
     pub(crate) events: Arc<Events>,
     /// The names of the namespaces whose objects are no templates.
     pub(crate) skipped: Vec<Regex>,

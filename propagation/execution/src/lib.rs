@@ -22,7 +22,7 @@ use karmada_runtime::events::EventRecorder;
 use karmada_runtime::lease;
 use karmada_runtime::members::{self, Background, Connect, MemberQueues};
 use karmada_runtime::program::{Program, StartError};
-use karmada_runtime::write::Writes;
+use karmada_runtime::write::WriteMode;
 use kube::Client;
 
 pub use crate::args::Args;
@@ -51,9 +51,12 @@ pub async fn start(args: Args, program: &mut Program) -> Result<(), StartError> 
 /// Adds the tasks of the controller to `program`; `client` is connected to the Karmada API, and `connect`
 /// connects to members.
 pub fn assemble(args: &Args, client: Client, connect: Connect, program: &mut Program) {
-    let (leadership, writes) = Writes::start(program, args.observe_only, |program| {
-        lease::leadership(program, client.clone(), &args.leader_election)
-    });
+    let (leadership, writes) = if args.observe_only {
+        WriteMode::dry_run(program)
+    } else {
+        let leadership = lease::leadership(program, client.clone(), &args.leader_election);
+        WriteMode::perform(program, leadership)
+    };
     let events = (!args.observe_only).then(|| EventRecorder::spawn(program, client.clone()));
 
     let queues = MemberQueues::default();

@@ -8,7 +8,7 @@ use karmada_api::{ClusterView, Work};
 use karmada_rules::execution::{Outcome, Seen};
 use karmada_runtime::error::Chain;
 use karmada_runtime::members::{ConnectError, MemberController, MemberQueues, ReconcileError};
-use karmada_runtime::write::{self, WriteErrorKind, Writes};
+use karmada_runtime::write::{self, WriteErrorKind, WriteMode};
 use kube::Client;
 use kube::api::{Patch, PatchParams};
 use objects::Key;
@@ -24,7 +24,7 @@ pub(crate) struct Reconciler {
     pub(crate) index: Arc<SharedIndex>,
     pub(crate) fleet: Arc<Fleet>,
     pub(crate) client: Client,
-    pub(crate) writes: Writes,
+    pub(crate) writes: WriteMode,
     pub(crate) queues: MemberQueues<Key>,
     pub(crate) reporter: Reporter,
 }

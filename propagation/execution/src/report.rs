@@ -7,7 +7,7 @@ use karmada_api::Work;
 use karmada_rules::execution::{Outcome, StatusPlan, status};
 use karmada_runtime::events::EventRecorder;
 use karmada_runtime::members::ReconcileError;
-use karmada_runtime::write::{self, WriteErrorKind, Writes};
+use karmada_runtime::write::{self, WriteErrorKind, WriteMode};
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client, Resource};
 
@@ -20,7 +20,7 @@ const MAX_EDITS: u32 = 4;
 /// Writes the status of Works, with Events about its changes.
 pub(crate) struct Reporter {
     pub(crate) client: Client,
-    pub(crate) writes: Writes,
+    pub(crate) writes: WriteMode,
     /// Absent if nothing is written.
     pub(crate) events: Option<EventRecorder>,
     pub(crate) clock: fn() -> Timestamp,

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use karmada_runtime::events::EventRecorder;
 use karmada_runtime::program::{Program, StartError};
 use karmada_runtime::queue::Queue;
-use karmada_runtime::write::Writes;
+use karmada_runtime::write::WriteMode;
 use karmada_runtime::{controller, lease};
 use kube::Client;
 
@@ -42,9 +42,13 @@ pub async fn start(args: Args, program: &mut Program) -> Result<(), StartError> 
 
 /// Adds the tasks of the scheduler to `program`; `client` is connected to the Karmada API.
 pub fn assemble(args: &Args, client: Client, program: &mut Program) {
-    let (leadership, writes) = Writes::start(program, args.observe_only, |program| {
-        lease::leadership_by(program, client.clone(), &args.leader_election, args.lease())
-    });
+    let (leadership, writes) = if args.observe_only {
+        WriteMode::dry_run(program)
+    } else {
+        let leadership =
+            lease::leadership_by(program, client.clone(), &args.leader_election, args.lease());
+        WriteMode::perform(program, leadership)
+    };
     let events = (!args.observe_only).then(|| EventRecorder::spawn(program, client.clone()));
 
     let queue = Queue::default();

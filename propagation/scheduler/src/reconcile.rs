@@ -13,7 +13,7 @@ use karmada_rules::schedule::{
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
 use karmada_runtime::events::EventRecorder;
-use karmada_runtime::write::{WriteError, WriteErrorKind, Writes};
+use karmada_runtime::write::{WriteError, WriteErrorKind, WriteMode};
 use kube::api::{Patch, PatchParams};
 use kube::runtime::events::Event;
 use kube::{Api, Client, Resource};
@@ -30,7 +30,7 @@ use crate::watch::SharedIndex;
 pub(crate) struct Reconciler {
     pub(crate) index: Arc<SharedIndex>,
     pub(crate) client: Client,
-    pub(crate) writes: Writes,
+    pub(crate) writes: WriteMode,
     /// `None` while only observing.
     pub(crate) events: Option<EventRecorder>,
     pub(crate) clock: fn() -> Timestamp,

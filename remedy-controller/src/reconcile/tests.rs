@@ -56,7 +56,7 @@ fn reconciler(index: &Arc<SharedIndex>, client: &Client) -> Reconciler {
         writer: Writer::new(Leadership::always(), WriteMetrics::default()),
         events: EventRecorder::spawn(&mut program, client.clone()),
         queue: Queue::default(),
-        rivals: Rivals::default(),
+        contention: Contention::default(),
         following: crate::metrics::action_delay(&mut program.registry),
     }
 }
@@ -143,7 +143,7 @@ async fn who_undoes_every_write_of_the_actions_meets_growing_pauses() {
     let mut blocked_at = Vec::new();
     let begun = Instant::now();
     while begun.elapsed() < Duration::from_secs(20) {
-        // The rival is quick, and never tires.
+        // The other writer is quick, and never tires.
         let conditions = cluster.status.as_ref().map(|status| &status.conditions);
         let status = json!({ "conditions": conditions, "remedyActions": null });
         let undone = Patch::Merge(json!({ "status": status }));

@@ -132,9 +132,9 @@ impl fmt::Display for ServingCluster {
 mod tests {
     use objects::Key;
 
-    use super::super::brake::WhenAllBlocked;
     use super::super::decision::{Settings, desired};
     use super::super::fixtures::{Fixture, binding, blocked, cluster, ingress, slice};
+    use super::super::when_all_blocked::WhenAllBlocked;
     use super::*;
 
     /// Returns what is desired while these clusters of two, in which Service `s` runs, are blocked. A

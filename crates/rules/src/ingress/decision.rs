@@ -2,12 +2,13 @@ use karmada_api::{KARMADA_INGRESS_FINALIZER, MultiClusterIngress, MultiClusterIn
 use objects::Key;
 
 use super::admission::blocked_clusters;
-use super::brake::{WhenAllBlocked, annotated, cut};
 use super::class::{ControllerName, Ownership, ownership};
 use super::desired::{Desired, Held, passed_on};
 use super::facts::{Cached, Facts};
+use super::fail_open::cut;
 use super::locations::service_locations;
 use super::plan::{BlockChange, FieldPlan, StatusPatch};
+use super::when_all_blocked::{WhenAllBlocked, annotated};
 
 /// The decision on one `MultiClusterIngress`.
 #[derive(Clone, Debug, PartialEq, Eq)]

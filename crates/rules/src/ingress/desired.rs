@@ -9,9 +9,9 @@ use karmada_api::{MultiClusterIngressStatus, cluster_of_execution_namespace};
 use objects::Key;
 
 use super::admission::{Admission, admission_of};
-use super::brake::WhenAllBlocked;
 use super::facts::{Cached, Facts};
 use super::locations::{located, services};
+use super::when_all_blocked::WhenAllBlocked;
 
 const SERVICE_LABEL: &str = "kubernetes.io/service-name";
 const DERIVED_PREFIX: &str = "derived-";

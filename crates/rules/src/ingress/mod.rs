@@ -5,26 +5,27 @@
 //! cluster.
 
 mod admission;
-mod brake;
+
 mod change;
 mod class;
+mod decided;
 mod decision;
 mod desired;
 mod export;
 mod facts;
+mod fail_open;
 #[cfg(test)]
 mod fixtures;
 pub mod kubernetes;
 mod locations;
 mod plan;
 mod problem;
+mod when_all_blocked;
 
 pub use admission::Admission;
-pub use brake::{
-    InvalidWhenAllBlocked, WHEN_ALL_BLOCKED_ANNOTATION, WhenAllBlocked, decided_scope,
-};
 pub use change::{BackendChange, ServingCluster, ServingState, backend_changes};
 pub use class::{ControllerName, InvalidControllerName, Ownership, ownership};
+pub use decided::decided_scope;
 pub use decision::{Decision, Release, Serve, Settings, cut_of_left, decide, desired};
 pub use desired::{
     Backend, ClusterEndpoints, Desired, Held, excluded, slice_cluster, slice_service,
@@ -34,3 +35,4 @@ pub use facts::{Cached, Facts};
 pub use locations::{binding_name, bound_clusters, bound_service, service_locations, services};
 pub use plan::{BlockChange, FieldPlan, StatusPatch, load_balancer};
 pub use problem::Problem;
+pub use when_all_blocked::{InvalidWhenAllBlocked, WHEN_ALL_BLOCKED_ANNOTATION, WhenAllBlocked};

@@ -5,10 +5,10 @@ use k8s_openapi::api::core::v1::ServicePort;
 use k8s_openapi::api::networking::v1::ServiceBackendPort;
 
 use super::admission::Admission;
-use super::brake::{InvalidWhenAllBlocked, WHEN_ALL_BLOCKED_ANNOTATION, WhenAllBlocked};
 use super::desired::{Backend, Desired};
 use super::facts::Cached;
 use super::locations::backends;
+use super::when_all_blocked::{InvalidWhenAllBlocked, WHEN_ALL_BLOCKED_ANNOTATION, WhenAllBlocked};
 
 /// A reason why a route cannot work, for the user to fix.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

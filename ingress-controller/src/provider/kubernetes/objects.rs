@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use k8s_openapi::NamespaceResourceScope;
 use karmada_rules::ingress::kubernetes::{Clash, Gateway, Managed, Update, ingress_of};
+use karmada_runtime::contention::{Attempt, Contention};
 use karmada_runtime::watch::Decoded;
 use karmada_runtime::write::{WriteError, WriteErrorKind, Writer};
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
@@ -19,7 +20,6 @@ use tokio::time::Instant;
 
 use super::error::{GatewayError, GatewayObstacle};
 use super::index::ObjectIndex;
-use karmada_runtime::rivals::{Reaction, Rivals};
 
 /// A kind of object that this provider manages.
 pub(super) trait GatewayKind:
@@ -42,7 +42,7 @@ pub(super) struct GatewayObjects<K> {
     index: Mutex<ObjectIndex<K>>,
     client: Client,
     /// The objects that others change or delete as often as we write them.
-    rivals: Rivals<Key>,
+    contention: Contention<Key>,
 }
 
 /// The result of a write: stored, met an obstacle, or failed.
@@ -61,7 +61,7 @@ impl<K: GatewayKind> GatewayObjects<K> {
         Self {
             index: Mutex::default(),
             client,
-            rivals: Rivals::default(),
+            contention: Contention::default(),
         }
     }
 
@@ -102,23 +102,24 @@ impl<K: GatewayKind> GatewayObjects<K> {
         found
     }
 
-    /// Returns the number of times that our writes of `value` were undone, if it may be written now. A
-    /// pause ends with a retry: this obstacle has a backoff like any other.
-    fn begin(&self, key: &Key, value: &Value, seen: Option<&str>) -> Result<u32, GatewayObstacle> {
-        match self.rivals.react(key, value, seen, Instant::now()) {
-            Reaction::Write { undone } => Ok(undone),
-            Reaction::Wait { .. } => Err(GatewayObstacle::Contested {
-                kind: K::KIND,
-                key: key.clone(),
-            }),
-        }
+    /// Begins a write of `value`. A pause ends with a retry: this obstacle has a backoff like any other.
+    fn begin(
+        &self,
+        key: &Key,
+        value: &Value,
+        seen: Option<&str>,
+    ) -> Result<Attempt<Key>, GatewayObstacle> {
+        let begun = (self.contention).begin(key.clone(), value, seen, Instant::now());
+        begun.map_err(|_| GatewayObstacle::Contested {
+            kind: K::KIND,
+            key: key.clone(),
+        })
     }
 
     /// Takes in the response to a creation or an update.
-    fn stored(&self, key: &Key, value: &Value, undone: u32, stored: K) {
+    fn stored(&self, attempt: Attempt<Key>, stored: K) {
         let version = stored.meta().resource_version.clone();
-        self.rivals
-            .written(key, value, version, undone, Instant::now());
+        self.contention.stored(attempt, version, Instant::now());
         self.index.lock().stored(stored);
     }
 
@@ -131,8 +132,8 @@ impl<K: GatewayKind> GatewayObjects<K> {
     ) -> Result<CreateOutcome, GatewayError> {
         let key = Key::of(object);
         let value = serde_json::to_value(object)?;
-        let undone = match self.begin(&key, &value, None) {
-            Ok(undone) => undone,
+        let attempt = match self.begin(&key, &value, None) {
+            Ok(attempt) => attempt,
             Err(contested) => return Ok(CreateOutcome::Done(Some(contested))),
         };
         let api = self.api(&key);
@@ -140,7 +141,7 @@ impl<K: GatewayKind> GatewayObjects<K> {
         let call = api.create(&parameters, object);
         match writer.write(K::TARGET, call).await {
             Ok(stored) => {
-                self.stored(&key, &value, undone, stored);
+                self.stored(attempt, stored);
                 Ok(CreateOutcome::Done(None))
             }
             Err(error) => match error.kind() {
@@ -173,8 +174,8 @@ impl<K: GatewayKind> GatewayObjects<K> {
         let edits: Vec<Value> = edits.collect();
         let value = Value::from(edits.clone());
         let seen = update.existing.meta().resource_version.as_deref();
-        let undone = match self.begin(&key, &value, seen) {
-            Ok(undone) => undone,
+        let attempt = match self.begin(&key, &value, seen) {
+            Ok(attempt) => attempt,
             Err(contested) => return Ok(Some(contested)),
         };
         let steps = std::iter::once(guard).chain(edits).collect();
@@ -184,7 +185,7 @@ impl<K: GatewayKind> GatewayObjects<K> {
         let call = api.patch(&key.name, &parameters, &patch);
         match writer.write(K::TARGET, call).await {
             Ok(stored) => {
-                self.stored(&key, &value, undone, stored);
+                self.stored(attempt, stored);
                 Ok(None)
             }
             Err(error) => {
@@ -199,17 +200,18 @@ impl<K: GatewayKind> GatewayObjects<K> {
     /// Deletes `object`, provided that it is still the version that was seen.
     pub(super) async fn delete(&self, writer: &Writer, object: &K) -> WriteResult {
         match self.begin(&Key::of(object), &Value::Null, None) {
-            Ok(undone) => self.remove(writer, object, undone).await,
+            Ok(attempt) => self.remove(writer, object, attempt).await,
             Err(contested) => Ok(Some(contested)),
         }
     }
 
     /// Deletes `object` without a pause, whoever makes it again: it is traffic into a broken cluster.
     pub(super) async fn cut(&self, writer: &Writer, object: &K) -> WriteResult {
-        self.remove(writer, object, 0).await
+        let attempt = Attempt::at_once(Key::of(object), &Value::Null);
+        self.remove(writer, object, attempt).await
     }
 
-    async fn remove(&self, writer: &Writer, object: &K, undone: u32) -> WriteResult {
+    async fn remove(&self, writer: &Writer, object: &K, attempt: Attempt<Key>) -> WriteResult {
         let key = Key::of(object);
         let parameters = DeleteParams::default().preconditions(Preconditions {
             resource_version: object.meta().resource_version.clone(),
@@ -222,8 +224,7 @@ impl<K: GatewayKind> GatewayObjects<K> {
             Err(error) if error.kind() == WriteErrorKind::Missing => {}
             Err(error) => return failed::<K>(key, error),
         }
-        self.rivals
-            .written(&key, &Value::Null, None, undone, Instant::now());
+        self.contention.stored(attempt, None, Instant::now());
         self.index.lock().deleted(object);
         Ok(None)
     }

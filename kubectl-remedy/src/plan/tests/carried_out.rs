@@ -50,8 +50,8 @@ struct Drawn {
     dns: Vec<Option<&'static str>>,
     /// For each Service, the clusters where it runs, and whether its endpoints there are ready.
     located: Vec<BTreeMap<usize, bool>>,
-    /// The brake of the ingress with both Services; another one has just the first.
-    brake: Option<&'static str>,
+    /// The annotation of the ingress with both Services; another one has just the first.
+    when_all_blocked: Option<&'static str>,
     /// The Remedies before the plan, and the one of the plan. Names may be the same.
     before: Vec<(usize, Value)>,
     planned: (usize, Value),
@@ -89,10 +89,10 @@ fn drawn() -> impl Strategy<Value = Drawn> {
         0..=CLUSTERS.len(),
     )
         .prop_map(
-            |(dns, located, brake, before, planned, max_blocked)| Drawn {
+            |(dns, located, when_all_blocked, before, planned, max_blocked)| Drawn {
                 dns,
                 located,
-                brake,
+                when_all_blocked,
                 before,
                 planned,
                 max_blocked,
@@ -163,11 +163,11 @@ impl Played {
                 create(Api::namespaced(client.clone(), NAMESPACE), made).await;
             }
         }
-        for (name, services, brake) in [
-            ("both", &SERVICES[..], drawn.brake),
+        for (name, services, when_all_blocked) in [
+            ("both", &SERVICES[..], drawn.when_all_blocked),
             ("first", &SERVICES[..1], None),
         ] {
-            let made = ingress(name, services, brake);
+            let made = ingress(name, services, when_all_blocked);
             create(Api::namespaced(client.clone(), NAMESPACE), made).await;
         }
         for (name, spec) in &drawn.before {

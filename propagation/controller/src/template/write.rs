@@ -7,7 +7,7 @@ use karmada_api::{ClusterResourceBinding, ResourceBinding};
 use karmada_rules::propagation::binding::{self, BindingPlan};
 use karmada_rules::propagation::choice::Candidate;
 use karmada_rules::propagation::claim::{self, Claim};
-use karmada_runtime::write::{WriteError, WriteErrorKind, Writes};
+use karmada_runtime::write::{WriteError, WriteErrorKind};
 use kube::api::{Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, DynamicObject};
 use kube::{Api, Resource};
@@ -75,7 +75,7 @@ impl TemplateReconciler {
             // The end of the former binding wakes the template.
             BindingPlan::Unchanged | BindingPlan::Waits => Ok(false),
             // A fleet of Karmada's that is as we want it shows no difference to who only observes.
-            _ if only_records && matches!(self.writes, Writes::Count(_)) => Ok(false),
+            _ if only_records && self.writes.is_dry_run() => Ok(false),
             BindingPlan::Create(body) => self.create_binding(subject, body).await,
             BindingPlan::Patch(operations) => {
                 // A Lazy policy goes by the record; for another, the Works of the same edit come first.

@@ -56,14 +56,14 @@ impl Stage {
     async fn new() -> Self {
         let api = TestApi::new().await;
         let writer = Writer::new(Leadership::always(), WriteMetrics::default());
-        let stage = Self::on(api, Writes::Perform(writer));
+        let stage = Self::on(api, WriteMode::Perform(writer));
         for name in ["m1", "m2"] {
             stage.show_cluster(cluster(name, 1));
         }
         stage
     }
 
-    fn on(api: TestApi, writes: Writes) -> Self {
+    fn on(api: TestApi, writes: WriteMode) -> Self {
         let scheduler = Scheduler {
             name: "default-scheduler".to_owned(),
             ..Scheduler::default()
@@ -71,7 +71,7 @@ impl Stage {
         Self::of(scheduler, api, writes)
     }
 
-    fn of(scheduler: Scheduler, api: TestApi, writes: Writes) -> Self {
+    fn of(scheduler: Scheduler, api: TestApi, writes: WriteMode) -> Self {
         let queue = Queue::default();
         let reconciler = Reconciler {
             index: Arc::new(SharedIndex::new(queue.clone(), scheduler)),
@@ -389,7 +389,7 @@ async fn a_refusal_by_a_quota_is_shown_and_tried_again() {
 #[tokio::test]
 async fn while_only_observing_writes_are_counted_and_none_is_sent() {
     let counters = WouldWrite::default();
-    let stage = Stage::on(TestApi::new().await, Writes::Count(counters.clone()));
+    let stage = Stage::on(TestApi::new().await, WriteMode::DryRun(counters.clone()));
     stage.show_cluster(cluster("m1", 1));
     let (key, _) = web();
     let new = binding("web", "ResourceBinding", &divided());

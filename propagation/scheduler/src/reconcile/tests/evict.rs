@@ -19,7 +19,7 @@ async fn room_elsewhere_wakes_the_bindings_that_have_to_leave_a_cluster() {
             ..Scheduler::default()
         };
         let writer = Writer::new(Leadership::always(), WriteMetrics::default());
-        let stage = Stage::of(scheduler, TestApi::new().await, Writes::Perform(writer));
+        let stage = Stage::of(scheduler, TestApi::new().await, WriteMode::Perform(writer));
         stage.show_cluster(with_room("m1", 2));
         stage.show_cluster(with_room("m2", 1));
         let (key, path) = web();

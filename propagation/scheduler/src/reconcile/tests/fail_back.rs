@@ -22,7 +22,7 @@ async fn room_in_an_earlier_group_wakes_the_bindings_that_return_to_it() {
     for fails_back in [false, true] {
         let writer = Writer::new(Leadership::always(), WriteMetrics::default());
         let api = TestApi::new().await;
-        let stage = Stage::of(scheduler(fails_back), api, Writes::Perform(writer));
+        let stage = Stage::of(scheduler(fails_back), api, WriteMode::Perform(writer));
         stage.show_cluster(with_room("m1", 1));
         stage.show_cluster(with_room("m2", 2));
         let (key, path) = web();
@@ -55,7 +55,7 @@ async fn a_report_of_a_former_copy_holds_up_the_return_to_its_cluster() {
     ]);
     let writer = Writer::new(Leadership::always(), WriteMetrics::default());
     let api = TestApi::new().await;
-    let stage = Stage::of(scheduler(true), api, Writes::Perform(writer));
+    let stage = Stage::of(scheduler(true), api, WriteMode::Perform(writer));
     stage.show_cluster(cluster("m2", 1));
     let (key, path) = web();
     let placement = json!({ "clusterAffinities": groups });

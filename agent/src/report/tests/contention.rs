@@ -24,7 +24,7 @@ async fn who_undoes_every_write_of_the_verdict_meets_growing_pauses() {
     for _ in 0..10 {
         karmada.until(DNS_READY, FALSE).await;
         written.push(begun.elapsed());
-        // The rival is quick, and never tires.
+        // The other writer is quick, and never tires.
         karmada
             .edit(|status| status["conditions"][1] = dns_true())
             .await;

@@ -1,8 +1,9 @@
-//! The writes to the parts of ingresses, with pauses where another writer undoes each of them.
+//! The writes to the parts of ingresses, with growing pauses where another client undoes each of them.
 
 use std::sync::Arc;
 
 use karmada_api::MultiClusterIngress;
+use karmada_runtime::contention::{Attempt, Contention};
 use karmada_runtime::error::BoxError;
 use karmada_runtime::queue::Queue;
 use objects::Key;
@@ -11,17 +12,19 @@ use tokio::time::Instant;
 
 use crate::events::IngressEvents;
 use crate::ingresses::{Ingresses, Part, WriteOutcome};
-use karmada_runtime::rivals::{Reaction, Rivals};
 
-/// The parts of ingresses, and who contests them. Clones share it.
+/// A part of one ingress.
+pub(crate) type PartOf = (Key, Part);
+
+/// Writes to the parts of ingresses. Clones share who undoes them.
 #[derive(Clone)]
-pub(crate) struct Contest {
+pub(crate) struct BackoffWriter {
     pub(crate) ingresses: Ingresses,
     pub(crate) events: Arc<IngressEvents>,
-    pub(crate) rivals: Arc<Rivals<(Key, Part)>>,
+    pub(crate) contention: Arc<Contention<PartOf>>,
 }
 
-impl Contest {
+impl BackoffWriter {
     /// Writes `value` to a part of `ingress`. During a pause, returns `None` and adds the ingress to
     /// `queue` at its end.
     pub(crate) async fn write(
@@ -31,7 +34,7 @@ impl Contest {
         value: Value,
         queue: &Queue<Key>,
     ) -> Result<Option<WriteOutcome>, BoxError> {
-        let Some(undone) = self.begin(ingress, part, &value, queue).await else {
+        let Some(attempt) = self.begin(ingress, part, &value, queue).await else {
             return Ok(None);
         };
         let (key, ingresses) = (Key::of(ingress), &self.ingresses);
@@ -40,65 +43,53 @@ impl Contest {
             Part::Finalizers | Part::Release => {
                 ingresses.write_finalizers(&key, version, &value).await?
             }
-            Part::Status => {
-                ingresses
-                    .write_status(&key, "status", None, value.clone())
-                    .await?
-            }
+            Part::Status => ingresses.write_status(&key, "status", None, value).await?,
             Part::LoadBalancer => {
-                let (target, value) = ("load_balancer", value.clone());
+                let target = "load_balancer";
                 ingresses.write_status(&key, target, None, value).await?
             }
         };
-        self.end(&key, part, &value, &outcome, undone);
+        self.end(attempt, &outcome);
         Ok(Some(outcome))
     }
 
-    /// Returns the number of times that our writes of `value` were undone, if it may be written now.
+    /// Begins a write of `value` to a part of `ingress`. During a pause, returns `None` and adds the
+    /// ingress to `queue` at its end.
     pub(crate) async fn begin(
         &self,
         ingress: &MultiClusterIngress,
         part: Part,
         value: &Value,
         queue: &Queue<Key>,
-    ) -> Option<u32> {
+    ) -> Option<Attempt<PartOf>> {
         let key = Key::of(ingress);
         let seen = ingress.metadata.resource_version.as_deref();
-        let place = (key.clone(), part);
-        match self.rivals.react(&place, value, seen, Instant::now()) {
-            Reaction::Write { undone } => Some(undone),
-            Reaction::Wait { until, is_news } => {
-                if is_news {
-                    let manager = self.ingresses.rival(&key, part).await;
+        let begun = (self.contention).begin((key.clone(), part), value, seen, Instant::now());
+        match begun {
+            Ok(attempt) => Some(attempt),
+            Err(backoff) => {
+                if backoff.is_news {
+                    let manager = self.ingresses.last_other_writer(&key, part).await;
                     self.events.contested(ingress, part, manager.as_deref());
                 }
-                queue.add_at(key, until);
+                queue.add_at(key, backoff.until);
                 None
             }
         }
     }
 
-    /// Remembers a write that has begun.
-    pub(crate) fn end(
-        &self,
-        key: &Key,
-        part: Part,
-        value: &Value,
-        outcome: &WriteOutcome,
-        undone: u32,
-    ) {
+    /// Records the outcome of a write that has begun.
+    pub(crate) fn end(&self, attempt: Attempt<PartOf>, outcome: &WriteOutcome) {
         if let WriteOutcome::Stored { version } = outcome {
-            let place = (key.clone(), part);
-            let now = Instant::now();
-            self.rivals
-                .written(&place, value, version.clone(), undone, now);
+            self.contention
+                .stored(attempt, version.clone(), Instant::now());
         }
     }
 
     /// Forgets these parts of the ingress `key`.
     pub(crate) fn forget(&self, key: &Key, parts: &[Part]) {
         for part in parts {
-            self.rivals.forget(&(key.clone(), *part));
+            self.contention.forget(&(key.clone(), *part));
         }
     }
 }

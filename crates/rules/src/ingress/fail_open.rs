@@ -1,94 +1,12 @@
-//! The brake: what serves a backend Service when every one of its clusters is blocked or has no ready
+//! Failing open: what serves a backend Service when every one of its clusters is blocked or has no ready
 //! endpoints.
 
 use std::collections::BTreeSet;
-use std::fmt;
-use std::str::FromStr;
-
-use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use karmada_api::{Remedy, TRAFFIC_CONTROL};
 
 use super::admission::Admission;
 use super::desired::{Backend, ClusterEndpoints, Desired, Held, excluded};
 use super::facts::{Cached, Facts};
-use crate::remedy::{Mode, Scope};
-
-/// The annotation that overrides `--when-all-blocked` for one ingress.
-pub const WHEN_ALL_BLOCKED_ANNOTATION: &str = "networking.karmada-rs.io/when-all-blocked";
-
-/// The behaviour while every cluster of a backend Service is blocked.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum WhenAllBlocked {
-    /// The clusters that a condition blocked are readmitted: a probe that is wrong everywhere must not
-    /// leave the load balancer without a backend.
-    #[default]
-    FailOpen,
-    /// The Service is not served.
-    FailClosed,
-}
-
-/// The error for a text that is no [`WhenAllBlocked`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct InvalidWhenAllBlocked;
-
-impl fmt::Display for InvalidWhenAllBlocked {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("must be fail-open or fail-closed")
-    }
-}
-
-impl std::error::Error for InvalidWhenAllBlocked {}
-
-impl FromStr for WhenAllBlocked {
-    type Err = InvalidWhenAllBlocked;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        match text {
-            "fail-open" => Ok(Self::FailOpen),
-            "fail-closed" => Ok(Self::FailClosed),
-            _ => Err(InvalidWhenAllBlocked),
-        }
-    }
-}
-
-impl fmt::Display for WhenAllBlocked {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::FailOpen => "fail-open",
-            Self::FailClosed => "fail-closed",
-        })
-    }
-}
-
-/// Returns the clusters whose traffic `remedy` blocks at `now` by the decision of a person, that is
-/// without matches. `None` if it blocks none that way.
-pub fn decided_scope(remedy: &Remedy, now: Timestamp) -> Option<Scope> {
-    let spec = &remedy.spec;
-    let blocks = |actions: &Vec<String>| actions.iter().any(|action| action == TRAFFIC_CONTROL);
-    let decided = remedy.metadata.deletion_timestamp.is_none()
-        && matches!(Mode::of(remedy, now), Mode::Enforce | Mode::Hold)
-        // Absent: an empty list never matches.
-        && spec.decision_matches.is_none()
-        && spec.actions.as_ref().is_some_and(blocks);
-    decided.then(|| Scope::of(remedy))
-}
-
-/// Returns the value of the annotation, and the text of one that cannot be parsed, which counts as
-/// `default`.
-pub(super) fn annotated(
-    metadata: &ObjectMeta,
-    default: WhenAllBlocked,
-) -> (WhenAllBlocked, Option<String>) {
-    let annotations = metadata.annotations.as_ref();
-    let Some(text) = annotations.and_then(|a| a.get(WHEN_ALL_BLOCKED_ANNOTATION)) else {
-        return (default, None);
-    };
-    match text.parse() {
-        Ok(value) => (value, None),
-        Err(InvalidWhenAllBlocked) => (default, Some(text.clone())),
-    }
-}
+use super::when_all_blocked::WhenAllBlocked;
 
 impl Desired {
     /// Readmits, for each backend that no cluster serves, the blocked clusters that may serve it.
@@ -108,7 +26,7 @@ impl Desired {
 }
 
 /// Returns those of the clusters that a load balancer holds endpoints of that must lose them, although
-/// its ingress cannot be read. The brake works on what is held, as no more is known of the Services.
+/// its ingress cannot be read. Failing open works on what is held, as no more is known of the Services.
 pub(super) fn cut(held: Held, when_all_blocked: WhenAllBlocked, facts: &impl Facts) -> Held {
     let cut = held.into_iter().filter_map(|(service, clusters)| {
         let mut cut = excluded(clusters.clone(), &[], facts);
@@ -189,14 +107,10 @@ impl Backend {
 
 #[cfg(test)]
 mod tests {
-    use karmada_api::remedy::{EXPIRES_AT, OBSERVE_ONLY};
-    use karmada_api::{ClusterAffinity, DecisionMatch, RemedySpec};
     use objects::Key;
     use proptest::prelude::*;
 
-    use super::super::fixtures::{
-        Fixture, binding, blocked, cluster, deleting, ingress, slice, some_time,
-    };
+    use super::super::fixtures::{Fixture, binding, blocked, cluster, deleting, ingress, slice};
     use super::super::{Settings, desired};
     use super::*;
 
@@ -346,56 +260,6 @@ mod tests {
         let found = admissions(&fixture, WhenAllBlocked::FailOpen);
         assert_eq!(found[3], ("m1".to_owned(), Admission::Blocked));
         assert_eq!(found[4], ("unread".to_owned(), Admission::Admitted));
-    }
-
-    #[test]
-    fn the_annotation_overrides_the_flag_and_a_bad_value_does_not() {
-        let (open, closed) = (WhenAllBlocked::FailOpen, WhenAllBlocked::FailClosed);
-        let with = |value: &str| ObjectMeta {
-            annotations: Some([(WHEN_ALL_BLOCKED_ANNOTATION.to_owned(), value.to_owned())].into()),
-            ..ObjectMeta::default()
-        };
-        assert_eq!(annotated(&with("fail-closed"), open), (closed, None));
-        assert_eq!(annotated(&with("fail-open"), closed), (open, None));
-        let bad = Some("open".to_owned());
-        assert_eq!(annotated(&with("open"), closed), (closed, bad));
-        assert_eq!(annotated(&ObjectMeta::default(), closed), (closed, None));
-    }
-
-    #[test]
-    fn only_a_remedy_without_matches_that_blocks_traffic_is_a_decision() {
-        let remedy = |matches: Option<Vec<DecisionMatch>>, actions: &[&str]| {
-            let spec = RemedySpec {
-                cluster_affinity: Some(ClusterAffinity {
-                    cluster_names: Some(vec!["m1".to_owned()]),
-                }),
-                decision_matches: matches,
-                actions: Some(actions.iter().map(|&a| a.to_owned()).collect()),
-            };
-            Remedy::new("r", spec)
-        };
-        let decided = remedy(None, &["Cordon", TRAFFIC_CONTROL]);
-        let scope = decided_scope(&decided, Timestamp::UNIX_EPOCH).unwrap();
-        assert!(scope.covers("m1") && !scope.covers("m2"));
-        let mut observing = decided.clone();
-        let annotation = (OBSERVE_ONLY.to_owned(), "true".to_owned());
-        observing.metadata.annotations = Some([annotation].into());
-        let mut expired = decided.clone();
-        let annotation = (EXPIRES_AT.to_owned(), "1970-01-01T00:00:00Z".to_owned());
-        expired.metadata.annotations = Some([annotation].into());
-        let mut leaving = decided;
-        leaving.metadata.deletion_timestamp = Some(some_time());
-        let conditional = Some(vec![DecisionMatch::default()]);
-        for other in [
-            leaving,
-            observing,
-            expired,
-            remedy(conditional, &[TRAFFIC_CONTROL]),
-            remedy(Some(Vec::new()), &[TRAFFIC_CONTROL]),
-            remedy(None, &["Cordon"]),
-        ] {
-            assert_eq!(decided_scope(&other, Timestamp::UNIX_EPOCH), None);
-        }
     }
 
     proptest! {

@@ -1,0 +1,64 @@
+//! The blocks that a person decided, which failing open never lifts.
+
+use jiff::Timestamp;
+use karmada_api::{Remedy, TRAFFIC_CONTROL};
+
+use crate::remedy::{Mode, Scope};
+
+/// Returns the clusters whose traffic `remedy` blocks at `now` by the decision of a person, that is
+/// without matches. `None` if it blocks none that way.
+pub fn decided_scope(remedy: &Remedy, now: Timestamp) -> Option<Scope> {
+    let spec = &remedy.spec;
+    let blocks = |actions: &Vec<String>| actions.iter().any(|action| action == TRAFFIC_CONTROL);
+    let decided = remedy.metadata.deletion_timestamp.is_none()
+        && matches!(Mode::of(remedy, now), Mode::Enforce | Mode::Hold)
+        // Absent: an empty list never matches.
+        && spec.decision_matches.is_none()
+        && spec.actions.as_ref().is_some_and(blocks);
+    decided.then(|| Scope::of(remedy))
+}
+
+#[cfg(test)]
+mod tests {
+    use karmada_api::remedy::{EXPIRES_AT, OBSERVE_ONLY};
+    use karmada_api::{ClusterAffinity, DecisionMatch, RemedySpec};
+
+    use super::super::fixtures::some_time;
+    use super::*;
+
+    #[test]
+    fn only_a_remedy_without_matches_that_blocks_traffic_is_a_decision() {
+        let remedy = |matches: Option<Vec<DecisionMatch>>, actions: &[&str]| {
+            let spec = RemedySpec {
+                cluster_affinity: Some(ClusterAffinity {
+                    cluster_names: Some(vec!["m1".to_owned()]),
+                }),
+                decision_matches: matches,
+                actions: Some(actions.iter().map(|&a| a.to_owned()).collect()),
+            };
+            Remedy::new("r", spec)
+        };
+        let decided = remedy(None, &["Cordon", TRAFFIC_CONTROL]);
+        let scope = decided_scope(&decided, Timestamp::UNIX_EPOCH).unwrap();
+        assert!(scope.covers("m1") && !scope.covers("m2"));
+        let mut observing = decided.clone();
+        let annotation = (OBSERVE_ONLY.to_owned(), "true".to_owned());
+        observing.metadata.annotations = Some([annotation].into());
+        let mut expired = decided.clone();
+        let annotation = (EXPIRES_AT.to_owned(), "1970-01-01T00:00:00Z".to_owned());
+        expired.metadata.annotations = Some([annotation].into());
+        let mut leaving = decided;
+        leaving.metadata.deletion_timestamp = Some(some_time());
+        let conditional = Some(vec![DecisionMatch::default()]);
+        for other in [
+            leaving,
+            observing,
+            expired,
+            remedy(conditional, &[TRAFFIC_CONTROL]),
+            remedy(Some(Vec::new()), &[TRAFFIC_CONTROL]),
+            remedy(None, &["Cordon"]),
+        ] {
+            assert_eq!(decided_scope(&other, Timestamp::UNIX_EPOCH), None);
+        }
+    }
+}

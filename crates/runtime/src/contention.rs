@@ -1,0 +1,247 @@
+//! Contention: another client undoes each of our writes, and we write again after growing pauses.
+
+use std::collections::BTreeMap;
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use serde_json::Value;
+use tokio::time::Instant;
+
+/// The number of times that a write may be undone before there is a pause: a restored backup, or a user
+/// who tries something, is no contention.
+const TOLERATED: u32 = 3;
+const MIN_BACKOFF: Duration = Duration::from_secs(1);
+const MAX_BACKOFF: Duration = Duration::from_mins(5);
+/// The age at which a write has lasted: who changes it then contends with nobody.
+const SETTLED_AFTER: Duration = Duration::from_mins(10);
+
+/// The last write to each part `K` of what is ours.
+#[derive(Debug)]
+pub struct Contention<K> {
+    last: Mutex<BTreeMap<K, LastWrite>>,
+}
+
+#[derive(Debug)]
+struct LastWrite {
+    /// A hash of the value: the values of a thousand objects are megabytes.
+    value: u64,
+    version: Option<String>,
+    at: Instant,
+    /// The number of times in succession that it was undone and written again.
+    undone: u32,
+    is_reported: bool,
+}
+
+/// A write of a value to a part, which may begin now.
+#[derive(Debug, PartialEq, Eq)]
+#[must_use = "a write that is not recorded never counts as undone"]
+pub struct Attempt<K> {
+    part: K,
+    value: u64,
+    /// The number of times that our last writes of the value were undone.
+    undone: u32,
+}
+
+/// A pause before the next write to a part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Backoff {
+    /// The end of the pause.
+    pub until: Instant,
+    /// Set in the first pause: whoever is concerned is told once.
+    pub is_news: bool,
+}
+
+impl<K> Attempt<K> {
+    /// Creates an attempt that waits for nobody, however often the value was undone.
+    pub fn at_once(part: K, value: &Value) -> Self {
+        Self {
+            part,
+            value: hash(value),
+            undone: 0,
+        }
+    }
+}
+
+impl<K> Default for Contention<K> {
+    fn default() -> Self {
+        Self {
+            last: Mutex::new(BTreeMap::new()),
+        }
+    }
+}
+
+impl<K: Ord> Contention<K> {
+    /// Begins a write of `value` to `part`, which has another one in the version `seen` of its object. A
+    /// removal is null; an object that does not exist has no version.
+    ///
+    /// # Errors
+    /// Returns the pause to wait for if the value was undone too often.
+    pub fn begin(
+        &self,
+        part: K,
+        value: &Value,
+        seen: Option<&str>,
+        now: Instant,
+    ) -> Result<Attempt<K>, Backoff> {
+        let mut attempt = Attempt::at_once(part, value);
+        let mut all = self.last.lock();
+        let Some(last) = all.get_mut(&attempt.part) else {
+            return Ok(attempt);
+        };
+        // An older version does not show our write yet: nobody has undone it.
+        let is_undone = last.value == attempt.value && is_newer(seen, last.version.as_deref());
+        if !is_undone || last.is_settled(now) {
+            return Ok(attempt);
+        }
+        attempt.undone = last.undone + 1;
+        let until = last.at + backoff(attempt.undone);
+        if now >= until {
+            return Ok(attempt);
+        }
+        let is_news = !std::mem::replace(&mut last.is_reported, true);
+        Err(Backoff { until, is_news })
+    }
+
+    /// Records a write that was stored as `version` at `at`.
+    pub fn stored(&self, attempt: Attempt<K>, version: Option<String>, at: Instant) {
+        let Attempt {
+            part,
+            value,
+            undone,
+        } = attempt;
+        let mut all = self.last.lock();
+        // Names come and go with each rollout: each time the map has doubled, it loses what is settled.
+        if !all.contains_key(&part) && all.len().is_power_of_two() {
+            all.retain(|_, last| !last.is_settled(at));
+        }
+        let is_reported = undone > 0 && all.get(&part).is_some_and(|last| last.is_reported);
+        let last = LastWrite {
+            value,
+            version,
+            at,
+            undone,
+            is_reported,
+        };
+        all.insert(part, last);
+    }
+
+    /// Forgets `part`.
+    pub fn forget(&self, part: &K) {
+        self.last.lock().remove(part);
+    }
+}
+
+impl LastWrite {
+    fn is_settled(&self, now: Instant) -> bool {
+        now >= self.at + SETTLED_AFTER
+    }
+}
+
+fn hash(value: &Value) -> u64 {
+    BuildHasherDefault::<DefaultHasher>::default().hash_one(value)
+}
+
+fn backoff(undone: u32) -> Duration {
+    match undone.checked_sub(TOLERATED) {
+        None => Duration::ZERO,
+        // The shift is bounded so that it cannot overflow.
+        Some(exponent) => MIN_BACKOFF
+            .saturating_mul(1 << exponent.min(16))
+            .min(MAX_BACKOFF),
+    }
+}
+
+/// Compares resource versions of one kind, which are numbers (Kubernetes API concepts, "Resource
+/// versions"). Others count as newer.
+fn is_newer(seen: Option<&str>, written: Option<&str>) -> bool {
+    match (number(seen), number(written)) {
+        (Some(seen), Some(written)) => seen > written,
+        _ => true,
+    }
+}
+
+fn number(version: Option<&str>) -> Option<u128> {
+    version?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// Another client is quick: our write is undone whenever we look. The pauses grow to five minutes,
+    /// and whoever is concerned is told once.
+    #[test]
+    fn undone_writes_back_off() {
+        let (contention, value) = (Contention::default(), json!("ours"));
+        let (begun, mut passed) = (Instant::now(), Duration::ZERO);
+        let (mut version, mut writes, mut news) = (0_u32, Vec::new(), 0);
+        while passed < Duration::from_mins(20) {
+            version += 1;
+            let now = begun + passed;
+            match contention.begin("i", &value, Some(&version.to_string()), now) {
+                Ok(attempt) => {
+                    version += 1;
+                    contention.stored(attempt, Some(version.to_string()), now);
+                    writes.push(passed.as_secs());
+                }
+                Err(Backoff { is_news, .. }) => {
+                    news += u32::from(is_news);
+                    passed += Duration::from_millis(500);
+                }
+            }
+        }
+        let expected = [0, 0, 0, 1, 3, 7, 15, 31, 63, 127, 255, 511, 811, 1111];
+        assert_eq!(writes, expected);
+        assert_eq!(news, 1);
+    }
+
+    /// Neither another value, nor a version that does not show our write yet, nor a change of a write
+    /// that had lasted.
+    #[test]
+    fn unrelated_changes_cause_no_backoff() {
+        let (contention, now) = (Contention::default(), Instant::now());
+        let (ours, other) = (json!("ours"), json!("other"));
+        let attempt = Attempt {
+            undone: 20,
+            ..Attempt::at_once("i", &ours)
+        };
+        contention.stored(attempt, Some("9".to_owned()), now);
+        let free = |part, value| Ok(Attempt::at_once(part, value));
+        assert_eq!(
+            contention.begin("i", &ours, Some("9"), now),
+            free("i", &ours)
+        );
+        assert_eq!(
+            contention.begin("i", &other, Some("10"), now),
+            free("i", &other)
+        );
+        assert_eq!(
+            contention.begin("j", &ours, Some("10"), now),
+            free("j", &ours)
+        );
+        let backoff = Backoff {
+            until: now + MAX_BACKOFF,
+            is_news: true,
+        };
+        assert_eq!(contention.begin("i", &ours, Some("10"), now), Err(backoff));
+        let later = now + SETTLED_AFTER;
+        assert_eq!(
+            contention.begin("i", &ours, Some("10"), later),
+            free("i", &ours)
+        );
+    }
+
+    /// Names come and go with each rollout.
+    #[test]
+    fn settled_writes_are_forgotten() {
+        let (contention, begun) = (Contention::default(), Instant::now());
+        for nth in 0..10_000_u32 {
+            let now = begun + Duration::from_mins(1) * nth;
+            contention.stored(Attempt::at_once(nth, &json!(nth)), None, now);
+        }
+        assert!(contention.last.lock().len() < 32);
+    }
+}

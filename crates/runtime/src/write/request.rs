@@ -1,0 +1,109 @@
+//! Requests whose answer is only the metadata of what is stored.
+
+use std::fmt::Debug;
+
+use http::HeaderValue;
+use http::header::ACCEPT;
+use kube::api::{Patch, PatchParams, PostParams};
+use kube::core::{Request, request};
+use kube::{Api, Resource};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The form of an answer of which only the version is read: the metadata alone, if the server has that
+/// form.
+const METADATA: HeaderValue = HeaderValue::from_static(
+    "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1, application/json",
+);
+
+/// An object as a write has left it, of which the answer shows only the version.
+#[derive(Debug, Deserialize)]
+pub struct Stored {
+    metadata: Version,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Version {
+    #[serde(default)]
+    resource_version: Option<String>,
+}
+
+impl Stored {
+    /// Returns its resource version.
+    pub fn version(self) -> Option<String> {
+        self.metadata.resource_version
+    }
+}
+
+/// Creates an object, given as JSON. Like all writes here it is large, so it is neither asked for nor
+/// decoded.
+pub async fn create<K: Resource + Clone>(
+    objects: &Api<K>,
+    parameters: &PostParams,
+    object: &Value,
+) -> kube::Result<Stored> {
+    let body = object.to_string().into_bytes();
+    send(objects, |request| request.create(parameters, body)).await
+}
+
+/// Patches the object `name`.
+pub async fn patch<K: Resource + Clone>(
+    objects: &Api<K>,
+    name: &str,
+    parameters: &PatchParams,
+    patch: &Patch<impl Serialize + Debug>,
+) -> kube::Result<Stored> {
+    send(objects, |request| request.patch(name, parameters, patch)).await
+}
+
+/// Patches the status of the object `name`.
+pub async fn patch_status<K: Resource + Clone>(
+    objects: &Api<K>,
+    name: &str,
+    parameters: &PatchParams,
+    patch: &Patch<impl Serialize + Debug>,
+) -> kube::Result<Stored> {
+    send(objects, |request| {
+        request.patch_subresource("status", name, parameters, patch)
+    })
+    .await
+}
+
+async fn send<K: Resource + Clone>(
+    objects: &Api<K>,
+    build: impl FnOnce(Request) -> Result<http::Request<Vec<u8>>, request::Error>,
+) -> kube::Result<Stored> {
+    let request = build(Request::new(objects.resource_url()));
+    let mut request = request.map_err(kube::Error::BuildRequest)?;
+    request.headers_mut().insert(ACCEPT, METADATA);
+    objects.clone().into_client().request(request).await
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use k8s_openapi::api::core::v1::Node;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn patches_ask_for_metadata() {
+        let service = tower::service_fn(async |request: http::Request<kube::client::Body>| {
+            let asked = request.headers()[ACCEPT].to_str().unwrap().to_owned();
+            assert!(
+                asked.starts_with("application/json;as=PartialObjectMetadata;"),
+                "{asked}"
+            );
+            let answer = r#"{ "metadata": { "resourceVersion": "7" } }"#;
+            Ok::<_, Infallible>(http::Response::new(kube::client::Body::from(
+                answer.as_bytes().to_vec(),
+            )))
+        });
+        let nodes: Api<Node> = Api::all(kube::Client::new(service, "default"));
+        let patch = Patch::Merge(serde_json::json!({}));
+        let stored = patch_status(&nodes, "n", &PatchParams::default(), &patch).await;
+        assert_eq!(stored.unwrap().version().as_deref(), Some("7"));
+    }
+}
