@@ -411,6 +411,14 @@ fn copies(image: &str, generation: i64, ready: bool) -> Update {
     }
 }
 
+/// A taint that drives workloads out of member1.
+fn tainted() -> Update {
+    Update::Profiles(vec![parsed(json!({
+        "metadata": { "name": "member1" },
+        "spec": { "taints": [{ "key": "dns", "effect": "NoExecute" }] },
+    }))])
+}
+
 /// The Work of the Deployment in member1.
 fn work(dispatching: &str) -> Update {
     let name = names::work("Deployment", NAMESPACE, "web");
@@ -449,6 +457,34 @@ async fn a_rollout_is_on_the_timeline_and_is_no_part_of_an_outage() {
     assert_eq!(state.wanted.as_deref(), Some("1.5.0"));
     assert_eq!(state.clusters[0].runs.as_deref(), Some("1.5.0"));
     assert!(!state.is_complete(), "member2 runs nothing");
+}
+
+/// A taint counts from the outage that it comes of, not from the rollout long before; the eviction counts from
+/// the taint.
+#[tokio::test(start_paused = true)]
+async fn taint_counts_from_verdict() {
+    let mut fleet = Fleet::new();
+    fleet.after(0, copies("web:1.4.0", 1, true));
+    fleet.after(41_000, cluster("True", &[]));
+    fleet.after(0, lookup(false));
+    fleet.after(3000, cluster("False", &[]));
+    fleet.after(40, tainted());
+    fleet.after(
+        10_000,
+        Update::Copies {
+            cluster: "member1".to_owned(),
+            copies: Vec::new(),
+        },
+    );
+    let expected = [
+        (Stage::VersionRuns, true, None),
+        FIRST_VERDICT,
+        (Stage::DnsBroken, false, None),
+        (Stage::Condition, false, Some(3000)),
+        (Stage::Taints, false, Some(40)),
+        (Stage::VersionRuns, false, Some(10_000)),
+    ];
+    assert_eq!(fleet.stages(), expected);
 }
 
 #[tokio::test(start_paused = true)]

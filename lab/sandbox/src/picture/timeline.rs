@@ -120,17 +120,25 @@ impl Stage {
         )
     }
 
-    /// Returns `true` for the stages of the workload, which are a history apart from that of the traffic.
-    fn is_of_rollout(self) -> bool {
-        matches!(
-            self,
+    /// Returns the histories that the stage is a part of. Its time counts from the first one.
+    fn histories(self) -> &'static [History] {
+        match self {
             Self::VersionWanted
-                | Self::VersionRuns
-                | Self::RolloutPaused
-                | Self::RolloutResumed
-                | Self::Taints
-        )
+            | Self::VersionRuns
+            | Self::RolloutPaused
+            | Self::RolloutResumed => &[History::Workload],
+            // A verdict leads to it, and it leads to the eviction of the workload.
+            Self::Taints => &[History::Traffic, History::Workload],
+            _ => &[History::Traffic],
+        }
     }
+}
+
+/// What a cluster's stages follow each other in: a rollout says nothing about how long an outage took.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum History {
+    Traffic,
+    Workload,
 }
 
 /// A converter of monotonic instants to the time of day.
@@ -166,20 +174,13 @@ pub(crate) fn ms(duration: Duration) -> u64 {
 /// timed earlier is made.
 const MOMENTS: usize = 16;
 
-fn remember(moments: &mut BTreeSet<Instant>, at: Instant) {
-    moments.insert(at);
-    if moments.len() > MOMENTS {
-        moments.pop_first();
-    }
-}
-
 /// The entries as they are made.
 #[derive(Debug)]
 pub(super) struct Timeline {
     clock: Clock,
     last_id: u64,
-    /// The newest moments at which something happened to each cluster, with `true` for its rollout.
-    moments: BTreeMap<(String, bool), BTreeSet<Instant>>,
+    /// The newest moments of each cluster's histories.
+    moments: BTreeMap<(String, History), BTreeSet<Instant>>,
     fresh: Vec<TimelineEntry>,
 }
 
@@ -195,13 +196,11 @@ impl Timeline {
 
     /// Adds an entry on a cluster, which may be timed before the entry added last.
     pub(super) fn add(&mut self, at: Instant, cluster: &str, step: Step, text: String) {
-        let history = (cluster.to_owned(), step.0.is_of_rollout());
-        let moments = self.moments.entry(history).or_default();
-        let before = moments.range(..=at).next_back();
-        let after = before
-            .filter(|_| !step.0.opens())
-            .map(|before| at - *before);
-        remember(moments, at);
+        let after = match step.0.histories() {
+            [history, ..] if !step.0.opens() => self.since_last(*history, cluster, at),
+            _ => None,
+        };
+        self.remember(step.0, cluster, at);
         self.push(at, Some(cluster.to_owned()), step, text, after.map(ms));
     }
 
@@ -214,10 +213,26 @@ impl Timeline {
         text: String,
     ) {
         for cluster in clusters {
-            let history = (cluster.clone(), step.0.is_of_rollout());
-            remember(self.moments.entry(history).or_default(), at);
+            self.remember(step.0, cluster, at);
         }
         self.push(at, None, step, text, None);
+    }
+
+    /// Returns the time from the newest moment of a history before `at` until then.
+    fn since_last(&self, history: History, cluster: &str, at: Instant) -> Option<Duration> {
+        let moments = self.moments.get(&(cluster.to_owned(), history))?;
+        moments.range(..=at).next_back().map(|before| at - *before)
+    }
+
+    fn remember(&mut self, stage: Stage, cluster: &str, at: Instant) {
+        for history in stage.histories() {
+            let moments = self.moments.entry((cluster.to_owned(), *history));
+            let moments = moments.or_default();
+            moments.insert(at);
+            if moments.len() > MOMENTS {
+                moments.pop_first();
+            }
+        }
     }
 
     /// Takes the entries added since the last call.
