@@ -131,7 +131,8 @@ impl TestApi {
                     return Ok(rejection.response());
                 }
                 let request = Request::from_parts(head, Body::from(bytes));
-                server.oneshot(request).await
+                let response = server.oneshot(request).await;
+                response.map(|response| response.map(Body::new))
             }
         });
         Client::new(service, "default")

@@ -1,6 +1,5 @@
 //! Request bodies in JSON, YAML and Protocol Buffers.
 
-use axum::body::Body;
 use bytes::Bytes;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde_json::Value;
@@ -8,6 +7,7 @@ use serde_json::Value;
 use crate::error::ApiError;
 use crate::protobuf;
 use crate::repeated;
+use crate::response::Body;
 
 /// The limit of one request body, in bytes; that of kube-apiserver.
 const MAX_BODY: usize = 3 * 1024 * 1024;

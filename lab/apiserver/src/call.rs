@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use axum::body::Body;
 use bytes::Bytes;
 use http::{HeaderMap, Response, StatusCode, header};
 use serde_json::Value;
@@ -14,9 +13,10 @@ use crate::error::{ApiError, Cause};
 use crate::faults::RequestInfo;
 use crate::kinds::Kind;
 use crate::metadata;
+use crate::metrics::Labels;
 use crate::patch::manager_of;
 use crate::request::{Accepted, Form, ObjectPath, Query, Verb};
-use crate::response;
+use crate::response::{self, Body};
 use crate::table::{self, Include};
 use crate::write::{FieldValidation, WriteOptions};
 
@@ -103,6 +103,41 @@ impl Call {
     pub(crate) fn key(&self) -> String {
         self.kind
             .key(self.namespace().unwrap_or_default(), self.name())
+    }
+
+    /// Returns the labels by which the request is counted.
+    pub(crate) fn labels(&self, code: StatusCode) -> Labels {
+        Labels {
+            code: code.as_u16(),
+            dry_run: match self.query.text("dryRun") {
+                Some("All") => "All",
+                _ => "",
+            },
+            group: self.kind.group.clone(),
+            resource: self.kind.plural.clone(),
+            scope: if self.path.name.is_some() || self.info.verb == Verb::Create {
+                "resource"
+            } else if self.path.namespace.is_some() {
+                "namespace"
+            } else {
+                "cluster"
+            },
+            subresource: match self.path.subresource {
+                Some(_) => "status",
+                None => "",
+            },
+            verb: match self.info.verb {
+                Verb::Get => "GET",
+                Verb::List => "LIST",
+                Verb::Watch => "WATCH",
+                Verb::Create => "POST",
+                Verb::Update => "PUT",
+                Verb::Patch if body::media_type(&self.content_type) == body::APPLY => "APPLY",
+                Verb::Patch => "PATCH",
+                Verb::Delete | Verb::DeleteCollection => "DELETE",
+            },
+            version: self.kind.version.clone(),
+        }
     }
 
     /// Reads the options of a write; `options` is their type in the API, such as `CreateOptions`.

@@ -3,9 +3,8 @@
 use std::io;
 use std::time::Duration;
 
-use axum::body::Body;
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
+use http::{HeaderMap, Method, Response, StatusCode, header};
 use serde_json::Value;
 use tokio::time::sleep;
 
@@ -15,9 +14,9 @@ use crate::call::Call;
 use crate::error::{ApiError, Qualified};
 use crate::faults::{Fault, RequestInfo};
 use crate::request::{Accepted, ObjectPath, Path, Query, Verb};
-use crate::response::{disconnected, failure, json, plain};
+use crate::response::{Body, disconnected, document, failure, json, plain};
 use crate::verbs;
-use crate::{discovery, openapi};
+use crate::{discovery, metrics, openapi};
 
 /// The reason for a request not being handled.
 #[derive(Debug)]
@@ -101,7 +100,7 @@ impl ApiServer {
             Err(error) => error.code(),
         };
         // Counted even if the response is lost below, since the server did handle the request.
-        self.requests().count(&call, code);
+        self.requests().count(call.labels(code));
         // Only after the write is stored, so that the client cannot know whether it was.
         if effects.loses_response {
             return Err(Failure::Lost);
@@ -174,20 +173,14 @@ impl ApiServer {
         let accepted = Accepted::parse(accept.unwrap_or_default());
         let registered: Vec<_> = self.state().registry.iter().cloned().collect();
         let kinds: Vec<_> = registered.iter().map(|kind| &**kind).collect();
-        let document = match *path {
+        let found = match *path {
             ["healthz" | "livez" | "readyz", ..] => return Ok(plain("ok")),
-            ["metrics"] => return Ok(self.requests().to_response()),
+            ["metrics"] => return Ok(document(metrics::TYPE, self.requests().to_string())),
             ["version"] => Some(discovery::version()),
             ["api" | "apis"] if accepted.names(discovery::AGGREGATED) => {
-                let mut document = json(
-                    StatusCode::OK,
-                    discovery::aggregated(&kinds, path == ["api"]).to_string(),
-                    &[],
-                );
+                let text = discovery::aggregated(&kinds, path == ["api"]).to_string();
                 // Clients recognize the aggregated document by the parameters of its content type.
-                let type_ = HeaderValue::from_static(discovery::AGGREGATED);
-                document.headers_mut().insert(header::CONTENT_TYPE, type_);
-                return Ok(document);
+                return Ok(document(discovery::AGGREGATED, text));
             }
             ["api"] => Some(discovery::core_versions(&kinds)),
             ["apis"] => Some(discovery::groups(&kinds)),
@@ -199,8 +192,8 @@ impl ApiServer {
             ["openapi", "v3", "apis", group, version] => openapi::document(&kinds, group, version),
             _ => None,
         };
-        let document: Value = document.ok_or_else(ApiError::no_such_path)?;
-        Ok(json(StatusCode::OK, document.to_string(), &[]))
+        let found: Value = found.ok_or_else(ApiError::no_such_path)?;
+        Ok(json(StatusCode::OK, found.to_string(), &[]))
     }
 }
 

@@ -1,42 +1,28 @@
-//! An embedded Kubernetes API for tests and sandboxes: in memory, with faults on demand.
+#![doc = include_str!("../README.md")]
 //!
-//! It implements what `kube` clients and an unmodified `kubectl` need: discovery, OpenAPI, tables,
-//! custom resources, validation, defaulting and pruning, every kind of patch, watches, and garbage
-//! collection.
+//! # The way of a request
 //!
-//! **It is not a control plane to depend on.** It keeps everything in memory and nothing on disk,
-//! has no authentication, authorization or encryption, calls no webhooks, evaluates of CEL
-//! rules only those about emptiness, converts custom resources between versions by changing `apiVersion` only, and runs no
-//! controllers except those that complete deletions. `docs/embedded-api.md` lists what it does not do.
-//! For anything real, use kube-apiserver.
-//!
-//! Clients connect in process through [`ApiServer::service`] or over a socket through
-//! [`ApiServer::serve`]:
-//!
-//! ```
-//! use embedded_apiserver::{ApiServer, Fault, Verb};
-//! use k8s_openapi::api::core::v1::ConfigMap;
-//! use kube::{Api, Client, api::{ObjectMeta, PostParams}};
-//!
-//! # #[tokio::main(flavor = "current_thread", start_paused = true)]
-//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let server = ApiServer::new();
-//! let client = Client::new(server.service(), "default");
-//! let config_maps: Api<ConfigMap> = Api::default_namespaced(client);
-//!
-//! let name = ObjectMeta { name: Some("settings".to_owned()), ..ObjectMeta::default() };
-//! let settings = ConfigMap { metadata: name, ..ConfigMap::default() };
-//! server.faults().inject(Fault::InternalError.verbs([Verb::Create]).times(1));
-//! assert!(config_maps.create(&PostParams::default(), &settings).await.is_err());
-//! let made = config_maps.create(&PostParams::default(), &settings).await?;
-//! assert_eq!(config_maps.get("settings").await?, made);
-//! # Ok(())
-//! # }
+//! ```text
+//! serve (socket) ─┐
+//! service ────────┴─> dispatch ── faults ──> call ──> verbs ──> write ──> store ──> collector
+//!                        │                              │         │          └─> watch, notify
+//!                        └─> discovery, openapi,        │         └─> schema, kinds, patch
+//!                            metrics                    └─> selector, table, response
 //! ```
 //!
-//! In process it is deterministic: on one thread, the same requests get the same responses, byte
-//! for byte, including UIDs and timestamps. It follows tokio's clock, so that a test that pauses
-//! time pauses the server. [`Faults`] are counted, never random.
+//! 1. `service` takes a request in process, `serve` from a socket. `dispatch` reads its path, applies the
+//!    `faults` that concern it, and describes the API itself (`discovery`, `openapi`, `metrics`).
+//! 2. A request for objects becomes a `call`: its kind (`kinds`), verb and options (`request`), and `body`, which
+//!    may be JSON, YAML or Protocol Buffers (`protobuf`).
+//! 3. `verbs` has a handler for each verb. Reads filter by `selector` and are shown as objects, as a `table`, or
+//!    as metadata alone.
+//! 4. A write passes through `write`: `patch` computes the object that is wanted, with the owner of each of its
+//!    fields; `schema` prunes it, fills in its defaults and validates it; `kinds` knows the rules that no schema has.
+//! 5. `store` gives it its version and keeps a history. `collector` and `deletion` then do what a deletion leads
+//!    to, before any client sees the state between.
+//! 6. A `watch` has no queue: it reads that history from its own version on, and is woken by `notify`.
+//!
+//! Errors are `error`'s everywhere, in kube-apiserver's words.
 
 mod body;
 mod call;
@@ -76,5 +62,6 @@ mod tests;
 pub use error::ApiError;
 pub use faults::{Fault, FaultId, Faults, Injection};
 pub use request::Verb;
+pub use response::Body;
 pub use server::ApiServer;
 pub use service::ApiService;

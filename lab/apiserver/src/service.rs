@@ -5,13 +5,13 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use axum::body::Body;
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::BodyExt;
 use tower::BoxError;
 
 use crate::ApiServer;
+use crate::response::Body;
 
 /// Handles requests in process; see [`ApiServer::service`].
 #[derive(Clone, Debug)]
@@ -44,11 +44,8 @@ where
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let server = self.server.clone();
-        Box::pin(async move {
-            let (parts, body) = request.into_parts();
-            server
-                .respond(parts, Body::new(body.map_err(Into::into)))
-                .await
-        })
+        let (parts, body) = request.into_parts();
+        let body = body.map_err(io::Error::other).boxed_unsync();
+        Box::pin(async move { server.respond(parts, body).await })
     }
 }

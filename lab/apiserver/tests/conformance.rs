@@ -16,7 +16,7 @@ async fn the_embedded_server_conforms() {
 /// The page names what this server does not do, and nothing else.
 #[tokio::test]
 async fn the_page_lists_the_cases_that_the_embedded_server_does_not_pass() {
-    let page = include_str!("../../../docs/embedded-api.md");
+    let page = include_str!("../README.md");
     let rows = page.lines().filter_map(|line| line.strip_prefix("| `"));
     let listed: Vec<&str> = rows
         .filter_map(|row| Some(row.split_once('`')?.0))
@@ -28,4 +28,12 @@ async fn the_page_lists_the_cases_that_the_embedded_server_does_not_pass() {
     let passed = results.iter().filter(|(_, result)| result.is_ok());
     let passed: Vec<&str> = passed.map(|(name, _)| *name).collect();
     assert_eq!(passed, Vec::<&str>::new(), "no longer a difference");
+}
+
+/// The example that the page shows is the one that is built.
+#[test]
+fn page_shows_the_example() {
+    let page = include_str!("../README.md");
+    let example = include_str!("../examples/config_map.rs");
+    assert!(page.contains(&format!("```rust\n{example}```")));
 }

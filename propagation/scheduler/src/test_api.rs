@@ -105,9 +105,9 @@ impl TestApi {
                 if let Some((_, refusal)) = rejection {
                     return Ok(refused(refusal));
                 }
-                server
-                    .oneshot(Request::from_parts(head, Body::from(bytes)))
-                    .await
+                let request = Request::from_parts(head, Body::from(bytes));
+                let response = server.oneshot(request).await;
+                response.map(|response| response.map(Body::new))
             }
         });
         Client::new(service, "default")

@@ -3,10 +3,9 @@
 use std::io;
 use std::sync::{Arc, Mutex};
 
-use axum::body::Body;
 use axum::http::{self, Method, Response, StatusCode, Uri, header};
-use embedded_apiserver::{ApiServer, ApiService, Fault};
-use http_body_util::BodyExt;
+use embedded_apiserver::{ApiServer, ApiService, Body, Fault};
+use http_body_util::{BodyExt, Full};
 use k8s_openapi::api::core::v1::Namespace;
 use karmada_api::Cluster;
 use karmada_runtime::client;
@@ -236,7 +235,7 @@ impl Connection {
             }
         }
         let json = serde_json::from_slice(&body).unwrap_or_default();
-        let request = http::Request::from_parts(parts, Body::from(body));
+        let request = http::Request::from_parts(parts, Full::new(body));
         let response = self.server.oneshot(request).await?;
         if about_ours {
             let request = Request {

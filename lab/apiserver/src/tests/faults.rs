@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use axum::body::Body;
 use http::Request;
+use http_body_util::Full;
 use serde_json::json;
 use tokio::time::{Instant, timeout};
 
@@ -16,7 +16,7 @@ async fn lists(server: &ApiServer, client: &str) -> std::io::Result<u16> {
     let request = Request::builder()
         .uri(CONFIG_MAPS)
         .header("user-agent", client);
-    let response = server.send(request.body(Body::empty()).unwrap()).await?;
+    let response = server.send(request.body(Full::default()).unwrap()).await?;
     Ok(response.code.as_u16())
 }
 
@@ -120,7 +120,7 @@ async fn a_write_whose_response_is_lost_is_stored() {
     let server = server();
     server.faults().inject(Fault::LoseResponse.times(1));
     let request = Request::post(REMEDIES)
-        .body(Body::from(remedy("a").to_string()))
+        .body(Full::from(remedy("a").to_string()))
         .unwrap();
     server.send(request).await.unwrap_err();
     server.get(&format!("{REMEDIES}/a")).await.ok();

@@ -1,8 +1,8 @@
 //! Every request gets a response, and every failure a `Status`.
 
-use axum::body::Body;
+use bytes::Bytes;
 use http::{Method, Request, Uri};
-use http_body_util::BodyExt;
+use http_body_util::{BodyExt, Full};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use tower::ServiceExt;
@@ -193,7 +193,7 @@ fn query() -> impl Strategy<Value = String> {
 }
 
 /// Sends a request and fails unless the response is a success or a `Status`.
-async fn send_checked(server: &ApiServer, request: Request<Body>) {
+async fn send_checked(server: &ApiServer, request: Request<Full<Bytes>>) {
     let requested = format!("{request:?}");
     let response = server.service().oneshot(request).await.unwrap();
     let code = response.status();
@@ -229,7 +229,7 @@ proptest! {
                 let Ok(uri) = format!("{path}?{query}").parse::<Uri>() else { continue };
                 let method: Method = method.parse().unwrap();
                 let request = Request::builder().method(method).uri(uri)
-                    .header("content-type", content_type).body(Body::from(body)).unwrap();
+                    .header("content-type", content_type).body(Full::from(body)).unwrap();
                 send_checked(&server, request).await;
             }
             for path in [CONFIG_MAPS, REMEDIES, "/apis"] {

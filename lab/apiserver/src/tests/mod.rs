@@ -9,14 +9,13 @@ mod objects;
 mod replay;
 mod watches;
 
-use axum::body::Body;
 use bytes::Bytes;
 use http::{Method, Request, StatusCode};
-use http_body_util::BodyExt;
+use http_body_util::{BodyExt, Full};
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
-use crate::ApiServer;
+use crate::{ApiServer, Body};
 
 pub(super) const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 pub(super) const REMEDIES: &str = "/apis/remedy.example.com/v1/remedies";
@@ -60,7 +59,7 @@ impl Response {
 }
 
 impl ApiServer {
-    pub(super) async fn send(&self, request: Request<Body>) -> std::io::Result<Response> {
+    pub(super) async fn send(&self, request: Request<Full<Bytes>>) -> std::io::Result<Response> {
         let response = self.service().oneshot(request).await?;
         let (parts, body) = response.into_parts();
         let body = body
@@ -80,7 +79,7 @@ impl ApiServer {
         method: Method,
         path: &str,
         content_type: &str,
-        body: impl Into<Body>,
+        body: impl Into<Full<Bytes>>,
     ) -> Response {
         let request = Request::builder()
             .method(method)
@@ -91,7 +90,7 @@ impl ApiServer {
     }
 
     pub(super) async fn get(&self, path: &str) -> Response {
-        self.request(Method::GET, path, "", Body::empty()).await
+        self.request(Method::GET, path, "", Full::default()).await
     }
 
     pub(super) async fn post(&self, path: &str, object: &Value) -> Response {
@@ -111,7 +110,8 @@ impl ApiServer {
     }
 
     pub(super) async fn delete(&self, path: &str) -> Response {
-        self.request(Method::DELETE, path, "", Body::empty()).await
+        self.request(Method::DELETE, path, "", Full::default())
+            .await
     }
 }
 
@@ -175,7 +175,7 @@ pub(super) struct Lines {
 impl Lines {
     /// Returns the type and object of the next line, `None` at the end, or an error if the
     /// connection is lost.
-    pub(super) async fn next(&mut self) -> Result<Option<(String, Value)>, axum::Error> {
+    pub(super) async fn next(&mut self) -> Result<Option<(String, Value)>, std::io::Error> {
         while !self.buffer.contains(&b'\n') {
             match self.body.frame().await {
                 None => {
@@ -224,7 +224,7 @@ impl ApiServer {
         let request = Request::builder().uri(uri).header("user-agent", "tests/1");
         let response = self
             .service()
-            .oneshot(request.body(Body::empty()).unwrap())
+            .oneshot(request.body(Full::default()).unwrap())
             .await
             .unwrap();
         assert_eq!(response.status(), 200);

@@ -1,6 +1,5 @@
 //! `delete` of an object and of a collection.
 
-use axum::body::Body;
 use http::{Response, StatusCode};
 use serde_json::{Value, json};
 
@@ -13,7 +12,7 @@ use crate::deletion::{self, Propagation};
 use crate::error::{ApiError, Cause};
 use crate::metadata;
 use crate::request::is_dry_run;
-use crate::response;
+use crate::response::{self, Body};
 use crate::store::{NAMESPACES, State};
 
 /// `DeleteOptions`, from the body or, if that is empty, from the query.

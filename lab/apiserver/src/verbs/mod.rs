@@ -5,12 +5,12 @@ mod patch;
 mod read;
 mod write;
 
-use axum::body::Body;
 use http::Response;
 
 use crate::call::Call;
 use crate::error::ApiError;
 use crate::request::Verb;
+use crate::response::Body;
 use crate::watch;
 
 /// Handles a call. With `stale`, a list is out of date by that many versions.

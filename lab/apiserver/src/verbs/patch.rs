@@ -1,6 +1,5 @@
 //! `patch`.
 
-use axum::body::Body;
 use http::Response;
 use serde_json::{Map, Value};
 
@@ -9,6 +8,7 @@ use crate::body::{self, APPLY};
 use crate::call::Call;
 use crate::error::{ApiError, Cause};
 use crate::patch::{Patch, unusable};
+use crate::response::Body;
 
 const JSON: &str = "application/json-patch+json";
 const MERGE: &str = "application/merge-patch+json";

@@ -3,14 +3,13 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
-use axum::body::Body;
 use http::{Response, StatusCode};
 use serde_json::{Value, json};
 
 use crate::call::Call;
 use crate::error::ApiError;
 use crate::request::{Form, ListOptions};
-use crate::response;
+use crate::response::{self, Body};
 use crate::selector::Selector;
 use crate::store::{Collection, Object, State};
 use crate::table;

@@ -1,12 +1,12 @@
 //! `create` and `update`, and the steps common to all writes.
 
-use axum::body::Body;
 use http::{Response, StatusCode};
 
 use crate::call::Call;
 use crate::collector;
 use crate::error::ApiError;
 use crate::metadata;
+use crate::response::Body;
 use crate::write::{Write, WriteOptions, WriteOutcome};
 
 pub(super) fn create(call: &Call) -> Result<Response<Body>, ApiError> {

@@ -11,7 +11,6 @@ use std::collections::VecDeque;
 use std::io;
 use std::time::Duration;
 
-use axum::body::Body;
 use bytes::Bytes;
 use http::{Response, StatusCode};
 use tokio::time::{Instant, sleep, sleep_until};
@@ -21,7 +20,7 @@ use crate::error::ApiError;
 use crate::faults::{Break, Fault};
 use crate::notify::Receiver;
 use crate::request::ListOptions;
-use crate::response::{self, disconnected};
+use crate::response::{self, Body, disconnected};
 use crate::selector::Selector;
 use crate::store::{Change, Event, Forgotten};
 
@@ -72,11 +71,7 @@ pub(crate) fn start(call: &Call) -> Result<Response<Body>, ApiError> {
         let line = watch.next().await?;
         Some((line, watch))
     });
-    Ok(response::json(
-        StatusCode::OK,
-        Body::from_stream(stream),
-        &[],
-    ))
+    Ok(response::lines(stream))
 }
 
 /// A running watch.

@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use std::sync::LazyLock;
 
 use anyhow::{Context, Result, anyhow, ensure};
-use axum::body::Body;
 use embedded_apiserver::{ApiServer, Injection};
 use http::{Method, Request, StatusCode, header};
 use http_body_util::BodyExt;
@@ -126,10 +125,7 @@ impl Access {
         let body = body.map(Value::to_string).unwrap_or_default();
         let (status, body) = match &self.server {
             Server::Embedded(server) => {
-                let response = server
-                    .service()
-                    .call(request.body(Body::from(body))?)
-                    .await?;
+                let response = server.service().call(request.body(body)?).await?;
                 (
                     response.status(),
                     response.into_body().collect().await?.to_bytes(),

@@ -9,11 +9,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use axum::body::Body;
 use bytes::Bytes;
-use embedded_apiserver::ApiService;
+use embedded_apiserver::{ApiService, Body};
+use futures::TryStreamExt;
 use http::{Method, Request, Response, header};
-use http_body_util::BodyExt;
+use http_body::Frame;
+use http_body_util::{BodyExt, Full, StreamBody};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 use tower::Service;
@@ -228,7 +229,7 @@ impl Recorded {
         let request = Request::get(ingress)
             // Faults are limited to the user agents of the controllers.
             .header(header::USER_AGENT, "simulation")
-            .body(Body::empty());
+            .body(Full::<Bytes>::default());
         let response = self.inner.call(request.map_err(io::Error::other)?).await?;
         let body = response.into_body().collect().await;
         let body = body.map_err(io::Error::other)?.to_bytes();
@@ -237,7 +238,7 @@ impl Recorded {
     }
 
     /// Sends a request. A delayed one is sent even if the program has abandoned it.
-    async fn send(mut self, request: Request<Body>) -> io::Result<Response<Body>> {
+    async fn send(mut self, request: Request<Full<Bytes>>) -> io::Result<Response<Body>> {
         let late = match *request.method() {
             Method::GET => None,
             _ => self.delays.next(),
@@ -281,10 +282,7 @@ impl Recorded {
             body: body.clone(),
         };
         let mut exchange = Exchange::begin(&self, message);
-        let response = match self
-            .send(Request::from_parts(parts, Body::from(body)))
-            .await
-        {
+        let response = match self.send(Request::from_parts(parts, Full::new(body))).await {
             Ok(response) => response,
             Err(error) => {
                 exchange.end(Message::Response(None));
@@ -299,7 +297,8 @@ impl Recorded {
         } else {
             let body = body.collect().await.map_err(io::Error::other)?.to_bytes();
             exchange.end(Message::Body(body.clone()));
-            Body::from(body)
+            let body = Full::new(body).map_err(|never| match never {});
+            body.boxed_unsync()
         };
         Ok(Response::from_parts(parts, body))
     }
@@ -328,7 +327,7 @@ fn watched(body: Body, exchange: Exchange) -> Body {
         };
         Some((piece, (body, exchange)))
     });
-    Body::from_stream(lines)
+    StreamBody::new(lines.map_ok(Frame::data)).boxed_unsync()
 }
 
 impl Service<Request<kube::client::Body>> for Recorded {

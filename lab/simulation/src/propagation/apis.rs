@@ -5,7 +5,6 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, LazyLock};
 
 use anyhow::{Result, anyhow, ensure};
-use axum::body::Body;
 use embedded_apiserver::ApiServer;
 use http::{Method, Request, StatusCode, header};
 use http_body_util::BodyExt;
@@ -81,8 +80,8 @@ pub(crate) async fn send(
         _ => "application/json",
     };
     let body = match body {
-        Value::Null => Body::empty(),
-        body => Body::from(body.to_string()),
+        Value::Null => String::new(),
+        body => body.to_string(),
     };
     let request = Request::builder()
         .method(method)

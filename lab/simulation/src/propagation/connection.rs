@@ -8,10 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use axum::body::Body;
-use embedded_apiserver::ApiService;
+use embedded_apiserver::{ApiService, Body};
 use http::{Method, Request, Response};
-use http_body_util::BodyExt;
+use http_body_util::{BodyExt, Full};
 use karmada_runtime::client::{self, ClientError};
 use kube::{Client, Config};
 use parking_lot::Mutex;
@@ -205,7 +204,7 @@ impl Connection {
         let is_write = parts.method != Method::GET;
         let is_of_deployments = self.api == FLEET && parts.uri.path().contains("/deployments");
         let _pending = is_write.then(|| Pending::begin(&self.traffic, &line));
-        let request = Request::from_parts(parts, Body::from(body));
+        let request = Request::from_parts(parts, Full::new(body));
         let last = if is_write {
             self.fate.lock().count()
         } else {
@@ -241,12 +240,13 @@ fn with_default(body: Body) -> Body {
         r#""enableServiceLinks":true,"containers":["#,
     );
     // Each object is in one frame.
-    Body::new(body.map_frame(move |frame| {
+    body.map_frame(move |frame| {
         frame.map_data(|data| match str::from_utf8(&data) {
             Ok(text) => text.replace(before, after).into(),
             Err(_) => data,
         })
-    }))
+    })
+    .boxed_unsync()
 }
 
 /// Waits as long as a message may be on its way, so that requests overtake each other.

@@ -1,5 +1,5 @@
 //! The limits of the embedded server: a Kubernetes API passes these cases, and the embedded server fails
-//! each of them. `docs/embedded-api.md` lists them.
+//! each of them. The README of the embedded server lists them.
 
 use anyhow::Result;
 use http::Method;
