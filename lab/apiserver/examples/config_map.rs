@@ -1,3 +1,5 @@
+//! A Kubernetes API and its client in one process.
+
 use embedded_apiserver::ApiServer;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, PostParams};

@@ -8,6 +8,7 @@ use crate::error::ApiError;
 use crate::protobuf;
 use crate::repeated;
 use crate::response::Body;
+use crate::yaml;
 
 /// The limit of one request body, in bytes; that of kube-apiserver.
 const MAX_BODY: usize = 3 * 1024 * 1024;
@@ -91,14 +92,8 @@ fn no_json(error: &serde_json::Error) -> ApiError {
 }
 
 pub(crate) fn yaml(body: &[u8]) -> Result<Value, ApiError> {
-    // JSON is YAML too, and the JSON parser reads all of it.
-    if let Ok(value) = serde_json::from_slice(body) {
-        return shallow(value);
-    }
-    let value = serde_saphyr::from_slice(body).map_err(|error| {
-        let error = error.to_string();
-        let line = error.lines().next().unwrap_or_default();
-        ApiError::bad_request(format!("error converting YAML to JSON: {line}"))
+    let value = yaml::parse(body).map_err(|error| {
+        ApiError::bad_request(format!("error converting YAML to JSON: {error}"))
     })?;
     shallow(value)
 }

@@ -55,6 +55,7 @@ mod table;
 mod verbs;
 mod watch;
 mod write;
+mod yaml;
 
 #[cfg(test)]
 mod tests;

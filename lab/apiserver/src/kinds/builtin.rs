@@ -3,14 +3,18 @@
 use std::sync::{Arc, LazyLock};
 
 use k8s_openapi::ByteString;
-use k8s_openapi::api::apps::v1::{DaemonSet, Deployment};
+use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
+use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
+use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{
-    ConfigMap, Endpoints, Event, Namespace, Node, Pod, Secret, Service, ServiceAccount,
+    ConfigMap, Endpoints, Event, Namespace, Node, PersistentVolumeClaim, Pod, Secret, Service,
+    ServiceAccount,
 };
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::events::v1::Event as NewEvent;
 use k8s_openapi::api::networking::v1::{Ingress, IngressClass};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use schemars::JsonSchema;
@@ -52,6 +56,8 @@ fn core() -> Vec<Option<Kind>> {
             let kind = kind.with_status().in_category("all");
             kind.selecting(&["spec.nodeName", "status.phase"])
         }),
+        kind::<PersistentVolumeClaim>("pvc", true)
+            .map(|kind| kind.with_status().returning_deleted()),
         kind::<ServiceAccount>("sa", true).map(Kind::returning_deleted),
         kind::<Event>("ev", true).map(|mut kind| {
             kind.storage.selectable = event_fields("involvedObject", "reportingComponent");
@@ -77,10 +83,15 @@ fn grouped() -> Vec<Option<Kind>> {
         }),
         kind::<Ingress>("ing", true).map(|kind| kind.with_status().with_generation()),
         kind::<IngressClass>("", false).map(Kind::with_generation),
-        kind::<Deployment>("deploy", true)
-            .map(|kind| kind.with_status().with_generation().in_category("all")),
-        kind::<DaemonSet>("ds", true)
-            .map(|kind| kind.with_status().with_generation().in_category("all")),
+        kind::<Deployment>("deploy", true).map(Kind::of_workloads),
+        kind::<DaemonSet>("ds", true).map(Kind::of_workloads),
+        kind::<ReplicaSet>("rs", true).map(Kind::of_workloads),
+        kind::<StatefulSet>("sts", true).map(Kind::of_workloads),
+        kind::<Job>("", true).map(Kind::of_workloads),
+        kind::<CronJob>("cj", true).map(Kind::of_workloads),
+        kind::<HorizontalPodAutoscaler>("hpa", true)
+            .map(|kind| kind.with_status().in_category("all")),
+        kind::<PodDisruptionBudget>("pdb", true).map(|kind| kind.with_status().with_generation()),
         kind::<Role>("", true).map(Kind::of_access),
         kind::<RoleBinding>("", true).map(Kind::of_access),
         kind::<ClusterRole>("", false).map(Kind::of_access),
@@ -159,6 +170,10 @@ impl Kind {
         self
     }
 
+    fn of_workloads(self) -> Self {
+        self.with_status().with_generation().in_category("all")
+    }
+
     fn of_access(self) -> Self {
         self.named(NameRule::PathSegment).created_by_put()
     }
@@ -198,6 +213,7 @@ pub(crate) fn complete(kind: &Kind, object: &mut Value) {
         ("", "namespaces") => complete_namespace(object),
         ("", "secrets") => complete_secret(object),
         ("", "services") => complete_service(object),
+        ("", "pods" | "persistentvolumeclaims") => complete_phase(object),
         ("discovery.k8s.io", "endpointslices") => complete_endpoint_slice(object),
         _ if kind.is_definition() => custom::complete(object),
         _ => {}
@@ -271,6 +287,12 @@ fn complete_service(service: &mut Value) {
     set_default(&mut service["status"], "loadBalancer", || json!({}));
 }
 
+/// Begins the life of a pod or a claim.
+fn complete_phase(object: &mut Value) {
+    set_default(object, "status", || json!({}));
+    set_default(&mut object["status"], "phase", || json!("Pending"));
+}
+
 fn complete_endpoint_slice(slice: &mut Value) {
     for port in slice
         .get_mut("ports")
@@ -287,6 +309,6 @@ fn complete_endpoint_slice(slice: &mut Value) {
 mod tests {
     #[test]
     fn every_schema_of_a_built_in_kind_compiles() {
-        assert_eq!(super::all().len(), 21);
+        assert_eq!(super::all().len(), 28);
     }
 }

@@ -1,20 +1,31 @@
 //! Ages, in the format of `kubectl`.
 
 use jiff::Timestamp;
+use serde_json::Value;
 
 const MINUTE: i64 = 60;
 const HOUR: i64 = 60 * MINUTE;
 const DAY: i64 = 24 * HOUR;
 const YEAR: i64 = 365 * DAY;
 
+/// Returns the age of an object.
+pub(super) fn of(object: &Value, now: Timestamp) -> String {
+    since(object["metadata"]["creationTimestamp"].as_str(), now)
+}
+
 /// Returns the age of an RFC 3339 time: `<unknown>` if there is none, `<invalid>` if it is
 /// malformed.
 pub(super) fn since(time: Option<&str>, now: Timestamp) -> String {
     match time.map(str::parse::<Timestamp>) {
         None => "<unknown>".to_owned(),
-        Some(Ok(time)) => human(now.as_second().saturating_sub(time.as_second())),
+        Some(Ok(time)) => between(time, now),
         Some(Err(_)) => "<invalid>".to_owned(),
     }
+}
+
+/// Returns the time from one moment to another.
+pub(super) fn between(from: Timestamp, until: Timestamp) -> String {
+    human(until.as_second().saturating_sub(from.as_second()))
 }
 
 /// Formats seconds in at most two units, coarser the longer it is (`HumanDuration` of

@@ -141,7 +141,7 @@ impl<'a> Cells<'a> {
         match self {
             Self::BuiltIn(table) => (table.cells)(object, now),
             Self::Custom(columns) if columns.is_empty() => {
-                vec![name, json!(builtin::age(object, now))]
+                vec![name, json!(age::of(object, now))]
             }
             Self::Custom(columns) => {
                 let cells = columns.iter().map(|(_, cell)| cell.of(object, now));

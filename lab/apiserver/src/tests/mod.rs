@@ -7,6 +7,7 @@ mod fork;
 mod garbage;
 mod objects;
 mod replay;
+mod texts;
 mod watches;
 
 use bytes::Bytes;

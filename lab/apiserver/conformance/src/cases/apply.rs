@@ -369,6 +369,56 @@ pub(super) async fn an_apply_may_be_yaml(server: Server) -> Result<()> {
     Ok(())
 }
 
+/// An applied configuration is YAML, even if it looks like JSON: what JSON keeps as it is, YAML folds, unless it is
+/// escaped.
+pub(super) async fn yaml_folds_line_separators(server: Server) -> Result<()> {
+    let one = format!("{}/one?fieldManager=me", server.config_maps().await?);
+    let body = "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"one\"},\"data\":{\
+        \"a\":\"x \u{2028} y\",\"b\":\"x \u{85} y\",\"c\":\"\u{85}\u{85}x\",\"d\":\"x \\u2028 y\\u007f\"}}";
+    let headers = [("Content-Type", APPLY)];
+    let created = server.send(http::Method::PATCH, &one, &headers, body);
+    let read = json!({ "a": "x\u{2028}y", "b": "x y", "c": "\nx", "d": "x \u{2028} y\u{7f}" });
+    check_eq!(created.await?.expect(201)?["data"], read);
+
+    let path = server.config_maps().await?;
+    let again = body.replace("one", "two");
+    let created = server.post_as(&path, "application/yaml", &again).await?;
+    check_eq!(created.expect(201)?["data"], read);
+    Ok(())
+}
+
+pub(super) async fn yaml_refuses_control_characters(server: Server) -> Result<()> {
+    let path = server.config_maps().await?;
+    for letter in ['\u{7f}', '\u{80}', '\u{9f}', '\u{fffe}', '\u{ffff}'] {
+        let body = format!(
+            "{{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{{\"name\":\"one\"}},\
+             \"data\":{{\"a\":\"x{letter}y\"}}}}"
+        );
+        let one = format!("{path}/one?fieldManager=me");
+        let headers = [("Content-Type", APPLY)];
+        let response = server.send(http::Method::PATCH, &one, &headers, body.clone());
+        response.await?.refused(400, "BadRequest")?;
+        let response = server.post_as(&path, "application/yaml", &body).await?;
+        response.refused(400, "BadRequest")?;
+    }
+    Ok(())
+}
+
+/// JSON keeps every text, in a create and in a patch.
+pub(super) async fn json_keeps_every_text(server: Server) -> Result<()> {
+    let path = server.config_maps().await?;
+    let texts = json!({ "a": "x \u{2028} y \u{2029}", "b": "\u{85}\u{7f}\u{9f}", "c": "\u{fffe}\u{ffff}\u{1}\0" });
+    let named = json!({ "metadata": { "name": "one" }, "data": texts });
+    let created = server.create(&path, &named).await?;
+    check_eq!(created["data"], texts);
+    let named = json!({ "metadata": { "name": "two" } });
+    server.create(&path, &named).await?;
+    let change = json!({ "data": texts });
+    let patched = server.patch(&format!("{path}/two"), MERGE, &change).await?;
+    check_eq!(patched.expect(200)?["data"], texts);
+    Ok(())
+}
+
 pub(super) async fn an_apply_is_validated(server: Server) -> Result<()> {
     let one = format!("{}/one", server.widgets().await?);
     let wrong = configuration(&json!({ "color": "pink" }));

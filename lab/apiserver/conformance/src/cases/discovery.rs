@@ -58,55 +58,49 @@ pub(super) async fn the_version_is_served(server: Server) -> Result<()> {
     Ok(())
 }
 
-/// Sends requests of several kinds for deployments at a path.
-async fn use_deployments(server: &Server, path: &str) -> Result<()> {
-    let labels = json!({ "app": "one" });
-    let deployment = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "metadata": { "name": "one" }, "spec": {
-        "selector": { "matchLabels": labels },
-        "template": { "metadata": { "labels": labels }, "spec": { "containers": [{ "name": "c", "image": "i" }] } },
-    } });
-    let mut annotated = deployment.clone();
-    annotated["metadata"]["annotations"] = json!({ "a": "b" });
+/// Sends requests of several kinds for disruption budgets at a path.
+async fn use_budgets(server: &Server, path: &str) -> Result<()> {
+    let budget = json!({
+        "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": { "name": "one" },
+        "spec": { "minAvailable": 1, "selector": { "matchLabels": { "app": "one" } } },
+    });
     let one = format!("{path}/one");
     server
-        .create(&format!("{path}?dryRun=All"), &deployment)
+        .create(&format!("{path}?dryRun=All"), &budget)
         .await?;
-    server.create(path, &deployment).await?;
-    server
-        .post(path, &deployment)
-        .await?
-        .refused(409, "AlreadyExists")?;
-    // Of a Deployment, and of no other kind, new annotations are another generation.
-    for (applied, generation) in [(&deployment, 1), (&annotated, 2)] {
+    server.create(path, &budget).await?;
+    let again = server.post(path, &budget).await?;
+    again.refused(409, "AlreadyExists")?;
+    for _ in 0..2 {
         let path = format!("{one}?fieldManager=me&force=true");
-        let answer = server.patch(&path, APPLY, applied).await?.expect(200)?;
-        check_eq!(answer["metadata"]["generation"], generation);
+        server.patch(&path, APPLY, &budget).await?.expect(200)?;
     }
     server
         .patch(
             &format!("{one}/status"),
             MERGE,
-            &json!({ "status": { "replicas": 1 } }),
+            &json!({ "status": { "currentHealthy": 1 } }),
         )
         .await?
         .expect(200)?;
     server.get(&one).await?.expect(200)?;
     server.get(path).await?.expect(200)?;
-    server.get("/apis/apps/v1/deployments").await?.expect(200)?;
+    let everywhere = server.get("/apis/policy/v1/poddisruptionbudgets").await?;
+    everywhere.expect(200)?;
     server.delete(&one).await?.expect(200)?;
     server.delete(path).await?.expect(200)?;
     Ok(())
 }
 
 pub(super) async fn requests_are_counted(server: Server) -> Result<()> {
-    // No other case writes objects of this kind, so the count is exact.
-    let path = server.collection("apis/apps/v1", "deployments").await?;
-    use_deployments(&server, &path).await?;
+    // No other case knows this kind, so the count is exact.
+    let path = (server.collection("apis/policy/v1", "poddisruptionbudgets")).await?;
+    use_budgets(&server, &path).await?;
     let metrics = server.get("/metrics").await?;
     let mut counted: Vec<&str> = metrics
         .text
         .lines()
-        .filter(|line| line.contains("resource=\"deployments\""))
+        .filter(|line| line.contains("resource=\"poddisruptionbudgets\""))
         .collect();
     counted.retain(|line| line.starts_with("apiserver_request_total{"));
     counted.sort_unstable();
@@ -124,8 +118,8 @@ pub(super) async fn requests_are_counted(server: Server) -> Result<()> {
     ]
     .map(|(code, dry_run, scope, subresource, verb, count)| {
         format!(
-            "apiserver_request_total{{code=\"{code}\",component=\"apiserver\",dry_run=\"{dry_run}\",group=\"apps\",\
-             resource=\"deployments\",scope=\"{scope}\",subresource=\"{subresource}\",verb=\"{verb}\",version=\"v1\"}} {count}"
+            "apiserver_request_total{{code=\"{code}\",component=\"apiserver\",dry_run=\"{dry_run}\",group=\"policy\",\
+             resource=\"poddisruptionbudgets\",scope=\"{scope}\",subresource=\"{subresource}\",verb=\"{verb}\",version=\"v1\"}} {count}"
         )
     });
     expected.sort_unstable();

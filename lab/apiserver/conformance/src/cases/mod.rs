@@ -88,6 +88,7 @@ cases! {
         a_replaced_object_keeps_its_name_and_identity,
         a_write_that_changes_nothing_keeps_the_version,
         generation_counts_changes_of_the_spec,
+        annotations_change_a_deployment,
         status_is_written_only_through_its_own_resource,
         a_status_write_leaves_metadata_alone;
     builtin:
@@ -157,6 +158,9 @@ cases! {
         an_apply_needs_a_type_and_the_name_in_the_path,
         an_apply_of_a_stale_version_is_a_conflict,
         an_apply_may_be_yaml,
+        yaml_folds_line_separators,
+        yaml_refuses_control_characters,
+        json_keeps_every_text,
         an_apply_is_validated,
         built_in_kinds_are_applied_too,
         who_wrote_what_is_remembered,
@@ -209,6 +213,7 @@ cases! {
         a_definition_without_columns_shows_the_age,
         built_in_kinds_have_columns,
         built_in_kinds_fill_their_cells,
+        workloads_fill_their_cells,
         a_row_has_as_much_of_its_object_as_was_requested,
         a_table_has_pages,
         a_watched_table_names_its_columns_once,

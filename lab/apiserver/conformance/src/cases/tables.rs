@@ -110,7 +110,7 @@ pub(super) async fn a_definition_without_columns_shows_the_age(server: Server) -
 }
 
 /// The columns of built-in kinds, by the path of a collection.
-const COLUMNS: [(&str, &str); 18] = [
+const COLUMNS: [(&str, &str); 27] = [
     (
         "/api/v1/namespaces",
         "Name:string:name:0 Status:string::0 Age:string::0",
@@ -136,6 +136,51 @@ const COLUMNS: [(&str, &str); 18] = [
         "/api/v1/nodes",
         "Name:string:name:0 Status:string::0 Roles:string::0 Age:string::0 Version:string::0 \
       Internal-IP:string::1 External-IP:string::1 OS-Image:string::1 Kernel-Version:string::1 Container-Runtime:string::1",
+    ),
+    (
+        "/api/v1/pods",
+        "Name:string:name:0 Ready:string::0 Status:string::0 Restarts:string::0 Age:string::0 \
+      IP:string::1 Node:string::1 Nominated Node:string::1 Readiness Gates:string::1",
+    ),
+    (
+        "/api/v1/persistentvolumeclaims",
+        "Name:string:name:0 Status:string::0 Volume:string::0 Capacity:string::0 Access Modes:string::0 \
+      StorageClass:string::0 VolumeAttributesClass:string::0 Age:string::0 VolumeMode:string::1",
+    ),
+    (
+        "/apis/apps/v1/deployments",
+        "Name:string:name:0 Ready:string::0 Up-to-date:string::0 Available:string::0 Age:string::0 \
+      Containers:string::1 Images:string::1 Selector:string::1",
+    ),
+    (
+        "/apis/apps/v1/replicasets",
+        "Name:string:name:0 Desired:integer::0 Current:integer::0 Ready:integer::0 Age:string::0 \
+      Containers:string::1 Images:string::1 Selector:string::1",
+    ),
+    (
+        "/apis/apps/v1/statefulsets",
+        "Name:string:name:0 Ready:string::0 Age:string::0 Containers:string::1 Images:string::1",
+    ),
+    (
+        "/apis/apps/v1/daemonsets",
+        "Name:string:name:0 Desired:integer::0 Current:integer::0 Ready:integer::0 Up-to-date:integer::0 \
+      Available:integer::0 Node Selector:string::0 Age:string::0 Containers:string::1 Images:string::1 \
+      Selector:string::1",
+    ),
+    (
+        "/apis/batch/v1/jobs",
+        "Name:string:name:0 Status:string::0 Completions:string::0 Duration:string::0 Age:string::0 \
+      Containers:string::1 Images:string::1 Selector:string::1",
+    ),
+    (
+        "/apis/batch/v1/cronjobs",
+        "Name:string:name:0 Schedule:string::0 Timezone:string::0 Suspend:boolean::0 Active:integer::0 \
+      Last Schedule:string::0 Age:string::0 Containers:string::1 Images:string::1 Selector:string::1",
+    ),
+    (
+        "/apis/autoscaling/v2/horizontalpodautoscalers",
+        "Name:string:name:0 Reference:string::0 Targets:string::0 MinPods:string::0 MaxPods:string::0 \
+      Replicas:string::0 Age:string::0",
     ),
     (
         "/api/v1/serviceaccounts",
@@ -282,6 +327,39 @@ pub(super) async fn built_in_kinds_fill_their_cells(server: Server) -> Result<()
         );
         cells[age] = json!("AGE");
         check_eq!(cells, expected, "{plural}");
+    }
+    Ok(())
+}
+
+/// What an operator lists most, each with its spec, its status and the cells of its row; the age is `AGE`.
+const WORKLOADS: &str = include_str!("workloads.json");
+
+pub(super) async fn workloads_fill_their_cells(server: Server) -> Result<()> {
+    let workloads: Vec<(String, String, Value, Value, Value)> = serde_json::from_str(WORKLOADS)?;
+    for (version, plural, spec, status, expected) in workloads {
+        let path = server.collection(&version, &plural).await?;
+        let object = json!({ "metadata": { "name": "one" }, "spec": spec });
+        server.create(&path, &object).await?;
+        let one = format!("{path}/one");
+        let status = json!({ "status": status });
+        let reported = server
+            .patch(&format!("{one}/status"), MERGE, &status)
+            .await?;
+        reported.expect(200)?;
+        let table = server.get_as(&one, TABLE).await?.expect(200)?;
+        let mut cells = table["rows"][0]["cells"].clone();
+        let age = columns(&table)
+            .iter()
+            .position(|column| column.starts_with("Age:"));
+        cells[age.unwrap_or_default()] = json!("AGE");
+        let cells = cells.as_array().cloned().unwrap_or_default();
+        // The selector of a Job has its uid.
+        let compared = expected.as_array().map_or(0, Vec::len);
+        check_eq!(
+            json!(cells[..compared.min(cells.len())]),
+            expected,
+            "{plural}"
+        );
     }
     Ok(())
 }

@@ -230,3 +230,20 @@ pub(super) async fn a_status_write_leaves_metadata_alone(server: Server) -> Resu
     check_eq!(widget["metadata"]["labels"], json!({ "a": "1" }));
     Ok(())
 }
+
+/// Of a Deployment, and of no other kind, new annotations are another generation.
+pub(super) async fn annotations_change_a_deployment(server: Server) -> Result<()> {
+    let path = server.collection("apis/apps/v1", "deployments").await?;
+    let labels = json!({ "app": "one" });
+    let mut deployment = json!({ "metadata": { "name": "annotated" }, "spec": {
+        "selector": { "matchLabels": labels },
+        "template": { "metadata": { "labels": labels }, "spec": { "containers": [{ "name": "c", "image": "i" }] } },
+    } });
+    let created = server.create(&path, &deployment).await?;
+    check_eq!(created["metadata"]["generation"], 1);
+    deployment["metadata"]["annotations"] = json!({ "a": "b" });
+    let one = format!("{path}/annotated");
+    let replaced = server.put(&one, &deployment).await?.expect(200)?;
+    check_eq!(replaced["metadata"]["generation"], 2);
+    Ok(())
+}

@@ -11,9 +11,8 @@ pub(super) const NONE: &str = "<none>";
 /// The limit of list items in a cell.
 const SHOWN: usize = 3;
 
-/// Returns the age of an object.
-pub(in crate::table) fn age(object: &Value, now: Timestamp) -> String {
-    age::since(object["metadata"]["creationTimestamp"].as_str(), now)
+pub(super) fn age(object: &Value, now: Timestamp) -> String {
+    age::of(object, now)
 }
 
 pub(super) fn name(object: &Value) -> Value {
@@ -22,6 +21,35 @@ pub(super) fn name(object: &Value) -> Value {
 
 pub(super) fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
+}
+
+/// Returns a number, which is 0 if it is absent: Go omits it then.
+pub(super) fn number(value: &Value) -> i64 {
+    value.as_i64().unwrap_or_default()
+}
+
+/// Returns `true` if the object has this condition, and it is `True`.
+pub(super) fn has_condition(object: &Value, kind: &str) -> bool {
+    let mut conditions = items(&object["status"]["conditions"]).iter();
+    conditions.any(|condition| condition["type"] == kind && condition["status"] == "True")
+}
+
+/// Returns the names of the containers of a pod's spec.
+pub(super) fn container_names(pod: &Value) -> String {
+    joined(
+        items(&pod["containers"])
+            .iter()
+            .map(|container| text(&container["name"])),
+    )
+}
+
+/// Returns the images of the containers of a pod's spec.
+pub(super) fn container_images(pod: &Value) -> String {
+    joined(
+        items(&pod["containers"])
+            .iter()
+            .map(|container| text(&container["image"])),
+    )
 }
 
 pub(super) fn items(value: &Value) -> &[Value] {

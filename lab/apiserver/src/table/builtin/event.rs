@@ -3,8 +3,8 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::Table;
 use super::cell::{name, or, text};
+use super::columns::Table;
 use crate::table::age;
 
 pub(super) const EVENT: Table = Table {

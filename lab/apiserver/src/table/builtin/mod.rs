@@ -1,25 +1,34 @@
 //! The columns of the built-in kinds, as the Kubernetes API prints them.
+//!
+//! [`table()`] says which kind has which; a kind without columns of its own shows its name and when it was made.
+//! `columns` says what a kind must have, `cell` has what many cells are made of, and each other file the kinds of
+//! one sort. `selector` formats label selectors, as `labels.Selector.String` does.
 
+mod autoscaler;
 mod cell;
+mod columns;
 mod event;
 mod network;
 mod node;
+mod pod;
+mod selector;
+mod volume;
+mod workload;
 
-use jiff::Timestamp;
 use serde_json::{Value, json};
 
-pub(super) use self::cell::age;
-use self::cell::{entries, items, name, text};
+use self::autoscaler::AUTOSCALER;
+use self::cell::{age, entries, items, name, text};
 use self::event::EVENT;
 use self::network::{ENDPOINT_SLICE, ENDPOINTS, INGRESS, INGRESS_CLASS, SERVICE};
 use self::node::NODE;
+use self::pod::POD;
+use self::volume::CLAIM;
+use self::workload::{
+    CRON_JOB, DAEMON_SET, DEPLOYMENT, DISRUPTION_BUDGET, JOB, REPLICA_SET, STATEFUL_SET,
+};
 
-/// The columns of one kind, and the function that fills them.
-pub(super) struct Table {
-    /// Name, type, priority.
-    pub(super) columns: &'static [(&'static str, &'static str, i64)],
-    pub(super) cells: fn(&Value, Timestamp) -> Vec<Value>,
-}
+pub(super) use self::columns::Table;
 
 /// Returns the table of a kind, or the default one.
 pub(super) fn table(kind: &str) -> &'static Table {
@@ -31,6 +40,16 @@ pub(super) fn table(kind: &str) -> &'static Table {
         "Endpoints" => &ENDPOINTS,
         "EndpointSlice" => &ENDPOINT_SLICE,
         "Node" => &NODE,
+        "Pod" => &POD,
+        "PersistentVolumeClaim" => &CLAIM,
+        "Deployment" => &DEPLOYMENT,
+        "ReplicaSet" => &REPLICA_SET,
+        "StatefulSet" => &STATEFUL_SET,
+        "DaemonSet" => &DAEMON_SET,
+        "Job" => &JOB,
+        "CronJob" => &CRON_JOB,
+        "PodDisruptionBudget" => &DISRUPTION_BUDGET,
+        "HorizontalPodAutoscaler" => &AUTOSCALER,
         "ServiceAccount" => &SERVICE_ACCOUNT,
         "Event" => &EVENT,
         "Lease" => &LEASE,
@@ -120,24 +139,25 @@ const ROLE_BINDING: Table = Table {
     ],
     cells: |object, now| {
         let role = &object["roleRef"];
-        let subjects = |kind: &str| {
-            let subjects = items(&object["subjects"]).iter();
-            let names =
-                subjects
-                    .filter(|subject| subject["kind"] == kind)
-                    .map(|subject| match text(&subject["namespace"]) {
-                        "" => text(&subject["name"]).to_owned(),
-                        namespace => format!("{namespace}/{}", text(&subject["name"])),
-                    });
-            json!(names.collect::<Vec<_>>().join(", "))
-        };
         vec![
             name(object),
             json!(format!("{}/{}", text(&role["kind"]), text(&role["name"]))),
             json!(age(object, now)),
-            subjects("User"),
-            subjects("Group"),
-            subjects("ServiceAccount"),
+            json!(subjects(object, "User")),
+            json!(subjects(object, "Group")),
+            json!(subjects(object, "ServiceAccount")),
         ]
     },
 };
+
+/// Returns the subjects of a binding that are of one kind.
+fn subjects(binding: &Value, kind: &str) -> String {
+    let subjects = items(&binding["subjects"]).iter();
+    let names = (subjects.filter(|subject| subject["kind"] == kind)).map(|subject| {
+        match text(&subject["namespace"]) {
+            "" => text(&subject["name"]).to_owned(),
+            namespace => format!("{namespace}/{}", text(&subject["name"])),
+        }
+    });
+    names.collect::<Vec<_>>().join(", ")
+}

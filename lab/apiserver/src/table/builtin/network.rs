@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::Table;
 use super::cell::{NONE, age, entries_of, first_few, items, joined, name, or, text};
+use super::columns::Table;
 
 const DEFAULT_CLASS: &str = "ingressclass.kubernetes.io/is-default-class";
 

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::Table;
 use super::cell::{NONE, age, entries_of, items, joined, name, or, text};
+use super::columns::Table;
 
 /// The prefix of labels that assign a role to a node.
 const ROLE_PREFIX: &str = "node-role.kubernetes.io/";
