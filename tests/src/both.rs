@@ -10,14 +10,14 @@
 //! - `install::with_tools::rotation`, on the real API: the embedded one has no tokens.
 //! - `propagation::kinds`, on the real API: the embedded one has few kinds and no defaults.
 //! - `real_parts::real`, on the real API: it is about a lease that only that one has.
-//! - `outage::with_tools::traffic_leaves_and_returns_with_default_thresholds`, on the real API: it
+//! - `outage::with_tools::default_thresholds_move_traffic`, on the real API: it
 //!   takes more than a minute.
 //! - `propagation::takeover::with_tools::installers`, on the real API: the embedded one has neither
 //!   `PodDisruptionBudget`s nor the scale of a Deployment.
 //! - `conformance` and `sequences`, on the real API: their other halves are
 //!   `lab/apiserver/tests/conformance.rs` and `lab/simulation/tests/sequences.rs`.
 //! - `admission`, on the real API: the embedded one evaluates no admission policies.
-//! - `clusters::health_changes_after_half_a_minute_of_agreement`, on the embedded API: it takes more than a
+//! - `clusters::health_waits_for_agreement`, on the embedded API: it takes more than a
 //!   minute.
 //! - `sandbox` and `page`, on the embedded API that the sandbox brings.
 //! - `namespaces`, on none: it tests the isolation of tests.

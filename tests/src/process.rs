@@ -216,8 +216,9 @@ mod tests {
         Process::start("script", command, folder).unwrap()
     }
 
+    /// A process that ends before it is ready shows the end of its output.
     #[tokio::test]
-    async fn a_process_that_ends_before_it_is_ready_shows_the_end_of_its_output() {
+    async fn early_end_shows_output() {
         let folder = tempfile::tempdir().unwrap();
         let mut process = shell("echo no such flag >&2; exit 3", folder.path());
         let error = process.ready(LIMIT, async || false).await.unwrap_err();
@@ -227,8 +228,9 @@ mod tests {
         );
     }
 
+    /// A stopped process can end in its own way.
     #[tokio::test]
-    async fn a_stopped_process_can_end_in_its_own_way() {
+    async fn sigterm_ends_in_order() {
         let folder = tempfile::tempdir().unwrap();
         let mut process = shell(
             "trap 'echo bye; exit 7' TERM; echo up; while :; do sleep 0.01; done",
@@ -245,8 +247,9 @@ mod tests {
         assert_eq!(std::fs::read_to_string(&log).unwrap(), "up\nbye\n");
     }
 
+    /// A process that ignores SIGTERM is killed, and reported.
     #[tokio::test]
-    async fn a_process_that_ignores_sigterm_is_killed_and_reported() {
+    async fn ignored_sigterm_is_reported() {
         let folder = tempfile::tempdir().unwrap();
         let mut process = shell(
             "trap '' TERM; echo up; while :; do sleep 0.01; done",
@@ -268,8 +271,9 @@ mod tests {
         assert!(!Path::new(&format!("/proc/{id}")).exists());
     }
 
+    /// A dropped process is killed and reaped.
     #[tokio::test]
-    async fn a_dropped_process_is_killed_and_reaped() {
+    async fn dropped_process_is_reaped() {
         let folder = tempfile::tempdir().unwrap();
         let process = shell("exec sleep 1000", folder.path());
         let id = process.id().unwrap();
@@ -277,8 +281,9 @@ mod tests {
         assert!(!Path::new(&format!("/proc/{id}")).exists());
     }
 
+    /// The exit status of a process that ends by itself is seen.
     #[tokio::test]
-    async fn the_exit_status_of_a_process_that_ends_by_itself_is_seen() {
+    async fn own_end_has_a_status() {
         let folder = tempfile::tempdir().unwrap();
         let mut process = shell("kill -9 $$", folder.path());
         assert_eq!(process.ended(LIMIT).await.unwrap().signal(), Some(9));

@@ -180,8 +180,9 @@ fn decoded(png: &[u8]) -> Result<(Vec<Colour>, u32, u32)> {
 mod tests {
     use super::*;
 
+    /// Colours stay, but those that look like a more common one.
     #[test]
-    fn colours_stay_but_those_that_look_like_a_more_common_one() {
+    fn similar_colours_become_one() {
         let (white, blue, amber) = ([255, 255, 255], [29, 91, 184], [138, 90, 0]);
         let nearly_white = [250, 255, 255];
         let pixels = [white, white, blue, nearly_white, blue, amber];

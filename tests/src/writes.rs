@@ -148,16 +148,18 @@ apiserver_request_total{code="201",component="apiserver",dry_run="",group="",res
 apiserver_request_total{code="409",component="apiserver",dry_run="",group="",resource="services",scope="resource",subresource="",verb="PUT",version="v1"} 3
 "#;
 
+    /// Only successful writes of others are counted.
     #[test]
-    fn only_successful_writes_of_others_are_counted() {
+    fn only_others_successes_count() {
         assert_eq!(
             WriteCounts::from_metrics(EARLIER).to_string(),
             "2 PATCH clusters.cluster.karmada.io/status, 1048577 POST services"
         );
     }
 
+    /// Writes since an earlier reading hold only what was added.
     #[test]
-    fn writes_since_an_earlier_reading_hold_only_what_was_added() {
+    fn since_holds_what_was_added() {
         let earlier = WriteCounts::from_metrics(EARLIER);
         assert_eq!(earlier.clone().since(&earlier).to_string(), "no writes");
         let later = EARLIER.replace("\"v1alpha1\"} 2", "\"v1alpha1\"} 5");

@@ -63,10 +63,10 @@ fn cited(letters: &BTreeSet<&str>) -> Tests {
         .unwrap();
     let mut cited = Tests::new();
     for file in String::from_utf8(files.stdout).unwrap().lines() {
-        let Ok(text) = fs::read_to_string(cargo::root().join(file)) else {
+        let Ok(code) = fs::read_to_string(cargo::root().join(file)) else {
             continue;
         };
-        let lines: Vec<&str> = text.lines().collect();
+        let lines: Vec<&str> = code.lines().collect();
         for (nth, line) in lines.iter().enumerate() {
             for case in cases_in(line).filter(|case| letters.contains(&case[..1])) {
                 let Some(test) = test_at(&lines, nth) else {
@@ -155,17 +155,14 @@ fn indent(line: &str) -> usize {
 /// Returns the path of a file's module, with `::` at its end: within the pipeline's tests, or after its package.
 fn module_of(file: &str) -> String {
     let path = file.trim_end_matches(".rs").trim_end_matches("/mod");
-    let within = match path.strip_prefix("tests/tests/pipeline/") {
-        Some(within) => within.to_owned(),
-        None => {
-            let (folder, within) = path
-                .split_once("/src/")
-                .or_else(|| path.split_once("/tests/"))
-                .unwrap();
-            format!("{}/{within}", package(folder))
-        }
-    };
-    format!("{}::", within.replace('/', "::"))
+    if let Some(within) = path.strip_prefix("tests/tests/pipeline/") {
+        return format!("{}::", within.replace('/', "::"));
+    }
+    let parts = path
+        .split_once("/src/")
+        .or_else(|| path.split_once("/tests/"));
+    let (folder, within) = parts.unwrap();
+    format!("{}::{}::", package(folder), within.replace('/', "::"))
 }
 
 /// Returns the name under which code refers to the package in a folder.

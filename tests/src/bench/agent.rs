@@ -290,8 +290,9 @@ fn megabytes(binary: &Path) -> Result<String> {
 mod tests {
     use super::*;
 
+    /// A line is fitted with its share of the variance.
     #[test]
-    fn a_line_is_fitted_with_its_share_of_the_variance() {
+    fn line_explains_its_variance() {
         let (base, slope, share) = line(&[(10.0, 7.0), (20.0, 12.0), (40.0, 22.0)]);
         for (found, wanted) in [(base, 2.0), (slope, 0.5), (share, 1.0)] {
             assert!((found - wanted).abs() < 1e-9, "{found} {wanted}");

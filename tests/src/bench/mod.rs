@@ -246,8 +246,9 @@ fn memory(controller: &Running) -> Result<String> {
 mod tests {
     use super::*;
 
+    /// A median is the middle value, in whatever order they come.
     #[test]
-    fn a_median_is_the_middle_value_in_whatever_order_they_come() {
+    fn median_is_the_middle() {
         assert_eq!(median(vec![9, 1, 4]), 4);
         let pairs = [(3, 2), (1, 2), (4, 2)]
             .map(|(program, limit)| (Duration::from_secs(program), Duration::from_secs(limit)));

@@ -200,7 +200,7 @@ mod real {
 
     /// The rule of the programs and the policies of the API refuse the same, in the same words.
     #[test]
-    fn a_policy_is_refused_exactly_if_the_rule_finds_it_invalid() {
+    fn admission_agrees_with_the_rule() {
         isolated(test_name!(), async || {
             let karmada = start().await?;
             guard(&karmada).await?;
@@ -239,7 +239,7 @@ mod real {
 
     /// Case P26: a pause of every cluster and one of some contradict each other.
     #[test]
-    fn a_pause_of_all_clusters_with_a_list_of_some_is_refused() {
+    fn contradictory_pause_is_refused() {
         isolated(test_name!(), async || {
             let karmada = start().await?;
             guard(&karmada).await?;
@@ -258,7 +258,7 @@ mod real {
 
     /// Case P59: groups beside an affinity, groups of one name, and names that are too long.
     #[test]
-    fn groups_that_contradict_each_other_are_refused() {
+    fn contradictory_groups_are_refused() {
         isolated(test_name!(), async || {
             let karmada = start().await?;
             guard(&karmada).await?;
@@ -295,7 +295,7 @@ mod real {
 
     /// What may be given once stays; and whatever a policy is, it can be deleted.
     #[test]
-    fn a_scheduler_and_an_id_stay_and_a_policy_that_is_being_deleted_can_go() {
+    fn immutable_fields_stay() {
         isolated(test_name!(), async || {
             let karmada = start().await?;
             for namespaced in [true, false] {

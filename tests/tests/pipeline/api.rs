@@ -81,7 +81,8 @@ async fn lost_on_the_way(
     Ok(lost(&sent, &kept, ""))
 }
 
-async fn objects_of_a_real_karmada_lose_no_field(server: ApiKind) -> Result<()> {
+/// Objects of a real Karmada lose no field.
+async fn real_objects_keep_their_fields(server: ApiKind) -> Result<()> {
     let karmada = karmada(server).await?;
     for (name, resource) in [
         ("cluster", ApiResource::erase::<Cluster>(&())),
@@ -113,9 +114,8 @@ async fn refusal(karmada: &ControlPlane, spec: Value) -> String {
     }
 }
 
-async fn a_remedy_with_an_unknown_operator_or_without_a_required_field_is_refused(
-    server: ApiKind,
-) -> Result<()> {
+/// A Remedy with an unknown operator or without a required field is refused.
+async fn invalid_remedy_is_refused(server: ApiKind) -> Result<()> {
     let karmada = karmada(server).await?;
     let matching = |requirement: Value| json!({ "decisionMatches": [{ "clusterConditionMatch": requirement }] });
     let unknown =
@@ -134,9 +134,8 @@ async fn a_remedy_with_an_unknown_operator_or_without_a_required_field_is_refuse
     Ok(())
 }
 
-async fn a_remedy_with_an_empty_list_is_refused_with_what_to_leave_out(
-    server: ApiKind,
-) -> Result<()> {
+/// A Remedy with an empty list is refused with what to leave out.
+async fn empty_list_is_refused(server: ApiKind) -> Result<()> {
     let karmada = karmada(server).await?;
     for affinity in [json!({}), json!({ "clusterNames": [] })] {
         let message = refusal(&karmada, json!({ "clusterAffinity": affinity })).await;
@@ -168,9 +167,8 @@ fn careless_conditions() -> [Value; 6] {
     ]
 }
 
-async fn a_cluster_is_stored_and_read_with_conditions_as_careless_clients_leave_them(
-    server: ApiKind,
-) -> Result<()> {
+/// A cluster is stored and read with conditions as careless clients leave them.
+async fn careless_conditions_are_read(server: ApiKind) -> Result<()> {
     let karmada = karmada(server).await?;
     lost_on_the_way(
         &karmada,
@@ -211,7 +209,8 @@ async fn a_cluster_is_stored_and_read_with_conditions_as_careless_clients_leave_
     Ok(())
 }
 
-async fn an_action_unknown_to_us_is_kept(server: ApiKind) -> Result<()> {
+/// An action unknown to us is kept.
+async fn unknown_action_is_kept(server: ApiKind) -> Result<()> {
     let karmada = karmada(server).await?;
     let remedies: Api<Remedy> = Api::all(karmada.client());
     let remedy: Remedy = serde_json::from_value(json!({
@@ -241,7 +240,8 @@ async fn table(karmada: &ControlPlane, path: &str) -> Result<(Vec<String>, Vec<V
     ))
 }
 
-async fn tables_have_the_columns_that_matter(server: ApiKind) -> Result<()> {
+/// Tables have the columns that matter.
+async fn tables_have_our_columns(server: ApiKind) -> Result<()> {
     let karmada = karmada(server).await?;
     for (kind, resource) in [
         ("remedy", ApiResource::erase::<Remedy>(&())),
@@ -276,7 +276,8 @@ async fn tables_have_the_columns_that_matter(server: ApiKind) -> Result<()> {
     Ok(())
 }
 
-async fn short_names_and_categories_are_served(server: ApiKind) -> Result<()> {
+/// Short names and categories are served.
+async fn short_names_are_served(server: ApiKind) -> Result<()> {
     let karmada = karmada(server).await?;
     let mut categories = BTreeSet::new();
     for version in [
@@ -307,11 +308,11 @@ async fn short_names_and_categories_are_served(server: ApiKind) -> Result<()> {
 }
 
 on_both!(
-    objects_of_a_real_karmada_lose_no_field,
-    a_remedy_with_an_unknown_operator_or_without_a_required_field_is_refused,
-    a_remedy_with_an_empty_list_is_refused_with_what_to_leave_out,
-    a_cluster_is_stored_and_read_with_conditions_as_careless_clients_leave_them,
-    an_action_unknown_to_us_is_kept,
-    tables_have_the_columns_that_matter,
-    short_names_and_categories_are_served,
+    real_objects_keep_their_fields,
+    invalid_remedy_is_refused,
+    empty_list_is_refused,
+    careless_conditions_are_read,
+    unknown_action_is_kept,
+    tables_have_our_columns,
+    short_names_are_served,
 );

@@ -34,9 +34,8 @@ async fn annotate(fleet: &Fleet, value: Value) -> Result<()> {
     Ok(())
 }
 
-async fn clusters_that_a_condition_blocked_are_readmitted_when_no_other_serves(
-    server: ApiKind,
-) -> Result<()> {
+/// Clusters that a condition blocked are readmitted when no other serves.
+async fn last_clusters_are_readmitted(server: ApiKind) -> Result<()> {
     let (fleet, [_remedies, ingresses]) = fleet(server).await?;
     fleet.set_dns(Member(1), "False").await?;
     fleet.has_blocked(&[Member(1)]).await?;
@@ -71,7 +70,8 @@ async fn clusters_that_a_condition_blocked_are_readmitted_when_no_other_serves(
     ingresses.stop().await
 }
 
-async fn an_ingress_may_fail_closed_by_its_annotation(server: ApiKind) -> Result<()> {
+/// An ingress may fail closed by its annotation.
+async fn annotation_fails_closed(server: ApiKind) -> Result<()> {
     let (fleet, _controllers) = fleet(server).await?;
     annotate(&fleet, json!("closed")).await?;
     let bad =
@@ -92,7 +92,8 @@ async fn an_ingress_may_fail_closed_by_its_annotation(server: ApiKind) -> Result
     fleet.serves(&MEMBERS).await
 }
 
-async fn an_ingress_may_fail_open_where_the_flag_says_fail_closed(server: ApiKind) -> Result<()> {
+/// An ingress may fail open where the flag says fail closed.
+async fn annotation_fails_open(server: ApiKind) -> Result<()> {
     let fleet = Fleet::with_members(server, Profile::Debug, &MEMBERS).await?;
     fleet.create_remedy("dns", on_dns()).await?;
     let _remedies = fleet.remedy_controller().await?;
@@ -108,7 +109,7 @@ async fn an_ingress_may_fail_open_where_the_flag_says_fail_closed(server: ApiKin
 }
 
 on_both!(
-    clusters_that_a_condition_blocked_are_readmitted_when_no_other_serves,
-    an_ingress_may_fail_closed_by_its_annotation,
-    an_ingress_may_fail_open_where_the_flag_says_fail_closed,
+    last_clusters_are_readmitted,
+    annotation_fails_closed,
+    annotation_fails_open,
 );

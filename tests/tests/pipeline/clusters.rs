@@ -92,7 +92,7 @@ fn is_ready(cluster: &ClusterView) -> bool {
 
 /// A Cluster with only a spec and a Secret gets its namespace, its health, its kinds and its capacity, and
 /// then what a policy sends to it.
-async fn a_cluster_joins_with_a_spec_and_a_secret(server: ApiKind) -> Result<()> {
+async fn spec_and_secret_join(server: ApiKind) -> Result<()> {
     let (fleet, _programs) = joined(server, 1).await?;
     let member = Member(1);
     deploy(&fleet).await?;
@@ -135,7 +135,7 @@ async fn a_cluster_joins_with_a_spec_and_a_secret(server: ApiKind) -> Result<()>
 }
 
 /// Case P11: a cluster that is deleted gives up what it runs; then its namespace goes, and the Cluster last.
-async fn a_cluster_that_leaves_gives_up_what_it_has_and_goes_last(server: ApiKind) -> Result<()> {
+async fn leaving_cluster_goes_last(server: ApiKind) -> Result<()> {
     let (fleet, _programs) = joined(server, 2).await?;
     let (stays, leaves) = (Member(1), Member(2));
     deploy(&fleet).await?;
@@ -161,7 +161,7 @@ async fn a_cluster_that_leaves_gives_up_what_it_has_and_goes_last(server: ApiKin
 /// A member that dies is tainted after half a minute without an answer, and freed half a minute after its
 /// return. On one API only, for it takes more than a minute.
 #[test]
-fn health_changes_after_half_a_minute_of_agreement() {
+fn health_waits_for_agreement() {
     isolated(test_name!(), async || {
         let (mut fleet, _programs) = joined(ApiKind::Embedded, 2).await?;
         let (dies, lives) = (Member(1), Member(2));
@@ -195,7 +195,4 @@ fn health_changes_after_half_a_minute_of_agreement() {
     });
 }
 
-on_both!(
-    a_cluster_joins_with_a_spec_and_a_secret,
-    a_cluster_that_leaves_gives_up_what_it_has_and_goes_last,
-);
+on_both!(spec_and_secret_join, leaving_cluster_goes_last,);

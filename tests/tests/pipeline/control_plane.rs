@@ -13,7 +13,8 @@ use pipeline_tests::{
 };
 use serde_json::json;
 
-async fn the_api_server_counts_what_others_have_written(server: ApiKind) -> Result<()> {
+/// The API server counts what others have written.
+async fn others_writes_are_counted(server: ApiKind) -> Result<()> {
     let api = ControlPlane::start(ControlPlaneOptions::named("karmada").on(server)).await?;
     let before = api.successful_writes().await?;
     api.namespace("shop").await?;
@@ -31,7 +32,8 @@ async fn the_api_server_counts_what_others_have_written(server: ApiKind) -> Resu
     Ok(())
 }
 
-async fn an_api_outage_keeps_address_and_data(server: ApiKind) -> Result<()> {
+/// An API outage keeps address and data.
+async fn outage_keeps_address_and_data(server: ApiKind) -> Result<()> {
     let mut api = ControlPlane::start(ControlPlaneOptions::named("karmada").on(server)).await?;
     let address = api.address();
     api.namespace("shop").await?;
@@ -45,7 +47,8 @@ async fn an_api_outage_keeps_address_and_data(server: ApiKind) -> Result<()> {
     Ok(())
 }
 
-async fn installed_crds_are_served_and_a_file_that_is_none_is_named(server: ApiKind) -> Result<()> {
+/// Installed CRDs are served, and a file that is none is named.
+async fn only_crds_are_installed(server: ApiKind) -> Result<()> {
     let api = ControlPlane::start(ControlPlaneOptions::named("karmada").on(server)).await?;
     let folder = tempfile::tempdir()?;
     let install = async || api.install_crds(&[folder.path()]).await;
@@ -84,7 +87,7 @@ spec:
 ";
 
 on_both!(
-    the_api_server_counts_what_others_have_written,
-    an_api_outage_keeps_address_and_data,
-    installed_crds_are_served_and_a_file_that_is_none_is_named,
+    others_writes_are_counted,
+    outage_keeps_address_and_data,
+    only_crds_are_installed,
 );

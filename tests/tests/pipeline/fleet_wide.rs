@@ -36,7 +36,8 @@ async fn fleet(server: ApiKind, members: &[Member]) -> Result<Fleet> {
     Ok(fleet)
 }
 
-async fn a_leader_that_cannot_read_hands_over_to_a_replica_that_can(server: ApiKind) -> Result<()> {
+/// A leader that cannot read hands over to a replica that can.
+async fn blind_leader_hands_over(server: ApiKind) -> Result<()> {
     let fleet = fleet(server, &[Member(1)]).await?;
     let proxy = Refusals::before(&fleet.karmada).await?;
     let leader = fleet.remedy_controller_behind(&proxy).await?;
@@ -63,7 +64,8 @@ async fn a_leader_that_cannot_read_hands_over_to_a_replica_that_can(server: ApiK
     leader.stop().await
 }
 
-async fn conditions_block_no_more_clusters_than_the_bound_allows(server: ApiKind) -> Result<()> {
+/// Conditions block no more clusters than the bound allows.
+async fn conditions_respect_the_bound(server: ApiKind) -> Result<()> {
     let members = [1, 2, 3, 4].map(Member);
     let fleet = fleet(server, &members).await?;
     fleet.create_remedy("dns", on_dns()).await?;
@@ -108,9 +110,7 @@ async fn conditions_block_no_more_clusters_than_the_bound_allows(server: ApiKind
 }
 
 /// Writes a lease as an agent does that takes or renews it.
-async fn who_undoes_every_write_of_the_actions_is_named_and_outlasted(
-    server: ApiKind,
-) -> Result<()> {
+async fn rival_is_named_and_outlasted(server: ApiKind) -> Result<()> {
     let fleet = fleet(server, &[Member(1)]).await?;
     let controller = fleet.remedy_controller().await?;
     fleet
@@ -150,7 +150,8 @@ async fn heartbeat(fleet: &Fleet, member: Member) -> Result<()> {
     Ok(())
 }
 
-async fn a_reporter_whose_lease_nobody_renews_is_marked_silent(server: ApiKind) -> Result<()> {
+/// A reporter whose lease nobody renews is marked silent.
+async fn silent_reporter_is_marked(server: ApiKind) -> Result<()> {
     let members = [1, 2, 3].map(Member);
     let fleet = fleet(server, &members).await?;
     for member in members {
@@ -208,7 +209,8 @@ async fn a_reporter_whose_lease_nobody_renews_is_marked_silent(server: ApiKind) 
     controller.stop().await
 }
 
-async fn a_reporter_that_returns_takes_the_silence_back(server: ApiKind) -> Result<()> {
+/// A reporter that returns takes the silence back.
+async fn returning_reporter_speaks_again(server: ApiKind) -> Result<()> {
     Fleet::lay_network(&[])?;
     let fleet = fleet(server, &[agents::MEMBER]).await?;
     let grace = ["--reporter-grace-period=1s"];
@@ -224,7 +226,8 @@ async fn a_reporter_that_returns_takes_the_silence_back(server: ApiKind) -> Resu
     controller.stop().await
 }
 
-async fn a_changed_kubeconfig_is_used_without_a_restart(server: ApiKind) -> Result<()> {
+/// A changed kubeconfig is used without a restart.
+async fn changed_kubeconfig_needs_no_restart(server: ApiKind) -> Result<()> {
     let fleet = fleet(server, &[Member(1)]).await?;
     let proxy = Refusals::before(&fleet.karmada).await?;
     let controller = fleet.remedy_controller_behind(&proxy).await?;
@@ -249,10 +252,10 @@ async fn a_changed_kubeconfig_is_used_without_a_restart(server: ApiKind) -> Resu
 }
 
 on_both!(
-    a_leader_that_cannot_read_hands_over_to_a_replica_that_can,
-    conditions_block_no_more_clusters_than_the_bound_allows,
-    a_reporter_whose_lease_nobody_renews_is_marked_silent,
-    a_reporter_that_returns_takes_the_silence_back,
-    a_changed_kubeconfig_is_used_without_a_restart,
-    who_undoes_every_write_of_the_actions_is_named_and_outlasted,
+    blind_leader_hands_over,
+    conditions_respect_the_bound,
+    silent_reporter_is_marked,
+    returning_reporter_speaks_again,
+    changed_kubeconfig_needs_no_restart,
+    rival_is_named_and_outlasted,
 );

@@ -29,9 +29,8 @@ const MEMBERS: [Member; 2] = [Member(1), Member(2)];
 const INGRESSES: usize = 200;
 const BLOCKED_WITHIN: Duration = Duration::from_mins(1);
 
-async fn a_gateway_that_does_not_answer_holds_up_no_status_and_is_caught_up_with_at_once(
-    server: ApiKind,
-) -> Result<()> {
+/// A gateway that does not answer holds up no status, and is caught up with at once.
+async fn silent_gateway_delays_no_status(server: ApiKind) -> Result<()> {
     let fleet = Fleet::with_members(server, Profile::Debug, &MEMBERS).await?;
     let names: Vec<String> = (0..INGRESSES).map(|n| format!("i{n}")).collect();
     for name in &names {
@@ -73,7 +72,8 @@ async fn a_gateway_that_does_not_answer_holds_up_no_status_and_is_caught_up_with
     controller.stop().await
 }
 
-async fn an_ingress_whose_class_vanishes_stays_served_and_blocked(server: ApiKind) -> Result<()> {
+/// An ingress whose class vanishes stays served and blocked.
+async fn ingress_outlives_its_class(server: ApiKind) -> Result<()> {
     let fleet = Fleet::with_members(server, Profile::Debug, &MEMBERS).await?;
     let _remedies = fleet.remedy_controller().await?;
     let controller = fleet.ingress_controller().await?;
@@ -92,7 +92,8 @@ async fn an_ingress_whose_class_vanishes_stays_served_and_blocked(server: ApiKin
     controller.stop().await
 }
 
-async fn a_second_default_class_takes_no_ingress_down(server: ApiKind) -> Result<()> {
+/// A second default class takes no ingress down.
+async fn second_default_class_changes_nothing(server: ApiKind) -> Result<()> {
     let fleet = Fleet::with_members(server, Profile::Debug, &MEMBERS).await?;
     let _remedies = fleet.remedy_controller().await?;
     let controller = fleet.ingress_controller().await?;
@@ -125,7 +126,8 @@ async fn a_second_default_class_takes_no_ingress_down(server: ApiKind) -> Result
     controller.stop().await
 }
 
-async fn backends_are_exported_to_the_clusters_of_their_binding(server: ApiKind) -> Result<()> {
+/// Backends are exported to the clusters of their binding.
+async fn backends_are_exported(server: ApiKind) -> Result<()> {
     let fleet = Fleet::with_members(server, Profile::Debug, &MEMBERS).await?;
     fleet.karmada.install_crds(&[crds::exports()]).await?;
     let controller = fleet.ingress_controller().await?;
@@ -178,7 +180,8 @@ async fn backends_are_exported_to_the_clusters_of_their_binding(server: ApiKind)
     controller.stop().await
 }
 
-async fn a_user_who_exports_services_alone_finds_no_export_of_ours(server: ApiKind) -> Result<()> {
+/// A user who exports services alone finds no export of ours.
+async fn exports_are_optional(server: ApiKind) -> Result<()> {
     let fleet = Fleet::with_members(server, Profile::Debug, &MEMBERS).await?;
     fleet.karmada.install_crds(&[crds::exports()]).await?;
     let alone = ["--export-services=false"];
@@ -206,7 +209,8 @@ async fn a_user_who_exports_services_alone_finds_no_export_of_ours(server: ApiKi
     Ok(())
 }
 
-async fn annotations_and_missing_endpoints_are_seen_by_the_user(server: ApiKind) -> Result<()> {
+/// Annotations and missing endpoints are seen by the user.
+async fn missing_endpoints_are_reported(server: ApiKind) -> Result<()> {
     let fleet = Fleet::with_members(server, Profile::Debug, &MEMBERS).await?;
     let rewrite = "nginx.ingress.kubernetes.io/rewrite-target";
     let annotated = json!({ "metadata": { "annotations": {
@@ -257,9 +261,7 @@ async fn annotations_and_missing_endpoints_are_seen_by_the_user(server: ApiKind)
 
 /// The ingress as a later version of its API may have it, which this one cannot read: the controller that
 /// starts on it never could.
-async fn an_unreadable_ingress_stays_served_but_by_no_blocked_cluster(
-    server: ApiKind,
-) -> Result<()> {
+async fn unreadable_ingress_stays_served(server: ApiKind) -> Result<()> {
     let fleet = Fleet::with_members(server, Profile::Debug, &MEMBERS).await?;
     let _remedies = fleet.remedy_controller().await?;
     let controller = fleet.ingress_controller().await?;
@@ -302,9 +304,8 @@ async fn spoil(fleet: &Fleet) -> Result<()> {
     Ok(())
 }
 
-async fn an_ingress_that_becomes_unreadable_stays_served_until_it_is_deleted(
-    server: ApiKind,
-) -> Result<()> {
+/// An ingress that becomes unreadable stays served until it is deleted.
+async fn later_unreadable_ingress_stays_served(server: ApiKind) -> Result<()> {
     let fleet = Fleet::with_members(server, Profile::Debug, &MEMBERS).await?;
     let controller = fleet.ingress_controller().await?;
     fleet.serves(&MEMBERS).await?;
@@ -321,9 +322,8 @@ async fn an_ingress_that_becomes_unreadable_stays_served_until_it_is_deleted(
     controller.stop().await
 }
 
-async fn a_policy_of_a_user_with_the_name_of_ours_is_seen_on_the_ingress(
-    server: ApiKind,
-) -> Result<()> {
+/// A policy of a user with the name of ours is seen on the ingress.
+async fn foreign_policy_is_reported(server: ApiKind) -> Result<()> {
     let fleet = Fleet::with_members(server, Profile::Debug, &MEMBERS).await?;
     fleet.karmada.install_crds(&[crds::exports()]).await?;
     let policies: Api<PropagationPolicy> = Api::namespaced(fleet.karmada.client(), NAMESPACE);
@@ -346,15 +346,15 @@ async fn a_policy_of_a_user_with_the_name_of_ours_is_seen_on_the_ingress(
 }
 
 on_both!(
-    an_unreadable_ingress_stays_served_but_by_no_blocked_cluster,
-    an_ingress_that_becomes_unreadable_stays_served_until_it_is_deleted,
-    a_second_default_class_takes_no_ingress_down,
-    a_policy_of_a_user_with_the_name_of_ours_is_seen_on_the_ingress,
-    a_gateway_that_does_not_answer_holds_up_no_status_and_is_caught_up_with_at_once,
-    an_ingress_whose_class_vanishes_stays_served_and_blocked,
-    backends_are_exported_to_the_clusters_of_their_binding,
-    a_user_who_exports_services_alone_finds_no_export_of_ours,
-    annotations_and_missing_endpoints_are_seen_by_the_user,
+    unreadable_ingress_stays_served,
+    later_unreadable_ingress_stays_served,
+    second_default_class_changes_nothing,
+    foreign_policy_is_reported,
+    silent_gateway_delays_no_status,
+    ingress_outlives_its_class,
+    backends_are_exported,
+    exports_are_optional,
+    missing_endpoints_are_reported,
 );
 
 /// Admission on a real API only: the embedded one has none.
@@ -366,8 +366,9 @@ mod admission {
 
     use super::*;
 
+    /// An ingress that admission refuses keeps no leaving cluster in.
     #[test]
-    fn an_ingress_that_admission_refuses_keeps_no_leaving_cluster_in() {
+    fn refused_ingress_still_blocks() {
         isolated(test_name!(), async || {
             let fleet = Fleet::with_members(ApiKind::Real, Profile::Debug, &MEMBERS).await?;
             let _remedies = fleet.remedy_controller().await?;

@@ -61,8 +61,9 @@ fn built(program: &str, architectures: [&str; 2]) -> (tempfile::TempDir, String)
     (folder, log)
 }
 
+/// The agent's image starts with the command of Karmada's detector.
 #[test]
-fn the_agents_image_starts_with_the_command_of_karmadas_detector() {
+fn agent_image_accepts_detectors_command() {
     programs::build_for_tests().unwrap();
     let (folder, log) = built("cluster-health-agent", ["amd64", "amd64"]);
     assert_eq!(
@@ -88,8 +89,9 @@ fn the_agents_image_starts_with_the_command_of_karmadas_detector() {
     }
 }
 
+/// Every image is built for both architectures on either.
 #[test]
-fn every_image_is_built_for_both_architectures_on_either() {
+fn images_cross_compile() {
     programs::build_for_tests().unwrap();
     let manifest = fs::read_to_string(cargo::root().join("Cargo.toml")).unwrap();
     assert!(manifest.contains("\n[profile.dist]\n"));
@@ -135,8 +137,9 @@ fn every_image_is_built_for_both_architectures_on_either() {
     }
 }
 
+/// The image has no shell and the compiler of the workspace.
 #[test]
-fn the_image_has_no_shell_and_the_compiler_of_the_workspace() {
+fn image_has_no_shell() {
     let bases: Vec<_> = TEXT
         .lines()
         .filter(|line| line.starts_with("FROM "))

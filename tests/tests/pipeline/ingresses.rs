@@ -32,9 +32,8 @@ fn carries_finalizer(ingress: Option<&MultiClusterIngress>) -> bool {
     ingress.is_some_and(|ingress| ingress.finalizers().iter().any(|f| f == FINALIZER))
 }
 
-async fn an_ingress_moved_to_another_class_is_cleaned_and_comes_back_with_its_class(
-    server: ApiKind,
-) -> Result<()> {
+/// An ingress moved to another class is cleaned and comes back with its class.
+async fn class_change_moves_ingress(server: ApiKind) -> Result<()> {
     let fleet = Fleet::with_members(server, Profile::Debug, &MEMBERS).await?;
     let controller = fleet.ingress_controller().await?;
     fleet.serves(&MEMBERS).await?;
@@ -72,7 +71,8 @@ async fn an_ingress_moved_to_another_class_is_cleaned_and_comes_back_with_its_cl
     controller.stop().await
 }
 
-async fn a_deleted_ingress_leaves_nothing_behind(server: ApiKind) -> Result<()> {
+/// A deleted ingress leaves nothing behind.
+async fn deletion_leaves_nothing(server: ApiKind) -> Result<()> {
     let fleet = Fleet::with_members(server, Profile::Debug, &MEMBERS).await?;
     let controller = fleet.ingress_controller().await?;
     fleet.serves(&MEMBERS).await?;
@@ -89,9 +89,8 @@ async fn a_deleted_ingress_leaves_nothing_behind(server: ApiKind) -> Result<()> 
     controller.stop().await
 }
 
-async fn an_ingress_deleted_while_the_controller_is_down_is_cleaned_when_it_returns(
-    server: ApiKind,
-) -> Result<()> {
+/// An ingress deleted while the controller is down is cleaned when it returns.
+async fn missed_deletion_is_cleaned(server: ApiKind) -> Result<()> {
     let fleet = Fleet::with_members(server, Profile::Debug, &MEMBERS).await?;
     let controller = fleet.ingress_controller().await?;
     fleet.serves(&MEMBERS).await?;
@@ -110,9 +109,8 @@ async fn an_ingress_deleted_while_the_controller_is_down_is_cleaned_when_it_retu
     fleet.serves(&[]).await
 }
 
-async fn a_service_newly_placed_on_a_blocked_cluster_gets_no_traffic_there(
-    server: ApiKind,
-) -> Result<()> {
+/// A service newly placed on a blocked cluster gets no traffic there.
+async fn new_placement_stays_blocked(server: ApiKind) -> Result<()> {
     let fleet = Fleet::start(server, Profile::Debug).await?;
     for member in MEMBERS {
         fleet.join(member).await?;
@@ -135,7 +133,8 @@ async fn a_service_newly_placed_on_a_blocked_cluster_gets_no_traffic_there(
     fleet.served.never(Member(1).backend(), released)
 }
 
-async fn an_object_of_somebody_else_in_the_gateway_is_never_touched(server: ApiKind) -> Result<()> {
+/// An object of somebody else in the gateway is never touched.
+async fn foreign_objects_stay_untouched(server: ApiKind) -> Result<()> {
     let fleet = Fleet::with_members(server, Profile::Debug, &MEMBERS).await?;
     let foreign = fleet.create_foreign_ingress(INGRESS).await?;
     let controller = fleet.ingress_controller().await?;
@@ -157,9 +156,9 @@ async fn an_object_of_somebody_else_in_the_gateway_is_never_touched(server: ApiK
 }
 
 on_both!(
-    an_ingress_moved_to_another_class_is_cleaned_and_comes_back_with_its_class,
-    a_deleted_ingress_leaves_nothing_behind,
-    an_ingress_deleted_while_the_controller_is_down_is_cleaned_when_it_returns,
-    a_service_newly_placed_on_a_blocked_cluster_gets_no_traffic_there,
-    an_object_of_somebody_else_in_the_gateway_is_never_touched,
+    class_change_moves_ingress,
+    deletion_leaves_nothing,
+    missed_deletion_is_cleaned,
+    new_placement_stays_blocked,
+    foreign_objects_stay_untouched,
 );

@@ -78,9 +78,8 @@ async fn agent(fleet: &Fleet, flags: &[String]) -> Result<Running> {
     Running::start_unready(Binary::Agent, Profile::Debug, arguments).await
 }
 
-async fn an_agent_that_knew_where_karmada_is_reports_through_dead_dns(
-    server: ApiKind,
-) -> Result<()> {
+/// An agent that knew where Karmada is reports through dead DNS.
+async fn known_address_outlives_dns(server: ApiKind) -> Result<()> {
     Fleet::lay_network(&[])?;
     let mut fleet = Fleet::start(server, Profile::Debug).await?;
     fleet.join(MEMBER).await?;
@@ -103,9 +102,7 @@ async fn an_agent_that_knew_where_karmada_is_reports_through_dead_dns(
 }
 
 /// While a leader asks for its vote, an agent needs no connection to Karmada.
-async fn an_agent_that_never_led_finds_karmada_once_dns_and_the_leader_are_gone(
-    server: ApiKind,
-) -> Result<()> {
+async fn follower_finds_karmada_without_dns(server: ApiKind) -> Result<()> {
     Fleet::lay_network(&[])?;
     let fleet = Fleet::start(server, Profile::Debug).await?;
     fleet.join(MEMBER).await?;
@@ -134,7 +131,8 @@ async fn an_agent_that_never_led_finds_karmada_once_dns_and_the_leader_are_gone(
     agent.stop().await
 }
 
-async fn an_agent_with_the_address_of_karmada_needs_no_dns(server: ApiKind) -> Result<()> {
+/// An agent with the address of Karmada needs no DNS.
+async fn given_address_needs_no_dns(server: ApiKind) -> Result<()> {
     Fleet::lay_network(&[])?;
     let fleet = Fleet::start(server, Profile::Debug).await?;
     fleet.join(MEMBER).await?;
@@ -147,7 +145,7 @@ async fn an_agent_with_the_address_of_karmada_needs_no_dns(server: ApiKind) -> R
 }
 
 on_both!(
-    an_agent_that_knew_where_karmada_is_reports_through_dead_dns,
-    an_agent_that_never_led_finds_karmada_once_dns_and_the_leader_are_gone,
-    an_agent_with_the_address_of_karmada_needs_no_dns,
+    known_address_outlives_dns,
+    follower_finds_karmada_without_dns,
+    given_address_needs_no_dns,
 );

@@ -76,7 +76,8 @@ async fn until(
         .context("the lease never came to be so")?
 }
 
-async fn a_leader_that_is_stopped_hands_over_at_once(server: ApiKind) -> Result<()> {
+/// A leader that is stopped hands over at once.
+async fn stopped_leader_hands_over(server: ApiKind) -> Result<()> {
     let fleet = fleet(server).await?;
     let mut agents = Agents::start(&fleet, 5, Others::Named).await?;
     let mut lease = pin!(lease(&fleet));
@@ -98,9 +99,8 @@ async fn a_leader_that_is_stopped_hands_over_at_once(server: ApiKind) -> Result<
     agents.stop_all().await
 }
 
-async fn a_dead_leaders_lease_is_taken_when_it_has_run_out_and_not_before(
-    server: ApiKind,
-) -> Result<()> {
+/// A dead leader's lease is taken when it has run out, and not before.
+async fn dead_leaders_lease_runs_out(server: ApiKind) -> Result<()> {
     let fleet = fleet(server).await?;
     let mut agents = Agents::start(&fleet, 5, Others::Named).await?;
     has_condition(&fleet, DNS_READY, "True", "no node fails").await?;
@@ -126,7 +126,8 @@ async fn a_dead_leaders_lease_is_taken_when_it_has_run_out_and_not_before(
     agents.stop_all().await
 }
 
-async fn a_leader_that_was_stopped_and_goes_on_later_writes_nothing(server: ApiKind) -> Result<()> {
+/// A leader that was stopped and goes on later writes nothing.
+async fn late_leader_writes_nothing(server: ApiKind) -> Result<()> {
     let fleet = fleet(server).await?;
     let agents = Agents::start(&fleet, 3, Others::Named).await?;
     has_condition(&fleet, DNS_READY, "True", "no node fails").await?;
@@ -161,7 +162,8 @@ async fn a_leader_that_was_stopped_and_goes_on_later_writes_nothing(server: ApiK
     agents.stop_all().await
 }
 
-async fn the_one_agent_that_reaches_karmada_reports(server: ApiKind) -> Result<()> {
+/// The one agent that reaches Karmada reports.
+async fn only_connected_agent_reports(server: ApiKind) -> Result<()> {
     let fleet = fleet(server).await?;
     let cut_off = vec![0, 1, 3, 4];
     let agents = Agents::start_cut_off(&fleet, 5, Others::Named, cut_off).await?;
@@ -173,7 +175,8 @@ async fn the_one_agent_that_reaches_karmada_reports(server: ApiKind) -> Result<(
     agents.stop_all().await
 }
 
-async fn when_all_agents_are_dead_the_lease_shows_it(server: ApiKind) -> Result<()> {
+/// When all agents are dead the lease shows it.
+async fn lease_shows_dead_agents(server: ApiKind) -> Result<()> {
     let fleet = fleet(server).await?;
     let mut agents = Agents::start(&fleet, 3, Others::Named).await?;
     let leader = agents.leader().await?;
@@ -191,9 +194,9 @@ async fn when_all_agents_are_dead_the_lease_shows_it(server: ApiKind) -> Result<
 }
 
 on_both!(
-    a_leader_that_is_stopped_hands_over_at_once,
-    a_dead_leaders_lease_is_taken_when_it_has_run_out_and_not_before,
-    a_leader_that_was_stopped_and_goes_on_later_writes_nothing,
-    the_one_agent_that_reaches_karmada_reports,
-    when_all_agents_are_dead_the_lease_shows_it,
+    stopped_leader_hands_over,
+    dead_leaders_lease_runs_out,
+    late_leader_writes_nothing,
+    only_connected_agent_reports,
+    lease_shows_dead_agents,
 );

@@ -1,5 +1,13 @@
-//! The pipeline's tests. All of them are one binary, so that libtest runs tests of every module
-//! side by side.
+//! The pipeline's tests. All of them are one binary, so that libtest runs tests of every module side by
+//! side, and each in a network namespace of its own.
+//!
+//! - What is stored: `api`, `policies`, `admission`, `control_plane`, `conformance`.
+//! - A verdict and its agents: `quorum`, `leadership`, `karmada_address`, `node_cache`, `outage`.
+//! - From a verdict to traffic: `remedies`, `ingresses`, `gateway`, `brakes`, `fleet_wide`, `writes`.
+//! - A workload and its clusters: `propagation`, `placement`, `clusters`.
+//! - What users install and type: `install`, `manifests`, `image`, `rights`, `kubectl`.
+//! - What they look at: `sandbox`, and `page` in a browser.
+//! - The laboratory itself: `namespaces`, `real_parts`, `sequences`.
 
 mod admission;
 mod api;

@@ -36,8 +36,9 @@ fn of_kind<'a>(objects: &'a [Value], kind: &str) -> Vec<&'a Value> {
         .collect()
 }
 
+/// Nothing of Karmada's is in what a user deletes.
 #[test]
-fn nothing_of_karmadas_is_in_what_a_user_deletes() {
+fn deleting_spares_karmada() {
     for place in [
         "karmada",
         "gateway",
@@ -54,8 +55,9 @@ fn nothing_of_karmadas_is_in_what_a_user_deletes() {
     }
 }
 
+/// Pods run on Linux nodes with an account of their own and no priority class.
 #[test]
-fn pods_run_on_linux_nodes_with_an_account_of_their_own_and_no_priority_class() {
+fn pods_have_own_accounts() {
     let mut checked = 0;
     for place in [
         "host",
@@ -86,8 +88,9 @@ fn pods_run_on_linux_nodes_with_an_account_of_their_own_and_no_priority_class() 
     assert_eq!(checked, 7);
 }
 
+/// The replicas of a controller are spread over nodes.
 #[test]
-fn the_replicas_of_a_controller_are_spread_over_nodes() {
+fn replicas_are_spread() {
     let places = ["host", "propagation/host", "propagation/cluster/host"];
     let objects = places.map(installed).concat();
     let deployments = of_kind(&objects, "Deployment");
@@ -102,8 +105,9 @@ fn the_replicas_of_a_controller_are_spread_over_nodes() {
     }
 }
 
+/// Only agents and Prometheus reach the port of the agents.
 #[test]
-fn only_agents_and_prometheus_reach_the_port_of_the_agents() {
+fn agents_port_is_guarded() {
     let objects = installed("member");
     let [policy] = of_kind(&objects, "NetworkPolicy")[..] else {
         panic!("not one NetworkPolicy");
@@ -137,7 +141,7 @@ fn only_agents_and_prometheus_reach_the_port_of_the_agents() {
 /// The samples work in both homes: the taint of Karmada's policy is the one that our flag makes, and the
 /// website's policies tolerate it.
 #[test]
-fn the_samples_agree_on_the_taint_of_a_cluster_whose_dns_is_dead() {
+fn samples_share_one_taint() {
     let condition = karmada_api::condition::DNS_READY;
     let key = format!("cluster.karmada-rs.io/{condition}");
     let objects = installed("samples");
@@ -164,8 +168,9 @@ fn the_samples_agree_on_the_taint_of_a_cluster_whose_dns_is_dead() {
     }
 }
 
+/// The documentation names manifests that exist.
 #[test]
-fn the_documentation_names_manifests_that_exist() {
+fn docs_name_existing_manifests() {
     let root = cargo::root();
     let mut found = 0;
     for entry in fs::read_dir(root.join("docs")).unwrap() {

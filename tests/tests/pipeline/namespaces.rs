@@ -18,8 +18,9 @@ use pipeline_tests::{
 /// The variable of a test process that is started to be killed.
 const VICTIM: &str = "PIPELINE_TESTS_VICTIM";
 
+/// A server has port 53 of an address of its own.
 #[test]
-fn a_server_has_port_53_of_an_address_of_its_own() {
+fn addresses_have_own_ports() {
     isolated(test_name!(), async || {
         for address in ["10.244.1.53", "fd00:244::53"] {
             let address: IpAddr = address.parse()?;
@@ -31,8 +32,9 @@ fn a_server_has_port_53_of_an_address_of_its_own() {
     });
 }
 
+/// `resolv.conf` is replaced in the namespace only.
 #[test]
-fn resolv_conf_is_replaced_in_the_namespace_only() {
+fn resolv_conf_is_the_namespaces() {
     let text = "nameserver 10.244.1.53\n";
     isolated(test_name!(), async || {
         mount_resolv_conf(text)?;
@@ -46,8 +48,9 @@ fn resolv_conf_is_replaced_in_the_namespace_only() {
     }
 }
 
+/// A body that fails fails the test.
 #[test]
-fn a_body_that_fails_fails_the_test() {
+fn failing_body_fails() {
     let test = || isolated(test_name!(), async || bail!("the body has failed"));
     if inside() {
         return test();
@@ -60,8 +63,9 @@ fn a_body_that_fails_fails_the_test() {
     );
 }
 
+/// A name that is no test fails the test.
 #[test]
-fn a_name_that_is_no_test_fails_the_test() {
+fn unknown_test_fails() {
     let message = catch_unwind(|| isolated("no::such::test", async || Ok(()))).unwrap_err();
     let message = message.downcast_ref::<String>().unwrap();
     assert!(
@@ -70,8 +74,9 @@ fn a_name_that_is_no_test_fails_the_test() {
     );
 }
 
+/// A process that nobody ends goes away with the namespace.
 #[test]
-fn a_process_that_nobody_ends_goes_away_with_the_namespace() {
+fn processes_end_with_the_namespace() {
     let mark = mark("left behind");
     isolated(test_name!(), async || leave_behind(&mark));
     if !inside() {
@@ -79,8 +84,9 @@ fn a_process_that_nobody_ends_goes_away_with_the_namespace() {
     }
 }
 
+/// Everything goes away when the test is killed.
 #[test]
-fn everything_goes_away_when_the_test_is_killed() {
+fn killed_test_leaves_nothing() {
     let mark = mark("killed");
     if inside() || env::var_os(VICTIM).is_some() {
         return isolated(test_name!(), async || {

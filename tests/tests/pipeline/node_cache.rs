@@ -18,9 +18,8 @@ const POD: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 244, 0, 53));
 
 const ROUNDS: &str = "karmada_cluster_health_agent_probe_rounds_total";
 
-async fn a_server_that_dies_behind_a_cache_is_found_by_queries_that_no_cache_can_serve(
-    server: ApiKind,
-) -> Result<()> {
+/// A server that dies behind a cache is found by queries that no cache can serve.
+async fn cache_hides_no_outage(server: ApiKind) -> Result<()> {
     let members @ [uncached, cached] = [Member(1), Member(2)];
     Fleet::lay_network(&members)?;
     add_address(POD)?;
@@ -73,7 +72,7 @@ async fn message(fleet: &Fleet, member: Member) -> Result<String> {
 mod with_tools {
     use pipeline_tests::on_both;
 
-    use super::a_server_that_dies_behind_a_cache_is_found_by_queries_that_no_cache_can_serve;
+    use super::cache_hides_no_outage;
 
-    on_both!(a_server_that_dies_behind_a_cache_is_found_by_queries_that_no_cache_can_serve);
+    on_both!(cache_hides_no_outage);
 }

@@ -15,11 +15,13 @@ async fn happens(server: ApiKind, fault: DnsOutage, thresholds: ProbeTiming) -> 
     timeline.check()
 }
 
-async fn traffic_leaves_and_returns_when_queries_are_refused(server: ApiKind) -> Result<()> {
+/// Traffic leaves and returns when queries are refused.
+async fn refused_queries_move_traffic(server: ApiKind) -> Result<()> {
     happens(server, DnsOutage::Refused, ProbeTiming::SHORT).await
 }
 
-async fn traffic_leaves_and_returns_when_queries_are_dropped(server: ApiKind) -> Result<()> {
+/// Traffic leaves and returns when queries are dropped.
+async fn dropped_queries_move_traffic(server: ApiKind) -> Result<()> {
     happens(server, DnsOutage::Dropped, ProbeTiming::SHORT).await
 }
 
@@ -28,14 +30,12 @@ mod with_tools {
 
     use super::*;
 
-    on_both!(
-        traffic_leaves_and_returns_when_queries_are_refused,
-        traffic_leaves_and_returns_when_queries_are_dropped,
-    );
+    on_both!(refused_queries_move_traffic, dropped_queries_move_traffic,);
 
     // On one API only: these thresholds take more than a minute, most of it waiting.
+    /// Traffic leaves and returns with default thresholds.
     #[test]
-    fn traffic_leaves_and_returns_with_default_thresholds() {
+    fn default_thresholds_move_traffic() {
         both::run(test_name!(), ApiKind::Real, async |server| {
             happens(server, DnsOutage::Refused, ProbeTiming::DEFAULT).await
         });

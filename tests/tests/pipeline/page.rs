@@ -24,8 +24,9 @@ mod in_chromium {
 
     use super::*;
 
+    /// DNS breaks and mends before the reader's eyes.
     #[test]
-    fn dns_breaks_and_mends_before_the_readers_eyes() {
+    fn dns_outage_is_shown() {
         on_the_page(test_name!(), async |tab| {
             tab.until("all are in service", &all_have("In service"))
                 .await?;
@@ -84,8 +85,9 @@ mod in_chromium {
         });
     }
 
+    /// Every way to break DNS shows until it is mended.
     #[test]
-    fn every_way_to_break_dns_shows_until_it_is_mended() {
+    fn every_dns_fault_is_shown() {
         on_the_page(test_name!(), async |tab| {
             for fault in [
                 "Stop", "Refuse", "SERVFAIL", "NXDOMAIN", "Drop", "Slow", "Lose 30%",
@@ -103,8 +105,9 @@ mod in_chromium {
         });
     }
 
+    /// The API breaks and mends before the reader's eyes.
     #[test]
-    fn the_api_breaks_and_mends_before_the_readers_eyes() {
+    fn api_outage_is_shown() {
         on_the_page(test_name!(), async |tab| {
             for (fault, seen) in [
                 ("Slow", "Slow"),
@@ -166,8 +169,9 @@ mod in_chromium {
         });
     }
 
+    /// A version goes cluster by cluster before the reader's eyes.
     #[test]
-    fn a_version_goes_cluster_by_cluster_before_the_readers_eyes() {
+    fn rollout_is_shown() {
         on_the_page(test_name!(), async |tab| {
             let all_run = |version: &str| versions(&[version, version, version]);
             tab.until("all run the first one", &all_run("runs 1.4.0"))
@@ -217,8 +221,9 @@ mod in_chromium {
         });
     }
 
+    /// A button that moves away from the mouse is pressed where it went.
     #[test]
-    fn a_button_that_moves_away_from_the_mouse_is_pressed_where_it_went() {
+    fn moving_button_is_pressed() {
         on_the_page(test_name!(), async |tab| {
             let moves = "(() => {
                 const move = () => { document.body.style.transform = 'translateY(200px)'; };
@@ -233,8 +238,9 @@ mod in_chromium {
         });
     }
 
+    /// Every button is reached by keyboard and shows it.
     #[test]
-    fn every_button_is_reached_by_keyboard_and_shows_it() {
+    fn keyboard_reaches_every_button() {
         on_the_page(test_name!(), async |tab| {
             const FOCUS: &str = "(() => {
                 const style = getComputedStyle(document.activeElement);
@@ -259,8 +265,9 @@ mod in_chromium {
         });
     }
 
+    /// It fits every width and is read in light and dark.
     #[test]
-    fn it_fits_every_width_and_is_read_in_light_and_dark() {
+    fn every_view_is_readable() {
         on_the_page(test_name!(), async |tab| {
             tab.press("Cluster member1", "Drop", With::Mouse).await?;
             tab.until("it is blocked", &card_has("member1", "Blocked"))
@@ -287,8 +294,9 @@ mod in_chromium {
         });
     }
 
+    /// Whatever the sandbox sends stays text.
     #[test]
-    fn whatever_the_sandbox_sends_stays_text() {
+    fn markup_stays_text() {
         on_the_page(test_name!(), async |tab| {
             tab.until("all are in service", &all_have("In service"))
                 .await?;
@@ -314,8 +322,9 @@ mod in_chromium {
         });
     }
 
+    /// A tab in the background rests and catches up when it is visible.
     #[test]
-    fn a_tab_in_the_background_rests_and_catches_up_when_it_is_visible() {
+    fn hidden_tab_catches_up() {
         on_the_page(test_name!(), async |tab| {
             tab.until("all are in service", &all_have("In service"))
                 .await?;
@@ -346,8 +355,9 @@ mod in_chromium {
         });
     }
 
+    /// The deletion of a cluster and of an ingress is shown.
     #[test]
-    fn the_deletion_of_a_cluster_and_of_an_ingress_is_shown() {
+    fn deletions_are_shown() {
         in_a_browser(test_name!(), async |chromium| {
             let sandbox = Sandbox::start(&[]).await?;
             let tab = chromium.open(&sandbox.page, View::WIDE).await?;
@@ -370,8 +380,9 @@ mod in_chromium {
         });
     }
 
+    /// A sandbox that ends is missed and found again.
     #[test]
-    fn a_sandbox_that_ends_is_missed_and_found_again() {
+    fn restarted_sandbox_is_found() {
         in_a_browser(test_name!(), async |chromium| {
             let sandbox = Sandbox::start(&[]).await?;
             let port = sandbox.page.trim_end_matches('/').rsplit(':').next();

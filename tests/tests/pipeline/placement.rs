@@ -49,7 +49,7 @@ fn deployment() -> Value {
 }
 
 /// Nobody plays the members' own controllers, whose statuses take writes of their own.
-async fn the_first_placement_takes_no_more_writes_than_it_needs(server: ApiKind) -> Result<()> {
+async fn first_placement_writes_little(server: ApiKind) -> Result<()> {
     let fleet = PropagationFleet::start(server, 3).await?;
     let selector = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "name": WEB });
     let policy = json!({ "resourceSelectors": [selector], "placement": {} });
@@ -94,4 +94,4 @@ async fn the_first_placement_takes_no_more_writes_than_it_needs(server: ApiKind)
     Ok(())
 }
 
-on_both!(the_first_placement_takes_no_more_writes_than_it_needs);
+on_both!(first_placement_writes_little);

@@ -57,9 +57,8 @@ async fn apply(policies: &Api<DynamicObject>, policy: &Value) -> kube::Result<Dy
         .await
 }
 
-async fn a_policy_keeps_every_field_and_a_misspelt_one_is_refused_by_name(
-    server: ApiKind,
-) -> Result<()> {
+/// A policy keeps every field and a misspelt one is refused by name.
+async fn misspelt_field_is_named(server: ApiKind) -> Result<()> {
     let karmada = ControlPlane::start(ControlPlaneOptions::named("karmada").on(server)).await?;
     karmada.install_crds(&crds::karmada()).await?;
     karmada.namespace(NAMESPACE).await?;
@@ -128,4 +127,4 @@ fn set(document: &mut Value, pointer: &str, value: Value) -> Option<()> {
     Some(())
 }
 
-on_both!(a_policy_keeps_every_field_and_a_misspelt_one_is_refused_by_name,);
+on_both!(misspelt_field_is_named,);

@@ -20,7 +20,8 @@ async fn fleet(server: ApiKind) -> Result<Fleet> {
     Ok(fleet)
 }
 
-async fn one_nodes_broken_dns_is_named_while_the_verdict_stays(server: ApiKind) -> Result<()> {
+/// One node's broken DNS is named while the verdict stays.
+async fn one_failing_node_is_named(server: ApiKind) -> Result<()> {
     let fleet = fleet(server).await?;
     let agents = Agents::start(&fleet, 5, Others::Named).await?;
     let leader = agents.leader().await?;
@@ -59,9 +60,8 @@ async fn one_nodes_broken_dns_is_named_while_the_verdict_stays(server: ApiKind) 
     agents.stop_all().await
 }
 
-async fn one_silent_node_in_five_changes_nothing_and_three_make_the_verdict_stale(
-    server: ApiKind,
-) -> Result<()> {
+/// One silent node in five changes nothing, and three make the verdict stale.
+async fn silent_majority_makes_verdict_stale(server: ApiKind) -> Result<()> {
     let fleet = fleet(server).await?;
     let mut agents = Agents::start(&fleet, 5, Others::Named).await?;
     let leader = agents.leader().await?;
@@ -91,7 +91,8 @@ async fn one_silent_node_in_five_changes_nothing_and_three_make_the_verdict_stal
     agents.stop_all().await
 }
 
-async fn a_new_leaders_first_seconds_change_nothing(server: ApiKind) -> Result<()> {
+/// A new leader's first seconds change nothing.
+async fn new_leader_changes_nothing(server: ApiKind) -> Result<()> {
     let fleet = fleet(server).await?;
     let mut agents = Agents::start(&fleet, 3, Others::Named).await?;
     let mut leader = agents.leader().await?;
@@ -115,9 +116,8 @@ async fn a_new_leaders_first_seconds_change_nothing(server: ApiKind) -> Result<(
     agents.stop_all().await
 }
 
-async fn agents_that_lost_the_members_api_go_on_with_those_they_know(
-    server: ApiKind,
-) -> Result<()> {
+/// Agents that lost the member's API go on with those they know.
+async fn known_peers_outlive_the_api(server: ApiKind) -> Result<()> {
     let mut fleet = fleet(server).await?;
     let member = &fleet.gateway;
     member.namespace(agents::SERVICE.0).await?;
@@ -174,7 +174,8 @@ async fn agents_that_lost_the_members_api_go_on_with_those_they_know(
     agents.stop_all().await
 }
 
-async fn an_agent_of_another_cluster_is_silent_and_logged_once(server: ApiKind) -> Result<()> {
+/// An agent of another cluster is silent and logged once.
+async fn foreign_agent_has_no_vote(server: ApiKind) -> Result<()> {
     let fleet = fleet(server).await?;
     let mut agents = Agents::start(&fleet, 3, Others::Named).await?;
     let leader = agents.leader().await?;
@@ -196,9 +197,7 @@ async fn an_agent_of_another_cluster_is_silent_and_logged_once(server: ApiKind) 
 }
 
 /// The failing leader of two nodes, one of them silent, must not fail the whole cluster.
-async fn a_failing_leader_that_hears_nobody_marks_the_verdict_stale_and_gives_the_lease_back(
-    server: ApiKind,
-) -> Result<()> {
+async fn isolated_leader_resigns(server: ApiKind) -> Result<()> {
     let fleet = fleet(server).await?;
     let mut agents = Agents::start(&fleet, 2, Others::Named).await?;
     let leader = agents.leader().await?;
@@ -234,7 +233,7 @@ async fn a_failing_leader_that_hears_nobody_marks_the_verdict_stale_and_gives_th
 }
 
 /// A peer with the leader's name is not the leader itself.
-async fn agents_that_share_one_name_all_vote_and_are_warned_of(server: ApiKind) -> Result<()> {
+async fn shared_names_all_vote(server: ApiKind) -> Result<()> {
     let fleet = fleet(server).await?;
     let agents = Agents::start(&fleet, 3, Others::Namesakes).await?;
     let leader = agents.leader().await?;
@@ -251,11 +250,11 @@ async fn agents_that_share_one_name_all_vote_and_are_warned_of(server: ApiKind) 
 }
 
 on_both!(
-    one_nodes_broken_dns_is_named_while_the_verdict_stays,
-    one_silent_node_in_five_changes_nothing_and_three_make_the_verdict_stale,
-    a_new_leaders_first_seconds_change_nothing,
-    agents_that_lost_the_members_api_go_on_with_those_they_know,
-    an_agent_of_another_cluster_is_silent_and_logged_once,
-    a_failing_leader_that_hears_nobody_marks_the_verdict_stale_and_gives_the_lease_back,
-    agents_that_share_one_name_all_vote_and_are_warned_of,
+    one_failing_node_is_named,
+    silent_majority_makes_verdict_stale,
+    new_leader_changes_nothing,
+    known_peers_outlive_the_api,
+    foreign_agent_has_no_vote,
+    isolated_leader_resigns,
+    shared_names_all_vote,
 );

@@ -32,9 +32,8 @@ use serde_json::{Value, json};
 
 const NAME: &str = "kubernetes.default.svc.cluster.local.";
 
-async fn coredns_answers_from_the_api_and_can_refuse_or_drop_queries(
-    server: ApiKind,
-) -> Result<()> {
+/// CoreDNS answers from the API and can refuse or drop queries.
+async fn coredns_can_fail_three_ways(server: ApiKind) -> Result<()> {
     let ip = IpAddr::from([10, 244, 1, 53]);
     let address = SocketAddr::new(ip, 53);
     add_address(ip)?;
@@ -60,9 +59,8 @@ async fn coredns_answers_from_the_api_and_can_refuse_or_drop_queries(
     Ok(())
 }
 
-async fn traefik_routes_by_endpoint_slices_and_a_deleted_one_gets_no_request(
-    server: ApiKind,
-) -> Result<()> {
+/// Traefik routes by endpoint slices, and a deleted one gets no request.
+async fn traefik_follows_endpoint_slices(server: ApiKind) -> Result<()> {
     let api = ControlPlane::start(ControlPlaneOptions::named("gateway").on(server)).await?;
     api.namespace("shop").await?;
     let mut backends = Vec::new();
@@ -169,15 +167,9 @@ async fn create_route(api: &ControlPlane) -> Result<()> {
 mod with_tools {
     use pipeline_tests::on_both;
 
-    use super::{
-        coredns_answers_from_the_api_and_can_refuse_or_drop_queries,
-        traefik_routes_by_endpoint_slices_and_a_deleted_one_gets_no_request,
-    };
+    use super::{coredns_can_fail_three_ways, traefik_follows_endpoint_slices};
 
-    on_both!(
-        coredns_answers_from_the_api_and_can_refuse_or_drop_queries,
-        traefik_routes_by_endpoint_slices_and_a_deleted_one_gets_no_request,
-    );
+    on_both!(coredns_can_fail_three_ways, traefik_follows_endpoint_slices,);
 }
 
 mod real {
@@ -193,8 +185,9 @@ mod real {
         test_name,
     };
 
+    /// An idle API server counts no write when it renews its lease.
     #[test]
-    fn an_idle_api_server_counts_no_write_when_it_renews_its_lease() {
+    fn own_lease_is_not_counted() {
         isolated(test_name!(), async || {
             let api = ControlPlane::start(ControlPlaneOptions::named("karmada")).await?;
             let before = api.successful_writes().await?;

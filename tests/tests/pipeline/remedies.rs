@@ -41,9 +41,8 @@ async fn under_maintenance(server: ApiKind) -> Result<(Fleet, Running)> {
     Ok((fleet, controller))
 }
 
-async fn a_remedy_without_matches_blocks_at_once_and_its_deletion_restores(
-    server: ApiKind,
-) -> Result<()> {
+/// A Remedy without matches blocks at once and its deletion restores.
+async fn unconditional_remedy_blocks_at_once(server: ApiKind) -> Result<()> {
     let fleet = Fleet::with_members(server, Profile::Debug, &[Member(1), Member(2)]).await?;
     let remedies = fleet.remedy_controller().await?;
     let ingresses = fleet.ingress_controller().await?;
@@ -65,9 +64,7 @@ async fn a_remedy_without_matches_blocks_at_once_and_its_deletion_restores(
 }
 
 /// Writers in Go leave a zero time as null, and nothing requires a reason.
-async fn a_verdict_without_time_and_reason_is_acted_on_and_has_an_event(
-    server: ApiKind,
-) -> Result<()> {
+async fn bare_verdict_is_acted_on(server: ApiKind) -> Result<()> {
     let fleet = Fleet::start(server, Profile::Debug).await?;
     fleet.join(Member(1)).await?;
     fleet.set_dns(Member(1), "True").await?;
@@ -102,9 +99,8 @@ async fn on_karmadas_definition(server: ApiKind) -> Result<(Fleet, Running)> {
     Ok((fleet, controller))
 }
 
-async fn on_karmadas_definition_an_emptied_list_blocks_nothing_and_has_an_event(
-    server: ApiKind,
-) -> Result<()> {
+/// On Karmada's definition, an emptied list blocks nothing and has an event.
+async fn emptied_list_blocks_nothing(server: ApiKind) -> Result<()> {
     let (fleet, controller) = on_karmadas_definition(server).await?;
     fleet
         .create_remedy("maintenance", maintenance(Member(1)))
@@ -152,9 +148,7 @@ async fn says(fleet: &Fleet, remedy: &str, kind: &str, says: [&str; 2]) -> Resul
 
 /// Every combination of fields and annotations, each Remedy with an action of its own, on clusters with
 /// each status of the condition. The oracle is a sentence per field of the documentation.
-async fn every_combination_of_fields_and_annotations_acts_as_documented(
-    server: ApiKind,
-) -> Result<()> {
+async fn combinations_act_as_documented(server: ApiKind) -> Result<()> {
     let mut fleet = Fleet::start(server, Profile::Debug).await?;
     fleet.karmada = ControlPlane::start(ControlPlaneOptions::named("karmada").on(server)).await?;
     crds::install_without_rules(&fleet.karmada.client()).await?;
@@ -199,7 +193,8 @@ async fn every_combination_of_fields_and_annotations_acts_as_documented(
     controller.stop().await
 }
 
-async fn a_status_names_the_clusters_that_a_remedy_acts_on(server: ApiKind) -> Result<()> {
+/// A status names the clusters that a remedy acts on.
+async fn status_names_clusters(server: ApiKind) -> Result<()> {
     let fleet = Fleet::start(server, Profile::Debug).await?;
     for member in [Member(1), Member(2)] {
         fleet.join(member).await?;
@@ -226,7 +221,8 @@ async fn a_status_names_the_clusters_that_a_remedy_acts_on(server: ApiKind) -> R
     controller.stop().await
 }
 
-async fn a_remedy_expires_and_stays_so_after_a_restart(server: ApiKind) -> Result<()> {
+/// A Remedy expires and stays so after a restart.
+async fn expiry_survives_a_restart(server: ApiKind) -> Result<()> {
     let (fleet, controller) = under_maintenance(server).await?;
     let end = (Timestamp::now() + SignedDuration::from_secs(2)).to_string();
     annotate(&fleet, "maintenance", EXPIRES_AT, &end).await?;
@@ -248,7 +244,8 @@ async fn a_remedy_expires_and_stays_so_after_a_restart(server: ApiKind) -> Resul
     controller.stop().await
 }
 
-async fn a_remedy_that_only_observes_says_what_it_would_do(server: ApiKind) -> Result<()> {
+/// A Remedy that only observes says what it would do.
+async fn observing_remedy_tells_its_plan(server: ApiKind) -> Result<()> {
     let fleet = Fleet::start(server, Profile::Debug).await?;
     fleet.join(Member(1)).await?;
     fleet.set_dns(Member(1), "False").await?;
@@ -264,9 +261,8 @@ async fn a_remedy_that_only_observes_says_what_it_would_do(server: ApiKind) -> R
     controller.stop().await
 }
 
-async fn a_remedy_deleted_while_the_controller_is_down_is_undone_when_it_returns(
-    server: ApiKind,
-) -> Result<()> {
+/// A Remedy deleted while the controller is down is undone when it returns.
+async fn missed_deletion_is_undone(server: ApiKind) -> Result<()> {
     let (fleet, controller) = under_maintenance(server).await?;
     controller.stop().await?;
     fleet.delete_remedy("maintenance").await?;
@@ -281,7 +277,8 @@ async fn a_remedy_deleted_while_the_controller_is_down_is_undone_when_it_returns
     Ok(())
 }
 
-async fn a_killed_controller_is_replaced_once_its_lease_has_run_out(server: ApiKind) -> Result<()> {
+/// A killed controller is replaced once its lease has run out.
+async fn killed_controller_is_replaced(server: ApiKind) -> Result<()> {
     let (fleet, leader) = under_maintenance(server).await?;
     let other = fleet.remedy_controller().await?;
     leader.kill().await?;
@@ -290,7 +287,8 @@ async fn a_killed_controller_is_replaced_once_its_lease_has_run_out(server: ApiK
     other.stop().await
 }
 
-async fn a_cluster_created_after_the_remedy_is_acted_on(server: ApiKind) -> Result<()> {
+/// A cluster created after the remedy is acted on.
+async fn new_cluster_is_acted_on(server: ApiKind) -> Result<()> {
     let fleet = Fleet::start(server, Profile::Debug).await?;
     let controller = fleet.remedy_controller().await?;
     fleet
@@ -305,9 +303,8 @@ async fn a_cluster_created_after_the_remedy_is_acted_on(server: ApiKind) -> Resu
     controller.stop().await
 }
 
-async fn a_cluster_deleted_while_blocked_is_neither_blocked_nor_served_any_more(
-    server: ApiKind,
-) -> Result<()> {
+/// A cluster deleted while blocked is neither blocked nor served any more.
+async fn deleted_cluster_is_forgotten(server: ApiKind) -> Result<()> {
     let members = [Member(1), Member(2)];
     let fleet = Fleet::with_members(server, Profile::Debug, &members).await?;
     let _controllers = (
@@ -331,7 +328,8 @@ async fn a_cluster_deleted_while_blocked_is_neither_blocked_nor_served_any_more(
     Ok(())
 }
 
-async fn a_controller_outlives_an_outage_of_the_api(server: ApiKind) -> Result<()> {
+/// A controller outlives an outage of the API.
+async fn controller_outlives_api_outage(server: ApiKind) -> Result<()> {
     let (mut fleet, controller) = under_maintenance(server).await?;
     fleet.karmada.stop_api().await?;
     controller.until_output("Watch failed").await?;
@@ -341,7 +339,8 @@ async fn a_controller_outlives_an_outage_of_the_api(server: ApiKind) -> Result<(
     controller.stop().await
 }
 
-async fn a_missing_lease_namespace_is_named_once_and_waited_for(server: ApiKind) -> Result<()> {
+/// A missing lease namespace is named once and waited for.
+async fn missing_lease_namespace_is_awaited(server: ApiKind) -> Result<()> {
     let karmada = ControlPlane::start(ControlPlaneOptions::named("karmada").on(server)).await?;
     karmada.install_crds(&crds::karmada()).await?;
     let kubeconfig = format!("--kubeconfig={}", karmada.kubeconfig_path().display());
@@ -356,17 +355,17 @@ async fn a_missing_lease_namespace_is_named_once_and_waited_for(server: ApiKind)
 }
 
 on_both!(
-    a_remedy_without_matches_blocks_at_once_and_its_deletion_restores,
-    a_verdict_without_time_and_reason_is_acted_on_and_has_an_event,
-    on_karmadas_definition_an_emptied_list_blocks_nothing_and_has_an_event,
-    every_combination_of_fields_and_annotations_acts_as_documented,
-    a_status_names_the_clusters_that_a_remedy_acts_on,
-    a_remedy_expires_and_stays_so_after_a_restart,
-    a_remedy_that_only_observes_says_what_it_would_do,
-    a_remedy_deleted_while_the_controller_is_down_is_undone_when_it_returns,
-    a_killed_controller_is_replaced_once_its_lease_has_run_out,
-    a_cluster_created_after_the_remedy_is_acted_on,
-    a_cluster_deleted_while_blocked_is_neither_blocked_nor_served_any_more,
-    a_controller_outlives_an_outage_of_the_api,
-    a_missing_lease_namespace_is_named_once_and_waited_for,
+    unconditional_remedy_blocks_at_once,
+    bare_verdict_is_acted_on,
+    emptied_list_blocks_nothing,
+    combinations_act_as_documented,
+    status_names_clusters,
+    expiry_survives_a_restart,
+    observing_remedy_tells_its_plan,
+    missed_deletion_is_undone,
+    killed_controller_is_replaced,
+    new_cluster_is_acted_on,
+    deleted_cluster_is_forgotten,
+    controller_outlives_api_outage,
+    missing_lease_namespace_is_awaited,
 );

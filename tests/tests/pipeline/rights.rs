@@ -23,8 +23,9 @@ mod real {
     };
     use serde_json::{Value, json};
 
+    /// A user has only the rights that RBAC gives.
     #[test]
-    fn a_user_has_only_the_rights_that_rbac_gives() {
+    fn rbac_bounds_every_user() {
         isolated(test_name!(), async || {
             let api = ControlPlane::start(ControlPlaneOptions::named("karmada")).await?;
             let kubeconfig = api.kubeconfig_for("system:serviceaccount:shop:reader", None)?;
@@ -50,8 +51,9 @@ mod real {
         });
     }
 
+    /// A controller without rights logs which it needs and is not ready.
     #[test]
-    fn a_controller_without_rights_logs_which_it_needs_and_is_not_ready() {
+    fn missing_rights_are_named() {
         isolated(test_name!(), async || {
             let karmada = ControlPlane::start(ControlPlaneOptions::named("karmada")).await?;
             karmada.install_crds(&crds::karmada()).await?;
@@ -71,8 +73,9 @@ mod real {
         });
     }
 
+    /// A replica that may not list does not seek the lease.
     #[test]
-    fn a_replica_that_may_not_list_does_not_seek_the_lease() {
+    fn blind_replica_seeks_no_lease() {
         isolated(test_name!(), async || {
             let karmada = ControlPlane::start(ControlPlaneOptions::named("karmada")).await?;
             karmada.install_crds(&crds::karmada()).await?;

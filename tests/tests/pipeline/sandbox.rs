@@ -24,8 +24,9 @@ fn shows(printed: &str, parts: &[&str]) -> Result<()> {
 mod with_tools {
     use super::*;
 
+    /// `kubectl` works with the kubeconfig that is printed.
     #[tokio::test(flavor = "multi_thread")]
-    async fn kubectl_works_with_the_kubeconfig_that_is_printed() -> Result<()> {
+    async fn printed_kubeconfig_works() -> Result<()> {
         build_for_tests()?;
         let sandbox = Sandbox::start(&[]).await?;
         let kubectl = Kubectl::new(sandbox.kubeconfig.clone())?;
@@ -78,8 +79,9 @@ mod with_tools {
         sandbox.stop().await
     }
 
+    /// `kubectl` shows the website on its way to the members.
     #[tokio::test(flavor = "multi_thread")]
-    async fn kubectl_shows_the_website_on_its_way_to_the_members() -> Result<()> {
+    async fn kubectl_shows_the_website() -> Result<()> {
         build_for_tests()?;
         let sandbox = Sandbox::start(&[]).await?;
         let kubectl = Kubectl::new(sandbox.kubeconfig.clone())?;

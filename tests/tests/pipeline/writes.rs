@@ -53,7 +53,8 @@ async fn run_until_settled(fleet: &Fleet) -> Result<()> {
     Ok(())
 }
 
-async fn a_second_run_of_every_program_writes_nothing_but_its_lease(server: ApiKind) -> Result<()> {
+/// A second run of every program writes nothing but its lease.
+async fn second_run_writes_only_leases(server: ApiKind) -> Result<()> {
     let members = [Member(1), Member(2)];
     Fleet::lay_network(&members)?;
     let fleet = Fleet::with_members(server, Profile::Debug, &members).await?;
@@ -103,9 +104,8 @@ async fn write_busily(clusters: Api<Cluster>, done: CancellationToken) -> Result
     Ok(written)
 }
 
-async fn conditions_of_another_writer_survive_ours_with_both_at_full_speed(
-    server: ApiKind,
-) -> Result<()> {
+/// Conditions of another writer survive ours with both at full speed.
+async fn others_conditions_survive(server: ApiKind) -> Result<()> {
     Fleet::lay_network(&[Member(1)])?;
     let fleet = Arc::new(Fleet::start(server, Profile::Debug).await?);
     fleet.join(Member(1)).await?;
@@ -153,7 +153,4 @@ async fn conditions_of_another_writer_survive_ours_with_both_at_full_speed(
     controller.stop().await
 }
 
-on_both!(
-    a_second_run_of_every_program_writes_nothing_but_its_lease,
-    conditions_of_another_writer_survive_ours_with_both_at_full_speed,
-);
+on_both!(second_run_writes_only_leases, others_conditions_survive,);

@@ -118,8 +118,9 @@ mod tests {
 
     use super::*;
 
+    /// A row tells the type, the values and the default.
     #[test]
-    fn a_row_tells_the_type_the_values_and_the_default() {
+    fn row_has_type_and_default() {
         let definition = json!({ "spec": {
             "group": "test.io", "scope": "Namespaced",
             "names": { "kind": "Task", "plural": "tasks", "shortNames": ["t"] },

@@ -30,8 +30,9 @@ fn page(command: &Command) -> Result<(String, String)> {
 mod tests {
     use super::*;
 
+    /// Each command that is shown has a page under the name that man looks for.
     #[test]
-    fn each_command_that_is_shown_has_a_page_under_the_name_that_man_looks_for() {
+    fn every_command_has_a_page() {
         let pages = pages().unwrap();
         let names: Vec<&str> = pages.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(

@@ -127,8 +127,9 @@ fn row(metric: &Description) -> String {
 mod tests {
     use super::*;
 
+    /// The metrics of every program are listed, though they have no series yet.
     #[test]
-    fn the_metrics_of_every_program_are_listed_though_they_have_no_series_yet() {
+    fn metrics_without_series_are_listed() {
         let page = page().unwrap();
         for (metric, labels) in [
             (

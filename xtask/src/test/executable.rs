@@ -165,8 +165,9 @@ mod tests {
         .to_string()
     }
 
+    /// A test executable is found with its package.
     #[test]
-    fn a_test_executable_is_found_with_its_package() {
+    fn test_executable_is_found() {
         let named = "path+file:///rs/tests#pipeline-tests@0.1.0";
         let found = built(&message(named, true)).unwrap();
         assert_eq!(
@@ -181,8 +182,9 @@ mod tests {
         );
     }
 
+    /// What is no test executable is passed over.
     #[test]
-    fn what_is_no_test_executable_is_passed_over() {
+    fn other_messages_are_skipped() {
         assert_eq!(
             built(&message("path+file:///rs/tests#a@0.1.0", false)),
             None

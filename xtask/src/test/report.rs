@@ -144,8 +144,9 @@ mod tests {
             .collect()
     }
 
+    /// A test takes from the end of an earlier one to its own.
     #[test]
-    fn a_test_takes_from_the_end_of_an_earlier_one_to_its_own() {
+    fn times_follow_from_ends() {
         let report = read(
             2,
             &[
@@ -162,8 +163,9 @@ mod tests {
         assert_eq!(seconds(&report), expected);
     }
 
+    /// What a failed test printed is not counted.
     #[test]
-    fn what_a_failed_test_printed_is_not_counted() {
+    fn output_of_failures_is_ignored() {
         let report = read(
             1,
             &[
@@ -179,8 +181,9 @@ mod tests {
         assert_eq!((report.passed, report.failed), (0, 1));
     }
 
+    /// Ignored tests and other lines are passed over.
     #[test]
-    fn ignored_tests_and_other_lines_are_passed_over() {
+    fn ignored_tests_count_nowhere() {
         let report = read(
             1,
             &[

@@ -122,9 +122,8 @@ kubectl --context host -n karmada-system create secret generic karmada-cert --fr
 
 const INSTALL: [&str; 5] = ["2. ", "3. ", "4. ", "5. ", "6. "];
 
-async fn the_manifests_of_the_karmada_api_can_be_deleted_at_any_time(
-    server: ApiKind,
-) -> Result<()> {
+/// The manifests of the Karmada API can be deleted at any time.
+async fn api_manifests_can_be_deleted(server: ApiKind) -> Result<()> {
     let fleet = before_us(server).await?;
     let reader = Reader::new(&fleet, server)?;
     let before = Snapshot::take(&fleet.karmada.client()).await?;
@@ -251,7 +250,8 @@ async fn reaches_karmada_at_an_address_that_its_certificate_lacks(
     Ok(())
 }
 
-async fn an_uninstallation_leaves_everything_as_it_was(server: ApiKind) -> Result<()> {
+/// An uninstallation leaves everything as it was.
+async fn uninstallation_leaves_nothing(server: ApiKind) -> Result<()> {
     let fleet = before_us(server).await?;
     let reader = Reader::new(&fleet, server)?;
     let karmada = Snapshot::take(&fleet.karmada.client()).await?;
@@ -396,9 +396,8 @@ fn detector() -> Value {
     })
 }
 
-async fn agents_in_the_detectors_place_find_each_other_by_what_the_page_renders(
-    server: ApiKind,
-) -> Result<()> {
+/// Agents in the detector's place find each other by what the page renders.
+async fn replaced_detectors_find_each_other(server: ApiKind) -> Result<()> {
     Fleet::lay_network(&[])?;
     let fleet = Fleet::start(server, Profile::Debug).await?;
     fleet.join(MEMBER).await?;
@@ -530,9 +529,8 @@ kubectl --context member1 patch node n1 --subresource status --type merge --patc
   {"type": "Ready", "status": "True"}, {"type": "ServiceDomainNameResolutionReady", "status": "True"}]}}'
 "#;
 
-async fn only_the_conditions_of_nodes_are_removed_where_only_they_are_to_be(
-    server: ApiKind,
-) -> Result<()> {
+/// Only the conditions of nodes are removed where only they are to be.
+async fn only_node_conditions_go(server: ApiKind) -> Result<()> {
     Fleet::lay_network(&[])?;
     let fleet = Fleet::start(server, Profile::Debug).await?;
     let reader = Reader::new(&fleet, server)?;
@@ -550,8 +548,8 @@ async fn only_the_conditions_of_nodes_are_removed_where_only_they_are_to_be(
 }
 
 on_both!(
-    the_manifests_of_the_karmada_api_can_be_deleted_at_any_time,
-    an_uninstallation_leaves_everything_as_it_was,
-    only_the_conditions_of_nodes_are_removed_where_only_they_are_to_be,
-    agents_in_the_detectors_place_find_each_other_by_what_the_page_renders,
+    api_manifests_can_be_deleted,
+    uninstallation_leaves_nothing,
+    only_node_conditions_go,
+    replaced_detectors_find_each_other,
 );

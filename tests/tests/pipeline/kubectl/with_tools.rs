@@ -76,7 +76,8 @@ fn row<'a>(table: &'a str, name: &str) -> (Vec<&'a str>, Vec<&'a str>) {
     )
 }
 
-async fn objects_are_shown_as_a_real_server_shows_them(server: ApiKind) -> Result<()> {
+/// Objects are shown as a real server shows them.
+async fn get_shows_real_columns(server: ApiKind) -> Result<()> {
     let api = Served::start(server).await?;
     api.remedy("dns", "team: a").await;
     api.remedy("maintenance", "team: b").await;
@@ -151,7 +152,8 @@ async fn create_fixture(api: &Served, name: &str) -> Result<()> {
     Ok(())
 }
 
-async fn the_columns_that_matter_are_shown(server: ApiKind) -> Result<()> {
+/// The columns that matter are shown.
+async fn our_columns_are_shown(server: ApiKind) -> Result<()> {
     let api = Served::start(server).await?;
     api.run("create namespace bench").await;
     create_fixture(&api, "remedy").await?;
@@ -191,7 +193,8 @@ async fn the_columns_that_matter_are_shown(server: ApiKind) -> Result<()> {
     Ok(())
 }
 
-async fn kinds_short_names_and_categories_can_be_combined(server: ApiKind) -> Result<()> {
+/// Kinds, short names and categories can be combined.
+async fn kinds_can_be_combined(server: ApiKind) -> Result<()> {
     let api = Served::start(server).await?;
     api.run("create namespace shop").await;
     api.run(&format!("apply -f {}", samples())).await;
@@ -322,7 +325,8 @@ async fn manifests_are_applied(server: ApiKind) -> Result<()> {
     Ok(())
 }
 
-async fn an_apply_by_the_server_respects_owners(server: ApiKind) -> Result<()> {
+/// An apply by the server respects owners.
+async fn server_side_apply_respects_owners(server: ApiKind) -> Result<()> {
     let api = Served::start(server).await?;
     let map = |value: &str| {
         format!(
@@ -449,7 +453,8 @@ async fn an_object_is_edited(server: ApiKind) -> Result<()> {
     Ok(())
 }
 
-async fn objects_are_deleted_in_each_way(server: ApiKind) -> Result<()> {
+/// Objects are deleted in each way.
+async fn every_deletion_works(server: ApiKind) -> Result<()> {
     let api = Served::start(server).await?;
     api.remedy("dns", "").await;
     let hold = [
@@ -485,7 +490,8 @@ async fn objects_are_deleted_in_each_way(server: ApiKind) -> Result<()> {
     Ok(())
 }
 
-async fn what_is_owned_is_deleted_or_orphaned(server: ApiKind) -> Result<()> {
+/// What is owned is deleted or orphaned.
+async fn owned_objects_follow_or_stay(server: ApiKind) -> Result<()> {
     let mut api = Served::start(server).await?;
     api.karmada.start_controllers().await?;
     for (cascade, is_kept) in [
@@ -518,7 +524,8 @@ async fn what_is_owned_is_deleted_or_orphaned(server: ApiKind) -> Result<()> {
     Ok(())
 }
 
-async fn a_namespace_takes_its_contents_with_it(server: ApiKind) -> Result<()> {
+/// A namespace takes its contents with it.
+async fn namespace_takes_its_contents(server: ApiKind) -> Result<()> {
     let mut api = Served::start(server).await?;
     api.karmada.start_controllers().await?;
     api.run("create namespace shop").await;
@@ -597,7 +604,8 @@ async fn changes_are_watched(server: ApiKind) -> Result<()> {
     Ok(())
 }
 
-async fn a_dry_run_and_a_diff_change_nothing(server: ApiKind) -> Result<()> {
+/// A dry run and a diff change nothing.
+async fn dry_run_changes_nothing(server: ApiKind) -> Result<()> {
     let api = Served::start(server).await?;
     let manifest = fs::read_to_string(format!("{}/remedy-dns.yaml", samples())).unwrap();
     let tried = api.feed("apply --dry-run=server -f -", &manifest).await;
@@ -633,7 +641,8 @@ async fn a_dry_run_and_a_diff_change_nothing(server: ApiKind) -> Result<()> {
     Ok(())
 }
 
-async fn objects_are_described_with_their_events(server: ApiKind) -> Result<()> {
+/// Objects are described with their events.
+async fn describe_shows_events(server: ApiKind) -> Result<()> {
     let api = Served::start(server).await?;
     api.remedy("dns", "team: a").await;
     let uid = api.run("get remedy dns -o jsonpath={.metadata.uid}").await;
@@ -715,22 +724,22 @@ async fn objects_are_created_from_arguments(server: ApiKind) -> Result<()> {
 }
 
 on_both!(
-    objects_are_shown_as_a_real_server_shows_them,
-    the_columns_that_matter_are_shown,
-    kinds_short_names_and_categories_can_be_combined,
+    get_shows_real_columns,
+    our_columns_are_shown,
+    kinds_can_be_combined,
     resources_are_listed,
     fields_are_explained,
     manifests_are_applied,
-    an_apply_by_the_server_respects_owners,
+    server_side_apply_respects_owners,
     objects_are_patched,
     objects_are_labelled_and_annotated,
     an_object_is_edited,
-    objects_are_deleted_in_each_way,
-    what_is_owned_is_deleted_or_orphaned,
-    a_namespace_takes_its_contents_with_it,
+    every_deletion_works,
+    owned_objects_follow_or_stay,
+    namespace_takes_its_contents,
     kubectl_waits_for_what_comes,
     changes_are_watched,
-    a_dry_run_and_a_diff_change_nothing,
-    objects_are_described_with_their_events,
+    dry_run_changes_nothing,
+    describe_shows_events,
     objects_are_created_from_arguments,
 );

@@ -19,7 +19,7 @@ use pipeline_tests::{
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
-use super::deaths::outlive;
+use super::crashes::crash_after_each_write;
 use super::lazy::{lazily, policy_applied_to};
 use super::record::Record;
 use super::{WEB, change, has_condition, suspend, until_work};
@@ -130,11 +130,11 @@ async fn dispatches(fleet: &PropagationFleet, member: Member, status: &str) -> R
 }
 
 /// Cases P30 and P49.
-async fn new_defaults_move_nothing_although_programs_die(server: ApiKind) -> Result<()> {
+async fn new_defaults_move_nothing(server: ApiKind) -> Result<()> {
     let fleet = with_shops(server, &[Member(1), Member(2)]).await?;
     let record = |member| Record::of(shops(fleet.member(member)), size);
     let (left, entered) = (record(Member(1)), record(Member(2)));
-    let programs = outlive(&fleet, &[], life_of_a_shop(&fleet)).await?;
+    let programs = crash_after_each_write(&fleet, &[], life_of_a_shop(&fleet)).await?;
     programs.settled().await?;
     left.ensure_moves(2).await?;
     entered.ensure_moves(1).await
@@ -176,4 +176,4 @@ async fn life_of_a_shop(fleet: &PropagationFleet) -> Result<()> {
     Ok(())
 }
 
-on_both!(new_defaults_move_nothing_although_programs_die);
+on_both!(new_defaults_move_nothing);

@@ -63,7 +63,8 @@ async fn everywhere(fleet: &PropagationFleet) -> Result<()> {
     fleet.create_policy(WEB, spec).await
 }
 
-async fn policies_that_make_no_sense_hold_up_no_other(server: ApiKind) -> Result<()> {
+/// Policies that make no sense hold up no other.
+async fn invalid_policies_delay_no_other(server: ApiKind) -> Result<()> {
     let fleet = PropagationFleet::start(server, 1).await?;
     let selects = |api_version: &str, kind: &str, name: &str| json!([{ "apiVersion": api_version, "kind": kind, "name": name }]);
     let everywhere = json!({});
@@ -140,7 +141,7 @@ async fn are_told(fleet: &PropagationFleet) -> Result<()> {
 }
 
 /// The policy of one namespace has what is there, and the kubernetes Service is in every member anyway.
-async fn a_policy_for_everything_holds_up_no_other(server: ApiKind) -> Result<()> {
+async fn broad_policy_delays_no_other(server: ApiKind) -> Result<()> {
     let fleet = PropagationFleet::start(server, 1).await?;
     fleet.karmada.namespace(ELSEWHERE).await?;
     let whole = [
@@ -180,9 +181,8 @@ async fn a_policy_for_everything_holds_up_no_other(server: ApiKind) -> Result<()
     Ok(())
 }
 
-async fn a_cluster_without_usable_credentials_is_named_and_holds_up_no_other(
-    server: ApiKind,
-) -> Result<()> {
+/// A cluster without usable credentials is named and holds up no other.
+async fn unusable_credentials_delay_no_other(server: ApiKind) -> Result<()> {
     let fleet = PropagationFleet::start(server, 2).await?;
     let name = Member(2).name();
     let secrets: Api<Secret> = Api::namespaced(fleet.karmada.client(), "karmada-cluster");
@@ -197,7 +197,7 @@ async fn a_cluster_without_usable_credentials_is_named_and_holds_up_no_other(
 }
 
 /// One answers what is no HTTP, the other what is no Kubernetes API.
-async fn members_that_answer_garbage_are_named_and_hold_up_no_other(server: ApiKind) -> Result<()> {
+async fn garbled_member_delays_no_other(server: ApiKind) -> Result<()> {
     let fleet = PropagationFleet::start(server, 3).await?;
     let page = "HTTP/1.1 200 OK\r\nContent-Length: 13\r\nConnection: close\r\n\r\n<html></html>";
     let (noise, _noise) = answering("SSH-2.0-OpenSSH_9.6\r\n").await?;
@@ -237,9 +237,7 @@ async fn answering(answer: &'static str) -> Result<(SocketAddr, JoinSet<()>)> {
 }
 
 /// The kind is among those enabled in its Cluster.
-async fn a_member_without_the_kind_says_so_and_gets_the_copy_once_it_serves_it(
-    server: ApiKind,
-) -> Result<()> {
+async fn missing_kind_is_awaited(server: ApiKind) -> Result<()> {
     let fleet = with_shops(server, &[Member(1)]).await?;
     create_shop(&fleet).await?;
     let selector = json!({ "apiVersion": "example.com/v1", "kind": KIND, "name": WEB });
@@ -253,9 +251,8 @@ async fn a_member_without_the_kind_says_so_and_gets_the_copy_once_it_serves_it(
     comes(&fleet, Member(2)).await
 }
 
-async fn a_member_without_the_namespace_says_so_and_gets_the_copy_once_it_has_it(
-    server: ApiKind,
-) -> Result<()> {
+/// A member without the namespace says so and gets the copy once it has it.
+async fn missing_namespace_is_awaited(server: ApiKind) -> Result<()> {
     let fleet = PropagationFleet::start(server, 2).await?;
     let namespaces: Api<Namespace> = Api::all(fleet.karmada.client());
     let stays = Patch::Merge(json!({ "metadata": { "labels": { SKIP_LABEL: "true" } } }));
@@ -271,7 +268,7 @@ async fn a_member_without_the_namespace_says_so_and_gets_the_copy_once_it_has_it
 }
 
 /// Close to the 1.5 MiB that etcd takes, with what binding, Work and member add to it.
-async fn a_template_of_1_4_mb_reaches_its_members(server: ApiKind) -> Result<()> {
+async fn large_template_reaches_members(server: ApiKind) -> Result<()> {
     let fleet = PropagationFleet::start(server, 1).await?;
     let _programs = fleet.run().await?;
     let names: Vec<String> = (0..14_000).map(|number| format!("{number:0>97}")).collect();
@@ -296,13 +293,13 @@ async fn a_template_of_1_4_mb_reaches_its_members(server: ApiKind) -> Result<()>
 }
 
 on_both!(
-    policies_that_make_no_sense_hold_up_no_other,
-    a_policy_for_everything_holds_up_no_other,
-    members_that_answer_garbage_are_named_and_hold_up_no_other,
-    a_member_without_the_kind_says_so_and_gets_the_copy_once_it_serves_it,
-    a_member_without_the_namespace_says_so_and_gets_the_copy_once_it_has_it,
-    a_cluster_without_usable_credentials_is_named_and_holds_up_no_other,
-    a_template_of_1_4_mb_reaches_its_members,
+    invalid_policies_delay_no_other,
+    broad_policy_delays_no_other,
+    garbled_member_delays_no_other,
+    missing_kind_is_awaited,
+    missing_namespace_is_awaited,
+    unusable_credentials_delay_no_other,
+    large_template_reaches_members,
 );
 
 // On the real API only: the embedded one has no quotas.
@@ -310,8 +307,9 @@ mod quota {
     mod real {
         use super::super::*;
 
+        /// A member without room says so and gets the copy once there is some.
         #[test]
-        fn a_member_without_room_says_so_and_gets_the_copy_once_there_is_some() {
+        fn full_member_is_awaited() {
             both::run(test_name!(), ApiKind::Real, out_of_quota);
         }
     }

@@ -23,7 +23,7 @@ use super::{
 
 /// Case P1: a Deployment and a policy lead to a binding, Works, objects in the members with their share of
 /// the replicas, and a status back.
-async fn a_deployment_travels_to_its_members_and_its_status_back(server: ApiKind) -> Result<()> {
+async fn deployment_travels_and_reports(server: ApiKind) -> Result<()> {
     let fleet = PropagationFleet::start(server, 2).await?;
     let members = [Member(1), Member(2)];
     let templates = deployments(&fleet.karmada);
@@ -57,7 +57,7 @@ async fn a_deployment_travels_to_its_members_and_its_status_back(server: ApiKind
 }
 
 /// Case P2: a cluster-scoped template has a `ClusterResourceBinding`.
-async fn a_cluster_role_travels_by_a_cluster_policy(server: ApiKind) -> Result<()> {
+async fn cluster_role_travels(server: ApiKind) -> Result<()> {
     let fleet = PropagationFleet::start(server, 1).await?;
     let _programs = fleet.run().await?;
     let templates: Api<ClusterRole> = Api::all(fleet.karmada.client());
@@ -92,7 +92,7 @@ async fn a_cluster_role_travels_by_a_cluster_policy(server: ApiKind) -> Result<(
 }
 
 /// Cases P4 and P7: an edit reaches the members; what is changed or deleted there is put right.
-async fn an_edit_reaches_the_members_and_drift_is_put_right(server: ApiKind) -> Result<()> {
+async fn edits_arrive_and_drift_goes(server: ApiKind) -> Result<()> {
     let (fleet, _programs) = deployed(server, &[Member(1)]).await?;
     set_image(&fleet, "web:2").await?;
     has_image(&fleet, Member(1), "web:2").await?;
@@ -115,7 +115,7 @@ async fn an_edit_reaches_the_members_and_drift_is_put_right(server: ApiKind) -> 
 }
 
 /// Case P5: without its policy a template loses its claim and keeps its copies.
-async fn a_deleted_policy_leaves_the_copies(server: ApiKind) -> Result<()> {
+async fn deleted_policy_leaves_copies(server: ApiKind) -> Result<()> {
     let (fleet, _programs) = deployed(server, &[Member(1)]).await?;
     fleet
         .policies()
@@ -131,7 +131,7 @@ async fn a_deleted_policy_leaves_the_copies(server: ApiKind) -> Result<()> {
 
 /// Cases P4 and P10: a template that is deleted while a member does not answer is gone elsewhere at once, and
 /// there when the member is back.
-async fn a_deletion_waits_for_a_member_that_is_gone(server: ApiKind) -> Result<()> {
+async fn deletion_waits_for_its_member(server: ApiKind) -> Result<()> {
     let (mut fleet, _programs) = deployed(server, &[Member(1), Member(2)]).await?;
     fleet.karmada.start_controllers().await?;
     fleet.member_mut(Member(2)).stop_api().await?;
@@ -156,7 +156,7 @@ async fn a_deletion_waits_for_a_member_that_is_gone(server: ApiKind) -> Result<(
 }
 
 /// Case P10: a member that does not answer holds up no other, and gets what it missed.
-async fn a_member_that_is_gone_for_a_while_delays_no_other(server: ApiKind) -> Result<()> {
+async fn unreachable_member_delays_no_other(server: ApiKind) -> Result<()> {
     let (mut fleet, _programs) = deployed(server, &[Member(1), Member(2)]).await?;
     fleet.member_mut(Member(2)).stop_api().await?;
     set_image(&fleet, "web:2").await?;
@@ -169,7 +169,7 @@ async fn a_member_that_is_gone_for_a_while_delays_no_other(server: ApiKind) -> R
 }
 
 /// Case P4: with a template go its binding, its Works and its copies, and nothing else.
-async fn a_deleted_template_takes_its_copies_along(server: ApiKind) -> Result<()> {
+async fn deleted_template_takes_copies(server: ApiKind) -> Result<()> {
     let members = [Member(1), Member(2)];
     let (mut fleet, _programs) = deployed(server, &members).await?;
     fleet.karmada.start_controllers().await?;
@@ -189,7 +189,7 @@ async fn a_deleted_template_takes_its_copies_along(server: ApiKind) -> Result<()
 
 /// Case P5: a policy that selects a template no longer gives it up, and its copies stay; one that selects it
 /// again brings them up to date.
-async fn a_policy_that_drops_a_template_leaves_the_copies(server: ApiKind) -> Result<()> {
+async fn dropping_policy_leaves_copies(server: ApiKind) -> Result<()> {
     let (fleet, _programs) = deployed(server, &[Member(1)]).await?;
     let select = async |name: &str| {
         let selector = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "name": name });
@@ -205,7 +205,7 @@ async fn a_policy_that_drops_a_template_leaves_the_copies(server: ApiKind) -> Re
 }
 
 /// Case P13: a PUT that wipes the claims of a template gets them back, which is no edit.
-async fn a_put_that_wipes_the_claims_is_no_edit(server: ApiKind) -> Result<()> {
+async fn wiped_claims_return(server: ApiKind) -> Result<()> {
     let (fleet, programs) = deployed(server, &[Member(1)]).await?;
     is_fully_applied(&fleet, &names::binding("Deployment", WEB)).await?;
     programs.settled().await?;
@@ -272,14 +272,14 @@ async fn a_second_start_writes_nothing(server: ApiKind) -> Result<()> {
 }
 
 on_both!(
-    a_deployment_travels_to_its_members_and_its_status_back,
-    a_cluster_role_travels_by_a_cluster_policy,
-    an_edit_reaches_the_members_and_drift_is_put_right,
-    a_deleted_policy_leaves_the_copies,
-    a_deleted_template_takes_its_copies_along,
-    a_policy_that_drops_a_template_leaves_the_copies,
-    a_put_that_wipes_the_claims_is_no_edit,
-    a_deletion_waits_for_a_member_that_is_gone,
-    a_member_that_is_gone_for_a_while_delays_no_other,
+    deployment_travels_and_reports,
+    cluster_role_travels,
+    edits_arrive_and_drift_goes,
+    deleted_policy_leaves_copies,
+    deleted_template_takes_copies,
+    dropping_policy_leaves_copies,
+    wiped_claims_return,
+    deletion_waits_for_its_member,
+    unreachable_member_delays_no_other,
     a_second_start_writes_nothing,
 );

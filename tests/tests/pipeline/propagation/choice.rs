@@ -140,7 +140,7 @@ fn cases() -> [(&'static str, Vec<Candidate>); 7] {
 
 /// Case P3: a policy of the namespace comes before one of the cluster; then the highest priority decides,
 /// then the closest selector, then the name; and no policy counts that is being deleted.
-async fn the_best_policy_has_the_template(server: ApiKind) -> Result<()> {
+async fn best_policy_wins(server: ApiKind) -> Result<()> {
     let cases = cases();
     let fleet = PropagationFleet::start(server, 0).await?;
     let templates =
@@ -171,4 +171,4 @@ async fn the_best_policy_has_the_template(server: ApiKind) -> Result<()> {
     Ok(())
 }
 
-on_both!(the_best_policy_has_the_template);
+on_both!(best_policy_wins);

@@ -21,7 +21,7 @@ use super::{
 };
 
 /// Case P6: an object of somebody else is in the way of a copy, and stays until the policy overwrites it.
-async fn a_foreign_object_stays_until_the_policy_overwrites_it(server: ApiKind) -> Result<()> {
+async fn foreign_object_stays_until_overwritten(server: ApiKind) -> Result<()> {
     let fleet = PropagationFleet::start(server, 1).await?;
     let member = fleet.member(Member(1));
     member.namespace(NAMESPACE).await?;
@@ -61,7 +61,7 @@ async fn a_foreign_object_stays_until_the_policy_overwrites_it(server: ApiKind) 
 }
 
 /// Case P8: the Work and the copy of a cluster go that the placement has no longer.
-async fn what_a_placement_drops_is_deleted_there(server: ApiKind) -> Result<()> {
+async fn dropped_cluster_loses_its_copy(server: ApiKind) -> Result<()> {
     let (fleet, _programs) = deployed(server, &[Member(1), Member(2)]).await?;
     let placement = divided(&[Member(1)])["placement"].clone();
     change(&fleet, WEB, json!({ "placement": placement })).await?;
@@ -82,7 +82,7 @@ async fn what_a_placement_drops_is_deleted_there(server: ApiKind) -> Result<()> 
 }
 
 /// Case P8: a Work that carries the binding's ID in a cluster which does not need it is deleted.
-async fn a_work_that_no_cluster_needs_is_deleted(server: ApiKind) -> Result<()> {
+async fn orphan_work_is_deleted(server: ApiKind) -> Result<()> {
     let only_first = json!({ "placement": { "clusterAffinity": { "clusterNames": ["member1"] } } });
     let (fleet, _programs) = with_settings(server, 2, only_first).await?;
     has_data(&fleet, Member(1), &[("a", "1")]).await?;
@@ -143,8 +143,8 @@ async fn preserved_copies_outlive_their_template(server: ApiKind) -> Result<()> 
 }
 
 on_both!(
-    a_foreign_object_stays_until_the_policy_overwrites_it,
-    what_a_placement_drops_is_deleted_there,
-    a_work_that_no_cluster_needs_is_deleted,
+    foreign_object_stays_until_overwritten,
+    dropped_cluster_loses_its_copy,
+    orphan_work_is_deleted,
     preserved_copies_outlive_their_template,
 );

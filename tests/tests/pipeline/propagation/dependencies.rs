@@ -96,7 +96,7 @@ pub(super) async fn has_no_map(fleet: &PropagationFleet, member: Member) -> Resu
 
 /// The plain way, and back: an edit of a dependency flows, what is dropped goes, and the rest goes with the
 /// template.
-async fn what_a_deployment_refers_to_follows_it(server: ApiKind) -> Result<()> {
+async fn dependencies_follow_a_deployment(server: ApiKind) -> Result<()> {
     let (mut fleet, programs) = followed(server).await?;
     set_data(&fleet.karmada, json!({ "a": "2" })).await?;
     for member in [FIRST, SECOND] {
@@ -131,7 +131,7 @@ async fn what_a_deployment_refers_to_follows_it(server: ApiKind) -> Result<()> {
 }
 
 /// Case P29: a pause holds dependencies, too, and a resume lets their edits through.
-async fn what_a_paused_deployment_refers_to_is_paused(server: ApiKind) -> Result<()> {
+async fn dependencies_pause(server: ApiKind) -> Result<()> {
     let (fleet, _programs) = followed(server).await?;
     suspend(&fleet, json!({ "dispatching": true })).await?;
     // The pause reaches a dependency by way of its template's binding.
@@ -150,7 +150,7 @@ async fn what_a_paused_deployment_refers_to_is_paused(server: ApiKind) -> Result
 }
 
 /// Case P38: dependencies follow a Lazy policy when the template does.
-async fn dependencies_move_when_an_edit_moves_their_template(server: ApiKind) -> Result<()> {
+async fn dependencies_move_with_an_edit(server: ApiKind) -> Result<()> {
     let fleet = PropagationFleet::start(server, 2).await?;
     let _programs = fleet.run().await?;
     fleet.create_policy(WEB, lazily(FIRST)).await?;
@@ -173,9 +173,7 @@ async fn dependencies_move_when_an_edit_moves_their_template(server: ApiKind) ->
 
 /// Case P39: a dependency that a Lazy policy selects, too, has no binding of that policy before it is edited,
 /// and follows the template once the policy says so and the template is edited.
-async fn dependencies_begin_to_follow_with_an_edit_of_their_template(
-    server: ApiKind,
-) -> Result<()> {
+async fn dependencies_begin_with_an_edit(server: ApiKind) -> Result<()> {
     let fleet = PropagationFleet::start(server, 2).await?;
     create_dependencies(&fleet).await?;
     let templates = deployments(&fleet.karmada);
@@ -205,8 +203,8 @@ async fn dependencies_begin_to_follow_with_an_edit_of_their_template(
 }
 
 on_both!(
-    what_a_deployment_refers_to_follows_it,
-    what_a_paused_deployment_refers_to_is_paused,
-    dependencies_move_when_an_edit_moves_their_template,
-    dependencies_begin_to_follow_with_an_edit_of_their_template,
+    dependencies_follow_a_deployment,
+    dependencies_pause,
+    dependencies_move_with_an_edit,
+    dependencies_begin_with_an_edit,
 );

@@ -110,7 +110,7 @@ async fn is_blocked(fleet: &PropagationFleet, members: &[Member]) -> Result<()> 
 }
 
 /// Case P64: traffic leaves, nothing else moves, and the resume completes the rollout while DNS is dead.
-async fn only_traffic_moves_when_dns_dies_during_a_paused_rollout(server: ApiKind) -> Result<()> {
+async fn only_traffic_moves_while_paused(server: ApiKind) -> Result<()> {
     Fleet::lay_network(&[MEMBER])?;
     let members = [MEMBER, Member(2)];
     let (fleet, _programs) = deployed(server, &members).await?;
@@ -161,4 +161,4 @@ async fn until_dns(fleet: &PropagationFleet, verdict: &str) -> Result<()> {
     Ok(())
 }
 
-on_both!(only_traffic_moves_when_dns_dies_during_a_paused_rollout);
+on_both!(only_traffic_moves_while_paused);

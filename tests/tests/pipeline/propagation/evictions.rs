@@ -75,7 +75,7 @@ pub(super) async fn takes_workloads(fleet: &PropagationFleet, member: Member) ->
 
 /// Case P53, the second story of the proposal: a taint on the primary cluster moves the workload to the backup; its
 /// copy in the primary one goes once that in the backup is healthy. It goes back only when asked.
-async fn a_taint_moves_a_workload_to_the_backup(server: ApiKind) -> Result<()> {
+async fn taint_moves_to_backup(server: ApiKind) -> Result<()> {
     let placement = json!({ "clusterAffinities": groups(&["primary", "backup"]) });
     let (fleet, programs) = placed(server, placement).await?;
     let (primary, backup) = (Member(1), Member(2));
@@ -112,7 +112,7 @@ async fn a_taint_moves_a_workload_to_the_backup(server: ApiKind) -> Result<()> {
 
 /// A workload stays in the backup group until it may return, and keeps its copy there until that in the primary
 /// group is healthy.
-async fn a_workload_returns_to_the_primary_group_if_it_may(server: ApiKind) -> Result<()> {
+async fn fail_back_is_optional(server: ApiKind) -> Result<()> {
     let placement = json!({ "clusterAffinities": groups(&["primary", "backup"]) });
     let (fleet, programs) = placed(server, placement).await?;
     let (primary, backup) = (Member(1), Member(2));
@@ -161,7 +161,7 @@ async fn a_workload_returns_to_the_primary_group_if_it_may(server: ApiKind) -> R
 }
 
 /// With `purgeMode: Directly` a copy is gone before another is made, whoever deletes it late.
-async fn a_copy_that_leaves_directly_goes_before_another_comes(server: ApiKind) -> Result<()> {
+async fn direct_eviction_deletes_first(server: ApiKind) -> Result<()> {
     let placement = json!({ "clusterAffinities": groups(&["primary", "backup"]) });
     let (fleet, programs) = placed(server, placement).await?;
     let (primary, backup) = (Member(1), Member(2));
@@ -205,7 +205,7 @@ async fn a_copy_that_leaves_directly_goes_before_another_comes(server: ApiKind) 
 }
 
 on_both!(
-    a_taint_moves_a_workload_to_the_backup,
-    a_workload_returns_to_the_primary_group_if_it_may,
-    a_copy_that_leaves_directly_goes_before_another_comes,
+    taint_moves_to_backup,
+    fail_back_is_optional,
+    direct_eviction_deletes_first,
 );

@@ -147,7 +147,7 @@ async fn runs(fleet: &PropagationFleet, member: Member, there: bool) -> Result<(
 /// longer, and the copy in the primary one goes when the others are healthy. The cluster that is in both groups keeps
 /// its copy. With DNS back the taint goes, and the workload goes back when asked. The Service is everywhere all the
 /// time.
-async fn dead_dns_moves_a_workload_to_its_backup(server: ApiKind) -> Result<()> {
+async fn dead_dns_moves_to_backup(server: ApiKind) -> Result<()> {
     let (fleet, _programs) = with_website(server).await?;
     let (dies, stays, backup) = (Member(1), Member(2), Member(3));
     let binding = names::binding("Deployment", WEB);
@@ -177,4 +177,4 @@ async fn dead_dns_moves_a_workload_to_its_backup(server: ApiKind) -> Result<()> 
     is_placed(&fleet, &names::binding("Service", WEB), &[1, 2, 3], None).await
 }
 
-on_both!(dead_dns_moves_a_workload_to_its_backup);
+on_both!(dead_dns_moves_to_backup);

@@ -197,7 +197,7 @@ pub(super) async fn is_refused(fleet: &PropagationFleet, reason: &str) -> Result
 
 /// Cases P51, P52 and P56: the first group that fits is used and named, and stays in use; when it fits no more, the
 /// next ones are tried, and then those before it. Here taints and labels decide whether a group fits.
-async fn the_first_group_that_fits_is_used(server: ApiKind) -> Result<()> {
+async fn first_fitting_group_is_used(server: ApiKind) -> Result<()> {
     let placement = json!({ "clusterAffinities": groups(&["first", "second", "third"]) });
     let (fleet, _programs) = placed(server, placement).await?;
     let (one, two) = (Member(1), Member(2));
@@ -225,7 +225,7 @@ async fn the_first_group_that_fits_is_used(server: ApiKind) -> Result<()> {
 /// Case P52, the first story of the proposal: the private cloud is used until it has no room for a divided workload,
 /// then the public one.
 /// What runs does not go back by itself.
-async fn a_full_private_cloud_gives_way_to_the_public_one(server: ApiKind) -> Result<()> {
+async fn full_private_cloud_gives_way(server: ApiKind) -> Result<()> {
     let placement = json!({
         "clusterAffinities": groups(&["private", "public"]), "replicaScheduling": aggregated(),
     });
@@ -244,7 +244,7 @@ async fn a_full_private_cloud_gives_way_to_the_public_one(server: ApiKind) -> Re
 }
 
 /// Case P55: what runs is taken away only if no cluster of any group fits, and not for a lack of room in one.
-async fn a_lack_of_room_takes_nothing_away(server: ApiKind) -> Result<()> {
+async fn lack_of_room_takes_nothing(server: ApiKind) -> Result<()> {
     let (leaving, short) = (Member(1), Member(2));
     let in_order = |names: &[&str]| json!({ "clusterAffinities": groups(names), "replicaScheduling": aggregated() });
     let (fleet, _programs) = placed(server, in_order(&["short", "gone"])).await?;
@@ -276,7 +276,7 @@ async fn a_lack_of_room_takes_nothing_away(server: ApiKind) -> Result<()> {
 
 /// Cases P54 and P60: a cluster that is relabelled takes what it runs to another group, whose name goes with the
 /// groups; for policies of both scopes.
-async fn a_single_affinity_has_no_name(server: ApiKind) -> Result<()> {
+async fn single_affinity_has_no_name(server: ApiKind) -> Result<()> {
     let only = json!({ "clusterAffinity": { "clusterNames": ["member1"] } });
     let (fleet, _programs) = placed(server, only.clone()).await?;
     let roles: Api<ClusterRole> = Api::all(fleet.karmada.client());
@@ -308,7 +308,7 @@ async fn a_single_affinity_has_no_name(server: ApiKind) -> Result<()> {
 }
 
 /// Case P58: a group that is not in use may be edited without a move.
-async fn an_edit_of_another_group_moves_nothing(server: ApiKind) -> Result<()> {
+async fn unused_group_may_change(server: ApiKind) -> Result<()> {
     let placement = |other: &str| {
         let dynamic = json!({
             "replicaSchedulingType": "Divided",
@@ -332,9 +332,9 @@ async fn an_edit_of_another_group_moves_nothing(server: ApiKind) -> Result<()> {
 }
 
 on_both!(
-    the_first_group_that_fits_is_used,
-    a_full_private_cloud_gives_way_to_the_public_one,
-    a_lack_of_room_takes_nothing_away,
-    a_single_affinity_has_no_name,
-    an_edit_of_another_group_moves_nothing,
+    first_fitting_group_is_used,
+    full_private_cloud_gives_way,
+    lack_of_room_takes_nothing,
+    single_affinity_has_no_name,
+    unused_group_may_change,
 );

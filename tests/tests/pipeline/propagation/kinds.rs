@@ -152,7 +152,7 @@ async fn delete(fleet: &PropagationFleet, templates: &[Template]) -> Result<()> 
 
 /// Every kind comes, changes and goes by one write each, whatever the API server adds to it, and a start
 /// writes nothing.
-async fn every_kind_comes_changes_and_goes_by_one_write_each(server: ApiKind) -> Result<()> {
+async fn every_kind_takes_one_write(server: ApiKind) -> Result<()> {
     let mut fleet = PropagationFleet::start(server, 1).await?;
     fleet.karmada.start_controllers().await?;
     fleet.karmada.namespace("other").await?;
@@ -193,11 +193,11 @@ mod real {
     use super::*;
 
     #[test]
-    fn every_kind_comes_changes_and_goes_by_one_write_each() {
+    fn every_kind_takes_one_write() {
         both::run(
             test_name!(),
             ApiKind::Real,
-            super::every_kind_comes_changes_and_goes_by_one_write_each,
+            super::every_kind_takes_one_write,
         );
     }
 }

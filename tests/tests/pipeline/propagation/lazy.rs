@@ -133,9 +133,7 @@ async fn moves_with_an_edit(fleet: &PropagationFleet) -> Result<()> {
 
 /// Cases P33, P40 and P42: a change of the policy waits for the next edit. Neither a restart nor a change of leader is
 /// one, as they are in Karmada (W2).
-async fn a_change_of_a_lazy_policy_waits_for_the_next_edit_whoever_leads(
-    server: ApiKind,
-) -> Result<()> {
+async fn change_waits_through_leader_change(server: ApiKind) -> Result<()> {
     let fleet = PropagationFleet::start(server, 2).await?;
     create(&deployments(&fleet.karmada), deployment("web:1")).await?;
     let mut immediate = lazily(Member(1));
@@ -171,9 +169,7 @@ async fn a_change_of_a_lazy_policy_waits_for_the_next_edit_whoever_leads(
 
 /// Case P31: a template that is older than its policy has no binding before it is edited. In Karmada it has one if the
 /// policy comes in the moment in which the controller looks again for a policy (W8).
-async fn a_template_older_than_its_lazy_policy_is_propagated_by_an_edit(
-    server: ApiKind,
-) -> Result<()> {
+async fn older_template_waits(server: ApiKind) -> Result<()> {
     let fleet = PropagationFleet::start(server, 1).await?;
     let mut other = lazily(Member(1));
     other["resourceSelectors"][0]["name"] = "other".into();
@@ -195,9 +191,7 @@ async fn a_template_older_than_its_lazy_policy_is_propagated_by_an_edit(
 
 /// Cases P34 and P44: a template waits for an edit before it follows its next policy. In Karmada it moves when the policy
 /// before is deleted (W2) or edited (W3).
-async fn a_template_waits_for_an_edit_before_it_follows_its_next_policy(
-    server: ApiKind,
-) -> Result<()> {
+async fn next_policy_waits(server: ApiKind) -> Result<()> {
     let (one, two) = (Member(1), Member(2));
     let (fleet, programs) = deployed(server, &[one, two]).await?;
     change(&fleet, WEB, lazily(one)).await?;
@@ -237,9 +231,7 @@ const MANY: u16 = 200;
 
 /// Case P50: while many templates wait for a changed policy, no template, binding or Work is written but for the
 /// condition of the bindings.
-async fn an_edit_of_a_lazy_policy_writes_no_template_binding_or_work(
-    server: ApiKind,
-) -> Result<()> {
+async fn policy_edit_writes_no_spec(server: ApiKind) -> Result<()> {
     let fleet = PropagationFleet::start(server, 2).await?;
     let mut policy = lazily(Member(1));
     policy["resourceSelectors"] = json!([{ "apiVersion": "v1", "kind": "ConfigMap",
@@ -278,8 +270,8 @@ async fn an_edit_of_a_lazy_policy_writes_no_template_binding_or_work(
 }
 
 on_both!(
-    a_change_of_a_lazy_policy_waits_for_the_next_edit_whoever_leads,
-    a_template_older_than_its_lazy_policy_is_propagated_by_an_edit,
-    a_template_waits_for_an_edit_before_it_follows_its_next_policy,
-    an_edit_of_a_lazy_policy_writes_no_template_binding_or_work,
+    change_waits_through_leader_change,
+    older_template_waits,
+    next_policy_waits,
+    policy_edit_writes_no_spec,
 );

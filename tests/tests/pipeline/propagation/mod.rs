@@ -1,4 +1,13 @@
-//! A workload travels from a policy to the members, and a pause holds it.
+//! A workload travels from a policy to the members, and a pause holds it. docs/cases.md lists the cases.
+//!
+//! - `base`, `choice`, `copies`, `kinds`, `overrides`, `dependencies`: what arrives where, and goes again.
+//! - `suspension`, `while_suspended`, `moves`: what a pause holds, and what it does not.
+//! - `lazy`, `api_upgrade`: policies that wait for the next edit of a template.
+//! - `groups`, `evictions`, `failover`: which clusters, and when a workload leaves one.
+//! - `crashes…`: the same stories while every program dies after each of its writes.
+//! - `stories`, `dns_outage`: the examples of the proposals, from their first line to their last.
+//! - `recorded`, `takeover`: objects and fleets of a real Karmada. `bad_input`: what must delay nobody else.
+//! - `record` writes down each version of an object that a member has had.
 #![expect(clippy::unwrap_used, reason = "a test fails so")]
 
 mod api_upgrade;
@@ -6,9 +15,9 @@ mod bad_input;
 mod base;
 mod choice;
 mod copies;
-mod deaths;
-mod deaths_while_suspended;
-mod deaths_with_dependencies;
+mod crashes;
+mod crashes_while_suspended;
+mod crashes_with_dependencies;
 mod dependencies;
 mod dns_outage;
 mod evictions;

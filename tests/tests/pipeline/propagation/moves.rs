@@ -33,7 +33,7 @@ pub(super) async fn leaves(fleet: &PropagationFleet, member: Member) -> Result<(
 
 /// Case P27: a copy that moves while the cluster it goes to is paused, alone or with all others, stays where it
 /// is until the resume.
-async fn a_copy_stays_until_its_next_cluster_may_have_it(server: ApiKind) -> Result<()> {
+async fn copy_awaits_paused_cluster(server: ApiKind) -> Result<()> {
     let (first, next) = (Member(1), Member(2));
     let only_first = json!({ "placement": { "clusterAffinity": { "clusterNames": ["member1"] } } });
     let (fleet, programs) = with_settings(server, 2, only_first).await?;
@@ -78,7 +78,7 @@ pub(super) async fn move_while_paused(
 }
 
 /// Case P27: a copy that moves while the cluster it leaves is paused stays there, too.
-async fn a_copy_stays_while_its_own_cluster_is_paused(server: ApiKind) -> Result<()> {
+async fn copy_stays_in_paused_cluster(server: ApiKind) -> Result<()> {
     let only_first = json!({ "placement": { "clusterAffinity": { "clusterNames": ["member1"] } } });
     let (fleet, programs) = with_settings(server, 2, only_first).await?;
     let held = programs
@@ -108,7 +108,7 @@ pub(super) async fn move_from_paused(
 
 /// Case P27: a cluster that is lost while paused has its replacement at the resume; what runs in it is not
 /// deleted.
-async fn a_cluster_lost_while_paused_is_replaced_at_resume(server: ApiKind) -> Result<()> {
+async fn lost_cluster_is_replaced(server: ApiKind) -> Result<()> {
     let placement = json!({ "placement": one_of_two() });
     let (fleet, _programs) = with_settings(server, 2, placement).await?;
     lose_a_cluster_while_paused(&fleet).await
@@ -151,7 +151,7 @@ pub(super) fn one_of_two() -> Value {
 }
 
 /// Case P27: a workload leaves no paused cluster for its taints before the resume, whether all are paused or this one.
-async fn an_eviction_waits_for_the_resume(server: ApiKind) -> Result<()> {
+async fn eviction_waits_for_resume(server: ApiKind) -> Result<()> {
     let placement = json!({ "placement": one_of_two() });
     let (fleet, programs) = with_settings(server, 2, placement).await?;
     has_data(&fleet, Member(1), &[("a", "1")]).await?;
@@ -206,7 +206,7 @@ async fn until_paused(fleet: &PropagationFleet, member: Member) -> Result<()> {
 
 /// Case P27: a workload leaves a cluster for its taints, and its copy stays there until the one that is paused may
 /// have it.
-async fn an_evicted_copy_stays_until_its_next_cluster_may_have_it(server: ApiKind) -> Result<()> {
+async fn evicted_copy_awaits_paused_cluster(server: ApiKind) -> Result<()> {
     let (first, next) = (Member(1), Member(2));
     let placement = json!({ "placement": one_of_two() });
     let (fleet, programs) = with_settings(server, 2, placement).await?;
@@ -237,9 +237,9 @@ pub(super) async fn evict_to_paused(
 }
 
 on_both!(
-    an_eviction_waits_for_the_resume,
-    an_evicted_copy_stays_until_its_next_cluster_may_have_it,
-    a_copy_stays_until_its_next_cluster_may_have_it,
-    a_copy_stays_while_its_own_cluster_is_paused,
-    a_cluster_lost_while_paused_is_replaced_at_resume,
+    eviction_waits_for_resume,
+    evicted_copy_awaits_paused_cluster,
+    copy_awaits_paused_cluster,
+    copy_stays_in_paused_cluster,
+    lost_cluster_is_replaced,
 );

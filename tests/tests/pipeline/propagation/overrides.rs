@@ -207,7 +207,7 @@ fn of_user(entries: &Value) -> Value {
 
 /// Case P12: each operator of each overrider acts in the clusters of its rule, kind by kind; the policies act by
 /// scope, rank and name.
-async fn every_operator_of_every_overrider_acts_in_its_order(server: ApiKind) -> Result<()> {
+async fn every_overrider_acts_in_order(server: ApiKind) -> Result<()> {
     let fleet = PropagationFleet::start(server, 2).await?;
     create(&deployments(&fleet.karmada), template()).await?;
     let text = json!({ "replaced": 1, "list": ["a", "b"] }).to_string();
@@ -280,4 +280,4 @@ async fn has_texts(fleet: &PropagationFleet, member: Member, wanted: &Value) -> 
     Ok(())
 }
 
-on_both!(every_operator_of_every_overrider_acts_in_its_order);
+on_both!(every_overrider_acts_in_order);

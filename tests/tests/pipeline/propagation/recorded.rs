@@ -213,7 +213,7 @@ async fn propagated(server: ApiKind) -> Result<(PropagationFleet, PropagationPro
 }
 
 /// Case P14: names, labels, annotations and manifests are those that Karmada writes, also while paused.
-async fn bindings_and_works_are_as_karmada_writes_them(server: ApiKind) -> Result<()> {
+async fn objects_equal_karmadas(server: ApiKind) -> Result<()> {
     let (fleet, _programs) = propagated(server).await?;
     let works = [
         recorded!("works-member1")?,
@@ -263,4 +263,4 @@ async fn bindings_and_works_are_as_karmada_writes_them(server: ApiKind) -> Resul
     Ok(())
 }
 
-on_both!(bindings_and_works_are_as_karmada_writes_them);
+on_both!(objects_equal_karmadas);

@@ -16,7 +16,7 @@ use pipeline_tests::{
 };
 use serde_json::{Value, json};
 
-use super::deaths::{die_during, mortals, outlive};
+use super::crashes::{crash_after_each_write, crash_during, crashing_programs};
 use super::record::{Ran, Record, ran};
 use super::{
     WEB, deployed, deployment, deployments, divided, has_image, is_fully_applied, running,
@@ -168,7 +168,7 @@ const CHANGE_WHILE_PAUSED: Story = Story {
 };
 
 impl Story {
-    /// Tells it with programs that live.
+    /// Tells it with programs that stay.
     async fn tell(
         &self,
         server: ApiKind,
@@ -182,7 +182,7 @@ impl Story {
     }
 
     /// Tells it with programs each of whose writes is its last, and then lets others complete what is left.
-    pub(super) async fn tell_with_mortals(
+    pub(super) async fn tell_with_crashes(
         &self,
         server: ApiKind,
         story: impl AsyncFnOnce(&PropagationFleet) -> Result<()>,
@@ -191,7 +191,7 @@ impl Story {
         programs.settled().await?;
         programs.stop().await?;
         let records = self.record(&fleet);
-        let programs = outlive(&fleet, &[], story(&fleet)).await?;
+        let programs = crash_after_each_write(&fleet, &[], story(&fleet)).await?;
         for (member, ran) in self.members.iter().zip(self.ran) {
             let (image, _) = ran[ran.len() - 1];
             work_has(&fleet, *member, "Applied", "True", image).await?;
@@ -218,21 +218,21 @@ impl Story {
 }
 
 /// Case P16: a new version goes to one member, then to the next; the last never runs it.
-async fn a_new_version_goes_member_by_member(server: ApiKind) -> Result<()> {
+async fn rollout_goes_member_by_member(server: ApiKind) -> Result<()> {
     ROLL_OUT.tell(server, roll_out).await
 }
 
 /// Case P17: each member gets one change at resume, with its part of what was changed before.
-async fn what_changes_while_paused_arrives_at_resume(server: ApiKind) -> Result<()> {
+async fn paused_changes_arrive_at_resume(server: ApiKind) -> Result<()> {
     CHANGE_WHILE_PAUSED.tell(server, change_while_paused).await
 }
 
 /// Cases P1 and P4, with programs that die: nothing is left of a deleted template.
-async fn a_template_comes_and_goes_although_programs_die(server: ApiKind) -> Result<()> {
+async fn template_comes_and_goes(server: ApiKind) -> Result<()> {
     let members = [Member(1), Member(2)];
     let mut fleet = PropagationFleet::start(server, 2).await?;
     fleet.karmada.start_controllers().await?;
-    let mortals = mortals(&fleet, &[]).await?;
+    let programs = crashing_programs(&fleet, &[]).await?;
     let story = async {
         let templates = deployments(&fleet.karmada);
         create(&templates, deployment("web:1")).await?;
@@ -255,24 +255,24 @@ async fn a_template_comes_and_goes_although_programs_die(server: ApiKind) -> Res
         until(&fleet.policies(), WEB, "gone", |policy| policy.is_none()).await?;
         anyhow::Ok(())
     };
-    die_during(&mortals, story).await
+    crash_during(&programs, story).await
 }
 
 /// Case P16, with programs that die.
-async fn a_new_version_goes_member_by_member_although_programs_die(server: ApiKind) -> Result<()> {
-    ROLL_OUT.tell_with_mortals(server, roll_out).await
+async fn rollout_survives_crashes(server: ApiKind) -> Result<()> {
+    ROLL_OUT.tell_with_crashes(server, roll_out).await
 }
 
 /// Case P17, with programs that die.
-async fn what_changes_while_paused_arrives_although_programs_die(server: ApiKind) -> Result<()> {
+async fn paused_changes_survive_crashes(server: ApiKind) -> Result<()> {
     let story = change_while_paused;
-    CHANGE_WHILE_PAUSED.tell_with_mortals(server, story).await
+    CHANGE_WHILE_PAUSED.tell_with_crashes(server, story).await
 }
 
 on_both!(
-    a_template_comes_and_goes_although_programs_die,
-    a_new_version_goes_member_by_member,
-    what_changes_while_paused_arrives_at_resume,
-    a_new_version_goes_member_by_member_although_programs_die,
-    what_changes_while_paused_arrives_although_programs_die,
+    template_comes_and_goes,
+    rollout_goes_member_by_member,
+    paused_changes_arrive_at_resume,
+    rollout_survives_crashes,
+    paused_changes_survive_crashes,
 );

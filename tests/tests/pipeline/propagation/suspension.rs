@@ -20,7 +20,7 @@ use super::{
 
 /// Case P15: a pause ends a fight with another writer, which writes as it likes meanwhile; the resume is one
 /// write.
-async fn a_pause_ends_a_fight_of_two_writers(server: ApiKind) -> Result<()> {
+async fn pause_ends_a_fight(server: ApiKind) -> Result<()> {
     let (fleet, _programs) = deployed(server, &[Member(1)]).await?;
     fight(&fleet).await
 }
@@ -82,7 +82,7 @@ async fn is_observed(fleet: &PropagationFleet, replicas: i32) -> Result<()> {
 }
 
 /// Case P18: what would leave a paused fleet is in its bindings and Works, and not in a member.
-async fn what_would_leave_is_in_bindings_and_works(server: ApiKind) -> Result<()> {
+async fn paused_changes_can_be_read(server: ApiKind) -> Result<()> {
     let (fleet, _programs) = deployed(server, &[Member(1), Member(2)]).await?;
     edit_while_paused(&fleet).await
 }
@@ -122,7 +122,7 @@ pub(super) async fn edit_while_paused(fleet: &PropagationFleet) -> Result<()> {
 }
 
 /// Case P20: a suspension that is empty, gone or false suspends nothing.
-async fn a_pause_ends_in_three_ways(server: ApiKind) -> Result<()> {
+async fn pause_ends_three_ways(server: ApiKind) -> Result<()> {
     let (fleet, _programs) = with_settings(server, 1, json!({})).await?;
     resume_in_three_ways(&fleet).await
 }
@@ -150,7 +150,7 @@ pub(super) async fn resume_in_three_ways(fleet: &PropagationFleet) -> Result<()>
 
 /// Case P21: a template whose policy is paused from the start has Works, and copies with the resume only, each
 /// by one write.
-async fn a_first_placement_waits_for_the_resume(server: ApiKind) -> Result<()> {
+async fn first_placement_waits(server: ApiKind) -> Result<()> {
     let (fleet, _programs) = with_settings(server, 2, paused()).await?;
     place_while_paused(&fleet).await
 }
@@ -181,8 +181,8 @@ pub(super) async fn place_while_paused(fleet: &PropagationFleet) -> Result<()> {
 }
 
 on_both!(
-    a_pause_ends_a_fight_of_two_writers,
-    what_would_leave_is_in_bindings_and_works,
-    a_pause_ends_in_three_ways,
-    a_first_placement_waits_for_the_resume,
+    pause_ends_a_fight,
+    paused_changes_can_be_read,
+    pause_ends_three_ways,
+    first_placement_waits,
 );

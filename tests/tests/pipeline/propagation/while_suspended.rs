@@ -31,7 +31,7 @@ async fn is_gone(fleet: &PropagationFleet, member: Member) -> Result<()> {
 }
 
 /// Cases P22 and P23: while paused, drift stays, and a deleted binding takes its copies with it.
-async fn a_pause_holds_repairs_and_no_deletion(server: ApiKind) -> Result<()> {
+async fn pause_holds_no_deletion(server: ApiKind) -> Result<()> {
     let (fleet, _programs) = with_settings(server, 1, json!({})).await?;
     drift_and_lose_the_binding(&fleet).await
 }
@@ -55,7 +55,7 @@ pub(super) async fn drift_and_lose_the_binding(fleet: &PropagationFleet) -> Resu
 }
 
 /// Case P22: a policy that is deleted while it pauses takes its claims along; the copies and the pause stay.
-async fn a_paused_policy_that_is_deleted_leaves_its_pause(server: ApiKind) -> Result<()> {
+async fn deleted_policy_leaves_its_pause(server: ApiKind) -> Result<()> {
     let (fleet, _programs) = with_settings(server, 1, json!({})).await?;
     lose_the_policy(&fleet).await
 }
@@ -84,7 +84,7 @@ pub(super) async fn lose_the_policy(fleet: &PropagationFleet) -> Result<()> {
 }
 
 /// Case P22: a Work that is deleted while paused takes its copy along; the next one waits for the resume.
-async fn a_deleted_work_takes_its_copy_along_while_paused(server: ApiKind) -> Result<()> {
+async fn deleted_work_takes_its_copy(server: ApiKind) -> Result<()> {
     let (fleet, _programs) = with_settings(server, 1, json!({})).await?;
     lose_a_work(&fleet).await
 }
@@ -111,7 +111,7 @@ pub(super) async fn lose_a_work(fleet: &PropagationFleet) -> Result<()> {
 }
 
 /// Case P22: a template that is deleted while paused is gone everywhere.
-async fn a_template_deleted_while_paused_is_gone_everywhere(server: ApiKind) -> Result<()> {
+async fn deleted_template_goes_everywhere(server: ApiKind) -> Result<()> {
     let (mut fleet, _programs) = with_settings(server, 2, json!({})).await?;
     fleet.karmada.start_controllers().await?;
     lose_the_template(&fleet).await
@@ -166,7 +166,7 @@ pub(super) async fn report_while_paused(fleet: &PropagationFleet) -> Result<()> 
 }
 
 /// Case P19: a suspended Work says so in its spec, a condition and an Event; the binding names the clusters.
-async fn a_suspension_shows_in_work_event_and_binding(server: ApiKind) -> Result<()> {
+async fn suspension_is_shown(server: ApiKind) -> Result<()> {
     let (fleet, _programs) = with_settings(server, 2, json!({})).await?;
     pause_one_member(&fleet).await?;
     let work = PropagationFleet::work_name("ConfigMap", WEB);
@@ -253,7 +253,7 @@ async fn dispatches(fleet: &PropagationFleet, member: Member, shown: Shown) -> R
 }
 
 /// A start on a paused fleet writes nothing but leases, neither here nor in a member.
-async fn a_second_start_on_a_paused_fleet_writes_nothing(server: ApiKind) -> Result<()> {
+async fn restart_writes_nothing(server: ApiKind) -> Result<()> {
     let members = [Member(1), Member(2)];
     let (fleet, programs) = deployed(server, &members).await?;
     let names = json!({ "clusterNames": ["member2", "unknown"] });
@@ -315,7 +315,7 @@ async fn holds_role(fleet: &PropagationFleet, verb: &str) -> Result<()> {
 }
 
 /// Case P25: a cluster's policy pauses templates of a namespace and of none.
-async fn a_cluster_policy_pauses_templates_of_both_scopes(server: ApiKind) -> Result<()> {
+async fn cluster_policy_pauses_both_scopes(server: ApiKind) -> Result<()> {
     let fleet = PropagationFleet::start(server, 1).await?;
     let _programs = fleet.run().await?;
     pause_both_scopes(&fleet).await
@@ -358,12 +358,12 @@ pub(super) async fn pause_both_scopes(fleet: &PropagationFleet) -> Result<()> {
 }
 
 on_both!(
-    a_pause_holds_repairs_and_no_deletion,
-    a_paused_policy_that_is_deleted_leaves_its_pause,
-    a_deleted_work_takes_its_copy_along_while_paused,
-    a_template_deleted_while_paused_is_gone_everywhere,
+    pause_holds_no_deletion,
+    deleted_policy_leaves_its_pause,
+    deleted_work_takes_its_copy,
+    deleted_template_goes_everywhere,
     status_comes_back_while_paused,
-    a_suspension_shows_in_work_event_and_binding,
-    a_second_start_on_a_paused_fleet_writes_nothing,
-    a_cluster_policy_pauses_templates_of_both_scopes,
+    suspension_is_shown,
+    restart_writes_nothing,
+    cluster_policy_pauses_both_scopes,
 );

@@ -25,8 +25,9 @@ kubectl --context karmada apply -k manifests/karmada
 until [[ $(kubectl --kubeconfig dead/kubeconfig get clusters 2>&1) == *Unauthorized* ]]; do :; done
 ";
 
+    /// A controller whose token has died goes on writing with the one that replaces it.
     #[test]
-    fn a_controller_whose_token_has_died_goes_on_writing_with_the_one_that_replaces_it() {
+    fn replaced_token_is_used() {
         isolated(test_name!(), async || {
             let fleet = before_us(ApiKind::Real).await?;
             let reader = Reader::new(&fleet, ApiKind::Real)?;

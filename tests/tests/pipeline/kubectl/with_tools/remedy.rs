@@ -73,9 +73,8 @@ fn has_row(text: &str, words: &str) -> bool {
     lines.any(|line| line.split_whitespace().eq(words.iter().copied()))
 }
 
-async fn a_block_takes_the_traffic_of_a_cluster_and_unblock_gives_it_back(
-    server: ApiKind,
-) -> Result<()> {
+/// A block takes the traffic of a cluster, and unblock gives it back.
+async fn block_moves_traffic(server: ApiKind) -> Result<()> {
     let operated = Operated::start(server).await?;
     let fleet = &operated.fleet;
     let planned = operated.plan("any", &maintenance(Member(1))).await?;
@@ -122,7 +121,8 @@ async fn a_block_takes_the_traffic_of_a_cluster_and_unblock_gives_it_back(
     operated.stop().await
 }
 
-async fn a_block_ends_by_itself_and_is_then_said_to_have_expired(server: ApiKind) -> Result<()> {
+/// A block ends by itself and is then said to have expired.
+async fn block_expires(server: ApiKind) -> Result<()> {
     let operated = Operated::start(server).await?;
     let fleet = &operated.fleet;
     operated.run(&["block", "member1", "--for=2h"]).await?;
@@ -158,9 +158,8 @@ async fn a_block_ends_by_itself_and_is_then_said_to_have_expired(server: ApiKind
     operated.stop().await
 }
 
-async fn what_would_leave_a_backend_without_a_cluster_is_refused_unless_forced(
-    server: ApiKind,
-) -> Result<()> {
+/// What would leave a backend without a cluster is refused unless forced.
+async fn last_cluster_needs_force(server: ApiKind) -> Result<()> {
     let operated = Operated::start(server).await?;
     let fleet = &operated.fleet;
     let block = |member: &'static str| ["block", member, "--for=1h"];
@@ -193,7 +192,8 @@ async fn what_would_leave_a_backend_without_a_cluster_is_refused_unless_forced(
     operated.stop().await
 }
 
-async fn what_is_planned_on_a_condition_happens_and_is_explained(server: ApiKind) -> Result<()> {
+/// What is planned on a condition happens and is explained.
+async fn plan_comes_true(server: ApiKind) -> Result<()> {
     let operated = Operated::start(server).await?;
     let fleet = &operated.fleet;
     fleet.set_dns(Member(1), "False").await?;
@@ -220,7 +220,8 @@ async fn what_is_planned_on_a_condition_happens_and_is_explained(server: ApiKind
     operated.stop().await
 }
 
-async fn a_check_tells_which_controller_does_not_lead(server: ApiKind) -> Result<()> {
+/// A check tells which controller does not lead.
+async fn check_names_the_leaderless(server: ApiKind) -> Result<()> {
     let operated = Operated::start(server).await?;
     let checked = operated.run(&["check"]).await?;
     for line in [
@@ -250,7 +251,8 @@ async fn a_check_tells_which_controller_does_not_lead(server: ApiKind) -> Result
     operated.ingresses.stop().await
 }
 
-async fn the_shell_offers_commands_and_clusters(server: ApiKind) -> Result<()> {
+/// The shell offers commands and clusters.
+async fn shell_completes_names(server: ApiKind) -> Result<()> {
     let fleet = Fleet::start(server, Profile::Debug).await?;
     fleet.create_cluster("member1").await?;
     fleet.create_cluster("other").await?;
@@ -266,10 +268,10 @@ async fn the_shell_offers_commands_and_clusters(server: ApiKind) -> Result<()> {
 }
 
 on_both!(
-    a_block_takes_the_traffic_of_a_cluster_and_unblock_gives_it_back,
-    a_block_ends_by_itself_and_is_then_said_to_have_expired,
-    what_would_leave_a_backend_without_a_cluster_is_refused_unless_forced,
-    what_is_planned_on_a_condition_happens_and_is_explained,
-    a_check_tells_which_controller_does_not_lead,
-    the_shell_offers_commands_and_clusters,
+    block_moves_traffic,
+    block_expires,
+    last_cluster_needs_force,
+    plan_comes_true,
+    check_names_the_leaderless,
+    shell_completes_names,
 );

@@ -2,8 +2,9 @@
 
 use super::*;
 
+/// A Remedy takes traffic away and gives it back.
 #[test]
-fn a_remedy_takes_traffic_away_and_gives_it_back() {
+fn remedy_moves_traffic() {
     on_the_page(test_name!(), async |tab| {
         tab.until("all are in service", &all_have("In service"))
             .await?;
@@ -30,8 +31,9 @@ fn a_remedy_takes_traffic_away_and_gives_it_back() {
     });
 }
 
+/// A new Remedy shows what it would do, then what it does, and then its end.
 #[test]
-fn a_new_remedy_shows_what_it_would_do_then_what_it_does_and_then_its_end() {
+fn new_remedy_shows_its_life() {
     in_a_browser(test_name!(), async |chromium| {
         let sandbox = Sandbox::start(&[]).await?;
         let tab = chromium.open(&sandbox.page, View::WIDE).await?;
@@ -93,8 +95,9 @@ fn a_new_remedy_shows_what_it_would_do_then_what_it_does_and_then_its_end() {
     });
 }
 
+/// A Remedy that only observes or is a mistake says so.
 #[test]
-fn a_remedy_that_only_observes_or_is_a_mistake_says_so() {
+fn observing_remedy_says_so() {
     in_a_browser(test_name!(), async |chromium| {
         let sandbox = Sandbox::start(&[]).await?;
         let tab = chromium.open(&sandbox.page, View::WIDE).await?;

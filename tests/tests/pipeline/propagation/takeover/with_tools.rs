@@ -443,7 +443,7 @@ async fn deployment_controller(host: &ControlPlane) -> Result<()> {
 /// Case P63, as far as our parts reach: who only observes sees no difference; the take-over writes one annotation
 /// for each binding, and nothing else in the control plane or in a member; an edit travels; and at the end
 /// Karmada finds every mark by which it knows its objects, its programs and its lease, and nothing of ours.
-async fn the_fleet_of_a_karmada_is_taken_over_and_given_back(server: ApiKind) -> Result<()> {
+async fn karmada_is_relieved_and_returns(server: ApiKind) -> Result<()> {
     let take_over = TakeOver::new(server).await?;
     tokio::select! {
         followed = take_over.follow() => followed,
@@ -451,4 +451,4 @@ async fn the_fleet_of_a_karmada_is_taken_over_and_given_back(server: ApiKind) ->
     }
 }
 
-on_both!(the_fleet_of_a_karmada_is_taken_over_and_given_back);
+on_both!(karmada_is_relieved_and_returns);

@@ -97,9 +97,8 @@ async fn follow(reader: &Reader, host: &ControlPlane, installer: &Installer) -> 
     reader.run(&delete).await.map(drop)
 }
 
-async fn after_the_way_back_karmadas_programs_are_as_their_installer_made_them(
-    server: ApiKind,
-) -> Result<()> {
+/// After the way back, Karmada's programs are as their installer made them.
+async fn installer_state_returns(server: ApiKind) -> Result<()> {
     let options = ControlPlaneOptions::named("karmada").on(server);
     let api = ControlPlane::start(options).await?;
     api.install_crds(&crds::karmada()).await?;
@@ -125,11 +124,7 @@ mod real {
     use super::*;
 
     #[test]
-    fn after_the_way_back_karmadas_programs_are_as_their_installer_made_them() {
-        both::run(
-            test_name!(),
-            ApiKind::Real,
-            super::after_the_way_back_karmadas_programs_are_as_their_installer_made_them,
-        );
+    fn installer_state_returns() {
+        both::run(test_name!(), ApiKind::Real, super::installer_state_returns);
     }
 }

@@ -11,19 +11,19 @@ use pipeline_tests::{
 };
 use serde_json::{Value, json};
 
-use super::deaths::{live, moves};
+use super::crashes::{crash_and_count_moves, moves};
 use super::dependencies::{both, create_dependencies, has_no_map, lazily, referring};
 use super::lazy::{edit, policy_applied, second_passes, until_claimed};
 use super::record::Record;
 use super::{WEB, change, deployments, has_data, has_image, holds, maps, scale, set_data, suspend};
 
 /// Cases P39, P47, P38 and P29, in this order.
-async fn dependencies_follow_their_template_although_programs_die(server: ApiKind) -> Result<()> {
+async fn dependencies_follow_their_template(server: ApiKind) -> Result<()> {
     let fleet = PropagationFleet::start(server, 2).await?;
     let value = |map: &ConfigMap| map.data.as_ref().and_then(|data| data.get("a").cloned());
     let record = |member| Record::of(maps(fleet.member(member)), value);
     let (one, two) = (record(Member(1)), record(Member(2)));
-    live(&fleet, &[], &[3, 2], life_with_dependencies(&fleet, server)).await?;
+    crash_and_count_moves(&fleet, &[], &[3, 2], life_with_dependencies(&fleet, server)).await?;
     let version = |value: &str| Some(Some(value.to_owned()));
     one.ensure(&[version("1"), version("2")]).await?;
     two.ensure(&[version("1"), None]).await
@@ -74,4 +74,4 @@ async fn autoscale(fleet: &PropagationFleet, server: ApiKind) -> Result<()> {
     Ok(())
 }
 
-on_both!(dependencies_follow_their_template_although_programs_die);
+on_both!(dependencies_follow_their_template);

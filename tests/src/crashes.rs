@@ -27,25 +27,25 @@ use crate::{
 };
 
 /// A program whose every write is its last. It reaches APIs only through proxies, with every right there.
-pub struct Mortal {
+pub struct CrashingProgram {
     program: Binary,
     flags: &'static [&'static str],
-    lives: Lives,
+    current: CurrentRun,
     karmada: Proxy,
     members: Vec<Proxy>,
-    deaths: AtomicUsize,
+    crashes: AtomicUsize,
 }
 
-/// The present life of a program.
-type Lives = Arc<Mutex<Arc<Life>>>;
+/// The present run of a program.
+type CurrentRun = Arc<Mutex<Arc<OneRun>>>;
 
-/// One life: until a write succeeds.
-struct Life {
+/// From a start to the first write that succeeds.
+struct OneRun {
     turn: Semaphore,
     written: Notify,
 }
 
-impl Default for Life {
+impl Default for OneRun {
     fn default() -> Self {
         Self {
             turn: Semaphore::new(1),
@@ -54,17 +54,17 @@ impl Default for Life {
     }
 }
 
-impl Mortal {
-    /// Prepares a program for the API of a fleet; it does not live yet.
+impl CrashingProgram {
+    /// Prepares a program for the API of a fleet; it does not run yet.
     pub async fn new(program: Binary, karmada: &ControlPlane) -> Result<Self> {
-        let lives = Lives::default();
+        let current = CurrentRun::default();
         Ok(Self {
             program,
             flags: &[],
-            karmada: proxy(karmada, &lives).await?,
-            lives,
+            karmada: proxy(karmada, &current).await?,
+            current,
             members: Vec::new(),
-            deaths: AtomicUsize::default(),
+            crashes: AtomicUsize::default(),
         })
     }
 
@@ -76,7 +76,7 @@ impl Mortal {
 
     /// Returns the URL by which it may reach a member's API.
     pub async fn reach(&mut self, member: &ControlPlane) -> Result<String> {
-        let proxy = proxy(member, &self.lives).await?;
+        let proxy = proxy(member, &self.current).await?;
         let url = proxy.url();
         self.members.push(proxy);
         Ok(url)
@@ -85,39 +85,42 @@ impl Mortal {
     /// Starts it again and again, and kills it after each write.
     ///
     /// # Errors
-    /// It does not start, or not die.
-    pub async fn live(&self) -> Result<Infallible> {
+    /// It cannot be started, or not killed.
+    pub async fn run(&self) -> Result<Infallible> {
         let kubeconfig = format!("--kubeconfig={}", self.karmada.kubeconfig().display());
         loop {
-            let life = Arc::new(Life::default());
-            *self.lives.lock() = Arc::clone(&life);
+            let run = Arc::new(OneRun::default());
+            *self.current.lock() = Arc::clone(&run);
             let own = [kubeconfig.as_str(), "--leader-elect=false"];
             let flags = own.iter().chain(self.flags);
             let running = Running::start_unready(self.program, Profile::Debug, flags).await?;
-            life.written.notified().await;
+            run.written.notified().await;
             running.kill().await?;
-            self.deaths.fetch_add(1, Ordering::Relaxed);
+            self.crashes.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// Returns the number of its deaths.
-    pub fn deaths(&self) -> usize {
-        self.deaths.load(Ordering::Relaxed)
+    /// Returns the number of its crashes.
+    pub fn crashes(&self) -> usize {
+        self.crashes.load(Ordering::Relaxed)
     }
 }
 
-async fn proxy(api: &ControlPlane, lives: &Lives) -> Result<Proxy> {
-    let state = (api.client(), Arc::clone(lives));
+async fn proxy(api: &ControlPlane, current: &CurrentRun) -> Result<Proxy> {
+    let state = (api.client(), Arc::clone(current));
     Proxy::start(Router::new().fallback(forward).with_state(state)).await
 }
 
 /// Passes a request on. After a write that succeeds no other one does, and nothing is responded.
-async fn forward(State((client, lives)): State<(Client, Lives)>, request: Request) -> Response {
+async fn forward(
+    State((client, current)): State<(Client, CurrentRun)>,
+    request: Request,
+) -> Response {
     if !is_write(&request) {
         return proxy::forward(&client, request).await;
     }
-    let life = Arc::clone(&lives.lock());
-    let Ok(turn) = life.turn.acquire().await else {
+    let run = Arc::clone(&current.lock());
+    let Ok(turn) = run.turn.acquire().await else {
         return pending().await;
     };
     let response = proxy::forward(&client, request).await;
@@ -125,7 +128,7 @@ async fn forward(State((client, lives)): State<(Client, Lives)>, request: Reques
         return response;
     }
     turn.forget();
-    life.written.notify_one();
+    run.written.notify_one();
     pending().await
 }
 

@@ -9,7 +9,7 @@ use kube::{
 };
 use pipeline_tests::{
     control_plane::ApiKind,
-    deaths::Mortal,
+    crashes::CrashingProgram,
     fleet::Member,
     on_both,
     programs::Binary,
@@ -34,49 +34,49 @@ use super::{
 
 /// Returns the programs of a fleet, which reach its members through their own proxies; the scheduler has these
 /// flags.
-pub(super) async fn mortals(
+pub(super) async fn crashing_programs(
     fleet: &PropagationFleet,
     scheduling: &'static [&str],
-) -> Result<[Mortal; 3]> {
-    let mortal = async |program| Mortal::new(program, &fleet.karmada).await;
-    let mut executing = mortal(Binary::ExecutionController).await?;
+) -> Result<[CrashingProgram; 3]> {
+    let karmada = &fleet.karmada;
+    let mut executing = CrashingProgram::new(Binary::ExecutionController, karmada).await?;
     for member in fleet.members() {
         let url = executing.reach(fleet.member(member)).await?;
         lead(fleet, member, &url).await?;
     }
-    let choosing = mortal(Binary::Scheduler).await?.with(scheduling);
+    let choosing = CrashingProgram::new(Binary::Scheduler, karmada).await?;
     Ok([
-        mortal(Binary::PropagationController).await?,
-        choosing,
+        CrashingProgram::new(Binary::PropagationController, karmada).await?,
+        choosing.with(scheduling),
         executing,
     ])
 }
 
 /// Tells a story while each of these programs dies after every write.
-pub(super) async fn die_during(
-    mortals: &[Mortal],
+pub(super) async fn crash_during(
+    programs: &[CrashingProgram],
     story: impl Future<Output = Result<()>>,
 ) -> Result<()> {
-    let living = try_join_all(mortals.iter().map(Mortal::live));
+    let running = try_join_all(programs.iter().map(CrashingProgram::run));
     tokio::select! {
-        ended = living => { ended.context("a program cannot be started or killed")?; }
+        ended = running => { ended.context("a program cannot be started or killed")?; }
         told = story => told?,
     }
-    for mortal in mortals {
-        ensure!(mortal.deaths() > 1, "one died too seldom");
+    for program in programs {
+        ensure!(program.crashes() > 1, "one crashed too seldom");
     }
     Ok(())
 }
 
 /// Tells a story while every program dies after each of its writes, and then starts others, which complete what is
 /// left.
-pub(super) async fn outlive(
+pub(super) async fn crash_after_each_write(
     fleet: &PropagationFleet,
     scheduling: &'static [&str],
     story: impl Future<Output = Result<()>>,
 ) -> Result<PropagationPrograms> {
-    let mortals = mortals(fleet, scheduling).await?;
-    die_during(&mortals, story).await?;
+    let programs = crashing_programs(fleet, scheduling).await?;
+    crash_during(&programs, story).await?;
     for member in fleet.members() {
         lead(fleet, member, &fleet.member(member).url()).await?;
     }
@@ -97,7 +97,7 @@ async fn lead(fleet: &PropagationFleet, member: Member, url: &str) -> Result<()>
 
 /// Tells a story with programs that die, completes it with others, and compares how often the copy has come to each
 /// member and gone from it.
-pub(super) async fn live(
+pub(super) async fn crash_and_count_moves(
     fleet: &PropagationFleet,
     scheduling: &'static [&str],
     moves: &[usize],
@@ -105,7 +105,7 @@ pub(super) async fn live(
 ) -> Result<()> {
     let members = fleet.members().map(|member| fleet.member(member));
     let records: Vec<_> = members.map(Record::of_deployment).collect();
-    let programs = outlive(fleet, scheduling, story).await?;
+    let programs = crash_after_each_write(fleet, scheduling, story).await?;
     programs.settled().await?;
     for ((member, record), moves) in fleet.members().zip(&records).zip(moves) {
         let ensured = record.ensure_moves(*moves).await;
@@ -129,12 +129,10 @@ fn at_once(member: Member) -> Value {
 
 /// Cases P46, P40, P32, P33, P28, P34, P48, P37, P45 and P30, in this order. In Karmada every restart is like an edit
 /// (W2).
-async fn a_lazy_policy_moves_nothing_by_itself_although_programs_die(
-    server: ApiKind,
-) -> Result<()> {
+async fn lazy_policy_waits(server: ApiKind) -> Result<()> {
     let fleet = PropagationFleet::start(server, 2).await?;
     apply_one_file(&fleet, lazily(Member(1))).await?;
-    live(&fleet, &[], &[6, 5], lazy_life(&fleet)).await
+    crash_and_count_moves(&fleet, &[], &[6, 5], lazy_life(&fleet)).await
 }
 
 async fn lazy_life(fleet: &PropagationFleet) -> Result<()> {
@@ -198,11 +196,9 @@ async fn lazy_life(fleet: &PropagationFleet) -> Result<()> {
 
 /// Cases P31, P43, P35, P36, P37, P44 and P41, in this order. In Karmada P35 moves the template at once (W2), P43 never
 /// (W4), and P44 when the policy before is edited (W3).
-async fn a_template_that_passes_from_policy_to_policy_waits_although_programs_die(
-    server: ApiKind,
-) -> Result<()> {
+async fn handed_over_template_waits(server: ApiKind) -> Result<()> {
     let fleet = PropagationFleet::start(server, 3).await?;
-    live(&fleet, &[], &[6, 4, 1], life_of_heirs(&fleet)).await
+    crash_and_count_moves(&fleet, &[], &[6, 4, 1], life_of_heirs(&fleet)).await
 }
 
 async fn life_of_heirs(fleet: &PropagationFleet) -> Result<()> {
@@ -248,12 +244,10 @@ fn for_another(mut policy: Value) -> Value {
 }
 
 /// Cases P51, P52, P58, the way back, P53, P54 and P57, in this order.
-async fn a_workload_is_in_one_group_after_the_other_although_programs_die(
-    server: ApiKind,
-) -> Result<()> {
+async fn groups_follow_each_other(server: ApiKind) -> Result<()> {
     let fleet = PropagationFleet::start(server, 3).await?;
     let flags = &["--evict-untolerated", "--affinity-fail-back"];
-    live(&fleet, flags, &[4, 4, 3], life_of_groups(&fleet)).await
+    crash_and_count_moves(&fleet, flags, &[4, 4, 3], life_of_groups(&fleet)).await
 }
 
 async fn life_of_groups(fleet: &PropagationFleet) -> Result<()> {
@@ -323,10 +317,10 @@ async fn two_groups_with_one_cluster(
 
 /// Cases P52, P60, P54, P55, P56, P53 and P55 the other way round, in this order; P61 is that of every death between
 /// the writes of the scheduler.
-async fn what_runs_stays_where_it_has_room_although_programs_die(server: ApiKind) -> Result<()> {
+async fn lack_of_room_moves_nothing(server: ApiKind) -> Result<()> {
     let fleet = PropagationFleet::start(server, 3).await?;
     let flags = &["--evict-untolerated"];
-    live(&fleet, flags, &[0, 5, 4], life_of_room(&fleet)).await
+    crash_and_count_moves(&fleet, flags, &[0, 5, 4], life_of_room(&fleet)).await
 }
 
 async fn life_of_room(fleet: &PropagationFleet) -> Result<()> {
@@ -397,8 +391,8 @@ async fn life_of_room(fleet: &PropagationFleet) -> Result<()> {
 }
 
 on_both!(
-    a_lazy_policy_moves_nothing_by_itself_although_programs_die,
-    a_template_that_passes_from_policy_to_policy_waits_although_programs_die,
-    what_runs_stays_where_it_has_room_although_programs_die,
-    a_workload_is_in_one_group_after_the_other_although_programs_die,
+    lazy_policy_waits,
+    handed_over_template_waits,
+    lack_of_room_moves_nothing,
+    groups_follow_each_other,
 );

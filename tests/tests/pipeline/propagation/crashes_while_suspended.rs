@@ -10,7 +10,7 @@ use pipeline_tests::{
 };
 use serde_json::{Value, json};
 
-use super::deaths::outlive;
+use super::crashes::crash_after_each_write;
 use super::moves::{
     at, evict_from_paused, evict_to_paused, leaves, lose_a_cluster_while_paused, move_from_paused,
     move_while_paused, one_of_two, place, wholly,
@@ -59,11 +59,9 @@ const LIFE_OF_A_DEPLOYMENT: Story = Story {
 };
 
 /// Cases P15, P24 and P18, in this order.
-async fn a_paused_deployment_changes_by_a_resume_only_although_programs_die(
-    server: ApiKind,
-) -> Result<()> {
+async fn deployment_changes_at_resume(server: ApiKind) -> Result<()> {
     let story = life_of_a_deployment;
-    LIFE_OF_A_DEPLOYMENT.tell_with_mortals(server, story).await
+    LIFE_OF_A_DEPLOYMENT.tell_with_crashes(server, story).await
 }
 
 async fn life_of_a_deployment(fleet: &PropagationFleet) -> Result<()> {
@@ -79,14 +77,12 @@ async fn life_of_a_deployment(fleet: &PropagationFleet) -> Result<()> {
 }
 
 /// Cases P21, P20, P19, P23, P22 and P25, in this order.
-async fn a_paused_config_map_changes_by_a_resume_or_deletion_only_although_programs_die(
-    server: ApiKind,
-) -> Result<()> {
+async fn config_map_changes_at_resume(server: ApiKind) -> Result<()> {
     let mut fleet = settings(server, 2, paused()).await?;
     fleet.karmada.start_controllers().await?;
     let members = fleet.members().map(|member| fleet.member(member));
     let records: Vec<_> = members.map(|member| Record::of(maps(member), a)).collect();
-    let programs = outlive(&fleet, &[], life_of_a_config_map(&fleet)).await?;
+    let programs = crash_after_each_write(&fleet, &[], life_of_a_config_map(&fleet)).await?;
     programs.settled().await?;
     let ran = [
         "2 1 2 3 4 1 2 1 drifted - 2 1 - 1 - 1 - 1 2",
@@ -149,9 +145,7 @@ async fn is_again_as_at_first(fleet: &PropagationFleet) -> Result<()> {
 }
 
 /// Case P27: copies move while paused, with their placement, for a taint and with their cluster.
-async fn a_paused_config_map_moves_at_the_resume_although_programs_die(
-    server: ApiKind,
-) -> Result<()> {
+async fn config_map_moves_at_resume(server: ApiKind) -> Result<()> {
     let only_first = json!({ "placement": { "clusterAffinity": { "clusterNames": ["member1"] } } });
     let fleet = settings(server, 2, only_first).await?;
     let records = fleet
@@ -159,7 +153,7 @@ async fn a_paused_config_map_moves_at_the_resume_although_programs_die(
         .map(|member| Record::of(maps(fleet.member(member)), a));
     let records: Vec<_> = records.collect();
     let flags = &["--evict-untolerated"];
-    let programs = outlive(&fleet, flags, life_of_moves(&fleet)).await?;
+    let programs = crash_after_each_write(&fleet, flags, life_of_moves(&fleet)).await?;
     programs.settled().await?;
     let ran = ["1 - 1 - 1 - 1 - 1", "1 - 1 - 1 - 1 - 1"];
     are_recorded(&fleet, &records, ran).await
@@ -184,7 +178,7 @@ async fn life_of_moves(fleet: &PropagationFleet) -> Result<()> {
 }
 
 on_both!(
-    a_paused_config_map_moves_at_the_resume_although_programs_die,
-    a_paused_deployment_changes_by_a_resume_only_although_programs_die,
-    a_paused_config_map_changes_by_a_resume_or_deletion_only_although_programs_die,
+    config_map_moves_at_resume,
+    deployment_changes_at_resume,
+    config_map_changes_at_resume,
 );
