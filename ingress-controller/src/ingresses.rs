@@ -9,6 +9,7 @@ use kube::api::{Patch, PatchParams};
 use kube::{Api, Client};
 use objects::Key;
 use objects::last_writer::rival;
+use objects::patch::{JsonPatch, guarded};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
@@ -60,8 +61,8 @@ impl Ingresses {
     ) -> Result<WriteOutcome, WriteError> {
         let api = self.api(key);
         let mut body = json!({ "status": status });
-        if let Some(version) = version {
-            body["metadata"] = json!({ "resourceVersion": version });
+        if version.is_some() {
+            body = guarded(version, body);
         }
         let patch = Patch::Merge(body);
         let parameters = PatchParams {
@@ -82,13 +83,10 @@ impl Ingresses {
         finalizers: &Value,
     ) -> Result<WriteOutcome, BoxError> {
         let api = self.api(key);
-        // The list is shared with other controllers, and a patch replaces it as a whole. Replacing the
-        // resource version too makes the API server compare it: 409 if anything changed.
-        let steps = json!([
-            { "op": "replace", "path": "/metadata/resourceVersion", "value": version },
-            { "op": "add", "path": "/metadata/finalizers", "value": finalizers },
-        ]);
-        let steps: Patch<()> = Patch::Json(serde_json::from_value(steps)?);
+        // The list is shared with other controllers, and a patch replaces it as a whole.
+        let mut steps = JsonPatch::default();
+        steps.add(["metadata", "finalizers"], finalizers.clone());
+        let steps: Patch<()> = steps.guarded(version).into();
         let parameters = PatchParams::default();
         let call = patch(&api, &key.name, &parameters, &steps);
         let result = self.writer.write("finalizers", call).await;

@@ -11,7 +11,6 @@ use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 use karmada_api::condition::{REPORTER_LEASE, REPORTER_READY, REPORTER_SILENT_REASON};
 use karmada_api::{Cluster, cluster_of_execution_namespace, execution_namespace};
-use karmada_rules::condition::{PatchBody, upsert};
 use karmada_rules::remedy::{Reporters, reporter_silent};
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
@@ -24,6 +23,7 @@ use kube::api::{ApiResource, DynamicObject, Patch, PatchParams};
 use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client, Resource};
 use objects::Key;
+use objects::condition::upsert_patch;
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::time::{Instant, sleep_until};
@@ -169,10 +169,7 @@ impl Controller for SilenceReconciler {
             return Ok(());
         };
         let version = found.meta().resource_version.as_deref();
-        let patch: Patch<Value> = match upsert(conditions, silent).body(version) {
-            PatchBody::Json(operations) => Patch::Json(serde_json::from_value(operations)?),
-            PatchBody::Merge(merge) => Patch::Merge(merge),
-        };
+        let patch: Patch<Value> = upsert_patch(conditions, silent, version).into();
         let parameters = PatchParams::default();
         let call = clusters.patch_status(cluster, &parameters, &patch);
         match self.writer.write("conditions", call).await {

@@ -5,9 +5,10 @@ use std::borrow::Cow;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_api::condition::OWNED;
 use karmada_api::{Cluster, Condition};
-use karmada_rules::condition::{PatchBody, upsert};
 use kube::Resource;
 use kube::api::Patch;
+use objects::condition::{find, upsert_patch};
+use objects::patch;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -29,17 +30,14 @@ struct RawStatus {
 
 /// A write of one condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Change(PatchBody);
+pub(super) struct Change(patch::Patch);
 
 impl RawCluster {
     /// Returns the conditions that this agent owns. One whose status cannot be read counts as absent and
     /// is overwritten.
     pub(super) fn ours(&self) -> Vec<Condition> {
         let ours = OWNED.into_iter().filter_map(|kind| {
-            let element = self
-                .elements()
-                .iter()
-                .find(|element| element["type"] == kind)?;
+            let element = find(self.elements(), kind)?;
             let condition: Condition = serde_json::from_value(element.clone()).ok()?;
             (!condition.unclear).then_some(condition)
         });
@@ -52,8 +50,12 @@ impl RawCluster {
 
     /// Returns the change that brings `condition` into the list.
     pub(super) fn change_to(&self, condition: &Condition) -> serde_json::Result<Change> {
-        let patch = upsert(self.elements(), serde_json::to_value(condition)?);
-        Ok(Change(patch.body(self.version())))
+        let condition = serde_json::to_value(condition)?;
+        Ok(Change(upsert_patch(
+            self.elements(),
+            condition,
+            self.version(),
+        )))
     }
 
     pub(super) fn version(&self) -> Option<&str> {
@@ -70,11 +72,8 @@ impl RawCluster {
 }
 
 impl Change {
-    pub(super) fn to_patch(&self) -> serde_json::Result<Patch<Value>> {
-        Ok(match self.0.clone() {
-            PatchBody::Json(operations) => Patch::Json(serde_json::from_value(operations)?),
-            PatchBody::Merge(merge) => Patch::Merge(merge),
-        })
+    pub(super) fn to_patch(&self) -> Patch<Value> {
+        self.0.clone().into()
     }
 }
 

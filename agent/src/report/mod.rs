@@ -281,7 +281,7 @@ impl<'a> Leader<'a> {
                 }
             };
             let change = change(cluster, condition)?;
-            let patch = change.to_patch().map_err(kube::Error::SerdeError)?;
+            let patch = change.to_patch();
             let parameters = PatchParams::default();
             let call = self
                 .clusters

@@ -1,4 +1,5 @@
 use kube::CustomResource;
+use objects::condition::find;
 use schemars::JsonSchema;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -111,7 +112,7 @@ impl Cluster {
 
     /// Returns the condition of type `kind`.
     pub fn condition(&self, kind: &str) -> Option<&Condition> {
-        self.conditions().iter().find(|c| c.type_ == kind)
+        find(self.conditions(), kind)
     }
 
     /// Returns `true` if the status of the condition of type `kind` cannot be read, or the condition may be

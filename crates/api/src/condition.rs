@@ -1,6 +1,7 @@
 //! The conditions of a `Cluster`, and those of them that the agent owns: their types and reasons.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use objects::condition::AnyCondition;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -60,6 +61,20 @@ pub struct Condition {
     /// Set if the status is of another type than text. Nothing may be decided on it.
     #[serde(skip)]
     pub unclear: bool,
+}
+
+impl AnyCondition for Condition {
+    fn kind(&self) -> &str {
+        &self.type_
+    }
+
+    fn status(&self) -> &str {
+        &self.status
+    }
+
+    fn last_transition(&self) -> Option<Time> {
+        self.last_transition_time.clone()
+    }
 }
 
 impl<'de> Deserialize<'de> for Condition {

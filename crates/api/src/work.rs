@@ -1,5 +1,6 @@
 //! The unit of dispatch to one member cluster.
 
+use objects::condition::find;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -113,7 +114,6 @@ impl Work {
 
     /// Returns the condition of type `kind`.
     pub fn condition(&self, kind: &str) -> Option<&Condition> {
-        let conditions = self.status.as_ref().map(|status| &status.conditions);
-        conditions?.iter().find(|condition| condition.type_ == kind)
+        find(&self.status.as_ref()?.conditions, kind)
     }
 }

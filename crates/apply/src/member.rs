@@ -16,6 +16,7 @@ use karmada_runtime::dynamic::{DynamicEvent, DynamicWatches, WatchState};
 use karmada_runtime::write::{WriteError, WriteMode};
 use kube::Client;
 use kube::runtime::watcher::Config;
+use objects::patch::JsonPatch;
 use objects::{GroupVersionKind, Key};
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -326,11 +327,11 @@ impl MemberCluster {
         writes: &WriteMode,
         place: &Place,
         body: &Value,
-        take_over: Option<Value>,
+        take_over: Option<JsonPatch>,
         object: Option<&Value>,
     ) -> Result<Option<Value>, MemberError> {
-        if let Some(operations) = take_over {
-            let call = self.objects.json_patch(place, operations);
+        if let Some(patch) = take_over {
+            let call = self.objects.json_patch(place, patch);
             writes.write("member_managed_fields", call).await?;
         }
         let call = self.objects.apply(place, body, true);

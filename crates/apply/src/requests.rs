@@ -9,6 +9,7 @@ use kube::Client;
 use kube::api::{DeleteParams, GetParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::core::{ApiResource, Request};
 use kube::discovery::{Scope, pinned_kind};
+use objects::patch::JsonPatch;
 use objects::{GroupVersionKind, Key};
 use parking_lot::Mutex;
 use serde::Serialize;
@@ -117,9 +118,8 @@ impl Objects {
     }
 
     /// Patches an object by a JSON patch (RFC 6902).
-    pub(crate) async fn json_patch(&self, place: &Place, operations: Value) -> kube::Result<Value> {
-        let operations = serde_json::from_value(operations).map_err(kube::Error::SerdeError)?;
-        let patch = Patch::Json::<()>(operations);
+    pub(crate) async fn json_patch(&self, place: &Place, patch: JsonPatch) -> kube::Result<Value> {
+        let patch: Patch<()> = patch.into();
         self.patch(place, &managed(), &patch).await
     }
 

@@ -2,15 +2,19 @@
 //!
 //! - Who it is: [`Key`] and [`GroupVersionKind`], [`qualified_name`].
 //! - What its metadata say: [`Metadata`]; what selects it: [`selector`].
+//! - What its status says: [`condition`].
+//! - How it is changed: [`patch`].
 //! - Who wrote it: [`last_writer`].
 //! - Its values: [`quantity`], and [`amounts`] of several resources.
 //! - Who refers to whom: [`reverse_index`].
 
 pub mod amounts;
+pub mod condition;
 mod key;
 mod kind;
 pub mod last_writer;
 pub mod metadata;
+pub mod patch;
 pub mod qualified_name;
 pub mod quantity;
 pub mod reverse_index;

@@ -120,6 +120,15 @@ pub fn edit(object: &mut Value, name: &str, edit: impl FnOnce(&mut Map<String, V
     object.insert("metadata".to_owned(), Value::Object(metadata));
 }
 
+/// Sets a field of the metadata, which are made if they are not there.
+pub fn set(object: &mut Value, name: &str, value: Value) {
+    if let Some(object) = object.as_object_mut() {
+        let mut metadata = taken(object, "metadata");
+        metadata.insert(name.to_owned(), value);
+        object.insert("metadata".to_owned(), Value::Object(metadata));
+    }
+}
+
 fn taken(object: &mut Map<String, Value>, name: &str) -> Map<String, Value> {
     match object.remove(name) {
         Some(Value::Object(map)) => map,

@@ -3,7 +3,6 @@
 
 pub mod binding_ref;
 pub mod cluster;
-pub mod condition;
 pub mod execution;
 pub mod health;
 pub mod ingress;

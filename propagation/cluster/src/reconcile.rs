@@ -7,7 +7,6 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Namespace;
 use karmada_api::{ClusterView, execution_namespace};
 use karmada_rules::cluster::{ClusterWrite, ConditionTaint, Situation, steps};
-use karmada_rules::condition::PatchBody;
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
 use karmada_runtime::events::EventRecorder;
@@ -124,13 +123,7 @@ impl Reconciler {
                 self.writes.write("taints", call).await?.is_some()
             }
             ClusterWrite::Condition { patch, .. } => {
-                let patch: Patch<Value> = match patch.clone() {
-                    PatchBody::Json(operations) => {
-                        // Operations from our own rules: they parse.
-                        Patch::Json(serde_json::from_value(operations).unwrap_or_default())
-                    }
-                    PatchBody::Merge(merge) => Patch::Merge(merge),
-                };
+                let patch: Patch<Value> = patch.clone().into();
                 let call = patch_status(&clusters, name, &parameters, &patch);
                 self.writes.write("conditions", call).await?.is_some()
             }

@@ -20,9 +20,10 @@ use karmada_runtime::error::BoxError;
 use karmada_runtime::write::{self, WriteError, WriteErrorKind, WriteMode};
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::{Api, Client, Resource};
+use objects::patch::JsonPatch;
 use objects::{Key, Metadata, api_version, kind};
 use parking_lot::Mutex;
-use serde_json::{Value, json};
+use serde_json::Value;
 use uuid::Uuid;
 
 use self::gauges::Counts;
@@ -123,12 +124,12 @@ impl BindingReconciler {
             .map(|(key, uid)| self.delete(key, uid.clone()));
         futures::future::try_join_all(deletions).await?;
 
-        let path = format!("/metadata/finalizers/{place}");
-        let operations = json!([
-            { "op": "test", "path": path, "value": binding.finalizer() },
-            { "op": "remove", "path": path },
-        ]);
-        self.patch_binding(binding, "finalizer", operations, false)
+        let place = place.to_string();
+        let ours = ["metadata", "finalizers", place.as_str()];
+        let mut patch = JsonPatch::default();
+        patch.test(ours, binding.finalizer().into());
+        patch.remove(ours);
+        self.patch_binding(binding, "finalizer", patch, false)
             .await?;
         Ok(())
     }
@@ -211,9 +212,8 @@ impl BindingReconciler {
     /// Gives a binding the ID and the finalizer that it lacks.
     async fn identify(&self, binding: BindingRef<'_>, works: &[Work]) -> Result<(), BoxError> {
         let plan = binding::identify(binding, works, || Uuid::new_v4().to_string());
-        if let BindingPlan::Patch(operations) = plan {
-            self.patch_binding(binding, "binding", operations, false)
-                .await?;
+        if let BindingPlan::Patch(patch) = plan {
+            self.patch_binding(binding, "binding", patch, false).await?;
         }
         Ok(())
     }
@@ -259,11 +259,11 @@ impl BindingReconciler {
         &self,
         binding: BindingRef<'_>,
         target: &'static str,
-        operations: Value,
+        patch: JsonPatch,
         is_status: bool,
     ) -> Result<bool, BoxError> {
         let name = binding.metadata.name.as_deref().unwrap_or_default();
-        let patch = Patch::Json::<()>(serde_json::from_value(operations)?);
+        let patch = patch.into();
         let result = if let Some(namespace) = &binding.metadata.namespace {
             let api: Api<ResourceBinding> = Api::namespaced(self.client.clone(), namespace);
             self.patch(&api, name, target, &patch, is_status).await
@@ -337,8 +337,8 @@ pub(crate) async fn write_work(
             let call = write::create(&works, &parameters, &body);
             writes.write("work", call).await
         }
-        WorkChange::Patch { operations, .. } => {
-            let patch = Patch::Json::<()>(serde_json::from_value(operations)?);
+        WorkChange::Patch { patch, .. } => {
+            let patch: Patch<()> = patch.into();
             let parameters = PatchParams::default();
             let call = write::patch(&works, &key.name, &parameters, &patch);
             writes.write("work", call).await

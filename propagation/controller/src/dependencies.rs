@@ -291,12 +291,12 @@ impl DependencyReconciler {
                 let call = write::create(&api, &parameters, &body);
                 Ok(self.writes.write("binding", call).await?.is_some())
             }
-            BindingPlan::Patch(operations) => {
+            BindingPlan::Patch(patch) => {
                 let parameters = PatchParams {
                     field_manager: manager,
                     ..PatchParams::default()
                 };
-                let patch = Patch::Json::<()>(serde_json::from_value(operations)?);
+                let patch: Patch<()> = patch.into();
                 let call = write::patch(&api, &key.name, &parameters, &patch);
                 match self.writes.write("binding", call).await {
                     Ok(written) => Ok(written.is_some()),

@@ -12,6 +12,7 @@ use karmada_runtime::write::{self, WriteErrorKind, WriteMode};
 use kube::Client;
 use kube::api::{Patch, PatchParams};
 use objects::Key;
+use objects::patch::guarded;
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -220,10 +221,9 @@ impl Reconciler {
         }
         let finalizers = work.metadata.finalizers.iter().flatten();
         let rest: Vec<_> = finalizers.filter(|name| *name != WORK_FINALIZER).collect();
-        let patch = Patch::Merge(json!({ "metadata": {
-            "resourceVersion": work.metadata.resource_version,
-            "finalizers": rest,
-        } }));
+        let version = work.metadata.resource_version.as_deref();
+        let rest = json!({ "metadata": { "finalizers": rest } });
+        let patch = Patch::Merge(guarded(version, rest));
         let (works, parameters) = (works(&self.client, work), PatchParams::default());
         let name = work.metadata.name.as_deref().unwrap_or_default();
         let call = write::patch(&works, name, &parameters, &patch);

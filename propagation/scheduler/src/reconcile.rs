@@ -18,8 +18,8 @@ use kube::api::{Patch, PatchParams};
 use kube::runtime::events::Event;
 use kube::{Api, Client, Resource};
 use objects::Key;
+use objects::patch::JsonPatch;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 
 use crate::binding::AnyBinding;
 use crate::events;
@@ -63,7 +63,7 @@ impl Controller for Reconciler {
         }
         match plan {
             SchedulePlan::Unchanged | SchedulePlan::LeftAlone { .. } => {}
-            SchedulePlan::EndEvictions(operations) => self.end_evictions(key, operations).await?,
+            SchedulePlan::EndEvictions(patch) => self.end_evictions(key, patch).await?,
             SchedulePlan::Write { spec, status } => {
                 self.apply(key, &snapshot.binding, spec, status).await?;
             }
@@ -105,8 +105,8 @@ impl Reconciler {
         }
     }
 
-    async fn end_evictions(&self, key: &Key, operations: Value) -> Result<(), BoxError> {
-        let (client, patch) = (self.client.clone(), json_patch(operations)?);
+    async fn end_evictions(&self, key: &Key, patch: JsonPatch) -> Result<(), BoxError> {
+        let (client, patch) = (self.client.clone(), Patch::<()>::from(patch));
         let parameters = PatchParams::default();
         let ended = if key.namespace.is_empty() {
             let api: Api<ClusterResourceBinding> = Api::all(client);
@@ -165,7 +165,7 @@ impl Reconciler {
     {
         let mut written: Option<K> = None;
         if let Some(spec) = spec {
-            let patch = json_patch(spec.patch(binding.view()))?;
+            let patch: Patch<()> = spec.patch(binding.view()).into();
             let parameters = PatchParams::default();
             let call = api.patch(&key.name, &parameters, &patch);
             written = match self.writes.write("clusters", call).await {
@@ -207,7 +207,8 @@ impl Reconciler {
     {
         let metadata = current.metadata;
         let version = metadata.resource_version.as_deref();
-        let patch = json_patch(status.patch(current.status, metadata.generation, version))?;
+        let patch = status.patch(current.status, metadata.generation, version);
+        let patch: Patch<()> = patch.into();
         let parameters = PatchParams::default();
         let call = api.patch_status(&key.name, &parameters, &patch);
         self.writes.write("status", call).await?;
@@ -248,10 +249,6 @@ impl Reconciler {
 
 fn name(target: &TargetCluster) -> &str {
     &target.name
-}
-
-fn json_patch(operations: Value) -> serde_json::Result<Patch<Value>> {
-    serde_json::from_value(operations).map(Patch::Json)
 }
 
 fn is_missing(error: &BoxError) -> bool {

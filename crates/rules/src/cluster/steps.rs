@@ -8,6 +8,9 @@ use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_api::cluster_view::{ClusterViewStatus, Quantities, ResourceSummary};
 use karmada_api::{ClusterView, execution_namespace, names};
+use objects::Metadata;
+use objects::condition::{find, transition, upsert_patch};
+use objects::patch::{Patch, guarded};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -15,7 +18,6 @@ use super::condition_taints::{ConditionTaint, with_condition_taints};
 use super::enablements::enablements;
 use super::taints::{self, Unready, tainted};
 use super::{COMPLETE_API_ENABLEMENTS, FINALIZER, READY, Report, SYSTEM, ServedKinds};
-use crate::condition::{PatchBody, upsert};
 
 /// The execution namespace of a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,7 +76,7 @@ pub enum ClusterWrite {
     /// Patch one condition of the cluster's status.
     Condition {
         /// The patch.
-        patch: PatchBody,
+        patch: Patch,
         /// The health that changes with it.
         health: Option<Report>,
     },
@@ -104,7 +106,7 @@ pub fn targets(binding: &Value) -> BTreeSet<String> {
         names::MANAGED_BY,
     ]
     .into_iter()
-    .any(|label| binding["metadata"]["labels"][label].is_string());
+    .any(|label| binding.label(label).is_some());
     let clusters = binding.pointer("/spec/clusters").and_then(Value::as_array);
     let names = clusters.filter(|_| is_scheduled).into_iter().flatten();
     let names = names.filter_map(|cluster| cluster.get("name")?.as_str());
@@ -115,7 +117,7 @@ pub fn targets(binding: &Value) -> BTreeSet<String> {
 /// cluster at hand: after one has been taken, decide anew.
 pub fn steps(situation: &Situation<'_>) -> Vec<ClusterWrite> {
     let cluster = situation.cluster;
-    if !cluster["metadata"]["deletionTimestamp"].is_null() {
+    if cluster.is_deleting() {
         return leave(situation).into_iter().collect();
     }
     let mut steps = Vec::new();
@@ -165,16 +167,14 @@ fn leave(situation: &Situation<'_>) -> Option<ClusterWrite> {
 }
 
 fn finalizers_patch(cluster: &Value, finalizers: &[Value]) -> Value {
-    json!({ "metadata": {
-        "resourceVersion": cluster["metadata"]["resourceVersion"],
-        "finalizers": finalizers,
-    } })
+    let finalizers = json!({ "metadata": { "finalizers": finalizers } });
+    guarded(Some(cluster.resource_version()), finalizers)
 }
 
 fn namespace(situation: &Situation<'_>) -> Option<ClusterWrite> {
     match situation.namespace {
         None => {
-            let cluster = situation.cluster["metadata"]["name"].as_str()?;
+            let cluster = situation.cluster.name();
             let metadata = ObjectMeta {
                 name: Some(execution_namespace(cluster)),
                 labels: Some([(SYSTEM.to_owned(), "true".to_owned())].into()),
@@ -239,40 +239,32 @@ fn status(cluster: &Value, observed: &ClusterObservation, now: Timestamp) -> Vec
 }
 
 fn condition<'a>(cluster: &'a Value, kind: &str) -> &'a Value {
-    let mut conditions = list(&cluster["status"]["conditions"]).iter();
-    let found = conditions.find(|condition| condition["type"] == kind);
+    let found = find(list(&cluster["status"]["conditions"]), kind);
     found.unwrap_or(&Value::Null)
 }
 
 /// Returns the patch that brings a condition into the cluster, or `None` if it is there.
-fn condition_patch(
-    cluster: &Value,
-    kind: &str,
-    report: &Report,
-    now: Timestamp,
-) -> Option<PatchBody> {
+fn condition_patch(cluster: &Value, kind: &str, report: &Report, now: Timestamp) -> Option<Patch> {
     let Report {
         status,
         reason,
         message,
     } = report;
     let current = condition(cluster, kind);
-    let was = current["status"] == *status;
-    if was && current["reason"] == *reason && current["message"] == **message {
+    if current["status"] == *status
+        && current["reason"] == *reason
+        && current["message"] == **message
+    {
         return None;
     }
-    // `metav1.Time` has whole seconds.
-    let now = Timestamp::from_second(now.as_second()).unwrap_or(now);
-    let since = &current["lastTransitionTime"];
-    let since = if was && since.is_string() {
-        since.clone()
-    } else {
-        json!(now.to_string())
-    };
     let new = json!({ "type": kind, "status": status, "reason": reason, "message": message,
-        "lastTransitionTime": since });
-    let version = cluster["metadata"]["resourceVersion"].as_str();
-    Some(upsert(list(&cluster["status"]["conditions"]), new).body(version))
+        "lastTransitionTime": transition(Some(current), status, now) });
+    let conditions = list(&cluster["status"]["conditions"]);
+    Some(upsert_patch(
+        conditions,
+        new,
+        Some(cluster.resource_version()),
+    ))
 }
 
 /// Returns the merge patch between two summaries. Karmada's models of nodes are in the same object and
@@ -312,10 +304,13 @@ fn taint(situation: &Situation<'_>) -> Option<ClusterWrite> {
         return None;
     }
     // The list is atomic, so it must be the one that was read.
-    let patch = json!({
-        "metadata": { "resourceVersion": cluster["metadata"]["resourceVersion"] },
-        "spec": { "taints": if desired.is_empty() { Value::Null } else { json!(desired) } },
-    });
+    let taints = if desired.is_empty() {
+        Value::Null
+    } else {
+        json!(desired)
+    };
+    let taints = json!({ "spec": { "taints": taints } });
+    let patch = guarded(Some(cluster.resource_version()), taints);
     Some(ClusterWrite::Taints {
         patch,
         taints: desired.iter().map(taints::text).collect(),

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use karmada_api::condition::TRUE;
 use serde_json::{Value, json};
 
@@ -54,14 +55,12 @@ pub(super) fn tainted(
             }
         }
     }
-    // `metav1.Time` has whole seconds.
-    let now = Timestamp::from_second(now.as_second()).unwrap_or(now);
     for taint in &mut desired {
         if taint["effect"] == NO_EXECUTE
             && taint["timeAdded"].is_null()
             && let Some(fields) = taint.as_object_mut()
         {
-            fields.insert("timeAdded".to_owned(), json!(now.to_string()));
+            fields.insert("timeAdded".to_owned(), json!(Time(now)));
         }
     }
     desired

@@ -5,6 +5,7 @@ use karmada_api::names::{
     CONFLICT_RESOLUTION, MANAGED, MANAGED_ANNOTATIONS, MANAGED_LABELS, RETAIN_REPLICAS, WORK_NAME,
     WORK_NAMESPACE,
 };
+use objects::patch::JsonPatch;
 use serde_json::{Map, Value};
 
 use super::drift::contains;
@@ -29,8 +30,8 @@ pub enum ApplyPlan {
     Apply {
         /// The object, with the uid of the one that was read.
         body: Value,
-        /// A JSON patch (RFC 6902) to be sent before, by which the fields of other managers become ours.
-        take_over: Option<Value>,
+        /// The patch to be sent before, by which the fields of other managers become ours.
+        take_over: Option<JsonPatch>,
     },
     /// The object must not be touched; the message is for the Work's status.
     Refuse {

@@ -1,5 +1,7 @@
 //! `metadata.managedFields`: which of an object's fields are ours, and the way to take over those of others.
 
+use objects::Metadata;
+use objects::patch::JsonPatch;
 use serde_json::{Map, Value, json};
 
 use super::apply::APPLY_MANAGER;
@@ -139,9 +141,9 @@ pub(super) enum TakeOver {
     FromAll,
 }
 
-/// Returns the JSON patch (RFC 6902) that turns the fields of others into ones that we applied, and `None` if
+/// Returns the patch that turns the fields of others into ones that we applied, and `None` if
 /// nobody has any. It fails if the object has changed since it was read.
-pub(super) fn take_over(object: &Value, from: TakeOver) -> Option<Value> {
+pub(super) fn take_over(object: &Value, from: TakeOver) -> Option<JsonPatch> {
     let mut taken = Value::Null;
     let mut api_version = None;
     let mut kept = Vec::new();
@@ -179,11 +181,9 @@ pub(super) fn take_over(object: &Value, from: TakeOver) -> Option<Value> {
         entry.insert("fieldsV1".to_owned(), taken);
     }
     kept.push(entry);
-    let version = object.pointer("/metadata/resourceVersion");
-    Some(json!([
-        { "op": "replace", "path": "/metadata/managedFields", "value": kept },
-        { "op": "replace", "path": "/metadata/resourceVersion", "value": version },
-    ]))
+    let mut patch = JsonPatch::default();
+    patch.replace(["metadata", "managedFields"], kept.into());
+    Some(patch.guarded(Some(object.resource_version())))
 }
 
 /// Returns the fields of an entry outside metadata, and the rest of the entry; each if there is any.

@@ -1,10 +1,11 @@
 //! The status of a Work.
 
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use karmada_api::condition::{FALSE, TRUE};
 use karmada_api::work::{APPLIED, DISPATCHING, ManifestIdentifier, ManifestStatus};
 use karmada_api::{Condition, Work, names};
+use objects::condition::{self, find, transition};
+use objects::patch::guarded;
 use serde_json::{Value, json};
 
 use super::apply::label;
@@ -85,10 +86,9 @@ pub fn status(work: &Work, outcomes: &[Outcome<'_>], adopted: bool, now: Timesta
         }
     }
     if list != conditions || new_statuses != statuses {
-        plan.patch = Some(json!({
-            "metadata": { "resourceVersion": work.metadata.resource_version },
-            "status": { "conditions": list, "manifestStatuses": new_statuses },
-        }));
+        let status = json!({ "conditions": list, "manifestStatuses": new_statuses });
+        let version = work.metadata.resource_version.as_deref();
+        plan.patch = Some(guarded(version, json!({ "status": status })));
     }
     plan
 }
@@ -187,21 +187,15 @@ fn upsert(
     adopted: bool,
     now: Timestamp,
 ) -> Option<Condition> {
-    new.last_transition_time = Some(Time(now));
-    let Some(old) = list.iter_mut().find(|old| old.type_ == new.type_) else {
-        list.push(new.clone());
-        return Some(new);
-    };
-    let same_status = old.status == new.status && !old.unclear;
-    let same_text = old.reason == new.reason && old.message == new.message;
-    if same_status && same_text && adopted && old.observed_generation.is_none() {
+    let old = find(&*list, &new.type_);
+    let same_status = old.is_some_and(|old| old.status == new.status);
+    let same_text = old.is_some_and(|old| old.reason == new.reason && old.message == new.message);
+    let is_of_karmada = old.is_some_and(|old| old.observed_generation.is_none());
+    if same_status && same_text && adopted && is_of_karmada {
         return None;
     }
-    if same_status && old.last_transition_time.is_some() {
-        new.last_transition_time
-            .clone_from(&old.last_transition_time);
-    }
-    old.clone_from(&new);
+    new.last_transition_time = Some(transition(old, &new.status, now));
+    condition::upsert(list, new.clone());
     let news = !same_status || (new.status == FALSE && !same_text);
     news.then_some(new)
 }

@@ -56,8 +56,9 @@ fn deployment() -> Recorded {
 fn as_ours(mut object: Value) -> Value {
     let version = &object["metadata"]["resourceVersion"].clone();
     let taken = managed_fields::take_over(&object, managed_fields::TakeOver::FromKarmada).unwrap();
-    assert_eq!(taken[1]["value"], *version);
-    object["metadata"]["managedFields"] = taken[0]["value"].clone();
+    assert_eq!(taken.value(["metadata", "resourceVersion"]), Some(version));
+    let fields = taken.value(["metadata", "managedFields"]);
+    object["metadata"]["managedFields"] = fields.unwrap().clone();
     object
 }
 
@@ -117,10 +118,10 @@ fn an_edit_takes_the_fields_over_from_karmada_and_names_the_object_that_was_read
     };
     assert_eq!(body["metadata"]["uid"], object["metadata"]["uid"]);
     assert_eq!(body["spec"], manifest["spec"]);
-    let take_over = take_over.unwrap();
+    let take_over = json!(take_over.unwrap());
     let before = &object["metadata"]["managedFields"][0];
-    let after = &take_over[0]["value"][0];
-    assert_eq!(take_over[0]["value"].as_array().unwrap().len(), 1);
+    let after = &take_over[1]["value"][0];
+    assert_eq!(take_over[1]["value"].as_array().unwrap().len(), 1);
     assert_eq!(
         (&after["manager"], &after["operation"]),
         (&json!("karmada-rs"), &json!("Apply"))
@@ -128,7 +129,7 @@ fn an_edit_takes_the_fields_over_from_karmada_and_names_the_object_that_was_read
     assert_eq!(after["fieldsV1"], before["fieldsV1"]);
     let version = &object["metadata"]["resourceVersion"];
     let guard = json!({ "op": "replace", "path": "/metadata/resourceVersion", "value": version });
-    assert_eq!(take_over[1], guard);
+    assert_eq!(take_over[0], guard);
     // The second time they are ours.
     let ours = as_ours(object);
     let plan = plan(&work, &manifest, Some(&ours));
@@ -187,7 +188,8 @@ fn a_foreign_object_is_refused_unless_the_user_wants_it_overwritten_as_a_whole()
         panic!("not applied");
     };
     let take_over = take_over.unwrap();
-    let entries = take_over[0]["value"].as_array().unwrap();
+    let take_over = json!(take_over);
+    let entries = take_over[1]["value"].as_array().unwrap();
     assert_eq!(entries.len(), 2);
     // A container of helm's would go on beside ours; its labels may stay.
     assert_eq!(entries[0]["manager"], "helm");

@@ -7,12 +7,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use karmada_api::Condition;
 use karmada_api::condition::{
     DNS_FAILED_REASON, DNS_READY, DNS_READY_REASON, FALSE, INSUFFICIENT_OBSERVATIONS_REASON, OWNED,
     REPORTER_READY, REPORTING_REASON, TRUE,
 };
+use objects::condition::{find, transition};
 
 use super::quorum::{Judgement, Quorum, Tally, Verdict};
 
@@ -213,10 +213,6 @@ fn published(conditions: &[Condition]) -> Option<bool> {
     }
 }
 
-fn find<'a>(conditions: &'a [Condition], kind: &str) -> Option<&'a Condition> {
-    conditions.iter().find(|c| c.type_ == kind)
-}
-
 fn dns_ready(verdict: &Verdict) -> DesiredCondition {
     let (status, reason) = if verdict.healthy {
         (TRUE, DNS_READY_REASON)
@@ -250,20 +246,12 @@ fn insufficient(judgement: &Judgement) -> DesiredCondition {
 }
 
 fn condition(current: Option<&Condition>, desired: DesiredCondition, time: Timestamp) -> Condition {
-    // `metav1.Time` has whole seconds.
-    let whole = Timestamp::from_second(time.as_second()).unwrap_or(time);
-    let last_transition_time = match current {
-        // By convention the time changes with the status only, not with reason or message.
-        Some(current) if current.status == desired.status => current.last_transition_time.clone(),
-        _ => None,
-    };
     Condition {
         type_: desired.kind.to_owned(),
         status: desired.status.to_owned(),
         reason: desired.reason.to_owned(),
         message: desired.message,
-        // Any client may have left the time out, or written null for it.
-        last_transition_time: Some(last_transition_time.unwrap_or(Time(whole))),
+        last_transition_time: Some(transition(current, desired.status, time)),
         observed_generation: None,
         unclear: false,
     }

@@ -5,11 +5,11 @@ pub(super) mod patch;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_api::{PropagationSpec, ResourceBindingSpec, Suspension, Work, names};
+use objects::patch::JsonPatch;
 use objects::{Key, Metadata, kind};
 use serde_json::{Map, Value, json};
 
 use self::members::members;
-use self::patch::Operations;
 use super::activation::Record;
 use super::claim::{Claim, marks};
 use super::works;
@@ -37,8 +37,8 @@ pub enum BindingPlan {
     Unchanged,
     /// It does not exist: this is its body.
     Create(Value),
-    /// A JSON patch (RFC 6902), which fails if the binding has changed since it was read.
-    Patch(Value),
+    /// It is patched, unless it has changed since it was read.
+    Patch(JsonPatch),
     /// The binding of a former template, or one that is being deleted, must go first.
     Waits,
 }
@@ -46,26 +46,24 @@ pub enum BindingPlan {
 impl BindingPlan {
     /// Returns `true` if the spec of the binding is written, and not only its metadata.
     pub fn changes_spec(&self) -> bool {
-        let is_in_spec = |operation: &Value| {
-            let path = operation.get("path").and_then(Value::as_str);
-            path.is_some_and(|path| path.starts_with("/spec"))
-        };
         match self {
             Self::Create(_) => true,
-            Self::Patch(operations) => operations.as_array().into_iter().flatten().any(is_in_spec),
+            Self::Patch(patch) => {
+                let mut paths = patch.paths();
+                paths.any(|path| path.as_str().starts_with("/spec"))
+            }
             Self::Unchanged | Self::Waits => false,
         }
     }
 
     /// Returns `true` if nothing but the record of activation is written, which Karmada's bindings lack.
     pub fn only_records(&self) -> bool {
-        let path = names::ACTIVATED.replace('/', "~1");
-        let is_record = |operation: &Value| {
-            let of = operation.get("path").and_then(Value::as_str);
-            of.is_some_and(|of| of.ends_with(&path) || of == "/metadata/resourceVersion")
-        };
+        const EITHER: [&str; 2] = [names::ACTIVATED, "resourceVersion"];
         match self {
-            Self::Patch(operations) => operations.as_array().into_iter().flatten().all(is_record),
+            Self::Patch(patch) => patch.paths().all(|path| {
+                let last = path.last();
+                last.is_some_and(|last| EITHER.contains(&last.decoded().as_ref()))
+            }),
             Self::Create(_) | Self::Unchanged | Self::Waits => false,
         }
     }
@@ -75,11 +73,7 @@ impl BindingPlan {
         let replicas = match self {
             Self::Unchanged | Self::Waits => None,
             Self::Create(body) => body.pointer("/spec/replicas"),
-            Self::Patch(operations) => operations.as_array().and_then(|operations| {
-                let mut operations = operations.iter();
-                let set = operations.find(|set| set["path"] == "/spec/replicas");
-                set?.get("value")
-            }),
+            Self::Patch(patch) => patch.value(["spec", "replicas"]),
         };
         replicas?.as_i64()
     }
@@ -113,14 +107,14 @@ pub fn identify(
     new_id: impl FnOnce() -> String,
 ) -> BindingPlan {
     let metadata = binding.metadata;
-    let mut patch = Operations::default();
+    let mut patch = JsonPatch::default();
     if binding.id().is_none() {
         let id = works::id(binding, works).map_or_else(new_id, str::to_owned);
-        let mut has_labels = metadata.labels.is_some();
-        patch.entry("labels", &mut has_labels, binding.id_label(), Some(&id));
+        let label = (binding.id_label(), Some(id.as_str()));
+        patch.entries("labels", metadata.labels.as_ref(), [label]);
     }
     patch.finalizer(metadata, binding.finalizer());
-    patch.guarded(metadata)
+    patch::guarded(patch, metadata)
 }
 
 /// Returns `true` if a binding's spec is as template and policy want it, apart from the pause.
@@ -157,105 +151,90 @@ fn update(source: BindingSource<'_>, existing: BindingRef<'_>) -> BindingPlan {
     if patch::is_former(source.template, metadata) {
         return BindingPlan::Waits;
     }
-    let mut patch = Operations::default();
+    let mut patch = JsonPatch::default();
     if source.is_followed {
-        patch.spec(source, existing.spec);
+        update_spec(&mut patch, source, existing.spec);
     } else {
-        patch.pause(source.policy, existing.spec);
+        pause(&mut patch, source.policy, existing.spec);
     }
-    patch.metadata(source, metadata);
-    patch.guarded(metadata)
+    update_metadata(&mut patch, source, metadata);
+    patch::guarded(patch, metadata)
 }
 
-impl Operations {
-    fn metadata(&mut self, source: BindingSource<'_>, metadata: &ObjectMeta) {
-        let mut has_labels = metadata.labels.is_some();
-        let mut has_annotations = metadata.annotations.is_some();
-        for mark in marks(Some(source.claim)) {
-            if !mark.is_on(metadata) {
-                let exists = if mark.is_label() {
-                    &mut has_labels
-                } else {
-                    &mut has_annotations
-                };
-                self.entry(mark.map, exists, mark.key, mark.value);
-            }
+fn update_metadata(patch: &mut JsonPatch, source: BindingSource<'_>, metadata: &ObjectMeta) {
+    let claim = marks(Some(source.claim));
+    let labels = claim.iter().filter(|mark| mark.is_label());
+    let annotations = claim.iter().filter(|mark| !mark.is_label());
+    let labels = labels.map(|mark| (mark.key, mark.value));
+    patch.entries("labels", metadata.labels.as_ref(), labels);
+    patch::ownership(patch, source.template, metadata);
+    let is_written = !patch.is_empty() || claim.iter().any(|mark| !mark.is_on(metadata));
+    let record = needs_record(source, metadata, is_written).then(|| source.record.to_text());
+    let record = record.as_deref().map(|text| (names::ACTIVATED, Some(text)));
+    let annotations = annotations.map(|mark| (mark.key, mark.value)).chain(record);
+    patch.entries("annotations", metadata.annotations.as_ref(), annotations);
+}
+
+/// Returns `true` if the binding's record must be written. What it says of an immediate policy is not
+/// read before the policy becomes Lazy: then it must tell whether the template was edited since.
+fn needs_record(source: BindingSource<'_>, metadata: &ObjectMeta, is_written: bool) -> bool {
+    let wanted = source.record;
+    Record::of(metadata).is_none_or(|stored| {
+        stored != *wanted
+            && (source.policy.is_lazy() || stored.template != wanted.template || is_written)
+    })
+}
+
+fn update_spec(patch: &mut JsonPatch, source: BindingSource<'_>, spec: &ResourceBindingSpec) {
+    for member in members(source.template, source.policy, spec) {
+        if member.is_current {
+            continue;
         }
-        self.ownership(source.template, metadata);
-        if self.needs_record(source, metadata) {
-            let text = source.record.to_text();
-            self.entry(
-                "annotations",
-                &mut has_annotations,
-                names::ACTIVATED,
-                Some(&text),
-            );
+        match member.wanted {
+            Some(wanted) => patch.add(["spec", member.name], wanted),
+            None => patch.remove(["spec", member.name]),
         }
     }
-
-    /// Returns `true` if the binding's record must be written. What it says of an immediate policy is not
-    /// read before the policy becomes Lazy: then it must tell whether the template was edited since.
-    fn needs_record(&self, source: BindingSource<'_>, metadata: &ObjectMeta) -> bool {
-        let wanted = source.record;
-        Record::of(metadata).is_none_or(|stored| {
-            stored != *wanted
-                && (source.policy.is_lazy() || stored.template != wanted.template || self.len() > 0)
-        })
+    pause(patch, source.policy, spec);
+    let reference = patch::reference(source.template);
+    let current = serde_json::to_value(&spec.resource).unwrap_or_default();
+    let is_same = |field| current.get(field) == reference.get(field);
+    // Karmada's bindings follow every version of the template, status writes included. Ours do not:
+    // a new version in the spec is a new generation, which is scheduled again.
+    let identity = ["apiVersion", "kind", "namespace", "name", "uid"];
+    if !patch.is_empty() || !identity.into_iter().all(is_same) {
+        patch.add(["spec", "resource"], reference);
     }
+}
 
-    fn spec(&mut self, source: BindingSource<'_>, spec: &ResourceBindingSpec) {
-        let before = self.len();
-        for member in members(source.template, source.policy, spec) {
-            if member.is_current {
-                continue;
-            }
-            let path = format!("/spec/{}", member.name);
-            match member.wanted {
-                Some(wanted) => self.set(&path, &wanted),
-                None => self.remove(&path),
-            }
+/// Sets the parts of the pause that belong to the policy. `scheduling`, which third parties set, stays.
+fn pause(patch: &mut JsonPatch, policy: &PropagationSpec, spec: &ResourceBindingSpec) {
+    let wanted = policy.suspension.clone().unwrap_or_default();
+    let Some(current) = &spec.suspension else {
+        if let Some(pause) = suspension(policy) {
+            patch.add(["spec", "suspension"], pause);
         }
-        self.pause(source.policy, spec);
-        let reference = patch::reference(source.template);
-        let current = serde_json::to_value(&spec.resource).unwrap_or_default();
-        let is_same = |field| current.get(field) == reference.get(field);
-        // Karmada's bindings follow every version of the template, status writes included. Ours do not:
-        // a new version in the spec is a new generation, which is scheduled again.
-        let identity = ["apiVersion", "kind", "namespace", "name", "uid"];
-        if self.len() > before || !identity.into_iter().all(is_same) {
-            self.set("/spec/resource", &reference);
-        }
-    }
-
-    /// Sets the parts of the pause that belong to the policy. `scheduling`, which third parties set, stays.
-    fn pause(&mut self, policy: &PropagationSpec, spec: &ResourceBindingSpec) {
-        let wanted = policy.suspension.clone().unwrap_or_default();
-        let Some(current) = &spec.suspension else {
-            if let Some(pause) = suspension(policy) {
-                self.set("/spec/suspension", &pause);
-            }
-            return;
-        };
-        let current = &current.dispatching;
-        let parts = [
-            (
-                "dispatching",
-                wanted.dispatching.map(|on| json!(on)),
-                current.dispatching.map(|on| json!(on)),
-            ),
-            (
-                "dispatchingOnClusters",
-                wanted.dispatching_on_clusters.map(|on| json!(on)),
-                current.dispatching_on_clusters.as_ref().map(|on| json!(on)),
-            ),
-        ];
-        for (name, wanted, current) in parts {
-            let path = format!("/spec/suspension/{name}");
-            match wanted {
-                _ if wanted == current => {}
-                Some(wanted) => self.set(&path, &wanted),
-                None => self.remove(&path),
-            }
+        return;
+    };
+    let current = &current.dispatching;
+    let parts = [
+        (
+            "dispatching",
+            wanted.dispatching.map(|on| json!(on)),
+            current.dispatching.map(|on| json!(on)),
+        ),
+        (
+            "dispatchingOnClusters",
+            wanted.dispatching_on_clusters.map(|on| json!(on)),
+            current.dispatching_on_clusters.as_ref().map(|on| json!(on)),
+        ),
+    ];
+    for (name, wanted, current) in parts {
+        let member = ["spec", "suspension", name];
+        match wanted {
+            _ if wanted == current => {}
+            Some(wanted) => patch.add(member, wanted),
+            None => patch.remove(member),
         }
     }
 }

@@ -4,6 +4,7 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_api::names;
+use objects::patch::guarded;
 use objects::{Key, Metadata, metadata};
 use serde_json::{Map, Value, json};
 
@@ -208,7 +209,8 @@ pub fn adoption(policy: &Candidate<'_>, new_id: impl FnOnce() -> String) -> Opti
         finalizers.push(policy.finalizer().to_owned());
         patch.insert("finalizers".to_owned(), json!(finalizers));
     }
-    guarded(metadata, patch)
+    let version = metadata.resource_version.as_deref();
+    (!patch.is_empty()).then(|| guarded(version, json!({ "metadata": patch })))
 }
 
 /// Returns the merge patch that removes our finalizer from a policy whose claims are gone.
@@ -221,20 +223,10 @@ pub fn release(policy: &Candidate<'_>) -> Option<Value> {
     if rest.len() == finalizers.len() {
         return None;
     }
-    let mut patch = Map::new();
-    patch.insert("finalizers".to_owned(), json!(rest));
-    guarded(policy.metadata, patch)
-}
-
-/// Returns a patch of metadata which fails if they have changed since they were read: a merge patch
-/// replaces the whole list of finalizers.
-fn guarded(metadata: &ObjectMeta, mut patch: Map<String, Value>) -> Option<Value> {
-    if patch.is_empty() {
-        return None;
-    }
-    let version = json!(metadata.resource_version);
-    patch.insert("resourceVersion".to_owned(), version);
-    Some(json!({ "metadata": patch }))
+    // The list is replaced as a whole.
+    let version = policy.metadata.resource_version.as_deref();
+    let rest = json!({ "metadata": { "finalizers": rest } });
+    Some(guarded(version, rest))
 }
 
 #[cfg(test)]

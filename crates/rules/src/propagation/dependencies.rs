@@ -14,11 +14,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_api::names;
 use objects::Metadata;
+use objects::patch::JsonPatch;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::binding::BindingPlan;
-use super::binding::patch::Operations;
+use super::binding::patch::guarded;
 use crate::binding_ref::BindingRef;
 
 pub use attached::{
@@ -97,16 +98,16 @@ pub fn listed(binding: &ObjectMeta) -> BTreeSet<Dependency> {
 /// attached on its account.
 pub fn list(binding: BindingRef<'_>, wanted: &BTreeSet<Dependency>) -> BindingPlan {
     let metadata = binding.metadata;
-    let mut patch = Operations::default();
+    let mut patch = JsonPatch::default();
     if listed(metadata) != *wanted {
         let text = serde_json::to_string(wanted).unwrap_or_default();
-        let mut exists = metadata.annotations.is_some();
-        patch.entry("annotations", &mut exists, names::DEPENDENCIES, Some(&text));
+        let list = (names::DEPENDENCIES, Some(text.as_str()));
+        patch.entries("annotations", metadata.annotations.as_ref(), [list]);
     }
     if !wanted.is_empty() {
         patch.finalizer(metadata, names::DEPENDENCIES_FINALIZER);
     }
-    patch.guarded(metadata)
+    guarded(patch, metadata)
 }
 
 /// Plans the last write of a binding on whose account nothing is attached any more.
@@ -118,10 +119,9 @@ pub fn release(binding: BindingRef<'_>) -> BindingPlan {
     let Some(place) = places.position(|finalizer| finalizer == ours) else {
         return BindingPlan::Unchanged;
     };
-    let mut patch = Operations::default();
-    patch.remove(&format!("/metadata/finalizers/{place}"));
-    if metadata.annotation(names::DEPENDENCIES).is_some() {
-        patch.entry("annotations", &mut true, names::DEPENDENCIES, None);
-    }
-    patch.guarded(metadata)
+    let mut patch = JsonPatch::default();
+    patch.remove(["metadata", "finalizers", &place.to_string()]);
+    let list = (names::DEPENDENCIES, None);
+    patch.entries("annotations", metadata.annotations.as_ref(), [list]);
+    guarded(patch, metadata)
 }

@@ -166,20 +166,11 @@ mod tests {
         let mut work = fixtures::work("member1", "shop-55c4c4674c");
         let labels = work.spec.workload.manifests[0].pointer_mut("/metadata/labels");
         labels.unwrap()["kubernetes.io/metadata.name"] = "old".into();
-        let WorkChange::Patch {
-            operations,
-            manifest,
-        } = change(Some(&work))
-        else {
+        let WorkChange::Patch { patch, manifest } = change(Some(&work)) else {
             panic!("not patched");
         };
         assert!(manifest);
-        let paths: Vec<&Value> = operations
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|o| &o["path"])
-            .collect();
+        let paths: Vec<_> = patch.paths().map(ToString::to_string).collect();
         assert_eq!(paths, ["/metadata/resourceVersion", "/spec/workload"]);
         work.metadata.deletion_timestamp = work.metadata.creation_timestamp.clone();
         assert_eq!(change(Some(&work)), WorkChange::Deleting);

@@ -9,7 +9,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use karmada_api::work::{APPLIED, ManifestStatus};
 use karmada_api::{AggregatedStatusItem, Condition, Work, condition, names};
 use objects::Metadata;
-use serde_json::{Value, json};
+use objects::condition::{find, transition};
+use objects::patch::JsonPatch;
+use serde_json::json;
 
 use super::interpret::MemberStatus;
 use super::works::{cluster_of, is_delivered, kept_clusters, wanted_clusters, work_name};
@@ -29,10 +31,10 @@ const UNKNOWN: &str = "Unknown";
 pub enum StatusPlan {
     /// It is up to date.
     Unchanged,
-    /// These operations of a JSON patch (RFC 6902) apply, at the resource version that was read.
+    /// It is patched, at the resource version that was read.
     Patch {
-        /// The operations.
-        operations: Value,
+        /// The patch.
+        patch: JsonPatch,
         /// True if a cluster's result has changed, and not only details of its status.
         is_transition: bool,
     },
@@ -52,11 +54,15 @@ pub fn plan(
     let current = current.unwrap_or_default();
     let items = facts.items(current);
 
-    let mut operations = Vec::new();
+    let mut patch = JsonPatch::default();
+    if status.is_none() {
+        patch.add(["status"], json!({}));
+    }
     let mut is_transition = false;
-    if !is_same(&items, current) {
+    let is_same = is_same(&items, current);
+    if !is_same {
         is_transition = outcomes(&items) != outcomes(current);
-        operations.push(json!({ "op": "add", "path": "/status/aggregatedStatus", "value": items }));
+        patch.add(["status", "aggregatedStatus"], json!(items));
     }
     let list = status.and_then(|status| status.conditions.as_deref());
     let known = list.unwrap_or_default();
@@ -71,58 +77,31 @@ pub fn plan(
         .collect();
     is_transition |= changed
         .iter()
-        .any(|new| new.type_ != POLICY_APPLIED && new.last_transition_time.as_ref() == Some(now));
-    operations.extend(condition_operations(list, &changed));
-    if operations.is_empty() {
+        .filter(|new| new.type_ != POLICY_APPLIED)
+        .any(|new| find(known, &new.type_).is_none_or(|old| old.status != new.status));
+    patch.conditions(list, &changed);
+    if is_same && changed.is_empty() {
         return StatusPlan::Unchanged;
     }
-    if status.is_none() {
-        operations.insert(0, json!({ "op": "add", "path": "/status", "value": {} }));
-    }
     // An element that is not in this version may have been added since.
-    let is_new = |new: &Condition| position(known, &new.type_).0.is_none();
-    if status.is_none() || changed.iter().any(is_new) {
-        let version = &binding.metadata.resource_version;
-        let path = "/metadata/resourceVersion";
-        let guard = json!({ "op": "replace", "path": path, "value": version });
-        operations.insert(0, guard);
+    if status.is_none() || changed.iter().any(|new| find(known, &new.type_).is_none()) {
+        patch = patch.guarded(binding.metadata.resource_version.as_deref());
     }
     StatusPlan::Patch {
-        operations: operations.into(),
+        patch,
         is_transition,
     }
 }
 
 /// Returns the condition with the time of its transition, unless the list has it as it is.
 fn changed(list: &[Condition], mut wanted: Condition, now: &Time) -> Option<Condition> {
-    let (_, old) = position(list, &wanted.type_);
+    let old = find(list, &wanted.type_);
     let same_status = old.filter(|old| old.status == wanted.status);
     if same_status.is_some_and(|old| old.reason == wanted.reason && old.message == wanted.message) {
         return None;
     }
-    let since = same_status.and_then(|old| old.last_transition_time.clone());
-    wanted.last_transition_time = Some(since.unwrap_or_else(|| now.clone()));
+    wanted.last_transition_time = Some(transition(old, &wanted.status, now.0));
     Some(wanted)
-}
-
-/// Returns the operations that put each condition in the place of that of its type, or at the end.
-fn condition_operations(list: Option<&[Condition]>, changed: &[Condition]) -> Vec<Value> {
-    const LIST: &str = "/status/conditions";
-    let mut operations = Vec::new();
-    if list.is_none() && !changed.is_empty() {
-        operations.push(json!({ "op": "add", "path": LIST, "value": [] }));
-    }
-    for new in changed {
-        if let (Some(index), _) = position(list.unwrap_or_default(), &new.type_) {
-            let path = format!("{LIST}/{index}");
-            let kind = format!("{path}/type");
-            operations.push(json!({ "op": "test", "path": kind, "value": new.type_ }));
-            operations.push(json!({ "op": "replace", "path": path, "value": new }));
-        } else {
-            operations.push(json!({ "op": "add", "path": format!("{LIST}/-"), "value": new }));
-        }
-    }
-    operations
 }
 
 /// Returns the state of the template's copy in each cluster that should have one, for the status of the
@@ -149,11 +128,6 @@ pub fn members<'a>(binding: BindingRef<'a>, works: &'a [Work]) -> Vec<MemberStat
             }
         })
         .collect()
-}
-
-fn position<'a>(list: &'a [Condition], kind: &str) -> (Option<usize>, Option<&'a Condition>) {
-    let place = list.iter().position(|condition| condition.type_ == kind);
-    (place, place.and_then(|index| list.get(index)))
 }
 
 struct Facts<'a> {
@@ -239,7 +213,7 @@ impl<'a> Facts<'a> {
         conditions: &[Condition],
         items: &[AggregatedStatusItem],
     ) -> Option<Condition> {
-        let is_known = position(conditions, FULLY_APPLIED).0.is_some();
+        let is_known = find(conditions, FULLY_APPLIED).is_some();
         let late: Vec<&str> = self
             .suspended()
             .into_iter()
@@ -289,7 +263,7 @@ impl<'a> Facts<'a> {
     fn dispatching(&self, conditions: &[Condition]) -> Option<Condition> {
         let suspended = self.suspended();
         if suspended.is_empty() {
-            let is_known = position(conditions, DISPATCHING).0.is_some();
+            let is_known = find(conditions, DISPATCHING).is_some();
             return is_known.then(|| {
                 let message = "The template is being dispatched to its clusters.";
                 new_condition(
@@ -334,7 +308,7 @@ impl<'a> Facts<'a> {
 
 fn policy_applied(conditions: &[Condition], waiting: Option<String>) -> Option<Condition> {
     let Some(message) = waiting else {
-        let is_known = position(conditions, POLICY_APPLIED).0.is_some();
+        let is_known = find(conditions, POLICY_APPLIED).is_some();
         return is_known.then(|| {
             let message = "The binding follows its policy.".to_owned();
             new_condition(POLICY_APPLIED, condition::TRUE, "PolicyApplied", message)

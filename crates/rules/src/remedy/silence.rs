@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use karmada_api::condition::{FALSE, REPORTER_LEASE, REPORTER_READY, REPORTER_SILENT_REASON};
+use objects::condition::{find, transition};
 use serde_json::{Value, json};
 
 /// The leases of all reporters, as far as they have been observed.
@@ -113,18 +113,12 @@ pub fn reporter_silent(
     patience: Duration,
     time: Timestamp,
 ) -> Option<Value> {
-    let current = conditions.iter().find(|c| c["type"] == REPORTER_READY);
-    let was_false = current.is_some_and(|current| current["status"] == FALSE);
-    if was_false && current.is_some_and(|current| current["reason"] == REPORTER_SILENT_REASON) {
+    let current = find(conditions, REPORTER_READY);
+    if current.is_some_and(|current| {
+        current["status"] == FALSE && current["reason"] == REPORTER_SILENT_REASON
+    }) {
         return None;
     }
-    // `metav1.Time` has whole seconds.
-    let now = json!(Time(
-        Timestamp::from_second(time.as_second()).unwrap_or(time)
-    ));
-    let since = current
-        .map(|current| &current["lastTransitionTime"])
-        .filter(|since| was_false && since.is_string());
     let namespace = karmada_api::execution_namespace(cluster);
     let seconds = patience.as_secs();
     Some(json!({
@@ -132,7 +126,7 @@ pub fn reporter_silent(
         "status": FALSE,
         "reason": REPORTER_SILENT_REASON,
         "message": format!("the lease {namespace}/{REPORTER_LEASE} has not been renewed for more than {seconds}s: no agent reports, and the verdict keeps its last value"),
-        "lastTransitionTime": since.unwrap_or(&now),
+        "lastTransitionTime": transition(current, FALSE, time),
     }))
 }
 

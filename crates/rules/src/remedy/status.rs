@@ -1,10 +1,12 @@
 //! The status of a remedy.
 
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use karmada_api::condition::{FALSE, TRUE};
 use karmada_api::remedy::{ACCEPTED, ACTIVE};
 use karmada_api::{Remedy, RemedyStatus};
+use objects::condition::{find, transition, upsert};
+use objects::patch::guarded;
 use serde_json::{Value, json};
 
 use super::mode::{Expiry, Mode};
@@ -60,10 +62,7 @@ impl State {
         if status.observed_generation != remedy.metadata.generation {
             return None;
         }
-        let condition = |kind| {
-            let mut conditions = status.conditions.iter().flatten();
-            conditions.find(|condition| condition.type_ == kind)
-        };
+        let condition = |kind| find(status.conditions.iter().flatten(), kind);
         let (accepted, active) = (condition(ACCEPTED)?, condition(ACTIVE)?);
         Some(if active.reason == EXPIRED {
             Self::Expired
@@ -95,12 +94,13 @@ pub fn status(
         (ACCEPTED, is_accepted, reason, described(problems)),
         active(remedy, reach, now),
     ] {
+        let status = if holds { TRUE } else { FALSE };
         let new = Condition {
             type_: kind.to_owned(),
-            status: if holds { TRUE } else { FALSE }.to_owned(),
+            status: status.to_owned(),
             reason: reason.to_owned(),
             message,
-            last_transition_time: whole_seconds(now),
+            last_transition_time: transition(find(&conditions, kind), status, now),
             observed_generation: remedy.metadata.generation,
         };
         upsert(&mut conditions, new);
@@ -123,27 +123,26 @@ pub fn status_patch(remedy: &Remedy, status: &RemedyStatus) -> Option<Value> {
     if remedy.status.as_ref() == Some(status) {
         return None;
     }
-    Some(json!({
-        "metadata": { "resourceVersion": remedy.metadata.resource_version },
-        "status": {
-            "observedGeneration": status.observed_generation,
-            "conditions": status.conditions,
-            "activeClusters": status.active_clusters,
-            // A merge patch removes what is null.
-            "activeClusterNames": status.active_cluster_names,
-            "refusedClusters": status.refused_clusters,
-            "refusedClusterNames": status.refused_cluster_names,
-        },
-    }))
+    let fields = json!({
+        "observedGeneration": status.observed_generation,
+        "conditions": status.conditions,
+        "activeClusters": status.active_clusters,
+        // A merge patch removes what is null.
+        "activeClusterNames": status.active_cluster_names,
+        "refusedClusters": status.refused_clusters,
+        "refusedClusterNames": status.refused_cluster_names,
+    });
+    let version = remedy.metadata.resource_version.as_deref();
+    Some(guarded(version, json!({ "status": fields })))
 }
 
 /// Returns `true` if the status of `remedy` says that it has expired.
 pub fn has_expired(remedy: &Remedy) -> bool {
     let status = remedy.status.as_ref();
-    let mut conditions = status
+    let conditions = status
         .iter()
         .flat_map(|status| status.conditions.iter().flatten());
-    conditions.any(|condition| condition.type_ == ACTIVE && condition.reason == EXPIRED)
+    find(conditions, ACTIVE).is_some_and(|active| active.reason == EXPIRED)
 }
 
 /// Returns the condition that says whether the remedy acts: type, status, reason and message.
@@ -199,22 +198,4 @@ fn described(problems: &[Problem]) -> String {
         shown.push(format!("and {more} more"));
     }
     shown.join("; ")
-}
-
-/// Replaces the condition of the type of `new`, or adds it. The time stays if the status does.
-fn upsert(conditions: &mut Vec<Condition>, mut new: Condition) {
-    match conditions.iter_mut().find(|old| old.type_ == new.type_) {
-        Some(old) => {
-            if old.status == new.status {
-                new.last_transition_time = old.last_transition_time.clone();
-            }
-            *old = new;
-        }
-        None => conditions.push(new),
-    }
-}
-
-/// Returns the time as `metav1.Time` has it.
-fn whole_seconds(time: Timestamp) -> Time {
-    Time(Timestamp::from_second(time.as_second()).unwrap_or(time))
 }

@@ -8,14 +8,14 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use karmada_api::{
     ClusterView, GracefulEvictionTask, Placement, ResourceBindingSpec, TargetCluster,
 };
-use serde_json::{Value, json};
+use objects::patch::JsonPatch;
+use serde_json::json;
 
 use super::Scheduler;
 use super::decide::{Cycle, Decision};
 use super::filter::{show, tolerates};
 use super::need::is_unscheduled;
 use super::plan::{SchedulePlan, scheduled};
-use super::write::guarded;
 use crate::binding_ref::BindingRef;
 
 /// The time that a copy gets until its replacement is healthy, as Karmada's is by default.
@@ -192,22 +192,23 @@ fn after(time: Timestamp, by: SignedDuration) -> Timestamp {
 
 /// Plans the end of the evictions that are over.
 pub(super) fn ended(cycle: Cycle<'_>) -> Option<SchedulePlan> {
-    let operations = cycle
+    let patch = cycle
         .scheduler
         .ends_evictions()
         .then(|| end(cycle.binding, cycle.pass.now));
-    operations.flatten().map(SchedulePlan::EndEvictions)
+    patch.flatten().map(SchedulePlan::EndEvictions)
 }
 
-/// Returns the operations that remove the tasks that are over, and date those of others that have no date;
+/// Returns the patch that removes the tasks that are over, and dates those of others that have no date;
 /// `None` if there are no such tasks.
-fn end(binding: BindingRef<'_>, now: Timestamp) -> Option<Value> {
+fn end(binding: BindingRef<'_>, now: Timestamp) -> Option<JsonPatch> {
     let tasks = binding.spec.graceful_eviction_tasks.as_ref()?;
     let is_replaced = is_replaced(binding);
-    let mut operations = Vec::new();
+    let mut patch = JsonPatch::default();
     // From the end, so that the places of the others stay.
     for (index, task) in tasks.iter().enumerate().rev() {
-        let path = format!("/spec/gracefulEvictionTasks/{index}");
+        let index = index.to_string();
+        let place = ["spec", "gracefulEvictionTasks", &index];
         let is_over = match (task.suppress_deletion, &task.creation_timestamp) {
             (Some(is_kept), Some(_)) => !is_kept,
             (None, Some(began)) => {
@@ -216,25 +217,21 @@ fn end(binding: BindingRef<'_>, now: Timestamp) -> Option<Value> {
             }
             (_, None) => false,
         };
-        let operation = if is_over {
-            json!({ "op": "remove", "path": path })
-        } else if task.creation_timestamp.is_none() {
-            let path = format!("{path}/creationTimestamp");
-            json!({ "op": "add", "path": path, "value": Time(now) })
-        } else {
-            continue;
-        };
-        // An element that cannot be read is not counted; the test catches the shift.
-        let of = format!("{path}/fromCluster");
-        operations.push(json!({ "op": "test", "path": of, "value": task.from_cluster }));
-        operations.push(operation);
+        let is_undated = task.creation_timestamp.is_none();
+        if is_over || is_undated {
+            // An element that cannot be read is not counted; the test catches the shift.
+            let of = place.into_iter().chain(["fromCluster"]);
+            patch.test(of, json!(task.from_cluster));
+        }
+        if is_over {
+            patch.remove(place);
+        } else if is_undated {
+            let date = place.into_iter().chain(["creationTimestamp"]);
+            patch.add(date, json!(Time(now)));
+        }
     }
-    if operations.is_empty() {
-        return None;
-    }
-    let mut guarded = guarded(binding.metadata.resource_version.as_deref());
-    guarded.append(&mut operations);
-    Some(Value::Array(guarded))
+    let version = binding.metadata.resource_version.as_deref();
+    (!patch.is_empty()).then(|| patch.guarded(version))
 }
 
 /// Returns the time at which a task is over in any case.

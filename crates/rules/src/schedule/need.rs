@@ -2,6 +2,7 @@
 
 use karmada_api::placement::ClusterSelector;
 use karmada_api::{ClusterView, Placement, condition, names};
+use objects::condition::find;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -212,7 +213,6 @@ impl<'a> BindingRef<'a> {
     }
 
     pub(super) fn condition(self) -> Option<&'a karmada_api::Condition> {
-        let mut conditions = self.status?.conditions.iter().flatten();
-        conditions.find(|condition| condition.type_ == SCHEDULED)
+        find(self.status?.conditions.iter().flatten(), SCHEDULED)
     }
 }

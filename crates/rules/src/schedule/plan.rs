@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use karmada_api::{
     ClusterView, Condition, GracefulEvictionTask, Placement, TargetCluster, condition, names,
 };
+use objects::patch::JsonPatch;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -44,7 +45,7 @@ pub enum SchedulePlan {
         message: String,
     },
     /// The evictions that are over, as the operations of a JSON patch.
-    EndEvictions(Value),
+    EndEvictions(JsonPatch),
     /// The clusters, then the status.
     Write {
         /// The write of the clusters.

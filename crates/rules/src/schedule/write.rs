@@ -2,7 +2,11 @@
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use karmada_api::{GracefulEvictionTask, ResourceBindingStatus, TargetCluster, condition, names};
+use karmada_api::{
+    Condition, GracefulEvictionTask, ResourceBindingStatus, TargetCluster, condition, names,
+};
+use objects::condition::{find, transition};
+use objects::patch::JsonPatch;
 use serde_json::{Value, json};
 
 use super::SCHEDULED;
@@ -20,35 +24,28 @@ pub struct SpecWrite {
 }
 
 impl SpecWrite {
-    /// Returns the operations of the JSON patch. It fails if the binding has changed since it was read:
-    /// the decision is made again then.
-    pub fn patch(&self, binding: BindingRef<'_>) -> Value {
-        let mut operations = guarded(binding.metadata.resource_version.as_deref());
+    /// Returns the patch. It fails if the binding has changed since it was read: the decision is made again
+    /// then.
+    pub fn patch(&self, binding: BindingRef<'_>) -> JsonPatch {
+        const TASKS: [&str; 2] = ["spec", "gracefulEvictionTasks"];
+        let (metadata, spec) = (binding.metadata, binding.spec);
+        let mut patch = JsonPatch::default();
         if let Some(clusters) = &self.clusters {
-            operations.push(json!({ "op": "add", "path": "/spec/clusters", "value": clusters }));
+            patch.add(["spec", "clusters"], json!(clusters));
         }
-        let path = "/spec/gracefulEvictionTasks";
-        if !self.evictions.is_empty() && binding.spec.graceful_eviction_tasks.is_none() {
-            operations.push(json!({ "op": "add", "path": path, "value": [] }));
+        if !self.evictions.is_empty() && spec.graceful_eviction_tasks.is_none() {
+            patch.add(TASKS, json!([]));
         }
-        let end = format!("{path}/-");
-        let add = |task| json!({ "op": "add", "path": end, "value": task });
-        operations.extend(self.evictions.iter().map(add));
-        if binding.metadata.annotations.is_none() {
-            operations.push(json!({ "op": "add", "path": "/metadata/annotations", "value": {} }));
+        for task in &self.evictions {
+            patch.add(TASKS.into_iter().chain(["-"]), json!(task));
         }
-        let path = |key: &str| format!("/metadata/annotations/{}", key.replace('/', "~1"));
-        let placement = binding.spec.placement.as_ref().map(Value::to_string);
-        operations.push(json!({
-            "op": "add", "path": path(names::APPLIED_PLACEMENT), "value": placement,
-        }));
-        let group = path(names::SCHEDULED_AFFINITY);
-        if let Some(name) = &self.group {
-            operations.push(json!({ "op": "add", "path": group, "value": name }));
-        } else if binding.annotation(names::SCHEDULED_AFFINITY).is_some() {
-            operations.push(json!({ "op": "remove", "path": group }));
-        }
-        Value::Array(operations)
+        let placement = spec.placement.as_ref().map(Value::to_string);
+        let decided_on = [
+            (names::APPLIED_PLACEMENT, placement.as_deref()),
+            (names::SCHEDULED_AFFINITY, self.group.as_deref()),
+        ];
+        patch.entries("annotations", metadata.annotations.as_ref(), decided_on);
+        patch.guarded(metadata.resource_version.as_deref())
     }
 }
 
@@ -82,48 +79,46 @@ pub enum StatusWrite {
 pub const SUCCESS: &str = "Binding has been scheduled successfully.";
 
 impl StatusWrite {
-    /// Returns the operations of the JSON patch of the status. `generation` and `resource_version` are
-    /// those that the write of the clusters returned, if there was one: they are of what was scheduled.
+    /// Returns the patch of the status. `generation` and `resource_version` are those that the write of the
+    /// clusters returned, if there was one: they are of what was scheduled.
     pub fn patch(
         &self,
         status: Option<&ResourceBindingStatus>,
         generation: Option<i64>,
         resource_version: Option<&str>,
-    ) -> Value {
-        let mut operations = guarded(resource_version);
-        let mut set = |path: &str, value: Value| {
-            operations.push(json!({ "op": "add", "path": path, "value": value }));
-        };
+    ) -> JsonPatch {
+        let mut patch = JsonPatch::default();
         if status.is_none() {
-            set("/status", json!({}));
+            patch.add(["status"], json!({}));
         }
+        let list = status.and_then(|status| status.conditions.as_deref());
         match self {
-            Self::Observed { .. } => set(GENERATION, json!(generation)),
+            Self::Observed { .. } => patch.add(GENERATION, json!(generation)),
             Self::Scheduled { at, .. } => {
-                set(GENERATION, json!(generation));
-                set("/status/lastScheduledTime", json!(Time(*at)));
-                operations.extend(condition(status, condition::TRUE, "Success", SUCCESS, *at));
+                patch.add(GENERATION, json!(generation));
+                patch.add(["status", "lastScheduledTime"], json!(Time(*at)));
+                let new = condition(list, condition::TRUE, "Success", SUCCESS, *at);
+                patch.conditions(list, &[new]);
             }
             Self::Failed {
                 reason,
                 message,
                 at,
             } => {
-                operations.extend(condition(status, condition::FALSE, reason, message, *at));
-                return Value::Array(operations);
+                let new = condition(list, condition::FALSE, reason, message, *at);
+                patch.conditions(list, &[new]);
+                return patch.guarded(resource_version);
             }
         }
         let mirrored = status.and_then(|status| status.scheduler_observed_affinity_name.as_ref());
         match self.group() {
             Some(group) if mirrored.map(String::as_str) != Some(group) => {
-                operations.push(json!({ "op": "add", "path": GROUP, "value": group }));
+                patch.add(GROUP, group.into());
             }
-            None if mirrored.is_some() => {
-                operations.push(json!({ "op": "remove", "path": GROUP }));
-            }
+            None if mirrored.is_some() => patch.remove(GROUP),
             _ => {}
         }
-        Value::Array(operations)
+        patch.guarded(resource_version)
     }
 
     /// Returns `true` if this is a failure that the binding's condition shows already.
@@ -151,47 +146,24 @@ impl StatusWrite {
     }
 }
 
-const GENERATION: &str = "/status/schedulerObservedGeneration";
-const GROUP: &str = "/status/schedulerObservingAffinityName";
+const GENERATION: [&str; 2] = ["status", "schedulerObservedGeneration"];
+const GROUP: [&str; 2] = ["status", "schedulerObservingAffinityName"];
 
-/// Returns the operation that makes the patch fail if the object has changed since it was read.
-pub(super) fn guarded(resource_version: Option<&str>) -> Vec<Value> {
-    let path = "/metadata/resourceVersion";
-    vec![json!({ "op": "replace", "path": path, "value": resource_version })]
-}
-
-/// Returns the operations that bring the condition into the list, without touching another.
+/// Returns the condition that takes the place of that in the list.
 fn condition(
-    status: Option<&ResourceBindingStatus>,
-    value: &str,
+    list: Option<&[Condition]>,
+    status: &str,
     reason: &str,
     message: &str,
     at: Timestamp,
-) -> Vec<Value> {
-    let list = status.and_then(|status| status.conditions.as_ref());
-    let mut elements = list.into_iter().flatten().enumerate();
-    let current = elements.find(|(_, condition)| condition.type_ == SCHEDULED);
-    let since = current.and_then(|(_, current)| {
-        let same = current.status == value;
-        current.last_transition_time.clone().filter(|_| same)
-    });
-    let new = json!({
-        "type": SCHEDULED, "status": value, "reason": reason, "message": message,
-        "lastTransitionTime": since.unwrap_or(Time(at)),
-    });
-    match (current, list) {
-        (Some((index, _)), _) => {
-            let path = format!("/status/conditions/{index}");
-            let kind = format!("{path}/type");
-            // An element that cannot be read is not counted; the test catches the shift.
-            vec![
-                json!({ "op": "test", "path": kind, "value": SCHEDULED }),
-                json!({ "op": "replace", "path": path, "value": new }),
-            ]
-        }
-        (None, Some(_)) => {
-            vec![json!({ "op": "add", "path": "/status/conditions/-", "value": new })]
-        }
-        (None, None) => vec![json!({ "op": "add", "path": "/status/conditions", "value": [new] })],
+) -> Condition {
+    let current = find(list.unwrap_or_default(), SCHEDULED);
+    Condition {
+        type_: SCHEDULED.to_owned(),
+        status: status.to_owned(),
+        reason: reason.to_owned(),
+        message: message.to_owned(),
+        last_transition_time: Some(transition(current, status, at)),
+        ..Condition::default()
     }
 }

@@ -6,6 +6,7 @@ use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 use kube::Api;
 use kube::api::{Patch, PatchParams, PostParams};
+use objects::patch::guarded;
 use serde_json::json;
 
 use super::DURATION;
@@ -78,7 +79,7 @@ async fn patch(
     record: &Record,
     spec: serde_json::Value,
 ) -> kube::Result<Lease> {
-    let patch = json!({ "metadata": { "resourceVersion": record.resource_version }, "spec": spec });
+    let patch = guarded(Some(&record.resource_version), json!({ "spec": spec }));
     let parameters = PatchParams::default();
     api.patch(name, &parameters, &Patch::Merge(patch)).await
 }

@@ -45,11 +45,11 @@ impl BindingReconciler {
         let now = Time((self.clock)());
         let waiting = self.waiting(binding);
         if let StatusPlan::Patch {
-            operations,
+            patch,
             is_transition,
         } = status::plan(binding, &own, waiting, &now)
             && self
-                .patch_binding(binding, "binding_status", operations, true)
+                .patch_binding(binding, "binding_status", patch, true)
                 .await?
             && is_transition
         {

@@ -77,17 +77,12 @@ impl TemplateReconciler {
             // A fleet of Karmada's that is as we want it shows no difference to who only observes.
             _ if only_records && self.writes.is_dry_run() => Ok(false),
             BindingPlan::Create(body) => self.create_binding(subject, body).await,
-            BindingPlan::Patch(operations) => {
+            BindingPlan::Patch(patch) => {
                 // A Lazy policy goes by the record; for another, the Works of the same edit come first.
                 if only_records && !policy.spec.is_lazy() {
                     tokio::time::sleep(RECORD_DELAY).await;
                 }
-                let failed = |error: serde_json::Error| {
-                    let error = kube::Error::SerdeError(error);
-                    subject.failed(WriteError::Api(error))
-                };
-                let operations = serde_json::from_value(operations).map_err(failed)?;
-                self.patch_binding(subject, Patch::Json(operations)).await
+                self.patch_binding(subject, patch.into()).await
             }
         }
     }

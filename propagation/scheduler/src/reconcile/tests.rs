@@ -6,7 +6,7 @@ use karmada_runtime::queue::Queue;
 use karmada_runtime::watch::Decoded;
 use karmada_runtime::write::{WouldWrite, Writer};
 use kube::runtime::watcher::Event as Seen;
-use serde_json::{from_value, json};
+use serde_json::{Value, from_value, json};
 
 use super::*;
 use crate::test_api::TestApi;

@@ -58,12 +58,8 @@ fn apply(cluster: &mut Value, namespace: &mut Option<ExecutionNamespace>, step: 
             merge(cluster, patch);
         }
         ClusterWrite::Condition { patch, .. } => match patch {
-            PatchBody::Merge(patch) => merge(cluster, patch),
-            PatchBody::Json(operations) => {
-                let operations: json_patch::Patch =
-                    serde_json::from_value(operations.clone()).unwrap();
-                json_patch::patch(cluster, &operations).unwrap();
-            }
+            Patch::Merge(patch) => merge(cluster, patch),
+            Patch::Json(patch) => json_patch::patch(cluster, patch.operations()).unwrap(),
         },
         ClusterWrite::CreateNamespace(_) | ClusterWrite::LabelNamespace(_) => {
             *namespace = Some(ExecutionNamespace {
@@ -204,7 +200,7 @@ fn a_change_of_health_is_one_write_and_names_itself() {
     };
     assert_eq!(health, &down.ready);
     // The others' conditions are not in the patch.
-    assert!(matches!(patch, PatchBody::Json(_)), "{patch:?}");
+    assert!(matches!(patch, Patch::Json(_)), "{patch:?}");
     let other = ClusterObservation {
         ready: Some(report(&Probe::Unhealthy("500".to_owned()))),
         ..healthy()

@@ -1,7 +1,8 @@
-//! The parts of a binding that do not depend on who writes it, and the operations of its patches.
+//! The parts of a binding that do not depend on who writes it.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use karmada_api::{ClusterResourceBinding, names};
+use objects::patch::JsonPatch;
 use objects::{Metadata, api_version, kind};
 use serde_json::{Map, Value, json};
 
@@ -74,87 +75,28 @@ pub(in crate::propagation) fn is_former(object: &Value, binding: &ObjectMeta) ->
     binding.deletion_timestamp.is_some() || controllers.any(|owner| owner.uid != uid)
 }
 
-/// The operations of a JSON patch.
-#[derive(Default)]
-pub(in crate::propagation) struct Operations(Vec<Value>);
-
-impl Operations {
-    pub(in crate::propagation) fn set(&mut self, path: &str, value: &Value) {
-        self.0
-            .push(json!({ "op": "add", "path": path, "value": value }));
+/// Gives the binding of a template the finalizer and the owner that it lacks.
+pub(in crate::propagation) fn ownership(
+    patch: &mut JsonPatch,
+    object: &Value,
+    metadata: &ObjectMeta,
+) {
+    patch.finalizer(metadata, Scope::of(object).finalizer);
+    let owner = owner(object);
+    let owners = metadata.owner_references.as_deref().unwrap_or_default();
+    if !owners.iter().any(|o| o.controller == Some(true)) {
+        let others = owners.iter().filter(|o| o.uid != owner.uid);
+        let all: Vec<_> = others.chain([&owner]).collect();
+        patch.add(["metadata", "ownerReferences"], json!(all));
     }
+}
 
-    pub(in crate::propagation) fn remove(&mut self, path: &str) {
-        self.0.push(json!({ "op": "remove", "path": path }));
+/// Returns the plan of a patch, which fails if the binding has changed since it was read.
+pub(in crate::propagation) fn guarded(patch: JsonPatch, metadata: &ObjectMeta) -> BindingPlan {
+    if patch.is_empty() {
+        return BindingPlan::Unchanged;
     }
-
-    /// Lets the patch fail unless the value at `path` is this.
-    pub(in crate::propagation) fn test(&mut self, path: &str, value: &Value) {
-        self.0
-            .push(json!({ "op": "test", "path": path, "value": value }));
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    /// Sets or removes an entry of `metadata.labels` or `metadata.annotations`. A map must exist before an
-    /// entry is added; `exists` becomes true with the first one.
-    pub(in crate::propagation) fn entry(
-        &mut self,
-        map: &str,
-        exists: &mut bool,
-        key: &str,
-        value: Option<&str>,
-    ) {
-        let path = format!(
-            "/metadata/{map}/{}",
-            key.replace('~', "~0").replace('/', "~1")
-        );
-        let Some(value) = value else {
-            return self.remove(&path);
-        };
-        if !*exists {
-            self.set(&format!("/metadata/{map}"), &json!({}));
-            *exists = true;
-        }
-        self.set(&path, &json!(value));
-    }
-
-    /// Adds a finalizer that is not there.
-    pub(in crate::propagation) fn finalizer(&mut self, metadata: &ObjectMeta, finalizer: &str) {
-        let finalizers = metadata.finalizers.as_deref().unwrap_or_default();
-        if !finalizers.iter().any(|f| f == finalizer) {
-            let ours = [finalizer.to_owned()];
-            let all: Vec<_> = finalizers.iter().chain(&ours).collect();
-            self.set("/metadata/finalizers", &json!(all));
-        }
-    }
-
-    /// Gives the binding of a template the finalizer and the owner that it lacks.
-    pub(in crate::propagation) fn ownership(&mut self, object: &Value, metadata: &ObjectMeta) {
-        self.finalizer(metadata, Scope::of(object).finalizer);
-        let owner = owner(object);
-        let owners = metadata.owner_references.as_deref().unwrap_or_default();
-        if !owners.iter().any(|o| o.controller == Some(true)) {
-            let others = owners.iter().filter(|o| o.uid != owner.uid);
-            let all: Vec<_> = others.chain([&owner]).collect();
-            self.set("/metadata/ownerReferences", &json!(all));
-        }
-    }
-
-    /// Returns the patch, which fails if the binding has changed since it was read.
-    pub(in crate::propagation) fn guarded(self, metadata: &ObjectMeta) -> BindingPlan {
-        if self.0.is_empty() {
-            return BindingPlan::Unchanged;
-        }
-        let guard = json!({
-            "op": "replace",
-            "path": "/metadata/resourceVersion",
-            "value": metadata.resource_version,
-        });
-        BindingPlan::Patch([guard].into_iter().chain(self.0).collect())
-    }
+    BindingPlan::Patch(patch.guarded(metadata.resource_version.as_deref()))
 }
 
 /// Returns the reference to a template in its binding.

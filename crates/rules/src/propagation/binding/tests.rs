@@ -64,12 +64,11 @@ fn planned(object: &Value, policy: &Value, existing: Option<&Value>) -> BindingP
 }
 
 fn patched(existing: &Value, plan: &BindingPlan) -> Value {
-    let BindingPlan::Patch(operations) = plan else {
+    let BindingPlan::Patch(patch) = plan else {
         panic!("{plan:?}");
     };
     let mut object = existing.clone();
-    let operations: json_patch::Patch = serde_json::from_value(operations.clone()).unwrap();
-    json_patch::patch(&mut object, &operations).unwrap();
+    json_patch::patch(&mut object, patch.operations()).unwrap();
     object
 }
 
@@ -326,11 +325,11 @@ fn a_patch_fails_if_the_binding_has_changed() {
         metadata.remove(field);
     }
     let plan = planned(&deployment(), &web_policy(), Some(&bare));
-    let BindingPlan::Patch(operations) = &plan else {
+    let BindingPlan::Patch(patch) = &plan else {
         panic!("{plan:?}");
     };
     assert_eq!(
-        operations[0],
+        json!(patch)[0],
         json!({ "op": "replace", "path": "/metadata/resourceVersion", "value": "479" })
     );
     let now = patched(&bare, &plan);

@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use karmada_api::policy::{CONFLICT_ABORT, CONFLICT_OVERWRITE};
 use karmada_api::{BindingSnapshot, ResourceBindingSpec, Suspension, TargetCluster, names};
+use objects::patch::JsonPatch;
 use objects::{Key, Metadata};
 use serde_json::{Map, Value, json};
 
 use crate::binding_ref::BindingRef;
 use crate::propagation::binding::BindingPlan;
-use crate::propagation::binding::patch::{self, Operations};
+use crate::propagation::binding::patch;
 use crate::propagation::works::kept_clusters;
 
 /// The clusters in which a binding needs what its template refers to.
@@ -102,15 +103,13 @@ pub fn attach(
     if patch::is_former(dependency, metadata) {
         return BindingPlan::Waits;
     }
-    let mut patch = Operations::default();
-    if metadata.label(&label) != Some(id) {
-        let mut has_labels = metadata.labels.is_some();
-        patch.entry("labels", &mut has_labels, &label, Some(id));
-    }
-    patch.ownership(dependency, metadata);
-    patch.require(need, existing.spec.required_by.as_deref());
-    patch.agree(existing.spec, &referrers);
-    patch.guarded(metadata)
+    let mut patch = JsonPatch::default();
+    let label = (label.as_str(), Some(id));
+    patch.entries("labels", metadata.labels.as_ref(), [label]);
+    patch::ownership(&mut patch, dependency, metadata);
+    require(&mut patch, need, existing.spec.required_by.as_deref());
+    agree(&mut patch, existing.spec, &referrers);
+    patch::guarded(patch, metadata)
 }
 
 /// Plans the end of what `referrer` needs of a binding. `referrers` are those that require it.
@@ -121,20 +120,18 @@ pub fn detach(referrer: &Key, existing: BindingRef<'_>, referrers: &Referrers<'_
     }
     let mut others = referrers.clone();
     others.remove(referrer);
-    let mut patch = Operations::default();
+    let mut patch = JsonPatch::default();
     let label = names::depended_by(referrer);
-    if metadata.label(&label).is_some() {
-        patch.entry("labels", &mut true, &label, None);
-    }
+    patch.entries("labels", metadata.labels.as_ref(), [(label.as_str(), None)]);
     let list = existing.spec.required_by.as_deref().unwrap_or_default();
     let places: Vec<_> = places(list, referrer).collect();
     if !places.is_empty() && places.len() == list.len() {
-        patch.remove("/spec/requiredBy");
+        patch.remove(LIST);
     } else {
-        patch.unrequire(&places, list);
+        unrequire(&mut patch, &places, list);
     }
-    patch.agree(existing.spec, &others);
-    patch.guarded(metadata)
+    agree(&mut patch, existing.spec, &others);
+    patch::guarded(patch, metadata)
 }
 
 /// Returns what the bindings that require another one want of it and cannot all have.
@@ -213,54 +210,58 @@ fn is_same(a: &[TargetCluster], b: &[TargetCluster]) -> bool {
     sorted(a) == sorted(b)
 }
 
-impl Operations {
-    fn require(&mut self, need: &Need<'_>, current: Option<&[BindingSnapshot]>) {
-        let key = need.referrer.key();
-        let list = current.unwrap_or_default();
-        let places: Vec<_> = places(list, &key).collect();
-        match places.split_first() {
-            Some((&first, others)) => {
-                let current = list[first].clusters.as_deref().unwrap_or_default();
-                if !is_same(current, &need.clusters) {
-                    self.test_place(first, list);
-                    let path = format!("/spec/requiredBy/{first}/clusters");
-                    self.set(&path, &json!(need.clusters));
-                }
-                self.unrequire(others, list);
+const LIST: [&str; 2] = ["spec", "requiredBy"];
+
+fn require(patch: &mut JsonPatch, need: &Need<'_>, current: Option<&[BindingSnapshot]>) {
+    let key = need.referrer.key();
+    let list = current.unwrap_or_default();
+    let places: Vec<_> = places(list, &key).collect();
+    match places.split_first() {
+        Some((&first, others)) => {
+            let current = list[first].clusters.as_deref().unwrap_or_default();
+            if !is_same(current, &need.clusters) {
+                test_place(patch, first, list);
+                let place = first.to_string();
+                let clusters = LIST.into_iter().chain([place.as_str(), "clusters"]);
+                patch.add(clusters, json!(need.clusters));
             }
-            None if current.is_some() => self.set("/spec/requiredBy/-", &snapshot(&key, need)),
-            None => self.set("/spec/requiredBy", &json!([snapshot(&key, need)])),
+            unrequire(patch, others, list);
         }
-    }
-
-    fn unrequire(&mut self, places: &[usize], list: &[BindingSnapshot]) {
-        // From the last one on, so that the others keep their places.
-        for &place in places.iter().rev() {
-            self.test_place(place, list);
-            self.remove(&format!("/spec/requiredBy/{place}"));
+        None if current.is_some() => {
+            patch.add(LIST.into_iter().chain(["-"]), snapshot(&key, need));
         }
+        None => patch.add(LIST, json!([snapshot(&key, need)])),
     }
+}
 
-    /// Lets the patch fail if the list has elements that could not be read.
-    fn test_place(&mut self, place: usize, list: &[BindingSnapshot]) {
-        let path = format!("/spec/requiredBy/{place}/name");
-        self.test(&path, &json!(list[place].name));
+fn unrequire(patch: &mut JsonPatch, places: &[usize], list: &[BindingSnapshot]) {
+    // From the last one on, so that the others keep their places.
+    for &place in places.iter().rev() {
+        test_place(patch, place, list);
+        patch.remove(LIST.into_iter().chain([place.to_string().as_str()]));
     }
+}
 
-    /// Sets what those that require the binding agree about. In one with a policy that is the policy's.
-    fn agree(&mut self, spec: &ResourceBindingSpec, referrers: &Referrers<'_>) {
-        if spec.placement.is_some() {
-            return;
-        }
-        let current = [
-            spec.conflict_resolution.as_ref().map(|text| json!(text)),
-            spec.preserve_resources_on_deletion.map(|on| json!(on)),
-        ];
-        let agreed = agreed(referrers).into_iter().flatten();
-        for ((name, wanted), current) in agreed.zip(current) {
-            if current.as_ref() != Some(&wanted) {
-                self.set(&format!("/spec/{name}"), &wanted);
-            }
+/// Lets the patch fail if the list has elements that could not be read.
+fn test_place(patch: &mut JsonPatch, place: usize, list: &[BindingSnapshot]) {
+    let name = json!(list[place].name);
+    let place = place.to_string();
+    patch.test(LIST.into_iter().chain([place.as_str(), "name"]), name);
+}
+
+/// Sets what those that require the binding agree about. In one with a policy that is the policy's.
+fn agree(patch: &mut JsonPatch, spec: &ResourceBindingSpec, referrers: &Referrers<'_>) {
+    if spec.placement.is_some() {
+        return;
+    }
+    let current = [
+        spec.conflict_resolution.as_ref().map(|text| json!(text)),
+        spec.preserve_resources_on_deletion.map(|on| json!(on)),
+    ];
+    let agreed = agreed(referrers).into_iter().flatten();
+    for ((name, wanted), current) in agreed.zip(current) {
+        if current.as_ref() != Some(&wanted) {
+            patch.add(["spec", name.as_str()], wanted);
         }
     }
 }

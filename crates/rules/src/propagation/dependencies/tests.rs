@@ -165,12 +165,11 @@ fn a_template_of_any_shape_is_read_without_harm() {
 }
 
 fn patched(object: &ResourceBinding, plan: &BindingPlan) -> ResourceBinding {
-    let BindingPlan::Patch(operations) = plan else {
+    let BindingPlan::Patch(patch) = plan else {
         panic!("{plan:?}");
     };
     let mut object = serde_json::to_value(object).unwrap();
-    let operations: json_patch::Patch = from_value(operations.clone()).unwrap();
-    json_patch::patch(&mut object, &operations).unwrap();
+    json_patch::patch(&mut object, patch.operations()).unwrap();
     from_value(object).unwrap()
 }
 

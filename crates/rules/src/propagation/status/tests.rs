@@ -1,5 +1,5 @@
 use karmada_api::ResourceBinding;
-use serde_json::{from_value, to_value};
+use serde_json::{Value, from_value, to_value};
 
 use super::super::fixtures;
 use super::*;
@@ -27,15 +27,14 @@ fn planned(binding: &ResourceBinding, works: &[Work]) -> StatusPlan {
 #[track_caller]
 fn written(binding: &ResourceBinding, works: &[Work]) -> (ResourceBinding, bool) {
     let StatusPlan::Patch {
-        operations,
+        patch,
         is_transition,
     } = planned(binding, works)
     else {
         panic!("nothing to write");
     };
     let mut object = to_value(binding).unwrap();
-    let patch: json_patch::Patch = from_value(operations).unwrap();
-    json_patch::patch(&mut object, &patch).unwrap();
+    json_patch::patch(&mut object, patch.operations()).unwrap();
     let binding = from_value(object).unwrap();
     assert_eq!(planned(&binding, works), StatusPlan::Unchanged);
     (binding, is_transition)

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use karmada_api::{Work, names};
+use objects::patch::JsonPatch;
 use objects::{Key, Metadata};
 use serde_json::{Value, json};
 
@@ -41,10 +42,10 @@ pub enum WorkChange {
     Deleting,
     /// This Work is created.
     Create(Value),
-    /// These operations of a JSON patch (RFC 6902) apply, at the resource version that was read.
+    /// It is patched, at the resource version that was read.
     Patch {
-        /// The operations, of which the first names that version.
-        operations: Value,
+        /// The patch.
+        patch: JsonPatch,
         /// True if the manifest changes.
         manifest: bool,
     },
@@ -54,7 +55,7 @@ impl WorkChange {
     /// Returns the resource version that the write replaces.
     pub fn replaced(&self) -> Option<&str> {
         match self {
-            Self::Patch { operations, .. } => operations.pointer("/0/value")?.as_str(),
+            Self::Patch { patch, .. } => patch.value(["metadata", "resourceVersion"])?.as_str(),
             Self::Unchanged | Self::Deleting | Self::Create(_) => None,
         }
     }
@@ -65,15 +66,9 @@ impl WorkChange {
         match self {
             Self::Unchanged | Self::Deleting => false,
             Self::Create(body) => lists.iter().any(|list| body.annotation(list).is_some()),
-            Self::Patch { operations, .. } => {
-                let paths = lists.map(|list| format!("/metadata/annotations/{}", escaped(list)));
-                let mut operations = operations.as_array().into_iter().flatten();
-                operations.any(|operation| {
-                    let path = operation.get("path").and_then(Value::as_str);
-                    operation.get("op") == Some(&json!("add"))
-                        && path.is_some_and(|path| paths.iter().any(|list| list == path))
-                })
-            }
+            Self::Patch { patch, .. } => lists
+                .iter()
+                .any(|list| patch.value(["metadata", "annotations", list]).is_some()),
         }
     }
 }
@@ -128,30 +123,29 @@ impl DesiredWork {
     fn patch(&self, work: &Work) -> WorkChange {
         let is_same = matches!(work.spec.workload.manifests.as_slice(),
             [manifest] if manifest::is_same(manifest, &self.manifest, self.follows_claim));
-        let mut spec = Vec::new();
+        let mut spec = JsonPatch::default();
         let current = [
             work.spec.preserve_resources_on_deletion,
             work.spec.suspend_dispatching,
         ];
         for ((field, wanted), current) in self.flags().into_iter().zip(current) {
             if wanted.is_some() && wanted != current {
-                spec.push(
-                    json!({ "op": "add", "path": format!("/spec/{field}"), "value": wanted }),
-                );
+                spec.add(["spec", field], json!(wanted));
             }
         }
         if !is_same {
             let workload = json!({ "manifests": [self.manifest] });
-            spec.push(json!({ "op": "add", "path": "/spec/workload", "value": workload }));
+            spec.add(["spec", "workload"], workload);
         }
 
+        let metadata = &work.metadata;
         let mut annotations: BTreeMap<&str, Option<String>> = self
             .annotations
             .iter()
             .map(|(key, value)| (key.as_str(), Some(value.clone())))
             .collect();
         for (key, value) in self.overrides() {
-            let current = annotation(work, key);
+            let current = metadata.annotation(key);
             let is_same = match (value, current) {
                 (Some(value), Some(current)) => parses_as(current, value),
                 (value, current) => value.is_none() && current.is_none(),
@@ -166,26 +160,21 @@ impl DesiredWork {
             annotations.insert(names::MANIFEST_GENERATION, Some(generation.to_string()));
         }
         let labels = self.labels.iter();
-        let labels = labels.map(|(key, value)| (key.as_str(), Some(value.clone())));
+        let labels = labels.map(|(key, value)| (key.as_str(), Some(value.as_str())));
+        let annotations = annotations
+            .iter()
+            .map(|(key, value)| (*key, value.as_deref()));
 
-        let metadata = &work.metadata;
-        let mut operations = map_operations("labels", metadata.labels.as_ref(), labels.collect());
-        operations.extend(map_operations(
-            "annotations",
-            metadata.annotations.as_ref(),
-            annotations,
-        ));
-        operations.extend(finalizer_operation(metadata.finalizers.as_deref()));
-        operations.extend(spec);
-        if operations.is_empty() {
+        let mut patch = JsonPatch::default();
+        patch.entries("labels", metadata.labels.as_ref(), labels);
+        patch.entries("annotations", metadata.annotations.as_ref(), annotations);
+        patch.finalizer(metadata, names::WORK_FINALIZER);
+        patch.append(spec);
+        if patch.is_empty() {
             return WorkChange::Unchanged;
         }
-        let version = &metadata.resource_version;
-        let guard =
-            json!({ "op": "replace", "path": "/metadata/resourceVersion", "value": version });
-        operations.insert(0, guard);
         WorkChange::Patch {
-            operations: operations.into(),
+            patch: patch.guarded(metadata.resource_version.as_deref()),
             manifest: !is_same,
         }
     }
@@ -197,7 +186,11 @@ impl DesiredWork {
         if !is_same {
             // The write itself makes the next generation, and is refused if another came first.
             Some(generation + 1)
-        } else if annotation(work, names::MANIFEST_GENERATION).is_none() {
+        } else if work
+            .metadata
+            .annotation(names::MANIFEST_GENERATION)
+            .is_none()
+        {
             // Without a record the generation counts, which is about to change for another reason.
             Some(generation)
         } else {
@@ -223,55 +216,7 @@ impl DesiredWork {
     }
 }
 
-fn annotation<'a>(work: &'a Work, key: &str) -> Option<&'a str> {
-    let annotations = work.metadata.annotations.as_ref()?;
-    annotations.get(key).map(String::as_str)
-}
-
 /// Returns `true` if the text is the value, whatever the order of its fields.
 fn parses_as(text: &str, value: &Value) -> bool {
     serde_json::from_str::<Value>(text).is_ok_and(|parsed| parsed == *value)
-}
-
-/// Returns the operations that bring `wanted` into a map of the metadata; an entry of `None` is removed.
-fn map_operations(
-    field: &str,
-    current: Option<&BTreeMap<String, String>>,
-    wanted: BTreeMap<&str, Option<String>>,
-) -> Vec<Value> {
-    let Some(current) = current else {
-        let map: BTreeMap<&str, String> = wanted
-            .into_iter()
-            .filter_map(|(key, value)| Some((key, value?)))
-            .collect();
-        let path = format!("/metadata/{field}");
-        let whole = json!({ "op": "add", "path": path, "value": map });
-        return if map.is_empty() { vec![] } else { vec![whole] };
-    };
-    let operation = |(key, value): (&str, Option<String>)| {
-        let path = format!("/metadata/{field}/{}", escaped(key));
-        match (current.get(key), value) {
-            (Some(current), Some(value)) if *current == value => None,
-            (None, None) => None,
-            (_, Some(value)) => Some(json!({ "op": "add", "path": path, "value": value })),
-            (Some(_), None) => Some(json!({ "op": "remove", "path": path })),
-        }
-    };
-    wanted.into_iter().filter_map(operation).collect()
-}
-
-fn finalizer_operation(current: Option<&[String]>) -> Option<Value> {
-    let finalizer = names::WORK_FINALIZER;
-    match current {
-        Some(list) if list.iter().any(|present| present == finalizer) => None,
-        Some(_) => {
-            Some(json!({ "op": "add", "path": "/metadata/finalizers/-", "value": finalizer }))
-        }
-        None => Some(json!({ "op": "add", "path": "/metadata/finalizers", "value": [finalizer] })),
-    }
-}
-
-/// Returns a key as a part of a JSON pointer (RFC 6901).
-fn escaped(key: &str) -> String {
-    key.replace('~', "~0").replace('/', "~1")
 }

@@ -1,5 +1,6 @@
 use karmada_api::{OverridePolicy, ResourceBinding};
 use objects::Metadata;
+use objects::patch::JsonPatch;
 use proptest::prelude::*;
 use serde_json::{from_value, json, to_value};
 
@@ -74,10 +75,10 @@ impl World {
                     body["metadata"]["generation"] = 1.into();
                     self.works.push(from_value(body).unwrap());
                 }
-                WorkStep::Wanted(WorkChange::Patch { operations, .. }) => {
+                WorkStep::Wanted(WorkChange::Patch { patch, .. }) => {
                     let work = self.work(&cluster);
                     let before = work.spec.clone();
-                    *work = patched(work, &operations);
+                    *work = patched(work, &patch);
                     if work.spec != before {
                         work.metadata.generation = work.metadata.generation.map(|g| g + 1);
                     }
@@ -117,10 +118,9 @@ fn facts<'a>(binding: BindingRef<'a>, template: &'a Value, world: &'a World) -> 
     }
 }
 
-fn patched(work: &Work, operations: &Value) -> Work {
+fn patched(work: &Work, patch: &JsonPatch) -> Work {
     let mut object = to_value(work).unwrap();
-    let patch: json_patch::Patch = from_value(operations.clone()).unwrap();
-    json_patch::patch(&mut object, &patch).unwrap();
+    json_patch::patch(&mut object, patch.operations()).unwrap();
     from_value(object).unwrap()
 }
 
@@ -130,16 +130,10 @@ fn unchanged() -> WorkStep {
 
 #[track_caller]
 fn patch_of(step: WorkStep) -> (Vec<String>, bool) {
-    let WorkStep::Wanted(WorkChange::Patch {
-        operations,
-        manifest,
-    }) = step
-    else {
+    let WorkStep::Wanted(WorkChange::Patch { patch, manifest }) = step else {
         panic!("not patched: {step:?}");
     };
-    let paths = operations.as_array().unwrap().iter();
-    let path = |operation: &Value| operation["path"].as_str().unwrap().to_owned();
-    (paths.map(path).collect(), manifest)
+    (patch.paths().map(ToString::to_string).collect(), manifest)
 }
 
 #[test]
@@ -288,10 +282,10 @@ fn a_workload_takes_its_state_to_its_one_new_cluster() {
         let task = json!({ "fromCluster": "gone", "purgeMode": mode,
             "preservedLabelState": { "checkpoint": "7" }, "clustersBeforeFailover": [before] });
         world.binding.spec.graceful_eviction_tasks = from_value(json!([task])).unwrap();
-        let WorkStep::Wanted(WorkChange::Patch { operations, .. }) = world.step("member1") else {
+        let WorkStep::Wanted(WorkChange::Patch { patch, .. }) = world.step("member1") else {
             return None;
         };
-        let work = patched(world.work("member1"), &operations);
+        let work = patched(world.work("member1"), &patch);
         let manifest = &work.spec.workload.manifests[0];
         manifest.label("checkpoint").map(str::to_owned)
     };

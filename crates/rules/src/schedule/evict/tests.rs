@@ -1,5 +1,5 @@
 use karmada_api::{ResourceBinding, names};
-use serde_json::{from_value, json};
+use serde_json::{Value, from_value, json};
 
 use super::*;
 use crate::schedule::plan::{KnownClusters, Pass};
@@ -101,7 +101,8 @@ fn ended(more: &Value, health: &str, observed: i64) -> Option<Value> {
     let items = json!([{ "clusterName": "m1", "health": health }]);
     let status = json!({ "schedulerObservedGeneration": observed, "aggregatedStatus": items });
     binding.status = from_value(status).unwrap();
-    end((&binding).into(), at(NOW))?.as_array()?.last().cloned()
+    let patch = end((&binding).into(), at(NOW))?;
+    json!(patch).as_array()?.last().cloned()
 }
 
 #[test]
@@ -167,9 +168,8 @@ fn the_tasks_that_are_over_go_and_the_others_keep_their_places() {
     let binding = binding(&json!([]), &tasks);
     let mut stored = serde_json::to_value(&binding).unwrap();
     stored["spec"]["gracefulEvictionTasks"] = tasks.clone();
-    let operations: json_patch::Patch =
-        from_value(end((&binding).into(), at(NOW)).unwrap()).unwrap();
-    json_patch::patch(&mut stored, &operations).unwrap();
+    let patch = end((&binding).into(), at(NOW)).unwrap();
+    json_patch::patch(&mut stored, patch.operations()).unwrap();
     assert_eq!(stored["spec"]["gracefulEvictionTasks"], json!([tasks[1]]));
     let next = next_due(&scheduler(), (&binding).into(), &[], at(NOW));
     assert_eq!(next, Some(at("2026-11-22T08:10:00Z")));

@@ -66,11 +66,10 @@ fn planned(binding: &Value, clusters: &[ClusterView], pass: Pass) -> SchedulePla
 }
 
 /// Applies a JSON patch as an API server does that counts the generations of the spec.
-fn apply(binding: &mut Value, operations: Value) {
+fn apply(binding: &mut Value, patch: &JsonPatch) {
     let spec = binding["spec"].clone();
     let version = binding["metadata"]["resourceVersion"].clone();
-    let operations: json_patch::Patch = from_value(operations).unwrap();
-    json_patch::patch(binding, &operations).unwrap();
+    json_patch::patch(binding, patch.operations()).unwrap();
     assert_eq!(
         binding["metadata"]["resourceVersion"], version,
         "a guard of another version"
@@ -96,7 +95,7 @@ fn apply_plan(binding: &mut Value, plan: &SchedulePlan, crashes: bool) {
     };
     if let Some(spec) = spec {
         let before: ResourceBinding = from_value(binding.clone()).unwrap();
-        apply(binding, spec.patch((&before).into()));
+        apply(binding, &spec.patch((&before).into()));
         if crashes {
             return;
         }
@@ -105,7 +104,7 @@ fn apply_plan(binding: &mut Value, plan: &SchedulePlan, crashes: bool) {
         let before: ResourceBinding = from_value(binding.clone()).unwrap();
         let version = before.metadata.resource_version.as_deref();
         let patch = status.patch(before.status.as_ref(), before.metadata.generation, version);
-        apply(binding, patch);
+        apply(binding, &patch);
     }
 }
 

@@ -38,7 +38,7 @@ pub(super) fn rested(
         let read: ResourceBinding = from_value(binding.clone()).unwrap();
         match plan(scheduler, (&read).into(), fleet, pass()) {
             SchedulePlan::Unchanged => return (binding, passes),
-            SchedulePlan::EndEvictions(operations) => apply(&mut binding, operations),
+            SchedulePlan::EndEvictions(patch) => apply(&mut binding, &patch),
             plan => apply_plan(&mut binding, &plan, false),
         }
     }

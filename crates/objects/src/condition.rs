@@ -1,0 +1,125 @@
+//! The conditions in an object's status, whatever type they are read as.
+//!
+//! For the API server the list is atomic: a plain write of it erases what others have written since it was read.
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use serde::Serialize;
+use serde_json::{Value, from_value, json};
+
+use crate::patch::{JsonPatch, Patch, guarded};
+
+/// A condition, of one type or another.
+pub trait AnyCondition {
+    /// Returns its type; empty if it cannot be read.
+    fn kind(&self) -> &str;
+    /// Returns its status; empty if it cannot be read.
+    fn status(&self) -> &str;
+    /// Returns the time at which the status changed last, if its writer left one.
+    fn last_transition(&self) -> Option<Time>;
+}
+
+impl AnyCondition for Condition {
+    fn kind(&self) -> &str {
+        &self.type_
+    }
+
+    fn status(&self) -> &str {
+        &self.status
+    }
+
+    fn last_transition(&self) -> Option<Time> {
+        Some(self.last_transition_time.clone())
+    }
+}
+
+impl AnyCondition for Value {
+    fn kind(&self) -> &str {
+        self["type"].as_str().unwrap_or_default()
+    }
+
+    fn status(&self) -> &str {
+        self["status"].as_str().unwrap_or_default()
+    }
+
+    fn last_transition(&self) -> Option<Time> {
+        from_value(self["lastTransitionTime"].clone()).ok()
+    }
+}
+
+/// Returns the first condition of the type `kind`.
+pub fn find<'a, C: AnyCondition + 'a>(
+    conditions: impl IntoIterator<Item = &'a C>,
+    kind: &str,
+) -> Option<&'a C> {
+    let mut conditions = conditions.into_iter();
+    conditions.find(|condition| condition.kind() == kind)
+}
+
+/// Returns the transition time of a condition that takes the place of `old`: by convention it changes with the
+/// status only, not with reason or message.
+pub fn transition(old: Option<&impl AnyCondition>, status: &str, now: Timestamp) -> Time {
+    let same = old.filter(|old| old.status() == status);
+    let since = same.and_then(AnyCondition::last_transition);
+    since.unwrap_or_else(|| whole_seconds(now))
+}
+
+/// Returns the time as `metav1.Time` has it.
+pub fn whole_seconds(time: Timestamp) -> Time {
+    Time(Timestamp::from_second(time.as_second()).unwrap_or(time))
+}
+
+/// Puts `new` in the place of the first condition of its type, or at the end.
+pub fn upsert<C: AnyCondition>(conditions: &mut Vec<C>, new: C) {
+    let mut places = conditions.iter_mut();
+    match places.find(|old| old.kind() == new.kind()) {
+        Some(old) => *old = new,
+        None => conditions.push(new),
+    }
+}
+
+/// Returns the patch that puts `new` in the place of the first condition of its type, or at the end.
+///
+/// A replacement tests that its element is unchanged and touches no other. An insertion sends the whole list,
+/// guarded: `add …/-` would make two of a type when raced, and fail without a list. The elements are raw: the test
+/// compares with what the server stores, down to fractions of a second, which a typed condition loses.
+pub fn upsert_patch(conditions: &[Value], new: Value, resource_version: Option<&str>) -> Patch {
+    let kind = new.kind();
+    let place = conditions.iter().position(|old| old.kind() == kind);
+    if let Some((index, old)) = place.and_then(|index| Some((index, conditions.get(index)?))) {
+        let index = index.to_string();
+        let element = ["status", "conditions", index.as_str()];
+        let mut patch = JsonPatch::default();
+        patch.test(element, old.clone());
+        patch.replace(element, new);
+        return Patch::Json(patch);
+    }
+    let list: Vec<_> = conditions.iter().cloned().chain([new]).collect();
+    let body = json!({ "status": { "conditions": list } });
+    Patch::Merge(guarded(resource_version, body))
+}
+
+impl JsonPatch {
+    /// Puts each of `new` in the place of the first condition of its type, or at the end of the list `current`.
+    /// The patch needs a guard, or another may add one of the same type meanwhile.
+    pub fn conditions<C: AnyCondition + Serialize>(&mut self, current: Option<&[C]>, new: &[C]) {
+        const LIST: [&str; 2] = ["status", "conditions"];
+        if current.is_none() && !new.is_empty() {
+            self.add(LIST, json!([]));
+        }
+        let current = current.unwrap_or_default();
+        for new in new {
+            let place = current.iter().position(|old| old.kind() == new.kind());
+            let Some(index) = place.map(|index| index.to_string()) else {
+                self.add(["status", "conditions", "-"], json!(new));
+                continue;
+            };
+            // An element that cannot be read is not counted in `current`; the test catches the shift.
+            self.test(["status", "conditions", &index, "type"], new.kind().into());
+            self.replace(["status", "conditions", &index], json!(new));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

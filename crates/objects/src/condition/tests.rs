@@ -1,0 +1,180 @@
+use proptest::prelude::*;
+use serde_json::from_value;
+
+use super::*;
+
+fn condition(kind: &str, message: &str) -> Value {
+    json!({
+        "type": kind,
+        "status": "True",
+        "reason": "Some",
+        "message": message,
+        "lastTransitionTime": "2026-11-20T08:00:00.123456Z",
+    })
+}
+
+fn replacement(index: usize, old: &Value, new: &Value) -> Patch {
+    let index = index.to_string();
+    let element = ["status", "conditions", index.as_str()];
+    let mut patch = JsonPatch::default();
+    patch.test(element, old.clone());
+    patch.replace(element, new.clone());
+    Patch::Json(patch)
+}
+
+fn insertion(list: &[&Value]) -> Patch {
+    Patch::Merge(json!({
+        "metadata": { "resourceVersion": "1" },
+        "status": { "conditions": list },
+    }))
+}
+
+/// A condition replaces the first of its type, fractions of seconds and all, or is added last.
+#[test]
+fn first_of_type_is_replaced() {
+    let ready = condition("Ready", "cluster is healthy");
+    let old = condition("DNS", "old");
+    let new = condition("DNS", "new");
+    let odd = json!({ "neither": "type nor status" });
+    let cases = [
+        (
+            "an empty list gets its first element",
+            vec![],
+            insertion(&[&new]),
+        ),
+        (
+            "an element of no other type is added last",
+            vec![ready.clone(), odd.clone()],
+            insertion(&[&ready, &odd, &new]),
+        ),
+        (
+            "an element of its type is replaced in its place",
+            vec![odd.clone(), ready.clone(), old.clone()],
+            replacement(2, &old, &new),
+        ),
+        (
+            "of two elements of its type the first is replaced",
+            vec![old.clone(), ready.clone(), condition("DNS", "double")],
+            replacement(0, &old, &new),
+        ),
+    ];
+    for (sentence, list, patch) in cases {
+        assert_eq!(
+            upsert_patch(&list, new.clone(), Some("1")),
+            patch,
+            "{sentence}"
+        );
+    }
+}
+
+/// Applies a patch as an API server does.
+fn apply(list: &[Value], patch: Patch) -> Vec<Value> {
+    let mut object = json!({ "status": { "conditions": list } });
+    match patch {
+        Patch::Json(patch) => {
+            json_patch::patch(&mut object, patch.operations()).unwrap();
+        }
+        Patch::Merge(merge) => {
+            assert_eq!(merge["metadata"]["resourceVersion"], "1");
+            json_patch::merge(&mut object, &merge);
+        }
+    }
+    object["status"]["conditions"].as_array().unwrap().clone()
+}
+
+fn lists() -> impl Strategy<Value = Vec<Value>> {
+    let element = ("[A-D]", "[a-z]{0,3}").prop_map(|(kind, text)| condition(&kind, &text));
+    prop::collection::vec(element, 0..6)
+}
+
+proptest! {
+    /// The elements of other types survive in their order.
+    #[test]
+    fn other_types_survive(list in lists(), kind in "[A-D]") {
+        let new = condition(&kind, "new");
+        let foreign = |list: &[Value]| -> Vec<Value> {
+            list.iter().filter(|element| element["type"] != kind.as_str()).cloned().collect()
+        };
+        let after = apply(&list, upsert_patch(&list, new, Some("1")));
+        prop_assert_eq!(foreign(&after), foreign(&list));
+    }
+
+    /// The first of its type is the new one afterwards.
+    #[test]
+    fn new_one_is_found(list in lists(), kind in "[A-D]") {
+        let new = condition(&kind, "new");
+        let after = apply(&list, upsert_patch(&list, new.clone(), Some("1")));
+        prop_assert_eq!(find(&after, &kind), Some(&new));
+    }
+
+    /// A second upsert replaces what the first wrote.
+    #[test]
+    fn upserts_are_idempotent(list in lists(), kind in "[A-D]") {
+        let new = condition(&kind, "new");
+        let once = apply(&list, upsert_patch(&list, new.clone(), Some("1")));
+        let again = upsert_patch(&once, new.clone(), Some("1"));
+        let index = once.iter().position(|old| old.kind() == kind).unwrap();
+        prop_assert_eq!(&again, &replacement(index, &new, &new));
+        prop_assert_eq!(apply(&once, again), once);
+    }
+
+    /// In a list, in its JSON patch and in the patch of one element, the same happens.
+    #[test]
+    fn ways_to_upsert_agree(list in lists(), kind in "[A-D]") {
+        let new = condition(&kind, "new");
+        let expected = apply(&list, upsert_patch(&list, new.clone(), Some("1")));
+        let mut patch = JsonPatch::default();
+        patch.conditions(Some(&list), std::slice::from_ref(&new));
+        prop_assert_eq!(&apply(&list, Patch::Json(patch)), &expected);
+        let mut list = list;
+        upsert(&mut list, new);
+        prop_assert_eq!(list, expected);
+    }
+}
+
+/// Without a list, it is made once for all conditions.
+#[test]
+fn absent_list_is_made() {
+    let new = [condition("A", ""), condition("B", "")];
+    let mut patch = JsonPatch::default();
+    patch.conditions(None, &new[..0]);
+    assert!(patch.is_empty());
+    patch.conditions(None, &new);
+    let mut object = json!({ "status": {} });
+    json_patch::patch(&mut object, patch.operations()).unwrap();
+    assert_eq!(object["status"]["conditions"], json!(new));
+}
+
+/// The time is that of the last change of the status, in whole seconds, and now if nobody left one.
+#[test]
+fn time_follows_status() {
+    let now: Timestamp = "2026-11-20T08:00:00.5Z".parse().unwrap();
+    let before = json!("2026-11-19T08:00:00Z");
+    for (old, status, expected) in [
+        (None, "True", "2026-11-20T08:00:00Z"),
+        (
+            Some(("True", before.clone())),
+            "True",
+            "2026-11-19T08:00:00Z",
+        ),
+        (
+            Some(("False", before.clone())),
+            "True",
+            "2026-11-20T08:00:00Z",
+        ),
+        (Some(("True", Value::Null)), "True", "2026-11-20T08:00:00Z"),
+        (
+            Some(("True", json!("yesterday"))),
+            "True",
+            "2026-11-20T08:00:00Z",
+        ),
+    ] {
+        let old = old.map(|(status, time)| json!({ "status": status, "lastTransitionTime": time }));
+        let time = transition(old.as_ref(), status, now);
+        assert_eq!(json!(time), expected, "{old:?}");
+    }
+    let typed: Condition = from_value(json!({ "type": "A", "status": "True",
+        "lastTransitionTime": before, "reason": "", "message": "" }))
+    .unwrap();
+    assert_eq!(json!(transition(Some(&typed), "True", now)), before);
+}

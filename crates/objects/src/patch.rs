@@ -1,0 +1,269 @@
+//! Patches of an object, and the guard that makes one fail if the object has changed since it was read.
+//!
+//! A guard names the resource version that was read; at another one the API server answers 409 Conflict. The
+//! `test` of a JSON patch guards one value alone, so that changes elsewhere do not fail the patch, but its answer
+//! is 422 Invalid, like that to a patch which makes an invalid object.
+
+use std::collections::BTreeMap;
+
+use json_patch::jsonptr::{Pointer, PointerBuf};
+use json_patch::{AddOperation, PatchOperation, RemoveOperation, ReplaceOperation, TestOperation};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::core::params;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::metadata;
+
+/// A patch of an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Patch {
+    /// A JSON patch.
+    Json(JsonPatch),
+    /// A merge patch (RFC 7396).
+    Merge(Value),
+}
+
+/// A JSON patch (RFC 6902). A path is given by its parts, so that any key can be one.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct JsonPatch(Vec<PatchOperation>);
+
+/// Returns the merge patch `body` with a guard.
+pub fn guarded(resource_version: Option<&str>, mut body: Value) -> Value {
+    metadata::set(&mut body, "resourceVersion", resource_version.into());
+    body
+}
+
+impl JsonPatch {
+    /// Sets the value at `path`, whether there is one or not; at a place in a list, inserts it.
+    pub fn add<'p>(&mut self, path: impl IntoIterator<Item = &'p str>, value: Value) {
+        let path = PointerBuf::from_tokens(path);
+        self.0
+            .push(PatchOperation::Add(AddOperation { path, value }));
+    }
+
+    /// Replaces the value at `path`, which must be there.
+    pub fn replace<'p>(&mut self, path: impl IntoIterator<Item = &'p str>, value: Value) {
+        let path = PointerBuf::from_tokens(path);
+        self.0
+            .push(PatchOperation::Replace(ReplaceOperation { path, value }));
+    }
+
+    /// Removes the value at `path`, which must be there.
+    pub fn remove<'p>(&mut self, path: impl IntoIterator<Item = &'p str>) {
+        let path = PointerBuf::from_tokens(path);
+        self.0
+            .push(PatchOperation::Remove(RemoveOperation { path }));
+    }
+
+    /// Lets the patch fail unless the value at `path` is this.
+    pub fn test<'p>(&mut self, path: impl IntoIterator<Item = &'p str>, value: Value) {
+        let path = PointerBuf::from_tokens(path);
+        self.0
+            .push(PatchOperation::Test(TestOperation { path, value }));
+    }
+
+    /// Brings `wanted` into a map of the metadata, such as `labels`, which is `current`: an entry of `None` goes,
+    /// and entries that are not mentioned stay.
+    pub fn entries<'k>(
+        &mut self,
+        map: &str,
+        current: Option<&BTreeMap<String, String>>,
+        wanted: impl IntoIterator<Item = (&'k str, Option<&'k str>)>,
+    ) {
+        let Some(current) = current else {
+            // An entry cannot be added to a map that is not there.
+            let present = wanted.into_iter();
+            let present = present.filter_map(|(key, value)| Some((key, value?)));
+            let present: BTreeMap<_, _> = present.collect();
+            if !present.is_empty() {
+                self.add(["metadata", map], json!(present));
+            }
+            return;
+        };
+        for (key, value) in wanted {
+            let path = ["metadata", map, key];
+            match (current.get(key), value) {
+                (Some(current), Some(value)) if current == value => {}
+                (_, Some(value)) => self.add(path, value.into()),
+                (Some(_), None) => self.remove(path),
+                (None, None) => {}
+            }
+        }
+    }
+
+    /// Adds a finalizer that is not there.
+    pub fn finalizer(&mut self, metadata: &ObjectMeta, finalizer: &str) {
+        match &metadata.finalizers {
+            Some(present) if present.iter().any(|present| present == finalizer) => {}
+            Some(_) => self.add(["metadata", "finalizers", "-"], finalizer.into()),
+            None => self.add(["metadata", "finalizers"], json!([finalizer])),
+        }
+    }
+
+    /// Adds the operations of `other`.
+    pub fn append(&mut self, other: Self) {
+        self.0.extend(other.0);
+    }
+
+    /// Returns the patch with a guard before its operations.
+    #[must_use]
+    pub fn guarded(self, resource_version: Option<&str>) -> Self {
+        let mut guarded = Self::default();
+        // A `test` of the version would be answered with 422, which looks like a patch that is refused.
+        guarded.replace(["metadata", "resourceVersion"], resource_version.into());
+        guarded.append(self);
+        guarded
+    }
+
+    /// Returns `true` if the patch does nothing.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns the number of operations.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Returns the operations.
+    pub fn operations(&self) -> &[PatchOperation] {
+        &self.0
+    }
+
+    /// Returns the paths that the operations are about, as JSON pointers (RFC 6901).
+    pub fn paths(&self) -> impl Iterator<Item = &Pointer> {
+        self.0.iter().map(PatchOperation::path)
+    }
+
+    /// Returns the value that the patch sets at `path`.
+    pub fn value<'p>(&self, path: impl IntoIterator<Item = &'p str>) -> Option<&Value> {
+        let path = PointerBuf::from_tokens(path);
+        self.0.iter().find_map(|operation| match operation {
+            PatchOperation::Add(set) if set.path == path => Some(&set.value),
+            PatchOperation::Replace(set) if set.path == path => Some(&set.value),
+            _ => None,
+        })
+    }
+}
+
+impl From<JsonPatch> for json_patch::Patch {
+    fn from(patch: JsonPatch) -> Self {
+        Self(patch.0)
+    }
+}
+
+impl<T: Serialize> From<JsonPatch> for params::Patch<T> {
+    fn from(patch: JsonPatch) -> Self {
+        Self::Json(patch.into())
+    }
+}
+
+impl From<Patch> for params::Patch<Value> {
+    fn from(patch: Patch) -> Self {
+        match patch {
+            Patch::Json(patch) => patch.into(),
+            Patch::Merge(body) => Self::Merge(body),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn json(patch: &JsonPatch) -> Value {
+        serde_json::to_value(patch).unwrap()
+    }
+
+    #[test]
+    fn keys_are_escaped() {
+        let mut patch = JsonPatch::default();
+        patch.add(["metadata", "labels", "x.io/a~b"], json!("1"));
+        patch.remove(["metadata", "labels", "~1"]);
+        assert_eq!(
+            json(&patch),
+            json!([
+                { "op": "add", "path": "/metadata/labels/x.io~1a~0b", "value": "1" },
+                { "op": "remove", "path": "/metadata/labels/~01" },
+            ])
+        );
+        let mut object = json!({ "metadata": { "labels": { "~1": "old" } } });
+        json_patch::patch(&mut object, patch.operations()).unwrap();
+        assert_eq!(object["metadata"]["labels"], json!({ "x.io/a~b": "1" }));
+    }
+
+    #[test]
+    fn guards_come_first() {
+        let mut patch = JsonPatch::default();
+        patch.add(["spec", "a"], json!(1));
+        let patch = patch.guarded(Some("7"));
+        assert_eq!(
+            json(&patch)[0],
+            json!({ "op": "replace", "path": "/metadata/resourceVersion", "value": "7" })
+        );
+        assert_eq!(patch.value(["spec", "a"]), Some(&json!(1)));
+        assert_eq!(patch.len(), 2);
+        let merge = guarded(
+            Some("7"),
+            json!({ "metadata": { "labels": {} }, "spec": 1 }),
+        );
+        let expected = json!({ "metadata": { "labels": {}, "resourceVersion": "7" }, "spec": 1 });
+        assert_eq!(merge, expected);
+    }
+
+    #[test]
+    fn entries_differ_from_current() {
+        let current = [
+            ("same", "1"),
+            ("other", "1"),
+            ("gone", "1"),
+            ("theirs", "1"),
+        ];
+        let current = current.map(|(key, value)| (key.to_owned(), value.to_owned()));
+        let current = BTreeMap::from(current);
+        let wanted = [
+            ("same", Some("1")),
+            ("other", Some("2")),
+            ("new", Some("3")),
+            ("gone", None),
+            ("never", None),
+        ];
+        let mut patch = JsonPatch::default();
+        patch.entries("labels", Some(&current), wanted);
+        let mut object = json!({ "metadata": { "labels": current } });
+        json_patch::patch(&mut object, patch.operations()).unwrap();
+        let expected = json!({ "same": "1", "other": "2", "new": "3", "theirs": "1" });
+        assert_eq!(object["metadata"]["labels"], expected);
+        assert_eq!(patch.len(), 3);
+    }
+
+    #[test]
+    fn absent_map_is_added_whole() {
+        let mut patch = JsonPatch::default();
+        patch.entries("labels", None, [("a/b", None)]);
+        assert!(patch.is_empty());
+        patch.entries("labels", None, [("a/b", Some("1")), ("c", None)]);
+        let added = json!({ "op": "add", "path": "/metadata/labels", "value": { "a/b": "1" } });
+        assert_eq!(json(&patch), json!([added]));
+    }
+
+    #[test]
+    fn finalizers_are_added_once() {
+        let of = |finalizers: Option<Vec<String>>| {
+            let metadata = ObjectMeta {
+                finalizers,
+                ..ObjectMeta::default()
+            };
+            let mut patch = JsonPatch::default();
+            patch.finalizer(&metadata, "x.io/ours");
+            json(&patch)
+        };
+        let theirs = vec!["x.io/theirs".to_owned()];
+        let both = [theirs.clone(), vec!["x.io/ours".to_owned()]].concat();
+        assert_eq!(of(Some(both)), json!([]));
+        assert_eq!(of(Some(theirs))[0]["path"], "/metadata/finalizers/-");
+        assert_eq!(of(None)[0]["value"], json!(["x.io/ours"]));
+    }
+}
