@@ -16,7 +16,7 @@ use karmada_rules::health::threshold::{Round, Vote};
 use karmada_runtime::contention::Contention;
 use karmada_runtime::lease::{self, CampaignMode, Leadership, LeaseConfig};
 use karmada_runtime::metrics::WriteMetrics;
-use karmada_runtime::program::{Program, StartError};
+use karmada_runtime::program::{self, Program, StartError};
 use karmada_runtime::write::Writer;
 use kube::Client;
 use tokio::sync::{mpsc, watch};
@@ -29,8 +29,15 @@ use crate::node_condition::NodeConditions;
 use crate::peers::{Election, Identity, PeerSettings};
 use crate::report::Report;
 
-/// The program's name: its user agent, the name of its lease, and the prefix of its metrics.
+/// The program's name.
 pub const NAME: &str = "cluster-health-agent";
+
+/// The names by which users know the program.
+pub const IDENTITY: program::Identity = program::Identity {
+    name: NAME,
+    product: "karmada",
+    lease_namespace: "karmada-system",
+};
 
 /// Connects to the APIs that the flags name and spawns the tasks of `program`.
 ///

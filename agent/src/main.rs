@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    karmada_runtime::program::run(cluster_health_agent::NAME, cluster_health_agent::start)
+    karmada_runtime::program::run(cluster_health_agent::IDENTITY, cluster_health_agent::start)
 }

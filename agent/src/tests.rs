@@ -85,7 +85,7 @@ async fn an_agent_that_never_led_finds_karmada_when_dns_and_the_leader_are_gone(
     ]);
     let config = Config::try_from(args.unwrap()).unwrap();
     let dns = Arc::<Dns>::default();
-    let mut program = Program::new(NAME, ([127, 0, 0, 1], 0).into());
+    let mut program = Program::new(IDENTITY, ([127, 0, 0, 1], 0).into());
     program.addresses = dns.addresses();
     let client = program.connect("karmada", &config.source).await.unwrap();
     let rounds = config.probes.start(&mut program, None).unwrap();

@@ -6,7 +6,7 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use clap::Parser;
-use cluster_health_agent::{Args, NAME, assemble};
+use cluster_health_agent::{Args, IDENTITY, NAME, assemble};
 use embedded_apiserver::{ApiServer, Fault};
 use hickory_proto::op::ResponseCode;
 use http::Uri;
@@ -76,7 +76,7 @@ impl Location {
         ];
         let config = Config::new(Uri::from_static("http://karmada"));
         let client = client::with_service(karmada.service(), config, NAME).unwrap();
-        let mut program = Program::new(NAME, (Ipv4Addr::LOCALHOST, 0).into());
+        let mut program = Program::new(IDENTITY, (Ipv4Addr::LOCALHOST, 0).into());
         assemble(Args::parse_from(flags), client, None, &mut program).unwrap();
         program.serve().unwrap();
         tokio::spawn(program.run_until(async || std::future::pending().await));

@@ -69,7 +69,7 @@ mod tests {
         assert!(args.leader_election.leader_elect);
         assert!(args.export_services);
         assert_eq!(args.when_all_blocked, WhenAllBlocked::FailOpen);
-        let mut program = Program::new(crate::NAME, args.common.listen_address);
+        let mut program = Program::new(crate::IDENTITY, args.common.listen_address);
         let controller = &args.ingress_class_controller;
         let balancer = connect(&args.provider, controller, &mut program).await;
         assert!(!balancer.unwrap().serves());

@@ -27,7 +27,7 @@ use karmada_rules::ingress::{Exporter, Settings};
 use karmada_runtime::contention::Contention;
 use karmada_runtime::events::EventRecorder;
 use karmada_runtime::metrics::WriteMetrics;
-use karmada_runtime::program::{Program, StartError};
+use karmada_runtime::program::{Identity, Program, StartError};
 use karmada_runtime::queue::Queue;
 use karmada_runtime::write::Writer;
 use karmada_runtime::{controller, lease};
@@ -50,8 +50,15 @@ use crate::reconcile::Reconciler;
 use crate::turns::Turns;
 use crate::watch::{Queues, SharedIndex};
 
-/// The program's name: its user agent, its lease, and the prefix of its metrics.
+/// The program's name.
 pub const NAME: &str = "ingress-controller";
+
+/// The names by which users know the program.
+pub const IDENTITY: Identity = Identity {
+    name: NAME,
+    product: "karmada",
+    lease_namespace: "karmada-system",
+};
 
 /// Connects to the load balancer and the Karmada API, and adds the tasks of the controller to
 /// `program`.

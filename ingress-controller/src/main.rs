@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    karmada_runtime::program::run(ingress_controller::NAME, ingress_controller::start)
+    karmada_runtime::program::run(ingress_controller::IDENTITY, ingress_controller::start)
 }

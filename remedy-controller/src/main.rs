@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    karmada_runtime::program::run(remedy_controller::NAME, remedy_controller::start)
+    karmada_runtime::program::run(remedy_controller::IDENTITY, remedy_controller::start)
 }

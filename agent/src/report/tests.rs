@@ -109,7 +109,7 @@ impl Running {
         leadership: impl FnOnce(&mut Program, Client, watch::Receiver<Option<Instant>>) -> Leadership,
     ) -> Self {
         let connection = karmada.connect();
-        let mut program = Program::new(crate::NAME, ([127, 0, 0, 1], 0).into());
+        let mut program = Program::new(crate::IDENTITY, ([127, 0, 0, 1], 0).into());
         let (abstentions, abstained) = watch::channel(None);
         let leadership = leadership(&mut program, connection.client(), abstained);
         let (votes, own) = watch::channel(vote);

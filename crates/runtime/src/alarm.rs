@@ -49,6 +49,7 @@ mod tests {
     use tokio::time::Instant;
 
     use super::*;
+    use crate::program::Identity;
 
     thread_local! {
         static BEGIN: Cell<Option<Instant>> = const { Cell::new(None) };
@@ -65,7 +66,10 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn it_looks_at_the_time_it_is_set_to_and_soon_after_the_clock_is_set() {
         BEGIN.set(Some(Instant::now()));
-        let mut program = Program::new("test", SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
+        let mut program = Program::new(
+            Identity::for_tests(),
+            SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+        );
         program.clock = clock;
         let (changed, next) = (Arc::new(Notify::new()), Arc::new(Mutex::new(None)));
         let looks = Arc::new(Mutex::new(Vec::new()));

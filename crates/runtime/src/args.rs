@@ -1,4 +1,5 @@
-//! Flags shared by several programs.
+//! Flags shared by several programs. Like all that name no variable of their own, they can come from one
+//! with the prefix of the program's [`Identity`](crate::program::Identity).
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -13,24 +14,19 @@ use crate::client::Source;
 #[derive(Args, Clone, Debug)]
 pub struct CommonArgs {
     /// Address that serves /livez, /readyz, /metrics and further endpoints of the program. `[::]` is every address of both families, and every IPv4 address on a host without IPv6.
-    #[arg(
-        long,
-        env = "KARMADA_LISTEN_ADDRESS",
-        default_value = "[::]:8080",
-        value_name = "IP:PORT"
-    )]
+    #[arg(long, default_value = "[::]:8080", value_name = "IP:PORT")]
     pub listen_address: SocketAddr,
     /// Minimum log level, globally or per module: `info`, `info,kube=debug`.
     #[arg(
         long,
-        env = "KARMADA_LOG_LEVEL",
-        default_value = "info,kube_runtime=off",
+        // Their errors reach our own log lines, and an unverified certificate is warned of once.
+        default_value = "info,kube_runtime=off,kube_client::client::tls=off",
         value_name = "LEVEL",
         value_parser = log_levels
     )]
     pub log_level: Targets,
     /// Format of log lines.
-    #[arg(long, env = "KARMADA_LOG_FORMAT", value_enum, default_value_t = LogFormat::Text)]
+    #[arg(long, value_enum, default_value_t = LogFormat::Text)]
     pub log_format: LogFormat,
 }
 
@@ -43,14 +39,14 @@ pub enum LogFormat {
     Json,
 }
 
-/// The flags of the connection to the Karmada control plane.
+/// The flags of the connection to the control plane.
 #[derive(Args, Clone, Debug)]
 pub struct ClientArgs {
-    /// Kubeconfig of the Karmada control plane; defaults to $KUBECONFIG, ~/.kube/config, or the pod's service account.
-    #[arg(long, env = "KARMADA_KUBECONFIG", value_name = "PATH")]
+    /// Kubeconfig of the control plane; defaults to $KUBECONFIG, ~/.kube/config, or the pod's service account.
+    #[arg(long, value_name = "PATH")]
     pub kubeconfig: Option<PathBuf>,
     /// Context of the kubeconfig; defaults to the current one.
-    #[arg(long, env = "KARMADA_CONTEXT", value_name = "NAME")]
+    #[arg(long, value_name = "NAME")]
     pub context: Option<String>,
 }
 
@@ -68,8 +64,8 @@ impl ClientArgs {
 /// The flags of leader election.
 #[derive(Args, Clone, Debug)]
 pub struct LeaderElectionArgs {
-    /// Act only while holding the lease of this program in the namespace karmada-system.
-    #[arg(long, env = "KARMADA_LEADER_ELECT", default_value_t = true, action = ArgAction::Set, num_args = 0..=1, default_missing_value = "true", value_name = "BOOL")]
+    /// Act only while holding the lease of this program.
+    #[arg(long, default_value_t = true, action = ArgAction::Set, num_args = 0..=1, default_missing_value = "true", value_name = "BOOL")]
     pub leader_elect: bool,
 }
 
@@ -107,6 +103,7 @@ mod tests {
     use std::net::Ipv6Addr;
 
     use clap::Parser;
+    use tracing::Level;
 
     use super::*;
 
@@ -122,6 +119,14 @@ mod tests {
         let program = Program::parse_from(["program"]);
         let everywhere = SocketAddr::from((Ipv6Addr::UNSPECIFIED, 8080));
         assert_eq!(program.common.listen_address, everywhere);
+    }
+
+    /// kube says so at every connection; we do once per cluster.
+    #[test]
+    fn unverified_certificates_are_no_noise() {
+        let levels = Program::parse_from(["program"]).common.log_level;
+        assert!(!levels.would_enable("kube_client::client::tls::rustls_tls", &Level::ERROR));
+        assert!(levels.would_enable("kube_client::client", &Level::WARN));
     }
 
     #[test]

@@ -7,7 +7,8 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::activity::Activity;
-use crate::error::{BoxError, Chain};
+use crate::conflicts::{Conflicts, Failed};
+use crate::error::BoxError;
 use crate::lease::Leadership;
 use crate::metrics::LoopMetrics;
 use crate::program::Program;
@@ -62,6 +63,7 @@ pub fn spawn_after<C: Controller>(
         leadership,
         stopping: program.stopping.clone(),
         metrics: program.loop_metrics(name, move || counted.len()),
+        conflicts: Conflicts::default(),
         activity: program.activity.clone(),
         place: program.loops,
         queue,
@@ -80,6 +82,7 @@ struct Environment<K> {
     /// Ends the loop after the reconciles in progress.
     stopping: CancellationToken,
     metrics: LoopMetrics,
+    conflicts: Conflicts<K>,
     activity: Activity,
     /// The number of loops of the program that start before this one.
     place: usize,
@@ -112,6 +115,7 @@ async fn run<C: Controller>(
         // Another leader may have undone or made anything meanwhile: keys and backoff from an earlier
         // term mean nothing, and every object is due.
         environment.queue.clear();
+        environment.conflicts.clear();
         environment.queue.add_all(controller.keys());
         lead(&controller, &environment).await;
     }
@@ -154,14 +158,20 @@ async fn reconcile_one<C: Controller>(
     let _in_progress = environment.activity.begin();
     let started = Instant::now();
     let result = controller.reconcile(&key).await;
-    metrics.reconciled(started.elapsed(), result.is_ok());
-    match result {
-        Ok(()) => queue.done(&key),
-        Err(error) => {
-            let delay = queue.retry(&key);
-            tracing::warn!(?key, error = %Chain(&*error), ?delay, "Reconcile failed, will retry");
-        }
-    }
+    let error = result.as_ref().err().map(|error| &**error as _);
+    let outcome = (environment.conflicts).outcome(&key, error, Instant::now());
+    metrics.reconciled(started.elapsed(), outcome);
+    let Err(error) = result else {
+        return queue.done(&key);
+    };
+    let failed = Failed {
+        controller: metrics.name,
+        member: None,
+        key: &key,
+        error: &error,
+        delay: queue.retry(&key),
+    };
+    failed.log(outcome);
 }
 
 #[cfg(test)]
@@ -176,6 +186,7 @@ mod tests {
 
     use super::*;
     use crate::metrics::SharedMetrics;
+    use crate::program::Identity;
 
     /// A controller that fails each key once and records the keys it receives.
     struct Recorder {
@@ -217,6 +228,7 @@ mod tests {
             also: Readiness::new(),
             leadership,
             stopping: stopping.clone(),
+            conflicts: Conflicts::default(),
             activity: Activity::new(),
             place: 0,
             metrics: SharedMetrics::default().controller(&mut Registry::default(), "test", || 0),
@@ -242,7 +254,10 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn two_controllers_of_one_program_have_figures_of_their_own() {
-        let mut program = Program::new("test", SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
+        let mut program = Program::new(
+            Identity::for_tests(),
+            SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+        );
         let queues = [Queue::default(), Queue::default()];
         for (name, keys, queue) in [
             ("cluster", &[1_u8][..], &queues[0]),
@@ -258,17 +273,17 @@ mod tests {
         let mut text = String::new();
         prometheus_client::encoding::text::encode(&mut text, &program.registry).unwrap();
         for line in [
-            r#"karmada_test_reconciles_total{controller="cluster",result="success"} 1"#,
-            r#"karmada_test_reconciles_total{controller="remedy",result="success"} 3"#,
-            r#"karmada_test_reconcile_duration_seconds_count{controller="cluster"} 1"#,
-            r#"karmada_test_reconcile_duration_seconds_count{controller="remedy"} 3"#,
-            r#"karmada_test_queue_length{controller="cluster"} 0"#,
-            r#"karmada_test_queue_length{controller="remedy"} 1"#,
+            r#"acme_test_program_reconciles_total{controller="cluster",result="success"} 1"#,
+            r#"acme_test_program_reconciles_total{controller="remedy",result="success"} 3"#,
+            r#"acme_test_program_reconcile_duration_seconds_count{controller="cluster"} 1"#,
+            r#"acme_test_program_reconcile_duration_seconds_count{controller="remedy"} 3"#,
+            r#"acme_test_program_queue_length{controller="cluster"} 0"#,
+            r#"acme_test_program_queue_length{controller="remedy"} 1"#,
         ] {
             assert!(text.lines().any(|found| found == line), "{line}\n{text}");
         }
         for family in ["reconciles", "reconcile_duration_seconds", "queue_length"] {
-            let description = format!("# TYPE karmada_test_{family} ");
+            let description = format!("# TYPE acme_test_program_{family} ");
             assert_eq!(text.matches(&description).count(), 1, "{text}");
         }
         program.stopping.cancel();
@@ -306,7 +321,10 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn only_a_loop_that_needs_another_api_waits_for_its_gates() {
-        let mut program = Program::new("test", SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
+        let mut program = Program::new(
+            Identity::for_tests(),
+            SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+        );
         let gate = program.elsewhere.gate("elsewhere");
         let also = program.elsewhere.clone();
         let [waiting, other] = [(); 2].map(|()| {

@@ -70,7 +70,7 @@ impl EventRecorder {
         let (queue, queued) = mpsc::channel(CAPACITY);
         let writing = Writing {
             client,
-            reporter: program.name,
+            reporter: program.identity.name,
             activity: program.activity.clone(),
             waiting: unwritten.clone(),
             failed: dropped.clone(),
@@ -233,6 +233,7 @@ mod tests {
     use tokio::time::{Instant, sleep};
 
     use super::*;
+    use crate::program::Identity;
 
     fn event(note: &str) -> Event {
         Event {
@@ -291,7 +292,7 @@ mod tests {
     impl Recording {
         fn start() -> Self {
             let server = ApiServer::new();
-            let mut program = Program::new("test", ([127, 0, 0, 1], 0).into());
+            let mut program = Program::new(Identity::for_tests(), ([127, 0, 0, 1], 0).into());
             let client = Client::new(server.service(), "default");
             let events = EventRecorder::spawn(&mut program, client);
             Self {

@@ -21,11 +21,13 @@ use prometheus_client::registry::Unit;
 pub use self::registry::{Description, LabelSet, Labelled, Registry};
 
 use crate::cache::Undecoded;
+use crate::conflicts::Outcome;
+use crate::identity::Identity;
 use crate::readiness::Readiness;
 
-/// Creates a registry with the prefix `karmada_<name>_` that holds the build's version.
-pub(crate) fn registry(name: &str) -> Registry {
-    let mut registry = Registry::with_prefix(format!("karmada_{}", name.replace('-', "_")));
+/// Creates the registry of a program, which holds the build's version.
+pub(crate) fn registry(identity: &Identity) -> Registry {
+    let mut registry = Registry::with_prefix(identity.metric_prefix());
     let version = [("version", env!("CARGO_PKG_VERSION"))];
     registry.register_info("build", "The running version", version);
     registry
@@ -272,16 +274,17 @@ impl ControllerMetrics {
 /// The metrics of one reconcile loop.
 #[derive(Clone, Debug)]
 pub(crate) struct LoopMetrics {
-    name: &'static str,
+    /// The name of the loop.
+    pub(crate) name: &'static str,
     reconciles: Family<ReconcileLabels, Counter>,
     duration: Histogram,
 }
 
 impl LoopMetrics {
-    pub(crate) fn reconciled(&self, took: Duration, succeeded: bool) {
+    pub(crate) fn reconciled(&self, took: Duration, outcome: Outcome) {
         let labels = ReconcileLabels {
             controller: self.name,
-            result: if succeeded { "success" } else { "error" },
+            result: outcome.label(),
         };
         self.reconciles.get_or_create(&labels).inc();
         self.duration.observe(took.as_secs_f64());

@@ -16,6 +16,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 pub use crate::args::CommonArgs;
+pub use crate::identity::Identity;
 pub use crate::tasks::Tasks;
 
 use crate::activity::Activity;
@@ -32,8 +33,8 @@ const DRAIN_LIMIT: Duration = Duration::from_secs(10);
 
 /// A program that starts or runs.
 pub struct Program {
-    /// The name: also the user agent and the prefix of the metrics.
-    pub name: &'static str,
+    /// The names by which it is known.
+    pub identity: Identity,
     /// The metrics, under the program's prefix.
     pub registry: Registry,
     /// The gates that must open before the program acts.
@@ -62,10 +63,10 @@ pub struct Program {
 
 impl Program {
     /// Creates a program without tasks.
-    pub fn new(name: &'static str, listen_address: SocketAddr) -> Self {
+    pub fn new(identity: Identity, listen_address: SocketAddr) -> Self {
         Self {
-            name,
-            registry: metrics::registry(name),
+            identity,
+            registry: metrics::registry(&identity),
             readiness: Readiness::new(),
             elsewhere: Readiness::new(),
             tasks: Tasks::new(),
@@ -131,8 +132,15 @@ impl Program {
     ) -> Result<Client, ClientError> {
         let metrics = self.shared_metrics.credentials(&mut self.registry);
         let addresses = self.addresses.clone();
-        let renewal =
-            client::Renewal::start(source, self.name, addresses, api, metrics, self.clock).await?;
+        let renewal = client::Renewal::start(
+            source,
+            self.identity.name,
+            addresses,
+            api,
+            metrics,
+            self.clock,
+        )
+        .await?;
         let client = renewal.client();
         let task = renewal.run(self.stopping.clone());
         self.tasks.spawn("credentials", task);
@@ -230,12 +238,12 @@ impl From<ClientError> for StartError {
 ///
 /// `start` validates, connects, spawns tasks and returns. The first SIGTERM or SIGINT drains the
 /// tasks, a second one ends the process at once.
-pub fn run<A, S>(name: &'static str, start: S) -> ExitCode
+pub fn run<A, S>(identity: Identity, start: S) -> ExitCode
 where
     A: Parser + AsRef<CommonArgs>,
     S: AsyncFnOnce(A, &mut Program) -> Result<(), StartError>,
 {
-    let args = match A::try_parse() {
+    let args: A = match identity.parse() {
         Ok(args) => args,
         Err(output) => return print_clap_output(&output),
     };
@@ -249,7 +257,7 @@ where
         Ok(runtime) => runtime,
         Err(error) => return fail(&StartError::Failed(error.into())),
     };
-    let exit_code = runtime.block_on(supervise(name, &common, async |program| {
+    let exit_code = runtime.block_on(supervise(identity, &common, async |program| {
         start(args, program).await
     }));
     // A name lookup may block its thread for long; dropping the runtime would wait for it.
@@ -292,14 +300,14 @@ fn fail(error: &StartError) -> ExitCode {
 }
 
 async fn supervise(
-    name: &'static str,
+    identity: Identity,
     common: &CommonArgs,
     start: impl AsyncFnOnce(&mut Program) -> Result<(), StartError>,
 ) -> Result<ExitCode, StartError> {
     // The only error is that a provider is already installed.
     drop(rustls::crypto::ring::default_provider().install_default());
     let mut signals = Signals::new().map_err(|error| StartError::Failed(error.into()))?;
-    let mut program = Program::new(name, common.listen_address);
+    let mut program = Program::new(identity, common.listen_address);
     tokio::select! {
         // `start` may wait for long, for example on an `exec` plugin: a signal must not.
         biased;

@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::Result;
 use clap::Parser;
 use karmada_api::condition::{DNS_READY, FALSE};
-use karmada_runtime::program::{Program, StartError};
+use karmada_runtime::program::{Identity, Program, StartError};
 use tracing::Instrument;
 
 /// Starts all of them. `karmada` and `gateway` are kubeconfigs.
@@ -37,27 +37,27 @@ pub(crate) async fn start(karmada: &Path, gateway: &Path) -> Result<[Program; 6]
     let clusters = own(cluster_controller::NAME).chain(taints);
     let clusters = cluster_controller::Args::try_parse_from(clusters)?;
     Ok([
-        started(remedy_controller::NAME, async |program| {
+        started(remedy_controller::IDENTITY, async |program| {
             remedy_controller::start(remedy, program).await
         })
         .await?,
-        started(ingress_controller::NAME, async |program| {
+        started(ingress_controller::IDENTITY, async |program| {
             ingress_controller::start(ingress, program).await
         })
         .await?,
-        started(propagation_controller::NAME, async |program| {
+        started(propagation_controller::IDENTITY, async |program| {
             propagation_controller::start(propagation, program).await
         })
         .await?,
-        started(scheduler::NAME, async |program| {
+        started(scheduler::IDENTITY, async |program| {
             scheduler::start(schedule, program).await
         })
         .await?,
-        started(execution_controller::NAME, async |program| {
+        started(execution_controller::IDENTITY, async |program| {
             execution_controller::start(execution, program).await
         })
         .await?,
-        started(cluster_controller::NAME, async |program| {
+        started(cluster_controller::IDENTITY, async |program| {
             cluster_controller::start(clusters, program).await
         })
         .await?,
@@ -65,11 +65,11 @@ pub(crate) async fn start(karmada: &Path, gateway: &Path) -> Result<[Program; 6]
 }
 
 async fn started(
-    name: &'static str,
+    identity: Identity,
     start: impl AsyncFnOnce(&mut Program) -> Result<(), StartError>,
 ) -> Result<Program> {
-    let mut program = Program::new(name, ([127, 0, 0, 1], 0).into());
-    let span = tracing::error_span!("controller", name);
+    let mut program = Program::new(identity, ([127, 0, 0, 1], 0).into());
+    let span = tracing::error_span!("controller", name = identity.name);
     async {
         start(&mut program).await?;
         program.serve()
@@ -81,7 +81,7 @@ async fn started(
 
 /// Runs a program until it ends.
 pub(crate) async fn live(program: Program) {
-    let name = program.name;
+    let name = program.identity.name;
     let clean = program
         .run_until(async || std::future::pending().await)
         .await;

@@ -98,7 +98,7 @@ impl Sandbox {
         let member_clients = apis.members()?;
         let watches = watch::all(&karmada, &member_clients, &updates);
         for program in programs::start(&kubeconfig, &apis.gateway_kubeconfig()).await? {
-            tasks.spawn(named(program.name, programs::live(program)));
+            tasks.spawn(named(program.identity.name, programs::live(program)));
         }
 
         let mut members = Vec::new();

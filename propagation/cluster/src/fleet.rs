@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use karmada_api::ClusterView;
 use karmada_runtime::client::Addresses;
-use karmada_runtime::members::{Background, ConnectError, MemberAccess};
+use karmada_runtime::members::{Background, ConnectError, MemberAccess, Unverified};
 use kube::Client;
 use parking_lot::Mutex;
 
@@ -17,6 +17,7 @@ pub(crate) struct Fleet {
     client: Client,
     background: Background,
     addresses: Addresses,
+    unverified: Unverified,
     members: Mutex<Members>,
 }
 
@@ -33,6 +34,7 @@ impl Fleet {
             client,
             background,
             addresses,
+            unverified: Unverified::default(),
             members: Mutex::default(),
         }
     }
@@ -56,6 +58,7 @@ impl Fleet {
             return Ok(member);
         }
         let client = access.client(&secret, &self.addresses, NAME)?;
+        self.unverified.warn(name, &access);
         let (member, watches) = Member::new(client, access, cluster);
         let member = Arc::new(member);
         self.background.run(watches);

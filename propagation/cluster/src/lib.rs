@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 use karmada_runtime::events::EventRecorder;
 use karmada_runtime::members::{self, Background, MemberQueues};
-use karmada_runtime::program::{Program, StartError};
+use karmada_runtime::program::{Identity, Program, StartError};
 use karmada_runtime::queue::Queue;
 use karmada_runtime::write::WriteMode;
 use karmada_runtime::{controller, lease};
@@ -35,8 +35,15 @@ pub use crate::reason::Reason;
 use crate::reconcile::Reconciler;
 use crate::watch::SharedIndex;
 
-/// The program's name: its user agent, its lease, and the prefix of its metrics.
+/// The program's name.
 pub const NAME: &str = "cluster-controller";
+
+/// The names by which users know the program.
+pub const IDENTITY: Identity = Identity {
+    name: NAME,
+    product: "karmada",
+    lease_namespace: "karmada-system",
+};
 
 /// Connects to the API of the fleet and adds the tasks of the controller to `program`.
 ///

@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    karmada_runtime::program::run(cluster_controller::NAME, cluster_controller::start)
+    karmada_runtime::program::run(cluster_controller::IDENTITY, cluster_controller::start)
 }

@@ -241,7 +241,7 @@ impl Stage {
 
     fn start(&self, flags: &[&str]) -> Program {
         let flags = [&[NAME, "--leader-elect=false"], flags].concat();
-        let mut program = Program::new(NAME, ([127, 0, 0, 1], 0).into());
+        let mut program = Program::new(IDENTITY, ([127, 0, 0, 1], 0).into());
         assemble(&Args::parse_from(flags), self.client(), &mut program);
         program
     }

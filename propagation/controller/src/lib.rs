@@ -21,7 +21,7 @@ use std::sync::Arc;
 use karmada_runtime::controller;
 use karmada_runtime::events::EventRecorder;
 use karmada_runtime::lease::{self, Leadership};
-use karmada_runtime::program::{Program, StartError};
+use karmada_runtime::program::{Identity, Program, StartError};
 use karmada_runtime::write::WriteMode;
 use kube::Client;
 use parking_lot::Mutex;
@@ -38,8 +38,15 @@ use crate::template::{Activations, TemplateReconciler};
 use crate::watch::{Queues, SharedIndex};
 use crate::works::SharedWorks;
 
-/// The program's name: its user agent, its lease, and the prefix of its metrics.
+/// The program's name.
 pub const NAME: &str = "propagation-controller";
+
+/// The names by which users know the program.
+pub const IDENTITY: Identity = Identity {
+    name: NAME,
+    product: "karmada",
+    lease_namespace: "karmada-system",
+};
 
 /// Connects to the Karmada API and adds the tasks of the controller to `program`.
 ///

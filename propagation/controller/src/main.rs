@@ -3,5 +3,8 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    karmada_runtime::program::run(propagation_controller::NAME, propagation_controller::start)
+    karmada_runtime::program::run(
+        propagation_controller::IDENTITY,
+        propagation_controller::start,
+    )
 }

@@ -75,7 +75,7 @@ impl Stage {
     /// Starts a replica of the program with these flags.
     fn spawn(&self, flags: &[&str]) -> JoinHandle<bool> {
         let args = Args::try_parse_from([&[NAME], flags].concat()).unwrap();
-        let mut program = Program::new(NAME, ([127, 0, 0, 1], 0).into());
+        let mut program = Program::new(IDENTITY, ([127, 0, 0, 1], 0).into());
         assemble(args, self.logged_client(), &mut program);
         tokio::spawn(program.run_until(async || std::future::pending().await))
     }

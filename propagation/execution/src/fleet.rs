@@ -7,7 +7,7 @@ use apply::MemberCluster;
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::Secret;
 use karmada_api::{ClusterView, execution_namespace};
-use karmada_runtime::members::{Background, Connect, ConnectError, MemberAccess};
+use karmada_runtime::members::{Background, Connect, ConnectError, MemberAccess, Unverified};
 use karmada_runtime::watch::{Decoded, events};
 use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client};
@@ -23,6 +23,7 @@ pub(crate) struct Fleet {
     index: Arc<SharedIndex>,
     background: Background,
     connect: Connect,
+    unverified: Unverified,
     connections: Mutex<BTreeMap<String, Slot>>,
     /// The members that were tried, each with `true` if it was reached the last time.
     reached: Mutex<BTreeMap<String, bool>>,
@@ -49,6 +50,7 @@ impl Fleet {
             index,
             background,
             connect,
+            unverified: Unverified::default(),
             connections: Mutex::default(),
             reached: Mutex::default(),
         }
@@ -79,12 +81,7 @@ impl Fleet {
     ) -> Result<Connection, ConnectError> {
         let (access, secret) = MemberAccess::read(&self.client, cluster).await?;
         let client = (self.connect)(&access, &secret)?;
-        if access.is_insecure() {
-            tracing::warn!(
-                cluster = name,
-                "The cluster's certificate is not verified, as its insecureSkipTLSVerification asks"
-            );
-        }
+        self.unverified.warn(name, &access);
         let (index, cluster_name) = (Arc::clone(&self.index), name.to_owned());
         let wake = move |wake| index.wake_one(&cluster_name, wake);
         let (member, watches) = MemberCluster::new(client, execution_namespace(name), wake);

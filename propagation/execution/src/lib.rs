@@ -21,7 +21,7 @@ use std::sync::Arc;
 use karmada_runtime::events::EventRecorder;
 use karmada_runtime::lease;
 use karmada_runtime::members::{self, Background, Connect, MemberQueues};
-use karmada_runtime::program::{Program, StartError};
+use karmada_runtime::program::{Identity, Program, StartError};
 use karmada_runtime::write::WriteMode;
 use kube::Client;
 
@@ -34,8 +34,15 @@ pub use crate::reason::Reason;
 use crate::reconcile::Reconciler;
 use crate::report::Reporter;
 
-/// The program's name: its user agent, its lease, and the prefix of its metrics.
+/// The program's name.
 pub const NAME: &str = "execution-controller";
+
+/// The names by which users know the program.
+pub const IDENTITY: Identity = Identity {
+    name: NAME,
+    product: "karmada",
+    lease_namespace: "karmada-system",
+};
 
 /// Connects to the Karmada API and adds the tasks of the controller to `program`.
 ///

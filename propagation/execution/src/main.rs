@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    karmada_runtime::program::run(execution_controller::NAME, execution_controller::start)
+    karmada_runtime::program::run(execution_controller::IDENTITY, execution_controller::start)
 }

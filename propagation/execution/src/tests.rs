@@ -213,7 +213,7 @@ impl Stage {
 
     fn start(&self, flags: &[&str]) -> Program {
         let flags = [&[NAME, "--leader-elect=false"], flags].concat();
-        let mut program = Program::new(NAME, ([127, 0, 0, 1], 0).into());
+        let mut program = Program::new(IDENTITY, ([127, 0, 0, 1], 0).into());
         let config = kube::Config::new("http://karmada".parse().unwrap());
         let service = self.karmada.service();
         let client = karmada_runtime::client::with_service(service, config, NAME).unwrap();

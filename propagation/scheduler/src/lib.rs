@@ -15,7 +15,7 @@ mod watch;
 use std::sync::Arc;
 
 use karmada_runtime::events::EventRecorder;
-use karmada_runtime::program::{Program, StartError};
+use karmada_runtime::program::{Identity, Program, StartError};
 use karmada_runtime::queue::Queue;
 use karmada_runtime::write::WriteMode;
 use karmada_runtime::{controller, lease};
@@ -27,8 +27,15 @@ pub use crate::reason::Reason;
 use crate::reconcile::Reconciler;
 use crate::watch::SharedIndex;
 
-/// The program's name: its user agent, and the prefix of its metrics.
+/// The program's name.
 pub const NAME: &str = "scheduler";
+
+/// The names by which users know the program.
+pub const IDENTITY: Identity = Identity {
+    name: NAME,
+    product: "karmada",
+    lease_namespace: "karmada-system",
+};
 
 /// Connects to the Karmada API and adds the tasks of the scheduler to `program`.
 ///

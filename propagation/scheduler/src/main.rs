@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    karmada_runtime::program::run(scheduler::NAME, scheduler::start)
+    karmada_runtime::program::run(scheduler::IDENTITY, scheduler::start)
 }

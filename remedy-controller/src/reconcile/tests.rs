@@ -47,7 +47,7 @@ fn index() -> Arc<SharedIndex> {
 }
 
 fn reconciler(index: &Arc<SharedIndex>, client: &Client) -> Reconciler {
-    let mut program = Program::new("test", ([127, 0, 0, 1], 0).into());
+    let mut program = Program::new(crate::IDENTITY, ([127, 0, 0, 1], 0).into());
     Reconciler {
         index: Arc::clone(index),
         clusters: Api::all(client.clone()),

@@ -10,13 +10,13 @@ use crate::cell;
 /// Returns the page that lists the flags of every program.
 pub(crate) fn page() -> Result<String> {
     let programs = [
-        cluster_health_agent::Args::command(),
-        remedy_controller::Args::command(),
-        ingress_controller::Args::command(),
-        propagation_controller::Args::command(),
-        scheduler::Args::command(),
-        execution_controller::Args::command(),
-        cluster_controller::Args::command(),
+        cluster_health_agent::IDENTITY.command::<cluster_health_agent::Args>(),
+        remedy_controller::IDENTITY.command::<remedy_controller::Args>(),
+        ingress_controller::IDENTITY.command::<ingress_controller::Args>(),
+        propagation_controller::IDENTITY.command::<propagation_controller::Args>(),
+        scheduler::IDENTITY.command::<scheduler::Args>(),
+        execution_controller::IDENTITY.command::<execution_controller::Args>(),
+        cluster_controller::IDENTITY.command::<cluster_controller::Args>(),
         kubectl_remedy::Args::command(),
     ];
     let mut page = String::from(

@@ -8,7 +8,7 @@ use std::path::Path;
 use anyhow::{Context, Result, anyhow};
 use clap::Parser;
 use karmada_runtime::metrics::Description;
-use karmada_runtime::program::{Program, StartError};
+use karmada_runtime::program::{Identity, Program, StartError};
 use lab_parts::kubeconfig::{self, Access};
 use lab_parts::port::CLOSED;
 
@@ -63,46 +63,57 @@ async fn programs(kubeconfig: &Path) -> Result<Vec<(&'static str, BTreeSet<Descr
     let either: &[&[OsString]] = &[karmada[0], &observing];
     Ok(vec![
         registered(
-            cluster_health_agent::NAME,
+            cluster_health_agent::IDENTITY,
             &[&agent],
             cluster_health_agent::start,
         )
         .await?,
-        registered(remedy_controller::NAME, karmada, remedy_controller::start).await?,
         registered(
-            ingress_controller::NAME,
+            remedy_controller::IDENTITY,
+            karmada,
+            remedy_controller::start,
+        )
+        .await?,
+        registered(
+            ingress_controller::IDENTITY,
             &[&gateway],
             ingress_controller::start,
         )
         .await?,
         registered(
-            propagation_controller::NAME,
+            propagation_controller::IDENTITY,
             either,
             propagation_controller::start,
         )
         .await?,
-        registered(scheduler::NAME, either, scheduler::start).await?,
+        registered(scheduler::IDENTITY, either, scheduler::start).await?,
         registered(
-            execution_controller::NAME,
+            execution_controller::IDENTITY,
             either,
             execution_controller::start,
         )
         .await?,
-        registered(cluster_controller::NAME, either, cluster_controller::start).await?,
+        registered(
+            cluster_controller::IDENTITY,
+            either,
+            cluster_controller::start,
+        )
+        .await?,
     ])
 }
 
 /// Returns what a program registers that starts with each of these lines of flags.
 async fn registered<A: Parser>(
-    name: &'static str,
+    identity: Identity,
     lines: &[&[OsString]],
     start: impl AsyncFn(A, &mut Program) -> Result<(), StartError>,
 ) -> Result<(&'static str, BTreeSet<Description>)> {
+    let name = identity.name;
     let mut registered = BTreeSet::new();
     for flags in lines {
         let line = [OsString::from(name)].into_iter();
         let args = A::try_parse_from(line.chain(flags.iter().cloned()))?;
-        let mut program = Program::new(name, ([127, 0, 0, 1], 0).into());
+        let mut program = Program::new(identity, ([127, 0, 0, 1], 0).into());
         let started = start(args, &mut program).await;
         started.map_err(|error| anyhow!("{name} does not start: {error}"))?;
         let descriptions = program.registry.descriptions();

@@ -95,13 +95,13 @@ mod tests {
 
     #[test]
     fn the_variable_of_the_scheme_asks_for_a_proxy() {
-        let api = "https://karmada.example.com:5443";
+        let api = "https://hub.example.com:5443";
         assert_eq!(asks(api, &[]), None);
         assert_eq!(asks(api, &[PROXY]), Some("HTTPS_PROXY"));
         assert_eq!(asks(api, &[("https_proxy", "p")]), Some("https_proxy"));
         assert_eq!(asks(api, &[("HTTPS_PROXY", "")]), None);
         assert_eq!(asks(api, &[("HTTP_PROXY", "p")]), None);
-        let plain = "http://karmada.example.com";
+        let plain = "http://hub.example.com";
         assert_eq!(asks(plain, &[("HTTP_PROXY", "p")]), Some("HTTP_PROXY"));
         assert_eq!(asks(plain, &[PROXY]), None);
     }

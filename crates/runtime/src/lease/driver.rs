@@ -95,11 +95,11 @@ impl LeaseMetrics {
     }
 }
 
-/// Returns the leadership of a control-plane program: that of the lease with its name in
-/// `karmada-system`, held only while this replica can read, or an unconditional one without leader
-/// election.
+/// Returns the leadership of a control-plane program: that of the lease with its name in the namespace
+/// of its [`Identity`](crate::program::Identity), held only while this replica can read, or an
+/// unconditional one without leader election.
 pub fn leadership(program: &mut Program, client: Client, args: &LeaderElectionArgs) -> Leadership {
-    let name = program.name.to_owned();
+    let name = program.identity.name.to_owned();
     leadership_by(program, client, args, name)
 }
 
@@ -114,9 +114,10 @@ pub fn leadership_by(
         return Leadership::always();
     }
     let host = gethostname::gethostname().to_string_lossy().into_owned();
+    let namespace = program.identity.lease_namespace.to_owned();
     let config = LeaseConfig {
         mode: candidacy::start(program),
-        ..LeaseConfig::eager("karmada-system".to_owned(), name, host)
+        ..LeaseConfig::eager(namespace, name, host)
     };
     campaign(program, client, config)
 }

@@ -1,11 +1,13 @@
 //! The way to the API of a member cluster.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use k8s_openapi::api::core::v1::Secret;
 use karmada_api::ClusterView;
 use kube::config::AuthInfo;
 use kube::{Api, Client, Config};
+use parking_lot::Mutex;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use serde::Deserialize;
@@ -75,16 +77,16 @@ pub enum ConnectError {
 }
 
 impl MemberAccess {
-    /// Reads the Secret of `cluster` through `karmada`, and returns it with the access that it grants.
+    /// Reads the Secret of `cluster` through `client`, and returns it with the access that it grants.
     ///
     /// # Errors
     /// Fails if the cluster or its Secret grants none, or the Secret cannot be read.
     pub async fn read(
-        karmada: &Client,
+        client: &Client,
         cluster: &ClusterView,
     ) -> Result<(Self, Secret), ConnectError> {
         let (namespace, name) = Self::secret_of(cluster)?;
-        let secrets: Api<Secret> = Api::namespaced(karmada.clone(), namespace);
+        let secrets: Api<Secret> = Api::namespaced(client.clone(), namespace);
         let secret = secrets.get_opt(name).await.map_err(ConnectError::Unread)?;
         let no_secret = || ConnectError::NoSecret(namespace.to_owned(), name.to_owned());
         let secret = secret.ok_or_else(no_secret)?;
@@ -129,11 +131,6 @@ impl MemberAccess {
         &self.endpoint
     }
 
-    /// Returns `true` if the member's certificate is not verified.
-    pub fn is_insecure(&self) -> bool {
-        self.insecure
-    }
-
     /// Creates a client of the member's API. No request is sent.
     ///
     /// # Errors
@@ -170,6 +167,32 @@ impl MemberAccess {
     }
 }
 
+/// The members whose certificate is not verified, each of which is warned of once.
+#[derive(Debug, Default)]
+pub struct Unverified(Mutex<BTreeSet<String>>);
+
+impl Unverified {
+    /// Warns that the certificate of `cluster` is not verified, if that is so and news.
+    pub fn warn(&self, cluster: &str, access: &MemberAccess) {
+        if self.is_news(cluster, access) {
+            tracing::warn!(
+                cluster,
+                "The cluster's certificate is not verified, as its insecureSkipTLSVerification asks"
+            );
+        }
+    }
+
+    fn is_news(&self, cluster: &str, access: &MemberAccess) -> bool {
+        let mut known = self.0.lock();
+        if access.insecure {
+            known.insert(cluster.to_owned())
+        } else {
+            known.remove(cluster);
+            false
+        }
+    }
+}
+
 fn name_of(secret: &Secret) -> String {
     objects::Key::of(secret).to_string()
 }
@@ -195,7 +218,7 @@ mod tests {
 
     fn secret(data: &Value) -> Secret {
         from_value(
-            json!({ "metadata": { "name": "m1", "namespace": "karmada-cluster" }, "data": data }),
+            json!({ "metadata": { "name": "m1", "namespace": "credentials" }, "data": data }),
         )
         .unwrap()
     }
@@ -214,7 +237,7 @@ mod tests {
     #[tokio::test]
     async fn an_access_that_cannot_work_names_what_to_correct() {
         drop(rustls::crypto::ring::default_provider().install_default());
-        let reference = json!({ "namespace": "karmada-cluster", "name": "m1" });
+        let reference = json!({ "namespace": "credentials", "name": "m1" });
         let token = json!({ "token": "dA==" });
         let cases = [
             (
@@ -226,7 +249,7 @@ mod tests {
             (
                 json!({ "secretRef": reference }),
                 json!({}),
-                "karmada-cluster/m1 has no `token`",
+                "credentials/m1 has no `token`",
             ),
             (
                 json!({ "secretRef": reference, "apiEndpoint": "m1" }),
@@ -252,6 +275,23 @@ mod tests {
                 "{spec}: {error}"
             );
         }
+    }
+
+    /// A program connects to a member anew with each change of its credentials. Once the certificate has
+    /// been verified, one that is not is news again.
+    #[test]
+    fn unverified_clusters_are_reported_once() {
+        let secret = secret(&json!({ "token": "dA==" }));
+        let access = |is_insecure| {
+            let spec = json!({ "insecureSkipTLSVerification": is_insecure });
+            MemberAccess::new(&cluster(&spec), &secret).unwrap()
+        };
+        let (unverified, insecure) = (Unverified::default(), access(true));
+        assert!(unverified.is_news("m1", &insecure));
+        assert!(!unverified.is_news("m1", &insecure));
+        assert!(unverified.is_news("m2", &insecure));
+        assert!(!unverified.is_news("m1", &access(false)));
+        assert!(unverified.is_news("m1", &insecure));
     }
 
     #[test]

@@ -12,6 +12,7 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use crate::activity::Activity;
+use crate::conflicts::{Conflicts, Failed};
 use crate::error::{BoxError, Chain};
 use crate::lease::Leadership;
 use crate::metrics::LoopMetrics;
@@ -188,6 +189,7 @@ pub fn spawn<C: MemberController>(
         controller,
         queues,
         metrics: program.loop_metrics(name, move || counted.len()),
+        conflicts: Conflicts::default(),
         activity: program.activity.clone(),
         stopping: program.stopping.clone(),
     };
@@ -206,6 +208,7 @@ pub fn spawn<C: MemberController>(
                 () = leadership.acquired() => {}
             }
             loops.queues.clear();
+            loops.conflicts.clear();
             for (member, key) in loops.controller.keys() {
                 loops.queues.of(&member).add(key);
             }
@@ -224,6 +227,7 @@ struct Loops<C: MemberController> {
     controller: C,
     queues: MemberQueues<C::Key>,
     metrics: LoopMetrics,
+    conflicts: Conflicts<(String, C::Key)>,
     activity: Activity,
     stopping: CancellationToken,
 }
@@ -314,22 +318,37 @@ impl<C: MemberController> Loops<C> {
         let _in_progress = self.activity.begin();
         let started = Instant::now();
         let result = self.controller.reconcile(member, &key).await;
-        self.metrics.reconciled(started.elapsed(), result.is_ok());
+        let error = match &result {
+            Ok(()) => None,
+            Err(ReconcileError::OfKey(error) | ReconcileError::Unreachable(error)) => {
+                Some(&**error as _)
+            }
+        };
+        let of_member = (member.to_owned(), key.clone());
+        let outcome = (self.conflicts).outcome(&of_member, error, Instant::now());
+        self.metrics.reconciled(started.elapsed(), outcome);
+        let controller = self.metrics.name;
         match result {
             Ok(()) => {
                 queue.done(&key);
                 true
             }
             Err(ReconcileError::OfKey(error)) => {
-                let delay = queue.retry(&key);
-                tracing::warn!(member, ?key, error = %Chain(&*error), ?delay, "Reconcile failed, will retry");
+                let failed = Failed {
+                    controller,
+                    member: Some(member),
+                    key: &key,
+                    error: &error,
+                    delay: queue.retry(&key),
+                };
+                failed.log(outcome);
                 true
             }
             Err(ReconcileError::Unreachable(error)) => {
                 // Behind the others, so that each of them gets a turn and reports the outage.
                 queue.add(key.clone());
                 queue.done(&key);
-                tracing::warn!(member, ?key, error = %Chain(&*error), "Member not reached, will retry");
+                tracing::warn!(controller, member, ?key, error = %Chain(&*error), "Member not reached, will retry");
                 false
             }
         }

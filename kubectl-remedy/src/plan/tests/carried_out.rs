@@ -178,12 +178,12 @@ impl Played {
     fn run_controllers(&self, drawn: &Drawn) {
         let bound = format!("--max-blocked-clusters={}", drawn.max_blocked);
         let nowhere = ([127, 0, 0, 1], 0).into();
-        let mut program = Program::new(remedy_controller::NAME, nowhere);
+        let mut program = Program::new(remedy_controller::IDENTITY, nowhere);
         let flags = [remedy_controller::NAME, &bound];
         let args = remedy_controller::Args::try_parse_from(flags).unwrap();
         remedy_controller::assemble(&args, self.client(), &mut program);
         tokio::spawn(program.run_until(async || std::future::pending().await));
-        let mut program = Program::new(ingress_controller::NAME, nowhere);
+        let mut program = Program::new(ingress_controller::IDENTITY, nowhere);
         let flags = [ingress_controller::NAME, "--export-services=false"];
         let args = ingress_controller::Args::try_parse_from(flags).unwrap();
         let gateway = Gateway::new(&CONTROLLER.parse().unwrap(), None);

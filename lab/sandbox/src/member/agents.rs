@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use clap::Parser;
-use cluster_health_agent::{Args, NAME, start};
+use cluster_health_agent::{Args, IDENTITY, NAME, start};
 use karmada_runtime::program::Program;
 use lab_parts::dns::KUBERNETES;
 use lab_parts::port::ReservedPort;
@@ -135,7 +135,7 @@ impl Agents {
         let address = node.port.address();
         let agent = async move {
             sleep(delay).await;
-            let mut program = Program::new(NAME, address);
+            let mut program = Program::new(IDENTITY, address);
             let started = async {
                 start(args, &mut program).await?;
                 program.serve()

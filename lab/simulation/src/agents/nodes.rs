@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use anyhow::{Context, Result};
 use clap::Parser;
-use cluster_health_agent::{Args, NAME};
+use cluster_health_agent::{Args, IDENTITY, NAME};
 use karmada_runtime::program::Program;
 use tokio::task::JoinSet;
 
@@ -30,7 +30,7 @@ impl Nodes {
         for node in nodes {
             let flags = flags(options, apis, dns, address(node, port), &name(node));
             let args = Args::try_parse_from(std::iter::once(NAME.to_owned()).chain(flags))?;
-            let mut program = Program::new(NAME, address(node, port));
+            let mut program = Program::new(IDENTITY, address(node, port));
             let (karmada, member) = (apis.karmada.agents.clone(), apis.member.agents.clone());
             cluster_health_agent::assemble(args, karmada, Some(member), &mut program)
                 .with_context(|| format!("cannot start the agent of {}", name(node)))?;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use clap::Parser;
-use cluster_health_agent::{Args, NAME};
+use cluster_health_agent::{Args, IDENTITY, NAME};
 use karmada_rules::health::failure::FailureClass;
 use karmada_rules::health::observation::{Failure, Observation};
 use karmada_rules::health::threshold::Round;
@@ -45,7 +45,7 @@ impl Agent {
             // Its verdict follows every change, however often DNS has failed.
             "--max-recovery-hold=3s",
         ])?;
-        let mut program = Program::new(NAME, NOWHERE);
+        let mut program = Program::new(IDENTITY, NOWHERE);
         program.clock = clock::now;
         let (finished, rounds) = mpsc::channel(1);
         cluster_health_agent::observe(args, apis.unrecorded(NAME).await?, rounds, &mut program)?;

@@ -1,5 +1,7 @@
 //! The programs, and the identity of one process of a program.
 
+use karmada_runtime::program::Identity;
+
 /// The `spec.controller` of our classes, and the name of our finalizer.
 pub(crate) const CONTROLLER: &str = "karmada-rs.io/ingress-controller";
 
@@ -17,9 +19,13 @@ impl Role {
 
     /// Returns the name of the program and of its lease.
     pub(crate) fn name(self) -> &'static str {
+        self.identity().name
+    }
+
+    pub(crate) fn identity(self) -> Identity {
         match self {
-            Self::Remedy => remedy_controller::NAME,
-            Self::Ingress => ingress_controller::NAME,
+            Self::Remedy => remedy_controller::IDENTITY,
+            Self::Ingress => ingress_controller::IDENTITY,
         }
     }
 }

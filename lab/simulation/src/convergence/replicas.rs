@@ -180,7 +180,7 @@ async fn assemble(
     process: Process,
 ) -> Result<karmada_runtime::program::Program> {
     let name = process.program.name();
-    let mut program = karmada_runtime::program::Program::new(name, NOWHERE);
+    let mut program = karmada_runtime::program::Program::new(process.program.identity(), NOWHERE);
     program.clock = clock::now;
     let karmada = apis.client(Side::Karmada, process, record).await?;
     match process.program {

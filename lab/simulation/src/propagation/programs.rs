@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::Result;
 use clap::Parser;
 use karmada_runtime::members::{AccessError, Connect};
-use karmada_runtime::program::Program;
+use karmada_runtime::program::{Identity, Program};
 use tokio::task::JoinHandle;
 
 use super::apis::Apis;
@@ -31,10 +31,14 @@ impl Role {
 
     /// Returns the name of the program.
     pub fn name(self) -> &'static str {
+        self.identity().name
+    }
+
+    fn identity(self) -> Identity {
         match self {
-            Self::Propagation => propagation_controller::NAME,
-            Self::Scheduler => scheduler::NAME,
-            Self::Execution => execution_controller::NAME,
+            Self::Propagation => propagation_controller::IDENTITY,
+            Self::Scheduler => scheduler::IDENTITY,
+            Self::Execution => execution_controller::IDENTITY,
         }
     }
 }
@@ -136,7 +140,7 @@ fn assemble(
     fate: &SharedFate,
     traffic: &Traffic,
 ) -> Result<Program> {
-    let mut program = Program::new(role.name(), NOWHERE);
+    let mut program = Program::new(role.identity(), NOWHERE);
     program.clock = clock::now;
     let (fate, traffic) = (Arc::clone(fate), traffic.clone());
     let is_upgraded = Arc::clone(&apis.is_upgraded);

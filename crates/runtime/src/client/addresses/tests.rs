@@ -14,7 +14,7 @@ enum Dns {
     Hangs,
 }
 
-const NAME: &str = "karmada.example";
+const NAME: &str = "hub.example";
 
 /// Addresses from a scripted DNS server.
 struct Scripted {
@@ -112,12 +112,12 @@ async fn when_dns_hangs_nobody_waits_longer_than_half_a_second_and_one_lookup_is
 async fn without_any_good_response_the_error_names_the_server() {
     let scripted = Scripted::new(Dns::Fails);
     let error = scripted.found().await.unwrap_err();
-    assert_eq!(error, "cannot resolve karmada.example: no such name");
+    assert_eq!(error, "cannot resolve hub.example: no such name");
     scripted.dns.send_replace(Dns::Hangs);
     let error = scripted.found().await.unwrap_err();
     assert_eq!(
         error,
-        "cannot resolve karmada.example: no answer from DNS within 5s"
+        "cannot resolve hub.example: no answer from DNS within 5s"
     );
 }
 
@@ -229,7 +229,7 @@ fn the_addresses_of_a_family_without_a_response_stay_behind_the_new_ones() {
 #[tokio::test]
 async fn fixed_addresses_need_no_dns() {
     let mut fixed = Addresses::fixed(&["192.0.2.7".parse().unwrap()]);
-    let found = fixed.call("karmada.invalid".parse().unwrap()).await;
+    let found = fixed.call("hub.invalid".parse().unwrap()).await;
     assert_eq!(found.unwrap().collect::<Vec<_>>(), [address(7)]);
 }
 

@@ -48,7 +48,7 @@ async fn start(kubeconfig: &Path) -> (Renewal, CredentialMetrics) {
         &source,
         "test",
         Addresses::by_system(),
-        "karmada",
+        "hub",
         metrics.clone(),
         clock,
     )
@@ -174,7 +174,7 @@ async fn the_end_of_a_credential_is_a_metric_and_near_it_a_warning() {
     let series = |time: Timestamp| {
         let second = time.as_second();
         format!(
-            "credentials_expiry_timestamp_seconds{{api=\"karmada\",credential=\"token\"}} {second}\n"
+            "credentials_expiry_timestamp_seconds{{api=\"hub\",credential=\"token\"}} {second}\n"
         )
     };
     assert!(shown().contains(&series(far)), "{}", shown());

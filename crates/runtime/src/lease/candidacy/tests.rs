@@ -12,11 +12,10 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::args::LeaderElectionArgs;
 use crate::lease::{Leadership, leadership};
-use crate::program::Program;
+use crate::program::{Identity, Program};
 use crate::reading::PATIENCE;
 use crate::watch::Decoded;
 
-const NAME: &str = "test";
 const LONG: Duration = Duration::from_hours(1);
 /// Ample for a retry, a list and the request of a free lease.
 const SOON: Duration = Duration::from_secs(15);
@@ -25,15 +24,22 @@ const SOON: Duration = Duration::from_secs(15);
 async fn server() -> ApiServer {
     let server = ApiServer::new();
     let namespaces: Api<Namespace> = Api::all(Client::new(server.service(), "default"));
-    let karmada = from_value(json!({ "metadata": { "name": "karmada-system" } })).unwrap();
+    let namespace = Identity::for_tests().lease_namespace;
+    let namespace = from_value(json!({ "metadata": { "name": namespace } })).unwrap();
     let parameters = PostParams::default();
-    namespaces.create(&parameters, &karmada).await.unwrap();
+    namespaces.create(&parameters, &namespace).await.unwrap();
     server
 }
 
 async fn lease(server: &ApiServer) -> Option<Lease> {
-    let leases = Api::namespaced(Client::new(server.service(), "default"), "karmada-system");
-    leases.get_opt(NAME).await.unwrap()
+    let client = Client::new(server.service(), "default");
+    let Identity {
+        name,
+        lease_namespace,
+        ..
+    } = Identity::for_tests();
+    let leases = Api::namespaced(client, lease_namespace);
+    leases.get_opt(name).await.unwrap()
 }
 
 /// A replica of a program that watches `configmaps`.
@@ -47,7 +53,10 @@ impl Replica {
     fn start(server: &ApiServer, user_agent: &str) -> Self {
         let config = kube::Config::new(http::Uri::from_static("http://api"));
         let client = crate::client::with_service(server.service(), config, user_agent).unwrap();
-        let mut program = Program::new(NAME, SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
+        let mut program = Program::new(
+            Identity::for_tests(),
+            SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+        );
         let args = LeaderElectionArgs { leader_elect: true };
         let leadership = leadership(&mut program, client.clone(), &args);
         let observe = |_: Event<Decoded<ConfigMap>>| {};
@@ -70,7 +79,7 @@ impl Replica {
     }
 
     fn transitions(&self) -> u32 {
-        let prefix = "karmada_test_lease_transitions_total ";
+        let prefix = "acme_test_program_lease_transitions_total ";
         let metrics = self.metrics();
         let line = metrics.lines().find_map(|line| line.strip_prefix(prefix));
         line.unwrap().parse().unwrap()
@@ -132,7 +141,7 @@ async fn a_leader_that_cannot_read_for_a_while_hands_over_and_stands_by_until_it
         if fault == Fault::Disconnect {
             assert!(handed_over < PATIENCE + SOON, "{handed_over:?}");
         }
-        let failing = "karmada_test_failing_watches{watch=\"configmaps\"} 1";
+        let failing = "acme_test_program_failing_watches{watch=\"configmaps\"} 1";
         assert!(first.metrics().contains(failing), "{}", first.metrics());
         sleep(LONG).await;
         assert!(second.leads() && second.transitions() == 1, "{fault:?}");

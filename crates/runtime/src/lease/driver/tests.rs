@@ -17,6 +17,7 @@ use tower::ServiceExt;
 
 use super::super::election::RENEW_EVERY;
 use super::*;
+use crate::program::Identity;
 
 const LONG: Duration = Duration::from_hours(1);
 /// Longer than a response takes.
@@ -156,7 +157,10 @@ impl Replica {
         host: &str,
         mode: CampaignMode,
     ) -> Self {
-        let mut program = Program::new("test", SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
+        let mut program = Program::new(
+            Identity::for_tests(),
+            SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+        );
         program.clock = clock;
         let (changed, mode) = watch::channel(mode);
         let config = LeaseConfig {
@@ -349,7 +353,10 @@ async fn a_lease_deleted_unseen_is_created_again_and_leadership_continues() {
 #[tokio::test(start_paused = true)]
 async fn a_missing_namespace_is_waited_for() {
     let server = Server::new();
-    let mut program = Program::new("test", SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
+    let mut program = Program::new(
+        Identity::for_tests(),
+        SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+    );
     let config = LeaseConfig::eager("late".to_owned(), NAME, "a".to_owned());
     let leadership = campaign(&mut program, server.client(), config);
     sleep(LONG).await;

@@ -4,6 +4,7 @@ use tokio::sync::watch;
 use tokio::time::sleep;
 
 use super::*;
+use crate::program::Identity;
 
 /// Fails or hangs as the member's name tells, and records what it was given.
 struct Recorder {
@@ -42,7 +43,10 @@ impl Recorder {
 }
 
 fn start() -> (Program, Arc<Recorder>, MemberQueues<u8>) {
-    let mut program = Program::new("test", SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
+    let mut program = Program::new(
+        Identity::for_tests(),
+        SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+    );
     let recorder = Arc::new(Recorder {
         seen: Mutex::default(),
         calls: watch::Sender::new(0),

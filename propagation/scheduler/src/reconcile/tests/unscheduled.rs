@@ -46,7 +46,7 @@ async fn a_binding_that_fits_nowhere_is_tried_again_within_five_minutes_without_
         queue,
     } = Stage::without_its_cluster().await;
     let index = Arc::clone(&reconciler.index);
-    let mut program = Program::new("test", SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
+    let mut program = Program::new(crate::IDENTITY, SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
     let leadership = Leadership::always();
     controller::spawn(&mut program, "test", reconciler, queue, leadership);
     // Virtual time advances only once every task is idle.

@@ -1,0 +1,216 @@
+//! Reconciles that met a newer version of what they write. Each is decided again at once, so one is no
+//! news; those of one key that go on for a minute are.
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::fmt::Debug;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use crate::error::{BoxError, Chain};
+
+/// The time after which conflicts of one key are a warning.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// The keys whose last reconciles all met a conflict.
+#[derive(Debug)]
+pub(crate) struct Conflicts<K>(Mutex<BTreeMap<K, Streak>>);
+
+#[derive(Debug)]
+struct Streak {
+    since: Instant,
+    is_reported: bool,
+}
+
+/// The way in which a reconcile ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// It did what was due.
+    Success,
+    /// It met a newer version.
+    Conflict,
+    /// It met newer versions for a minute, which has not been reported yet.
+    LastingConflict,
+    /// It failed in any other way.
+    Failure,
+}
+
+impl<K> Default for Conflicts<K> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<K: Clone + Ord> Conflicts<K> {
+    /// Classifies the result of a reconcile of `key`, which ended at `now`.
+    pub(crate) fn outcome(
+        &self,
+        key: &K,
+        error: Option<&(dyn Error + 'static)>,
+        now: Instant,
+    ) -> Outcome {
+        let mut streaks = self.0.lock();
+        let ended = match error {
+            Some(error) if is_conflict(error) => None,
+            Some(_) => Some(Outcome::Failure),
+            None => Some(Outcome::Success),
+        };
+        if let Some(ended) = ended {
+            streaks.remove(key);
+            return ended;
+        }
+        let streak = streaks.entry(key.clone()).or_insert(Streak {
+            since: now,
+            is_reported: false,
+        });
+        if now < streak.since + PATIENCE || std::mem::replace(&mut streak.is_reported, true) {
+            Outcome::Conflict
+        } else {
+            Outcome::LastingConflict
+        }
+    }
+
+    /// Forgets all keys.
+    pub(crate) fn clear(&self) {
+        self.0.lock().clear();
+    }
+}
+
+impl Outcome {
+    /// Returns the value of the label `result`.
+    pub(crate) fn label(self) -> &'static str {
+        match self {
+            Self::Success => "success",
+            Self::Conflict | Self::LastingConflict => "conflict",
+            Self::Failure => "error",
+        }
+    }
+}
+
+/// A reconcile that did not succeed.
+pub(crate) struct Failed<'a> {
+    pub(crate) controller: &'static str,
+    pub(crate) member: Option<&'a str>,
+    pub(crate) key: &'a dyn Debug,
+    pub(crate) error: &'a BoxError,
+    /// The pause before the next attempt.
+    pub(crate) delay: Duration,
+}
+
+impl Failed<'_> {
+    /// Logs that the key will be tried again.
+    pub(crate) fn log(&self, outcome: Outcome) {
+        let Self {
+            controller,
+            member,
+            key,
+            error,
+            delay,
+        } = self;
+        let error = Chain(&***error);
+        match outcome {
+            Outcome::Success | Outcome::Conflict => {
+                tracing::debug!(controller, member, ?key, %error, ?delay, "Reconcile met a newer version, will retry");
+            }
+            Outcome::LastingConflict => {
+                tracing::warn!(controller, member, ?key, %error, ?delay, "Reconciles have met newer versions for a minute, will retry");
+            }
+            Outcome::Failure => {
+                tracing::warn!(controller, member, ?key, %error, ?delay, "Reconcile failed, will retry");
+            }
+        }
+    }
+}
+
+/// Returns `true` if the API server refused a write because the object is another version now: a 409, or
+/// a 422 of a JSON patch of which a `test` failed or a path is missing.
+fn is_conflict(error: &(dyn Error + 'static)) -> bool {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if let Some(kube::Error::Api(status)) = error.downcast_ref() {
+            return match status.code {
+                409 => true,
+                // Of a rejected object the server says which field is at fault.
+                422 => status
+                    .details
+                    .as_ref()
+                    .is_none_or(|details| details.causes.is_empty()),
+                _ => false,
+            };
+        }
+        next = error.source();
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::Status;
+    use kube::core::response::{StatusCause, StatusDetails};
+
+    use super::*;
+    use crate::write::WriteError;
+
+    fn refused(code: u16) -> WriteError {
+        let status = Status::failure("no", "Reason").with_code(code);
+        WriteError::Api(kube::Error::Api(status.boxed()))
+    }
+
+    fn invalid() -> WriteError {
+        let details = StatusDetails {
+            causes: vec![StatusCause {
+                reason: "FieldValueInvalid".to_owned(),
+                message: "Invalid value".to_owned(),
+                field: "spec".to_owned(),
+            }],
+            name: String::new(),
+            group: String::new(),
+            kind: String::new(),
+            uid: String::new(),
+            retry_after_seconds: 0,
+        };
+        let status = Status::failure("no", "Invalid").with_code(422);
+        let status = status.with_details(details).boxed();
+        WriteError::Api(kube::Error::Api(status))
+    }
+
+    /// A 422 is a conflict unless the server names a field that it refuses.
+    #[test]
+    fn newer_versions_are_no_failure() {
+        let (conflicts, now) = (Conflicts::default(), Instant::now());
+        for (error, expected) in [
+            (Some(refused(409)), Outcome::Conflict),
+            (Some(refused(422)), Outcome::Conflict),
+            (Some(invalid()), Outcome::Failure),
+            (Some(refused(500)), Outcome::Failure),
+            (Some(WriteError::NotLeading), Outcome::Failure),
+            (None, Outcome::Success),
+        ] {
+            let error = error.as_ref().map(|error| error as &(dyn Error + 'static));
+            assert_eq!(conflicts.outcome(&1, error, now), expected, "{error:?}");
+        }
+    }
+
+    /// A success begins a new minute, and the keys do not share one.
+    #[test]
+    fn lasting_conflicts_are_reported_once() {
+        let (conflicts, begun) = (Conflicts::default(), Instant::now());
+        let conflict = refused(409);
+        let at = |key: u8, seconds: u64, error: Option<&WriteError>| {
+            let now = begun + Duration::from_secs(seconds);
+            let error = error.map(|error| error as &(dyn Error + 'static));
+            conflicts.outcome(&key, error, now)
+        };
+        assert_eq!(at(1, 0, Some(&conflict)), Outcome::Conflict);
+        assert_eq!(at(1, 59, Some(&conflict)), Outcome::Conflict);
+        assert_eq!(at(2, 59, Some(&conflict)), Outcome::Conflict);
+        assert_eq!(at(1, 60, Some(&conflict)), Outcome::LastingConflict);
+        assert_eq!(at(1, 61, Some(&conflict)), Outcome::Conflict);
+        assert_eq!(at(2, 61, Some(&conflict)), Outcome::Conflict);
+        assert_eq!(at(1, 62, None), Outcome::Success);
+        assert_eq!(at(1, 121, Some(&conflict)), Outcome::Conflict);
+        assert_eq!(at(1, 182, Some(&conflict)), Outcome::LastingConflict);
+    }
+}
