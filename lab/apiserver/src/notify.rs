@@ -87,8 +87,9 @@ mod tests {
         assert_eq!(*order.lock().unwrap(), (0..20).collect::<Vec<_>>());
     }
 
+    /// A change before the wait is not missed.
     #[tokio::test(start_paused = true)]
-    async fn a_change_before_the_wait_is_not_missed() {
+    async fn early_change_is_not_missed() {
         let sender = Sender::default();
         let mut receiver = sender.subscribe();
         sender.notify();

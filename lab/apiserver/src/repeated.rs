@@ -115,8 +115,9 @@ mod tests {
 
     use super::read;
 
+    /// JSON without repeated fields is read as it is.
     #[test]
-    fn json_without_repeated_fields_is_read_as_it_is() {
+    fn unrepeated_fields_are_kept() {
         for text in [
             r#"{"a":[1,-2,3.5,"x",true,null,{"b":{}}],"c":[]}"#,
             "7",
@@ -132,8 +133,9 @@ mod tests {
         assert!(read("[".repeat(100_000).as_bytes()).is_err());
     }
 
+    /// The last of a repeated field counts and its path is named.
     #[test]
-    fn the_last_of_a_repeated_field_counts_and_its_path_is_named() {
+    fn last_repeated_field_counts() {
         let text = r#"{"spec":{"size":1,"rules":[{"a":1},{"b":1,"b":2,"b":3}],"size":2}}"#;
         let (value, repeated) = read(text.as_bytes()).unwrap();
         assert_eq!(

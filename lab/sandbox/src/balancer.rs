@@ -143,8 +143,9 @@ mod tests {
         Arc::new(serde_json::from_value(json!({ "spec": spec })).unwrap())
     }
 
+    /// Only ready endpoints of the ingress's service are served.
     #[test]
-    fn only_ready_endpoints_of_the_ingress_s_service_are_served() {
+    fn only_ready_endpoints_are_served() {
         let slices = [
             slice("shop-web", json!([{ "addresses": ["10.244.1.10"] }])),
             slice(

@@ -80,8 +80,9 @@ fn copy(cluster: &str, slice: &Arc<EndpointSlice>) -> Option<(String, Value)> {
 mod tests {
     use super::*;
 
+    /// A copy has the names by which Karmada collects.
     #[test]
-    fn a_copy_has_the_names_by_which_karmada_collects() {
+    fn copy_has_karmadas_names() {
         let slice = json!({
             "metadata": { "name": "web-x1", "labels": { SERVICE_LABEL: "web" } },
             "addressType": "IPv4",

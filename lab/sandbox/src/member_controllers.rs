@@ -265,8 +265,9 @@ mod tests {
         is_observed.then_some(replicas)
     }
 
+    /// Pods of a new template replace the old ones once they are ready.
     #[tokio::test(start_paused = true)]
-    async fn pods_of_a_new_template_replace_the_old_ones_once_they_are_ready() {
+    async fn ready_pods_replace_old_ones() {
         let server = ApiServer::new();
         let client = Client::new(server.service(), "default");
         let namespace = json!({ "metadata": { "name": NAMESPACE } });

@@ -120,8 +120,9 @@ mod tests {
         described.remedy(now(), &MEMBERS)
     }
 
+    /// A field that is left out is absent from the remedy.
     #[test]
-    fn a_field_that_is_left_out_is_absent_from_the_remedy() {
+    fn omitted_field_is_absent() {
         let everywhere = remedy(json!({ "name": "dns", "acts": "while-dns-fails" })).unwrap();
         assert_eq!(everywhere.spec, SampleRemedy::Dns.remedy().unwrap().spec);
         assert_eq!(everywhere.metadata.annotations, Some([].into()));
@@ -140,8 +141,9 @@ mod tests {
         assert_eq!(window.metadata.annotations, Some(annotations.into()));
     }
 
+    /// What its author cannot have meant is refused in one line.
     #[test]
-    fn what_its_author_cannot_have_meant_is_refused_in_one_line() {
+    fn senseless_remedy_is_refused() {
         for (fields, expected) in [
             (
                 json!({ "expires_at": "tomorrow" }),

@@ -27,8 +27,9 @@ mod tests {
 
     use super::*;
 
+    /// Only requests of our own page by a loopback address are served.
     #[test]
-    fn only_requests_of_our_own_page_by_a_loopback_address_are_served() {
+    fn only_own_page_is_served() {
         let cases: [(&str, Option<&str>, bool); 8] = [
             ("127.0.0.1:8000", None, true),
             ("localhost:8000", None, true),

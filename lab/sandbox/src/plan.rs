@@ -127,8 +127,9 @@ mod tests {
 
     use super::*;
 
+    /// The page gets each change with its kind and the words of kubectl.
     #[test]
-    fn the_page_gets_each_change_with_its_kind_and_the_words_of_kubectl() {
+    fn plan_has_kubectls_words() {
         let set = ActionChange::Set {
             action: "TrafficControl".to_owned(),
             remedy: "r".to_owned(),

@@ -79,8 +79,9 @@ mod tests {
     use crate::picture::ThresholdsState;
     use crate::update;
 
+    /// The past reaches back as far as the plots and no farther.
     #[tokio::test(start_paused = true)]
-    async fn the_past_reaches_back_as_far_as_the_plots_and_no_farther() {
+    async fn past_covers_the_plots() {
         let (_updates, received) = update::channel();
         let names = ["member1".to_owned()];
         let picture = Picture::new(&names, ThresholdsState::default(), String::new());

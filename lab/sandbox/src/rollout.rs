@@ -112,8 +112,9 @@ fn suspension(
 mod tests {
     use super::*;
 
+    /// The next version is minor and only of three numbers.
     #[test]
-    fn the_next_version_is_minor_and_only_of_three_numbers() {
+    fn next_version_is_minor() {
         let cases = [
             (
                 "registry.example.com/shop/web:1.4.0",
@@ -133,8 +134,9 @@ mod tests {
         }
     }
 
+    /// Pauses add up to all and a resumption leaves the others paused.
     #[test]
-    fn pauses_add_up_to_all_and_a_resumption_leaves_the_others_paused() {
+    fn resumption_leaves_others_paused() {
         let members: BTreeSet<&str> = ["member1", "member2"].into();
         let on = |names: &[&str]| json!({ "dispatchingOnClusters": { "clusterNames": names } });
         let all = json!({ "dispatching": true });

@@ -52,8 +52,9 @@ mod tests {
 
     use super::*;
 
+    /// Each sample has the name of its manifest.
     #[test]
-    fn each_sample_has_the_name_of_its_manifest() {
+    fn samples_match_their_manifests() {
         for sample in SampleRemedy::ALL {
             assert_eq!(sample.remedy().unwrap().name_any(), sample.name());
             assert_eq!(SampleRemedy::named(sample.name()).unwrap(), sample);

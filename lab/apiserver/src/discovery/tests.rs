@@ -43,8 +43,9 @@ fn kinds() -> Vec<Kind> {
     vec![beta, stable, core]
 }
 
+/// The core group is apart from those with names.
 #[test]
-fn the_core_group_is_apart_from_those_with_names() {
+fn core_group_is_apart() {
     let kinds = kinds();
     let kinds: Vec<_> = kinds.iter().collect();
     assert_eq!(core_versions(&kinds)["versions"], json!(["v1"]));
@@ -60,8 +61,9 @@ fn the_core_group_is_apart_from_those_with_names() {
     assert_eq!(group(&kinds, ""), None);
 }
 
+/// A version names its resources and their status.
 #[test]
-fn a_version_names_its_resources_and_their_status() {
+fn version_lists_resources_and_status() {
     let kinds = kinds();
     let kinds: Vec<_> = kinds.iter().collect();
     let found = resources(&kinds, "example.com", "v1").unwrap();

@@ -1,6 +1,10 @@
 //! OpenAPI 3.0 documents: for `kubectl explain`, and for clients that look up field validation and
 //! dry-run support.
+//!
+//! [`index`] lists the documents, [`document`] makes that of one version: `paths` adds the operations of each kind,
+//! and the schemas come from the kinds themselves. `names` says what schemas and documents are called.
 
+mod names;
 mod paths;
 
 use std::hash::Hasher;
@@ -10,14 +14,11 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{DeleteOptions, ListMeta, Ob
 use schemars::SchemaGenerator;
 use serde_json::{Map, Value, json};
 
-use crate::discovery::{group_version, group_versions, of_version};
+use self::names::{META, SCHEMAS, component, identity, root};
+use crate::discovery::{group_versions, of_version};
 use crate::kinds::Kind;
 
-const SCHEMAS: &str = "#/components/schemas/";
-
 const INT_OR_STRING: &str = "io.k8s.apimachinery.pkg.util.intstr.IntOrString";
-
-const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
 
 /// Returns the document at `/openapi/v3`: the paths of the documents, with a hash of their contents
 /// so that clients can cache them.
@@ -54,30 +55,10 @@ pub(crate) fn document(kinds: &[&Kind], group: &str, version: &str) -> Option<Va
     })
 }
 
-/// Returns the path of a version, without a leading slash.
-fn root(group: &str, version: &str) -> String {
-    let prefix = if group.is_empty() { "api" } else { "apis" };
-    format!("{prefix}/{}", group_version(group, version))
-}
-
 fn hash(document: &Value) -> u64 {
     let mut hasher = FnvHasher::default();
     hasher.write(document.to_string().as_bytes());
     hasher.finish()
-}
-
-/// Returns the schema name of a kind: its group with the domain reversed, version and kind.
-fn component(kind: &Kind) -> String {
-    let group = match kind.group.as_str() {
-        "" => "core",
-        group => group,
-    };
-    let domain: Vec<_> = group.rsplit('.').collect();
-    format!("{}.{}.{}", domain.join("."), kind.version, kind.kind)
-}
-
-fn identity(kind: &Kind) -> Value {
-    json!({ "group": kind.group, "version": kind.version, "kind": kind.kind })
 }
 
 /// Returns the schema of a kind, including the fields that all objects have.
@@ -137,15 +118,19 @@ fn list_schema(kind: &Kind) -> Value {
 }
 
 fn type_properties() -> Map<String, Value> {
-    let text = |description: &str| json!({ "type": "string", "description": description });
     [
         (
             "apiVersion",
-            text("The group and version of the object's schema."),
+            "The group and version of the object's schema.",
         ),
-        ("kind", text("The kind of the object, in CamelCase.")),
+        ("kind", "The kind of the object, in CamelCase."),
     ]
-    .map(|(name, schema)| (name.to_owned(), schema))
+    .map(|(name, about)| {
+        (
+            name.to_owned(),
+            json!({ "type": "string", "description": about }),
+        )
+    })
     .into_iter()
     .collect()
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::{META, SCHEMAS, component, identity, root};
+use super::names::{META, SCHEMAS, component, identity, root};
 use crate::kinds::Kind;
 
 /// The parameters of all writes.
@@ -86,12 +86,6 @@ fn operation(kind: &Kind, action: &str, verb: &str, parameters: &[&[(&str, &str)
         "delete" | "deletecollection" => format!("{SCHEMAS}{META}.Status"),
         _ => format!("{SCHEMAS}{}", component(kind)),
     };
-    let content = |types: &[&str], schema: &str| {
-        let content = types
-            .iter()
-            .map(|type_| ((*type_).to_owned(), json!({ "schema": { "$ref": schema } })));
-        json!({ "content": content.collect::<BTreeMap<_, _>>() })
-    };
     let parameters = parameters.iter().copied().flatten();
     let mut operation = json!({
         "description": format!("{verb} {}", kind.plural),
@@ -121,6 +115,14 @@ fn operation(kind: &Kind, action: &str, verb: &str, parameters: &[&[(&str, &str)
         _ => {}
     }
     operation
+}
+
+/// Returns a body that may be of any of these media types.
+fn content(types: &[&str], schema: &str) -> Value {
+    let content = types
+        .iter()
+        .map(|type_| ((*type_).to_owned(), json!({ "schema": { "$ref": schema } })));
+    json!({ "content": content.collect::<BTreeMap<_, _>>() })
 }
 
 fn path_parameter(name: &str) -> Value {

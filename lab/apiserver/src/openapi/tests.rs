@@ -38,8 +38,9 @@ fn references(value: &Value, found: &mut Vec<String>) {
     }
 }
 
+/// The index names each version by its content.
 #[test]
-fn the_index_names_each_version_by_its_content() {
+fn index_hashes_each_version() {
     let (one, other) = (remedies(), config_maps());
     let before = index(&[&one, &other]);
     let url =
@@ -59,8 +60,9 @@ fn the_index_names_each_version_by_its_content() {
     assert_ne!(url(&before), url(&index(&[&changed, &other])));
 }
 
+/// A patch lists its media types and field validation.
 #[test]
-fn a_patch_lists_its_media_types_and_field_validation() {
+fn patch_lists_media_types() {
     for (kind, path, types) in [
         (
             remedies(),
@@ -90,8 +92,9 @@ fn a_patch_lists_its_media_types_and_field_validation() {
     }
 }
 
+/// Every schema referred to is there.
 #[test]
-fn every_schema_referred_to_is_there() {
+fn every_referenced_schema_exists() {
     let (one, other) = (remedies(), config_maps());
     for (group, name) in [
         ("remedy.example.com", "com.example.remedy.v1.Remedy"),

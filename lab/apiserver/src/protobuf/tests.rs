@@ -19,8 +19,9 @@ fn object(api_version: &str, kind: &str, raw: &[u8]) -> Vec<u8> {
     [b"k8s\0".to_vec(), bytes(1, &types), bytes(2, raw)].concat()
 }
 
+/// Every message that a field names is there.
 #[test]
-fn every_message_that_a_field_names_is_there() {
+fn every_named_message_exists() {
     let plain = [
         "text",
         "int",
@@ -45,8 +46,9 @@ fn every_message_that_a_field_names_is_there() {
     assert!(MESSAGES.len() > 150);
 }
 
+/// Fields have their names in JSON.
 #[test]
-fn fields_have_their_names_in_json() {
+fn fields_have_json_names() {
     let parameters = [
         bytes(1, b"example.com"),
         bytes(2, b"Options"),
@@ -63,8 +65,9 @@ fn fields_have_their_names_in_json() {
     );
 }
 
+/// An object is read as Go writes it.
 #[test]
-fn an_object_is_read_as_go_writes_it() {
+fn go_encoding_is_read() {
     let port = [
         bytes(1, b"http"),
         bytes(2, b"TCP"),
@@ -102,8 +105,9 @@ fn an_object_is_read_as_go_writes_it() {
     );
 }
 
+/// Bytes times and zeros that mean something are kept.
 #[test]
-fn bytes_times_and_zeros_that_mean_something_are_kept() {
+fn bytes_times_zeros_are_kept() {
     let data = [bytes(1, b"a"), bytes(2, b"hello")].concat();
     let secret = [bytes(2, &data), integer(5, 0)].concat();
     assert_eq!(
@@ -126,8 +130,9 @@ fn bytes_times_and_zeros_that_mean_something_are_kept() {
     );
 }
 
+/// What is no object is refused.
 #[test]
-fn what_is_no_object_is_refused() {
+fn non_object_is_refused() {
     for bad in [
         b"".to_vec(),
         b"{}".to_vec(),
@@ -154,8 +159,9 @@ proptest! {
     }
 }
 
+/// What Go embeds is part of the message around it.
 #[test]
-fn what_go_embeds_is_part_of_the_message_around_it() {
+fn embedded_messages_are_inlined() {
     let paths = bytes(1, &bytes(1, &bytes(1, b"/")));
     let rule = [bytes(1, b"a.com"), bytes(2, &paths)].concat();
     let ingress = bytes(2, &bytes(3, &rule));

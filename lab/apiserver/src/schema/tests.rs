@@ -82,8 +82,9 @@ fn assert_cause(spec: &Value, reason: &str, field: &str, message: &str) {
     assert!(wanted, "{found:#?}");
 }
 
+/// Each broken constraint is worded as by kube-apiserver.
 #[test]
-fn each_broken_constraint_is_worded_as_by_kube_apiserver() {
+fn broken_constraints_have_kubes_words() {
     let invalid = "FieldValueInvalid";
     let mistyped = "FieldValueTypeInvalid";
     assert_cause(
@@ -124,8 +125,9 @@ fn each_broken_constraint_is_worded_as_by_kube_apiserver() {
     );
 }
 
+/// Each broken size and format is worded as by kube-apiserver.
 #[test]
-fn each_broken_size_and_format_is_worded_as_by_kube_apiserver() {
+fn sizes_and_formats_are_checked() {
     let invalid = "FieldValueInvalid";
     let mistyped = "FieldValueTypeInvalid";
     assert_cause(
@@ -184,8 +186,9 @@ fn each_broken_size_and_format_is_worded_as_by_kube_apiserver() {
     );
 }
 
+/// An element that occurs twice is reported once.
 #[test]
-fn an_element_that_occurs_twice_is_reported_once() {
+fn duplicate_element_is_reported_once() {
     let ports = json!([{"port": 1, "protocol": "TCP"}, {"port": 1, "protocol": "UDP"}, {"port": 1, "protocol": "TCP"}]);
     let message = "Duplicate value: {\"port\":1,\"protocol\":\"TCP\"}";
     assert_eq!(
@@ -203,8 +206,9 @@ fn an_element_that_occurs_twice_is_reported_once() {
     assert_eq!(fields, ["spec.tags[2]"]);
 }
 
+/// What is right has no causes.
 #[test]
-fn what_is_right_has_no_causes() {
+fn valid_object_has_no_causes() {
     for spec in [
         json!({"size": 10, "mode": "A", "text": "abc", "ports": [{"port": 1}, {"port": 2}], "tags": ["a"]}),
         json!({"either": 1, "maybe": null, "one": {"a": ""}, "above": 0.5, "odd": "anything"}),
@@ -215,8 +219,9 @@ fn what_is_right_has_no_causes() {
     }
 }
 
+/// Metadata is checked regardless of the schema.
 #[test]
-fn metadata_is_checked_regardless_of_the_schema() {
+fn metadata_is_always_checked() {
     let object =
         json!({"metadata": {"labels": {"a": 1}, "finalizers": "x"}, "spec": {"size": "x"}});
     let unreadable: Vec<String> = widget()
@@ -227,8 +232,9 @@ fn metadata_is_checked_regardless_of_the_schema() {
     assert_eq!(unreadable, ["metadata.finalizers", "metadata.labels.a"]);
 }
 
+/// Unknown fields go and are named.
 #[test]
-fn unknown_fields_go_and_are_named() {
+fn unknown_fields_are_pruned() {
     let mut object = json!({
         "apiVersion": "test.io/v1", "kind": "Widget", "metadata": {"name": "a", "bad": 1}, "top": 1,
         "spec": {
@@ -257,8 +263,9 @@ fn unknown_fields_go_and_are_named() {
     assert_eq!(object, wanted);
 }
 
+/// Defaults reach into lists and maps and replace nulls.
 #[test]
-fn defaults_reach_into_lists_and_maps_and_replace_nulls() {
+fn defaults_reach_lists_and_maps() {
     let mut object = json!({"spec": {
         "size": null, "mode": null, "maybe": null, "maybeDefault": null, "nested": null, "labels": null,
         "atoms": [{"name": "x"}, {"v": 1}], "table": {"a": {}, "b": null}, "raw": {"n": null},
@@ -279,8 +286,9 @@ fn whole_numbers_lose_their_fraction() {
     assert_eq!(object["spec"]["above"].to_string(), "0.5");
 }
 
+/// An unusable schema is reported with its location.
 #[test]
-fn an_unusable_schema_is_reported_with_its_location() {
+fn unusable_schema_names_its_location() {
     let of = |spec: Value| {
         Schema::new(json!({"type": "object", "properties": {"spec": spec}})).unwrap_err()
     };
@@ -303,8 +311,9 @@ fn an_unusable_schema_is_reported_with_its_location() {
     assert!(Schema::new(deep).unwrap_err().contains("too deeply"));
 }
 
+/// The schemas of our own custom resources can be used.
 #[test]
-fn the_schemas_of_our_own_custom_resources_can_be_used() {
+fn own_crds_compile() {
     for name in [
         "tests/crds/networking.karmada.io_multiclusteringresses",
         "tests/crds/remedy.karmada.io_remedies",
@@ -319,8 +328,9 @@ fn the_schemas_of_our_own_custom_resources_can_be_used() {
     }
 }
 
+/// Built-in kinds know what their Rust types do not say.
 #[test]
-fn built_in_kinds_know_what_their_rust_types_do_not_say() {
+fn builtin_kinds_have_extra_facts() {
     let schema = Schema::builtin::<Service>().unwrap();
     let ports = &schema.root().properties["spec"].properties["ports"];
     assert_eq!(
@@ -340,8 +350,9 @@ fn built_in_kinds_know_what_their_rust_types_do_not_say() {
     assert_eq!(service, wanted);
 }
 
+/// The containers of a deployment are known by their names.
 #[test]
-fn the_containers_of_a_deployment_are_known_by_their_names() {
+fn containers_are_keyed_by_name() {
     let schema = Schema::builtin::<Deployment>().unwrap();
     let template = &schema.root().properties["spec"].properties["template"];
     let containers = &template.properties["spec"].properties["containers"];
@@ -353,16 +364,18 @@ fn the_containers_of_a_deployment_are_known_by_their_names() {
     );
 }
 
+/// A node without a status is valid.
 #[test]
-fn a_node_without_a_status_is_valid() {
+fn node_needs_no_status() {
     let schema = Schema::builtin::<ClusterNode>().unwrap();
     let mut node = json!({"metadata": {"name": "a"}});
     schema.default(&mut node);
     assert_eq!(schema.validate(&node), []);
 }
 
+/// What Go cannot read into its types is unreadable.
 #[test]
-fn what_go_cannot_read_into_its_types_is_unreadable() {
+fn wrong_go_types_are_unreadable() {
     let schema = Schema::builtin::<Lease>().unwrap();
     for spec in [
         json!({"leaseDurationSeconds": "x"}),
@@ -382,8 +395,9 @@ fn what_go_cannot_read_into_its_types_is_unreadable() {
     );
 }
 
+/// A definition that contains itself ends.
 #[test]
-fn a_definition_that_contains_itself_ends() {
+fn recursive_definition_ends() {
     let schema = Schema::builtin::<CustomResourceDefinition>().unwrap();
     let mut crd = json!({"spec": {"versions": [{"name": "v1", "schema": {"openAPIV3Schema": {
         "type": "object", "properties": {"a": {"type": "object", "properties": {"b": {"default": [1]}}}}}}}]}});
@@ -392,8 +406,9 @@ fn a_definition_that_contains_itself_ends() {
     assert_eq!(crd, before);
 }
 
+/// An empty list breaks a rule about emptiness.
 #[test]
-fn an_empty_list_breaks_a_rule_about_emptiness() {
+fn empty_list_breaks_emptiness_rule() {
     let names = json!({ "type": "array", "items": { "type": "string" } });
     let schema = Schema::new(json!({ "type": "object", "properties": { "spec": {
         "type": "object", "properties": {

@@ -58,8 +58,9 @@ fn human(seconds: i64) -> String {
 mod tests {
     use super::{DAY, HOUR, MINUTE, YEAR, human, since};
 
+    /// An age gets coarser the longer it is.
     #[test]
-    fn an_age_gets_coarser_the_longer_it_is() {
+    fn long_ages_are_coarse() {
         for (seconds, shown) in [
             (-2, "<invalid>"),
             (-1, "0s"),
@@ -84,8 +85,9 @@ mod tests {
         }
     }
 
+    /// A time that is absent or unreadable has a word of its own.
     #[test]
-    fn a_time_that_is_absent_or_unreadable_has_a_word_of_its_own() {
+    fn absent_time_has_a_word() {
         let now = "2026-11-21T09:00:00Z".parse().unwrap();
         assert_eq!(since(Some("2026-11-21T08:59:50Z"), now), "10s");
         assert_eq!(since(None, now), "<unknown>");

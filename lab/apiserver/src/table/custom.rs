@@ -110,8 +110,9 @@ mod tests {
         Cell::new(&column).of(object, "2026-11-21T09:00:00Z".parse().unwrap())
     }
 
+    /// A cell is the first value its path finds.
     #[test]
-    fn a_cell_is_the_first_value_its_path_finds() {
+    fn cell_is_paths_first_value() {
         let object = json!({
             "metadata": { "annotations": { "example.com/of.dots": "dotted" },
                           "creationTimestamp": "2026-11-21T08:58:00Z" },
@@ -154,16 +155,18 @@ mod tests {
         }
     }
 
+    /// A path that nests without end is no path.
     #[test]
-    fn a_path_that_nests_without_end_is_no_path() {
+    fn endless_path_is_none() {
         let path = format!(".a[?{}", "(".repeat(100_000));
         assert_eq!(cell("string", &path, &json!({ "a": [1] })), Value::Null);
         let path = format!(".a[?{}", "(".repeat(900));
         assert_eq!(cell("string", &path, &json!({ "a": [1] })), Value::Null);
     }
 
+    /// An escaped dot belongs to the name.
     #[test]
-    fn an_escaped_dot_belongs_to_the_name() {
+    fn escaped_dot_is_literal() {
         assert_eq!(standard(r".a\.b.c"), r#"$["a.b"].c"#);
         assert_eq!(standard(r".x.a\.b\.c[0]"), r#"$.x["a.b.c"][0]"#);
         assert_eq!(standard(r".x[0].a\.b"), r#"$.x[0]["a.b"]"#);

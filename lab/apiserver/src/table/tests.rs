@@ -33,8 +33,9 @@ fn remedy() -> Value {
     })
 }
 
+/// A custom resource shows its name and its columns.
 #[test]
-fn a_custom_resource_shows_its_name_and_its_columns() {
+fn custom_resource_shows_its_columns() {
     let kind = remedies(&[
         ("Actions", "string", ".spec.actions"),
         ("Age", "date", ".metadata.creationTimestamp"),
@@ -55,8 +56,9 @@ fn a_custom_resource_shows_its_name_and_its_columns() {
     );
 }
 
+/// A custom resource without columns shows name and age.
 #[test]
-fn a_custom_resource_without_columns_shows_name_and_age() {
+fn columnless_resource_shows_age() {
     let shown = table(
         &remedies(&[]),
         [&remedy()],
@@ -68,8 +70,9 @@ fn a_custom_resource_without_columns_shows_name_and_age() {
     assert_eq!(shown["columnDefinitions"][1]["name"], "Age");
 }
 
+/// A row carries as much of its object as was requested.
 #[test]
-fn a_row_carries_as_much_of_its_object_as_was_requested() {
+fn row_includes_what_is_requested() {
     let (kind, remedy) = (remedies(&[]), remedy());
     let object = |include| {
         table(&kind, [&remedy], &Value::Null, include, now())["rows"][0]["object"].clone()
@@ -84,8 +87,9 @@ fn a_row_carries_as_much_of_its_object_as_was_requested() {
     assert!(Include::parse("Everything").is_err());
 }
 
+/// Only the first event of a watch names the columns.
 #[test]
-fn only_the_first_event_of_a_watch_names_the_columns() {
+fn first_event_names_columns() {
     let (kind, remedy) = (remedies(&[]), remedy());
     let first = event(&kind, &remedy, Include::None, now(), true);
     assert_eq!(first["columnDefinitions"].as_array().unwrap().len(), 2);
@@ -94,8 +98,9 @@ fn only_the_first_event_of_a_watch_names_the_columns() {
     assert_eq!(second["columnDefinitions"], Value::Null);
 }
 
+/// A list of metadata has nothing else.
 #[test]
-fn a_list_of_metadata_has_nothing_else() {
+fn metadata_list_has_metadata_only() {
     let list = json!({ "metadata": { "resourceVersion": "9" }, "items": [remedy()] });
     let partial = partial_list(&list);
     assert_eq!(partial["metadata"]["resourceVersion"], "9");
@@ -105,7 +110,7 @@ fn a_list_of_metadata_has_nothing_else() {
 
 /// Compares with the cells of a real kube-apiserver 1.36 for the same objects.
 #[test]
-fn built_in_kinds_show_what_kube_apiserver_shows() {
+fn builtin_cells_are_kubes() {
     let shown: Vec<(String, Value, Value)> =
         serde_json::from_str(include_str!("shown.json")).unwrap();
     for (kind, mut object, cells) in shown {
@@ -117,8 +122,9 @@ fn built_in_kinds_show_what_kube_apiserver_shows() {
     }
 }
 
+/// A node shows roles readiness and what it runs.
 #[test]
-fn a_node_shows_roles_readiness_and_what_it_runs() {
+fn node_shows_roles_and_readiness() {
     let node = json!({
         "metadata": { "name": "n1", "creationTimestamp": "2026-11-21T08:59:50Z", "labels": {
             "node-role.kubernetes.io/control-plane": "", "kubernetes.io/role": "x", "other": "y" } },
@@ -146,8 +152,9 @@ fn a_node_shows_roles_readiness_and_what_it_runs() {
     );
 }
 
+/// An event shows the same in either group.
 #[test]
-fn an_event_shows_the_same_in_either_group() {
+fn event_cells_match_across_groups() {
     let core = json!({
         "metadata": { "name": "e1" }, "type": "Normal", "reason": "Why",
         "involvedObject": { "kind": "Service", "name": "web", "fieldPath": "spec.x" },

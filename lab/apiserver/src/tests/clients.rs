@@ -56,8 +56,9 @@ async fn a_client_in_process_works() {
     works(Client::new(server().service(), "default")).await;
 }
 
+/// A watcher survives what happens to its watch.
 #[tokio::test(start_paused = true)]
-async fn a_watcher_survives_what_happens_to_its_watch() {
+async fn watcher_survives_watch_faults() {
     let server = server();
     let api: Api<ConfigMap> = Api::default_namespaced(Client::new(server.service(), "default"));
     for streams in [false, true] {
@@ -92,8 +93,9 @@ async fn a_watcher_survives_what_happens_to_its_watch() {
     }
 }
 
+/// A client over a socket works until the shutdown.
 #[tokio::test]
-async fn a_client_over_a_socket_works_until_the_shutdown() {
+async fn socket_serves_until_shutdown() {
     let server = server();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();

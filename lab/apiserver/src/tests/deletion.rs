@@ -29,8 +29,9 @@ async fn release(server: &ApiServer, path: &str) {
         .ok();
 }
 
+/// An object without finalizers is gone at once.
 #[tokio::test]
-async fn an_object_without_finalizers_is_gone_at_once() {
+async fn unfinalized_object_goes_at_once() {
     let server = server();
     server.post(REMEDIES, &remedy("a")).await.ok();
     let response = server.delete(&format!("{REMEDIES}/a")).await.ok();
@@ -45,8 +46,9 @@ async fn an_object_without_finalizers_is_gone_at_once() {
         .fails(404, "NotFound");
 }
 
+/// A finalizer holds an object until it is removed.
 #[tokio::test]
-async fn a_finalizer_holds_an_object_until_it_is_removed() {
+async fn finalizer_holds_object() {
     let server = server();
     let path = format!("{REMEDIES}/a");
     server.post(REMEDIES, &held(remedy("a"))).await.ok();
@@ -84,7 +86,7 @@ async fn preconditions_guard_a_deletion() {
 }
 
 #[tokio::test]
-async fn a_namespace_takes_its_contents_with_it() {
+async fn namespace_takes_its_contents() {
     let server = server();
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ns"}});
     let made = server.post(NAMESPACES, &namespace).await.ok();
@@ -122,7 +124,7 @@ async fn a_namespace_takes_its_contents_with_it() {
 }
 
 #[tokio::test]
-async fn a_definition_takes_its_objects_with_it() {
+async fn definition_takes_its_objects() {
     let server = server();
     server.post(REMEDIES, &held(remedy("a"))).await.ok();
     let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
@@ -140,8 +142,9 @@ async fn a_definition_takes_its_objects_with_it() {
     server.get(TASKS).await.ok();
 }
 
+/// What nobody owns any more goes.
 #[tokio::test]
-async fn what_nobody_owns_any_more_goes() {
+async fn unowned_object_is_collected() {
     let server = server();
     let owner = server.post(TASKS, &task("owner")).await.ok();
     let child = server
@@ -156,8 +159,9 @@ async fn what_nobody_owns_any_more_goes() {
     assert_eq!(server.get(CONFIG_MAPS).await.ok()["items"], json!([]));
 }
 
+/// An orphan stays and forgets its owner.
 #[tokio::test]
-async fn an_orphan_stays_and_forgets_its_owner() {
+async fn orphan_forgets_its_owner() {
     let server = server();
     let owner = server.post(TASKS, &task("owner")).await.ok();
     server
@@ -176,8 +180,9 @@ async fn an_orphan_stays_and_forgets_its_owner() {
     assert_eq!(child["metadata"].get("ownerReferences"), None);
 }
 
+/// An owner deleted in the foreground waits for its dependents.
 #[tokio::test]
-async fn an_owner_deleted_in_the_foreground_waits_for_its_dependents() {
+async fn foreground_owner_waits_for_dependents() {
     let server = server();
     let owner = server.post(TASKS, &task("owner")).await.ok();
     server
@@ -198,8 +203,9 @@ async fn an_owner_deleted_in_the_foreground_waits_for_its_dependents() {
     server.get(&path).await.fails(404, "NotFound");
 }
 
+/// A collection is deleted as far as it is selected.
 #[tokio::test]
-async fn a_collection_is_deleted_as_far_as_it_is_selected() {
+async fn collection_deletes_selection() {
     let server = server();
     for name in ["a", "b"] {
         let mut object = config_map(name);

@@ -20,8 +20,9 @@ async fn lists(server: &ApiServer, client: &str) -> std::io::Result<u16> {
     Ok(response.code.as_u16())
 }
 
+/// Every third write meets a conflict.
 #[tokio::test(start_paused = true)]
-async fn every_third_write_meets_a_conflict() {
+async fn every_third_write_conflicts() {
     let server = server();
     server.post(REMEDIES, &remedy("a")).await.ok();
     server
@@ -37,8 +38,9 @@ async fn every_third_write_meets_a_conflict() {
     assert_eq!(codes, [200, 200, 409, 200, 200, 409]);
 }
 
+/// A fault is over after so many times or so much time.
 #[tokio::test(start_paused = true)]
-async fn a_fault_is_over_after_so_many_times_or_so_much_time() {
+async fn fault_ends_by_count() {
     let server = server();
     server.faults().inject(Fault::Unavailable.times(2));
     server.faults().inject(Fault::InternalError.lasting(SECOND));
@@ -54,8 +56,9 @@ async fn a_fault_is_over_after_so_many_times_or_so_much_time() {
     assert_eq!(server.faults().active(), []);
 }
 
+/// A fault is limited to clients verbs kinds and objects.
 #[tokio::test(start_paused = true)]
-async fn a_fault_is_limited_to_clients_verbs_kinds_and_objects() {
+async fn fault_is_limited() {
     let server = server();
     server.post(CONFIG_MAPS, &config_map("a")).await.ok();
     server.post(CONFIG_MAPS, &config_map("b")).await.ok();
@@ -94,8 +97,9 @@ async fn a_fault_is_limited_to_clients_verbs_kinds_and_objects() {
     }
 }
 
+/// Too many requests say when to come back.
 #[tokio::test(start_paused = true)]
-async fn too_many_requests_say_when_to_come_back() {
+async fn throttled_client_gets_retry_after() {
     let server = server();
     let retry_after = Duration::from_millis(1_500);
     server
@@ -115,8 +119,9 @@ async fn a_slow_response_is_late() {
     assert_eq!(begin.elapsed(), 3 * SECOND);
 }
 
+/// A write whose response is lost is stored.
 #[tokio::test(start_paused = true)]
-async fn a_write_whose_response_is_lost_is_stored() {
+async fn lost_response_is_stored() {
     let server = server();
     server.faults().inject(Fault::LoseResponse.times(1));
     let request = Request::post(REMEDIES)
@@ -126,8 +131,9 @@ async fn a_write_whose_response_is_lost_is_stored() {
     server.get(&format!("{REMEDIES}/a")).await.ok();
 }
 
+/// An outage cuts everything until it ends.
 #[tokio::test(start_paused = true)]
-async fn an_outage_cuts_everything_until_it_ends() {
+async fn outage_cuts_everything() {
     let server = server();
     let mut watch = server.watch(CONFIG_MAPS).await;
     let cut = async { watch.next().await.unwrap_err() };
@@ -146,8 +152,9 @@ async fn an_outage_cuts_everything_until_it_ends() {
     assert_eq!(lists(&server, "x").await.unwrap(), 200);
 }
 
+/// A silent server sends nothing until the fault ends.
 #[tokio::test(start_paused = true)]
-async fn a_silent_server_sends_nothing_until_the_fault_ends() {
+async fn silent_server_sends_nothing() {
     let server = server();
     let mut watch = server.watch(CONFIG_MAPS).await;
     let id = server.faults().inject(Fault::Silence.lasting(20 * SECOND));
@@ -172,8 +179,9 @@ async fn a_silent_server_sends_nothing_until_the_fault_ends() {
     response.unwrap_err();
 }
 
+/// A watch is cut between lines or inside one.
 #[tokio::test(start_paused = true)]
-async fn a_watch_is_cut_between_lines_or_inside_one() {
+async fn watch_is_cut_anywhere() {
     let server = server();
     for inside_line in [false, true] {
         let name = format!("cut-{inside_line}");
@@ -199,8 +207,9 @@ async fn a_watch_is_cut_between_lines_or_inside_one() {
     }
 }
 
+/// A watch is cut inside a line however often that happens.
 #[tokio::test(start_paused = true)]
-async fn a_watch_is_cut_inside_a_line_however_often_that_happens() {
+async fn every_cut_is_inside_line() {
     let server = server();
     server
         .faults()
@@ -224,8 +233,9 @@ async fn a_watch_ends_as_expired() {
     assert_eq!(watch.next().await.unwrap(), None);
 }
 
+/// Bookmarks are withheld but for the one that ends the initial events.
 #[tokio::test(start_paused = true)]
-async fn bookmarks_are_withheld_but_for_the_one_that_ends_the_initial_events() {
+async fn bookmarks_are_withheld() {
     let server = server();
     let id = server.faults().inject(Fault::WithholdBookmarks);
     let query = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
@@ -268,7 +278,7 @@ async fn events_are_late_and_coalesced() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stale_list_shows_the_past() {
+async fn stale_list_shows_past() {
     let server = server();
     for name in ["a", "b", "c"] {
         server.post(CONFIG_MAPS, &config_map(name)).await.ok();
@@ -304,8 +314,9 @@ async fn a_lease_can_be_stolen() {
     assert_eq!(stolen["spec"]["renewTime"], "2026-01-01T00:00:01.000000Z");
 }
 
+/// Credentials and rights can be refused.
 #[tokio::test(start_paused = true)]
-async fn credentials_and_rights_can_be_refused() {
+async fn credentials_can_be_refused() {
     let server = server();
     server.post(REMEDIES, &remedy("a")).await.ok();
     let faults = server.faults();
@@ -325,8 +336,9 @@ async fn credentials_and_rights_can_be_refused() {
     );
 }
 
+/// A watch can fail for another reason than its version.
 #[tokio::test(start_paused = true)]
-async fn a_watch_can_fail_for_another_reason_than_its_version() {
+async fn watch_can_fail() {
     let server = server();
     let mut watch = server.watch(CONFIG_MAPS).await;
     server.faults().inject(Fault::FailWatch.times(1));

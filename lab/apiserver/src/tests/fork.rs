@@ -12,8 +12,9 @@ use crate::{ApiServer, Fault};
 /// Compiled once, outside any runtime, and forked on several threads.
 static PREPARED: LazyLock<ApiServer> = LazyLock::new(server);
 
+/// A fork and its origin do not see each other's writes and watches.
 #[tokio::test(start_paused = true)]
-async fn a_fork_and_its_origin_do_not_see_each_others_writes_and_watches() {
+async fn fork_and_origin_are_apart() {
     let origin = server();
     origin.post(REMEDIES, &remedy("both")).await.ok();
     let fork = origin.fork();
@@ -36,8 +37,9 @@ async fn a_fork_and_its_origin_do_not_see_each_others_writes_and_watches() {
     fork.get(&format!("{REMEDIES}/both")).await.ok();
 }
 
+/// A fork has faults metrics and definitions of its own.
 #[tokio::test(start_paused = true)]
-async fn a_fork_has_faults_metrics_and_definitions_of_its_own() {
+async fn fork_has_its_own_faults() {
     let origin = server();
     origin.faults().inject(Fault::InternalError);
     let fork = origin.fork();
@@ -77,8 +79,9 @@ fn forks_share_the_compiled_kinds() {
     assert!(shared.count() < kinds_of_forked.len());
 }
 
+/// A fork runs in the time of the runtime that made it.
 #[test]
-fn a_fork_runs_in_the_time_of_the_runtime_that_made_it() {
+fn fork_follows_its_runtimes_time() {
     let run = |hours: u64| {
         let runtime = Builder::new_current_thread()
             .enable_all()

@@ -243,8 +243,9 @@ proptest! {
     }
 }
 
+/// A body nested too deep is refused.
 #[tokio::test]
-async fn a_body_nested_too_deep_is_refused() {
+async fn deep_body_is_refused() {
     let server = server();
     for depth in [200, 100_000] {
         let body = format!("{}1{}", "[".repeat(depth), "]".repeat(depth));
@@ -262,8 +263,9 @@ async fn a_body_nested_too_deep_is_refused() {
     }
 }
 
+/// Patches cannot make an object that cannot be read.
 #[tokio::test]
-async fn patches_cannot_make_an_object_that_cannot_be_read() {
+async fn patches_keep_objects_readable() {
     let server = server();
     let mut object = remedy("a");
     object["status"] = json!({});

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::{CONFIG_MAPS, REMEDIES, TASKS, config_map, remedy, server, task};
 
 #[tokio::test]
-async fn what_is_created_can_be_read() {
+async fn created_object_can_be_read() {
     let server = server();
     let made = server.post(CONFIG_MAPS, &config_map("a")).await;
     assert_eq!(made.code, 201);
@@ -36,8 +36,9 @@ async fn what_is_created_can_be_read() {
         .fails(404, "NotFound");
 }
 
+/// A custom object is pruned and gets its defaults.
 #[tokio::test]
-async fn a_custom_object_is_pruned_and_gets_its_defaults() {
+async fn custom_object_is_pruned_defaulted() {
     let server = server();
     let mut object = remedy("a");
     object["spec"]["unknown"] = json!(1);
@@ -56,8 +57,9 @@ async fn a_custom_object_is_pruned_and_gets_its_defaults() {
     server.post(REMEDIES, &object).await.fails(422, "Invalid");
 }
 
+/// A change of nothing keeps the version.
 #[tokio::test]
-async fn a_change_of_nothing_keeps_the_version() {
+async fn unchanged_object_keeps_version() {
     let server = server();
     let path = format!("{REMEDIES}/a");
     let made = server.post(REMEDIES, &remedy("a")).await.ok();
@@ -82,8 +84,9 @@ async fn a_change_of_nothing_keeps_the_version() {
     assert_eq!(labelled["metadata"]["generation"], 2);
 }
 
+/// Status and the rest are written apart.
 #[tokio::test]
-async fn status_and_the_rest_are_written_apart() {
+async fn status_is_written_apart() {
     let server = server();
     server.post(REMEDIES, &remedy("a")).await.ok();
     let path = format!("{REMEDIES}/a");
@@ -104,8 +107,9 @@ async fn status_and_the_rest_are_written_apart() {
         .fails(404, "NotFound");
 }
 
+/// A write of what has changed since is refused.
 #[tokio::test]
-async fn a_write_of_what_has_changed_since_is_refused() {
+async fn stale_write_is_refused() {
     let server = server();
     let path = format!("{REMEDIES}/a");
     let old = server.post(REMEDIES, &remedy("a")).await.ok();
@@ -135,8 +139,9 @@ async fn a_write_of_what_has_changed_since_is_refused() {
     failed.fails(415, "UnsupportedMediaType");
 }
 
+/// A dry run responds and stores nothing.
 #[tokio::test]
-async fn a_dry_run_responds_and_stores_nothing() {
+async fn dry_run_stores_nothing() {
     let server = server();
     let made = server
         .post(&format!("{REMEDIES}?dryRun=All"), &remedy("a"))
@@ -164,8 +169,9 @@ async fn a_dry_run_responds_and_stores_nothing() {
         .fails(422, "Invalid");
 }
 
+/// Metadata that cannot be read is a bad request.
 #[tokio::test]
-async fn metadata_that_cannot_be_read_is_a_bad_request() {
+async fn unreadable_metadata_is_refused() {
     let server = server();
     for metadata in [
         json!([]),
@@ -184,8 +190,9 @@ async fn metadata_that_cannot_be_read_is_a_bad_request() {
     }
 }
 
+/// An object with a version cannot be new.
 #[tokio::test]
-async fn an_object_with_a_version_cannot_be_new() {
+async fn versioned_object_cannot_be_created() {
     let server = server();
     let made = server.post(REMEDIES, &remedy("a")).await.ok();
     server.delete(&format!("{REMEDIES}/a")).await.ok();
@@ -209,7 +216,7 @@ async fn names_are_generated_and_checked() {
 }
 
 #[tokio::test]
-async fn a_body_must_fit_the_path() {
+async fn body_must_fit_path() {
     let server = server();
     server
         .post(CONFIG_MAPS, &remedy("a"))
@@ -242,8 +249,9 @@ async fn a_body_must_fit_the_path() {
     server.get("/nothing").await.fails(404, "NotFound");
 }
 
+/// A body may be YAML and must be something.
 #[tokio::test]
-async fn a_body_may_be_yaml_and_must_be_something() {
+async fn body_may_be_yaml() {
     let server = server();
     let yaml = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n  key: value\n";
     let made = server
@@ -283,8 +291,9 @@ async fn a_body_may_be_yaml_and_must_be_something() {
     assert_eq!(server.post(TASKS, &large).await.failure().0, 500);
 }
 
+/// A list is selected by labels and fields.
 #[tokio::test]
-async fn a_list_is_selected_by_labels_and_fields() {
+async fn labels_and_fields_select() {
     let server = server();
     for (name, label, color) in [("a", "1", "red"), ("b", "2", "blue"), ("c", "3", "red")] {
         let mut object = task(name);
@@ -330,8 +339,9 @@ async fn a_list_is_selected_by_labels_and_fields() {
     }
 }
 
+/// A list in pages shows one version.
 #[tokio::test]
-async fn a_list_in_pages_shows_one_version() {
+async fn pages_show_one_version() {
     let server = server();
     for name in ["a", "b", "c", "d", "e"] {
         server.post(CONFIG_MAPS, &config_map(name)).await.ok();
@@ -376,8 +386,9 @@ async fn a_list_in_pages_shows_one_version() {
     assert_eq!(names, ["c", "ca"]);
 }
 
+/// A definition warns of features that are not supported.
 #[tokio::test]
-async fn a_definition_warns_of_features_that_are_not_supported() {
+async fn definition_warns_of_unsupported_features() {
     let server = server();
     let mut definition = json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
@@ -412,8 +423,9 @@ async fn a_definition_warns_of_features_that_are_not_supported() {
     again.ok();
 }
 
+/// A list can be of the past and not of the future.
 #[tokio::test]
-async fn a_list_can_be_of_the_past_and_not_of_the_future() {
+async fn list_may_be_past() {
     let server = server();
     let made = server.post(CONFIG_MAPS, &config_map("a")).await.ok();
     server.delete(&format!("{CONFIG_MAPS}/a")).await.ok();
@@ -431,8 +443,9 @@ async fn a_list_can_be_of_the_past_and_not_of_the_future() {
         .fails(400, "BadRequest");
 }
 
+/// An event is served in both groups.
 #[tokio::test]
-async fn an_event_is_served_in_both_groups() {
+async fn event_is_in_both_groups() {
     let server = server();
     let event = json!({
         "apiVersion": "events.k8s.io/v1", "kind": "Event", "metadata": {"name": "a"},
@@ -470,7 +483,7 @@ async fn an_event_is_served_in_both_groups() {
 }
 
 #[tokio::test]
-async fn a_service_gets_an_address_of_its_own() {
+async fn service_gets_own_address() {
     let server = server();
     let services = CONFIG_MAPS.replace("configmaps", "services");
     let service = |name: &str| {

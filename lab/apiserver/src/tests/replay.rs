@@ -40,8 +40,9 @@ async fn run(server: ApiServer) -> Vec<u8> {
     bodies
 }
 
+/// The same requests get equal responses.
 #[tokio::test(start_paused = true)]
-async fn the_same_requests_get_equal_responses() {
+async fn same_requests_same_responses() {
     let first = run(server()).await;
     assert!(first.len() > 10_000);
     assert_eq!(first, run(server()).await);

@@ -13,8 +13,9 @@ fn labelled(name: &str, value: &str) -> Value {
     object
 }
 
+/// A watch without a version begins with what there is.
 #[tokio::test(start_paused = true)]
-async fn a_watch_without_a_version_begins_with_what_there_is() {
+async fn unversioned_watch_begins_with_all() {
     let server = server();
     server.post(CONFIG_MAPS, &config_map("a")).await.ok();
     let mut watch = server.watch(CONFIG_MAPS).await;
@@ -31,8 +32,9 @@ async fn a_watch_without_a_version_begins_with_what_there_is() {
     assert!(watch.is_quiet().await);
 }
 
+/// A watch goes on where a list ended.
 #[tokio::test(start_paused = true)]
-async fn a_watch_goes_on_where_a_list_ended() {
+async fn watch_resumes_after_list() {
     let server = server();
     let made = server.post(CONFIG_MAPS, &config_map("a")).await.ok();
     let list = server.get(CONFIG_MAPS).await.ok();
@@ -56,8 +58,9 @@ async fn a_watch_goes_on_where_a_list_ended() {
     assert!(watch.is_quiet().await);
 }
 
+/// What is selected no more is deleted for a watch.
 #[tokio::test(start_paused = true)]
-async fn what_is_selected_no_more_is_deleted_for_a_watch() {
+async fn deselected_object_is_deleted() {
     let server = server();
     let mut watch = server
         .watch(&format!("{CONFIG_MAPS}?labelSelector=v%3D1"))
@@ -83,8 +86,9 @@ async fn what_is_selected_no_more_is_deleted_for_a_watch() {
     assert_eq!(watch.seen().await, "ADDED b");
 }
 
+/// A watch of one namespace or object sees no other.
 #[tokio::test(start_paused = true)]
-async fn a_watch_of_one_namespace_or_object_sees_no_other() {
+async fn watch_sees_its_scope_only() {
     let server = server();
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ns"}});
     server.post("/api/v1/namespaces", &namespace).await.ok();
@@ -106,7 +110,7 @@ async fn a_watch_of_one_namespace_or_object_sees_no_other() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn initial_events_end_with_a_bookmark() {
+async fn initial_events_end_with_bookmark() {
     let server = server();
     server.post(CONFIG_MAPS, &config_map("a")).await.ok();
     let query = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
@@ -127,8 +131,9 @@ async fn initial_events_end_with_a_bookmark() {
     server.get(&incomplete).await.fails(422, "Invalid");
 }
 
+/// A quiet watch gets bookmarks of the whole server.
 #[tokio::test(start_paused = true)]
-async fn a_quiet_watch_gets_bookmarks_of_the_whole_server() {
+async fn quiet_watch_gets_bookmarks() {
     let server = server();
     let mut watch = server
         .watch(&format!("{CONFIG_MAPS}?allowWatchBookmarks=true"))
@@ -158,7 +163,7 @@ async fn a_watch_ends_in_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_version_that_is_forgotten_is_expired() {
+async fn forgotten_version_is_expired() {
     let server = server();
     server.post(CONFIG_MAPS, &config_map("a")).await.ok();
     let mut slow = server.watch(CONFIG_MAPS).await;
@@ -178,8 +183,9 @@ async fn a_version_that_is_forgotten_is_expired() {
     }
 }
 
+/// A watch ends with the definition of its kind.
 #[tokio::test(start_paused = true)]
-async fn a_watch_ends_with_the_definition_of_its_kind() {
+async fn watch_ends_with_its_definition() {
     let server = server();
     let mut watch = server.watch(TASKS).await;
     server.post(TASKS, &task("a")).await.ok();
@@ -193,8 +199,9 @@ async fn a_watch_ends_with_the_definition_of_its_kind() {
     assert_eq!(watch.next().await.unwrap(), None);
 }
 
+/// Many watches see the same in the same order.
 #[tokio::test(start_paused = true)]
-async fn many_watches_see_the_same_in_the_same_order() {
+async fn watches_agree_on_order() {
     let server = server();
     let mut watches = Vec::new();
     for _ in 0..100 {

@@ -267,8 +267,9 @@ mod tests {
         }
     }
 
+    /// A killed agent ends every connection and frees its port for the next.
     #[tokio::test]
-    async fn a_killed_agent_ends_every_connection_and_frees_its_port_for_the_next() {
+    async fn killed_agent_frees_its_port() {
         let folder = tempfile::tempdir().unwrap();
         let kubeconfig = folder.path().join("kubeconfig");
         kubeconfig::write(&kubeconfig, &[&Access::open("karmada", CLOSED)]).unwrap();

@@ -90,8 +90,9 @@ mod tests {
         lookup.resolve().await.err().map(|failure| failure.class)
     }
 
+    /// Every fault looks to a pod as it should and is mended.
     #[tokio::test]
-    async fn every_fault_looks_to_a_pod_as_it_should_and_is_mended() {
+    async fn every_fault_shows_and_ends() {
         let server = start().await.unwrap();
         let cases = [
             (DnsFault::Stop, FailureClass::Unreachable),
@@ -109,8 +110,9 @@ mod tests {
         }
     }
 
+    /// Three of ten queries are lost and no two in a row.
     #[test]
-    fn three_of_ten_queries_are_lost_and_no_two_in_a_row() {
+    fn three_of_ten_are_lost() {
         let lost: Vec<usize> = (0..100).filter(|nth| is_lost(*nth)).collect();
         assert_eq!(lost.len(), 30);
         assert!(

@@ -207,8 +207,9 @@ mod tests {
         serde_json::from_value(json!({ "metadata": { "name": name }, "spec": spec })).unwrap()
     }
 
+    /// A rule is told in words.
     #[test]
-    fn a_rule_is_told_in_words() {
+    fn rule_is_worded() {
         let when = |operator: &str, status: &str| {
             json!({ "clusterConditionMatch": { "conditionType": "Dns", "operator": operator,
                 "conditionStatus": status } })
@@ -236,8 +237,9 @@ mod tests {
         }
     }
 
+    /// A remedy shows what its status says and its end.
     #[test]
-    fn a_remedy_shows_what_its_status_says_and_its_end() {
+    fn remedy_shows_status_and_end() {
         let condition = |kind: &str, status: &str, reason: &str, message: &str| {
             json!({ "type": kind, "status": status, "reason": reason, "message": message,
                 "lastTransitionTime": "1970-01-01T00:00:07Z" })
@@ -273,8 +275,9 @@ mod tests {
         );
     }
 
+    /// Samples come first whether they exist or not.
     #[test]
-    fn samples_come_first_whether_they_exist_or_not() {
+    fn samples_come_first() {
         let mut remedies = Remedies::new(&[]);
         let mut timeline = Timeline::new(Clock::new());
         let others = ["zeta", "dns", "alpha"].map(|name| Arc::new(remedy(name, &json!({}))));
@@ -291,8 +294,9 @@ mod tests {
         assert_eq!(shown, expected);
     }
 
+    /// The end of a remedy is on the timeline once and again if it was moved.
     #[test]
-    fn the_end_of_a_remedy_is_on_the_timeline_once_and_again_if_it_was_moved() {
+    fn remedys_end_shows_once() {
         let mut remedies = Remedies::new(&["m1".to_owned()]);
         let mut timeline = Timeline::new(Clock::new());
         let mut note = |ends: &str| {

@@ -191,8 +191,9 @@ mod tests {
     use super::super::timeline::Clock;
     use super::*;
 
+    /// Only taints that drive workloads out are in the history of the workload.
     #[tokio::test]
-    async fn only_taints_that_drive_workloads_out_are_in_the_history_of_the_workload() {
+    async fn only_evicting_taints_show() {
         let mut rollout = Rollout::new(&["m1".to_owned()]);
         let mut timeline = Timeline::new(Clock::new());
         let mut note = |taints: serde_json::Value| {

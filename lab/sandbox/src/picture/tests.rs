@@ -115,8 +115,9 @@ fn voted(vote: &str) -> Update {
 /// The stage of a first verdict, that DNS works.
 const FIRST_VERDICT: (Stage, bool, Option<u64>) = (Stage::Condition, true, None);
 
+/// An outage is on the timeline stage by stage with the time between.
 #[tokio::test]
-async fn an_outage_is_on_the_timeline_stage_by_stage_with_the_time_between() {
+async fn outage_shows_stage_by_stage() {
     let mut fleet = Fleet::new();
     for update in [
         agent(true),
@@ -177,8 +178,9 @@ async fn an_outage_is_on_the_timeline_stage_by_stage_with_the_time_between() {
     );
 }
 
+/// Traffic is never gone from a cluster that is not blocked.
 #[tokio::test]
-async fn traffic_is_never_gone_from_a_cluster_that_is_not_blocked() {
+async fn unblocked_traffic_is_never_gone() {
     let mut fleet = Fleet::new();
     fleet.request("member1", true);
     for _ in 0..100 {
@@ -187,8 +189,9 @@ async fn traffic_is_never_gone_from_a_cluster_that_is_not_blocked() {
     assert_eq!(fleet.stages(), []);
 }
 
+/// A remedy opens the sequence of the clusters it covers.
 #[tokio::test]
-async fn a_remedy_opens_the_sequence_of_the_clusters_it_covers() {
+async fn remedy_opens_a_sequence() {
     let mut fleet = Fleet::new();
     fleet.after(0, cluster("True", &[]));
     fleet.after(0, Update::Remedies(vec![remedy("dns", None)]));
@@ -222,7 +225,7 @@ async fn a_remedy_opens_the_sequence_of_the_clusters_it_covers() {
 }
 
 #[tokio::test]
-async fn the_holder_of_the_lease_is_the_leader() {
+async fn lease_holder_is_leader() {
     let mut fleet = Fleet::new();
     let lease = |holder: &str| {
         Update::Leases(vec![parsed(json!({
@@ -236,8 +239,9 @@ async fn the_holder_of_the_lease_is_the_leader() {
     assert_eq!(fleet.stages(), [(Stage::Leader, true, None)]);
 }
 
+/// Rates are of the last second and a fault of the API ends by itself.
 #[tokio::test]
-async fn rates_are_of_the_last_second_and_a_fault_of_the_api_ends_by_itself() {
+async fn rates_cover_last_second() {
     let mut fleet = Fleet::new();
     for ok in [true, true, false] {
         fleet.request("member1", ok);
@@ -262,8 +266,9 @@ async fn rates_are_of_the_last_second_and_a_fault_of_the_api_ends_by_itself() {
     assert!(state.now_ms > fleet.picture.clock.ms(fleet.began));
 }
 
+/// Traffic is gone no sooner than the cluster is blocked.
 #[tokio::test]
-async fn traffic_is_gone_no_sooner_than_the_cluster_is_blocked() {
+async fn traffic_goes_after_block() {
     // The last request went there just before the block, and a node votes before that is clear.
     for vote in [None, Some("unhealthy")] {
         let mut fleet = Fleet::new();
@@ -284,8 +289,9 @@ async fn traffic_is_gone_no_sooner_than_the_cluster_is_blocked() {
     }
 }
 
+/// A deleted cluster keeps nothing of what it was.
 #[tokio::test]
-async fn a_deleted_cluster_keeps_nothing_of_what_it_was() {
+async fn deleted_cluster_keeps_nothing() {
     let mut fleet = Fleet::new();
     fleet.after(0, cluster("True", &["TrafficControl"]));
     assert!(!fleet.picture.state(fleet.now).clusters[0].deleted);
@@ -309,8 +315,9 @@ async fn a_deleted_cluster_keeps_nothing_of_what_it_was() {
     );
 }
 
+/// An ingress is created or deleted only after the first list.
 #[tokio::test]
-async fn an_ingress_is_created_or_deleted_only_after_the_first_list() {
+async fn first_list_creates_no_ingress() {
     let mut fleet = Fleet::new();
     assert_eq!(fleet.picture.state(fleet.now).ingresses, None);
     fleet.after(0, ingress(&["member1"]));
@@ -338,8 +345,9 @@ fn joined() -> Update {
     }))])
 }
 
+/// A cluster without a verdict is not in service whatever it serves.
 #[tokio::test]
-async fn a_cluster_without_a_verdict_is_not_in_service_whatever_it_serves() {
+async fn verdictless_cluster_is_not_serving() {
     let mut fleet = Fleet::new();
     let phase = |fleet: &mut Fleet| fleet.picture.state(fleet.now).clusters[0].phase;
     assert_eq!(phase(&mut fleet), Phase::NoVerdict);
@@ -353,8 +361,9 @@ async fn a_cluster_without_a_verdict_is_not_in_service_whatever_it_serves() {
     assert_eq!(phase(&mut fleet), Phase::InService);
 }
 
+/// A first verdict is on the timeline whatever it is.
 #[tokio::test]
-async fn a_first_verdict_is_on_the_timeline_whatever_it_is() {
+async fn first_verdict_shows() {
     for (status, good) in [("True", true), ("False", false)] {
         let mut fleet = Fleet::new();
         fleet.after(0, joined());
@@ -369,8 +378,9 @@ async fn a_first_verdict_is_on_the_timeline_whatever_it_is() {
     }
 }
 
+/// Each phase follows from the fault, the verdict and the block.
 #[tokio::test]
-async fn each_phase_follows_from_the_fault_the_verdict_and_the_block() {
+async fn phase_follows_fault_and_verdict() {
     let mut fleet = Fleet::new();
     let dns = |fault| Update::Dns {
         cluster: "member1".to_owned(),
@@ -428,8 +438,9 @@ fn work(dispatching: &str) -> Update {
     }))])
 }
 
+/// A rollout is on the timeline and is no part of an outage.
 #[tokio::test(start_paused = true)]
-async fn a_rollout_is_on_the_timeline_and_is_no_part_of_an_outage() {
+async fn rollout_is_apart_from_outage() {
     let mut fleet = Fleet::new();
     fleet.after(0, Update::Templates(deployment("web:1.4.0", 1, false)));
     fleet.after(0, copies("web:1.4.0", 1, true));
@@ -487,8 +498,9 @@ async fn taint_counts_from_verdict() {
     assert_eq!(fleet.stages(), expected);
 }
 
+/// A change of anything but the version starts none.
 #[tokio::test(start_paused = true)]
-async fn a_change_of_anything_but_the_version_starts_none() {
+async fn other_changes_start_no_rollout() {
     let mut fleet = Fleet::new();
     fleet.after(0, copies("web:1.4.0", 1, true));
     fleet.after(10, copies("web:1.4.0", 2, false));
@@ -507,8 +519,9 @@ async fn a_change_of_anything_but_the_version_starts_none() {
     assert_eq!(fleet.stages(), [(Stage::VersionRuns, false, Some(30))]);
 }
 
+/// A pause that ends with its work is no resumption.
 #[tokio::test(start_paused = true)]
-async fn a_pause_that_ends_with_its_work_is_no_resumption() {
+async fn deleted_work_resumes_nothing() {
     let mut fleet = Fleet::new();
     fleet.after(0, work("False"));
     assert!(fleet.picture.state(fleet.now).rollout.clusters[0].paused);

@@ -18,8 +18,9 @@ async fn refused(flags: &[&str], expected: &str) {
     assert!(errors.contains(expected), "{expected}: {errors}");
 }
 
+/// Bad flags are refused with the possible values.
 #[tokio::test]
-async fn bad_flags_are_refused_with_the_possible_values() {
+async fn bad_flags_are_refused() {
     refused(&["--scenario=flood"], "coredns-outage").await;
     refused(&["--scenario"], "--scenario").await;
     refused(&["--thresholds=tiny"], "short, default").await;
@@ -30,7 +31,7 @@ async fn bad_flags_are_refused_with_the_possible_values() {
 }
 
 #[tokio::test]
-async fn a_port_that_is_taken_is_named() {
+async fn taken_port_is_named() {
     let taken = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = taken.local_addr().unwrap().port();
     let expected = format!("127.0.0.1:{port}: Address already in use");
@@ -103,8 +104,9 @@ const REFUSED: [(&str, &str); 15] = [
     (r#"{"do":"delete-remedy","remedy":"tea"}"#, "not found"),
 ];
 
+/// It prints the page performs its actions and ends on a signal.
 #[tokio::test]
-async fn it_prints_the_page_performs_its_actions_and_ends_on_a_signal() {
+async fn page_acts_until_signal() {
     let mut sandbox = Sandbox::start(&[]);
     let page = sandbox.line("page: ").await;
     let kubeconfig = sandbox.line("kubeconfig: ").await;
@@ -129,8 +131,9 @@ async fn it_prints_the_page_performs_its_actions_and_ends_on_a_signal() {
     assert!(!Path::new(&kubeconfig).exists());
 }
 
+/// A plan tells what a remedy would do or why it cannot be created.
 #[tokio::test]
-async fn a_plan_tells_what_a_remedy_would_do_or_why_it_cannot_be_created() {
+async fn plan_shows_effect_or_reason() {
     let mut sandbox = Sandbox::start(&[]);
     let page = sandbox.line("page: ").await;
     let plan = async |description: Value| -> Value {
@@ -173,8 +176,9 @@ async fn a_plan_tells_what_a_remedy_would_do_or_why_it_cannot_be_created() {
     assert_eq!(sandbox.end().await.0, Some(0), "{}", sandbox.errors());
 }
 
+/// A terminal that closes ends it and leaves nothing behind.
 #[tokio::test]
-async fn a_terminal_that_closes_ends_it_and_leaves_nothing_behind() {
+async fn closed_terminal_leaves_nothing() {
     for signal in [Signal::HUP, Signal::TERM] {
         let mut sandbox = Sandbox::start(&[]);
         let kubeconfig = sandbox.line("kubeconfig: ").await;
@@ -187,8 +191,9 @@ async fn a_terminal_that_closes_ends_it_and_leaves_nothing_behind() {
     }
 }
 
+/// No other site's page can write to the APIs.
 #[tokio::test]
-async fn no_other_sites_page_can_write_to_the_apis() {
+async fn other_sites_cannot_write() {
     let mut sandbox = Sandbox::start(&[]);
     let kubeconfig = sandbox.line("kubeconfig: ").await;
     let kubeconfig = std::fs::read_to_string(kubeconfig).unwrap();

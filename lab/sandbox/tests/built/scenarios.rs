@@ -20,8 +20,9 @@ async fn plays(scenario: &str, stages: &[&str]) {
     assert!(lines.last().unwrap().starts_with("as expected: "), "{text}");
 }
 
+/// Traffic leaves a cluster whose DNS is dead and returns.
 #[tokio::test]
-async fn traffic_leaves_a_cluster_whose_dns_is_dead_and_returns() {
+async fn coredns_outage_moves_traffic() {
     let stages = [
         "breaking DNS of member1",
         "names do not resolve in member1",
@@ -36,8 +37,9 @@ async fn traffic_leaves_a_cluster_whose_dns_is_dead_and_returns() {
     plays("coredns-outage", &stages).await;
 }
 
+/// A remedy without a condition blocks a cluster until it is deleted.
 #[tokio::test]
-async fn a_remedy_without_a_condition_blocks_a_cluster_until_it_is_deleted() {
+async fn maintenance_blocks_until_deleted() {
     let stages = [
         "Remedy maintenance-member1 created",
         "no request goes there any more",
@@ -49,7 +51,7 @@ async fn a_remedy_without_a_condition_blocks_a_cluster_until_it_is_deleted() {
 }
 
 #[tokio::test]
-async fn a_maintenance_window_ends_by_itself() {
+async fn maintenance_window_ends_itself() {
     let stages = [
         "creating Remedy window, which expires in 15s",
         "no request goes there any more",
@@ -61,8 +63,9 @@ async fn a_maintenance_window_ends_by_itself() {
     plays("maintenance-window", &stages).await;
 }
 
+/// What an API outage held up follows after it.
 #[tokio::test]
-async fn what_an_api_outage_held_up_follows_after_it() {
+async fn api_outage_is_caught_up() {
     let stages = [
         "the Karmada API does not respond",
         "votes unhealthy",
@@ -72,8 +75,9 @@ async fn what_an_api_outage_held_up_follows_after_it() {
     plays("api-outage", &stages).await;
 }
 
+/// A cluster stays blocked when the agent that reported it is gone.
 #[tokio::test]
-async fn a_cluster_stays_blocked_when_the_agent_that_reported_it_is_gone() {
+async fn killed_leader_keeps_block() {
     let stages = [
         "ingress shop blocks it",
         "is gone",
@@ -84,13 +88,15 @@ async fn a_cluster_stays_blocked_when_the_agent_that_reported_it_is_gone() {
     plays("leader-killed", &stages).await;
 }
 
+/// DNS that flaps changes nothing until it stays.
 #[tokio::test]
-async fn dns_that_flaps_changes_nothing_until_it_stays() {
+async fn flapping_dns_changes_nothing() {
     plays("flapping-dns", &["ServiceDomainNameResolutionReady False"]).await;
 }
 
+/// Traffic leaves while a rollout is paused and the rollout completes once resumed.
 #[tokio::test]
-async fn traffic_leaves_while_a_rollout_is_paused_and_the_rollout_completes_once_resumed() {
+async fn paused_rollout_completes_when_resumed() {
     let stages = [
         "pausing the rollout in every cluster",
         "its Work is suspended",
@@ -104,8 +110,9 @@ async fn traffic_leaves_while_a_rollout_is_paused_and_the_rollout_completes_once
     plays("paused-rollout", &stages).await;
 }
 
+/// A workload follows its traffic to the backup and comes back when asked.
 #[tokio::test]
-async fn a_workload_follows_its_traffic_to_the_backup_and_comes_back_when_asked() {
+async fn workload_follows_to_backup() {
     let stages = [
         "breaking DNS of member1",
         "no request goes there any more",
@@ -118,8 +125,9 @@ async fn a_workload_follows_its_traffic_to_the_backup_and_comes_back_when_asked(
     plays("failover-to-backup", &stages).await;
 }
 
+/// A scenario that does not happen as expected ends with code 1.
 #[tokio::test]
-async fn a_scenario_that_does_not_happen_as_expected_ends_with_code_1() {
+async fn unexpected_scenario_fails() {
     let mut sandbox = Sandbox::start(&["--scenario", "coredns-outage"]);
     let page = sandbox.line("page: ").await;
     // Without a Remedy the cluster is never blocked.
@@ -134,8 +142,9 @@ async fn a_scenario_that_does_not_happen_as_expected_ends_with_code_1() {
     assert!(!lines.join("\n").contains("as expected"), "{lines:?}");
 }
 
+/// A scenario that is interrupted ends with code 1.
 #[tokio::test]
-async fn a_scenario_that_is_interrupted_ends_with_code_1() {
+async fn interrupted_scenario_fails() {
     let mut sandbox = Sandbox::start(&["--scenario", "maintenance"]);
     sandbox.line("kubeconfig: ").await;
     sandbox.signal(Signal::INT);

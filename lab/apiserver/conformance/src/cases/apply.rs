@@ -48,7 +48,8 @@ async fn apply(server: &Server, path: &str, manager: &str, spec: Value) -> Resul
     }
 }
 
-pub(super) async fn an_apply_creates_what_is_not_there(server: Server) -> Result<()> {
+/// An apply creates what is not there.
+pub(super) async fn apply_creates(server: Server) -> Result<()> {
     let one = format!("{}/one", server.widgets().await?);
     let path = format!("{one}?fieldManager=me");
     let created = server
@@ -69,7 +70,8 @@ pub(super) async fn an_apply_creates_what_is_not_there(server: Server) -> Result
     Ok(())
 }
 
-pub(super) async fn an_apply_removes_what_it_no_longer_contains(server: Server) -> Result<()> {
+/// An apply removes what it no longer contains.
+pub(super) async fn apply_removes_dropped_fields(server: Server) -> Result<()> {
     let one = format!("{}/one", server.widgets().await?);
     apply(
         &server,
@@ -92,7 +94,8 @@ pub(super) async fn an_apply_removes_what_it_no_longer_contains(server: Server) 
     Ok(())
 }
 
-pub(super) async fn an_apply_leaves_alone_what_others_own(server: Server) -> Result<()> {
+/// An apply leaves alone what others own.
+pub(super) async fn apply_leaves_foreign_fields(server: Server) -> Result<()> {
     let one = format!("{}/one", server.widgets().await?);
     apply(
         &server,
@@ -117,7 +120,8 @@ pub(super) async fn an_apply_leaves_alone_what_others_own(server: Server) -> Res
     Ok(())
 }
 
-pub(super) async fn a_field_of_two_owners_stays_until_both_are_done(server: Server) -> Result<()> {
+/// A field of two owners stays until both are done.
+pub(super) async fn shared_field_outlives_one_owner(server: Server) -> Result<()> {
     let one = format!("{}/one", server.widgets().await?);
     apply(&server, &one, "me", json!({ "color": "red" })).await?;
     apply(&server, &one, "you", json!({ "color": "red" })).await?;
@@ -128,7 +132,8 @@ pub(super) async fn a_field_of_two_owners_stays_until_both_are_done(server: Serv
     Ok(())
 }
 
-pub(super) async fn a_field_of_another_is_a_conflict(server: Server) -> Result<()> {
+/// A field of another is a conflict.
+pub(super) async fn foreign_field_conflicts(server: Server) -> Result<()> {
     let one = format!("{}/one", server.widgets().await?);
     apply(&server, &one, "me", json!({ "color": "red" })).await?;
     let wanted = configuration(&json!({ "color": "blue" }));
@@ -189,7 +194,7 @@ pub(super) async fn several_conflicts_are_listed(server: Server) -> Result<()> {
     Ok(())
 }
 
-pub(super) async fn an_apply_merges_lists_by_key(server: Server) -> Result<()> {
+pub(super) async fn apply_merges_lists_by_key(server: Server) -> Result<()> {
     let one = format!("{}/one", server.widgets().await?);
     apply(
         &server,
@@ -229,7 +234,8 @@ pub(super) async fn an_apply_merges_lists_by_key(server: Server) -> Result<()> {
     Ok(())
 }
 
-pub(super) async fn an_atomic_list_of_conditions_is_taken_whole(server: Server) -> Result<()> {
+/// An atomic list of conditions is taken whole.
+pub(super) async fn atomic_conditions_are_taken_whole(server: Server) -> Result<()> {
     let path = format!("/apis/{GROUP}/v1/gadgets");
     let gadget = json!({
         "apiVersion": format!("{GROUP}/v1"), "kind": "Gadget", "metadata": { "name": server.name },
@@ -262,7 +268,8 @@ pub(super) async fn an_atomic_list_of_conditions_is_taken_whole(server: Server) 
     Ok(())
 }
 
-pub(super) async fn conditions_with_keys_are_owned_one_by_one(server: Server) -> Result<()> {
+/// Conditions with keys are owned one by one.
+pub(super) async fn keyed_conditions_are_owned_singly(server: Server) -> Result<()> {
     let (one, _) = widget(&server, json!({})).await?;
     let with = |type_: &str| {
         let mut widget = configuration(&json!({}));
@@ -284,7 +291,7 @@ pub(super) async fn conditions_with_keys_are_owned_one_by_one(server: Server) ->
     Ok(())
 }
 
-pub(super) async fn an_apply_of_status_does_not_create(server: Server) -> Result<()> {
+pub(super) async fn status_apply_does_not_create(server: Server) -> Result<()> {
     let path = format!("{}/one/status?fieldManager=me", server.widgets().await?);
     server
         .patch(&path, APPLY, &configuration(&json!({})))
@@ -316,7 +323,8 @@ pub(super) async fn an_apply_names_its_manager(server: Server) -> Result<()> {
     Ok(())
 }
 
-pub(super) async fn an_apply_needs_a_type_and_the_name_in_the_path(server: Server) -> Result<()> {
+/// An apply needs a type and the name in the path.
+pub(super) async fn apply_needs_type_and_name(server: Server) -> Result<()> {
     let one = format!("{}/one?fieldManager=me", server.widgets().await?);
     let mut untyped = configuration(&json!({}));
     untyped["kind"] = Value::Null;
@@ -343,7 +351,8 @@ pub(super) async fn an_apply_needs_a_type_and_the_name_in_the_path(server: Serve
     Ok(())
 }
 
-pub(super) async fn an_apply_of_a_stale_version_is_a_conflict(server: Server) -> Result<()> {
+/// An apply of a stale version is a conflict.
+pub(super) async fn stale_apply_conflicts(server: Server) -> Result<()> {
     let one = format!("{}/one", server.widgets().await?);
     let created = apply(&server, &one, "me", json!({ "color": "red" })).await?;
     apply(&server, &one, "me", json!({ "color": "blue" })).await?;
@@ -430,7 +439,8 @@ pub(super) async fn an_apply_is_validated(server: Server) -> Result<()> {
     Ok(())
 }
 
-pub(super) async fn built_in_kinds_are_applied_too(server: Server) -> Result<()> {
+/// Built-in kinds are applied too.
+pub(super) async fn builtin_kinds_can_be_applied(server: Server) -> Result<()> {
     let path = server.collection("api/v1", "services").await?;
     let with = |port: u32| {
         json!({
@@ -489,7 +499,7 @@ pub(super) async fn who_wrote_what_is_remembered(server: Server) -> Result<()> {
     Ok(())
 }
 
-pub(super) async fn a_status_write_has_a_manager_of_its_own(server: Server) -> Result<()> {
+pub(super) async fn status_write_has_own_manager(server: Server) -> Result<()> {
     let (one, _) = widget(&server, json!({})).await?;
     let patch = json!({ "status": { "ready": true } });
     let patched = server

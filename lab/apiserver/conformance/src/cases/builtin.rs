@@ -16,7 +16,7 @@ pub(super) async fn the_first_namespaces_exist(server: Server) -> Result<()> {
     Ok(())
 }
 
-pub(super) async fn the_api_has_a_service_of_its_own(server: Server) -> Result<()> {
+pub(super) async fn api_has_own_service(server: Server) -> Result<()> {
     let service = server
         .get("/api/v1/namespaces/default/services/kubernetes")
         .await?
@@ -47,7 +47,7 @@ pub(super) async fn a_new_namespace_is_active(server: Server) -> Result<()> {
     Ok(())
 }
 
-pub(super) async fn a_service_gets_an_address_and_defaults(server: Server) -> Result<()> {
+pub(super) async fn service_gets_address_and_defaults(server: Server) -> Result<()> {
     let path = server.collection("api/v1", "services").await?;
     let service = json!({
         "metadata": { "name": "web" }, "spec": { "ports": [{ "port": 80 }, { "name": "b", "port": 81, "targetPort": "x" }] },
@@ -79,7 +79,7 @@ pub(super) async fn a_service_gets_an_address_and_defaults(server: Server) -> Re
     Ok(())
 }
 
-pub(super) async fn the_address_of_a_service_stays(server: Server) -> Result<()> {
+pub(super) async fn service_address_stays(server: Server) -> Result<()> {
     let path = server.collection("api/v1", "services").await?;
     let service = json!({ "metadata": { "name": "web" }, "spec": { "ports": [{ "port": 80 }] } });
     let created = server.create(&path, &service).await?;
@@ -103,7 +103,7 @@ pub(super) async fn the_address_of_a_service_stays(server: Server) -> Result<()>
     Ok(())
 }
 
-pub(super) async fn a_headless_service_has_no_address(server: Server) -> Result<()> {
+pub(super) async fn headless_service_has_no_address(server: Server) -> Result<()> {
     let path = server.collection("api/v1", "services").await?;
     let service = json!({ "metadata": { "name": "web" }, "spec": { "clusterIP": "None", "ports": [{ "port": 80 }] } });
     let service = server.create(&path, &service).await?;
@@ -112,7 +112,8 @@ pub(super) async fn a_headless_service_has_no_address(server: Server) -> Result<
     Ok(())
 }
 
-pub(super) async fn a_secret_keeps_its_text_encoded(server: Server) -> Result<()> {
+/// A secret keeps its text encoded.
+pub(super) async fn secret_text_is_encoded(server: Server) -> Result<()> {
     let path = server.collection("api/v1", "secrets").await?;
     let secret = json!({ "metadata": { "name": "one" }, "stringData": { "a": "hello" } });
     let secret = server.create(&path, &secret).await?;
@@ -124,9 +125,8 @@ pub(super) async fn a_secret_keeps_its_text_encoded(server: Server) -> Result<()
     Ok(())
 }
 
-pub(super) async fn an_event_about_a_cluster_is_accepted_in_default_only(
-    server: Server,
-) -> Result<()> {
+/// An event about a cluster is accepted in default only.
+pub(super) async fn cluster_event_is_default_only(server: Server) -> Result<()> {
     let path = server.collection("api/v1", "events").await?;
     let event = json!({
         "metadata": { "name": server.name }, "reason": "Why", "message": "because", "type": "Normal",
@@ -145,7 +145,8 @@ pub(super) async fn an_event_about_a_cluster_is_accepted_in_default_only(
     Ok(())
 }
 
-pub(super) async fn an_event_is_the_same_in_both_groups(server: Server) -> Result<()> {
+/// An event is the same in both groups.
+pub(super) async fn event_is_in_both_groups(server: Server) -> Result<()> {
     let newer = server.collection("apis/events.k8s.io/v1", "events").await?;
     let event = json!({
         "metadata": { "name": "one" }, "eventTime": "2026-01-02T03:04:05.000006Z", "type": "Normal",
@@ -168,7 +169,8 @@ pub(super) async fn an_event_is_the_same_in_both_groups(server: Server) -> Resul
     Ok(())
 }
 
-pub(super) async fn events_are_selected_by_what_they_are_about(server: Server) -> Result<()> {
+/// Events are selected by what they are about.
+pub(super) async fn involved_object_selects_events(server: Server) -> Result<()> {
     let path = server.collection("api/v1", "events").await?;
     for (event, about, reason) in [
         ("one", "a", "Made"),
@@ -224,7 +226,8 @@ pub(super) async fn a_lease_keeps_microseconds(server: Server) -> Result<()> {
     Ok(())
 }
 
-pub(super) async fn a_replaced_lease_may_be_new(server: Server) -> Result<()> {
+/// A replaced lease may be new.
+pub(super) async fn put_creates_lease(server: Server) -> Result<()> {
     let path = server
         .collection("apis/coordination.k8s.io/v1", "leases")
         .await?;
@@ -237,7 +240,8 @@ pub(super) async fn a_replaced_lease_may_be_new(server: Server) -> Result<()> {
     Ok(())
 }
 
-pub(super) async fn an_endpoint_slice_has_addresses_of_its_type(server: Server) -> Result<()> {
+/// An `EndpointSlice` has addresses of its type.
+pub(super) async fn slice_addresses_match_type(server: Server) -> Result<()> {
     let path = server
         .collection("apis/discovery.k8s.io/v1", "endpointslices")
         .await?;
@@ -271,7 +275,8 @@ pub(super) async fn an_endpoint_slice_has_addresses_of_its_type(server: Server) 
     Ok(())
 }
 
-pub(super) async fn endpoints_are_not_addresses_of_the_node_itself(server: Server) -> Result<()> {
+/// Endpoints are not addresses of the node itself.
+pub(super) async fn loopback_endpoints_are_refused(server: Server) -> Result<()> {
     let slices = server
         .collection("apis/discovery.k8s.io/v1", "endpointslices")
         .await?;
@@ -329,7 +334,7 @@ pub(super) async fn endpoints_are_not_addresses_of_the_node_itself(server: Serve
     Ok(())
 }
 
-pub(super) async fn an_ingress_needs_a_path_type(server: Server) -> Result<()> {
+pub(super) async fn ingress_needs_path_type(server: Server) -> Result<()> {
     let path = server
         .collection("apis/networking.k8s.io/v1", "ingresses")
         .await?;
@@ -383,7 +388,8 @@ pub(super) async fn built_in_kinds_have_types(server: Server) -> Result<()> {
     Ok(())
 }
 
-pub(super) async fn a_config_map_may_be_immutable(server: Server) -> Result<()> {
+/// A `ConfigMap` may be immutable.
+pub(super) async fn config_map_may_be_immutable(server: Server) -> Result<()> {
     let path = server.config_maps().await?;
     let map = json!({ "metadata": { "name": "one" }, "data": { "a": "1" }, "immutable": true });
     let mut map = server.create(&path, &map).await?;
@@ -399,7 +405,8 @@ pub(super) async fn a_config_map_may_be_immutable(server: Server) -> Result<()> 
     Ok(())
 }
 
-pub(super) async fn a_new_daemon_set_counts_nothing(server: Server) -> Result<()> {
+/// A new `DaemonSet` counts nothing.
+pub(super) async fn new_daemon_set_counts_nothing(server: Server) -> Result<()> {
     let path = server.collection("apis/apps/v1", "daemonsets").await?;
     let labels = json!({ "app": "one" });
     let mut set = json!({ "apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": { "name": "one" }, "spec": {

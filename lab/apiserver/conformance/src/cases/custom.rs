@@ -33,7 +33,8 @@ pub(super) async fn defaults_are_filled_in(server: Server) -> Result<()> {
     Ok(())
 }
 
-pub(super) async fn unknown_fields_are_dropped_with_a_warning(server: Server) -> Result<()> {
+/// Unknown fields are dropped with a warning.
+pub(super) async fn unknown_fields_warn(server: Server) -> Result<()> {
     let path = server.widgets().await?;
     let with_unknown = widget(
         &json!({ "color": "red", "novel": 1, "parts": [{ "name": "a", "weight": 1 }], "free": { "any": { "thing": 1 } } }),
@@ -89,7 +90,8 @@ pub(super) async fn unknown_fields_are_dropped_with_a_warning(server: Server) ->
     Ok(())
 }
 
-pub(super) async fn unknown_fields_of_built_in_kinds_too(server: Server) -> Result<()> {
+/// Unknown fields of built-in kinds too.
+pub(super) async fn unknown_builtin_fields_warn(server: Server) -> Result<()> {
     let path = server.config_maps().await?;
     let map = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "one", "novel": 1 }, "datum": { "a": "b" } });
     let response = server.post(&format!("{path}?dryRun=All"), &map).await?;
@@ -213,7 +215,8 @@ pub(super) async fn all_errors_are_reported(server: Server) -> Result<()> {
     Ok(())
 }
 
-pub(super) async fn what_a_schema_allows_is_kept(server: Server) -> Result<()> {
+/// What a schema allows is kept.
+pub(super) async fn allowed_unknowns_are_kept(server: Server) -> Result<()> {
     let path = server.widgets().await?;
     let spec = json!({
         "size": 100, "share": 1.5, "on": false, "port": "http", "label": "", "maybe": null, "tags": [], "limits": {},
@@ -236,7 +239,8 @@ pub(super) async fn what_a_schema_allows_is_kept(server: Server) -> Result<()> {
     Ok(())
 }
 
-pub(super) async fn nulls_are_dropped_where_they_may_not_be(server: Server) -> Result<()> {
+/// Nulls are dropped where they may not be.
+pub(super) async fn forbidden_nulls_are_dropped(server: Server) -> Result<()> {
     let path = server.widgets().await?;
     let created = server
         .create(
@@ -300,7 +304,7 @@ pub(super) async fn a_definition_is_established(server: Server) -> Result<()> {
     Ok(())
 }
 
-pub(super) async fn a_definition_takes_its_objects_with_it(server: Server) -> Result<()> {
+pub(super) async fn definition_takes_its_objects(server: Server) -> Result<()> {
     let crd = definition("Cluster", "cogs", "Cog", &version());
     serve(&server, &crd).await?;
     let path = format!("/apis/{GROUP}/v1/cogs");
@@ -365,7 +369,8 @@ pub(super) async fn a_definition_can_change(server: Server) -> Result<()> {
     Ok(())
 }
 
-pub(super) async fn a_definition_that_cannot_be_is_refused(server: Server) -> Result<()> {
+/// A definition that cannot be is refused.
+pub(super) async fn impossible_definition_is_refused(server: Server) -> Result<()> {
     let good = || definition("Cluster", "bads", "Bad", &version());
     let with = |change: fn(&mut Value)| {
         let mut crd = good();

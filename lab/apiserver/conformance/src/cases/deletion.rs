@@ -32,7 +32,7 @@ pub(super) async fn what_is_deleted_is_gone(server: Server) -> Result<()> {
     Ok(())
 }
 
-pub(super) async fn a_finalizer_holds_what_is_deleted(server: Server) -> Result<()> {
+pub(super) async fn finalizer_holds_deleted_object(server: Server) -> Result<()> {
     let (one, created) = held(&server).await?;
     let tried = server
         .delete(&format!("{one}?dryRun=All"))
@@ -70,7 +70,8 @@ pub(super) async fn a_finalizer_holds_what_is_deleted(server: Server) -> Result<
     Ok(())
 }
 
-pub(super) async fn one_of_two_finalizers_still_holds(server: Server) -> Result<()> {
+/// One of two finalizers still holds.
+pub(super) async fn remaining_finalizer_still_holds(server: Server) -> Result<()> {
     let path = server.config_maps().await?;
     let one = format!("{path}/one");
     let map =
@@ -100,7 +101,8 @@ pub(super) async fn one_of_two_finalizers_still_holds(server: Server) -> Result<
     Ok(())
 }
 
-pub(super) async fn what_is_being_deleted_can_still_change(server: Server) -> Result<()> {
+/// What is being deleted can still change.
+pub(super) async fn terminating_object_can_change(server: Server) -> Result<()> {
     let (one, _) = held(&server).await?;
     server.delete(&one).await?.expect(200)?;
     let patched = server
@@ -117,9 +119,8 @@ pub(super) async fn what_is_being_deleted_can_still_change(server: Server) -> Re
     Ok(())
 }
 
-pub(super) async fn a_custom_resource_with_a_finalizer_gets_a_new_generation(
-    server: Server,
-) -> Result<()> {
+/// A custom resource with a finalizer gets a new generation.
+pub(super) async fn finalized_deletion_changes_generation(server: Server) -> Result<()> {
     let path = server.widgets().await?;
     let widget = json!({
         "apiVersion": "conformance.example.com/v1", "kind": "Widget",
@@ -158,7 +159,8 @@ pub(super) async fn a_deletion_can_have_preconditions(server: Server) -> Result<
     Ok(())
 }
 
-pub(super) async fn a_collection_is_deleted_by_selection(server: Server) -> Result<()> {
+/// A collection is deleted by selection.
+pub(super) async fn collection_deletes_selection(server: Server) -> Result<()> {
     let path = server.config_maps().await?;
     for (name, label) in [("a", "x"), ("b", "x"), ("c", "y")] {
         let map = json!({ "metadata": { "name": name, "labels": { "l": label } } });
@@ -192,9 +194,8 @@ pub(super) async fn a_collection_is_deleted_by_selection(server: Server) -> Resu
     Ok(())
 }
 
-pub(super) async fn dependents_are_waited_for_or_orphaned_by_a_finalizer(
-    server: Server,
-) -> Result<()> {
+/// Dependents are waited for or orphaned by a finalizer.
+pub(super) async fn propagation_policy_adds_finalizer(server: Server) -> Result<()> {
     for (policy, finalizer) in [("Foreground", "foregroundDeletion"), ("Orphan", "orphan")] {
         let (one, _) = held(&server).await?;
         let deleting = server
@@ -226,7 +227,8 @@ pub(super) async fn dependents_are_waited_for_or_orphaned_by_a_finalizer(
     Ok(())
 }
 
-pub(super) async fn nothing_is_made_in_a_namespace_that_ends(server: Server) -> Result<()> {
+/// Nothing is made in a namespace that ends.
+pub(super) async fn terminating_namespace_takes_nothing(server: Server) -> Result<()> {
     let (one, _) = held(&server).await?;
     let namespace = format!("/api/v1/namespaces/{}", server.name);
     let deleting = server.delete(&namespace).await?.expect(200)?;

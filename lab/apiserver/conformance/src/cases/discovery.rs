@@ -342,7 +342,8 @@ fn resolved<'a>(schemas: &'a Map<String, Value>, schema: &'a Value) -> &'a Value
     name.and_then(|name| schemas.get(name)).unwrap_or(schema)
 }
 
-pub(super) async fn built_in_schemas_describe_how_lists_merge(server: Server) -> Result<()> {
+/// Built-in schemas describe how lists merge.
+pub(super) async fn builtin_schemas_describe_list_merges(server: Server) -> Result<()> {
     let document = server.get("/openapi/v3/api/v1").await?.expect(200)?;
     let patch = &document["paths"]["/api/v1/namespaces/{namespace}/services/{name}"]["patch"];
     check!(

@@ -6,7 +6,8 @@ use serde_json::json;
 
 use crate::server::{JSON, MERGE, Server, YAML};
 
-pub(super) async fn a_body_that_is_no_json_is_refused(server: Server) -> Result<()> {
+/// A body that is no JSON is refused.
+pub(super) async fn malformed_json_is_refused(server: Server) -> Result<()> {
     let (maps, widgets) = (server.config_maps().await?, server.widgets().await?);
     for body in [
         "{",
@@ -36,7 +37,8 @@ pub(super) async fn a_body_that_is_no_json_is_refused(server: Server) -> Result<
     Ok(())
 }
 
-pub(super) async fn a_body_that_is_no_text_gets_a_response(server: Server) -> Result<()> {
+/// A body that is no text gets a response.
+pub(super) async fn binary_body_gets_response(server: Server) -> Result<()> {
     let (maps, widgets) = (server.config_maps().await?, server.widgets().await?);
     let mut body = br#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}}"#.to_vec();
     body.insert(20, 0xff);
@@ -50,7 +52,8 @@ pub(super) async fn a_body_that_is_no_text_gets_a_response(server: Server) -> Re
     Ok(())
 }
 
-pub(super) async fn json_that_nests_without_end_is_refused(server: Server) -> Result<()> {
+/// JSON that nests without end is refused.
+pub(super) async fn endless_nesting_is_refused(server: Server) -> Result<()> {
     let (maps, widgets) = (server.config_maps().await?, server.widgets().await?);
     let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
     let deep = format!(
@@ -73,7 +76,8 @@ pub(super) async fn json_that_nests_without_end_is_refused(server: Server) -> Re
     Ok(())
 }
 
-pub(super) async fn numbers_may_be_of_any_size(server: Server) -> Result<()> {
+/// Numbers may be of any size.
+pub(super) async fn numbers_have_any_size(server: Server) -> Result<()> {
     let path = server.widgets().await?;
     for number in [
         "1e400",
@@ -92,7 +96,8 @@ pub(super) async fn numbers_may_be_of_any_size(server: Server) -> Result<()> {
     Ok(())
 }
 
-pub(super) async fn a_wrong_type_is_refused_with_its_field(server: Server) -> Result<()> {
+/// A wrong type is refused with its field.
+pub(super) async fn wrong_type_names_its_field(server: Server) -> Result<()> {
     let path = server.widgets().await?;
     for (spec, field) in [
         (json!({ "size": "big" }), "spec.size"),
@@ -163,7 +168,8 @@ pub(super) async fn ten_thousand_names_are_kept(server: Server) -> Result<()> {
     Ok(())
 }
 
-pub(super) async fn an_object_of_two_mebibytes_is_refused(server: Server) -> Result<()> {
+/// An object of two mebibytes is refused.
+pub(super) async fn two_mebibyte_object_is_refused(server: Server) -> Result<()> {
     let path = server.widgets().await?;
     let widget = json!({
         "apiVersion": "conformance.example.com/v1", "kind": "Widget", "metadata": { "name": "a" },
@@ -190,7 +196,8 @@ pub(super) async fn an_object_of_two_mebibytes_is_refused(server: Server) -> Res
     Ok(())
 }
 
-pub(super) async fn a_body_of_four_mebibytes_is_refused(server: Server) -> Result<()> {
+/// A body of four mebibytes is refused.
+pub(super) async fn four_mebibyte_body_is_refused(server: Server) -> Result<()> {
     let path = server.widgets().await?;
     let body = json!({ "metadata": { "name": "a" }, "spec": { "tags": ["x".repeat(4 << 20)] } });
     server

@@ -26,7 +26,8 @@ pub(super) async fn the_caller_has_a_name(server: Server) -> Result<()> {
     Ok(())
 }
 
-pub(super) async fn a_webhook_can_refuse_an_object(server: Server) -> Result<()> {
+/// A webhook can refuse an object.
+pub(super) async fn webhook_can_refuse(server: Server) -> Result<()> {
     let maps = server.config_maps().await?;
     let selector = json!({ "matchLabels": { "kubernetes.io/metadata.name": server.name } });
     let webhook = json!({
@@ -85,7 +86,8 @@ pub(super) async fn rules_in_cel_are_evaluated(server: Server) -> Result<()> {
     Ok(())
 }
 
-pub(super) async fn a_custom_resource_can_be_scaled(server: Server) -> Result<()> {
+/// A custom resource can be scaled.
+pub(super) async fn custom_resource_can_scale(server: Server) -> Result<()> {
     let spec = json!({ "type": "object", "properties": { "replicas": { "type": "integer" } } });
     let version = json!({
         "name": "v1", "served": true, "storage": true,
@@ -115,7 +117,8 @@ pub(super) async fn a_custom_resource_can_be_scaled(server: Server) -> Result<()
     Ok(())
 }
 
-pub(super) async fn every_kind_of_a_cluster_is_served(server: Server) -> Result<()> {
+/// Every kind of a cluster is served.
+pub(super) async fn every_kind_is_served(server: Server) -> Result<()> {
     for path in [
         "/api/v1/pods",
         "/apis/apps/v1/statefulsets",
@@ -150,7 +153,8 @@ pub(super) async fn responses_may_be_protobuf(server: Server) -> Result<()> {
     Ok(())
 }
 
-pub(super) async fn schemas_are_served_in_openapi_2(server: Server) -> Result<()> {
+/// Schemas are served in OpenAPI 2.
+pub(super) async fn openapi_2_is_served(server: Server) -> Result<()> {
     let document = server.get("/openapi/v2").await?.expect(200)?;
     check_eq!(document["swagger"], "2.0");
     Ok(())

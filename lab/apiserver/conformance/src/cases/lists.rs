@@ -18,7 +18,8 @@ async fn five(server: &Server) -> Result<String> {
     Ok(path)
 }
 
-pub(super) async fn a_list_is_sorted_and_has_a_version(server: Server) -> Result<()> {
+/// A list is sorted and has a version.
+pub(super) async fn list_is_sorted_and_versioned(server: Server) -> Result<()> {
     let path = five(&server).await?;
     let list = server.get(&path).await?.expect(200)?;
     check_eq!(
@@ -31,7 +32,7 @@ pub(super) async fn a_list_is_sorted_and_has_a_version(server: Server) -> Result
     Ok(())
 }
 
-pub(super) async fn the_items_of_a_custom_list_have_types(server: Server) -> Result<()> {
+pub(super) async fn custom_list_items_have_types(server: Server) -> Result<()> {
     let path = server.widgets().await?;
     let empty = server.get(&path).await?.expect(200)?;
     check_eq!(
@@ -73,7 +74,8 @@ pub(super) async fn pages_follow_each_other(server: Server) -> Result<()> {
     Ok(())
 }
 
-pub(super) async fn pages_show_what_was_there_at_the_first(server: Server) -> Result<()> {
+/// Pages show what was there at the first.
+pub(super) async fn later_pages_show_first_version(server: Server) -> Result<()> {
     let path = five(&server).await?;
     let page = server.get(&format!("{path}?limit=2")).await?.expect(200)?;
     server
@@ -90,7 +92,8 @@ pub(super) async fn pages_show_what_was_there_at_the_first(server: Server) -> Re
     Ok(())
 }
 
-pub(super) async fn a_page_that_begins_nowhere_is_refused(server: Server) -> Result<()> {
+/// A page that begins nowhere is refused.
+pub(super) async fn malformed_continue_is_refused(server: Server) -> Result<()> {
     let path = five(&server).await?;
     for token in ["nonsense", "e30", "%25"] {
         let response = server
@@ -259,9 +262,8 @@ pub(super) async fn fields_select(server: Server) -> Result<()> {
     Ok(())
 }
 
-pub(super) async fn custom_resources_are_selected_by_fields_they_name(
-    server: Server,
-) -> Result<()> {
+/// Custom resources are selected by fields they name.
+pub(super) async fn selectable_fields_select_custom_resources(server: Server) -> Result<()> {
     let path = server.widgets().await?;
     for (name, color) in [("a", "red"), ("b", "blue"), ("c", "red")] {
         let widget = json!({
@@ -308,7 +310,8 @@ pub(super) async fn all_namespaces_are_listed_together(server: Server) -> Result
     Ok(())
 }
 
-pub(super) async fn a_list_can_be_of_an_older_version(server: Server) -> Result<()> {
+/// A list can be of an older version.
+pub(super) async fn list_may_be_older(server: Server) -> Result<()> {
     let path = five(&server).await?;
     let before = server.get(&path).await?.expect(200)?;
     server.delete(&format!("{path}/a")).await?.expect(200)?;
@@ -350,7 +353,8 @@ pub(super) async fn a_list_can_be_of_an_older_version(server: Server) -> Result<
     Ok(())
 }
 
-pub(super) async fn a_version_that_is_none_is_refused(server: Server) -> Result<()> {
+/// A version that is none is refused.
+pub(super) async fn malformed_version_is_refused(server: Server) -> Result<()> {
     let path = five(&server).await?;
     for (query, code, reason) in [
         ("resourceVersionMatch=Exact", 422, "Invalid"),
@@ -391,7 +395,8 @@ pub(super) async fn a_version_that_is_none_is_refused(server: Server) -> Result<
     Ok(())
 }
 
-pub(super) async fn reading_at_a_version_is_not_older(server: Server) -> Result<()> {
+/// Reading at a version is not older.
+pub(super) async fn read_is_not_older(server: Server) -> Result<()> {
     let path = server.config_maps().await?;
     let map = server
         .create(&path, &json!({ "metadata": { "name": "one" } }))

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::server::{Server, YAML, name, version};
 
-pub(super) async fn a_created_object_gets_its_metadata(server: Server) -> Result<()> {
+pub(super) async fn created_object_gets_metadata(server: Server) -> Result<()> {
     let path = server.widgets().await?;
     let widget = server
         .create(
@@ -44,7 +44,8 @@ pub(super) async fn a_created_object_gets_its_metadata(server: Server) -> Result
     Ok(())
 }
 
-pub(super) async fn a_kind_without_status_has_no_generation(server: Server) -> Result<()> {
+/// A kind without status has no generation.
+pub(super) async fn statusless_kind_has_no_generation(server: Server) -> Result<()> {
     let (_, map) = server.config_map().await?;
     check_eq!(map["metadata"].get("generation"), None);
     check_eq!(
@@ -100,7 +101,8 @@ pub(super) async fn generated_names_differ(server: Server) -> Result<()> {
     Ok(())
 }
 
-pub(super) async fn an_object_without_a_name_is_refused(server: Server) -> Result<()> {
+/// An object without a name is refused.
+pub(super) async fn unnamed_object_is_refused(server: Server) -> Result<()> {
     let path = server.config_maps().await?;
     let message = server
         .post(&path, &json!({ "metadata": {} }))
@@ -159,7 +161,8 @@ pub(super) async fn a_name_is_no_path(server: Server) -> Result<()> {
     Ok(())
 }
 
-pub(super) async fn the_names_of_services_are_labels_of_dns(server: Server) -> Result<()> {
+/// The names of services are labels of DNS.
+pub(super) async fn service_names_are_dns_labels(server: Server) -> Result<()> {
     let path = server.collection("api/v1", "services").await?;
     let service = json!({ "metadata": { "name": "9a" }, "spec": { "ports": [{ "port": 80 }] } });
     server.create(&path, &service).await?;
@@ -278,7 +281,8 @@ pub(super) async fn a_namespace_must_exist(server: Server) -> Result<()> {
     Ok(())
 }
 
-pub(super) async fn the_namespace_of_the_object_is_that_of_the_path(server: Server) -> Result<()> {
+/// The namespace of the object is that of the path.
+pub(super) async fn namespace_of_path_must_match(server: Server) -> Result<()> {
     let path = server.config_maps().await?;
     let map = json!({ "metadata": { "name": "one", "namespace": "default" } });
     let message = server.post(&path, &map).await?.refused(400, "BadRequest")?;
@@ -289,7 +293,8 @@ pub(super) async fn the_namespace_of_the_object_is_that_of_the_path(server: Serv
     Ok(())
 }
 
-pub(super) async fn the_kind_of_the_object_is_that_of_the_path(server: Server) -> Result<()> {
+/// The kind of the object is that of the path.
+pub(super) async fn kind_of_path_must_match(server: Server) -> Result<()> {
     let maps = server.config_maps().await?;
     let secret = json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "one" } });
     server
@@ -319,7 +324,7 @@ pub(super) async fn the_kind_of_the_object_is_that_of_the_path(server: Server) -
     Ok(())
 }
 
-pub(super) async fn what_is_not_there_is_not_found(server: Server) -> Result<()> {
+pub(super) async fn absent_object_is_not_found(server: Server) -> Result<()> {
     let maps = server.config_maps().await?;
     let response = server.get(&format!("{maps}/none")).await?;
     check_eq!(
@@ -343,7 +348,8 @@ pub(super) async fn what_is_not_there_is_not_found(server: Server) -> Result<()>
     Ok(())
 }
 
-pub(super) async fn a_kind_that_is_not_served_is_not_found(server: Server) -> Result<()> {
+/// A kind that is not served is not found.
+pub(super) async fn unserved_kind_is_not_found(server: Server) -> Result<()> {
     for path in [
         "/apis/conformance.example.com/v1/things",
         "/apis/conformance.example.com/v2/widgets",
@@ -367,7 +373,8 @@ pub(super) async fn a_kind_that_is_not_served_is_not_found(server: Server) -> Re
     Ok(())
 }
 
-pub(super) async fn a_method_that_is_not_served_is_not_allowed(server: Server) -> Result<()> {
+/// A method that is not served is not allowed.
+pub(super) async fn unserved_method_is_not_allowed(server: Server) -> Result<()> {
     let path = server.config_maps().await?;
     let message = server
         .put(&path, &json!({}))
@@ -440,7 +447,8 @@ pub(super) async fn bodies_may_be_yaml(server: Server) -> Result<()> {
     Ok(())
 }
 
-pub(super) async fn a_body_without_a_type_is_json(server: Server) -> Result<()> {
+/// A body without a type is JSON.
+pub(super) async fn untyped_body_is_json(server: Server) -> Result<()> {
     let path = server.config_maps().await?;
     let body = json!({ "metadata": { "name": "one" } }).to_string();
     server
@@ -456,7 +464,8 @@ fn field(number: u8, content: &[u8]) -> Vec<u8> {
     [&[number << 3 | 2, length], content].concat()
 }
 
-pub(super) async fn bodies_of_built_in_kinds_may_be_protobuf(server: Server) -> Result<()> {
+/// Bodies of built-in kinds may be protobuf.
+pub(super) async fn builtin_bodies_may_be_protobuf(server: Server) -> Result<()> {
     const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
     let entry = field(2, &[field(1, b"a"), field(2, b"1")].concat());
     let map = [field(1, &field(1, b"one")), entry].concat();

@@ -31,7 +31,7 @@ async fn gadget(server: &Server, conditions: Value) -> Result<(String, Value)> {
     Ok((status, gadget))
 }
 
-pub(super) async fn a_merge_patch_sets_and_removes(server: Server) -> Result<()> {
+pub(super) async fn merge_patch_sets_and_removes(server: Server) -> Result<()> {
     let (one, _) = widget(
         &server,
         json!({ "color": "red", "tags": ["a"], "limits": { "a": "1", "b": "2" } }),
@@ -47,7 +47,8 @@ pub(super) async fn a_merge_patch_sets_and_removes(server: Server) -> Result<()>
     Ok(())
 }
 
-pub(super) async fn a_patch_that_changes_nothing_keeps_the_version(server: Server) -> Result<()> {
+/// A patch that changes nothing keeps the version.
+pub(super) async fn unchanged_patch_keeps_version(server: Server) -> Result<()> {
     let (one, widget) = widget(&server, json!({ "color": "red" })).await?;
     for (type_, patch) in [
         (MERGE, json!({ "spec": { "color": "red" } })),
@@ -68,7 +69,8 @@ pub(super) async fn a_patch_that_changes_nothing_keeps_the_version(server: Serve
     Ok(())
 }
 
-pub(super) async fn a_patch_of_a_stale_version_is_a_conflict(server: Server) -> Result<()> {
+/// A patch of a stale version is a conflict.
+pub(super) async fn stale_patch_conflicts(server: Server) -> Result<()> {
     let (one, widget) = widget(&server, json!({})).await?;
     let stale = version(&widget);
     server
@@ -91,7 +93,8 @@ pub(super) async fn a_patch_of_a_stale_version_is_a_conflict(server: Server) -> 
     Ok(())
 }
 
-pub(super) async fn a_json_patch_changes_in_order(server: Server) -> Result<()> {
+/// A JSON patch changes in order.
+pub(super) async fn json_patch_runs_in_order(server: Server) -> Result<()> {
     let (one, _) = widget(
         &server,
         json!({ "tags": ["a", "b"], "limits": { "a/b": "1" } }),
@@ -136,9 +139,8 @@ pub(super) async fn a_failed_test_is_invalid(server: Server) -> Result<()> {
     Ok(())
 }
 
-pub(super) async fn one_condition_is_replaced_if_it_is_as_it_was_read(
-    server: Server,
-) -> Result<()> {
+/// One condition is replaced if it is as it was read.
+pub(super) async fn tested_condition_is_replaced(server: Server) -> Result<()> {
     let (a, b) = (
         json!({ "type": "A", "status": "True" }),
         json!({ "type": "B", "status": "True" }),
@@ -165,7 +167,8 @@ pub(super) async fn one_condition_is_replaced_if_it_is_as_it_was_read(
     Ok(())
 }
 
-pub(super) async fn nothing_is_appended_to_a_list_that_is_not_there(server: Server) -> Result<()> {
+/// Nothing is appended to a list that is not there.
+pub(super) async fn absent_list_takes_no_append(server: Server) -> Result<()> {
     let path = format!("/apis/{GROUP}/v1/gadgets");
     let gadget = json!({
         "apiVersion": format!("{GROUP}/v1"), "kind": "Gadget", "metadata": { "name": server.name },
@@ -180,7 +183,8 @@ pub(super) async fn nothing_is_appended_to_a_list_that_is_not_there(server: Serv
     Ok(())
 }
 
-pub(super) async fn unknown_status_fields_are_dropped_with_a_warning(server: Server) -> Result<()> {
+/// Unknown status fields are dropped with a warning.
+pub(super) async fn unknown_status_fields_are_dropped(server: Server) -> Result<()> {
     let (status, _) = gadget(&server, json!([])).await?;
     let patch = json!({ "status": { "conditions": [{ "type": "A" }], "novel": 1 } });
     let response = server.patch(&status, MERGE, &patch).await?;
@@ -207,7 +211,8 @@ pub(super) async fn unknown_status_fields_are_dropped_with_a_warning(server: Ser
     Ok(())
 }
 
-pub(super) async fn a_merge_patch_replaces_a_list_of_conditions(server: Server) -> Result<()> {
+/// A merge patch replaces a list of conditions.
+pub(super) async fn merge_patch_replaces_conditions(server: Server) -> Result<()> {
     let (status, _) = gadget(&server, json!([{ "type": "A" }, { "type": "B" }])).await?;
     let patch = json!({ "status": { "conditions": [{ "type": "C" }] } });
     let patched = server.patch(&status, MERGE, &patch).await?.expect(200)?;
@@ -215,7 +220,8 @@ pub(super) async fn a_merge_patch_replaces_a_list_of_conditions(server: Server) 
     Ok(())
 }
 
-pub(super) async fn custom_resources_have_no_strategic_merge(server: Server) -> Result<()> {
+/// Custom resources have no strategic merge.
+pub(super) async fn custom_resources_lack_strategic_merge(server: Server) -> Result<()> {
     let (one, _) = widget(&server, json!({})).await?;
     for type_ in [STRATEGIC, "application/octet-stream", "application/json"] {
         let message = server
@@ -231,7 +237,8 @@ pub(super) async fn custom_resources_have_no_strategic_merge(server: Server) -> 
     Ok(())
 }
 
-pub(super) async fn a_patch_that_is_none_is_refused(server: Server) -> Result<()> {
+/// A patch that is none is refused.
+pub(super) async fn malformed_patch_is_refused(server: Server) -> Result<()> {
     let (one, _) = widget(&server, json!({})).await?;
     for (type_, patch) in [
         (MERGE, json!([])),
@@ -261,7 +268,8 @@ pub(super) async fn a_patch_that_is_none_is_refused(server: Server) -> Result<()
     Ok(())
 }
 
-pub(super) async fn a_json_patch_knows_its_operations(server: Server) -> Result<()> {
+/// A JSON patch knows its operations.
+pub(super) async fn unknown_json_operation_is_refused(server: Server) -> Result<()> {
     let (one, _) = widget(&server, json!({})).await?;
     for patch in [
         json!([{ "op": "frobnicate", "path": "/spec/color", "value": "red" }]),
@@ -337,7 +345,8 @@ pub(super) async fn a_patch_cannot_rename(server: Server) -> Result<()> {
     Ok(())
 }
 
-pub(super) async fn a_patch_of_the_object_leaves_its_status_alone(server: Server) -> Result<()> {
+/// A patch of the object leaves its status alone.
+pub(super) async fn patch_leaves_status_alone(server: Server) -> Result<()> {
     let (one, _) = widget(&server, json!({ "color": "red" })).await?;
     let patch = json!({ "spec": { "color": "blue" }, "status": { "ready": true } });
     let patched = server.patch(&one, MERGE, &patch).await?.expect(200)?;
@@ -366,7 +375,8 @@ pub(super) async fn a_patched_object_is_validated(server: Server) -> Result<()> 
     Ok(())
 }
 
-pub(super) async fn a_strategic_merge_goes_by_the_keys_of_lists(server: Server) -> Result<()> {
+/// A strategic merge goes by the keys of lists.
+pub(super) async fn strategic_merge_uses_list_keys(server: Server) -> Result<()> {
     let root = server.collection("api/v1", "services").await?;
     let service = json!({ "metadata": { "name": "web" }, "spec": { "ports": [
         { "name": "http", "port": 80 }, { "name": "https", "port": 443 }] } });
@@ -403,7 +413,7 @@ pub(super) async fn a_strategic_merge_goes_by_the_keys_of_lists(server: Server) 
     Ok(())
 }
 
-pub(super) async fn a_strategic_merge_sets_and_removes(server: Server) -> Result<()> {
+pub(super) async fn strategic_merge_sets_and_removes(server: Server) -> Result<()> {
     let root = server.config_maps().await?;
     let map = json!({ "metadata": { "name": "one", "finalizers": ["example.com/a"] }, "data": { "a": "1", "b": "2" } });
     server.create(&root, &map).await?;
@@ -431,7 +441,8 @@ pub(super) async fn a_strategic_merge_sets_and_removes(server: Server) -> Result
     Ok(())
 }
 
-pub(super) async fn a_strategic_merge_of_status_goes_by_type(server: Server) -> Result<()> {
+/// A strategic merge of status goes by type.
+pub(super) async fn strategic_status_merges_by_type(server: Server) -> Result<()> {
     let node = json!({ "metadata": { "name": server.name } });
     server.create("/api/v1/nodes", &node).await?;
     let status = format!("/api/v1/nodes/{}/status", server.name);

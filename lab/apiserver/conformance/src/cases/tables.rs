@@ -25,7 +25,8 @@ fn columns(table: &Value) -> Vec<String> {
         .collect()
 }
 
-pub(super) async fn a_custom_table_has_the_columns_of_its_definition(server: Server) -> Result<()> {
+/// A custom table has the columns of its definition.
+pub(super) async fn custom_table_has_defined_columns(server: Server) -> Result<()> {
     let spec = json!({ "tags": ["a", "b"], "color": "red", "rules": [
         { "operator": "Equal", "host": "a.com" }, { "operator": "Equal", "host": "b.com" }] });
     let (one, _) = widget(&server, spec).await?;
@@ -80,7 +81,8 @@ pub(super) async fn a_custom_table_has_the_columns_of_its_definition(server: Ser
     Ok(())
 }
 
-pub(super) async fn a_cell_without_a_value_is_null(server: Server) -> Result<()> {
+/// A cell without a value is null.
+pub(super) async fn empty_cell_is_null(server: Server) -> Result<()> {
     let (one, _) = widget(&server, json!({})).await?;
     let table = server.get_as(&one, TABLE).await?.expect(200)?;
     let cells = table["rows"][0]["cells"]
@@ -100,7 +102,8 @@ pub(super) async fn a_cell_without_a_value_is_null(server: Server) -> Result<()>
     Ok(())
 }
 
-pub(super) async fn a_definition_without_columns_shows_the_age(server: Server) -> Result<()> {
+/// A definition without columns shows the age.
+pub(super) async fn columnless_definition_shows_age(server: Server) -> Result<()> {
     let table = server
         .get_as("/apis/conformance.example.com/v1/gadgets", TABLE)
         .await?
@@ -307,7 +310,8 @@ fn rows() -> [(&'static str, &'static str, Value, Value); 6] {
     ]
 }
 
-pub(super) async fn built_in_kinds_fill_their_cells(server: Server) -> Result<()> {
+/// Built-in kinds fill their cells.
+pub(super) async fn builtin_kinds_fill_cells(server: Server) -> Result<()> {
     for (version, plural, mut object, expected) in rows() {
         let path = server.collection(version, plural).await?;
         object["metadata"] = json!({ "name": "one" });
@@ -364,7 +368,8 @@ pub(super) async fn workloads_fill_their_cells(server: Server) -> Result<()> {
     Ok(())
 }
 
-pub(super) async fn a_row_has_as_much_of_its_object_as_was_requested(server: Server) -> Result<()> {
+/// A row has as much of its object as was requested.
+pub(super) async fn row_holds_requested_object(server: Server) -> Result<()> {
     let (path, map) = server.config_map().await?;
     let row = async |query: &str| -> Result<Value> {
         let table = server
@@ -402,7 +407,7 @@ pub(super) async fn a_table_has_pages(server: Server) -> Result<()> {
     Ok(())
 }
 
-pub(super) async fn a_watched_table_names_its_columns_once(server: Server) -> Result<()> {
+pub(super) async fn watched_table_names_columns_once(server: Server) -> Result<()> {
     let path = server.config_maps().await?;
     server
         .create(&path, &json!({ "metadata": { "name": "one" } }))
@@ -449,7 +454,8 @@ pub(super) async fn metadata_comes_alone(server: Server) -> Result<()> {
     Ok(())
 }
 
-pub(super) async fn a_written_object_can_come_back_as_a_table(server: Server) -> Result<()> {
+/// A written object can come back as a table.
+pub(super) async fn write_can_return_table(server: Server) -> Result<()> {
     let path = server.config_maps().await?;
     let body = json!({ "metadata": { "name": "one" } }).to_string();
     let headers = [("Accept", TABLE), ("Content-Type", "application/json")];
@@ -462,7 +468,8 @@ pub(super) async fn a_written_object_can_come_back_as_a_table(server: Server) ->
     Ok(())
 }
 
-pub(super) async fn what_cannot_be_served_is_not_acceptable(server: Server) -> Result<()> {
+/// What cannot be served is not acceptable.
+pub(super) async fn unservable_form_is_not_acceptable(server: Server) -> Result<()> {
     let path = server.widgets().await?;
     for accept in ["text/html", "application/json;as=Chart;v=v1;g=meta.k8s.io"] {
         let message = server

@@ -27,7 +27,8 @@ pub(super) async fn replacing_needs_the_newest_version(server: Server) -> Result
     Ok(())
 }
 
-pub(super) async fn a_config_map_can_be_replaced_without_a_version(server: Server) -> Result<()> {
+/// A `ConfigMap` can be replaced without a version.
+pub(super) async fn config_map_needs_no_version(server: Server) -> Result<()> {
     let path = server.config_maps().await?;
     server
         .create(
@@ -44,9 +45,8 @@ pub(super) async fn a_config_map_can_be_replaced_without_a_version(server: Serve
     Ok(())
 }
 
-pub(super) async fn a_custom_resource_cannot_be_replaced_without_a_version(
-    server: Server,
-) -> Result<()> {
+/// A custom resource cannot be replaced without a version.
+pub(super) async fn custom_resource_needs_its_version(server: Server) -> Result<()> {
     let path = server.widgets().await?;
     let widget = json!({
         "apiVersion": "conformance.example.com/v1", "kind": "Widget",
@@ -75,7 +75,8 @@ pub(super) async fn replacing_does_not_create(server: Server) -> Result<()> {
     Ok(())
 }
 
-pub(super) async fn a_replaced_object_keeps_its_name_and_identity(server: Server) -> Result<()> {
+/// A replaced object keeps its name and identity.
+pub(super) async fn replaced_object_keeps_identity(server: Server) -> Result<()> {
     let path = server.config_maps().await?;
     let first = server
         .create(&path, &json!({ "metadata": { "name": "one" } }))
@@ -122,7 +123,8 @@ pub(super) async fn a_replaced_object_keeps_its_name_and_identity(server: Server
     Ok(())
 }
 
-pub(super) async fn a_write_that_changes_nothing_keeps_the_version(server: Server) -> Result<()> {
+/// A write that changes nothing keeps the version.
+pub(super) async fn unchanged_write_keeps_version(server: Server) -> Result<()> {
     let path = server.config_maps().await?;
     let first = server
         .create(
@@ -153,7 +155,7 @@ pub(super) async fn a_write_that_changes_nothing_keeps_the_version(server: Serve
     Ok(())
 }
 
-pub(super) async fn generation_counts_changes_of_the_spec(server: Server) -> Result<()> {
+pub(super) async fn generation_counts_spec_changes(server: Server) -> Result<()> {
     let path = server.widgets().await?;
     let mut widget = server
         .create(
@@ -180,7 +182,8 @@ pub(super) async fn generation_counts_changes_of_the_spec(server: Server) -> Res
     Ok(())
 }
 
-pub(super) async fn status_is_written_only_through_its_own_resource(server: Server) -> Result<()> {
+/// Status is written only through its own resource.
+pub(super) async fn status_needs_its_subresource(server: Server) -> Result<()> {
     let path = server.widgets().await?;
     let created = server
         .create(&path, &json!({
@@ -210,7 +213,8 @@ pub(super) async fn status_is_written_only_through_its_own_resource(server: Serv
     Ok(())
 }
 
-pub(super) async fn a_status_write_leaves_metadata_alone(server: Server) -> Result<()> {
+/// A status write leaves metadata alone.
+pub(super) async fn status_write_leaves_metadata(server: Server) -> Result<()> {
     let path = server.widgets().await?;
     let mut widget = server
         .create(

@@ -11,7 +11,8 @@ async fn map(server: &Server, path: &str, name: &str, label: &str) -> Result<Val
     server.create(path, &map).await
 }
 
-pub(super) async fn a_watch_goes_on_from_a_version(server: Server) -> Result<()> {
+/// A watch goes on from a version.
+pub(super) async fn watch_resumes_from_version(server: Server) -> Result<()> {
     let root = server.config_maps().await?;
     map(&server, &root, "before", "x").await?;
     let list = server.get(&root).await?.expect(200)?;
@@ -39,9 +40,8 @@ pub(super) async fn a_watch_goes_on_from_a_version(server: Server) -> Result<()>
     Ok(())
 }
 
-pub(super) async fn a_watch_without_a_version_begins_with_what_is_there(
-    server: Server,
-) -> Result<()> {
+/// A watch without a version begins with what is there.
+pub(super) async fn unversioned_watch_begins_with_all(server: Server) -> Result<()> {
     let path = server.config_maps().await?;
     map(&server, &path, "a", "x").await?;
     map(&server, &path, "b", "x").await?;
@@ -58,7 +58,8 @@ pub(super) async fn a_watch_without_a_version_begins_with_what_is_there(
     Ok(())
 }
 
-pub(super) async fn a_write_that_changes_nothing_is_no_event(server: Server) -> Result<()> {
+/// A write that changes nothing is no event.
+pub(super) async fn unchanged_write_is_no_event(server: Server) -> Result<()> {
     let path = server.config_maps().await?;
     let created = map(&server, &path, "one", "x").await?;
     let mut watch = server
@@ -81,7 +82,8 @@ pub(super) async fn a_write_that_changes_nothing_is_no_event(server: Server) -> 
     Ok(())
 }
 
-pub(super) async fn what_leaves_a_selection_is_deleted_from_it(server: Server) -> Result<()> {
+/// What leaves a selection is deleted from it.
+pub(super) async fn deselected_object_is_deleted(server: Server) -> Result<()> {
     let path = server.config_maps().await?;
     map(&server, &path, "one", "in").await?;
     let mut watch = server
@@ -108,7 +110,8 @@ pub(super) async fn what_leaves_a_selection_is_deleted_from_it(server: Server) -
     Ok(())
 }
 
-pub(super) async fn one_object_is_watched_by_name(server: Server) -> Result<()> {
+/// One object is watched by name.
+pub(super) async fn name_selects_watched_object(server: Server) -> Result<()> {
     let path = server.config_maps().await?;
     let mut watch = server
         .watch(&format!(
@@ -121,7 +124,8 @@ pub(super) async fn one_object_is_watched_by_name(server: Server) -> Result<()> 
     Ok(())
 }
 
-pub(super) async fn a_watch_of_all_namespaces_sees_each(server: Server) -> Result<()> {
+/// A watch of all namespaces sees each.
+pub(super) async fn cluster_watch_sees_every_namespace(server: Server) -> Result<()> {
     let path = server.config_maps().await?;
     let label = server.name.as_str();
     let mut watch = server
@@ -137,7 +141,7 @@ pub(super) async fn a_watch_of_all_namespaces_sees_each(server: Server) -> Resul
     Ok(())
 }
 
-pub(super) async fn initial_events_end_with_a_bookmark(server: Server) -> Result<()> {
+pub(super) async fn initial_events_end_with_bookmark(server: Server) -> Result<()> {
     let path = server.config_maps().await?;
     map(&server, &path, "one", "x").await?;
     let query = "watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
@@ -155,7 +159,8 @@ pub(super) async fn initial_events_end_with_a_bookmark(server: Server) -> Result
     Ok(())
 }
 
-pub(super) async fn initial_events_of_nothing_are_a_bookmark(server: Server) -> Result<()> {
+/// Initial events of nothing are a bookmark.
+pub(super) async fn no_initial_events_one_bookmark(server: Server) -> Result<()> {
     let path = server.widgets().await?;
     let query = "watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
     let mut watch = server.watch(&format!("{path}?{query}")).await?;
@@ -168,7 +173,7 @@ pub(super) async fn initial_events_of_nothing_are_a_bookmark(server: Server) -> 
     Ok(())
 }
 
-pub(super) async fn initial_events_need_a_valid_request(server: Server) -> Result<()> {
+pub(super) async fn initial_events_need_valid_request(server: Server) -> Result<()> {
     let path = server.config_maps().await?;
     for query in [
         "watch=true&sendInitialEvents=true",
@@ -191,7 +196,8 @@ pub(super) async fn initial_events_need_a_valid_request(server: Server) -> Resul
     Ok(())
 }
 
-pub(super) async fn a_watch_ends_after_its_time(server: Server) -> Result<()> {
+/// A watch ends after its time.
+pub(super) async fn watch_ends_after_timeout(server: Server) -> Result<()> {
     let path = server.config_maps().await?;
     map(&server, &path, "one", "x").await?;
     let mut watch = server
@@ -202,7 +208,8 @@ pub(super) async fn a_watch_ends_after_its_time(server: Server) -> Result<()> {
     Ok(())
 }
 
-pub(super) async fn a_version_from_before_the_history_has_expired(server: Server) -> Result<()> {
+/// A version from before the history has expired.
+pub(super) async fn version_before_history_is_expired(server: Server) -> Result<()> {
     let path = server.widgets().await?;
     let mut watch = server
         .watch(&format!("{path}?watch=true&resourceVersion=1"))
@@ -222,7 +229,8 @@ pub(super) async fn a_version_from_before_the_history_has_expired(server: Server
     Ok(())
 }
 
-pub(super) async fn a_watch_from_a_version_that_is_none_is_refused(server: Server) -> Result<()> {
+/// A watch from a version that is none is refused.
+pub(super) async fn malformed_watch_version_is_refused(server: Server) -> Result<()> {
     let path = server.config_maps().await?;
     check_eq!(
         server
@@ -242,7 +250,7 @@ pub(super) async fn a_watch_from_a_version_that_is_none_is_refused(server: Serve
     Ok(())
 }
 
-pub(super) async fn the_type_of_an_event_comes_first(server: Server) -> Result<()> {
+pub(super) async fn event_type_comes_first(server: Server) -> Result<()> {
     let path = server.config_maps().await?;
     map(&server, &path, "one", "x").await?;
     let response = server
@@ -256,7 +264,8 @@ pub(super) async fn the_type_of_an_event_comes_first(server: Server) -> Result<(
     Ok(())
 }
 
-pub(super) async fn one_object_can_be_watched_at_its_path(server: Server) -> Result<()> {
+/// One object can be watched at its path.
+pub(super) async fn path_selects_watched_object(server: Server) -> Result<()> {
     let path = server.config_maps().await?;
     map(&server, &path, "one", "x").await?;
     map(&server, &path, "two", "x").await?;
@@ -267,7 +276,7 @@ pub(super) async fn one_object_can_be_watched_at_its_path(server: Server) -> Res
     Ok(())
 }
 
-pub(super) async fn a_finalizer_shows_deletion_as_a_change(server: Server) -> Result<()> {
+pub(super) async fn finalizer_shows_deletion_as_change(server: Server) -> Result<()> {
     let path = server.config_maps().await?;
     let finalized = json!({ "metadata": { "name": "one", "finalizers": ["example.com/hold"] } });
     let created = server.create(&path, &finalized).await?;

@@ -3,13 +3,14 @@
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use super::{
-    Entry, Writer, is_ownable, managed_fields, read, text, update, without_managed_fields, write,
-};
+use super::entry::{Entry, text};
+use super::fields::{managed_fields, read, without_managed_fields, write};
+use super::record::{is_ownable, update};
+use super::writer::Writer;
 use crate::error::ApiError;
 use crate::patch::paths::{Paths, shown};
 use crate::patch::typed;
-use crate::schema::Schema;
+use crate::schema::{Node, Schema};
 
 /// The manager of fields that were set before the first apply by an unknown manager.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
@@ -18,7 +19,7 @@ const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// Returns the object after a server-side apply, with its managed fields.
-pub(in crate::patch) fn apply(
+pub(crate) fn apply(
     live: Option<&Value>,
     configuration: &Value,
     schema: &Schema,
@@ -144,14 +145,13 @@ impl Application<'_> {
     /// apply now, and nobody else owns.
     fn pruned(&self, merged: &Value, last: &Paths, owned: &Paths) -> Result<Value, String> {
         let root = self.schema.root();
-        let with_parents = |paths: &Paths| typed::with_parents(root, paths);
-        let last = with_parents(last);
-        let all = with_parents(&typed::paths(root, merged)?);
-        let kept = with_parents(&typed::paths(root, &typed::without(root, merged, &last)?)?);
+        let last = typed::with_parents(root, last);
+        let all = all_paths(root, merged)?;
+        let kept = all_paths(root, &typed::without(root, merged, &last)?)?;
         // Fields of other managers stay, together with the containers around them.
-        let kept = kept.union(&with_parents(owned));
+        let kept = kept.union(&typed::with_parents(root, owned));
         let owned = typed::without(root, merged, &all.difference(&kept))?;
-        let kept = with_parents(&typed::paths(root, &owned)?);
+        let kept = all_paths(root, &owned)?;
         typed::without(root, merged, &all.difference(&kept).intersection(&last))
     }
 
@@ -175,6 +175,11 @@ impl Application<'_> {
             .difference(&difference.added)
             .difference(&difference.removed))
     }
+}
+
+/// Returns the paths of an object, those of its containers included.
+fn all_paths(root: &Node, object: &Value) -> Result<Paths, String> {
+    Ok(typed::with_parents(root, &typed::paths(root, object)?))
 }
 
 /// Serializes a configuration as `kubectl` keeps it in its annotation.
@@ -205,17 +210,16 @@ fn unusable(configuration: &Value, why: &str) -> ApiError {
 }
 
 fn conflict(conflicts: &[(String, Paths)]) -> ApiError {
-    let each = || {
-        conflicts
-            .iter()
-            .flat_map(|(manager, paths)| paths.iter().map(move |path| (manager, shown(path))))
-    };
-    let causes: Vec<Value> = each()
+    let fields = conflicts
+        .iter()
+        .flat_map(|(manager, paths)| paths.iter().map(move |path| (manager, shown(path))));
+    let fields: Vec<_> = fields.collect();
+    let causes: Vec<Value> = (fields.iter())
         .map(|(manager, field)| {
             json!({"reason": "FieldManagerConflict", "message": format!("conflict with {manager}"), "field": field})
         })
         .collect();
-    let message = match each().collect::<Vec<_>>().as_slice() {
+    let message = match fields.as_slice() {
         [(manager, field)] => {
             format!("Apply failed with 1 conflict: conflict with {manager}: {field}")
         }

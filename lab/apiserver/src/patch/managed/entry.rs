@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use super::{Writer, text};
+use super::writer::Writer;
 use crate::patch::paths::Paths;
 
 /// The fields of one manager, for one operation and subresource.
@@ -86,4 +86,13 @@ impl Entry {
         }
         name
     }
+}
+
+/// Returns a field of a text, which is empty if it is absent.
+pub(super) fn text(value: &Value, name: &str) -> String {
+    value
+        .get(name)
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+        .to_owned()
 }

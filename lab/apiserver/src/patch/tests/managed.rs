@@ -103,8 +103,9 @@ fn named(name: &str, fields: Value) -> (String, Value) {
     (name.to_owned(), fields)
 }
 
+/// A create owns what it sent and what was defaulted.
 #[test]
-fn a_create_owns_what_it_sent_and_what_was_defaulted() {
+fn create_owns_sent_and_defaulted() {
     let mut api = Api::widgets();
     api.create(
         "c",
@@ -124,8 +125,9 @@ fn a_create_owns_what_it_sent_and_what_was_defaulted() {
     );
 }
 
+/// A create of a built-in kind does not own its structs.
 #[test]
-fn a_create_of_a_built_in_kind_does_not_own_its_structs() {
+fn builtin_create_owns_no_structs() {
     let mut api = Api {
         schema: Schema::builtin::<Service>().unwrap(),
         object: None,
@@ -136,8 +138,9 @@ fn a_create_of_a_built_in_kind_does_not_own_its_structs() {
     assert_eq!(api.managers(), [named("c Update", fields)]);
 }
 
+/// An update takes what it changes and nothing else.
 #[test]
-fn an_update_takes_what_it_changes_and_nothing_else() {
+fn update_owns_its_changes() {
     let mut api = Api::widgets();
     api.create("c", &json!({"mode": "A", "text": "abc"}));
     api.merge("u", json!({"spec": {"mode": "B"}}));
@@ -157,7 +160,7 @@ fn an_update_takes_what_it_changes_and_nothing_else() {
 }
 
 #[test]
-fn a_status_has_managers_of_its_own() {
+fn status_has_own_managers() {
     let mut api = Api::widgets();
     api.create("c", &json!({"mode": "A"}));
     let mut object = api.object.clone().unwrap();
@@ -187,8 +190,9 @@ fn a_status_has_managers_of_its_own() {
     assert_eq!(api.managers()[0], named("s Apply status", fields));
 }
 
+/// Managers are forgotten on request and not found again by updates.
 #[test]
-fn managers_are_forgotten_on_request_and_not_found_again_by_updates() {
+fn managers_are_forgotten_on_request() {
     let mut api = Api::widgets();
     api.create("c", &json!({"mode": "A"}));
     api.merge("u", json!({"metadata": {"managedFields": [{}]}}));
@@ -200,8 +204,9 @@ fn managers_are_forgotten_on_request_and_not_found_again_by_updates() {
     assert_eq!(names, ["a Apply", "before-first-apply Update"]);
 }
 
+/// An empty list forgets the managers of built-in kinds only.
 #[test]
-fn an_empty_list_forgets_the_managers_of_built_in_kinds_only() {
+fn empty_list_forgets_builtin_managers() {
     for (schema, left) in [(Schema::builtin::<ConfigMap>().unwrap(), 0), (widget(), 1)] {
         let mut api = Api {
             schema,
@@ -215,8 +220,9 @@ fn an_empty_list_forgets_the_managers_of_built_in_kinds_only() {
     }
 }
 
+/// Only so many updaters are remembered.
 #[test]
-fn only_so_many_updaters_are_remembered() {
+fn oldest_updaters_are_merged() {
     let mut api = Api::widgets();
     api.create("m", &json!({}));
     for index in 0..13 {
@@ -234,8 +240,9 @@ fn only_so_many_updaters_are_remembered() {
     );
 }
 
+/// An apply creates and again changes nothing.
 #[test]
-fn an_apply_creates_and_again_changes_nothing() {
+fn repeated_apply_changes_nothing() {
     let mut api = Api::widgets();
     let spec = json!({"size": 1, "ports": [{"port": 1, "name": "x"}], "tags": ["b", "a"], "labels": {"k": "v"}, "table": {"e": {}}});
     api.apply("a", &spec.clone());
@@ -249,8 +256,9 @@ fn an_apply_creates_and_again_changes_nothing() {
     assert_eq!(api.object, before);
 }
 
+/// What another owns is a conflict unless forced.
 #[test]
-fn what_another_owns_is_a_conflict_unless_forced() {
+fn foreign_field_conflicts_unless_forced() {
     let mut api = Api::widgets();
     api.create("c", &json!({"size": 1, "mode": "A"}));
     let error = api
@@ -299,8 +307,9 @@ fn the_same_value_is_shared() {
     );
 }
 
+/// What is applied no more goes if nobody else owns it.
 #[test]
-fn what_is_applied_no_more_goes_if_nobody_else_owns_it() {
+fn unapplied_sole_field_goes() {
     let mut api = Api::widgets();
     api.apply("a", &json!({"ports": [{"port": 1}, {"port": 2, "extra": {"a": "1"}}], "labels": {"x": "1", "y": "2"}, "whole": {"a": "b"}}));
     api.merge("u", json!({"spec": {"labels": {"z": "3"}}}));
@@ -314,8 +323,9 @@ fn what_is_applied_no_more_goes_if_nobody_else_owns_it() {
     assert_eq!(api.spec("whole"), &Value::Null);
 }
 
+/// Elements are in the order of the apply and others stay where they were.
 #[test]
-fn elements_are_in_the_order_of_the_apply_and_others_stay_where_they_were() {
+fn elements_follow_applied_order() {
     let mut api = Api::widgets();
     api.create("c", &json!({"tags": ["a", "b", "c"]}));
     api.apply("m", &json!({"tags": ["c", "x", "a"]}));
@@ -330,8 +340,9 @@ fn elements_are_in_the_order_of_the_apply_and_others_stay_where_they_were() {
     assert_eq!(api.spec("tags"), &json!(["z", "b", "c", "x", "a", "y"]));
 }
 
+/// What cannot be owned is refused as kube-apiserver does.
 #[test]
-fn what_cannot_be_owned_is_refused_as_a_kube_apiserver_does() {
+fn unownable_apply_is_refused() {
     let mut api = Api::widgets();
     api.apply("a", &json!({"size": 1}));
     for (spec, why) in [
@@ -370,8 +381,9 @@ fn what_cannot_be_owned_is_refused_as_a_kube_apiserver_does() {
     );
 }
 
+/// Kubectl takes over from its own client-side apply.
 #[test]
-fn kubectl_takes_over_from_its_own_client_side_apply() {
+fn kubectl_migrates_client_side_apply() {
     let mut api = Api {
         schema: Schema::builtin::<ConfigMap>().unwrap(),
         object: None,
@@ -396,8 +408,9 @@ fn kubectl_takes_over_from_its_own_client_side_apply() {
     );
 }
 
+/// A writer without a name is named by its user agent.
 #[test]
-fn a_writer_without_a_name_is_named_by_its_user_agent() {
+fn unnamed_writer_has_user_agent() {
     assert_eq!(manager_of(Some("m"), Some("agent/1.0")), "m");
     assert_eq!(manager_of(None, Some("kubectl/v1.36 (linux)")), "kubectl");
     assert_eq!(manager_of(Some(""), Some("a\u{7}b")), "ab");
@@ -422,8 +435,9 @@ proptest! {
         }
     }
 
+    /// Merging the difference makes the other.
     #[test]
-    fn merging_the_difference_makes_the_other(left in any_object(), right in any_object()) {
+    fn merging_difference_restores(left in any_object(), right in any_object()) {
         let patch = Patch::Json(json_patch::diff(&left, &right));
         prop_assert_eq!(patched(&patch, &left, &widget()).unwrap(), right);
     }

@@ -24,8 +24,9 @@ fn json_patched(operations: Value, object: &Value) -> Result<Value, ApiError> {
     patched(&json_patch(operations), object, &widget())
 }
 
+/// A merge patch merges objects and replaces lists.
 #[test]
-fn a_merge_patch_merges_objects_and_replaces_lists() {
+fn merge_patch_replaces_lists() {
     let object = json!({"spec": {"tags": ["a"], "labels": {"a": "1", "b": "2"}}});
     let patch = json!({"spec": {"tags": ["b"], "labels": {"a": null, "c": "3"}}});
     let wanted = json!({"spec": {"tags": ["b"], "labels": {"b": "2", "c": "3"}}});
@@ -37,8 +38,9 @@ fn a_merge_patch_merges_objects_and_replaces_lists() {
     assert_eq!(error.code(), StatusCode::BAD_REQUEST);
 }
 
+/// A JSON patch that does not fit is invalid.
 #[test]
-fn a_json_patch_that_does_not_fit_is_invalid() {
+fn unfitting_json_patch_is_invalid() {
     let object = json!({"spec": {"size": 1, "tags": ["a"]}});
     for operation in [
         json!({"op": "test", "path": "/spec/size", "value": 2}),
@@ -57,8 +59,9 @@ fn a_json_patch_that_does_not_fit_is_invalid() {
     }
 }
 
+/// A JSON patch treats absent fields as kube-apiserver does.
 #[test]
-fn a_json_patch_treats_absent_fields_as_a_kube_apiserver_does() {
+fn absent_fields_patch_as_kube() {
     let object = json!({"spec": {"size": 1}});
     let replaced = json_patched(
         json!([{"op": "replace", "path": "/spec/mode", "value": "A"}]),
@@ -76,8 +79,9 @@ fn a_json_patch_treats_absent_fields_as_a_kube_apiserver_does() {
     );
 }
 
+/// Operations of a JSON patch see those before them.
 #[test]
-fn operations_of_a_json_patch_see_those_before_them() {
+fn operations_see_earlier_ones() {
     let operations = json!([
         {"op": "add", "path": "/spec/a~1b", "value": 1}, {"op": "test", "path": "/spec/a~1b", "value": 1},
         {"op": "remove", "path": "/spec/a~1b"},

@@ -29,8 +29,9 @@ fn ports(patch: &Value) -> Vec<String> {
         .collect()
 }
 
+/// Elements are merged by their key.
 #[test]
-fn elements_are_merged_by_their_key() {
+fn elements_merge_by_key() {
     assert_eq!(
         ports(&json!({"ports": [{"port": 82}, {"port": 80, "name": "new"}]})),
         ["82", "80new", "81b"]
@@ -42,8 +43,9 @@ fn elements_are_merged_by_their_key() {
     );
 }
 
+/// Elements can be deleted and the whole list replaced.
 #[test]
-fn elements_can_be_deleted_and_the_whole_list_replaced() {
+fn elements_are_deleted_or_replaced() {
     assert_eq!(
         ports(&json!({"ports": [{"port": 80, "$patch": "delete"}]})),
         ["81b"]
@@ -54,8 +56,9 @@ fn elements_can_be_deleted_and_the_whole_list_replaced() {
     );
 }
 
+/// An order is followed with and without changes.
 #[test]
-fn an_order_is_followed_with_and_without_changes() {
+fn order_is_followed() {
     let order = json!([{"port": 81}, {"port": 80}]);
     assert_eq!(
         ports(&json!({"$setElementOrder/ports": order})),
@@ -70,8 +73,9 @@ fn an_order_is_followed_with_and_without_changes() {
     );
 }
 
+/// Lists of values are united and values deleted.
 #[test]
-fn lists_of_values_are_united_and_values_deleted() {
+fn value_lists_are_united() {
     let finalizers = |patch: Value| {
         merged(json!({"metadata": patch})).unwrap()["metadata"]["finalizers"].clone()
     };
@@ -90,8 +94,9 @@ fn lists_of_values_are_united_and_values_deleted() {
     assert_eq!(finalizers(json!({"finalizers": null})), Value::Null);
 }
 
+/// A map is merged replaced or emptied.
 #[test]
-fn a_map_is_merged_replaced_or_emptied() {
+fn map_is_merged_or_replaced() {
     let selector = |patch: Value| {
         merged(json!({"spec": {"selector": patch}})).unwrap()["spec"]["selector"].clone()
     };
@@ -107,8 +112,9 @@ fn a_map_is_merged_replaced_or_emptied() {
     );
 }
 
+/// Conditions of a node are merged by type.
 #[test]
-fn conditions_of_a_node_are_merged_by_type() {
+fn node_conditions_merge_by_type() {
     let schema = Schema::builtin::<Node>().unwrap();
     let node =
         json!({"status": {"conditions": [{"type": "Ready", "status": "True", "reason": "R"}]}});
@@ -123,8 +129,9 @@ fn conditions_of_a_node_are_merged_by_type() {
     );
 }
 
+/// What cannot be carried out is refused.
 #[test]
-fn what_cannot_be_carried_out_is_refused() {
+fn impossible_patch_is_refused() {
     for (patch, code) in [
         (json!([]), StatusCode::BAD_REQUEST),
         (
