@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use super::RequestInfo;
 use crate::request::Verb;
 
 /// A failure that a real API server can inflict on its clients.
@@ -262,4 +261,18 @@ impl Injection {
             && self.name.is_none()
             && self.client.is_none()
     }
+}
+
+/// The attributes of a request that faults select by.
+#[derive(Clone, Debug)]
+pub(crate) struct RequestInfo {
+    pub(crate) verb: Verb,
+    /// Empty if the path names no objects.
+    pub(crate) plural: String,
+    /// Empty for a whole collection.
+    pub(crate) name: String,
+    /// Empty if the request is about the object itself.
+    pub(crate) subresource: String,
+    /// The `User-Agent`.
+    pub(crate) client: String,
 }

@@ -12,6 +12,9 @@
 //! server.faults().remove(slow);
 //! server.faults().clear();
 //! ```
+//!
+//! `dispatch` asks for the faults of a request before it handles it, and a `watch` for those of each line and of the
+//! time between; both are counted here.
 
 mod injection;
 
@@ -22,9 +25,9 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::notify;
-use crate::request::Verb;
 
-pub use injection::{Fault, Injection};
+pub(crate) use self::injection::RequestInfo;
+pub use self::injection::{Fault, Injection};
 
 /// The identity of an injection, for [`Faults::remove`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -88,20 +91,6 @@ impl ActiveFault {
         self.hits += u64::from(hit);
         hit
     }
-}
-
-/// The attributes of a request that faults select by.
-#[derive(Clone, Debug)]
-pub(crate) struct RequestInfo {
-    pub(crate) verb: Verb,
-    /// Empty if the path names no objects.
-    pub(crate) plural: String,
-    /// Empty for a whole collection.
-    pub(crate) name: String,
-    /// Empty if the request is about the object itself.
-    pub(crate) subresource: String,
-    /// The `User-Agent`.
-    pub(crate) client: String,
 }
 
 /// A fault that ends an open watch between two lines.

@@ -20,7 +20,8 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use schemars::JsonSchema;
 use serde_json::{Map, Value, json};
 
-use super::{Kind, Selectable, Storage, custom};
+use super::custom;
+use super::kind::{Kind, Selectable, Storage};
 use crate::names::NameRule;
 use crate::schema::Schema;
 

@@ -5,13 +5,10 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{Column, Kind, Selectable, Storage};
+use super::kind::{Column, Kind, Selectable, Storage};
 use crate::error::Cause;
 use crate::names;
 use crate::schema::Schema;
-
-/// Group and plural of definitions.
-pub(crate) const DEFINITIONS: (&str, &str) = ("apiextensions.k8s.io", "customresourcedefinitions");
 
 /// The finalizer that holds a definition until its objects are gone.
 pub(crate) const INSTANCES_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Kind, builtin};
+use super::builtin;
+use super::kind::Kind;
 use crate::error::ApiError;
 
 /// The kinds that are served.

@@ -4,7 +4,8 @@ use std::net::IpAddr;
 
 use serde_json::Value;
 
-use super::{Kind, custom, events};
+use super::kind::Kind;
+use super::{custom, events};
 use crate::error::Cause;
 use crate::metadata;
 use crate::names;

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Kind, Selectable};
+use super::kind::{Kind, Selectable};
 
 impl Selectable {
     /// Creates a field that selectors name by its path: `spec.type`.

@@ -4,7 +4,8 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-use super::{Kind, events};
+use super::events;
+use super::kind::Kind;
 
 impl Kind {
     /// Converts the text of a stored object to this kind.

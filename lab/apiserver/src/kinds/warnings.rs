@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::Kind;
+use super::kind::Kind;
 use crate::metadata;
 use crate::schema::rules;
 
