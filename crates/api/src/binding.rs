@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::resource::kind;
-use crate::{Condition, Suspension, lenient, schema};
+use crate::{Condition, Suspension, schema};
+use objects::lenient;
 
 kind! {
     /// The clusters to which a cluster-scoped resource template was scheduled.

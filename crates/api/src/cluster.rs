@@ -5,7 +5,7 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::Condition;
-use crate::lenient::Any;
+use objects::lenient::Any;
 
 /// The access to a member cluster, and what selects it.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]

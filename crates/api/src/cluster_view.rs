@@ -7,7 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::resource::kind;
-use crate::{Condition, lenient, schema};
+use crate::{Condition, schema};
+use objects::lenient;
 
 kind! {
     /// A member cluster with the fields that scheduling and dispatch use. [`Cluster`](crate::Cluster) is

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::lenient::{self, Any};
+use objects::lenient::{self, Any};
 
 /// The finalizer of Karmada's own ingress controllers on a `MultiClusterIngress`.
 pub const KARMADA_INGRESS_FINALIZER: &str = "karmada.io/multi-cluster-ingress-controller";

@@ -11,7 +11,6 @@ pub mod condition;
 pub mod crd;
 mod export;
 mod ingress;
-mod lenient;
 pub mod names;
 pub mod overrides;
 pub mod placement;

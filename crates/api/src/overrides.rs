@@ -7,7 +7,8 @@ use serde_json::Value;
 use crate::placement::ClusterSelector;
 use crate::policy::ResourceSelector;
 use crate::resource::kind;
-use crate::{lenient, schema};
+use crate::schema;
+use objects::lenient;
 
 kind! {
     /// Changes for some clusters of the templates of its namespace.

@@ -6,7 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{lenient, schema};
+use crate::schema;
+use objects::lenient;
 
 /// The clusters to which a binding is scheduled, and the division of replicas among them.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]

@@ -7,7 +7,8 @@ use serde_json::Value;
 
 use crate::placement::Placement;
 use crate::resource::kind;
-use crate::{lenient, schema};
+use crate::schema;
+use objects::lenient;
 
 kind! {
     /// A policy that propagates resource templates of its namespace to member clusters.

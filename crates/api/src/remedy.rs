@@ -5,7 +5,7 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::lenient;
+use objects::lenient;
 
 /// The action that blocks a cluster's traffic at the load balancer.
 pub const TRAFFIC_CONTROL: &str = "TrafficControl";

@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::resource::kind;
-use crate::{Condition, lenient, schema};
+use crate::{Condition, schema};
+use objects::lenient;
 
 /// The condition of a Work: False while nothing is created or changed in the member.
 pub const DISPATCHING: &str = "Dispatching";

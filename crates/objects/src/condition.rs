@@ -3,11 +3,81 @@
 //! For the API server the list is atomic: a plain write of it erases what others have written since it was read.
 
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
-use serde::Serialize;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1 as meta;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, from_value, json};
 
+use crate::lenient::{self, Any};
 use crate::patch::{JsonPatch, Patch, guarded};
+
+/// The status `True` on the wire.
+pub const TRUE: &str = "True";
+/// The status `False` on the wire.
+pub const FALSE: &str = "False";
+
+/// A condition, with the fields that karmada-rs uses. The API does not validate it: any client may leave
+/// fields out, or write null for them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-preserve-unknown-fields" = true))]
+pub struct Condition {
+    /// The condition's type, unique among the conditions of an object.
+    #[serde(rename = "type")]
+    pub type_: String,
+    /// `True`, `False` or `Unknown`; empty if the writer left it out.
+    pub status: String,
+    /// The reason of the last transition, one word; empty if the writer left it out.
+    pub reason: String,
+    /// The details.
+    pub message: String,
+    /// The time at which the status changed last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_transition_time: Option<Time>,
+    /// The generation of the object's spec that the condition is about. The conditions of a `Cluster` have
+    /// none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
+    pub observed_generation: Option<i64>,
+    /// Set if the status is of another type than text. Nothing may be decided on it.
+    #[serde(skip)]
+    pub unclear: bool,
+}
+
+impl<'de> Deserialize<'de> for Condition {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Wire {
+            #[serde(default, deserialize_with = "lenient::nullable")]
+            r#type: String,
+            #[serde(default)]
+            status: Option<Any<String>>,
+            #[serde(default, deserialize_with = "lenient::or_default")]
+            reason: String,
+            #[serde(default, deserialize_with = "lenient::or_default")]
+            message: String,
+            #[serde(default, deserialize_with = "lenient::option")]
+            last_transition_time: Option<Time>,
+            #[serde(default, deserialize_with = "lenient::option")]
+            observed_generation: Option<i64>,
+        }
+        let wire = Wire::deserialize(deserializer)?;
+        Ok(Self {
+            type_: wire.r#type,
+            unclear: matches!(wire.status, Some(Any(None))),
+            status: wire
+                .status
+                .and_then(|Any(status)| status)
+                .unwrap_or_default(),
+            reason: wire.reason,
+            message: wire.message,
+            last_transition_time: wire.last_transition_time,
+            observed_generation: wire.observed_generation,
+        })
+    }
+}
 
 /// A condition, of one type or another.
 pub trait AnyCondition {
@@ -20,6 +90,20 @@ pub trait AnyCondition {
 }
 
 impl AnyCondition for Condition {
+    fn kind(&self) -> &str {
+        &self.type_
+    }
+
+    fn status(&self) -> &str {
+        &self.status
+    }
+
+    fn last_transition(&self) -> Option<Time> {
+        self.last_transition_time.clone()
+    }
+}
+
+impl AnyCondition for meta::Condition {
     fn kind(&self) -> &str {
         &self.type_
     }

@@ -2,7 +2,8 @@
 //!
 //! - Who it is: [`Key`] and [`GroupVersionKind`], [`qualified_name`].
 //! - What its metadata say: [`Metadata`]; what selects it: [`selector`].
-//! - What its status says: [`condition`].
+//! - What its status says: [`condition`], and [`health`] for the kinds that Kubernetes itself has.
+//! - How the fields that others write are read: [`lenient`].
 //! - How it is changed: [`patch`].
 //! - Who wrote it: [`last_writer`].
 //! - Its values: [`quantity`], and [`amounts`] of several resources.
@@ -10,9 +11,11 @@
 
 pub mod amounts;
 pub mod condition;
+pub mod health;
 mod key;
 mod kind;
 pub mod last_writer;
+pub mod lenient;
 pub mod metadata;
 pub mod patch;
 pub mod qualified_name;

@@ -178,3 +178,50 @@ fn time_follows_status() {
     .unwrap();
     assert_eq!(json!(transition(Some(&typed), "True", now)), before);
 }
+
+/// A condition is read whatever its other fields are.
+#[test]
+fn odd_fields_are_absent() {
+    assert!(from_value::<Condition>(json!({ "type": 7 })).is_err());
+    for nothing in [json!({}), json!({ "type": null })] {
+        assert_eq!(
+            from_value::<Condition>(nothing).unwrap(),
+            Condition::default()
+        );
+    }
+    let bare: Condition = from_value(json!({ "type": "A" })).unwrap();
+    let empty = Condition {
+        type_: "A".to_owned(),
+        ..Condition::default()
+    };
+    assert_eq!(bare, empty);
+    for odd in [Value::Null, json!(7), json!([]), json!({})] {
+        let condition: Condition = from_value(json!({
+            "type": "A", "status": "True", "reason": odd, "message": odd,
+            "lastTransitionTime": odd, "observedGeneration": [odd],
+        }))
+        .unwrap();
+        let status = "True".to_owned();
+        assert_eq!(
+            condition,
+            Condition {
+                status,
+                ..empty.clone()
+            }
+        );
+    }
+}
+
+/// A status that is no text is unclear, and an absent one empty.
+#[test]
+fn odd_status_is_unclear() {
+    let unclear = |status| {
+        let condition: Condition = from_value(json!({ "type": "A", "status": status })).unwrap();
+        assert_eq!(condition.status, "");
+        condition.unclear
+    };
+    assert!(unclear(json!(7)));
+    assert!(unclear(json!(["True"])));
+    assert!(!unclear(Value::Null));
+    assert!(!unclear(json!("")));
+}

@@ -15,7 +15,7 @@ use objects::Key;
 use parking_lot::Mutex;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::time::Instant;
 
 use super::error::{GatewayError, GatewayObstacle};
@@ -160,26 +160,13 @@ impl<K: GatewayKind> GatewayObjects<K> {
     /// Sets the fields we own, provided that the object is still the version that was seen.
     pub(super) async fn update(&self, writer: &Writer, update: &Update<K>) -> WriteResult {
         let key = Key::of(&*update.existing);
-        // Replacing the resource version makes the API server compare it: 409 if the object changed.
-        // A `test` would be a 422, which looks like a rejected object.
-        let guard = json!({
-            "op": "replace",
-            "path": "/metadata/resourceVersion",
-            "value": update.existing.meta().resource_version,
-        });
-        let edits = update.edits.iter().map(|edit| match &edit.value {
-            Some(value) => json!({ "op": "add", "path": edit.path, "value": value }),
-            None => json!({ "op": "remove", "path": edit.path }),
-        });
-        let edits: Vec<Value> = edits.collect();
-        let value = Value::from(edits.clone());
+        let value = serde_json::to_value(&update.edits)?;
         let seen = update.existing.meta().resource_version.as_deref();
         let attempt = match self.begin(&key, &value, seen) {
             Ok(attempt) => attempt,
             Err(contested) => return Ok(Some(contested)),
         };
-        let steps = std::iter::once(guard).chain(edits).collect();
-        let patch: Patch<()> = Patch::Json(serde_json::from_value(steps)?);
+        let patch: Patch<()> = update.edits.clone().guarded(seen).into();
         let api = self.api(&key);
         let parameters = PatchParams::default();
         let call = api.patch(&key.name, &parameters, &patch);

@@ -12,6 +12,6 @@ mod tests;
 pub(super) use names::{limited, managed_by};
 pub(super) use objects::MANAGED_BY_LABEL;
 
-pub use drift::{Edit, Managed};
+pub use drift::Managed;
 pub use objects::{Gateway, Objects, ingress_of};
 pub use plan::{Clash, Existing, KubernetesPlan, Update, Write, cutting, removal, slice_origin};

@@ -7,8 +7,9 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::networking::v1::Ingress;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use objects::Key;
+use objects::patch::JsonPatch;
 
-use super::drift::{Edit, Managed};
+use super::drift::Managed;
 use super::objects::{
     CLUSTER_LABEL, Gateway, Objects, SERVICE_LABEL, SOURCE_ANNOTATION, ingress_of,
 };
@@ -63,8 +64,8 @@ pub enum Write<K> {
 pub struct Update<K> {
     /// The current object.
     pub existing: Arc<K>,
-    /// The edits.
-    pub edits: Vec<Edit>,
+    /// The edits of the fields that we own.
+    pub edits: JsonPatch,
 }
 
 /// An object in the gateway cluster that occupies a name and is not ours to change.

@@ -1,7 +1,6 @@
 //! The kinds whose content is understood: their replicas, health and status.
 
 mod aggregate;
-mod health;
 mod reflect;
 mod replicas;
 mod revise;
@@ -9,7 +8,6 @@ mod revise;
 mod status_tests;
 
 pub use aggregate::{MemberStatus, template_status};
-pub use health::{Health, health};
 pub use reflect::reflect;
 pub use replicas::{Replicas, same_requirements};
 pub use revise::{completions, revise, revise_completions};

@@ -6,13 +6,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ::objects::Key;
+use ::objects::patch::JsonPatch;
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::networking::v1::{Ingress, IngressSpec};
 use karmada_api::MultiClusterIngressStatus;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
 
 use super::*;
 use crate::ingress::Desired;
@@ -131,18 +131,9 @@ fn write<K: Managed + Serialize + DeserializeOwned + Clone>(
     }
 }
 
-fn edited<K: Serialize + DeserializeOwned>(object: &K, edits: &[Edit]) -> K {
+fn edited<K: Serialize + DeserializeOwned>(object: &K, edits: &JsonPatch) -> K {
     let mut value = serde_json::to_value(object).unwrap();
-    let steps = edits.iter().map(|edit| match &edit.value {
-        Some(value) => json!({"op": "add", "path": edit.path, "value": value}),
-        None => json!({"op": "remove", "path": edit.path}),
-    });
-    let steps: Value = steps.collect();
-    json_patch::patch(
-        &mut value,
-        &serde_json::from_value::<json_patch::Patch>(steps).unwrap(),
-    )
-    .unwrap();
+    json_patch::patch(&mut value, edits.operations()).unwrap();
     serde_json::from_value(value).unwrap()
 }
 

@@ -3,12 +3,13 @@ use std::sync::Arc;
 
 use k8s_openapi::api::networking::v1::IngressSpec;
 use karmada_api::MultiClusterIngressStatus;
+use objects::patch::JsonPatch;
 use serde_json::json;
 
 use super::{Cluster, addresses, desired, desired_of, fixture, key, service_name};
 use crate::ingress::Desired;
 use crate::ingress::fixtures::{Fixture, binding, blocked, cluster, deleting, ingress, location};
-use crate::ingress::kubernetes::{Clash, Edit, Existing, KubernetesPlan, Write, cutting, removal};
+use crate::ingress::kubernetes::{Clash, Existing, KubernetesPlan, Write, cutting, removal};
 
 #[test]
 fn a_converged_gateway_is_left_unchanged() {
@@ -202,7 +203,7 @@ fn only_drift_in_fields_we_own_is_corrected() {
     let Some(Write::Update(service)) = plan.services.first() else {
         panic!("{plan:?}");
     };
-    let paths = |edits: &[Edit]| edits.iter().map(|e| e.path.clone()).collect::<Vec<_>>();
+    let paths = |edits: &JsonPatch| edits.paths().map(ToString::to_string).collect::<Vec<_>>();
     assert_eq!(
         paths(&service.edits),
         [
@@ -245,11 +246,10 @@ fn a_changed_label_or_annotation_alone_is_corrected() {
     let [Write::Update(update)] = &plan.slices[..] else {
         panic!("{plan:?}");
     };
-    let edit = Edit {
-        path: "/metadata/labels/kubernetes.io~1service-name".into(),
-        value: Some(json!(service_name("t"))),
-    };
-    assert_eq!(update.edits, [edit]);
+    let label = ["metadata", "labels", "kubernetes.io/service-name"];
+    let mut edits = JsonPatch::default();
+    edits.add(label, json!(service_name("t")));
+    assert_eq!(update.edits, edits);
 }
 
 #[test]

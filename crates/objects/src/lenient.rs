@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer};
 
 /// A value of any type: `None` if it is no `T`.
 #[derive(Clone, Debug)]
-pub(crate) struct Any<T>(pub(crate) Option<T>);
+pub struct Any<T>(pub Option<T>);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Any<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -27,7 +27,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Any<T> {
 }
 
 /// Reads a list, without the elements that are no `T`.
-pub(crate) fn list<'de, D, T>(deserializer: D) -> Result<Option<Vec<T>>, D::Error>
+pub fn list<'de, D, T>(deserializer: D) -> Result<Option<Vec<T>>, D::Error>
 where
     D: Deserializer<'de>,
     T: Deserialize<'de>,
@@ -42,7 +42,7 @@ where
 
 /// Reads a list as [`list`] does. A value of another type is an empty list, which is not an absent one:
 /// the owner of the field finds that it must be written.
-pub(crate) fn list_of_ours<'de, D, T>(deserializer: D) -> Result<Option<Vec<T>>, D::Error>
+pub fn list_of_ours<'de, D, T>(deserializer: D) -> Result<Option<Vec<T>>, D::Error>
 where
     D: Deserializer<'de>,
     T: Deserialize<'de>,
@@ -57,7 +57,7 @@ where
 }
 
 /// Reads a value. One that is no `T` is as absent.
-pub(crate) fn option<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+pub fn option<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
 where
     D: Deserializer<'de>,
     T: Deserialize<'de>,
@@ -67,7 +67,7 @@ where
 }
 
 /// Reads a value. One that is no `T` is as the default.
-pub(crate) fn or_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+pub fn or_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
     T: Deserialize<'de> + Default,
@@ -76,7 +76,7 @@ where
 }
 
 /// Reads a value. Null is as the default.
-pub(crate) fn nullable<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+pub fn nullable<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
     T: Deserialize<'de> + Default,

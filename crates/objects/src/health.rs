@@ -1,11 +1,11 @@
-//! The health of an object in a member, by its kind.
+//! The health of an object, by its kind.
 
 use std::fmt;
 
-use objects::{Metadata, group_kind};
 use serde_json::Value;
 
-use super::reflect::number;
+use crate::condition::{AnyCondition, TRUE, find};
+use crate::{Metadata, group_kind};
 
 /// The health of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ impl fmt::Display for Health {
     }
 }
 
-/// Returns the health of an object in a member. An object of a kind without a rule is healthy.
+/// Returns the health of an object. One of a kind without a rule is healthy.
 pub fn health(object: &Value) -> Health {
     let healthy = match group_kind(object) {
         ("apps", "Deployment" | "StatefulSet") => {
@@ -66,8 +66,10 @@ pub fn health(object: &Value) -> Health {
     }
 }
 
+/// Returns a number of the status; 0 if it is absent, as Kubernetes leaves zeros out.
 fn of(object: &Value, name: &str) -> i64 {
-    number(object.get("status"), name)
+    let number = object.get("status").and_then(|status| status.get(name));
+    number.and_then(Value::as_i64).unwrap_or_default()
 }
 
 fn wants(object: &Value) -> Option<i64> {
@@ -78,7 +80,7 @@ fn phase(object: &Value) -> Option<&str> {
     object.pointer("/status/phase").and_then(Value::as_str)
 }
 
-/// Returns `true` if the member's controller has seen the newest spec.
+/// Returns `true` if its controller has seen the newest spec.
 fn is_observed(object: &Value) -> bool {
     object.generation().unwrap_or_default() == of(object, "observedGeneration")
 }
@@ -96,8 +98,8 @@ fn has_address(object: &Value) -> bool {
 
 fn is_ready(pod: &Value) -> bool {
     let list = pod.pointer("/status/conditions").and_then(Value::as_array);
-    list.into_iter().flatten().any(|condition| {
-        let text = |name| condition.get(name).and_then(Value::as_str);
-        text("type") == Some("Ready") && text("status") == Some("True")
-    })
+    find(list.into_iter().flatten(), "Ready").is_some_and(|ready| ready.status() == TRUE)
 }
+
+#[cfg(test)]
+mod tests;
