@@ -1,40 +1,71 @@
-//! Errors of the work on a member.
+//! Errors of the work on a cluster.
 
 use karmada_runtime::error::Chain;
 use karmada_runtime::write::WriteError;
 use kube::core::Status;
 use objects::GroupVersionKind;
 
-/// Errors of one manifest in a member.
+/// Errors of one manifest. Each names the object, and the request if one has failed.
 #[derive(Debug, thiserror::Error)]
 pub enum MemberError {
     /// The manifest lacks what identifies its object.
-    #[error("the manifest has no {0}")]
-    Manifest(&'static str),
-    /// The member has no such kind.
-    #[error("the member does not serve {0}")]
-    NotServed(GroupVersionKind),
+    #[error("{object} has no {field}")]
+    Manifest {
+        /// The object.
+        object: String,
+        /// What is missing.
+        field: &'static str,
+    },
+    /// The cluster has no such kind.
+    #[error("{object}: the member does not serve {kind}")]
+    NotServed {
+        /// The object.
+        object: String,
+        /// Its kind.
+        kind: GroupVersionKind,
+    },
     /// The object must not be touched.
-    #[error("{0}")]
-    Refused(String),
-    /// The member rejected the request, or was not reached.
-    #[error("{}", Chain(.0))]
-    // Not its source: the text has it already.
-    Request(kube::Error),
-    /// The member did not respond in time.
-    #[error("the member did not respond in time")]
-    TimedOut,
+    #[error("{object}: {reason}")]
+    Refused {
+        /// The object.
+        object: String,
+        /// The reason, and the way out.
+        reason: String,
+    },
+    /// The cluster rejected the request, or was not reached.
+    #[error("{request}: {}", Chain(.error))]
+    Request {
+        /// The request: its verb, and the kind and key of the object.
+        request: String,
+        /// The error. Not a source: the text has it already.
+        error: kube::Error,
+    },
+    /// The cluster did not respond in time.
+    #[error("{request}: the member did not respond in time")]
+    TimedOut {
+        /// The request: its verb, and the kind and key of the object.
+        request: String,
+    },
     /// This process may not write now.
     #[error("not leading")]
     NotLeading,
 }
 
 impl MemberError {
-    /// Returns `true` if the member cannot be worked on at all at the moment.
+    /// Creates the error of a write.
+    pub(crate) fn of_write(request: String, error: WriteError) -> Self {
+        match error {
+            WriteError::NotLeading => Self::NotLeading,
+            WriteError::TimedOut(_) => Self::TimedOut { request },
+            WriteError::Api(error) => Self::Request { request, error },
+        }
+    }
+
+    /// Returns `true` if the cluster cannot be worked on at all at the moment.
     pub fn is_unreachable(&self) -> bool {
         match self {
-            Self::TimedOut => true,
-            Self::Request(error) => !matches!(
+            Self::TimedOut { .. } => true,
+            Self::Request { error, .. } => !matches!(
                 error,
                 // A response, if only one that makes no sense.
                 kube::Error::Api(_) | kube::Error::SerdeError(_) | kube::Error::Discovery(_)
@@ -45,15 +76,16 @@ impl MemberError {
 
     /// Returns `true` if the response is not that of a Kubernetes API.
     pub fn is_unreadable(&self) -> bool {
-        matches!(self, Self::Request(kube::Error::SerdeError(_)))
+        let error = self.error();
+        matches!(error, Some(kube::Error::SerdeError(_)))
     }
 
-    /// Returns `true` if the member does not accept our credentials.
+    /// Returns `true` if the cluster does not accept our credentials.
     pub fn is_unauthorized(&self) -> bool {
         self.code() == Some(401)
     }
 
-    /// Returns `true` if no other request to the member would fare better.
+    /// Returns `true` if no other request to the cluster would fare better.
     pub fn is_of_member(&self) -> bool {
         self.is_unreachable() || self.is_unauthorized()
     }
@@ -61,12 +93,7 @@ impl MemberError {
     /// Returns `true` if the object is another one than was read.
     pub(crate) fn is_conflict(&self) -> bool {
         // The API server takes the uid of another object in a patch for a change of a field.
-        let is_another = |status: &Status| {
-            let mut causes = status.details.iter().flat_map(|details| &details.causes);
-            causes.any(|cause| cause.field == "metadata.uid")
-        };
-        self.code() == Some(409)
-            || matches!(self, Self::Request(kube::Error::Api(status)) if is_another(status))
+        self.code() == Some(409) || self.status().is_some_and(is_about_uid)
     }
 
     /// Returns `true` if there is no such object, namespace or kind.
@@ -77,28 +104,30 @@ impl MemberError {
     /// Returns `true` if the manifest has a key twice in a list that merges by it, which server-side apply
     /// refuses.
     pub(crate) fn is_about_duplicates(&self) -> bool {
-        match self {
-            Self::Request(kube::Error::Api(status)) => {
-                status.message.contains("duplicate entries for key")
-            }
-            _ => false,
-        }
+        let status = self.status();
+        status.is_some_and(|status| status.message.contains("duplicate entries for key"))
     }
 
     fn code(&self) -> Option<u16> {
+        self.status().map(|status| status.code)
+    }
+
+    fn status(&self) -> Option<&Status> {
+        match self.error()? {
+            kube::Error::Api(status) => Some(status),
+            _ => None,
+        }
+    }
+
+    fn error(&self) -> Option<&kube::Error> {
         match self {
-            Self::Request(kube::Error::Api(status)) => Some(status.code),
+            Self::Request { error, .. } => Some(error),
             _ => None,
         }
     }
 }
 
-impl From<WriteError> for MemberError {
-    fn from(error: WriteError) -> Self {
-        match error {
-            WriteError::NotLeading => Self::NotLeading,
-            WriteError::TimedOut(_) => Self::TimedOut,
-            WriteError::Api(error) => Self::Request(error),
-        }
-    }
+fn is_about_uid(status: &Status) -> bool {
+    let mut causes = status.details.iter().flat_map(|details| &details.causes);
+    causes.any(|cause| cause.field == "metadata.uid")
 }

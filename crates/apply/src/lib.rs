@@ -1,19 +1,36 @@
-//! The engine that applies the manifests of Works to one member cluster and watches what it applied.
+//! The engine that applies a set of manifests to one cluster, observes their objects, and takes them away again.
+//! It knows no owner: whose the objects are, an implementation of [`Ownership`] answers.
 //!
-//! `requests` speaks to the member's API, and `member` brings its objects to their manifests with one call of
-//! `karmada_rules::execution` for each.
+//! A program builds a [`Unit`] from the object that lists the manifests, and calls [`Applier::sync`] for it at each
+//! change of the unit and at each [`Wake`]. Then, for each manifest in turn:
+//!
+//! 1. `applier` takes the object from the watch. If `records` has nothing left to do about it, that was all.
+//! 2. `requests` reads it live, unless the record shows that nobody but us has written it.
+//! 3. `plan` decides: nothing, a creation, an application, a replacement, or a refusal. Pure.
+//! 4. `requests` writes it, and `records` keeps how the write left it.
+//! 5. `result` has what the program reports: the object as observed, and the [`MemberError`] that stopped it.
+//!
+//! [`Applier::remove`], in `remove`, deletes or releases the objects of a unit that goes. `wake` tells which unit
+//! a change in the cluster concerns.
 
+mod applier;
 mod error;
-mod known;
-mod member;
+mod ownership;
+mod plan;
+mod records;
+mod remove;
 mod requests;
 mod result;
+mod unit;
 mod wake;
 
 #[cfg(test)]
 mod tests;
 
+pub use applier::Applier;
 pub use error::MemberError;
-pub use member::MemberCluster;
-pub use result::{ObservedObject, SyncResult, Synced};
+pub use ownership::{Ownership, WriteStyle};
+pub use plan::{ApplyPlan, plan, reapply};
+pub use result::{SyncResult, Synced};
+pub use unit::{ManifestRef, Unit};
 pub use wake::Wake;

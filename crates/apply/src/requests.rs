@@ -1,13 +1,14 @@
 //! Requests about objects of any kind, as JSON.
 
 use std::collections::BTreeMap;
-use std::fmt::Debug;
+use std::fmt::{self, Debug};
 use std::time::Duration;
 
 use karmada_runtime::dynamic::ServedKind;
+use karmada_runtime::write::WriteMode;
 use kube::Client;
 use kube::api::{DeleteParams, GetParams, Patch, PatchParams, PostParams, Preconditions};
-use kube::core::{ApiResource, Request};
+use kube::core::{DynamicObject, Request, request};
 use kube::discovery::{Scope, pinned_kind};
 use objects::patch::JsonPatch;
 use objects::{GroupVersionKind, Key};
@@ -17,71 +18,138 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use crate::error::MemberError;
+use crate::unit::ManifestRef;
 
 /// The longest duration of a read; a write is bounded by its writer.
 const LIMIT: Duration = Duration::from_secs(10);
-/// The manager of the fields that we write.
-const MANAGER: &str = karmada_rules::execution::APPLY_MANAGER;
 
-/// The API of one member.
-pub(crate) struct Objects {
+/// The API of one cluster.
+pub(crate) struct Requests {
     client: Client,
+    /// The manager of the fields that are written.
+    manager: &'static str,
     kinds: Mutex<BTreeMap<GroupVersionKind, ServedKind>>,
 }
 
-/// An object in a member: its name, and the path to those of its kind.
+/// The way to an object: its kind and key, and the path to those of its kind.
 #[derive(Clone, Debug)]
-pub(crate) struct Place {
-    name: String,
-    path: String,
+pub(crate) struct ObjectPath {
+    kind: String,
+    key: Key,
+    collection: String,
 }
 
-impl Objects {
-    pub(crate) fn new(client: Client) -> Self {
+/// The kind of a write, as messages name it.
+#[derive(Clone, Copy, Debug)]
+enum Write {
+    Create,
+    Apply,
+    Replace,
+    TakeOver,
+    Release,
+    Delete,
+}
+
+impl Write {
+    /// Returns the target by which the metrics count such writes.
+    fn target(self) -> &'static str {
+        match self {
+            Self::Create => "member_create",
+            Self::Apply | Self::Replace => "member_apply",
+            Self::TakeOver => "member_managed_fields",
+            Self::Release => "member_release",
+            Self::Delete => "member_delete",
+        }
+    }
+}
+
+impl fmt::Display for Write {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Create => "create",
+            Self::Apply => "apply",
+            Self::Replace => "replace",
+            Self::TakeOver => "take over",
+            Self::Release => "release",
+            Self::Delete => "delete",
+        })
+    }
+}
+
+impl ObjectPath {
+    /// Returns the name of a request about the object.
+    fn request(&self, verb: impl fmt::Display) -> String {
+        format!("{verb} {} {}", self.kind, self.key)
+    }
+
+    fn builder(&self) -> Request {
+        Request::new(&self.collection)
+    }
+}
+
+impl Requests {
+    pub(crate) fn new(client: Client, manager: &'static str) -> Self {
         Self {
             client,
+            manager,
             kinds: Mutex::default(),
         }
     }
 
-    /// Returns the place of the object `key` of the kind `kind`.
-    pub(crate) async fn place(
+    /// Returns the path of the object of a manifest.
+    pub(crate) async fn path<S>(
         &self,
-        kind: &GroupVersionKind,
-        key: &Key,
-    ) -> Result<Place, MemberError> {
-        let served = self.served(kind).await?;
+        one: &ManifestRef<'_, S>,
+    ) -> Result<ObjectPath, MemberError> {
+        let lacks = |field| MemberError::Manifest {
+            object: one.name(),
+            field,
+        };
+        let (kind, key) = (one.kind(), one.key());
+        if kind.kind.is_empty() || kind.version.is_empty() {
+            return Err(lacks("apiVersion and kind"));
+        }
+        if key.name.is_empty() {
+            return Err(lacks("name"));
+        }
+        let Some(served) = self.served(&kind).await? else {
+            let object = one.name();
+            return Err(MemberError::NotServed { object, kind });
+        };
         let namespace = match (served.namespaced, key.namespace.is_empty()) {
-            (true, true) => return Err(MemberError::Manifest("namespace")),
+            (true, true) => return Err(lacks("namespace")),
             (true, false) => Some(key.namespace.as_str()),
             (false, _) => None,
         };
-        Ok(Place {
-            name: key.name.clone(),
-            path: path(&served.resource, namespace),
+        let collection = <DynamicObject as kube::Resource>::url_path(&served.resource, namespace);
+        Ok(ObjectPath {
+            kind: kind.kind,
+            key,
+            collection,
         })
     }
 
-    async fn served(&self, kind: &GroupVersionKind) -> Result<ServedKind, MemberError> {
+    /// Returns how the API serves the kind, and `None` if it does not.
+    async fn served(&self, kind: &GroupVersionKind) -> Result<Option<ServedKind>, MemberError> {
         if let Some(served) = self.kinds.lock().get(kind) {
-            return Ok(served.clone());
+            return Ok(Some(served.clone()));
         }
         let pinned = kube::core::GroupVersionKind::gvk(&kind.group, &kind.version, &kind.kind);
-        let found = timeout(LIMIT, pinned_kind(&self.client, &pinned)).await;
-        let (resource, capabilities) = match found.map_err(|_| MemberError::TimedOut)? {
-            Ok(found) => found,
-            Err(kube::Error::Discovery(_)) => return Err(MemberError::NotServed(kind.clone())),
-            Err(kube::Error::Api(status)) if status.code == 404 => {
-                return Err(MemberError::NotServed(kind.clone()));
-            }
-            Err(error) => return Err(MemberError::Request(error)),
-        };
+        let request = format!("discover {kind}");
+        let (resource, capabilities) =
+            match timeout(LIMIT, pinned_kind(&self.client, &pinned)).await {
+                Ok(Ok(found)) => found,
+                Ok(Err(kube::Error::Discovery(_))) => return Ok(None),
+                Ok(Err(kube::Error::Api(status))) if status.code == 404 => return Ok(None),
+                Ok(Err(error)) => return Err(MemberError::Request { request, error }),
+                Err(_) => return Err(MemberError::TimedOut { request }),
+            };
         let served = ServedKind {
             resource,
             namespaced: capabilities.scope == Scope::Namespaced,
         };
         self.kinds.lock().insert(kind.clone(), served.clone());
-        Ok(served)
+        Ok(Some(served))
     }
 
     /// Forgets how the API serves the kind: its definition may be gone, or another.
@@ -90,69 +158,95 @@ impl Objects {
     }
 
     /// Reads an object.
-    pub(crate) async fn get(&self, place: &Place) -> Result<Option<Value>, MemberError> {
-        let request = Request::new(&place.path).get(&place.name, &GetParams::default());
-        let call = async { self.client.request::<Value>(build(request)?).await };
-        match timeout(LIMIT, call)
-            .await
-            .map_err(|_| MemberError::TimedOut)?
-        {
-            Ok(object) => Ok(Some(object)),
-            Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
-            Err(error) => Err(MemberError::Request(error)),
+    pub(crate) async fn get(&self, path: &ObjectPath) -> Result<Option<Value>, MemberError> {
+        let request = path.request("get");
+        let built = path.builder().get(&path.key.name, &GetParams::default());
+        match timeout(LIMIT, self.send(built)).await {
+            Ok(Ok(object)) => Ok(Some(object)),
+            Ok(Err(kube::Error::Api(status))) if status.code == 404 => Ok(None),
+            Ok(Err(error)) => Err(MemberError::Request { request, error }),
+            Err(_) => Err(MemberError::TimedOut { request }),
         }
     }
 
-    /// Applies an object; with `force`, fields of other managers become ours.
+    /// Creates an object. `None`, here and below, if writes are only counted.
+    pub(crate) async fn create(
+        &self,
+        writes: &WriteMode,
+        path: &ObjectPath,
+        body: &Value,
+    ) -> Result<Option<Value>, MemberError> {
+        let body = body.to_string().into_bytes();
+        let built = path.builder().create(&self.posted(), body);
+        self.write(writes, Write::Create, path, built).await
+    }
+
+    /// Creates an object by server-side apply, unless another has set its fields otherwise meanwhile.
+    pub(crate) async fn create_by_apply(
+        &self,
+        writes: &WriteMode,
+        path: &ObjectPath,
+        body: &Value,
+    ) -> Result<Option<Value>, MemberError> {
+        let parameters = PatchParams::apply(self.manager);
+        let built = patch(path, &parameters, &Patch::Apply(body));
+        self.write(writes, Write::Create, path, built).await
+    }
+
+    /// Applies an object; fields of other managers become ours.
     pub(crate) async fn apply(
         &self,
-        place: &Place,
+        writes: &WriteMode,
+        path: &ObjectPath,
         body: &Value,
-        force: bool,
-    ) -> kube::Result<Value> {
-        let parameters = PatchParams {
-            force,
-            ..PatchParams::apply(MANAGER)
-        };
-        self.patch(place, &parameters, &Patch::Apply(body)).await
-    }
-
-    /// Patches an object by a JSON patch (RFC 6902).
-    pub(crate) async fn json_patch(&self, place: &Place, patch: JsonPatch) -> kube::Result<Value> {
-        let patch: Patch<()> = patch.into();
-        self.patch(place, &managed(), &patch).await
-    }
-
-    /// Patches an object by a merge patch (RFC 7396).
-    pub(crate) async fn merge(&self, place: &Place, patch: &Value) -> kube::Result<Value> {
-        self.patch(place, &managed(), &Patch::Merge(patch)).await
-    }
-
-    async fn patch<P: Serialize + Debug>(
-        &self,
-        place: &Place,
-        parameters: &PatchParams,
-        patch: &Patch<P>,
-    ) -> kube::Result<Value> {
-        let request = Request::new(&place.path).patch(&place.name, parameters, patch);
-        self.client.request(build(request)?).await
-    }
-
-    /// Creates an object.
-    pub(crate) async fn create(&self, place: &Place, body: &Value) -> kube::Result<Value> {
-        let request = Request::new(&place.path).create(&posted(), body.to_string().into_bytes());
-        self.client.request(build(request)?).await
+    ) -> Result<Option<Value>, MemberError> {
+        let parameters = PatchParams::apply(self.manager).force();
+        let built = patch(path, &parameters, &Patch::Apply(body));
+        self.write(writes, Write::Apply, path, built).await
     }
 
     /// Replaces an object as a whole.
-    pub(crate) async fn replace(&self, place: &Place, body: &Value) -> kube::Result<Value> {
+    pub(crate) async fn replace(
+        &self,
+        writes: &WriteMode,
+        path: &ObjectPath,
+        body: &Value,
+    ) -> Result<Option<Value>, MemberError> {
         let body = body.to_string().into_bytes();
-        let request = Request::new(&place.path).replace(&place.name, &posted(), body);
-        self.client.request(build(request)?).await
+        let built = path.builder().replace(&path.key.name, &self.posted(), body);
+        self.write(writes, Write::Replace, path, built).await
+    }
+
+    /// Makes fields of others ours by a patch of the managed fields.
+    pub(crate) async fn take_over(
+        &self,
+        writes: &WriteMode,
+        path: &ObjectPath,
+        takes: JsonPatch,
+    ) -> Result<Option<Value>, MemberError> {
+        let takes: Patch<()> = takes.into();
+        let built = patch(path, &self.managed(), &takes);
+        self.write(writes, Write::TakeOver, path, built).await
+    }
+
+    /// Takes marks off an object by a merge patch (RFC 7396).
+    pub(crate) async fn release(
+        &self,
+        writes: &WriteMode,
+        path: &ObjectPath,
+        body: &Value,
+    ) -> Result<Option<Value>, MemberError> {
+        let built = patch(path, &self.managed(), &Patch::Merge(body));
+        self.write(writes, Write::Release, path, built).await
     }
 
     /// Deletes an object, and what depends on it in the background, if it still has the uid.
-    pub(crate) async fn delete(&self, place: &Place, uid: &str) -> kube::Result<()> {
+    pub(crate) async fn delete(
+        &self,
+        writes: &WriteMode,
+        path: &ObjectPath,
+        uid: &str,
+    ) -> Result<Option<Value>, MemberError> {
         let parameters = DeleteParams {
             preconditions: Some(Preconditions {
                 uid: Some(uid.to_owned()),
@@ -160,33 +254,48 @@ impl Objects {
             }),
             ..DeleteParams::background()
         };
-        let request = Request::new(&place.path).delete(&place.name, &parameters);
-        let deleted = self.client.request_status::<Value>(build(request)?).await?;
-        drop(deleted);
-        Ok(())
+        let built = path.builder().delete(&path.key.name, &parameters);
+        self.write(writes, Write::Delete, path, built).await
+    }
+
+    async fn write(
+        &self,
+        writes: &WriteMode,
+        write: Write,
+        path: &ObjectPath,
+        built: Built,
+    ) -> Result<Option<Value>, MemberError> {
+        let written = writes.write(write.target(), self.send(built)).await;
+        written.map_err(|error| MemberError::of_write(path.request(write), error))
+    }
+
+    async fn send(&self, built: Built) -> kube::Result<Value> {
+        self.client
+            .request(built.map_err(kube::Error::BuildRequest)?)
+            .await
+    }
+
+    fn managed(&self) -> PatchParams {
+        PatchParams {
+            field_manager: Some(self.manager.to_owned()),
+            ..PatchParams::default()
+        }
+    }
+
+    fn posted(&self) -> PostParams {
+        PostParams {
+            field_manager: Some(self.manager.to_owned()),
+            ..PostParams::default()
+        }
     }
 }
 
-fn path(resource: &ApiResource, namespace: Option<&str>) -> String {
-    <kube::core::DynamicObject as kube::Resource>::url_path(resource, namespace)
-}
+type Built = Result<http::Request<Vec<u8>>, request::Error>;
 
-fn managed() -> PatchParams {
-    PatchParams {
-        field_manager: Some(MANAGER.to_owned()),
-        ..PatchParams::default()
-    }
-}
-
-fn posted() -> PostParams {
-    PostParams {
-        field_manager: Some(MANAGER.to_owned()),
-        ..PostParams::default()
-    }
-}
-
-fn build(
-    request: Result<http::Request<Vec<u8>>, kube::core::request::Error>,
-) -> kube::Result<http::Request<Vec<u8>>> {
-    request.map_err(kube::Error::BuildRequest)
+fn patch<P: Serialize + Debug>(
+    path: &ObjectPath,
+    parameters: &PatchParams,
+    body: &Patch<P>,
+) -> Built {
+    path.builder().patch(&path.key.name, parameters, body)
 }

@@ -4,15 +4,17 @@ use std::time::Duration;
 
 use embedded_apiserver::{ApiServer, Fault, Verb};
 use http::Request;
-use karmada_api::Work;
 use karmada_runtime::lease::Leadership;
 use karmada_runtime::metrics::WriteMetrics;
 use karmada_runtime::write::{WouldWrite, WriteMode, Writer};
 use kube::Client;
 use kube::client::Body;
-use objects::{GroupVersionKind, Key};
+use kube::runtime::watcher::Config;
+use objects::managed_fields::{Managers, TakeOver};
+use objects::ownership::{Adoption, ObservedObject, Removal};
+use objects::{GroupVersionKind, Key, Metadata};
 use parking_lot::Mutex;
-use serde_json::{Value, from_value, json};
+use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -20,12 +22,12 @@ use tower::ServiceExt;
 
 use super::*;
 
-const NAMESPACE: &str = "karmada-es-m1";
+const NAMESPACE: &str = "units";
 
 /// A member with its API, a log of the requests to it that write, and of those that read one object.
 struct Stage {
     server: ApiServer,
-    member: MemberCluster,
+    member: Applier<TestOwner>,
     writes: WriteMode,
     log: Arc<Mutex<Vec<String>>>,
     reads: Arc<Mutex<Vec<String>>>,
@@ -51,7 +53,7 @@ impl Stage {
         let client = Client::new(service, "default");
         let (sender, woken) = mpsc::unbounded_channel();
         let wake = move |wake| sender.send(wake).unwrap();
-        let (member, running) = MemberCluster::new(client, NAMESPACE.to_owned(), wake);
+        let (member, running) = Applier::new(client, TestOwner, wake);
         let watches = tokio::spawn(running);
         let writer = Writer::new(Leadership::always(), WriteMetrics::default());
         let stage = Self {
@@ -79,16 +81,16 @@ impl Stage {
         let kinds = [("apps/v1", "Deployment"), ("v1", "ConfigMap")];
         let kinds = kinds.map(|(version, kind)| GroupVersionKind::new(version, kind));
         stage.member.want(BTreeSet::from(kinds));
-        let settings = work(&json!([settings()]));
-        let deployment = work(&json!([deployment()]));
-        for work in [settings, deployment] {
+        let settings = source(&json!([settings()]));
+        let deployment = source(&json!([deployment()]));
+        for source in [settings, deployment] {
             while let SyncResult::Later(_) = {
                 let observing = WriteMode::DryRun(WouldWrite::default());
-                stage.member.sync(&observing, &work).await
+                stage.member.sync(&observing, &source.unit()).await
             } {
                 stage.woken().await;
             }
-            stage.member.forget(&Key::of(&work));
+            stage.member.forget(&source.unit().key);
         }
         stage
     }
@@ -123,16 +125,16 @@ impl Stage {
             .unwrap()
     }
 
-    async fn sync(&self, work: &Work) -> Vec<Synced> {
-        match self.member.sync(&self.writes, work).await {
+    async fn sync(&self, source: &Source) -> Vec<Synced> {
+        match self.member.sync(&self.writes, &source.unit()).await {
             SyncResult::Done { manifests, .. } => manifests,
             SyncResult::Later(_) => panic!("not listed"),
         }
     }
 
     /// Syncs and returns the error of the only manifest.
-    async fn error(&self, work: &Work) -> Option<MemberError> {
-        let mut synced = self.sync(work).await;
+    async fn error(&self, source: &Source) -> Option<MemberError> {
+        let mut synced = self.sync(source).await;
         assert_eq!(synced.len(), 1);
         synced.remove(0).error
     }
@@ -152,19 +154,103 @@ const WEB: &str = "/apis/apps/v1/namespaces/shop/deployments/web";
 const MAPS: &str = "/api/v1/namespaces/shop/configmaps";
 const SETTINGS: &str = "/api/v1/namespaces/shop/configmaps/settings";
 
-fn work(manifests: &Value) -> Work {
-    from_value(json!({
-        "metadata": { "name": "web", "namespace": NAMESPACE, "generation": 1 },
-        "spec": { "workload": { "manifests": manifests } },
-    }))
-    .unwrap()
+/// An object that lists manifests.
+struct Source {
+    generation: i64,
+    manifests: Vec<Value>,
+    suspended: bool,
+    /// True if the objects stay when the unit goes.
+    preserved: bool,
+    style: WriteStyle,
+}
+
+impl Source {
+    fn unit(&self) -> Unit<'_, Self> {
+        Unit {
+            source: self,
+            key: Key::new(NAMESPACE, "web"),
+            generation: Some(self.generation),
+            manifests: &self.manifests,
+            suspended: self.suspended,
+            applied: false,
+        }
+    }
+}
+
+fn source(manifests: &Value) -> Source {
+    Source {
+        generation: 1,
+        manifests: manifests.as_array().unwrap().clone(),
+        suspended: false,
+        preserved: false,
+        style: WriteStyle::Apply,
+    }
+}
+
+const OWNED: &str = "test.io/owned";
+const UNIT: &str = "test.io/unit";
+const ADOPTS: &str = "test.io/adopts";
+
+/// An owner whose units are named by an annotation of their objects.
+struct TestOwner;
+
+impl Ownership for TestOwner {
+    type Source = Source;
+
+    fn managers(&self) -> Managers {
+        Managers {
+            ours: "tester",
+            predecessors: &["predecessor"],
+        }
+    }
+
+    fn watched(&self) -> Config {
+        Config::default().labels(&format!("{OWNED}=true"))
+    }
+
+    fn unit_of(&self, object: &impl Metadata) -> Option<Key> {
+        let name = object.annotation(UNIT)?;
+        Some(Key::new(NAMESPACE, name))
+    }
+
+    fn write_style(&self, unit: &Unit<'_, Source>) -> WriteStyle {
+        unit.source.style
+    }
+
+    fn retains_replicas(&self, _: &Value) -> bool {
+        false
+    }
+
+    fn adoption(&self, unit: &Unit<'_, Source>, manifest: &Value, object: &Value) -> Adoption {
+        if self.unit_of(object).as_ref() == Some(&unit.key) {
+            Adoption::Owned
+        } else if manifest.annotation(ADOPTS).is_some() {
+            let fields = TakeOver::FromAll;
+            Adoption::Adopt { fields }
+        } else {
+            let reason = "not ours".to_owned();
+            Adoption::Refuse { reason }
+        }
+    }
+
+    fn removal(&self, unit: &Unit<'_, Source>, object: &Value) -> Removal {
+        if self.unit_of(object).as_ref() != Some(&unit.key) {
+            Removal::Nothing
+        } else if unit.source.preserved {
+            let marks = json!({ "labels": { OWNED: null }, "annotations": { UNIT: null } });
+            let patch = json!({ "metadata": marks });
+            Removal::Release { patch }
+        } else {
+            let uid = object.uid().to_owned();
+            Removal::Delete { uid }
+        }
+    }
 }
 
 fn metadata(name: &str) -> Value {
     json!({
         "name": name, "namespace": "shop",
-        "labels": { "karmada.io/managed": "true" },
-        "annotations": { "work.karmada.io/namespace": NAMESPACE, "work.karmada.io/name": "web" },
+        "labels": { OWNED: "true" }, "annotations": { UNIT: "web" },
     })
 }
 
@@ -184,15 +270,16 @@ fn deployment() -> Value {
     } })
 }
 
+/// An object is created once, and again when somebody deletes it; its status alone wakes the unit at leisure.
 #[tokio::test(start_paused = true)]
-async fn an_object_is_created_once_and_made_again_when_it_is_deleted() {
+async fn created_once_and_after_deletion() {
     let mut stage = Stage::watching().await;
-    let work = work(&json!([deployment()]));
-    assert!(stage.error(&work).await.is_none());
+    let source = source(&json!([deployment()]));
+    assert!(stage.error(&source).await.is_none());
     assert_eq!(stage.written(), [format!("PATCH {WEB}")]);
     let key = Key::new(NAMESPACE, "web");
     assert_eq!(stage.woken().await, Wake::Now(key.clone()));
-    assert!(stage.error(&work).await.is_none());
+    assert!(stage.error(&source).await.is_none());
     assert_eq!(stage.written(), [""; 0]);
     stage
         .send(
@@ -202,7 +289,7 @@ async fn an_object_is_created_once_and_made_again_when_it_is_deleted() {
         )
         .await;
     assert_eq!(stage.woken().await, Wake::Paced(key.clone()));
-    let synced = stage.sync(&work).await;
+    let synced = stage.sync(&source).await;
     let ObservedObject::Present(object) = &synced[0].object else {
         panic!("{synced:?}")
     };
@@ -210,25 +297,26 @@ async fn an_object_is_created_once_and_made_again_when_it_is_deleted() {
     assert_eq!(stage.written(), [""; 0]);
     stage.send("DELETE", WEB, &json!({})).await;
     assert_eq!(stage.woken().await, Wake::Now(key));
-    assert!(stage.error(&work).await.is_none());
+    assert!(stage.error(&source).await.is_none());
     assert_eq!(stage.written(), [format!("PATCH {WEB}")]);
 }
 
+/// What we have applied is edited and deleted without a live look.
 #[tokio::test(start_paused = true)]
-async fn what_we_have_applied_is_edited_and_deleted_without_a_look() {
+async fn own_objects_need_no_read() {
     let mut stage = Stage::watching().await;
     stage.read();
-    let mut work = work(&json!([deployment()]));
-    assert!(stage.error(&work).await.is_none());
+    let mut source = source(&json!([deployment()]));
+    assert!(stage.error(&source).await.is_none());
     assert_eq!(stage.read(), [WEB]);
     stage.woken().await;
     let containers = "/spec/template/spec/containers/0";
     for field in ["args", "command"] {
-        let manifest = &mut work.spec.workload.manifests[0];
+        let manifest = &mut source.manifests[0];
         let mut container = json!({ "name": "web", "image": "web:1" });
         container[field] = json!(["a"]);
         *manifest.pointer_mut(containers).unwrap() = container.clone();
-        assert!(stage.error(&work).await.is_none());
+        assert!(stage.error(&source).await.is_none());
         stage.woken().await;
         let web = stage.get(WEB).await.unwrap();
         let web = web.pointer(containers).unwrap();
@@ -238,17 +326,22 @@ async fn what_we_have_applied_is_edited_and_deleted_without_a_look() {
         }
     }
     assert_eq!(stage.read(), [""; 0]);
-    stage.member.give_up(&stage.writes, &work).await.unwrap();
+    stage
+        .member
+        .remove(&stage.writes, &source.unit())
+        .await
+        .unwrap();
     assert_eq!(stage.get(WEB).await, None);
     assert_eq!(stage.read(), [""; 0]);
 }
 
+/// An object that the watch does not show yet is looked at, and left alone if it is not ours.
 #[tokio::test(start_paused = true)]
-async fn an_object_that_the_watch_does_not_show_yet_is_looked_at() {
+async fn unseen_replacement_is_read() {
     for is_ours in [true, false] {
         let mut stage = Stage::watching().await;
-        let mut work = work(&json!([settings()]));
-        assert!(stage.error(&work).await.is_none());
+        let mut source = source(&json!([settings()]));
+        assert!(stage.error(&source).await.is_none());
         stage.woken().await;
         stage.watches.abort();
         stage.send("DELETE", SETTINGS, &json!({})).await;
@@ -258,22 +351,27 @@ async fn an_object_that_the_watch_does_not_show_yet_is_looked_at() {
         }
         stage.send("POST", MAPS, &other).await;
         stage.read();
-        work.spec.workload.manifests[0]["data"]["more"] = json!("y");
-        let error = stage.error(&work).await;
+        source.manifests[0]["data"]["more"] = json!("y");
+        let error = stage.error(&source).await;
         assert_eq!(stage.read(), [SETTINGS], "{error:?} {:?}", stage.written());
         assert_eq!(error.is_none(), is_ours, "{error:?}");
-        stage.member.give_up(&stage.writes, &work).await.unwrap();
+        stage
+            .member
+            .remove(&stage.writes, &source.unit())
+            .await
+            .unwrap();
         assert_eq!(stage.get(SETTINGS).await.is_none(), is_ours);
     }
 }
 
+/// What others change of the manifest is repaired, what they add stays. A key that leaves the manifest goes.
 #[tokio::test(start_paused = true)]
-async fn drift_is_repaired_and_what_others_own_stays() {
+async fn drift_repaired_others_stay() {
     let mut stage = Stage::watching().await;
-    let mut work = work(&json!([deployment(), settings()]));
+    let mut source = source(&json!([deployment(), settings()]));
     assert!(
         stage
-            .sync(&work)
+            .sync(&source)
             .await
             .iter()
             .all(|one| one.error.is_none())
@@ -295,7 +393,7 @@ async fn drift_is_repaired_and_what_others_own_stays() {
     stage.woken().await;
     assert!(
         stage
-            .sync(&work)
+            .sync(&source)
             .await
             .iter()
             .all(|one| one.error.is_none())
@@ -313,11 +411,11 @@ async fn drift_is_repaired_and_what_others_own_stays() {
         json!({ "greeting": "hello", "more": "x", "own": "y" })
     );
     // An edit that only takes something out.
-    work.spec.workload.manifests[1]["data"] = json!({ "greeting": "hello" });
-    work.metadata.generation = Some(2);
+    source.manifests[1]["data"] = json!({ "greeting": "hello" });
+    source.generation = 2;
     assert!(
         stage
-            .sync(&work)
+            .sync(&source)
             .await
             .iter()
             .all(|one| one.error.is_none())
@@ -327,80 +425,82 @@ async fn drift_is_repaired_and_what_others_own_stays() {
     assert_eq!(data, json!({ "greeting": "hello", "own": "y" }));
 }
 
+/// An object that left the watch because somebody took its label off is taken back.
 #[tokio::test(start_paused = true)]
-async fn an_object_that_leaves_our_watch_without_its_label_is_taken_back() {
+async fn object_without_label_is_restored() {
     let mut stage = Stage::watching().await;
-    let work = work(&json!([settings()]));
-    assert!(stage.error(&work).await.is_none());
+    let source = source(&json!([settings()]));
+    assert!(stage.error(&source).await.is_none());
     stage.woken().await;
-    let bare = json!({ "metadata": { "labels": { "karmada.io/managed": null } } });
+    let bare = json!({ "metadata": { "labels": { OWNED: null } } });
     stage.send("PATCH", SETTINGS, &bare).await;
     assert_eq!(stage.woken().await, Wake::Now(Key::new(NAMESPACE, "web")));
-    assert!(stage.error(&work).await.is_none());
+    assert!(stage.error(&source).await.is_none());
     let labels = &stage.get(SETTINGS).await.unwrap()["metadata"]["labels"];
-    assert_eq!(labels["karmada.io/managed"], "true");
+    assert_eq!(labels[OWNED], "true");
 }
 
+/// A suspended unit writes nothing, and goes on to observe; resumed, it is applied.
 #[tokio::test(start_paused = true)]
-async fn a_suspended_work_writes_nothing_and_reads_on() {
+async fn suspended_unit_only_observes() {
     let mut stage = Stage::watching().await;
-    let mut work = work(&json!([deployment()]));
-    assert!(stage.error(&work).await.is_none());
+    let mut source = source(&json!([deployment()]));
+    assert!(stage.error(&source).await.is_none());
     stage.woken().await;
     stage.written();
-    work.spec.suspend_dispatching = Some(true);
-    work.spec.workload.manifests[0]["spec"]["replicas"] = json!(5);
+    source.suspended = true;
+    source.manifests[0]["spec"]["replicas"] = json!(5);
     stage
         .send("PATCH", WEB, &json!({ "spec": { "replicas": 9 } }))
         .await;
     stage.woken().await;
-    let synced = stage.sync(&work).await;
+    let synced = stage.sync(&source).await;
     let ObservedObject::Present(object) = &synced[0].object else {
         panic!("{synced:?}")
     };
     assert_eq!(object["spec"]["replicas"], 9);
     stage.send("DELETE", WEB, &json!({})).await;
     stage.woken().await;
-    assert_eq!(stage.sync(&work).await[0].object, ObservedObject::Absent);
+    assert_eq!(stage.sync(&source).await[0].object, ObservedObject::Absent);
     assert_eq!(stage.written(), [""; 0]);
-    work.spec.suspend_dispatching = Some(false);
-    assert!(stage.error(&work).await.is_none());
+    source.suspended = false;
+    assert!(stage.error(&source).await.is_none());
     assert_eq!(stage.get(WEB).await.unwrap()["spec"]["replicas"], 5);
 }
 
-/// Creates an object as Karmada's own program does.
-async fn by_karmada(stage: &Stage, path: &str, object: &Value) {
-    let path = format!("{path}?fieldManager=karmada-controller-manager");
+/// Creates an object as the predecessor does.
+async fn by_predecessor(stage: &Stage, path: &str, object: &Value) {
+    let path = format!("{path}?fieldManager=predecessor");
     stage.send("POST", &path, object).await;
 }
 
+/// What a predecessor wrote is left alone until its first edit, and is then ours: what left the manifest goes.
 #[tokio::test(start_paused = true)]
-async fn what_karmada_applied_is_left_alone_until_its_first_edit_and_is_then_ours() {
+async fn predecessors_objects_taken_at_edit() {
     for is_watched in [false, true] {
         let stage = if is_watched {
             Stage::watching().await
         } else {
             Stage::new().await
         };
-        by_karmada(&stage, MAPS, &settings()).await;
-        by_karmada(&stage, DEPLOYMENTS, &deployment()).await;
-        let mut work = work(&json!([settings(), deployment()]));
+        by_predecessor(&stage, MAPS, &settings()).await;
+        by_predecessor(&stage, DEPLOYMENTS, &deployment()).await;
+        let mut source = source(&json!([settings(), deployment()]));
         assert!(
             stage
-                .sync(&work)
+                .sync(&source)
                 .await
                 .iter()
                 .all(|one| one.error.is_none())
         );
         assert_eq!(stage.written(), [""; 0]);
-        work.metadata.generation = Some(2);
-        work.spec.workload.manifests[0]["data"] = json!({ "greeting": "hallo" });
-        let container =
-            &mut work.spec.workload.manifests[1]["spec"]["template"]["spec"]["containers"][0];
+        source.generation = 2;
+        source.manifests[0]["data"] = json!({ "greeting": "hallo" });
+        let container = &mut source.manifests[1]["spec"]["template"]["spec"]["containers"][0];
         *container = json!({ "name": "app", "image": "web:2" });
         assert!(
             stage
-                .sync(&work)
+                .sync(&source)
                 .await
                 .iter()
                 .all(|one| one.error.is_none())
@@ -418,26 +518,28 @@ async fn what_karmada_applied_is_left_alone_until_its_first_edit_and_is_then_our
     }
 }
 
+/// A foreign object is left alone unless the owner may adopt it; then it is ours as a whole.
 #[tokio::test(start_paused = true)]
-async fn a_foreign_object_is_left_alone_unless_it_shall_be_overwritten() {
+async fn foreign_object_needs_adoption() {
     let stage = Stage::new().await;
     let mut foreign = settings();
     foreign["metadata"] = json!({ "name": "settings" });
     foreign["data"] = json!({ "theirs": "x" });
     stage.send("POST", MAPS, &foreign).await;
-    let mut work = work(&json!([settings()]));
-    let error = stage.error(&work).await.unwrap();
-    assert!(matches!(error, MemberError::Refused(_)), "{error}");
+    let mut source = source(&json!([settings()]));
+    let error = stage.error(&source).await.unwrap();
+    assert!(matches!(error, MemberError::Refused { .. }), "{error}");
     assert_eq!(stage.written(), [""; 0]);
-    let annotations = &mut work.spec.workload.manifests[0]["metadata"]["annotations"];
-    annotations["work.karmada.io/conflict-resolution"] = json!("overwrite");
-    assert!(stage.error(&work).await.is_none());
+    let annotations = &mut source.manifests[0]["metadata"]["annotations"];
+    annotations[ADOPTS] = json!("true");
+    assert!(stage.error(&source).await.is_none());
     let data = stage.get(SETTINGS).await.unwrap()["data"].clone();
     assert_eq!(data, json!({ "greeting": "hello", "more": "x" }));
 }
 
+/// Each manifest that fails names its object, and its request if there was one. The others are applied.
 #[tokio::test(start_paused = true)]
-async fn one_manifest_that_fails_holds_up_no_other_and_has_a_clear_message() {
+async fn failing_manifests_hold_up_none() {
     let stage = Stage::new().await;
     let mut lost = settings();
     lost["metadata"]["namespace"] = json!("nowhere");
@@ -448,38 +550,35 @@ async fn one_manifest_that_fails_holds_up_no_other_and_has_a_clear_message() {
         .remove("namespace");
     let unknown =
         json!({ "apiVersion": "example.com/v1", "kind": "Widget", "metadata": metadata("w") });
-    let work = work(&json!([lost, unscoped, unknown, {}, 7, settings()]));
-    let errors = stage.sync(&work).await.into_iter();
+    let source = source(&json!([lost, unscoped, unknown, {}, 7, settings()]));
+    let errors = stage.sync(&source).await.into_iter();
     let errors: Vec<_> = errors
         .map(|one| one.error.map(|error| error.to_string()))
         .collect();
     let text = |index: usize| errors[index].as_deref().unwrap_or_default();
-    assert!(
-        text(0).contains("namespaces \"nowhere\" not found"),
-        "{}",
-        text(0)
-    );
-    assert_eq!(text(1), "the manifest has no namespace");
-    assert_eq!(
-        text(2),
-        "the member does not serve Widget of example.com/v1"
-    );
-    assert_eq!(text(3), "the manifest has no apiVersion and kind");
-    assert_eq!(text(4), "the manifest has no apiVersion and kind");
+    let missing = "create ConfigMap nowhere/settings: the API server answered 404 NotFound: \
+                   namespaces \"nowhere\" not found";
+    let unserved = "Widget shop/w: the member does not serve Widget of example.com/v1";
+    assert_eq!(text(0), missing);
+    assert_eq!(text(1), "ConfigMap settings has no namespace");
+    assert_eq!(text(2), unserved);
+    assert_eq!(text(3), "manifest 3 has no apiVersion and kind");
+    assert_eq!(text(4), "manifest 4 has no apiVersion and kind");
     assert_eq!(errors[5], None);
 }
 
+/// A unit of a kind that the cluster does not serve is woken once it does.
 #[tokio::test(start_paused = true)]
-async fn a_work_is_woken_once_its_kind_is_served() {
+async fn served_kind_wakes() {
     let mut stage = Stage::new().await;
     let widget = json!({ "apiVersion": "test.io/v1", "kind": "Widget", "metadata": metadata("w") });
-    let work = work(&json!([widget]));
+    let source = source(&json!([widget]));
     stage.member.want(BTreeSet::from([GroupVersionKind::new(
         "test.io/v1",
         "Widget",
     )]));
-    let error = stage.error(&work).await.unwrap();
-    assert!(matches!(error, MemberError::NotServed(_)), "{error}");
+    let error = stage.error(&source).await.unwrap();
+    assert!(matches!(error, MemberError::NotServed { .. }), "{error}");
     let schema = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
     let definition = json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
@@ -491,79 +590,144 @@ async fn a_work_is_woken_once_its_kind_is_served() {
     });
     stage.server.install(&definition).unwrap();
     assert_eq!(stage.woken().await, Wake::Now(Key::new(NAMESPACE, "web")));
-    assert!(stage.error(&work).await.is_none());
+    assert!(stage.error(&source).await.is_none());
 }
 
+/// Server-side apply refuses a list with a key twice; such an object is replaced instead.
 #[tokio::test(start_paused = true)]
-async fn a_list_with_a_key_twice_is_applied_too() {
+async fn duplicate_keys_are_replaced() {
     let stage = Stage::new().await;
     let mut manifest = deployment();
     let env = json!([{ "name": "A", "value": "1" }, { "name": "A", "value": "2" }]);
     manifest["spec"]["template"]["spec"]["containers"][0]["env"] = env.clone();
-    let mut work = work(&json!([manifest]));
-    assert!(stage.error(&work).await.is_none());
+    let mut source = source(&json!([manifest]));
+    assert!(stage.error(&source).await.is_none());
     let web = stage.get(WEB).await.unwrap();
     assert_eq!(web["spec"]["template"]["spec"]["containers"][0]["env"], env);
     stage.written();
-    assert!(stage.error(&work).await.is_none());
-    work.spec.workload.manifests[0]["spec"]["replicas"] = json!(3);
-    assert!(stage.error(&work).await.is_none());
+    assert!(stage.error(&source).await.is_none());
+    source.manifests[0]["spec"]["replicas"] = json!(3);
+    assert!(stage.error(&source).await.is_none());
     let web = stage.get(WEB).await.unwrap();
     assert_eq!(web["spec"]["replicas"], 3);
     assert_eq!(web["spec"]["template"]["spec"]["containers"][0]["env"], env);
 }
 
+/// A replacement drops what left the manifest, whoever owns it, and keeps metadata of others.
 #[tokio::test(start_paused = true)]
-async fn a_deleted_work_takes_its_own_objects_and_no_others() {
+async fn replaced_object_has_manifest_alone() {
+    let mut stage = Stage::watching().await;
+    let mut source = source(&json!([settings()]));
+    source.style = WriteStyle::Replace;
+    assert!(stage.error(&source).await.is_none());
+    assert_eq!(stage.written(), [format!("POST {MAPS}")]);
+    stage.woken().await;
+    let theirs = json!({ "metadata": { "annotations": { "theirs": "kept" }, "finalizers": ["test.io/f"] },
+        "data": { "greeting": "hallo", "own": "y" } });
+    stage.send("PATCH", SETTINGS, &theirs).await;
+    stage.woken().await;
+    assert!(stage.error(&source).await.is_none());
+    assert_eq!(stage.written(), [format!("PUT {SETTINGS}")]);
+    let map = stage.get(SETTINGS).await.unwrap();
+    assert_eq!(map["data"], json!({ "greeting": "hello", "more": "x" }));
+    assert_eq!(map["metadata"]["annotations"]["theirs"], "kept");
+    assert_eq!(map["metadata"]["finalizers"], json!(["test.io/f"]));
+    stage.woken().await;
+    assert!(stage.error(&source).await.is_none());
+    assert_eq!(stage.written(), [""; 0]);
+    source.generation = 2;
+    let manifest = &mut source.manifests[0];
+    manifest["data"] = json!({ "greeting": "hello" });
+    manifest["metadata"]["labels"]["app"] = json!("web");
+    assert!(stage.error(&source).await.is_none());
+    let map = stage.get(SETTINGS).await.unwrap();
+    assert_eq!(map["data"], json!({ "greeting": "hello" }));
+    assert_eq!(map["metadata"]["labels"]["app"], "web");
+    stage.woken().await;
+    source.manifests[0]["metadata"]["labels"] = json!({ OWNED: "true" });
+    assert!(stage.error(&source).await.is_none());
+    let map = stage.get(SETTINGS).await.unwrap();
+    assert_eq!(map["metadata"]["labels"], json!({ OWNED: "true" }));
+    assert_eq!(stage.written(), [""; 2].map(|_| format!("PUT {SETTINGS}")));
+}
+
+/// A unit that goes takes its own objects, and no others; a second time there is nothing to do.
+#[tokio::test(start_paused = true)]
+async fn removal_takes_own_objects_only() {
     let stage = Stage::new().await;
-    let work = work(&json!([deployment(), settings()]));
-    stage.sync(&work).await;
-    let other = json!({ "metadata": { "annotations": { "work.karmada.io/name": "other" } } });
+    let source = source(&json!([deployment(), settings()]));
+    stage.sync(&source).await;
+    let other = json!({ "metadata": { "annotations": { UNIT: "other" } } });
     stage.send("PATCH", SETTINGS, &other).await;
     stage.written();
-    stage.member.give_up(&stage.writes, &work).await.unwrap();
+    stage
+        .member
+        .remove(&stage.writes, &source.unit())
+        .await
+        .unwrap();
     assert_eq!(stage.written(), [format!("DELETE {WEB}")]);
     assert_eq!(stage.get(WEB).await, None);
     assert!(stage.get(SETTINGS).await.is_some());
-    stage.member.give_up(&stage.writes, &work).await.unwrap();
+    stage
+        .member
+        .remove(&stage.writes, &source.unit())
+        .await
+        .unwrap();
     assert_eq!(stage.written(), [""; 0]);
 }
 
+/// A unit whose object could not be deleted is not gone.
 #[tokio::test(start_paused = true)]
-async fn a_deleted_work_waits_for_an_object_whose_deletion_is_refused() {
+async fn refused_deletion_is_an_error() {
     let stage = Stage::watching().await;
-    let work = work(&json!([settings()]));
-    stage.sync(&work).await;
+    let source = source(&json!([settings()]));
+    stage.sync(&source).await;
     let refused = Fault::Conflict.verbs([Verb::Delete]);
     let fault = stage.server.faults().inject(refused);
-    assert!(stage.member.give_up(&stage.writes, &work).await.is_err());
+    assert!(
+        stage
+            .member
+            .remove(&stage.writes, &source.unit())
+            .await
+            .is_err()
+    );
     stage.server.faults().remove(fault);
-    stage.member.give_up(&stage.writes, &work).await.unwrap();
+    stage
+        .member
+        .remove(&stage.writes, &source.unit())
+        .await
+        .unwrap();
     assert_eq!(stage.get(SETTINGS).await, None);
 }
 
+/// Objects that are to stay lose the owner's marks, and nothing else. One that is gone already is no error.
 #[tokio::test(start_paused = true)]
-async fn preserved_objects_lose_our_marks_only() {
+async fn released_objects_lose_marks_only() {
     let stage = Stage::new().await;
-    let mut work = work(&json!([deployment(), settings()]));
-    stage.sync(&work).await;
+    let mut source = source(&json!([deployment(), settings()]));
+    stage.sync(&source).await;
     stage.send("DELETE", SETTINGS, &json!({})).await;
-    work.spec.preserve_resources_on_deletion = Some(true);
-    stage.member.give_up(&stage.writes, &work).await.unwrap();
+    source.preserved = true;
+    stage
+        .member
+        .remove(&stage.writes, &source.unit())
+        .await
+        .unwrap();
     let web = stage.get(WEB).await.unwrap();
-    assert!(!web["metadata"]["labels"].to_string().contains("karmada.io"));
+    assert!(!web["metadata"]["labels"].to_string().contains("test.io"));
     assert!(
         !web["metadata"]["annotations"]
             .to_string()
-            .contains("karmada.io")
+            .contains("test.io")
     );
     assert_eq!(web["spec"]["replicas"], 2);
 }
 
+/// Only a cluster that does not answer is unreachable; whatever fails, the error names the request.
 #[tokio::test(start_paused = true)]
-async fn only_what_does_not_answer_is_unreachable() {
+async fn silence_alone_is_unreachable() {
     let stage = Stage::new().await;
-    let work = work(&json!([settings()]));
+    let source = source(&json!([settings()]));
     for (fault, unreachable, unauthorized) in [
         (Fault::Disconnect, true, false),
         (Fault::Silence, true, false),
@@ -575,31 +739,45 @@ async fn only_what_does_not_answer_is_unreachable() {
             .server
             .faults()
             .inject(fault.clone().verbs([Verb::Patch, Verb::Get]));
-        let error = stage.error(&work).await.unwrap();
+        let error = stage.error(&source).await.unwrap();
         assert_eq!(error.is_unreachable(), unreachable, "{fault:?}: {error}");
         assert_eq!(error.is_unauthorized(), unauthorized, "{fault:?}: {error}");
+        let text = error.to_string();
+        let requests = [
+            "discover ConfigMap of v1: ",
+            "get ConfigMap shop/settings: ",
+        ];
+        assert!(
+            requests.iter().any(|request| text.starts_with(request)),
+            "{text}"
+        );
         stage.server.faults().remove(id);
     }
-    assert!(stage.error(&work).await.is_none());
+    assert!(stage.error(&source).await.is_none());
 }
 
+/// Writes that are only counted are decided like all others.
 #[tokio::test(start_paused = true)]
-async fn observation_decides_everything_and_writes_nothing() {
+async fn dry_run_only_counts() {
     let mut stage = Stage::new().await;
-    by_karmada(&stage, DEPLOYMENTS, &deployment()).await;
+    by_predecessor(&stage, DEPLOYMENTS, &deployment()).await;
     let counters = WouldWrite::default();
     stage.writes = WriteMode::DryRun(counters.clone());
     let mut edited = deployment();
     edited["spec"]["replicas"] = json!(5);
-    let work = work(&json!([edited, settings()]));
+    let source = source(&json!([edited, settings()]));
     assert!(
         stage
-            .sync(&work)
+            .sync(&source)
             .await
             .iter()
             .all(|one| one.error.is_none())
     );
-    stage.member.give_up(&stage.writes, &work).await.unwrap();
+    stage
+        .member
+        .remove(&stage.writes, &source.unit())
+        .await
+        .unwrap();
     assert_eq!(stage.written(), [""; 0]);
     let targets = [
         "member_apply",

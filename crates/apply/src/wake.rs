@@ -1,45 +1,38 @@
-//! The changes in a member that wake a Work.
+//! The changes in a cluster that wake a unit.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use karmada_api::names::{WORK_NAME, WORK_NAMESPACE};
-use karmada_rules::execution::Settled;
 use karmada_runtime::cache::Transition;
 use karmada_runtime::untyped::Untyped;
 use kube::Resource;
 use objects::Key;
+use objects::drift::Settled;
 
-/// A change in a member that concerns a Work.
+use crate::ownership::Ownership;
+
+/// A change in a cluster that concerns a unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wake {
-    /// Content of ours changed, or what the Work waited for is known.
+    /// Content of ours changed, or what the unit waited for is known.
     Now(Key),
     /// Only the status changed: many such changes may be taken together.
     Paced(Key),
 }
 
-/// Returns the Works in `namespace` that the change concerns: those that the object names and named.
-pub(crate) fn woken(change: &Transition<Untyped>, namespace: &str) -> Vec<Wake> {
-    let named = |object: &Arc<Untyped>| {
-        let annotations = object.meta().annotations.as_ref()?;
-        let own = annotations.get(WORK_NAMESPACE)? == namespace;
-        own.then(|| annotations.get(WORK_NAME).cloned()).flatten()
-    };
+/// Returns the units that the change concerns: those that the object names and named.
+pub(crate) fn woken(ownership: &impl Ownership, change: &Transition<Untyped>) -> Vec<Wake> {
     let versions = change.old.iter().chain(&change.new);
-    let works: BTreeSet<_> = versions.filter_map(named).collect();
-    let content = |object: &Arc<Untyped>| Settled::of(&object.value());
-    let same = match (&change.old, &change.new) {
-        (Some(old), Some(new)) => content(old) == content(new),
-        _ => false,
+    let units: BTreeSet<_> = versions
+        .filter_map(|object| ownership.unit_of(object.meta()))
+        .collect();
+    let wake = match (&change.old, &change.new) {
+        (Some(old), Some(new)) if content(old) == content(new) => Wake::Paced,
+        _ => Wake::Now,
     };
-    let keys = works.into_iter().map(|name| Key::new(namespace, name));
-    keys.map(|key| {
-        if same {
-            Wake::Paced(key)
-        } else {
-            Wake::Now(key)
-        }
-    })
-    .collect()
+    units.into_iter().map(wake).collect()
+}
+
+fn content(object: &Arc<Untyped>) -> Settled {
+    Settled::of(&object.value())
 }

@@ -2,9 +2,12 @@
 
 use karmada_runtime::args::{ClientArgs, CommonArgs, LeaderElectionArgs};
 
+/// The program's name.
+pub const NAME: &str = "execution-controller";
+
 /// Applies the manifests of every Work to its member cluster, and reports what has become of them there.
 #[derive(clap::Parser, Debug)]
-#[command(name = crate::NAME, version)]
+#[command(name = NAME, version)]
 pub struct Args {
     #[command(flatten)]
     pub(crate) client: ClientArgs,
@@ -28,7 +31,7 @@ mod tests {
     use clap::CommandFactory;
 
     #[test]
-    fn the_flags_are_well_formed() {
+    fn flags_are_well_formed() {
         super::Args::command().debug_assert();
     }
 }

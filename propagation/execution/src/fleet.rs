@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use apply::MemberCluster;
+use apply::Applier;
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::Secret;
 use karmada_api::{ClusterView, execution_namespace};
@@ -16,6 +16,10 @@ use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use crate::index::SharedIndex;
+use crate::ownership::KarmadaWork;
+
+/// The objects of the Works of a member.
+pub(crate) type Member = Applier<KarmadaWork>;
 
 /// The members to which there are connections.
 pub(crate) struct Fleet {
@@ -34,7 +38,7 @@ type Slot = Arc<tokio::sync::Mutex<Option<Connection>>>;
 
 /// A connection to a member. Dropped, it ends its watches.
 struct Connection {
-    member: Arc<MemberCluster>,
+    member: Arc<Member>,
     _ends: tokio_util::sync::DropGuard,
 }
 
@@ -61,7 +65,7 @@ impl Fleet {
         self: &Arc<Self>,
         name: &str,
         cluster: &ClusterView,
-    ) -> Result<Arc<MemberCluster>, ConnectError> {
+    ) -> Result<Arc<Member>, ConnectError> {
         let slot = Arc::clone(self.connections.lock().entry(name.to_owned()).or_default());
         // Whoever comes meanwhile waits, and finds it made.
         let mut slot = slot.lock().await;
@@ -84,7 +88,10 @@ impl Fleet {
         self.unverified.warn(name, &access);
         let (index, cluster_name) = (Arc::clone(&self.index), name.to_owned());
         let wake = move |wake| index.wake_one(&cluster_name, wake);
-        let (member, watches) = MemberCluster::new(client, execution_namespace(name), wake);
+        let owner = KarmadaWork {
+            namespace: execution_namespace(name),
+        };
+        let (member, watches) = Applier::new(client, owner, wake);
         member.want(self.index.kinds(name));
         let ended = CancellationToken::new();
         let ends = ended.clone().drop_guard();
@@ -150,7 +157,7 @@ impl Fleet {
         }
     }
 
-    fn connected(&self, name: &str) -> Option<Arc<MemberCluster>> {
+    fn connected(&self, name: &str) -> Option<Arc<Member>> {
         let slot = self.connections.lock().get(name).map(Arc::clone)?;
         let connection = slot.try_lock().ok()?;
         let connection = connection.as_ref()?;

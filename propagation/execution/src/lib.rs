@@ -1,11 +1,23 @@
 //! `execution-controller`: applies the manifests of every Work to its member cluster, repairs what changes
 //! there, and reports the state of the objects in the Work's status.
+//!
+//! ```text
+//! Work or Cluster changed → watch → index → queue of the member → reconcile → engine (crates/apply) → report
+//! object in the member changed → fleet ↗
+//! ```
+//!
+//! - Which change wakes which Work? `watch`, and `index`, which keeps Works (`stored` as text) and clusters.
+//! - How is a member reached, and with which credentials? `fleet`, one engine for each member.
+//! - Whose is an object in a member? `ownership`, by the decisions of `karmada_rules::execution`.
+//! - What happens to one Work, and in which order? `reconcile`.
+//! - When is a report written? `pending` puts it off, `report` writes it, with the `events` and their `reason`s.
 
 mod args;
 mod events;
 mod fleet;
 mod index;
 mod metrics;
+mod ownership;
 mod pending;
 mod reason;
 mod reconcile;
@@ -25,7 +37,7 @@ use karmada_runtime::program::{Identity, Program, StartError};
 use karmada_runtime::write::WriteMode;
 use kube::Client;
 
-pub use crate::args::Args;
+pub use crate::args::{Args, NAME};
 use crate::fleet::Fleet;
 use crate::index::SharedIndex;
 use crate::metrics::FleetMetrics;
@@ -33,9 +45,6 @@ use crate::pending::PendingReports;
 pub use crate::reason::Reason;
 use crate::reconcile::Reconciler;
 use crate::report::Reporter;
-
-/// The program's name.
-pub const NAME: &str = "execution-controller";
 
 /// The names by which users know the program.
 pub const IDENTITY: Identity = Identity {

@@ -129,8 +129,9 @@ mod tests {
         from_value(json!({ "metadata": metadata, "spec": {} })).unwrap()
     }
 
+    /// A sync that wrote is reported after a while, one that did not at once.
     #[tokio::test(start_paused = true)]
-    async fn a_write_is_reported_after_a_while() {
+    async fn written_object_delays_report() {
         let reports = PendingReports::default();
         assert_eq!(reports.put_off(&work(1), false), None);
         assert_eq!(reports.awaited(&work(1)), None);
@@ -143,15 +144,17 @@ mod tests {
         assert!(reports.put_off(&work(1), true).is_some());
     }
 
+    /// An edit is not held up by the report of the one before.
     #[tokio::test(start_paused = true)]
-    async fn an_edit_is_not_held_up_by_the_report_of_the_one_before() {
+    async fn edit_is_not_held_up() {
         let reports = PendingReports::default();
         reports.put_off(&work(1), true).unwrap();
         assert_eq!(reports.awaited(&work(2)), None);
     }
 
+    /// However often the object of a Work is written, its report waits once: somebody may undo each write.
     #[tokio::test(start_paused = true)]
-    async fn a_report_waits_once_however_often_its_object_is_written() {
+    async fn report_waits_once() {
         let reports = PendingReports::default();
         reports.put_off(&work(1), true).unwrap();
         advance(DELAY).await;

@@ -2,22 +2,24 @@
 
 use std::sync::Arc;
 
-use apply::{MemberError, ObservedObject, SyncResult, Synced};
+use apply::{MemberError, SyncResult, Synced};
 use karmada_api::names::WORK_FINALIZER;
 use karmada_api::{ClusterView, Work};
-use karmada_rules::execution::{Outcome, Seen};
+use karmada_rules::execution::{Outcome, SyncOutcome};
 use karmada_runtime::error::Chain;
 use karmada_runtime::members::{ConnectError, MemberController, MemberQueues, ReconcileError};
 use karmada_runtime::write::{self, WriteErrorKind, WriteMode};
 use kube::Client;
 use kube::api::{Patch, PatchParams};
 use objects::Key;
+use objects::ownership::ObservedObject;
 use objects::patch::guarded;
 use serde_json::json;
 use tokio::time::Instant;
 
 use crate::fleet::Fleet;
 use crate::index::SharedIndex;
+use crate::ownership::unit;
 use crate::report::{Reporter, works};
 
 /// Reconciles Works.
@@ -69,7 +71,7 @@ impl MemberController for Reconciler {
             return Ok(());
         }
         if deleting {
-            self.give_up(cluster, &view, &work).await
+            self.remove(cluster, &view, &work).await
         } else {
             self.sync(cluster, &view, &work).await
         }
@@ -91,8 +93,11 @@ impl Reconciler {
             Ok(member) => member,
             Err(error) => return self.report_unconnected(work, error).await,
         };
-        let (synced, adopted) = match member.sync(&self.writes, work).await {
-            SyncResult::Done { manifests, adopted } => (manifests, adopted),
+        let (synced, untouched) = match member.sync(&self.writes, &unit(work)).await {
+            SyncResult::Done {
+                manifests,
+                untouched,
+            } => (manifests, untouched),
             SyncResult::Later(delay) => {
                 self.queues
                     .of(cluster)
@@ -100,36 +105,42 @@ impl Reconciler {
                 return Ok(());
             }
         };
-        let manifests = work.spec.workload.manifests.iter();
-        let outcomes = manifests.zip(&synced).map(|(manifest, synced)| Outcome {
-            manifest,
-            error: synced.error.as_ref().map(text),
-            object: match &synced.object {
-                ObservedObject::Present(object) => Seen::Present(object),
-                ObservedObject::Settled(object) => Seen::Settled(object),
-                ObservedObject::Absent => Seen::Absent,
-                ObservedObject::Unknown => Seen::Unknown,
-            },
-        });
+        self.report(cluster, work, &synced, untouched).await?;
+        let errors = synced.into_iter().filter_map(|one| one.error);
+        self.judge(cluster, errors.collect())
+    }
+
+    /// Reports a sync, at once or after a while.
+    async fn report(
+        &self,
+        cluster: &str,
+        work: &Work,
+        synced: &[Synced],
+        untouched: bool,
+    ) -> Result<(), ReconcileError> {
         let is_written = synced.iter().any(|one| one.written);
         let has_failed = synced.iter().any(|one| one.error.is_some());
-        if let Some(due) = self
-            .reporter
-            .pending
-            .put_off(work, is_written && !has_failed)
-        {
+        let pending = &self.reporter.pending;
+        if let Some(due) = pending.put_off(work, is_written && !has_failed) {
             self.queues.of(cluster).add_at(Key::of(work), due);
-        } else if !synced
-            .iter()
-            // A replica that has lost its lease knows nothing.
-            .any(|one| matches!(one.error, Some(MemberError::NotLeading)))
-        {
-            self.reporter
-                .report(work, &outcomes.collect::<Vec<_>>(), adopted)
-                .await?;
+            return Ok(());
         }
-        let errors = synced.into_iter().filter_map(|Synced { error, .. }| error);
-        self.judge(cluster, errors.collect())
+        let mut errors = synced.iter().filter_map(|one| one.error.as_ref());
+        if errors.any(|error| matches!(error, MemberError::NotLeading)) {
+            // A replica that has lost its lease knows nothing.
+            return Ok(());
+        }
+        let manifests = work.spec.workload.manifests.iter();
+        let outcomes = manifests.zip(synced).map(|(manifest, one)| Outcome {
+            manifest,
+            error: one.error.as_ref().map(explained),
+            object: &one.object,
+        });
+        let outcome = SyncOutcome {
+            manifests: &outcomes.collect::<Vec<_>>(),
+            untouched,
+        };
+        self.reporter.report(work, outcome).await
     }
 
     /// Reports the reason why there is no connection to the member of a Work, and fails with it.
@@ -147,10 +158,13 @@ impl Reconciler {
         let outcomes = manifests.map(|manifest| Outcome {
             manifest,
             error: Some(text.clone()),
-            object: Seen::Unknown,
+            object: &ObservedObject::Unknown,
         });
-        let outcomes: Vec<_> = outcomes.collect();
-        self.reporter.report(work, &outcomes, true).await?;
+        let outcome = SyncOutcome {
+            manifests: &outcomes.collect::<Vec<_>>(),
+            untouched: true,
+        };
+        self.reporter.report(work, outcome).await?;
         Err(error.into())
     }
 
@@ -172,8 +186,8 @@ impl Reconciler {
         })
     }
 
-    /// Gives up the objects of a Work that is being deleted, and then lets the Work go.
-    async fn give_up(
+    /// Takes away the objects of a Work that is being deleted, and then lets the Work go.
+    async fn remove(
         &self,
         cluster: &str,
         view: &ClusterView,
@@ -187,14 +201,14 @@ impl Reconciler {
         if leaves && !self.fleet.was_reached(cluster) {
             return self.finalize(work).await;
         }
-        let given_up = match self.fleet.member(cluster, view).await {
+        let removed = match self.fleet.member(cluster, view).await {
             Ok(member) => member
-                .give_up(&self.writes, work)
+                .remove(&self.writes, &unit(work))
                 .await
                 .map_err(WorkError::from),
             Err(error) => Err(error.into()),
         };
-        let error = match given_up {
+        let error = match removed {
             Ok(()) => {
                 self.fleet.note_reached(cluster, true);
                 return self.finalize(work).await;
@@ -241,7 +255,7 @@ fn has_finalizer(work: &Work) -> bool {
 }
 
 /// Returns the error as the Work's status shows it.
-fn text(error: &MemberError) -> String {
+fn explained(error: &MemberError) -> String {
     let text = Chain(error).to_string();
     if error.is_unreachable() {
         format!("the cluster cannot be reached: {text}")

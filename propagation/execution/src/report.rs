@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use jiff::Timestamp;
 use karmada_api::Work;
-use karmada_rules::execution::{Outcome, StatusPlan, status};
+use karmada_rules::execution::{StatusPlan, SyncOutcome, status};
 use karmada_runtime::events::EventRecorder;
 use karmada_runtime::members::ReconcileError;
 use karmada_runtime::write::{self, WriteErrorKind, WriteMode};
@@ -32,15 +32,14 @@ impl Reporter {
     pub(crate) async fn report(
         &self,
         work: &Work,
-        outcomes: &[Outcome<'_>],
-        adopted: bool,
+        outcome: SyncOutcome<'_>,
     ) -> Result<(), ReconcileError> {
         let (works, parameters) = (works(&self.client, work), PatchParams::default());
         let name = work.metadata.name.as_deref().unwrap_or_default();
         let mut synced = Cow::Borrowed(work);
         let mut edits = 0;
         loop {
-            let plan = status(&synced, outcomes, adopted, (self.clock)());
+            let plan = status(&synced, outcome, (self.clock)());
             let Some(body) = &plan.patch else {
                 return Ok(());
             };

@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use karmada_api::Work;
 use karmada_runtime::as_text::AsText;
 use objects::GroupVersionKind;
-use serde_json::Value;
 
 /// A Work as text, with what is asked of it often.
 pub(crate) type StoredWork = AsText<Work, Summary>;
@@ -20,14 +19,12 @@ pub(crate) struct Summary {
 
 impl From<&Work> for Summary {
     fn from(work: &Work) -> Self {
-        let text = |manifest: &Value, name| {
-            let text = manifest.get(name).and_then(Value::as_str);
-            text.unwrap_or_default().to_owned()
-        };
-        let manifests = work.spec.workload.manifests.iter();
-        let kinds = manifests.map(|manifest| {
-            GroupVersionKind::new(&text(manifest, "apiVersion"), &text(manifest, "kind"))
-        });
+        let kinds = work
+            .spec
+            .workload
+            .manifests
+            .iter()
+            .map(GroupVersionKind::of);
         let kinds = kinds.filter(|kind| !kind.kind.is_empty() && !kind.version.is_empty());
         Self {
             kinds: kinds.collect(),

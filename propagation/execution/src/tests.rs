@@ -223,8 +223,9 @@ impl Stage {
     }
 }
 
+/// A Work is applied and reported, paused, resumed, and deleted with its object.
 #[tokio::test]
-async fn a_work_is_applied_reported_paused_resumed_and_deleted() {
+async fn work_lives_and_goes() {
     let member = ServedMember::start(|_| true).await;
     let stage = Stage::new().await;
     stage.join("m1", member.port.address()).await;
@@ -278,8 +279,9 @@ async fn a_work_is_applied_reported_paused_resumed_and_deleted() {
     }
 }
 
+/// A suspension that overtakes the report of an application does not hide it.
 #[tokio::test]
-async fn a_suspension_does_not_hide_what_was_applied_before_it() {
+async fn suspension_keeps_late_report() {
     let member = ServedMember::start(|_| true).await;
     let stage = Stage::new().await;
     stage.join("m1", member.port.address()).await;
@@ -292,8 +294,9 @@ async fn a_suspension_does_not_hide_what_was_applied_before_it() {
     stage.condition("m1", "a", APPLIED, TRUE).await;
 }
 
+/// What was applied is reported although the Work was paused before any report got through.
 #[tokio::test]
-async fn what_was_applied_is_reported_though_it_was_paused_before_any_report() {
+async fn suspension_recovers_lost_report() {
     let member = ServedMember::start(|_| true).await;
     let stage = Stage::new().await;
     stage.join("m1", member.port.address()).await;
@@ -308,8 +311,9 @@ async fn what_was_applied_is_reported_though_it_was_paused_before_any_report() {
     assert_eq!(applied.observed_generation, Some(2));
 }
 
+/// A failure that the watch has not shown yet when it ends does not stay in the status.
 #[tokio::test]
-async fn a_failure_that_the_watch_has_not_shown_when_it_ends_does_not_stay_in_the_status() {
+async fn ended_failure_leaves_status() {
     let member = ServedMember::start(|_| true).await;
     let stage = Stage::new().await;
     stage.join("m1", member.port.address()).await;
@@ -329,8 +333,9 @@ async fn a_failure_that_the_watch_has_not_shown_when_it_ends_does_not_stay_in_th
     stage.condition("m1", "a", APPLIED, TRUE).await;
 }
 
+/// A report does not wait until the watch shows the one before.
 #[tokio::test]
-async fn a_report_does_not_wait_until_the_watch_shows_the_one_before() {
+async fn report_needs_no_echo() {
     let member = ServedMember::start(|_| true).await;
     let stage = Stage::new().await;
     stage.join("m1", member.port.address()).await;
@@ -349,8 +354,9 @@ async fn a_report_does_not_wait_until_the_watch_shows_the_one_before() {
     stage.condition("m1", "a", APPLIED, TRUE).await;
 }
 
+/// A dead member delays no other, and keeps its deleted Works until its cluster leaves.
 #[tokio::test]
-async fn a_dead_member_delays_no_other_and_keeps_its_works_until_its_cluster_leaves() {
+async fn dead_member_delays_none() {
     let member = ServedMember::start(|_| true).await;
     let stage = Stage::new().await;
     stage.join("dead", lab_parts::port::CLOSED).await;
@@ -385,8 +391,9 @@ async fn a_dead_member_delays_no_other_and_keeps_its_works_until_its_cluster_lea
     stage.gone("dead", "a0").await;
 }
 
+/// A member that is back gets what it missed.
 #[tokio::test]
-async fn a_member_that_is_back_gets_what_it_missed() {
+async fn returned_member_catches_up() {
     let mut member = ServedMember::start(|_| true).await;
     let stage = Stage::new().await;
     stage.join("m1", member.port.address()).await;
@@ -399,8 +406,9 @@ async fn a_member_that_is_back_gets_what_it_missed() {
     stage.condition("m1", "a", APPLIED, TRUE).await;
 }
 
+/// A changed Secret is used at once.
 #[tokio::test]
-async fn new_credentials_are_used_at_once() {
+async fn new_credentials_are_used() {
     let bearer = |headers: &HeaderMap| {
         let token = headers
             .get("authorization")
@@ -424,8 +432,9 @@ async fn new_credentials_are_used_at_once() {
     stage.condition("m1", "a", APPLIED, TRUE).await;
 }
 
+/// A cluster with a proxy, or without its Secret, is named in its Works.
 #[tokio::test]
-async fn a_cluster_that_cannot_be_used_is_named_in_its_works() {
+async fn unusable_cluster_is_named() {
     let stage = Stage::new().await;
     stage.join("proxied", lab_parts::port::CLOSED).await;
     stage.join("keyless", lab_parts::port::CLOSED).await;
@@ -452,8 +461,9 @@ async fn a_cluster_that_cannot_be_used_is_named_in_its_works() {
     }
 }
 
+/// A restart writes neither a Work nor an object.
 #[tokio::test]
-async fn a_restart_writes_nothing() {
+async fn restart_writes_nothing() {
     let member = ServedMember::start(|_| true).await;
     let stage = Stage::new().await;
     stage.join("m1", member.port.address()).await;
@@ -500,8 +510,9 @@ async fn a_restart_writes_nothing() {
     assert_eq!(versions[0], versions[1]);
 }
 
+/// With `--observe-only` everything is decided and counted, and nothing written.
 #[tokio::test]
-async fn observation_writes_nothing_anywhere() {
+async fn observe_only_writes_nothing() {
     let member = ServedMember::start(|_| true).await;
     let stage = Stage::new().await;
     stage.join("m1", member.port.address()).await;
@@ -530,8 +541,9 @@ async fn observation_writes_nothing_anywhere() {
     assert_eq!(stage.works("m1").get("a").await.unwrap(), before);
 }
 
+/// Whatever write fails or is lost, the end is the same.
 #[tokio::test]
-async fn whatever_write_fails_or_is_lost_the_end_is_the_same() {
+async fn lost_writes_change_nothing() {
     let member = ServedMember::start(|_| true).await;
     let stage = Stage::new().await;
     stage.join("m1", member.port.address()).await;

@@ -1,16 +1,20 @@
-//! The manifests of a Work in its member cluster: what is applied, retained, repaired, deleted and reported.
+//! A Work and its objects in the member cluster: whose they are, and what the Work's status says about them.
+//!
+//! The engine of `crates/apply` applies the manifests and asks, by way of execution-controller's `KarmadaWork`:
+//!
+//! - Which Work does an object name? [`work_of`].
+//! - May the Work write an object that exists? [`adoption`], by the user's conflict resolution.
+//! - What becomes of an object when its Work goes? [`removal`]: deleted, or kept without Karmada's [`marks`].
+//! - By which managers do we know what we, or Karmada before us, have written? [`MANAGERS`].
+//! - Was the Work, as it is now, applied already? [`is_applied`].
+//!
+//! From what the engine then has observed, [`status`] plans the Work's status and its Events.
 
-mod apply;
-mod deletion;
-mod drift;
-mod managed_fields;
-mod retain;
+mod marks;
+mod ownership;
 mod status;
 #[cfg(test)]
 mod tests;
 
-pub use apply::{APPLY_MANAGER, ApplyPlan, names_work, plan, reapply, replacement};
-pub use deletion::{Deletion, deletion};
-pub use drift::{Settled, contains};
-pub use managed_fields::is_ours_alone;
-pub use status::{Outcome, Seen, StatusPlan, status};
+pub use ownership::{MANAGERS, adoption, is_applied, removal, retains_replicas, work_of};
+pub use status::{Outcome, StatusPlan, SyncOutcome, status};

@@ -6,10 +6,11 @@ use karmada_api::work::{APPLIED, DISPATCHING, ManifestIdentifier, ManifestStatus
 use karmada_api::{Condition, Work, names};
 use objects::condition::{self, find, transition};
 use objects::health::health;
+use objects::ownership::ObservedObject;
 use objects::patch::guarded;
+use objects::{GroupVersionKind, Metadata};
 use serde_json::{Value, json};
 
-use super::apply::label;
 use crate::propagation::interpret::reflect;
 
 /// The state of one manifest after a sync.
@@ -17,23 +18,20 @@ use crate::propagation::interpret::reflect;
 pub struct Outcome<'a> {
     /// The manifest.
     pub manifest: &'a Value,
-    /// The reason why the object is not as the manifest has it.
+    /// The reason why the object is not as the manifest has it, which names the object.
     pub error: Option<String>,
     /// The object in the member.
-    pub object: Seen<'a>,
+    pub object: &'a ObservedObject,
 }
 
-/// An object in the member, as far as it is known.
+/// The results of a sync of a Work.
 #[derive(Clone, Copy, Debug)]
-pub enum Seen<'a> {
-    /// The object.
-    Present(&'a Value),
-    /// The object, which has nothing to be applied though its Work is suspended.
-    Settled(&'a Value),
-    /// It does not exist, or is not ours.
-    Absent,
-    /// The member was not reached: what was reported before stands.
-    Unknown,
+pub struct SyncOutcome<'a> {
+    /// The results of its manifests, in their order.
+    pub manifests: &'a [Outcome<'a>],
+    /// True if neither the Work nor its objects have changed since the start: an [`APPLIED`] condition by
+    /// Karmada, which has no generation, is then as good as ours.
+    pub untouched: bool,
 }
 
 /// The write of a Work's status.
@@ -52,10 +50,8 @@ pub struct StatusPlan {
 }
 
 /// Plans the status of a Work after a sync of its manifests.
-///
-/// With `adopted`, neither the Work nor its objects have changed since the start: an [`APPLIED`] condition by
-/// Karmada, which has no generation, is then as good as ours.
-pub fn status(work: &Work, outcomes: &[Outcome<'_>], adopted: bool, now: Timestamp) -> StatusPlan {
+pub fn status(work: &Work, outcome: SyncOutcome<'_>, now: Timestamp) -> StatusPlan {
+    let outcomes = outcome.manifests;
     let current = work.status.as_ref();
     let conditions = current.map_or(&[][..], |status| &status.conditions);
     let statuses = current.map_or(&[][..], |status| &status.manifest_statuses);
@@ -63,7 +59,7 @@ pub fn status(work: &Work, outcomes: &[Outcome<'_>], adopted: bool, now: Timesta
     let mut plan = StatusPlan::default();
 
     let dispatching = dispatching(work.is_suspended());
-    if let Some(condition) = upsert(&mut list, dispatching, adopted, now) {
+    if let Some(condition) = upsert(&mut list, dispatching, outcome, now) {
         plan.dispatching = Some(condition);
     }
     let applied = if work.is_suspended() {
@@ -72,7 +68,7 @@ pub fn status(work: &Work, outcomes: &[Outcome<'_>], adopted: bool, now: Timesta
         Some(applied(work, outcomes))
     };
     if let Some(applied) = applied
-        && let Some(condition) = upsert(&mut list, applied, adopted, now)
+        && let Some(condition) = upsert(&mut list, applied, outcome, now)
     {
         plan.applied = Some(condition);
     }
@@ -112,12 +108,17 @@ fn dispatching(suspended: bool) -> Condition {
 }
 
 fn applied(work: &Work, outcomes: &[Outcome<'_>]) -> Condition {
-    let errors: Vec<String> = outcomes.iter().filter_map(error).collect();
+    let mut errors: Vec<&str> = outcomes
+        .iter()
+        .filter_map(|outcome| outcome.error.as_deref())
+        .collect();
     let (status, reason, message) = if errors.is_empty() {
         let message = "Manifest has been successfully applied".to_owned();
         (TRUE, "AppliedSuccessful", message)
     } else {
         let (all, applied) = (outcomes.len(), outcomes.len() - errors.len());
+        // Without a connection, all of them have the same.
+        errors.dedup();
         let errors = errors.join("; ");
         let message = format!("Failed to apply all manifests ({applied}/{all}): {errors}");
         (FALSE, "AppliedFailed", message)
@@ -135,21 +136,21 @@ fn applied(work: &Work, outcomes: &[Outcome<'_>]) -> Condition {
 /// Returns the condition of a suspended Work of which no report tells that it was applied, for nothing is applied
 /// any more that would be reported.
 fn applied_before(work: &Work, outcomes: &[Outcome<'_>]) -> Option<Condition> {
-    let is_settled = |outcome: &Outcome<'_>| matches!(outcome.object, Seen::Settled(_));
+    let is_settled = |outcome: &Outcome<'_>| matches!(outcome.object, ObservedObject::Settled(_));
     if !outcomes.is_empty() && outcomes.iter().all(is_settled) {
         return Some(applied(work, outcomes));
     }
     // Of the same Work, and unlike its manifest: it was applied before that changed.
-    let is_former = |outcome: &Outcome<'_>| match outcome.object {
-        Seen::Present(object) | Seen::Settled(object) => has_id_of(object, work),
-        Seen::Absent | Seen::Unknown => false,
+    let is_former = |outcome: &Outcome<'_>| {
+        let object = outcome.object.seen();
+        object.is_some_and(|object| has_id_of(object, work))
     };
     let changed = manifest_generation(work).filter(|changed| *changed > 1)?;
     // A failure since then took nothing from what runs.
-    let is_told = work
+    let is_reported = work
         .condition(APPLIED)
-        .is_some_and(|told| told.status == TRUE);
-    let is_lost = !is_told && !outcomes.is_empty() && outcomes.iter().all(is_former);
+        .is_some_and(|applied| applied.status == TRUE);
+    let is_lost = !is_reported && !outcomes.is_empty() && outcomes.iter().all(is_former);
     is_lost.then(|| Condition {
         observed_generation: Some(changed - 1),
         ..applied(work, &[])
@@ -158,26 +159,14 @@ fn applied_before(work: &Work, outcomes: &[Outcome<'_>]) -> Option<Condition> {
 
 /// Returns `true` if the object was made from this Work, and not from a former one of its name.
 fn has_id_of(object: &Value, work: &Work) -> bool {
-    let labels = work.metadata.labels.as_ref();
-    let id = labels.and_then(|labels| labels.get(names::WORK_ID));
-    id.is_some() && label(object, names::WORK_ID) == id.map(String::as_str)
+    let id = work.metadata.label(names::WORK_ID);
+    id.is_some() && object.label(names::WORK_ID) == id
 }
 
 /// Returns the generation in which the manifest of a Work changed last, if it is known.
 fn manifest_generation(work: &Work) -> Option<i64> {
-    let annotations = work.metadata.annotations.as_ref()?;
-    annotations.get(names::MANIFEST_GENERATION)?.parse().ok()
-}
-
-fn error(outcome: &Outcome<'_>) -> Option<String> {
-    let error = outcome.error.as_ref()?;
-    let identifier = identifier(outcome.manifest, 0);
-    let (kind, name) = (identifier.kind, identifier.name);
-    Some(if identifier.namespace.is_empty() {
-        format!("{kind} {name}: {error}")
-    } else {
-        format!("{kind} {}/{name}: {error}", identifier.namespace)
-    })
+    let generation = work.metadata.annotation(names::MANIFEST_GENERATION)?;
+    generation.parse().ok()
 }
 
 /// Puts `new` in the place of the condition of its type or at the end, and returns it if that is more than
@@ -185,14 +174,14 @@ fn error(outcome: &Outcome<'_>) -> Option<String> {
 fn upsert(
     list: &mut Vec<Condition>,
     mut new: Condition,
-    adopted: bool,
+    outcome: SyncOutcome<'_>,
     now: Timestamp,
 ) -> Option<Condition> {
     let old = find(&*list, &new.type_);
     let same_status = old.is_some_and(|old| old.status == new.status);
     let same_text = old.is_some_and(|old| old.reason == new.reason && old.message == new.message);
     let is_of_karmada = old.is_some_and(|old| old.observed_generation.is_none());
-    if same_status && same_text && adopted && is_of_karmada {
+    if same_status && same_text && outcome.untouched && is_of_karmada {
         return None;
     }
     new.last_transition_time = Some(transition(old, &new.status, now));
@@ -205,13 +194,15 @@ fn manifest_statuses(outcomes: &[Outcome<'_>], current: &[ManifestStatus]) -> Ve
     let of_one = |(outcome, ordinal): (&Outcome<'_>, i64)| {
         let identifier = identifier(outcome.manifest, ordinal);
         match outcome.object {
-            Seen::Present(object) | Seen::Settled(object) => Some(ManifestStatus {
-                status: reflect(object),
-                health: Some(health(object).to_string()),
-                identifier,
-            }),
-            Seen::Absent => None,
-            Seen::Unknown => current
+            ObservedObject::Present(object) | ObservedObject::Settled(object) => {
+                Some(ManifestStatus {
+                    status: reflect(object),
+                    health: Some(health(object).to_string()),
+                    identifier,
+                })
+            }
+            ObservedObject::Absent => None,
+            ObservedObject::Unknown => current
                 .iter()
                 .find(|status| status.identifier == identifier)
                 .cloned(),
@@ -221,19 +212,18 @@ fn manifest_statuses(outcomes: &[Outcome<'_>], current: &[ManifestStatus]) -> Ve
 }
 
 fn identifier(manifest: &Value, ordinal: i64) -> ManifestIdentifier {
-    let text = |pointer: &str| {
-        let value = manifest.pointer(pointer).and_then(Value::as_str);
-        value.unwrap_or_default()
-    };
-    let api_version = text("/apiVersion");
-    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    let GroupVersionKind {
+        group,
+        version,
+        kind,
+    } = GroupVersionKind::of(manifest);
     ManifestIdentifier {
         ordinal,
-        group: group.to_owned(),
-        version: version.to_owned(),
-        kind: text("/kind").to_owned(),
+        group,
+        version,
+        kind,
         resource: String::new(),
-        namespace: text("/metadata/namespace").to_owned(),
-        name: text("/metadata/name").to_owned(),
+        namespace: manifest.namespace().to_owned(),
+        name: manifest.name().to_owned(),
     }
 }

@@ -1,10 +1,11 @@
-//! The difference between a manifest and the object in the member.
+//! The difference between a manifest and its object.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use serde_json::{Map, Value};
 
-use super::managed_fields::{Element, element};
+use crate::managed_fields::{Element, element};
+use crate::{Metadata, metadata};
 
 /// Returns `true` if the object has everything of the manifest.
 ///
@@ -88,9 +89,9 @@ fn is_container_or_null(object: &Value, manifest: &Value) -> bool {
     }
 }
 
-/// The part of a member's object that has to change before it is compared with its manifest again.
+/// The part of an object that has to change before it is compared with its manifest again.
 ///
-/// A webhook or a default in the member may keep an object from ever being equal to its manifest: after an
+/// A webhook or a default of the cluster may keep an object from ever being equal to its manifest: after a
 /// apply, only a further change counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settled {
@@ -101,19 +102,14 @@ pub struct Settled {
 impl Settled {
     /// Returns the state of an object as it is now.
     pub fn of(object: &Value) -> Self {
-        let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
-        let generation = object
-            .pointer("/metadata/generation")
-            .and_then(Value::as_i64);
         let mut identity = DefaultHasher::new();
-        text("/metadata/uid").hash(&mut identity);
-        text("/metadata/deletionTimestamp").hash(&mut identity);
+        (object.uid(), object.is_deleting()).hash(&mut identity);
         let mut content = DefaultHasher::new();
         for part in ["labels", "annotations"] {
-            let part = object.get("metadata").and_then(|m| m.get(part));
+            let part = metadata::field(object, part);
             hash(part.unwrap_or(&Value::Null), &mut content);
         }
-        match generation {
+        match object.generation() {
             // Every change of what a user may write increases it.
             Some(generation) if generation > 0 => generation.hash(&mut content),
             _ => {
@@ -149,6 +145,83 @@ fn hash(value: &Value, hasher: &mut DefaultHasher) {
             for (name, value) in map {
                 name.hash(hasher);
                 hash(value, hasher);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    fn settings() -> Value {
+        json!({ "apiVersion": "v1", "kind": "ConfigMap", "data": { "greeting": "hello" },
+            "metadata": { "name": "settings", "uid": "u", "labels": { "app": "web" } } })
+    }
+
+    /// A kind with a generation shows each edit in it; of any other kind the content is compared.
+    #[test]
+    fn change_of_content_unsettles() {
+        let mut deployment = settings();
+        deployment["metadata"]["generation"] = json!(1);
+        deployment["metadata"]["annotations"] = json!({ "by": "us" });
+        let settled = Settled::of(&deployment);
+        let mut reported = deployment.clone();
+        reported["status"] = json!({ "replicas": 1 });
+        reported["metadata"]["resourceVersion"] = json!("9");
+        assert_eq!(Settled::of(&reported), settled);
+        for (pointer, value) in [
+            ("/metadata/generation", json!(2)),
+            ("/metadata/uid", json!("other")),
+            ("/metadata/labels/app", json!("other")),
+            ("/metadata/annotations/by", json!("other")),
+        ] {
+            let mut changed = deployment.clone();
+            *changed.pointer_mut(pointer).unwrap() = value;
+            assert_ne!(Settled::of(&changed), settled, "{pointer}");
+        }
+        let settled = Settled::of(&settings());
+        let mut changed = settings();
+        changed["data"]["greeting"] = json!("hallo");
+        assert_ne!(Settled::of(&changed), settled);
+    }
+
+    fn json_values() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            (0..3_i64).prop_map(Value::from),
+            "[a-c]".prop_map(Value::from),
+        ];
+        leaf.prop_recursive(4, 24, 4, |inner| {
+            let key = prop_oneof![
+                Just("metadata".to_owned()),
+                Just("spec".to_owned()),
+                "[fkv]:[a-c{]"
+            ];
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..3).prop_map(Value::from),
+                prop::collection::btree_map(key, inner, 0..4)
+                    .prop_map(|map| Value::Object(map.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        /// An object has all of itself, and lacks what was added to it.
+        #[test]
+        fn object_contains_itself(object in json_values(), name in "[a-c]") {
+            prop_assert!(contains(&object, &object, None));
+            prop_assert_eq!(Settled::of(&object), Settled::of(&object));
+            let mut more = object.clone();
+            if let Some(map) = more.as_object_mut() {
+                // No generated field has such a name.
+                map.insert(name, json!("more"));
+                prop_assert!(contains(&more, &object, None));
+                prop_assert!(!contains(&object, &more, None));
             }
         }
     }

@@ -1,0 +1,46 @@
+//! The answers that the engine needs about whose an object is.
+
+use kube::runtime::watcher::Config;
+use objects::managed_fields::Managers;
+use objects::ownership::{Adoption, Removal};
+use objects::{Key, Metadata};
+use serde_json::Value;
+
+use crate::unit::Unit;
+
+/// An owner of objects in a cluster, such as all Works of one member. Each answer is a pure decision.
+pub trait Ownership: Send + Sync + 'static {
+    /// The object that lists the manifests of a unit.
+    type Source: Sync;
+
+    /// Returns the managers by which the fields that were written are known.
+    fn managers(&self) -> Managers;
+
+    /// Returns which objects of a kind are watched: all that may belong to a unit.
+    fn watched(&self) -> Config;
+
+    /// Returns the unit that an object names as its own.
+    fn unit_of(&self, object: &impl Metadata) -> Option<Key>;
+
+    /// Decides how the objects of a unit are written.
+    fn write_style(&self, unit: &Unit<'_, Self::Source>) -> WriteStyle;
+
+    /// Returns `true` if another controller in the cluster sets the replicas of a manifest's object.
+    fn retains_replicas(&self, manifest: &Value) -> bool;
+
+    /// Decides what the unit may do with an object that exists where `manifest` is to be applied.
+    fn adoption(&self, unit: &Unit<'_, Self::Source>, manifest: &Value, object: &Value)
+    -> Adoption;
+
+    /// Decides what becomes of an object when its unit goes.
+    fn removal(&self, unit: &Unit<'_, Self::Source>, object: &Value) -> Removal;
+}
+
+/// The way to write an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WriteStyle {
+    /// Server-side apply: fields that others own stay, and a field that leaves the manifest goes.
+    Apply,
+    /// Replacement, at the version that was read, by the manifest and what is retained.
+    Replace,
+}

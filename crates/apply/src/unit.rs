@@ -1,0 +1,66 @@
+//! The manifests of one owner.
+
+use objects::{GroupVersionKind, Key, Metadata};
+use serde_json::Value;
+
+/// The manifests that belong together in a cluster: they are applied in their order, and taken away together.
+#[derive(Debug)]
+pub struct Unit<'a, S> {
+    /// The object that lists the manifests.
+    pub source: &'a S,
+    /// Its key.
+    pub key: Key,
+    /// Its generation.
+    pub generation: Option<i64>,
+    /// The manifests.
+    pub manifests: &'a [Value],
+    /// True if nothing is created or changed.
+    pub suspended: bool,
+    /// True if the source's status says that the manifests, as they are now, were applied.
+    pub applied: bool,
+}
+
+impl<S> Unit<'_, S> {
+    /// Returns the manifests in their order.
+    pub fn refs(&self) -> impl Iterator<Item = ManifestRef<'_, S>> {
+        let manifests = self.manifests.iter().enumerate();
+        manifests.map(|(ordinal, manifest)| ManifestRef {
+            unit: self,
+            ordinal,
+            manifest,
+        })
+    }
+}
+
+/// One manifest of a unit.
+#[derive(Debug)]
+pub struct ManifestRef<'a, S> {
+    /// The unit.
+    pub unit: &'a Unit<'a, S>,
+    /// The place of the manifest in it.
+    pub ordinal: usize,
+    /// The manifest.
+    pub manifest: &'a Value,
+}
+
+impl<S> ManifestRef<'_, S> {
+    /// Returns the kind of its object; empty texts if it cannot be read.
+    pub(crate) fn kind(&self) -> GroupVersionKind {
+        GroupVersionKind::of(self.manifest)
+    }
+
+    /// Returns the key of its object; empty texts if it cannot be read.
+    pub(crate) fn key(&self) -> Key {
+        self.manifest.key()
+    }
+
+    /// Returns its object's kind and key, or its place if it has none, for messages.
+    pub(crate) fn name(&self) -> String {
+        let (kind, key) = (self.kind().kind, self.key());
+        if kind.is_empty() || key.name.is_empty() {
+            format!("manifest {}", self.ordinal)
+        } else {
+            format!("{kind} {key}")
+        }
+    }
+}

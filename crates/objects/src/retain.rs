@@ -1,0 +1,171 @@
+//! What an object keeps of its own when its manifest is written: the values that its cluster has filled in.
+
+use serde_json::{Map, Value, json};
+
+use crate::managed_fields::Managers;
+use crate::{Metadata, api_version, kind, metadata};
+
+/// Returns the manifest as it is written to the object that was read, if there is one.
+pub fn retain(manifest: &Value, object: Option<&Value>) -> Value {
+    let mut body = manifest.clone();
+    match (api_version(manifest), kind(manifest)) {
+        ("batch/v1", "Job") => generated_selector(&mut body),
+        ("v1", "Secret") => token(&mut body),
+        ("v1", "Service") => health_check_port(&mut body, object),
+        ("v1", "ServiceAccount") => pull_secrets(&mut body, object),
+        _ => {}
+    }
+    body
+}
+
+/// Leaves the replicas of `body` to whoever scales the object.
+pub fn retain_replicas(body: &mut Value, object: &Value, managers: Managers) {
+    let Some(replicas) = object.pointer("/spec/replicas") else {
+        return;
+    };
+    if managers.share(object, &["spec", "replicas"]) {
+        remove(body, "/spec", "replicas");
+    } else {
+        // We own it alone: left out, it would be reset to its default.
+        insert(body, "/spec", "replicas", replicas.clone());
+    }
+}
+
+/// Returns the whole object that replaces `object`, at the version that was read: `body`, with what others wrote
+/// into the metadata.
+pub fn replacement(mut body: Value, object: &Value, managers: Managers) -> Value {
+    for name in ["uid", "resourceVersion", "finalizers", "ownerReferences"] {
+        if let Some(value) = metadata::field(object, name) {
+            insert(&mut body, "/metadata", name, value.clone());
+        }
+    }
+    for part in ["labels", "annotations"] {
+        let present = metadata::field(object, part).and_then(Value::as_object);
+        let theirs = present.into_iter().flatten();
+        let theirs = theirs.filter(|(key, _)| !managers.own(object, &["metadata", part, key]));
+        let mut merged: Map<_, _> = theirs
+            .map(|(key, value)| (key.clone(), value.clone()))
+            .collect();
+        if let Some(wanted) = metadata::field(&body, part).and_then(Value::as_object) {
+            merged.extend(wanted.clone());
+        }
+        insert(&mut body, "/metadata", part, Value::Object(merged));
+    }
+    body
+}
+
+/// Returns `body` with the uid of `object`, so that it is applied to no other.
+pub fn pinned(mut body: Value, object: &Value) -> Value {
+    if !object.uid().is_empty() {
+        insert(&mut body, "/metadata", "uid", object.uid().into());
+    }
+    body
+}
+
+fn remove(value: &mut Value, pointer: &str, name: &str) {
+    if let Some(map) = value.pointer_mut(pointer).and_then(Value::as_object_mut) {
+        map.remove(name);
+    }
+}
+
+fn insert(value: &mut Value, pointer: &str, name: &str, part: Value) {
+    if let Some(map) = value.pointer_mut(pointer).and_then(Value::as_object_mut) {
+        map.insert(name.to_owned(), part);
+    }
+}
+
+/// The cluster generates the selector; an empty one would replace it.
+fn generated_selector(body: &mut Value) {
+    if body.pointer("/spec/manualSelector") != Some(&Value::Bool(true)) {
+        remove(body, "/spec", "selector");
+    }
+}
+
+/// The cluster issues the token of its own service account.
+fn token(body: &mut Value) {
+    let kind = body.get("type").and_then(Value::as_str);
+    if kind == Some("kubernetes.io/service-account-token") {
+        remove(body, "", "data");
+    }
+}
+
+/// The cluster allocates the port, which cannot be changed afterwards.
+fn health_check_port(body: &mut Value, object: Option<&Value>) {
+    let observed = object.and_then(|object| object.pointer("/spec/healthCheckNodePort"));
+    if let Some(port) = observed.filter(|port| port.as_i64() != Some(0)) {
+        insert(body, "/spec", "healthCheckNodePort", port.clone());
+    }
+}
+
+/// The list is atomic: the cluster's own would vanish.
+fn pull_secrets(body: &mut Value, object: Option<&Value>) {
+    let (Some(wanted), Some(observed)) = (secrets(body), object.and_then(secrets)) else {
+        return;
+    };
+    let missing = wanted.iter().filter(|secret| !observed.contains(secret));
+    // In the cluster's order, or each write would turn it round.
+    let merged: Vec<_> = observed.iter().chain(missing).cloned().collect();
+    insert(body, "", "imagePullSecrets", json!(merged));
+}
+
+fn secrets(account: &Value) -> Option<&Vec<Value>> {
+    account.get("imagePullSecrets")?.as_array()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a cluster generates, issues or allocates is its own; a list without keys is merged in its order.
+    #[test]
+    fn cluster_keeps_its_values() {
+        let job = json!({ "apiVersion": "batch/v1", "kind": "Job", "spec": { "selector": {} } });
+        assert_eq!(retain(&job, None)["spec"], json!({}));
+        let manual = json!({ "apiVersion": "batch/v1", "kind": "Job",
+            "spec": { "manualSelector": true, "selector": { "matchLabels": { "a": "b" } } } });
+        assert_eq!(retain(&manual, None), manual);
+        let token = json!({ "apiVersion": "v1", "kind": "Secret", "data": null,
+            "type": "kubernetes.io/service-account-token" });
+        assert_eq!(retain(&token, None).get("data"), None);
+        let service =
+            json!({ "apiVersion": "v1", "kind": "Service", "spec": { "healthCheckNodePort": 1 } });
+        let theirs = json!({ "spec": { "healthCheckNodePort": 30_000 } });
+        let port = &retain(&service, Some(&theirs))["spec"]["healthCheckNodePort"];
+        assert_eq!(port, 30_000);
+        let account = json!({ "apiVersion": "v1", "kind": "ServiceAccount",
+            "imagePullSecrets": [{ "name": "a" }, { "name": "b" }] });
+        let theirs = json!({ "imagePullSecrets": [{ "name": "c" }, { "name": "b" }] });
+        let merged = json!([{ "name": "c" }, { "name": "b" }, { "name": "a" }]);
+        assert_eq!(retain(&account, Some(&theirs))["imagePullSecrets"], merged);
+    }
+
+    /// Labels that we wrote go with the manifest; those of others stay, and so does what guards the object.
+    #[test]
+    fn replacement_keeps_foreign_metadata() {
+        let managers = Managers {
+            ours: "us",
+            predecessors: &[],
+        };
+        let object = json!({ "metadata": {
+            "name": "web", "uid": "u", "resourceVersion": "7", "finalizers": ["x/y"],
+            "labels": { "ours": "1", "theirs": "2" },
+            "managedFields": [{ "manager": "us", "operation": "Update",
+                "fieldsV1": { "f:metadata": { "f:labels": { "f:ours": {} } } } }],
+        } });
+        let body = json!({ "metadata": { "name": "web", "labels": { "new": "3" } } });
+        let expected = json!({ "metadata": {
+            "name": "web", "uid": "u", "resourceVersion": "7", "finalizers": ["x/y"],
+            "labels": { "new": "3", "theirs": "2" }, "annotations": {},
+        } });
+        assert_eq!(replacement(body, &object, managers), expected);
+    }
+
+    /// Nothing is pinned to an object without uid.
+    #[test]
+    fn pinned_body_has_uid() {
+        let body = json!({ "metadata": { "name": "web" } });
+        let object = json!({ "metadata": { "uid": "u" } });
+        assert_eq!(pinned(body.clone(), &object)["metadata"]["uid"], "u");
+        assert_eq!(pinned(body.clone(), &json!({})), body);
+    }
+}

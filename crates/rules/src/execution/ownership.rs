@@ -1,0 +1,126 @@
+//! Whose an object in a member is, and what a Work may do with it.
+
+use karmada_api::Work;
+use karmada_api::condition::TRUE;
+use karmada_api::names::{
+    CONFLICT_RESOLUTION, MANAGED, RETAIN_REPLICAS, WORK_NAME, WORK_NAMESPACE,
+};
+use karmada_api::work::APPLIED;
+use objects::managed_fields::{Managers, TakeOver};
+use objects::ownership::{Adoption, Removal};
+use objects::{Key, Metadata};
+use serde_json::Value;
+
+use super::marks::without_marks;
+use crate::propagation::works::is_delivered;
+
+/// The managers of what we write to members, and of what Karmada's programs wrote there before us.
+pub const MANAGERS: Managers = Managers {
+    ours: "karmada-rs",
+    predecessors: &["karmada-controller-manager", "karmada-agent"],
+};
+
+/// Returns the Work that the annotations of an object name.
+pub fn work_of(object: &impl Metadata) -> Option<Key> {
+    let namespace = object.annotation(WORK_NAMESPACE)?;
+    let name = object.annotation(WORK_NAME)?;
+    Some(Key::new(namespace, name))
+}
+
+/// Decides what `work` may do with an object that exists where `manifest` is to be applied.
+pub fn adoption(work: &Work, manifest: &Value, object: &Value) -> Adoption {
+    let overwrites = conflict_resolution(work, manifest) == "overwrite";
+    match owner(work, object) {
+        Owner::ThisWork => Adoption::Owned,
+        Owner::AnotherWork(_) if overwrites => Adoption::Adopt {
+            fields: TakeOver::FromPredecessors,
+        },
+        Owner::Foreign if overwrites => Adoption::Adopt {
+            fields: TakeOver::FromAll,
+        },
+        Owner::AnotherWork(other) => Adoption::Refuse {
+            reason: format!(
+                "the object in the member belongs to the Work {other}: delete one of the two, or annotate the \
+                 template with {CONFLICT_RESOLUTION}=overwrite"
+            ),
+        },
+        Owner::Foreign => Adoption::Refuse {
+            reason: format!(
+                "the object exists in the member and is not managed by Karmada: delete it there, or annotate \
+                 the template with {CONFLICT_RESOLUTION}=overwrite"
+            ),
+        },
+    }
+}
+
+/// Decides what becomes of the object of a Work that is being deleted.
+pub fn removal(work: &Work, object: &Value) -> Removal {
+    // It may have been made anew by another Work or by a person meanwhile.
+    if !is_managed(object) || work_of(object) != Some(Key::of(work)) {
+        return Removal::Nothing;
+    }
+    if work.spec.preserve_resources_on_deletion == Some(true) {
+        let patch = without_marks(object);
+        return Removal::Release { patch };
+    }
+    if object.is_deleting() || object.uid().is_empty() {
+        return Removal::Nothing;
+    }
+    Removal::Delete {
+        uid: object.uid().to_owned(),
+    }
+}
+
+/// Returns `true` if the manifest leaves the replicas to another controller in the member.
+pub fn retains_replicas(manifest: &Value) -> bool {
+    manifest.label(RETAIN_REPLICAS) == Some("true")
+}
+
+/// Returns `true` if the status says that the Work's manifests were applied as they are now.
+pub fn is_applied(work: &Work) -> bool {
+    if work.is_suspended() {
+        // Nothing is applied now that would show whether the report of Karmada, which does not note the
+        // generation, is about an earlier manifest.
+        return is_delivered(work);
+    }
+    work.condition(APPLIED).is_some_and(|applied| {
+        applied.status == TRUE
+            && (applied.observed_generation.is_none()
+                || applied.observed_generation == work.metadata.generation)
+    })
+}
+
+/// Whose an object in a member is.
+enum Owner {
+    ThisWork,
+    AnotherWork(Key),
+    /// Nobody that we know.
+    Foreign,
+}
+
+fn owner(work: &Work, object: &Value) -> Owner {
+    // Even if someone took the label off, which is drift like any other.
+    if work_of(object) == Some(Key::of(work)) {
+        return Owner::ThisWork;
+    }
+    if !is_managed(object) {
+        return Owner::Foreign;
+    }
+    let namespace = object.annotation(WORK_NAMESPACE).unwrap_or_default();
+    let name = object.annotation(WORK_NAME).unwrap_or_default();
+    if namespace.is_empty() && name.is_empty() {
+        // Karmada's label without its annotations: nobody else can be meant.
+        return Owner::ThisWork;
+    }
+    Owner::AnotherWork(Key::new(namespace, name))
+}
+
+fn is_managed(object: &Value) -> bool {
+    object.label(MANAGED) == Some("true")
+}
+
+fn conflict_resolution<'a>(work: &'a Work, manifest: &'a Value) -> &'a str {
+    let of_manifest = manifest.annotation(CONFLICT_RESOLUTION);
+    let of_work = work.metadata.annotation(CONFLICT_RESOLUTION);
+    of_manifest.or(of_work).unwrap_or_default()
+}

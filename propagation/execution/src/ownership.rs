@@ -1,0 +1,66 @@
+//! The objects in a member that belong to its Works.
+
+use apply::{Ownership, Unit, WriteStyle};
+use karmada_api::Work;
+use karmada_api::names::MANAGED;
+use karmada_rules::execution;
+use kube::runtime::watcher::Config;
+use objects::managed_fields::Managers;
+use objects::ownership::{Adoption, Removal};
+use objects::{Key, Metadata};
+use serde_json::Value;
+
+/// The Works of one member, as the owner of their objects.
+#[derive(Debug)]
+pub(crate) struct KarmadaWork {
+    /// The namespace of the member's Works.
+    pub(crate) namespace: String,
+}
+
+/// Returns the manifests of a Work as one unit.
+pub(crate) fn unit(work: &Work) -> Unit<'_, Work> {
+    Unit {
+        source: work,
+        key: Key::of(work),
+        generation: work.metadata.generation,
+        manifests: &work.spec.workload.manifests,
+        suspended: work.is_suspended(),
+        applied: execution::is_applied(work),
+    }
+}
+
+impl Ownership for KarmadaWork {
+    type Source = Work;
+
+    fn managers(&self) -> Managers {
+        execution::MANAGERS
+    }
+
+    fn watched(&self) -> Config {
+        Config::default().labels(&format!("{MANAGED}=true"))
+    }
+
+    fn unit_of(&self, object: &impl Metadata) -> Option<Key> {
+        // The annotations may name the Work of another member, if somebody copied the object.
+        execution::work_of(object).filter(|work| work.namespace == self.namespace)
+    }
+
+    fn write_style(&self, _: &Unit<'_, Work>) -> WriteStyle {
+        WriteStyle::Apply
+    }
+
+    fn retains_replicas(&self, manifest: &Value) -> bool {
+        execution::retains_replicas(manifest)
+    }
+
+    fn adoption(&self, unit: &Unit<'_, Work>, manifest: &Value, object: &Value) -> Adoption {
+        execution::adoption(unit.source, manifest, object)
+    }
+
+    fn removal(&self, unit: &Unit<'_, Work>, object: &Value) -> Removal {
+        execution::removal(unit.source, object)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,484 @@
+//! The engine's plans for what a whole Karmada left in three members, and for what people make of it.
+
+use apply::ApplyPlan;
+use karmada_api::names::WORK_NAME;
+use objects::managed_fields::TakeOver;
+use proptest::prelude::*;
+use serde_json::{from_str, from_value, json};
+
+use super::*;
+
+/// A Work and the object that Karmada made of it.
+struct Recorded {
+    work: Work,
+    manifest: Value,
+    object: Value,
+}
+
+/// Returns what a whole Karmada left in three members.
+fn recorded() -> Vec<Recorded> {
+    let members = [
+        include_str!("../../../../crates/rules/src/execution/fixtures/member1.json"),
+        include_str!("../../../../crates/rules/src/execution/fixtures/member2.json"),
+        include_str!("../../../../crates/rules/src/execution/fixtures/member3.json"),
+    ];
+    let pairs = members
+        .into_iter()
+        .flat_map(|text| from_str::<Vec<Value>>(text).unwrap());
+    pairs
+        .map(|mut pair| {
+            let work: Work = from_value(pair["work"].take()).unwrap();
+            let manifest = work.spec.workload.manifests[0].clone();
+            let mut object = pair["object"].take();
+            // The recording leaves this annotation out of what it took from the members.
+            let last = "kubectl.kubernetes.io/last-applied-configuration";
+            if let Some(text) = manifest["metadata"]["annotations"].get(last) {
+                object["metadata"]["annotations"][last] = text.clone();
+            }
+            Recorded {
+                work,
+                manifest,
+                object,
+            }
+        })
+        .collect()
+}
+
+fn named(name: &str) -> Recorded {
+    let mut all = recorded().into_iter();
+    all.find(|pair| pair.work.metadata.name.as_deref() == Some(name))
+        .unwrap()
+}
+
+fn deployment() -> Recorded {
+    named("web-56d6c779bb")
+}
+
+/// Plans the write of `manifest` as the only one of `work`.
+fn planned(work: &Work, manifest: &Value, object: Option<&Value>, style: WriteStyle) -> ApplyPlan {
+    let mut work = work.clone();
+    work.spec.workload.manifests = vec![manifest.clone()];
+    let namespace = work.metadata.namespace.clone().unwrap_or_default();
+    let unit = unit(&work);
+    let one = unit.refs().next().unwrap();
+    apply::plan(&KarmadaWork { namespace }, &one, object, style)
+}
+
+fn plan(work: &Work, manifest: &Value, object: Option<&Value>) -> ApplyPlan {
+    planned(work, manifest, object, WriteStyle::Apply)
+}
+
+/// Returns the object with the entry of managed fields that an apply of ours leaves.
+fn as_ours(mut object: Value) -> Value {
+    let version = &object["metadata"]["resourceVersion"].clone();
+    let from = TakeOver::FromPredecessors;
+    let taken = execution::MANAGERS.take_over(&object, from).unwrap();
+    assert_eq!(taken.value(["metadata", "resourceVersion"]), Some(version));
+    let fields = taken.value(["metadata", "managedFields"]);
+    object["metadata"]["managedFields"] = fields.unwrap().clone();
+    object
+}
+
+/// What a whole Karmada left in three members needs no write, with managed fields or without, as caches keep it.
+#[test]
+fn karmada_objects_stay_unwritten() {
+    let all = recorded();
+    assert_eq!(all.len(), 8);
+    for Recorded {
+        work,
+        manifest,
+        object,
+    } in all
+    {
+        let name = &work.metadata.name;
+        assert_eq!(
+            plan(&work, &manifest, Some(&object)),
+            ApplyPlan::Unchanged,
+            "{name:?}"
+        );
+        let mut cached = object.clone();
+        cached["metadata"]
+            .as_object_mut()
+            .unwrap()
+            .remove("managedFields");
+        assert_eq!(
+            plan(&work, &manifest, Some(&cached)),
+            ApplyPlan::Unchanged,
+            "{name:?}"
+        );
+    }
+}
+
+/// The first edit makes the fields of Karmada's programs ours, of the very object that was read. The second time they
+/// are.
+#[test]
+fn edit_takes_fields_over() {
+    let Recorded {
+        work,
+        mut manifest,
+        object,
+    } = deployment();
+    manifest["spec"]["replicas"] = json!(3);
+    let ApplyPlan::Apply { body, take_over } = plan(&work, &manifest, Some(&object)) else {
+        panic!("not applied");
+    };
+    assert_eq!(body["metadata"]["uid"], object["metadata"]["uid"]);
+    assert_eq!(body["spec"], manifest["spec"]);
+    let take_over = json!(take_over.unwrap());
+    let before = &object["metadata"]["managedFields"][0];
+    let after = &take_over[1]["value"][0];
+    assert_eq!(take_over[1]["value"].as_array().unwrap().len(), 1);
+    assert_eq!(
+        (&after["manager"], &after["operation"]),
+        (&json!("karmada-rs"), &json!("Apply"))
+    );
+    assert_eq!(after["fieldsV1"], before["fieldsV1"]);
+    let version = &object["metadata"]["resourceVersion"];
+    let guard = json!({ "op": "replace", "path": "/metadata/resourceVersion", "value": version });
+    assert_eq!(take_over[0], guard);
+    // The second time they are ours.
+    let ours = as_ours(object);
+    let plan = plan(&work, &manifest, Some(&ours));
+    assert!(
+        matches!(
+            plan,
+            ApplyPlan::Apply {
+                take_over: None,
+                ..
+            }
+        ),
+        "{plan:?}"
+    );
+}
+
+/// An object that is being deleted is neither written nor created beside.
+#[test]
+fn absent_created_deleting_awaited() {
+    let Recorded {
+        work,
+        manifest,
+        mut object,
+    } = deployment();
+    let created = plan(&work, &manifest, None);
+    assert_eq!(
+        created,
+        ApplyPlan::Create {
+            body: manifest.clone()
+        }
+    );
+    object["metadata"]["deletionTimestamp"] = json!("2026-11-22T08:00:00Z");
+    assert!(matches!(
+        plan(&work, &manifest, Some(&object)),
+        ApplyPlan::Refuse { .. }
+    ));
+}
+
+/// An object of helm's is refused with the way out. Overwritten, its fields become ours, but not its metadata.
+#[test]
+fn foreign_object_needs_overwrite() {
+    let Recorded {
+        work,
+        mut manifest,
+        mut object,
+    } = deployment();
+    object["metadata"]["labels"] = json!({ "app": "web" });
+    object["metadata"]["annotations"] = json!({});
+    object["metadata"]["managedFields"][0]["manager"] = json!("helm");
+    let ApplyPlan::Refuse { reason } = plan(&work, &manifest, Some(&object)) else {
+        panic!("not refused");
+    };
+    assert!(
+        reason.contains("work.karmada.io/conflict-resolution=overwrite"),
+        "{reason}"
+    );
+    manifest["metadata"]["annotations"]["work.karmada.io/conflict-resolution"] = json!("overwrite");
+    let ApplyPlan::Apply { take_over, .. } = plan(&work, &manifest, Some(&object)) else {
+        panic!("not applied");
+    };
+    let take_over = json!(take_over.unwrap());
+    let entries = take_over[1]["value"].as_array().unwrap();
+    assert_eq!(entries.len(), 2);
+    // A container of helm's would go on beside ours; its labels may stay.
+    assert_eq!(entries[0]["manager"], "helm");
+    let kept: Vec<_> = entries[0]["fieldsV1"].as_object().unwrap().keys().collect();
+    assert_eq!(kept, ["f:metadata"]);
+    let taken: Vec<_> = entries[1]["fieldsV1"].as_object().unwrap().keys().collect();
+    assert_eq!(taken, ["f:spec"]);
+}
+
+/// The object of another Work is refused, unless the user wants it overwritten.
+#[test]
+fn another_work_needs_overwrite() {
+    let Recorded {
+        work,
+        mut manifest,
+        mut object,
+    } = deployment();
+    object["metadata"]["annotations"][WORK_NAME] = json!("other");
+    let ApplyPlan::Refuse { reason } = plan(&work, &manifest, Some(&object)) else {
+        panic!("not refused");
+    };
+    assert!(reason.contains("karmada-es-member1/other"), "{reason}");
+    manifest["metadata"]["annotations"]["work.karmada.io/conflict-resolution"] = json!("overwrite");
+    assert!(matches!(
+        plan(&work, &manifest, Some(&object)),
+        ApplyPlan::Apply { .. }
+    ));
+}
+
+/// The label `karmada.io/managed` is drift like any other.
+#[test]
+fn removed_label_is_restored() {
+    let Recorded {
+        work,
+        manifest,
+        mut object,
+    } = deployment();
+    object["metadata"]["labels"] = json!({ "app": "web" });
+    let plan = plan(&work, &manifest, Some(&object));
+    assert!(matches!(plan, ApplyPlan::Apply { .. }), "{plan:?}");
+}
+
+/// A field that has left the manifest is ours still, whether we applied it or Karmada did.
+#[test]
+fn dropped_field_is_an_edit() {
+    for ours in [false, true] {
+        let Recorded {
+            work,
+            mut manifest,
+            mut object,
+        } = named("web-settings-6bcc888469");
+        if ours {
+            object = as_ours(object);
+        }
+        manifest["data"] = json!({});
+        let plan = plan(&work, &manifest, Some(&object));
+        assert!(matches!(plan, ApplyPlan::Apply { .. }), "{ours}: {plan:?}");
+    }
+    let Recorded {
+        work,
+        mut manifest,
+        object,
+    } = deployment();
+    let object = as_ours(object);
+    let container = &mut manifest["spec"]["template"]["spec"]["containers"][0];
+    container.as_object_mut().unwrap().remove("envFrom");
+    assert!(matches!(
+        plan(&work, &manifest, Some(&object)),
+        ApplyPlan::Apply { .. }
+    ));
+}
+
+/// What others add to an object is theirs; what they change of the manifest is repaired.
+#[test]
+#[expect(clippy::too_many_lines, reason = "a table of cases")]
+fn only_changed_fields_are_repaired() {
+    type Change = fn(&mut Value);
+    let cases: [(&str, Change, bool); 8] = [
+        (
+            "an annotation",
+            |o| o["metadata"]["annotations"]["a"] = json!("b"),
+            false,
+        ),
+        (
+            "a status",
+            |o| o["status"] = json!({ "replicas": 2 }),
+            false,
+        ),
+        (
+            "a sidecar",
+            |o| {
+                push(
+                    o,
+                    "/spec/template/spec/containers",
+                    json!({ "name": "proxy" }),
+                );
+            },
+            false,
+        ),
+        (
+            "a first sidecar",
+            |o| {
+                let list = o.pointer_mut("/spec/template/spec/containers").unwrap();
+                list.as_array_mut()
+                    .unwrap()
+                    .insert(0, json!({ "name": "proxy" }));
+            },
+            false,
+        ),
+        (
+            "a security setting",
+            |o| {
+                o["spec"]["template"]["spec"]["securityContext"] = json!({ "runAsUser": 7 });
+            },
+            false,
+        ),
+        (
+            "another image",
+            |o| {
+                o["spec"]["template"]["spec"]["containers"][0]["image"] = json!("other");
+            },
+            true,
+        ),
+        (
+            "another port",
+            |o| {
+                o["spec"]["template"]["spec"]["containers"][0]["ports"][0]["containerPort"] =
+                    json!(1);
+            },
+            true,
+        ),
+        (
+            "no label",
+            |o| {
+                o["metadata"]["labels"] = json!({
+            "karmada.io/managed": "true", "work.karmada.io/permanent-id": "x" });
+            },
+            true,
+        ),
+    ];
+    for (name, change, repaired) in cases {
+        for ours in [false, true] {
+            let Recorded {
+                work,
+                manifest,
+                mut object,
+            } = deployment();
+            if ours {
+                object = as_ours(object);
+            }
+            change(&mut object);
+            let plan = plan(&work, &manifest, Some(&object));
+            let applied = matches!(plan, ApplyPlan::Apply { .. });
+            assert_eq!(applied, repaired, "{name}: {plan:?}");
+        }
+    }
+}
+
+/// An atomic map or list that somebody added to differs.
+#[test]
+fn atomic_parts_are_whole() {
+    let Recorded {
+        work,
+        manifest,
+        mut object,
+    } = named("web-b97f76f44");
+    object["spec"]["selector"]["more"] = json!("x");
+    assert!(matches!(
+        plan(&work, &manifest, Some(&object)),
+        ApplyPlan::Apply { .. }
+    ));
+    let Recorded {
+        work,
+        manifest,
+        mut object,
+    } = named("shop.reader-56f65c769");
+    let rule = object["rules"][0].clone();
+    push(&mut object, "/rules", rule);
+    assert!(matches!(
+        plan(&work, &manifest, Some(&object)),
+        ApplyPlan::Apply { .. }
+    ));
+}
+
+fn push(object: &mut Value, pointer: &str, element: Value) {
+    object
+        .pointer_mut(pointer)
+        .unwrap()
+        .as_array_mut()
+        .unwrap()
+        .push(element);
+}
+
+/// With the label that retains replicas, an autoscaler's are left out, and ours stay as they are in the member.
+#[test]
+fn retained_replicas_follow_their_owner() {
+    let Recorded {
+        work,
+        mut manifest,
+        mut object,
+    } = deployment();
+    manifest["metadata"]["labels"]["resourcetemplate.karmada.io/retain-replicas"] = json!("true");
+    manifest["spec"]["replicas"] = json!(9);
+    let body = |object: &Value| match plan(&work, &manifest, Some(object)) {
+        ApplyPlan::Apply { body, .. } => body,
+        plan => panic!("{plan:?}"),
+    };
+    assert_eq!(
+        body(&object)["spec"]["replicas"],
+        object["spec"]["replicas"]
+    );
+    push(
+        &mut object,
+        "/metadata/managedFields",
+        json!({
+            "manager": "hpa", "operation": "Update", "subresource": "scale",
+            "fieldsV1": { "f:spec": { "f:replicas": {} } },
+        }),
+    );
+    assert_eq!(body(&object)["spec"].get("replicas"), None);
+}
+
+/// A replacement keeps finalizers and annotations of others, and drops a label that left the manifest.
+#[test]
+fn replacement_keeps_foreign_metadata() {
+    let Recorded {
+        work,
+        mut manifest,
+        mut object,
+    } = deployment();
+    object["metadata"]["finalizers"] = json!(["x/y"]);
+    object["metadata"]["annotations"]["theirs"] = json!("kept");
+    manifest["metadata"]["labels"]
+        .as_object_mut()
+        .unwrap()
+        .remove("app");
+    manifest["spec"]["replicas"] = json!(3);
+    let plan = planned(&work, &manifest, Some(&object), WriteStyle::Replace);
+    let ApplyPlan::Replace { body } = plan else {
+        panic!("not replaced: {plan:?}");
+    };
+    assert_eq!(body["metadata"]["finalizers"], json!(["x/y"]));
+    assert_eq!(body["metadata"]["annotations"]["theirs"], "kept");
+    assert_eq!(body["metadata"]["labels"].get("app"), None);
+    assert_eq!(
+        body["metadata"]["resourceVersion"],
+        object["metadata"]["resourceVersion"]
+    );
+    assert_eq!(body["spec"], manifest["spec"]);
+}
+
+fn json_values() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        (0..3_i64).prop_map(Value::from),
+        "[a-c]".prop_map(Value::from),
+    ];
+    leaf.prop_recursive(4, 24, 4, |inner| {
+        let key = prop_oneof![
+            Just("metadata".to_owned()),
+            Just("managedFields".to_owned()),
+            Just("fieldsV1".to_owned()),
+            Just("labels".to_owned()),
+            Just("spec".to_owned()),
+            "[fkv]:[a-c{]",
+        ];
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..3).prop_map(Value::from),
+            prop::collection::btree_map(key, inner, 0..4)
+                .prop_map(|map| Value::Object(map.into_iter().collect())),
+        ]
+    })
+}
+
+proptest! {
+    /// No object or manifest is too odd to be judged.
+    #[test]
+    fn odd_objects_are_judged(manifest in json_values(), object in json_values()) {
+        let work = Work::default();
+        for style in [WriteStyle::Apply, WriteStyle::Replace] {
+            drop(planned(&work, &manifest, Some(&object), style));
+        }
+    }
+}
