@@ -50,18 +50,17 @@ fn finish(state: &mut State, place: &Place, now: &str) -> Result<(), ApiError> {
     if kind.is_namespace() {
         return empty_namespace(state, &kind, &place.1, &object, now);
     }
-    let holds = |finalizer: &str| metadata::finalizers(&object).any(|one| one == finalizer);
-    if holds(INSTANCES_FINALIZER) && kind.is_definition() {
+    if metadata::has_finalizer(&object, INSTANCES_FINALIZER) && kind.is_definition() {
         return delete_instances(state, &kind, &object, now);
     }
     let uid = metadata::text(&object, "uid").to_owned();
-    if holds(ORPHAN) {
+    if metadata::has_finalizer(&object, ORPHAN) {
         for dependent in state.dependents(&uid) {
             disown(state, &dependent, &[&uid])?;
         }
         return deletion::release(state, &kind, object, ORPHAN);
     }
-    if holds(FOREGROUND) {
+    if metadata::has_finalizer(&object, FOREGROUND) {
         let blocking = blocking_dependents(state, &uid)?;
         for dependent in &blocking {
             delete_dependent(state, dependent, now)?;
@@ -109,10 +108,13 @@ fn delete_instances(
     definition: &Value,
     now: &str,
 ) -> Result<(), ApiError> {
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let (group, plural) = (
+        &definition["spec"]["group"],
+        &definition["spec"]["names"]["plural"],
+    );
     let id = (
-        text(&definition["spec"]["group"]),
-        text(&definition["spec"]["names"]["plural"]),
+        group.as_str().unwrap_or_default().to_owned(),
+        plural.as_str().unwrap_or_default().to_owned(),
     );
     let keys: Vec<String> = state.collection(&id).objects.keys().cloned().collect();
     for key in keys {

@@ -106,31 +106,31 @@ pub(crate) fn resources(kinds: &[&Kind], group: &str, version: &str) -> Option<V
 /// [`AGGREGATED`].
 pub(crate) fn aggregated(kinds: &[&Kind], core: bool) -> Value {
     let groups = if core { vec![""] } else { named_groups(kinds) };
-    let item = |group: &str| {
-        let versions: Vec<_> = versions(kinds, group)
-            .into_iter()
-            .map(|version| {
-                let resources = of_version(kinds, group, version).map(aggregated_resource);
-                json!({
-                    "version": version,
-                    "resources": resources.collect::<Vec<_>>(),
-                    "freshness": "Current",
-                })
-            })
-            .collect();
-        let metadata = if core {
-            json!({})
-        } else {
-            json!({ "name": group })
-        };
-        json!({ "metadata": metadata, "versions": versions })
-    };
+    let groups = groups
+        .into_iter()
+        .map(|group| aggregated_group(kinds, group));
     json!({
         "kind": "APIGroupDiscoveryList",
         "apiVersion": "apidiscovery.k8s.io/v2",
         "metadata": {},
-        "items": groups.into_iter().map(item).collect::<Vec<_>>(),
+        "items": groups.collect::<Vec<_>>(),
     })
+}
+
+fn aggregated_group(kinds: &[&Kind], group: &str) -> Value {
+    let versions = versions(kinds, group).into_iter().map(|version| {
+        let resources = of_version(kinds, group, version).map(aggregated_resource);
+        json!({
+            "version": version,
+            "resources": resources.collect::<Vec<_>>(),
+            "freshness": "Current",
+        })
+    });
+    let metadata = match group {
+        "" => json!({}),
+        group => json!({ "name": group }),
+    };
+    json!({ "metadata": metadata, "versions": versions.collect::<Vec<_>>() })
 }
 
 /// Returns a group and version in the form of `apiVersion`.
@@ -228,17 +228,18 @@ fn versions<'a>(kinds: &[&'a Kind], group: &str) -> Vec<&'a str> {
 /// Returns the sort key of a version: stable above beta above alpha, then by number, with anything
 /// else last (`CompareKubeAwareVersionStrings` of apimachinery).
 fn priority(version: &str) -> (u8, u32, u32) {
-    let parse = || {
-        let rest = version.strip_prefix('v')?;
-        let (stability, name) = match rest {
-            _ if rest.contains("alpha") => (1, "alpha"),
-            _ if rest.contains("beta") => (2, "beta"),
-            _ => return Some((3, rest.parse().ok()?, 0)),
-        };
-        let (major, minor) = rest.split_once(name)?;
-        Some((stability, major.parse().ok()?, minor.parse().ok()?))
+    kubernetes_version(version).unwrap_or((0, 0, 0))
+}
+
+fn kubernetes_version(version: &str) -> Option<(u8, u32, u32)> {
+    let rest = version.strip_prefix('v')?;
+    let (stability, name) = match rest {
+        _ if rest.contains("alpha") => (1, "alpha"),
+        _ if rest.contains("beta") => (2, "beta"),
+        _ => return Some((3, rest.parse().ok()?, 0)),
     };
-    parse().unwrap_or((0, 0, 0))
+    let (major, minor) = rest.split_once(name)?;
+    Some((stability, major.parse().ok()?, minor.parse().ok()?))
 }
 
 #[cfg(test)]

@@ -55,6 +55,11 @@ pub(crate) fn is_terminating(object: &Value) -> bool {
     !object["metadata"]["deletionTimestamp"].is_null()
 }
 
+/// Returns `true` if the object has this finalizer.
+pub(crate) fn has_finalizer(object: &Value, finalizer: &str) -> bool {
+    finalizers(object).any(|one| one == finalizer)
+}
+
 pub(crate) fn finalizers(object: &Value) -> impl Iterator<Item = &str> {
     (object["metadata"]["finalizers"]
         .as_array()
@@ -133,8 +138,7 @@ fn validate_finalizers(kind: &Kind, object: &Value, causes: &mut Vec<Cause>) {
             causes.push(Cause::invalid(field, finalizer, why));
         }
     }
-    let has = |finalizer: &str| finalizers(object).any(|one| one == finalizer);
-    if has(FOREGROUND) && has(ORPHAN) {
+    if has_finalizer(object, FOREGROUND) && has_finalizer(object, ORPHAN) {
         let why = "finalizer orphan and foregroundDeletion cannot be both set";
         let all = object["metadata"]["finalizers"].clone();
         causes.push(Cause::invalid("metadata.finalizers", all, why));
@@ -187,14 +191,15 @@ fn validate_owned(object: &Value, causes: &mut Vec<Cause>) {
                 causes.push(Cause::invalid(format!("{FIELD}.{field}"), "", why));
             }
         }
-        let of = |field: &str| owner[field].as_str().unwrap_or_default();
+        let [version, kind, name] =
+            ["apiVersion", "kind", "name"].map(|field| owner[field].as_str().unwrap_or_default());
         // Events expire by themselves and would take their dependents along (`BannedOwners`).
-        if (of("apiVersion"), of("kind")) == ("v1", "Event") {
+        if (version, kind) == ("v1", "Event") {
             let why = "/v1, Kind=Event is disallowed from being an owner";
             causes.push(Cause::invalid(FIELD, owner.clone(), why));
         }
         if owner["controller"] == true {
-            controllers.push(format!("{}/{}", of("kind"), of("name")));
+            controllers.push(format!("{kind}/{name}"));
         }
     }
     if let [first, second, ..] = &controllers[..] {

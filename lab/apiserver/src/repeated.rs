@@ -18,7 +18,6 @@ pub(crate) fn read(json: &[u8]) -> Result<(Value, Vec<String>), serde_json::Erro
     Ok((value, reader.repeated))
 }
 
-/// The state of one read.
 struct Reader {
     /// The current path: `spec.rules[0]`.
     path: String,

@@ -40,7 +40,6 @@ impl Verb {
     }
 }
 
-/// A parsed path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Path {
     /// Objects of a kind.
@@ -214,7 +213,6 @@ pub(crate) fn is_dry_run(values: &[Value]) -> Result<bool, Cause> {
 /// The form of the objects in a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// The objects themselves.
     Objects,
     /// A `Table`.
     Table,

@@ -2,7 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A fault of a DNS server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum DnsFault {
@@ -25,7 +24,6 @@ pub(crate) enum DnsFault {
     Lose,
 }
 
-/// A fault of the Karmada API.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum ApiFault {

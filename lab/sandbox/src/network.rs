@@ -8,7 +8,6 @@ use std::net::SocketAddr;
 /// A pod of a member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Pod {
-    /// The member.
     pub(crate) cluster: String,
     /// The address at which the pod listens on this machine.
     pub(crate) socket: SocketAddr,

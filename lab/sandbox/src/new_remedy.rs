@@ -65,11 +65,11 @@ impl NewRemedy {
     }
 
     fn described(&self) -> Remedy {
-        let affinity = |names: &Vec<String>| ClusterAffinity {
-            cluster_names: Some(names.clone()),
-        };
+        let names = self.clusters.clone();
         let spec = RemedySpec {
-            cluster_affinity: self.clusters.as_ref().map(affinity),
+            cluster_affinity: names.map(|names| ClusterAffinity {
+                cluster_names: Some(names),
+            }),
             decision_matches: self.acts.decision_matches(),
             actions: Some(vec![TRAFFIC_CONTROL.to_owned()]),
         };

@@ -5,7 +5,6 @@ use serde_json::{Value, json};
 
 use crate::server::Server;
 
-/// The path of CRDs.
 pub(crate) const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
 pub(crate) const GROUP: &str = "conformance.example.com";

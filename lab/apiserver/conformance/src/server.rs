@@ -30,7 +30,6 @@ pub(crate) struct Server {
     pub(crate) name: String,
 }
 
-/// A complete response.
 #[derive(Debug)]
 pub(crate) struct Response {
     pub(crate) code: u16,

@@ -175,19 +175,15 @@ pub(crate) fn establish(definition: &mut Value, now: &str) {
         .iter()
         .any(|condition| condition["type"] == "Established");
     if !is_established {
-        let condition = |type_: &str, reason: &str, message: &str| {
-            json!({
-                "type": type_, "status": "True", "lastTransitionTime": now,
-                "reason": reason, "message": message,
-            })
-        };
         status["conditions"] = json!([
-            condition("NamesAccepted", "NoConflicts", "no conflicts found"),
-            condition(
-                "Established",
-                "InitialNamesAccepted",
-                "the initial names have been accepted"
-            ),
+            {
+                "type": "NamesAccepted", "status": "True", "lastTransitionTime": now,
+                "reason": "NoConflicts", "message": "no conflicts found",
+            },
+            {
+                "type": "Established", "status": "True", "lastTransitionTime": now,
+                "reason": "InitialNamesAccepted", "message": "the initial names have been accepted",
+            },
         ]);
     }
 }

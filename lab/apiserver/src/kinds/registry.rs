@@ -7,7 +7,6 @@ use super::builtin;
 use super::kind::Kind;
 use crate::error::ApiError;
 
-/// The kinds that are served.
 #[derive(Clone, Debug)]
 pub(crate) struct Registry {
     /// By group, version and plural.
@@ -38,14 +37,15 @@ impl Registry {
         plural: &str,
     ) -> Result<Arc<Kind>, ApiError> {
         let key = (group.to_owned(), version.to_owned(), plural.to_owned());
-        let is_built_in = || {
-            let mut kinds = builtin::all().iter();
-            kinds.any(|kind| kind.group == group && kind.version == version)
-        };
-        match self.kinds.get(&key) {
-            Some(kind) => Ok(Arc::clone(kind)),
-            None if is_built_in() => Err(ApiError::no_such_path()),
-            None => Err(ApiError::page_not_found()),
+        if let Some(kind) = self.kinds.get(&key) {
+            return Ok(Arc::clone(kind));
+        }
+        let mut built_in = builtin::all().iter();
+        // kube-apiserver answers for the versions of its own kinds, its extension server for all others.
+        if built_in.any(|kind| kind.group == group && kind.version == version) {
+            Err(ApiError::no_such_path())
+        } else {
+            Err(ApiError::page_not_found())
         }
     }
 

@@ -68,10 +68,16 @@ fn data(object: &Value) -> Vec<Cause> {
         for (key, value) in object[field].as_object().into_iter().flatten() {
             size += text(value).len();
             let is_repeated = field == "data" && !object["binaryData"][key].is_null();
-            let repeated = || "duplicate of key present in binaryData".to_owned();
-            let why = names::data_key(key).or_else(|| is_repeated.then(repeated));
-            let at = || format!("{field}[{key}]");
-            causes.extend(why.map(|why| Cause::invalid(at(), key.as_str(), &why)));
+            let why = names::data_key(key).or_else(|| {
+                is_repeated.then(|| "duplicate of key present in binaryData".to_owned())
+            });
+            if let Some(why) = why {
+                causes.push(Cause::invalid(
+                    format!("{field}[{key}]"),
+                    key.as_str(),
+                    &why,
+                ));
+            }
         }
     }
     if size > MAX_DATA {

@@ -11,26 +11,31 @@ impl Selectable {
     }
 
     pub(crate) fn named(label: &str, paths: &[&str]) -> Self {
-        let split = |path: &&str| path.split('.').map(str::to_owned).collect();
+        let paths = paths
+            .iter()
+            .map(|path| path.split('.').map(str::to_owned).collect());
         Self {
             label: label.to_owned(),
-            paths: paths.iter().map(split).collect(),
+            paths: paths.collect(),
         }
     }
 
     /// Returns the value in an object, empty if there is none.
     pub(crate) fn value(&self, object: &Value) -> String {
-        let at = |path: &Vec<String>| match path
-            .iter()
-            .fold(object, |value, field| &value[field.as_str()])
-        {
-            Value::String(text) => text.clone(),
-            value @ (Value::Bool(_) | Value::Number(_)) => value.to_string(),
-            _ => String::new(),
-        };
-        (self.paths.iter().map(at))
+        (self.paths.iter().map(|path| text_at(object, path)))
             .find(|value| !value.is_empty())
             .unwrap_or_default()
+    }
+}
+
+fn text_at(object: &Value, path: &[String]) -> String {
+    match path
+        .iter()
+        .fold(object, |value, field| &value[field.as_str()])
+    {
+        Value::String(text) => text.clone(),
+        value @ (Value::Bool(_) | Value::Number(_)) => value.to_string(),
+        _ => String::new(),
     }
 }
 

@@ -11,7 +11,6 @@ use crate::error::Cause;
 const FIRST: u32 = u32::from_be_bytes([10, 96, 0, 2]);
 const LAST: u32 = u32::from_be_bytes([10, 111, 255, 254]);
 
-/// The allocated addresses.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ClusterIps {
     taken: BTreeSet<u32>,
@@ -65,14 +64,10 @@ pub(crate) fn assign_cluster_ip(
         .unwrap_or_default();
     let address = match (requested.as_str(), had) {
         ("", "") => {
-            let full = || {
-                Cause::invalid(
-                    "spec.clusterIPs",
-                    "",
-                    "failed to allocate IP: range is full",
-                )
-            };
-            Ipv4Addr::from(ips.next().ok_or_else(full)?).to_string()
+            let why = "failed to allocate IP: range is full";
+            let next = ips.next();
+            let next = next.ok_or_else(|| Cause::invalid("spec.clusterIPs", "", why))?;
+            Ipv4Addr::from(next).to_string()
         }
         ("", had) => had.to_owned(),
         // A headless Service.

@@ -9,13 +9,10 @@ use crate::schema::rules;
 /// Returns the warnings about an object that replaces `before`.
 pub(crate) fn warnings(kind: &Kind, object: &Value, before: Option<&Value>) -> Vec<String> {
     if kind.custom {
-        let is_new = |one: &&str| {
-            before.is_none_or(|before| metadata::finalizers(before).all(|old| old != *one))
-        };
-        let bare = metadata::finalizers(object)
-            .filter(|one| !one.contains('/') && !metadata::is_standard_finalizer(one));
-        return bare
-            .filter(is_new)
+        let known: Vec<&str> = before.into_iter().flat_map(metadata::finalizers).collect();
+        return metadata::finalizers(object)
+            .filter(|one| !one.contains('/') && !metadata::is_standard_finalizer(one))
+            .filter(|one| !known.contains(one))
             .map(|finalizer| {
                 format!(
                     "metadata.finalizers: {finalizer:?}: prefer a domain-qualified finalizer name to \

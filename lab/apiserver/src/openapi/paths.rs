@@ -7,7 +7,6 @@ use serde_json::{Map, Value, json};
 use super::names::{META, SCHEMAS, component, identity, root};
 use crate::kinds::Kind;
 
-/// The parameters of all writes.
 const WRITE: [(&str, &str); 3] = [
     ("dryRun", "`All`: everything is done but nothing is stored."),
     (

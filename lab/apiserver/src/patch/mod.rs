@@ -22,7 +22,6 @@ pub(crate) use self::managed::{Writer, manager_of, record};
 /// It prevents exponential growth.
 const MAX_COPIED: usize = 3 * 1024 * 1024;
 
-/// A patch from a request.
 #[derive(Clone, Debug)]
 pub(crate) enum Patch {
     /// `application/merge-patch+json` (RFC 7396).

@@ -8,7 +8,6 @@ use serde_json::{Map, Value};
 /// field, `k:` and the keys of a list element as JSON, `v:` and the value of a set element.
 pub(super) type Path = Vec<String>;
 
-/// A set of paths.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Paths(BTreeSet<Path>);
 

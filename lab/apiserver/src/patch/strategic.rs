@@ -111,18 +111,14 @@ fn retain(
     patch: &Map<String, Value>,
     keys: &Value,
 ) -> Result<(), ApiError> {
-    let refused = || ApiError::bad_request("invalid patch format of retainKeys");
-    let keys = keys.as_array().ok_or_else(refused)?;
-    let is_retained = |name: &String| keys.iter().any(|key| key == name);
-    let is_set = |(name, value): &(&String, &Value)| !name.starts_with('$') && !value.is_null();
-    if patch
-        .iter()
-        .filter(is_set)
-        .any(|(name, _)| !is_retained(name))
-    {
-        return Err(refused());
+    const WRONG: &str = "invalid patch format of retainKeys";
+    let keys = (keys.as_array()).ok_or_else(|| ApiError::bad_request(WRONG))?;
+    let retained: Vec<&str> = keys.iter().filter_map(Value::as_str).collect();
+    let mut set = (patch.iter()).filter(|(name, value)| !name.starts_with('$') && !value.is_null());
+    if set.any(|(name, _)| !retained.contains(&name.as_str())) {
+        return Err(ApiError::bad_request(WRONG));
     }
-    fields.retain(|name, _| is_retained(name));
+    fields.retain(|name, _| retained.contains(&name.as_str()));
     Ok(())
 }
 
@@ -263,23 +259,16 @@ fn merge_element(
 /// Sorts a list: elements in `order` follow that order, and each other element stays in front of
 /// those that it preceded in `original`.
 fn ordered(merge: &Merge, list: Vec<Value>, original: &[Value], order: &[Value]) -> Vec<Value> {
-    let identity = |value: &Value| match merge {
-        Merge::ByKey(key) => value.get(key).cloned().unwrap_or_default(),
-        Merge::Unite | Merge::Replace => value.clone(),
-    };
-    let position = |list: &[Value], value: &Value| {
-        let wanted = identity(value);
-        list.iter().position(|other| identity(other) == wanted)
-    };
     let (mut named, rest): (Vec<Value>, Vec<Value>) = list
         .into_iter()
-        .partition(|value| position(order, value).is_some());
-    named.sort_by_key(|value| position(order, value));
+        .partition(|value| position(merge, order, value).is_some());
+    named.sort_by_key(|value| position(merge, order, value));
     let mut sorted = Vec::new();
     let mut rest = rest.into_iter().peekable();
     for value in named {
-        let at = position(original, &value);
-        while let Some(other) = rest.next_if(|other| at.is_some() && position(original, other) < at)
+        let at = position(merge, original, &value);
+        while let Some(other) =
+            rest.next_if(|other| at.is_some() && position(merge, original, other) < at)
         {
             sorted.push(other);
         }
@@ -287,4 +276,18 @@ fn ordered(merge: &Merge, list: Vec<Value>, original: &[Value], order: &[Value])
     }
     sorted.extend(rest);
     sorted
+}
+
+/// Returns the place in a list of the element that is the same as this one.
+fn position(merge: &Merge, list: &[Value], value: &Value) -> Option<usize> {
+    let wanted = identity(merge, value);
+    list.iter()
+        .position(|other| identity(merge, other) == wanted)
+}
+
+fn identity<'a>(merge: &Merge, value: &'a Value) -> Option<&'a Value> {
+    match merge {
+        Merge::ByKey(key) => value.get(key),
+        Merge::Unite | Merge::Replace => Some(value),
+    }
 }

@@ -18,7 +18,6 @@ pub(super) fn structural<T: JsonSchema>() -> Value {
     .definition(root)
 }
 
-/// The inlining of definitions.
 struct Expansion<'a> {
     definitions: &'a Map<String, Value>,
     /// Definitions being expanded, innermost last.

@@ -6,7 +6,6 @@ use crate::error::Cause;
 
 const RULES: &str = "x-kubernetes-validations";
 
-/// A rule in CEL.
 #[derive(Debug, PartialEq, Eq)]
 enum Rule<'a> {
     /// `size(self) > 0`

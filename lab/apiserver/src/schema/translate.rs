@@ -37,7 +37,6 @@ const FORMATS: &[&str] = &[
     "uuid",
 ];
 
-/// A translator of schemas.
 #[derive(Clone, Copy)]
 pub(super) struct Translation<'a> {
     /// The translated schema of `metadata`.

@@ -37,21 +37,22 @@ pub(super) fn causes(validator: &Validator, object: &Value) -> Vec<Cause> {
 /// Returns the causes about types and formats only. Built-in kinds bound numbers only by their size
 /// in Go, and strings only where Go parses a time.
 pub(super) fn mistyped(validator: &Validator, object: &Value) -> Vec<Cause> {
-    let is_of_type = |error: &ValidationError<'_>| {
-        matches!(
-            error.kind(),
-            ValidationErrorKind::Type { .. }
-                | ValidationErrorKind::Format { .. }
-                | ValidationErrorKind::Pattern { .. }
-                | ValidationErrorKind::Minimum { .. }
-                | ValidationErrorKind::Maximum { .. }
-        )
-    };
     validator
         .iter_errors(object)
-        .filter(is_of_type)
+        .filter(is_about_type)
         .flat_map(|error| explain(&error))
         .collect()
+}
+
+fn is_about_type(error: &ValidationError<'_>) -> bool {
+    matches!(
+        error.kind(),
+        ValidationErrorKind::Type { .. }
+            | ValidationErrorKind::Format { .. }
+            | ValidationErrorKind::Pattern { .. }
+            | ValidationErrorKind::Minimum { .. }
+            | ValidationErrorKind::Maximum { .. }
+    )
 }
 
 fn explain(error: &ValidationError<'_>) -> Vec<Cause> {

@@ -25,15 +25,15 @@ enum Operator {
 impl Requirement {
     pub(super) fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
         let value = labels.get(&self.key);
-        let number = || value.and_then(|value| value.parse::<i64>().ok());
+        let number = value.and_then(|value| value.parse::<i64>().ok());
         match &self.operator {
             Operator::Exists => value.is_some(),
             Operator::Absent => value.is_none(),
             Operator::In(values) => value.is_some_and(|value| values.contains(value)),
             // `notin` and `!=` also match objects without the label.
             Operator::NotIn(values) => value.is_none_or(|value| !values.contains(value)),
-            Operator::Above(bound) => number().is_some_and(|number| number > *bound),
-            Operator::Below(bound) => number().is_some_and(|number| number < *bound),
+            Operator::Above(bound) => number.is_some_and(|number| number > *bound),
+            Operator::Below(bound) => number.is_some_and(|number| number < *bound),
         }
     }
 }

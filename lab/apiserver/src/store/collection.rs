@@ -10,7 +10,6 @@ use crate::notify;
 /// 410.
 const HISTORY: usize = 1_000;
 
-/// The type of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
     Added,
@@ -18,7 +17,6 @@ pub(crate) enum Change {
     Deleted,
 }
 
-/// A change of one object.
 #[derive(Clone, Debug)]
 pub(crate) struct Event {
     pub(crate) change: Change,
@@ -28,7 +26,6 @@ pub(crate) struct Event {
     pub(crate) before: Option<Arc<Object>>,
 }
 
-/// The objects of a kind.
 #[derive(Debug, Default)]
 pub(crate) struct Collection {
     pub(crate) objects: BTreeMap<String, Arc<Object>>,

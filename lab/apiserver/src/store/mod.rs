@@ -31,7 +31,6 @@ pub(crate) enum Trigger {
     Owned(Place),
 }
 
-/// The state of a server.
 #[derive(Clone, Debug)]
 pub(crate) struct State {
     /// The latest resource version.

@@ -31,26 +31,28 @@ pub(super) fn between(from: Timestamp, until: Timestamp) -> String {
 /// Formats seconds in at most two units, coarser the longer it is (`HumanDuration` of
 /// apimachinery). Clocks may differ by a second.
 fn human(seconds: i64) -> String {
-    let two = |large: (i64, char), small: (i64, char)| {
-        let (whole, rest) = (seconds / large.0, seconds % large.0 / small.0);
-        if rest == 0 {
-            format!("{whole}{}", large.1)
-        } else {
-            format!("{whole}{}{rest}{}", large.1, small.1)
-        }
-    };
     match seconds {
         ..-1 => "<invalid>".to_owned(),
         -1 => "0s".to_owned(),
         0..120 => format!("{seconds}s"),
-        120..600 => two((MINUTE, 'm'), (1, 's')),
+        120..600 => two_units(seconds, (MINUTE, 'm'), (1, 's')),
         600..10_800 => format!("{}m", seconds / MINUTE),
-        10_800..28_800 => two((HOUR, 'h'), (MINUTE, 'm')),
+        10_800..28_800 => two_units(seconds, (HOUR, 'h'), (MINUTE, 'm')),
         28_800..172_800 => format!("{}h", seconds / HOUR),
-        172_800..691_200 => two((DAY, 'd'), (HOUR, 'h')),
+        172_800..691_200 => two_units(seconds, (DAY, 'd'), (HOUR, 'h')),
         691_200..63_072_000 => format!("{}d", seconds / DAY),
-        63_072_000..252_288_000 => two((YEAR, 'y'), (DAY, 'd')),
+        63_072_000..252_288_000 => two_units(seconds, (YEAR, 'y'), (DAY, 'd')),
         _ => format!("{}y", seconds / YEAR),
+    }
+}
+
+/// Formats seconds in a large unit and what is left in a small one, if anything is.
+fn two_units(seconds: i64, large: (i64, char), small: (i64, char)) -> String {
+    let (whole, rest) = (seconds / large.0, seconds % large.0 / small.0);
+    if rest == 0 {
+        format!("{whole}{}", large.1)
+    } else {
+        format!("{whole}{}{rest}{}", large.1, small.1)
     }
 }
 

@@ -22,7 +22,6 @@ pub(super) const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 pub(super) const REMEDIES: &str = "/apis/remedy.example.com/v1/remedies";
 pub(super) const TASKS: &str = "/apis/remedy.example.com/v1/namespaces/default/tasks";
 
-/// A complete response.
 #[derive(Debug)]
 pub(super) struct Response {
     pub(super) code: StatusCode,

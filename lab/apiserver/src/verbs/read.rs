@@ -83,18 +83,15 @@ fn token(at: Option<u64>, after: &str) -> String {
 }
 
 fn read_token(token: &str) -> Result<(Option<u64>, String), ApiError> {
-    let read = || {
-        let (at, after) = token.split_once('/')?;
-        let at = (!at.is_empty()).then(|| at.parse().ok());
-        // A version that is not a number makes the whole token invalid.
-        Some((at.map_or(Some(None), |at| at.map(Some))?, after.to_owned()))
+    const WRONG: &str = "invalid continue token: continue key is not valid: it is of no list";
+    let (at, after) = (token.split_once('/')).ok_or_else(|| ApiError::bad_request(WRONG))?;
+    let at = match at {
+        "" => None,
+        at => Some(at.parse().map_err(|_| ApiError::bad_request(WRONG))?),
     };
-    read().ok_or_else(|| {
-        ApiError::bad_request("invalid continue token: continue key is not valid: it is of no list")
-    })
+    Ok((at, after.to_owned()))
 }
 
-/// The result of a list.
 #[derive(Debug)]
 pub(super) struct List {
     version: u64,

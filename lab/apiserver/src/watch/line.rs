@@ -11,7 +11,6 @@ use crate::request::Form;
 use crate::store::{Change, Object};
 use crate::table;
 
-/// A line of a watch.
 #[derive(Clone, Debug)]
 pub(super) enum Line {
     Object(Change, Arc<Object>),
@@ -24,7 +23,6 @@ pub(super) enum Line {
     },
 }
 
-/// A serialized line.
 #[derive(Clone, Debug)]
 pub(super) enum Text {
     Event(String),

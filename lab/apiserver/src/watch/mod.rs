@@ -74,7 +74,6 @@ pub(crate) fn start(call: &Call) -> Result<Response<Body>, ApiError> {
     Ok(response::lines(stream))
 }
 
-/// A running watch.
 #[derive(Debug)]
 struct Watch {
     call: Call,

@@ -132,14 +132,15 @@ fn copy_field(object: &mut Value, field: &str, from: &Value) {
 /// Returns `true` if the object is of another generation: anything but metadata and status differs or, of a
 /// Deployment, its annotations (`deploymentStrategy.PrepareForUpdate` of kube-apiserver).
 fn is_changed(kind: &Kind, object: &Value, before: &Value) -> bool {
-    let desired = |object: &Value| -> Vec<(String, Value)> {
-        (object.as_object().into_iter().flatten())
-            .filter(|(field, _)| *field != "metadata" && !(kind.has_status && *field == "status"))
-            .map(|(field, value)| (field.clone(), value.clone()))
-            .collect()
-    };
-    desired(object) != desired(before)
+    desired(kind, object).ne(desired(kind, before))
         || kind.is("apps", "deployments") && annotations(object) != annotations(before)
+}
+
+/// Returns the fields of an object that say what is wanted.
+fn desired<'a>(kind: &Kind, object: &'a Value) -> impl Iterator<Item = (&'a String, &'a Value)> {
+    let has_status = kind.has_status;
+    (object.as_object().into_iter().flatten())
+        .filter(move |(field, _)| *field != "metadata" && !(has_status && *field == "status"))
 }
 
 /// Returns the annotations of an object, and `None` if it has none.

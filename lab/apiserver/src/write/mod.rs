@@ -24,7 +24,6 @@ pub(crate) enum FieldValidation {
     Strict,
 }
 
-/// The options of a write.
 #[derive(Clone, Debug)]
 pub(crate) struct WriteOptions {
     pub(crate) dry_run: bool,
@@ -38,7 +37,6 @@ pub(crate) struct WriteOptions {
     pub(crate) now: String,
 }
 
-/// A write in progress.
 #[derive(Debug)]
 pub(crate) struct Write<'a> {
     pub(crate) state: &'a mut State,
@@ -273,17 +271,18 @@ fn is_same(object: &Value, before: &Value) -> bool {
     if object == before {
         return true;
     }
-    let untimed = |object: &Value| {
-        let mut object = object.clone();
-        let managers = metadata::of(&mut object).get_mut("managedFields");
-        for manager in managers.and_then(Value::as_array_mut).into_iter().flatten() {
-            if let Some(manager) = manager.as_object_mut() {
-                manager.remove("time");
-            }
+    without_times(object) == without_times(before)
+}
+
+fn without_times(object: &Value) -> Value {
+    let mut object = object.clone();
+    let managers = metadata::of(&mut object).get_mut("managedFields");
+    for manager in managers.and_then(Value::as_array_mut).into_iter().flatten() {
+        if let Some(manager) = manager.as_object_mut() {
+            manager.remove("time");
         }
-        object
-    };
-    untimed(object) == untimed(before)
+    }
+    object
 }
 
 /// Puts an object into the namespace of the request.

@@ -60,14 +60,14 @@ struct Running {
 impl Agents {
     /// Starts `count` agents.
     pub(super) fn start(count: usize, setting: Setting) -> Result<Self> {
-        let node = |nth| {
-            Ok(Node {
+        let mut nodes = Vec::new();
+        for nth in 1..=count {
+            nodes.push(Node {
                 name: format!("{}-node{nth}", setting.cluster),
                 port: ReservedPort::reserve()?,
                 running: Mutex::new(None),
-            })
-        };
-        let nodes = (1..=count).map(node).collect::<Result<Vec<_>>>()?;
+            });
+        }
         let mut polling = JoinSet::new();
         for node in &nodes {
             let (cluster, updates) = (setting.cluster.clone(), setting.updates.clone());

@@ -66,8 +66,10 @@ impl Remedies {
     /// Notes the ends that have passed. Whoever sees all updates so learns of an end before its effects.
     pub(super) fn expire(&mut self, at: Instant, timeline: &mut Timeline) {
         let now = Timestamp::now();
-        let is_over = |remedy: &&Arc<Remedy>| Mode::of(remedy, now) == Mode::Expired;
-        let over: Vec<_> = self.existing().filter(is_over).map(Arc::clone).collect();
+        let over: Vec<_> = (self.existing())
+            .filter(|remedy| Mode::of(remedy, now) == Mode::Expired)
+            .map(Arc::clone)
+            .collect();
         for remedy in &over {
             if !self.expired.contains(&remedy.name_any()) {
                 let step = Step(Stage::RemedyExpired, false);
@@ -88,15 +90,13 @@ impl Remedies {
 
     /// Returns the samples, whether they exist or not, and then all others.
     pub(super) fn states(&self) -> Vec<RemedyState> {
-        let known = |name: &str| self.existing().find(|remedy| remedy.name_any() == name);
         let samples = self.samples.iter().map(|sample| {
-            let existing = known(&sample.name_any());
+            let name = sample.name_any();
+            let existing = self.existing().find(|remedy| remedy.name_any() == name);
             existing.map_or_else(|| RemedyState::absent(sample), |it| RemedyState::of(it))
         });
-        let is_sample = |name: &str| self.samples.iter().any(|it| it.name_any() == name);
-        let others = self
-            .existing()
-            .filter(|remedy| !is_sample(&remedy.name_any()));
+        let sample_names: Vec<String> = self.samples.iter().map(ResourceExt::name_any).collect();
+        let others = (self.existing()).filter(|remedy| !sample_names.contains(&remedy.name_any()));
         samples
             .chain(others.map(|remedy| RemedyState::of(remedy)))
             .collect()

@@ -187,7 +187,6 @@ pub(crate) struct ActionState {
     pub(crate) remedies: Vec<String>,
 }
 
-/// The rollout of the Deployment.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct RolloutState {
     /// The version that the template wants; none while there is no template.

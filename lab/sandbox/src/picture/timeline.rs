@@ -6,7 +6,6 @@ use std::time::{Duration, SystemTime};
 use serde::Serialize;
 use tokio::time::Instant;
 
-/// An entry of the timeline.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct TimelineEntry {
     /// Counted from 1, in the order in which entries were made.
@@ -35,7 +34,6 @@ impl TimelineEntry {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Step(pub(crate) Stage, pub(crate) bool);
 
-/// A kind of entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Stage {
@@ -59,9 +57,7 @@ pub(crate) enum Stage {
     TrafficGone,
     /// The first request went there again.
     TrafficBack,
-    /// An agent ended.
     AgentGone,
-    /// An agent started again.
     AgentBack,
     /// Another agent holds the lease.
     Leader,
@@ -69,13 +65,9 @@ pub(crate) enum Stage {
     ClusterDeleted,
     /// A Cluster object that was deleted was created again.
     ClusterCreated,
-    /// An ingress was created.
     IngressCreated,
-    /// An ingress was deleted.
     IngressDeleted,
-    /// A Remedy was created.
     RemedyCreated,
-    /// A Remedy was deleted.
     RemedyDeleted,
     /// The end of a Remedy passed.
     RemedyExpired,
@@ -174,7 +166,6 @@ pub(crate) fn ms(duration: Duration) -> u64 {
 /// timed earlier is made.
 const MOMENTS: usize = 16;
 
-/// The entries as they are made.
 #[derive(Debug)]
 pub(super) struct Timeline {
     clock: Clock,

@@ -14,10 +14,9 @@ pub(super) async fn play(script: &Script<'_>) -> Result<()> {
     let broken = script.dns(DnsFault::Servfail).await?;
     script.traffic_leaves(&broken).await?;
     let newest = script.newest();
-    let cluster = || MEMBER.to_owned();
     let node = script.leader()?;
     let kill = Action::KillAgent {
-        cluster: cluster(),
+        cluster: MEMBER.to_owned(),
         node: node.clone(),
     };
     script
@@ -39,7 +38,7 @@ pub(super) async fn play(script: &Script<'_>) -> Result<()> {
     let mended = script.dns(DnsFault::None).await?;
     script.traffic_returns(&mended).await?;
     let start = Action::StartAgent {
-        cluster: cluster(),
+        cluster: MEMBER.to_owned(),
         node,
     };
     script.act("starting that agent again", start).await

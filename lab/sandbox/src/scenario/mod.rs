@@ -20,7 +20,6 @@ use self::script::Script;
 use crate::sandbox::Sandbox;
 use crate::terminal::print;
 
-/// A scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Scenario {
     /// DNS fails in member1, and its traffic goes elsewhere; DNS returns, and so does the traffic

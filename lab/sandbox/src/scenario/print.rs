@@ -41,10 +41,6 @@ pub(super) fn stamp(at: Duration) -> String {
 
 /// Describes the requests between two moments.
 pub(super) fn counts(before: &State, now: &State) -> String {
-    let served = |state: &State, name: &str| {
-        let cluster = state.cluster(name);
-        cluster.map_or(0, |cluster| cluster.requests - cluster.errors)
-    };
     let clusters = now.clusters.iter().map(|cluster| {
         let name = &cluster.name;
         format!("{name} {}", served(now, name) - served(before, name))
@@ -52,4 +48,9 @@ pub(super) fn counts(before: &State, now: &State) -> String {
     let clusters: Vec<_> = clusters.collect();
     let failed = now.errors() - before.errors();
     format!("requests served: {}; failed: {failed}", clusters.join(", "))
+}
+
+fn served(state: &State, name: &str) -> u64 {
+    let cluster = state.cluster(name);
+    cluster.map_or(0, |cluster| cluster.requests - cluster.errors)
 }

@@ -74,7 +74,6 @@ pub(crate) fn apply(
     Ok(object)
 }
 
-/// The inputs of one apply.
 struct Application<'a> {
     schema: &'a Schema,
     old: &'a Value,

@@ -5,7 +5,6 @@ use serde_json::{Value, json};
 
 use crate::table::age;
 
-/// The content of an empty cell.
 pub(super) const NONE: &str = "<none>";
 
 /// The limit of list items in a cell.
