@@ -124,6 +124,16 @@ pub struct ResourceBindingSpec {
     pub reschedule_triggered_at: Option<Time>,
 }
 
+impl ResourceBindingSpec {
+    /// Iterates over the clusters that need the template: those of the bindings that require it, then its own.
+    pub fn all_targets(&self) -> impl Iterator<Item = &TargetCluster> {
+        let required = self.required_by.iter().flatten();
+        required
+            .flat_map(|snapshot| snapshot.clusters.iter().flatten())
+            .chain(self.clusters.iter().flatten())
+    }
+}
+
 /// The pause of a binding: its policy's, and a pause of scheduling, which belongs to third parties.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]

@@ -1,10 +1,16 @@
 //! A binding of either scope.
 
 use karmada_api::{
-    ClusterResourceBinding, ResourceBinding, ResourceBindingSpec, ResourceBindingStatus, names,
+    AggregatedStatusItem, ClusterResourceBinding, Condition, Placement, ResourceBinding,
+    ResourceBindingSpec, ResourceBindingStatus, TargetCluster, names,
 };
 use kube::core::ObjectMeta;
-use objects::Key;
+use objects::condition::find;
+use objects::{Key, Metadata};
+use serde::Deserialize;
+
+/// The condition of a binding: True once its clusters have been chosen.
+pub const SCHEDULED: &str = "Scheduled";
 
 /// A `ResourceBinding`, or a `ClusterResourceBinding`, which is the one without a namespace.
 #[derive(Clone, Copy, Debug)]
@@ -56,8 +62,7 @@ impl<'a> BindingRef<'a> {
 
     /// Returns the ID, without which there are no Works.
     pub fn id(&self) -> Option<&'a str> {
-        let labels = self.metadata.labels.as_ref()?;
-        labels.get(self.id_label()).map(String::as_str)
+        self.metadata.label(self.id_label())
     }
 
     /// Returns the finalizer that keeps the binding until its Works are deleted.
@@ -78,5 +83,44 @@ impl<'a> BindingRef<'a> {
             ],
             None => vec![(names::CLUSTER_BINDING_NAME, name)],
         }
+    }
+
+    /// Returns the placement, and `None` if there is none or it cannot be read.
+    pub(crate) fn placement(&self) -> Option<Placement> {
+        Placement::deserialize(self.spec.placement.as_ref()?).ok()
+    }
+
+    /// Iterates over the clusters to which the template was scheduled.
+    pub(crate) fn targets(&self) -> impl Iterator<Item = &'a TargetCluster> + use<'a> {
+        self.spec.clusters.iter().flatten()
+    }
+
+    /// Returns `true` if the template was scheduled to the cluster.
+    pub(crate) fn has_target(&self, cluster: &str) -> bool {
+        self.targets().any(|target| target.name == cluster)
+    }
+
+    /// Iterates over what is known of the template in each cluster that has it.
+    pub(crate) fn reports(&self) -> impl Iterator<Item = &'a AggregatedStatusItem> + use<'a> {
+        let reports = self.status.map(|status| &status.aggregated_status);
+        reports.into_iter().flatten().flatten()
+    }
+
+    /// Returns the name of the group in use. The annotation is written with the clusters; the status,
+    /// which is written after them, mirrors it, and is all that Karmada's scheduler leaves.
+    pub(crate) fn observed_group(&self) -> Option<&'a str> {
+        let annotated = self.metadata.annotation(names::SCHEDULED_AFFINITY);
+        annotated.or_else(|| self.mirrored_group())
+    }
+
+    /// Returns the name of the group in use as the status has it.
+    pub(crate) fn mirrored_group(&self) -> Option<&'a str> {
+        let name = self.status?.scheduler_observed_affinity_name.as_deref();
+        name.filter(|name| !name.is_empty())
+    }
+
+    /// Returns the condition [`SCHEDULED`].
+    pub fn scheduled(&self) -> Option<&'a Condition> {
+        find(self.status?.conditions.iter().flatten(), SCHEDULED)
     }
 }

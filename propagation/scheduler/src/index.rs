@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use karmada_api::{ClusterResourceBinding, ClusterView, ResourceBinding};
-use karmada_rules::schedule::{self, Scheduler};
+use karmada_rules::schedule::Scheduler;
 use karmada_runtime::cache::{Cache, Undecoded};
 use objects::Key;
 
@@ -85,12 +85,7 @@ impl Index {
     pub(crate) fn by_reason(&self) -> BTreeMap<&'static str, usize> {
         let mut counts = BTreeMap::from(REASONS.map(|reason| (reason, 0)));
         for binding in self.ours() {
-            let status = binding.view().status;
-            let mut conditions = status
-                .and_then(|s| s.conditions.as_ref())
-                .into_iter()
-                .flatten();
-            let condition = conditions.find(|condition| condition.type_ == schedule::SCHEDULED);
+            let condition = binding.view().scheduled();
             let reason = condition.map_or("", |condition| &condition.reason);
             let known = REASONS.into_iter().find(|known| *known == reason);
             *counts.entry(known.unwrap_or("")).or_default() += 1;

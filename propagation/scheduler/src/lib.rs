@@ -21,14 +21,11 @@ use karmada_runtime::write::WriteMode;
 use karmada_runtime::{controller, lease};
 use kube::Client;
 
-pub use crate::args::Args;
+pub use crate::args::{Args, NAME};
 use crate::metrics::BindingMetrics;
 pub use crate::reason::Reason;
 use crate::reconcile::Reconciler;
 use crate::watch::SharedIndex;
-
-/// The program's name.
-pub const NAME: &str = "scheduler";
 
 /// The names by which users know the program.
 pub const IDENTITY: Identity = Identity {

@@ -3,6 +3,7 @@
 use karmada_api::cluster_view::{Quantities, ResourceSummary};
 use karmada_api::{ClusterView, ResourceBindingSpec};
 
+use objects::Metadata;
 use objects::amounts::Amounts;
 
 /// A cluster that fits, with what it runs of the template and has room for.
@@ -20,7 +21,7 @@ pub(super) struct Candidate<'a> {
 
 impl<'a> Candidate<'a> {
     pub(super) fn new(spec: &ResourceBindingSpec, cluster: &'a ClusterView) -> Self {
-        let name = cluster.metadata.name.as_deref().unwrap_or_default();
+        let name = cluster.metadata.name();
         let mut targets = spec.clusters.iter().flatten();
         let target = targets.find(|target| target.name == name);
         let assigned = target.and_then(|target| target.replicas).unwrap_or(0);
@@ -58,16 +59,17 @@ fn available(spec: &ResourceBindingSpec, cluster: &ClusterView) -> i32 {
 
 /// Returns the amounts of a cluster that no pod has asked for.
 fn free(summary: &ResourceSummary) -> Amounts {
-    let read = |quantities: &Quantities| -> Amounts {
-        let quantities = quantities.iter();
-        quantities
-            .map(|(name, quantity)| (&**name, &*quantity.0))
-            .collect()
-    };
     let mut free = read(&summary.allocatable);
     free.subtract(&read(&summary.allocated));
     free.subtract(&read(&summary.allocating));
     free
+}
+
+fn read(quantities: &Quantities) -> Amounts {
+    let quantities = quantities.iter();
+    quantities
+        .map(|(name, quantity)| (&**name, &*quantity.0))
+        .collect()
 }
 
 #[cfg(test)]
@@ -89,8 +91,9 @@ mod tests {
         Candidate::new(&spec, &cluster).available
     }
 
+    /// The scarcest of what a replica asks for bounds their number.
     #[test]
-    fn the_scarcest_of_what_a_replica_asks_for_bounds_their_number() {
+    fn scarcest_resource_bounds_replicas() {
         let summary = json!({
             "allocatable": { "cpu": "4", "memory": "8Gi", "pods": "110" },
             "allocated": { "cpu": "1500m", "memory": "1Gi", "pods": "10" },

@@ -4,64 +4,60 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, BinaryHeap};
 
 use karmada_api::placement::StaticWeight;
-use karmada_api::{ResourceBindingSpec, TargetCluster, names};
+use karmada_api::{TargetCluster, names};
 
 use super::capacity::Candidate;
-use super::strategy::ReplicaStrategy;
-use super::{AffinityFailure, selects};
+use super::cluster_selector::selects;
+use super::facts::Facts;
+use super::failure::AffinityFailure;
+use super::strategy::{Assignment, ReplicaStrategy};
+use super::trigger;
 
-/// Returns the replicas of each selected cluster. Clusters that get none are left out, unless
-/// `keep_empty`. With `anew`, replicas that are divided by room do not stay where they are.
+/// Returns the replicas of each selected cluster. Clusters that get none are left out, unless the scheduler keeps
+/// them.
 pub(super) fn divide(
-    spec: &ResourceBindingSpec,
-    strategy: ReplicaStrategy<'_>,
+    facts: Facts<'_>,
     selected: &[Candidate<'_>],
-    anew: bool,
-    keep_empty: bool,
 ) -> Result<Vec<TargetCluster>, AffinityFailure> {
+    let spec = facts.binding.spec;
     let replicas = spec.replicas.unwrap_or_default();
     let uid = spec.resource.uid.as_deref().unwrap_or_default();
     let names = selected.iter().map(|candidate| candidate.name);
-    let divided: BTreeMap<&str, i32> = match strategy {
-        ReplicaStrategy::None => {
-            let bare = |name: &str| TargetCluster {
-                name: name.to_owned(),
-                replicas: None,
-            };
-            return Ok(names.map(bare).collect());
-        }
+    let divided: BTreeMap<&str, i32> = match facts.strategy {
+        ReplicaStrategy::None => return Ok(names.map(|name| target(name, None)).collect()),
         ReplicaStrategy::Duplicated => names.map(|name| (name, replicas)).collect(),
         ReplicaStrategy::Weighted(weights) => webster(replicas, &votes(weights, selected), uid),
-        ReplicaStrategy::Dynamic | ReplicaStrategy::Aggregated => {
-            let change = Change::new(replicas, selected, anew);
-            let mut divided = change.divide(strategy == ReplicaStrategy::Aggregated, uid)?;
-            for name in names {
-                divided.entry(name).or_default();
-            }
-            divided
-        }
+        ReplicaStrategy::Dynamic => change(facts, selected).divide(uid)?,
+        ReplicaStrategy::Aggregated => change(facts, selected).among_few().divide(uid)?,
     };
-    let target = |(name, replicas): (&str, i32)| TargetCluster {
-        name: name.to_owned(),
-        replicas: Some(replicas),
-    };
-    Ok(divided
+    let divided = divided
         .into_iter()
-        .filter(|(_, replicas)| keep_empty || *replicas > 0)
-        .map(target)
+        .filter(|(_, replicas)| facts.scheduler.keeps_empty || *replicas > 0);
+    Ok(divided
+        .map(|(name, replicas)| target(name, Some(replicas)))
         .collect())
+}
+
+fn target(name: &str, replicas: Option<i32>) -> TargetCluster {
+    TargetCluster {
+        name: name.to_owned(),
+        replicas,
+    }
+}
+
+fn change<'a>(facts: Facts<'_>, selected: &[Candidate<'a>]) -> Change<'a> {
+    let replicas = facts.binding.spec.replicas.unwrap_or_default();
+    match trigger::assignment(facts.binding) {
+        Assignment::Fresh => Change::fresh(replicas, selected),
+        Assignment::Steady => Change::steady(replicas, selected),
+    }
 }
 
 /// Returns the greatest weight of each cluster. Clusters without one get nothing, unless none has any.
 fn votes<'a>(weights: &[StaticWeight], selected: &[Candidate<'a>]) -> BTreeMap<&'a str, i64> {
-    let weight = |candidate: &Candidate<'_>| {
-        let matching = weights.iter();
-        let matching = matching.filter(|weight| selects(&weight.target_cluster, candidate.cluster));
-        matching.map(|weight| weight.weight).max().unwrap_or(0)
-    };
     let mut votes: BTreeMap<_, _> = selected
         .iter()
-        .map(|candidate| (candidate.name, weight(candidate)))
+        .map(|candidate| (candidate.name, weight(weights, candidate)))
         .collect();
     if votes.values().all(|weight| *weight <= 0) {
         for weight in votes.values_mut() {
@@ -69,6 +65,12 @@ fn votes<'a>(weights: &[StaticWeight], selected: &[Candidate<'a>]) -> BTreeMap<&
         }
     }
     votes
+}
+
+fn weight(weights: &[StaticWeight], candidate: &Candidate<'_>) -> i64 {
+    let matching = weights.iter();
+    let matching = matching.filter(|weight| selects(&weight.target_cluster, candidate.cluster));
+    matching.map(|weight| weight.weight).max().unwrap_or(0)
 }
 
 /// A change of the number of replicas in clusters that are bounded by their room.
@@ -83,27 +85,39 @@ struct Change<'a> {
 }
 
 impl<'a> Change<'a> {
+    /// Returns the change that divides all replicas, wherever they are.
+    fn fresh(replicas: i32, selected: &[Candidate<'a>]) -> Self {
+        let room = selected.iter().map(|one| (one.name, one.capacity()));
+        Self::new(BTreeMap::new(), replicas, room)
+    }
+
     /// Returns the change from what the clusters have to `replicas` in all: what is missing goes where there
-    /// is room, and what is too much leaves in proportion. With `anew`, all replicas are divided.
-    fn new(replicas: i32, selected: &[Candidate<'a>], anew: bool) -> Self {
-        let had = || selected.iter().map(|one| (one.name, one.assigned));
-        let sum: i64 = had().map(|(_, assigned)| i64::from(assigned)).sum();
-        let missing = i64::from(replicas) - sum;
-        let (stay, replicas, mut room) = if anew {
-            let room = selected.iter().map(|one| (one.name, one.capacity()));
-            (BTreeMap::new(), replicas, room.collect::<Vec<_>>())
-        } else if missing < 0 {
-            let room = had().map(|(name, assigned)| (name, i64::from(assigned)));
-            (BTreeMap::new(), replicas, room.collect())
-        } else {
-            let room = selected
-                .iter()
-                .map(|one| (one.name, i64::from(one.available)));
-            let missing = i32::try_from(missing).unwrap_or(i32::MAX);
-            (had().collect(), missing, room.collect())
-        };
-        let has_some = |name: &str| stay.get(name).is_some_and(|assigned| *assigned > 0);
-        room.sort_by_key(|&(name, room)| (!has_some(name), -room, name));
+    /// is room, and what is too much leaves in proportion.
+    fn steady(replicas: i32, selected: &[Candidate<'a>]) -> Self {
+        let assigned: i64 = selected.iter().map(|one| i64::from(one.assigned)).sum();
+        let missing = i64::from(replicas) - assigned;
+        if missing < 0 {
+            let room = selected.iter();
+            let room = room.map(|one| (one.name, i64::from(one.assigned)));
+            return Self::new(BTreeMap::new(), replicas, room);
+        }
+        let stay = selected.iter().map(|one| (one.name, one.assigned));
+        let room = selected.iter();
+        let room = room.map(|one| (one.name, i64::from(one.available)));
+        let missing = i32::try_from(missing).unwrap_or(i32::MAX);
+        Self::new(stay.collect(), missing, room)
+    }
+
+    fn new(
+        stay: BTreeMap<&'a str, i32>,
+        replicas: i32,
+        room: impl Iterator<Item = (&'a str, i64)>,
+    ) -> Self {
+        let mut room: Vec<_> = room.collect();
+        room.sort_by_key(|&(name, room)| {
+            let is_used = stay.get(name).is_some_and(|assigned| *assigned > 0);
+            (!is_used, -room, name)
+        });
         Self {
             stay,
             replicas,
@@ -111,26 +125,30 @@ impl<'a> Change<'a> {
         }
     }
 
-    /// Divides the replicas in proportion to the room of all clusters, or of as few as have enough.
-    fn divide(
-        self,
-        aggregated: bool,
-        uid: &str,
-    ) -> Result<BTreeMap<&'a str, i32>, AffinityFailure> {
+    /// Leaves the room of as few clusters as have enough.
+    fn among_few(mut self) -> Self {
         let mut sum = 0_i64;
-        let mut used = BTreeMap::new();
-        for (name, room) in self.room {
-            if aggregated && sum >= i64::from(self.replicas) {
-                break;
+        for (_, room) in &mut self.room {
+            if sum >= i64::from(self.replicas) {
+                *room = 0;
             }
-            sum = sum.saturating_add(room);
-            used.insert(name, room);
+            sum = sum.saturating_add(*room);
         }
+        self
+    }
+
+    /// Divides the replicas in proportion to the room.
+    fn divide(self, uid: &str) -> Result<BTreeMap<&'a str, i32>, AffinityFailure> {
+        let sum = self
+            .room
+            .iter()
+            .fold(0, |sum: i64, (_, room)| sum.saturating_add(*room));
         if sum < i64::from(self.replicas) {
             return Err(AffinityFailure::Short(sum));
         }
+        let room = self.room.into_iter().collect();
         let mut divided = self.stay;
-        for (name, more) in webster(self.replicas, &used, uid) {
+        for (name, more) in webster(self.replicas, &room, uid) {
             *divided.entry(name).or_default() += more;
         }
         Ok(divided)
@@ -147,18 +165,22 @@ pub fn webster<'a>(
     votes: &BTreeMap<&'a str, i64>,
     uid: &str,
 ) -> BTreeMap<&'a str, i32> {
-    let votes = || votes.iter().map(|(name, votes)| (*name, (*votes).max(0)));
-    let total: i128 = votes().map(|(_, votes)| i128::from(votes)).sum();
+    let votes: Vec<_> = votes
+        .iter()
+        .map(|(name, votes)| (*name, (*votes).max(0)))
+        .collect();
+    let total: i128 = votes.iter().map(|(_, votes)| i128::from(*votes)).sum();
     if total == 0 || seats <= 0 {
-        return votes().map(|(name, _)| (name, 0)).collect();
+        return votes.into_iter().map(|(name, _)| (name, 0)).collect();
     }
     let last_wins_ties = names::fnv1a_32(uid.as_bytes()) % 2 == 1;
     // The seats whose quotient is at least `total / (2 × certain)` are taken first in any case, and are
     // not more than `seats`, as rounding adds half a seat for each party. So the loop is bounded by the
     // number of parties, whatever number of replicas a user wrote.
-    let parties = i128::try_from(votes().count()).unwrap_or(i128::MAX);
+    let parties = i128::try_from(votes.len()).unwrap_or(i128::MAX);
     let certain = i128::from(seats).saturating_sub(parties).max(0);
-    let mut claims: BinaryHeap<Claim<'a>> = votes()
+    let mut claims: BinaryHeap<Claim<'a>> = votes
+        .into_iter()
         .map(|(name, votes)| Claim {
             votes,
             seats: (2 * i128::from(votes) * certain + total) / (2 * total),
@@ -189,17 +211,23 @@ struct Claim<'a> {
 
 impl Ord for Claim<'_> {
     fn cmp(&self, other: &Self) -> Ordering {
-        // Quotients are compared by cross multiplication, which is exact.
-        let quotient = |a: &Self, b: &Self| i128::from(a.votes) * (2 * b.seats + 1);
         let by_name = if self.last_wins_ties {
             self.name.cmp(other.name)
         } else {
             other.name.cmp(self.name)
         };
-        quotient(self, other)
-            .cmp(&quotient(other, self))
+        // Quotients are compared by cross multiplication, which is exact.
+        self.votes_times(other)
+            .cmp(&other.votes_times(self))
             .then(other.seats.cmp(&self.seats))
             .then(by_name)
+    }
+}
+
+impl Claim<'_> {
+    /// Returns the votes times the divisor of the other claim.
+    fn votes_times(&self, other: &Self) -> i128 {
+        i128::from(self.votes) * (2 * other.seats + 1)
     }
 }
 

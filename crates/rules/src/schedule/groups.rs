@@ -1,11 +1,36 @@
 //! The groups of clusters of a placement, of which the first that fits is used.
 
-use karmada_api::placement::ClusterAffinityTerm;
+use karmada_api::Placement;
+use karmada_api::placement::{ClusterAffinityTerm, ClusterSelector};
 
-use super::AffinityFailure;
-use super::decide::Cycle;
-use super::evict;
-use super::plan::{SchedulePlan, scheduled};
+use super::failure::AffinityFailure;
+use crate::binding_ref::BindingRef;
+
+/// Returns the index of the group that the binding uses; 0 if it uses none of them.
+pub(super) fn in_use(groups: &[ClusterAffinityTerm], binding: BindingRef<'_>) -> usize {
+    let observed = binding.observed_group();
+    let mut groups = groups.iter();
+    let in_use = groups.position(|group| Some(group.affinity_name.as_str()) == observed);
+    in_use.unwrap_or_default()
+}
+
+/// Returns the affinity in use; `None` selects every cluster.
+pub(super) fn affinity_in_use<'a>(
+    placement: &'a Placement,
+    binding: BindingRef<'_>,
+) -> Option<&'a ClusterSelector> {
+    let index = in_use(&placement.cluster_affinities, binding);
+    affinities(placement).nth(index).flatten()
+}
+
+/// Iterates over the affinities of a placement: its groups, or the only one, which may be absent.
+pub(super) fn affinities(placement: &Placement) -> impl Iterator<Item = Option<&ClusterSelector>> {
+    let groups = &placement.cluster_affinities;
+    let only = groups
+        .is_empty()
+        .then_some(placement.cluster_affinity.as_ref());
+    groups.iter().map(|group| Some(&group.affinity)).chain(only)
+}
 
 /// Tries the groups from `start` to the last, then those before `start`, and returns the first that
 /// `attempt` finds fit, with its result.
@@ -27,25 +52,4 @@ pub(super) fn first_fit<'a, T>(
     }
     failures.sort_by_key(|(index, _)| *index);
     Err(failures.into_iter().map(|(_, failure)| failure).collect())
-}
-
-/// Returns the index of the group to begin with: the one in use, unless scheduling anew was asked for.
-pub(super) fn start(groups: &[ClusterAffinityTerm], observed: Option<&str>, anew: bool) -> usize {
-    let is_observed = |group: &ClusterAffinityTerm| Some(group.affinity_name.as_str()) == observed;
-    let observed = groups.iter().position(is_observed);
-    observed.filter(|_| !anew).unwrap_or_default()
-}
-
-/// Plans the writes of a binding that returns to a group before the one in use, if one fits again. Its copies
-/// stay where they are until those there are healthy, as when it left.
-pub(super) fn returned(cycle: Cycle<'_>) -> Option<SchedulePlan> {
-    if !cycle.scheduler.fails_back || !cycle.fleet.complete {
-        return None;
-    }
-    let (binding, groups) = (cycle.binding, &cycle.placement.cluster_affinities);
-    let earlier = groups.get(..start(groups, binding.observed_group(), false))?;
-    let spec = evict::without(binding, Vec::new());
-    let decision = cycle.of(&spec).decide_among(earlier, 0).ok()?;
-    let evictions = evict::left(cycle, &decision)?;
-    Some(scheduled(binding, decision, evictions, cycle.pass))
 }

@@ -1,55 +1,49 @@
 //! The clusters of a binding, and its replicas in each.
+//!
+//! `wake` says which changes, and which times, are worth a pass; `plan` is the pass, from facts to writes:
+//!
+//! ```text
+//! facts → evictions that are over  (eviction)  ┐
+//!       → taints to leave          (eviction)  ├→ cycle: filter → select → divide → outcome → write
+//!       → an earlier group         (failback)  │         for each group in turn (groups)
+//!       → anything to decide?      (trigger)   ┘
+//! ```
+//!
+//! The first of the four that has something to do ends the pass. Each file is below those that use it:
+//!
+//! - Which cluster fits: `filter`, with `taints` and `cluster_selector`. Which of them are used: `select`, by
+//!   `regions` and by room (`capacity`). How many replicas each gets: `divide`, by the `strategy`.
+//! - When a workload leaves a cluster: `eviction`. When it comes back: `failback`, which answers for groups, and
+//!   says who answers otherwise.
+//! - When divided replicas move at all: `trigger`.
+//! - What users read: `failure` has the messages, `outcome` the conditions, `write` the patches.
 
 mod capacity;
-mod decide;
+mod cluster_selector;
+mod cycle;
 mod divide;
-mod evict;
+mod eviction;
+mod facts;
+mod failback;
+mod failure;
 mod filter;
 mod groups;
-mod need;
+mod outcome;
 mod plan;
 mod regions;
 mod select;
-mod selects;
 mod strategy;
+mod taints;
+mod trigger;
+mod wake;
 mod write;
 
-use std::fmt;
-
+pub use cluster_selector::selects;
 pub use divide::webster;
-pub use evict::next_due;
-pub use filter::Unfit;
-pub use need::{Scheduler, concerns, is_observed, is_unscheduled, waits_for_room};
-pub use plan::{KnownClusters, Pass, SchedulePlan, plan};
-pub use selects::selects;
+pub use facts::{KnownClusters, Pass, Scheduler};
+pub use failure::{AffinityFailure, Unfit};
+pub use outcome::SchedulePlan;
+pub use plan::plan;
+pub use trigger::is_unscheduled;
+pub use wake::{concerns, is_observed, next_due, waits_for_room};
 pub use write::{SUCCESS, SpecWrite, StatusWrite};
-
-/// The condition of a binding: True once its clusters have been chosen.
-pub const SCHEDULED: &str = "Scheduled";
-
-/// The reason why one affinity has no result.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum AffinityFailure {
-    /// No cluster fits.
-    Unfit(Unfit),
-    /// The clusters that fit have room for this many replicas only.
-    Short(i64),
-    /// The placement cannot be met or understood.
-    Error(String),
-    /// The placement asks for what this scheduler does not do.
-    Unsupported(String),
-}
-
-impl fmt::Display for AffinityFailure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unfit(unfit) => unfit.fmt(f),
-            Self::Short(available) => write!(
-                f,
-                "Clusters available replicas {available} are not enough to schedule."
-            ),
-            Self::Error(message) => f.write_str(message),
-            Self::Unsupported(what) => write!(f, "Unsupported: {what}"),
-        }
-    }
-}

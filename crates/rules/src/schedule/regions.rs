@@ -91,9 +91,10 @@ pub(super) fn select<'a>(
         .collect();
     // The order in which Karmada tries them, which decides between combinations that are equal otherwise.
     regions.sort_by_key(|region| (region.clusters.len(), -region.score, region.name));
-    let clusters = |index: usize| Some(regions.get(index)?.clusters.clone());
     let chosen = choose(&regions, bounds).into_iter();
-    chosen.filter_map(clusters).collect()
+    chosen
+        .filter_map(|index| Some(regions.get(index)?.clusters.clone()))
+        .collect()
 }
 
 /// Returns the indices of the regions to use, by score.
@@ -107,8 +108,8 @@ fn choose(regions: &[Region<'_>], bounds: Bounds) -> Vec<usize> {
     let mut chosen = best.unwrap_or_default().regions;
     chosen.sort_by_key(|index| by_score(regions, *index));
     // A part of the combination that suffices by itself is used instead.
-    let is_tried = |length: &usize| search.is_tried(chosen.get(..*length).unwrap_or_default());
-    let enough = (1..chosen.len()).find(is_tried);
+    let enough =
+        (1..chosen.len()).find(|length| search.is_tried(chosen.get(..*length).unwrap_or_default()));
     chosen.truncate(enough.unwrap_or(chosen.len()));
     chosen
 }
@@ -121,16 +122,14 @@ fn by_score<'a>(regions: &[Region<'a>], index: usize) -> (i64, &'a str) {
 /// Returns the score of a region with these clusters, which are in their order of preference.
 fn score(clusters: &[Candidate<'_>], bounds: Bounds, demand: Demand) -> i64 {
     const REPLICA: i64 = 1000;
-    let mean = |clusters: &[Candidate<'_>]| {
-        let targets = clusters.iter().filter(|candidate| candidate.is_target);
-        let sum = 100 * as_i64(targets.count());
-        sum.checked_div(as_i64(clusters.len())).unwrap_or(0)
-    };
     match demand {
         Demand::Each(replicas) => {
-            let has_room = |candidate: &&Candidate<'_>| candidate.capacity() >= i64::from(replicas);
-            let valid: Vec<_> = clusters.iter().filter(has_room).copied().collect();
-            REPLICA * as_i64(valid.len()) + mean(&valid)
+            let valid: Vec<_> = clusters
+                .iter()
+                .filter(|candidate| candidate.capacity() >= i64::from(replicas))
+                .copied()
+                .collect();
+            REPLICA * as_i64(valid.len()) + percent_in_use(&valid)
         }
         Demand::Together(replicas) => {
             let parts = as_i64(bounds.min_regions.max(1));
@@ -141,12 +140,19 @@ fn score(clusters: &[Candidate<'_>], bounds: Bounds, demand: Demand) -> i64 {
                 sum = sum.saturating_add(candidate.capacity());
                 if index + 1 >= wanted && sum >= target {
                     let walked = clusters.get(..=index).unwrap_or(clusters);
-                    return REPLICA * target + mean(walked);
+                    return REPLICA * target + percent_in_use(walked);
                 }
             }
-            REPLICA * sum.min(target) + mean(clusters)
+            REPLICA * sum.min(target) + percent_in_use(clusters)
         }
     }
+}
+
+/// Returns the percentage of the clusters that have the template.
+fn percent_in_use(clusters: &[Candidate<'_>]) -> i64 {
+    let targets = clusters.iter().filter(|candidate| candidate.is_target);
+    let sum = 100 * as_i64(targets.count());
+    sum.checked_div(as_i64(clusters.len())).unwrap_or(0)
 }
 
 fn as_i64(count: usize) -> i64 {
@@ -230,10 +236,16 @@ impl Search<'_> {
     fn is_tried(&self, chosen: &[usize]) -> bool {
         let mut chosen = chosen.to_vec();
         chosen.sort_unstable();
-        let count = |index: &usize| self.regions.get(*index).map_or(0, |r| r.clusters.len());
-        let suffices = |part: &[usize]| self.is_enough(part.len(), part.iter().map(count).sum());
         let rest = chosen.split_last().map_or(&[][..], |(_, rest)| rest);
-        suffices(&chosen) && !suffices(rest)
+        self.suffices(&chosen) && !self.suffices(rest)
+    }
+
+    fn suffices(&self, chosen: &[usize]) -> bool {
+        let regions = chosen.iter().filter_map(|index| self.regions.get(*index));
+        self.is_enough(
+            chosen.len(),
+            regions.map(|region| region.clusters.len()).sum(),
+        )
     }
 }
 

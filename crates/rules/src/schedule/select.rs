@@ -1,46 +1,40 @@
 //! The clusters that are used of those that fit.
 
+use karmada_api::ClusterView;
 use karmada_api::placement::SpreadConstraint;
-use karmada_api::{ClusterView, Placement, ResourceBindingSpec};
 
-use super::AffinityFailure;
 use super::capacity::Candidate;
+use super::facts::Facts;
+use super::failure::AffinityFailure;
 use super::regions::{self, Bounds, Demand, bound};
-use super::strategy::ReplicaStrategy;
+use super::strategy::{Assignment, ReplicaStrategy};
+use super::trigger;
 
-/// Returns the clusters to use. With `anew`, those in use do not stay because they may.
+/// Returns the clusters to use.
 pub(super) fn select<'a>(
-    spec: &ResourceBindingSpec,
-    placement: &Placement,
-    strategy: ReplicaStrategy<'_>,
+    facts: Facts<'_>,
     fitting: &[&'a ClusterView],
-    anew: bool,
 ) -> Result<Vec<Candidate<'a>>, AffinityFailure> {
+    let spec = facts.binding.spec;
     let candidates = fitting.iter();
     let mut candidates: Vec<_> = candidates
         .map(|cluster| Candidate::new(spec, cluster))
         .collect();
-    let constraints = &placement.spread_constraints;
-    let by = |field| {
-        constraints
-            .iter()
-            .find(|constraint| groups(constraint) == Some(field))
-    };
+    let constraints = &facts.placement.spread_constraints;
     // Every cluster with a weight gets its part: a bound of their number would drop replicas.
-    if constraints.is_empty() || matches!(strategy, ReplicaStrategy::Weighted(_)) {
+    if constraints.is_empty() || matches!(facts.strategy, ReplicaStrategy::Weighted(_)) {
         return Ok(candidates);
     }
     prefer(&mut candidates);
     let replicas = spec.replicas.unwrap_or_default();
-    let selected = match (by("region"), by("cluster")) {
+    let divides = facts.strategy.divides();
+    let selected = match (by(constraints, "region"), by(constraints, "cluster")) {
         (Some(region), cluster) => {
-            // Else it would follow the room of regions, which changes all the time and wakes nothing.
-            let kept = in_use(spec, &candidates).filter(|_| !anew && !strategy.divides());
             let bounds = Bounds::of(region, cluster);
-            if let Some(kept) = kept.filter(|kept| bounds.allow(kept, &candidates)) {
+            if let Some(kept) = kept_regions(facts, &candidates, bounds) {
                 return Ok(kept);
             }
-            let demand = if strategy.divides() {
+            let demand = if divides {
                 Demand::Together(replicas)
             } else {
                 Demand::Each(replicas)
@@ -48,21 +42,44 @@ pub(super) fn select<'a>(
             by_region(&candidates, bounds, demand)?
         }
         (None, Some(cluster)) => {
-            let needed = strategy.divides().then_some(i64::from(replicas));
+            let needed = divides.then_some(i64::from(replicas));
             by_cluster(candidates, cluster, needed)?
         }
         (None, None) => {
-            return Err(AffinityFailure::Error(
-                "just support cluster and region spread constraint".to_owned(),
-            ));
+            let message = "just support cluster and region spread constraint";
+            return Err(AffinityFailure::error(message));
         }
     };
     if selected.is_empty() {
-        return Err(AffinityFailure::Error(
-            "no clusters available to schedule".to_owned(),
-        ));
+        return Err(AffinityFailure::error("no clusters available to schedule"));
     }
     Ok(selected)
+}
+
+/// Returns the clusters in use, if they are to stay and the bounds allow them. What is not divided stays: else it
+/// would follow the room of regions, which changes all the time and wakes nothing.
+fn kept_regions<'a>(
+    facts: Facts<'_>,
+    candidates: &[Candidate<'a>],
+    bounds: Bounds,
+) -> Option<Vec<Candidate<'a>>> {
+    let selection = trigger::selection(facts.binding);
+    if facts.strategy.divides() || selection == Assignment::Fresh {
+        return None;
+    }
+    let targets = candidates.iter().filter(|candidate| candidate.is_target);
+    let targets: Vec<_> = targets.copied().collect();
+    // One of them does not fit.
+    if targets.len() != facts.binding.targets().count() {
+        return None;
+    }
+    bounds.allow(&targets, candidates).then_some(targets)
+}
+
+/// Returns the constraint whose groups are made by this field.
+fn by<'a>(constraints: &'a [SpreadConstraint], field: &str) -> Option<&'a SpreadConstraint> {
+    let mut constraints = constraints.iter();
+    constraints.find(|constraint| groups(constraint) == Some(field))
 }
 
 /// Sorts clusters by preference: what runs already stays where it is, and the rest goes where there is room.
@@ -79,21 +96,16 @@ fn by_cluster<'a>(
     needed: Option<i64>,
 ) -> Result<Vec<Candidate<'a>>, AffinityFailure> {
     if candidates.len() < bound(constraint.min_groups) {
-        return Err(AffinityFailure::Error(
-            "the number of feasible clusters is less than spreadConstraint.MinGroups".to_owned(),
-        ));
+        let message = "the number of feasible clusters is less than spreadConstraint.MinGroups";
+        return Err(AffinityFailure::error(message));
     }
     let count = bound(constraint.max_groups).min(candidates.len());
     let mut others = candidates.split_off(count);
     let Some(needed) = needed.filter(|_| count > 0) else {
         return Ok(candidates);
     };
-    let suffices = |selected: &[Candidate<'_>]| {
-        let capacities = selected.iter().map(Candidate::capacity);
-        capacities.fold(0, i64::saturating_add) >= needed
-    };
     for last in (0..count).rev() {
-        if suffices(&candidates) {
+        if capacity(&candidates) >= needed {
             break;
         }
         // The first of those with equal room.
@@ -104,7 +116,7 @@ fn by_cluster<'a>(
             std::mem::swap(last, roomiest);
         }
     }
-    if suffices(&candidates) {
+    if capacity(&candidates) >= needed {
         Ok(candidates)
     } else {
         Err(AffinityFailure::Error(format!(
@@ -113,14 +125,9 @@ fn by_cluster<'a>(
     }
 }
 
-/// Returns the clusters in use, and `None` if one of them does not fit.
-fn in_use<'a>(
-    spec: &ResourceBindingSpec,
-    candidates: &[Candidate<'a>],
-) -> Option<Vec<Candidate<'a>>> {
-    let targets = candidates.iter().filter(|candidate| candidate.is_target);
-    let targets: Vec<_> = targets.copied().collect();
-    (targets.len() == spec.clusters.iter().flatten().count()).then_some(targets)
+fn capacity(candidates: &[Candidate<'_>]) -> i64 {
+    let capacities = candidates.iter().map(Candidate::capacity);
+    capacities.fold(0, i64::saturating_add)
 }
 
 /// Returns the best cluster of each region to use, and then the best of all others within the bounds.
@@ -130,15 +137,13 @@ fn by_region<'a>(
     demand: Demand,
 ) -> Result<Vec<Candidate<'a>>, AffinityFailure> {
     if regions::names(candidates).len() < bounds.min_regions {
-        return Err(AffinityFailure::Error(
-            "the number of feasible region is less than spreadConstraint.MinGroups".to_owned(),
-        ));
+        let message = "the number of feasible region is less than spreadConstraint.MinGroups";
+        return Err(AffinityFailure::error(message));
     }
     let regions = regions::select(candidates, bounds, demand);
     if regions.is_empty() {
-        return Err(AffinityFailure::Error(
-            "the number of clusters is less than the cluster spreadConstraint.MinGroups".to_owned(),
-        ));
+        let message = "the number of clusters is less than the cluster spreadConstraint.MinGroups";
+        return Err(AffinityFailure::error(message));
     }
     let (mut selected, mut others) = (Vec::new(), Vec::new());
     for clusters in regions {
@@ -154,10 +159,11 @@ fn by_region<'a>(
 
 /// Returns the field whose values make the groups, and `None` for those made by a label.
 fn groups(constraint: &SpreadConstraint) -> Option<&str> {
-    let is_set = |text: &Option<String>| text.as_ref().is_some_and(|text| !text.is_empty());
-    if is_set(&constraint.spread_by_field) {
-        constraint.spread_by_field.as_deref()
-    } else {
-        (!is_set(&constraint.spread_by_label)).then_some("cluster")
+    let field = constraint.spread_by_field.as_deref().unwrap_or_default();
+    let label = constraint.spread_by_label.as_deref().unwrap_or_default();
+    match (field, label) {
+        ("", "") => Some("cluster"),
+        ("", _) => None,
+        (field, _) => Some(field),
     }
 }

@@ -3,7 +3,7 @@
 use karmada_api::placement::StaticWeight;
 use karmada_api::{Placement, ResourceBindingSpec};
 
-use super::AffinityFailure;
+use super::failure::AffinityFailure;
 
 /// The way in which a binding's replicas are spread.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -18,6 +18,15 @@ pub(super) enum ReplicaStrategy<'a> {
     Dynamic,
     /// Divided among as few clusters as have room.
     Aggregated,
+}
+
+/// The weight of what runs already, in Karmada's words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Assignment {
+    /// What runs stays where it is while it may.
+    Steady,
+    /// Everything is assigned as if nothing ran.
+    Fresh,
 }
 
 impl<'a> ReplicaStrategy<'a> {
@@ -44,9 +53,8 @@ impl<'a> ReplicaStrategy<'a> {
             "Duplicated" => return Ok(Self::Duplicated),
             "" | "Divided" => {}
             _ => {
-                return Err(AffinityFailure::Unsupported(
-                    "this type of replica scheduling".to_owned(),
-                ));
+                let what = "this type of replica scheduling";
+                return Err(AffinityFailure::unsupported(what));
             }
         }
         match scheduling
@@ -57,9 +65,8 @@ impl<'a> ReplicaStrategy<'a> {
             "" | "Weighted" => {}
             "Aggregated" => return Ok(Self::Aggregated),
             _ => {
-                return Err(AffinityFailure::Unsupported(
-                    "this preference of replica division".to_owned(),
-                ));
+                let what = "this preference of replica division";
+                return Err(AffinityFailure::unsupported(what));
             }
         }
         let Some(weights) = &scheduling.weight_preference else {
@@ -68,9 +75,7 @@ impl<'a> ReplicaStrategy<'a> {
         match weights.dynamic_weight.as_deref().unwrap_or_default() {
             "" => Ok(Self::Weighted(&weights.static_weight_list)),
             "AvailableReplicas" => Ok(Self::Dynamic),
-            _ => Err(AffinityFailure::Unsupported(
-                "this dynamic weight".to_owned(),
-            )),
+            _ => Err(AffinityFailure::unsupported("this dynamic weight")),
         }
     }
 

@@ -9,8 +9,7 @@ use objects::condition::{find, transition};
 use objects::patch::JsonPatch;
 use serde_json::{Value, json};
 
-use super::SCHEDULED;
-use crate::binding_ref::BindingRef;
+use crate::binding_ref::{BindingRef, SCHEDULED};
 
 /// The write of a binding's clusters, and of what they were decided on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -123,7 +122,7 @@ impl StatusWrite {
 
     /// Returns `true` if this is a failure that the binding's condition shows already.
     pub fn is_shown(&self, binding: BindingRef<'_>) -> bool {
-        match (self, binding.condition()) {
+        match (self, binding.scheduled()) {
             (
                 Self::Failed {
                     reason, message, ..

@@ -16,8 +16,9 @@ fn uid(odd: bool) -> String {
         .unwrap()
 }
 
+/// Seats follow the votes, and ties the uid.
 #[test]
-fn seats_follow_the_votes_and_ties_the_uid() {
+fn seats_follow_votes() {
     let cases: [(i32, &[_], &[_]); 7] = [
         (4, &[("m1", 1), ("m2", 1)], &[("m1", 2), ("m2", 2)]),
         (7, &[("m1", 2), ("m2", 1)], &[("m1", 5), ("m2", 2)]),
@@ -46,8 +47,9 @@ fn seats_follow_the_votes_and_ties_the_uid() {
     assert_eq!(divided(1, &tied, &uid(true)), [("m1", 0), ("m2", 1)]);
 }
 
+/// The loop is bounded by the number of parties, not of seats.
 #[test]
-fn the_greatest_numbers_are_divided_at_once() {
+fn greatest_numbers_divide() {
     let votes = [("m1", i64::MAX), ("m2", i64::MAX), ("m3", 1)];
     let all: i64 = divided(i32::MAX, &votes, "")
         .iter()
@@ -91,15 +93,17 @@ fn votes() -> impl Strategy<Value = BTreeMap<&'static str, i64>> {
 }
 
 proptest! {
+    /// The division is that of one seat after the other.
     #[test]
-    fn the_division_is_that_of_one_seat_after_the_other(
+    fn division_matches_definition(
         seats in 0..60, votes in votes(), uid in "[a-f]{0,3}",
     ) {
         prop_assert_eq!(webster(seats, &votes, &uid), one_by_one(seats, &votes, &uid));
     }
 
+    /// Every seat is given, and one more takes none away.
     #[test]
-    fn every_seat_is_given_and_one_more_takes_none_away(
+    fn more_seats_take_none_away(
         seats in 0..10_000, votes in votes(), uid in "[a-f]{0,3}",
     ) {
         let fewer = webster(seats, &votes, &uid);

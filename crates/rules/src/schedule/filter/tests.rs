@@ -4,8 +4,7 @@ use serde_json::{Value, from_value, json};
 
 use super::*;
 use crate::binding_ref::BindingRef;
-use crate::schedule::Scheduler;
-use crate::schedule::plan::{KnownClusters, Pass};
+use crate::schedule::facts::{KnownClusters, Pass, Scheduler};
 use crate::schedule::strategy::ReplicaStrategy;
 
 const NOW: &str = "2026-11-22T08:00:00Z";
@@ -43,7 +42,7 @@ fn refusal(
 ) -> Option<String> {
     let placement: Placement = from_value(placement).unwrap();
     let scheduler = Scheduler::default();
-    let cycle = Cycle {
+    let facts = Facts {
         scheduler: &scheduler,
         binding: BindingRef {
             metadata: &ObjectMeta::default(),
@@ -61,12 +60,13 @@ fn refusal(
             cluster_changed: false,
         },
     };
-    let fitting = fitting(cycle, placement.cluster_affinity.as_ref());
+    let fitting = fitting(facts, placement.cluster_affinity.as_ref());
     fitting.err().map(|unfit| unfit.to_string())
 }
 
+/// A cluster fits unless one of the reasons speaks against it.
 #[test]
-fn a_cluster_fits_unless_one_of_the_reasons_speaks_against_it() {
+fn each_reason_excludes_cluster() {
     let free = binding(&json!({}));
     let spread = |field: &str| json!({ "spreadConstraints": [{ "spreadByField": field }] });
     let cases = [
@@ -114,8 +114,9 @@ fn a_cluster_fits_unless_one_of_the_reasons_speaks_against_it() {
     }
 }
 
+/// A taint keeps away what does not tolerate it.
 #[test]
-fn a_taint_keeps_away_what_does_not_tolerate_it() {
+fn taint_excludes_untolerating() {
     let taint = json!({ "key": "k", "value": "v", "effect": "NoSchedule" });
     let cases = [
         (json!({ "key": "k", "operator": "Exists" }), true),
@@ -154,8 +155,9 @@ fn a_taint_keeps_away_what_does_not_tolerate_it() {
     );
 }
 
+/// A toleration that has run out tolerates nothing.
 #[test]
-fn a_toleration_that_has_run_out_tolerates_nothing() {
+fn expired_toleration_is_none() {
     let taint = json!({ "key": "k", "effect": "NoExecute", "timeAdded": "2026-11-22T07:59:00Z" });
     for (seconds, fits) in [(json!(61), true), (json!(60), false), (json!(null), true)] {
         let toleration = json!({ "operator": "Exists", "tolerationSeconds": seconds });
@@ -165,8 +167,9 @@ fn a_toleration_that_has_run_out_tolerates_nothing() {
     }
 }
 
+/// What runs on a cluster is not driven away by a taint, or by a kind that vanished.
 #[test]
-fn what_runs_on_a_cluster_is_not_driven_away_by_a_taint_or_a_kind_that_vanished() {
+fn targets_keep_fitting() {
     let runs = json!({ "clusters": [{ "name": "m1" }], "resource": { "kind": "Other" } });
     let taint = json!({ "key": "k", "effect": "NoExecute" });
     let tainted = [&tainted(&taint)];
@@ -175,8 +178,9 @@ fn what_runs_on_a_cluster_is_not_driven_away_by_a_taint_or_a_kind_that_vanished(
     assert!(refusal(&binding(&runs), elsewhere, &tainted).is_some());
 }
 
+/// The message counts the clusters of each reason.
 #[test]
-fn the_reasons_of_many_clusters_are_counted() {
+fn reasons_are_counted() {
     let placement = json!({ "clusterAffinity": { "clusterNames": ["m2"] } });
     let (plain, taint) = (
         cluster(json!({})),

@@ -1,10 +1,10 @@
-use karmada_api::{ClusterResourceBinding, ResourceBinding};
+use karmada_api::{ClusterResourceBinding, ClusterView, ResourceBinding, names};
 use proptest::prelude::*;
 use serde_json::{from_str, from_value, json};
 
 use self::room::{by_room, spread, with_room};
 use super::*;
-use crate::schedule::SCHEDULED;
+use crate::binding_ref::SCHEDULED;
 
 mod evict;
 mod fail_back;
@@ -165,8 +165,9 @@ fn divided(more: &Value) -> Value {
     placement
 }
 
+/// Bindings that Karmada scheduled stay as they are.
 #[test]
-fn bindings_that_karmada_scheduled_stay_as_they_are() {
+fn karmadas_bindings_stay() {
     let clusters = fleet();
     let clusters: Vec<_> = clusters.iter().collect();
     let fleet = KnownClusters {
@@ -203,8 +204,9 @@ fn assert_is_scheduled(binding: &Value) {
     assert_eq!(applied, binding["spec"]["placement"]);
 }
 
+/// A new binding gets clusters, and a status of the generation that they made.
 #[test]
-fn a_new_binding_gets_clusters_and_a_status_of_the_generation_they_made() {
+fn new_binding_is_scheduled() {
     let weights = json!({ "weightPreference": { "staticWeightList": [
         { "targetCluster": names(&["member1"]), "weight": 2 },
         { "targetCluster": names(&["member1", "member2"]), "weight": 1 },
@@ -262,16 +264,18 @@ fn a_new_binding_gets_clusters_and_a_status_of_the_generation_they_made() {
     }
 }
 
+/// A template without replicas has targets without them.
 #[test]
-fn a_template_without_replicas_has_targets_without_them() {
+fn targets_without_replicas() {
     let mut binding = unscheduled(&json!({ "clusterAffinity": names(&["member1"]) }), 0);
     binding["spec"].as_object_mut().unwrap().remove("replicas");
     let binding = settled(binding, &fleet());
     assert_eq!(binding["spec"]["clusters"], json!([{ "name": "member1" }]));
 }
 
+/// A binding that is not ours, or not to be scheduled, is left alone.
 #[test]
-fn a_binding_that_is_not_ours_or_not_to_be_scheduled_is_left_alone() {
+fn foreign_bindings_are_left_alone() {
     let edits = [
         json!({ "spec": { "placement": null } }),
         json!({ "spec": { "placement": "everywhere" } }),
@@ -293,8 +297,9 @@ fn a_binding_that_is_not_ours_or_not_to_be_scheduled_is_left_alone() {
     }
 }
 
+/// Divided replicas move only for a reason.
 #[test]
-fn divided_replicas_move_only_for_a_reason() {
+fn divided_replicas_need_reason() {
     let placement = divided(&json!({ "clusterAffinity": names(&["member1", "member2"]) }));
     let running = settled(unscheduled(&placement, 4), &fleet());
     let mut odd = running.clone();
@@ -321,8 +326,9 @@ fn divided_replicas_move_only_for_a_reason() {
     );
 }
 
+/// A newer generation that changes no cluster is observed, and no more.
 #[test]
-fn a_newer_generation_that_changes_no_cluster_is_observed_and_no_more() {
+fn newer_generation_is_observed() {
     let running = settled(unscheduled(&divided(&json!({})), 3), &fleet());
     let mut newer = running.clone();
     newer["metadata"]["generation"] = json!(9);
@@ -335,8 +341,9 @@ fn a_newer_generation_that_changes_no_cluster_is_observed_and_no_more() {
     );
 }
 
+/// A pass that a cluster caused moves the time, and not the clusters.
 #[test]
-fn a_pass_that_a_cluster_caused_moves_the_time_and_not_the_clusters() {
+fn cluster_change_moves_time() {
     let running = settled(unscheduled(&json!({}), 3), &fleet());
     let later = Pass {
         now: "2026-11-22T09:00:00Z".parse().unwrap(),
@@ -350,8 +357,9 @@ fn a_pass_that_a_cluster_caused_moves_the_time_and_not_the_clusters() {
     assert_eq!(planned(&divided, &fleet(), later), SchedulePlan::Unchanged);
 }
 
+/// The order of the clusters is nothing to write.
 #[test]
-fn the_order_of_the_clusters_is_nothing_to_write() {
+fn target_order_is_ignored() {
     let mut running = settled(unscheduled(&json!({}), 3), &fleet());
     running["spec"]["clusters"]
         .as_array_mut()
@@ -360,8 +368,9 @@ fn the_order_of_the_clusters_is_nothing_to_write() {
     assert_eq!(planned(&running, &fleet(), pass()), SchedulePlan::Unchanged);
 }
 
+/// What is not supported moves nothing that runs, and is the reason of what does not run.
 #[test]
-fn what_is_not_supported_moves_nothing_that_runs_and_is_told_of_what_does_not() {
+fn unsupported_moves_nothing() {
     let newer = json!({ "weightPreference": { "dynamicWeight": "Newer" } });
     let clusters = fleet();
     let placements = [
@@ -393,8 +402,9 @@ fn what_is_not_supported_moves_nothing_that_runs_and_is_told_of_what_does_not() 
     assert_eq!(message, "just support cluster and region spread constraint");
 }
 
+/// The bounds of the number of clusters hold, and keep what runs.
 #[test]
-fn the_bounds_of_the_number_of_clusters_hold_and_keep_what_runs() {
+fn cluster_bounds_hold() {
     let spread = |min: i64, max: i64| spread(None, (min, max));
     let mut running = unscheduled(&spread(1, 2), 1);
     running["spec"]["clusters"] = json!([{ "name": "member3", "replicas": 1 }]);
@@ -414,8 +424,9 @@ fn the_bounds_of_the_number_of_clusters_hold_and_keep_what_runs() {
     }
 }
 
+/// The first group that fits is used, and named.
 #[test]
-fn the_first_group_that_fits_is_used_and_named() {
+fn first_fitting_group_is_used() {
     let affinities = |groups: &[Value]| json!({ "clusterAffinities": groups });
     let (a, b, none) = (
         group("a", &["member1"]),
@@ -450,8 +461,9 @@ fn the_first_group_that_fits_is_used_and_named() {
     }
 }
 
+/// A trigger leads back to the first group, and nothing else does.
 #[test]
-fn a_trigger_leads_back_to_the_first_group_and_nothing_else_does() {
+fn trigger_restarts_groups() {
     let groups = json!([group("a", &["member1"]), group("b", &["member2"])]);
     let mut binding = unscheduled(&divided(&json!({ "clusterAffinities": groups })), 2);
     binding["status"] = json!({ "schedulerObservingAffinityName": "b" });
@@ -466,8 +478,9 @@ fn a_trigger_leads_back_to_the_first_group_and_nothing_else_does() {
     assert_eq!(back["status"]["lastScheduledTime"], "2026-11-22T10:00:00Z");
 }
 
+/// A placement without groups leaves no name of one.
 #[test]
-fn the_name_of_the_group_goes_with_the_groups() {
+fn group_name_goes_with_groups() {
     let groups = json!([group("a", &["member1"])]);
     let mut binding = settled(
         unscheduled(&json!({ "clusterAffinities": groups }), 2),
@@ -482,8 +495,9 @@ fn the_name_of_the_group_goes_with_the_groups() {
     );
 }
 
+/// Only if no cluster of any group fits, what runs is taken away.
 #[test]
-fn only_if_no_cluster_of_any_group_fits_is_what_runs_taken_away() {
+fn unfit_groups_take_away() {
     let unfit = group("unfit", &["x"]);
     let mut short = group("short", &["member1"]);
     short["clusterNames"] = json!(["member1"]);
@@ -506,8 +520,9 @@ fn only_if_no_cluster_of_any_group_fits_is_what_runs_taken_away() {
     assert_eq!(scheduled_condition(&after).1, "NoClusterFit");
 }
 
+/// Clusters that cannot be seen take nothing away.
 #[test]
-fn clusters_that_cannot_be_seen_take_nothing_away() {
+fn unread_clusters_take_nothing_away() {
     let mut binding = unscheduled(&json!({}), 2);
     binding["spec"]["clusters"] = json!([{ "name": "unread", "replicas": 2 }]);
     let after = settled(binding.clone(), &[]);
@@ -532,8 +547,9 @@ fn clusters_that_cannot_be_seen_take_nothing_away() {
     );
 }
 
+/// The elements and fields of other writers stay.
 #[test]
-fn the_conditions_of_others_survive() {
+fn others_conditions_survive() {
     let other = json!({ "type": "FullyApplied", "status": "True", "reason": "R", "extra": 1 });
     let mut binding = unscheduled(&json!({}), 2);
     binding["status"] = json!({ "conditions": [other], "aggregatedStatus": [] });
@@ -575,7 +591,7 @@ fn placements() -> impl Strategy<Value = Value> {
 proptest! {
     /// Runs a binding through edits, with a crash between the two writes of each.
     #[test]
-    fn whatever_was_edited_and_wherever_a_crash_was_one_pass_settles_the_binding(
+    fn one_pass_settles_binding(
         edits in prop::collection::vec((placements(), 0..5, any::<bool>()), 1..4),
         rooms in prop::collection::vec(0..6_u32, 0..=3),
     ) {
@@ -604,8 +620,9 @@ proptest! {
         }
     }
 
+    /// The order in which groups fail decides nothing.
     #[test]
-    fn the_order_in_which_groups_fail_decides_nothing(
+    fn group_failure_order_is_irrelevant(
         kinds in prop::collection::vec(any::<bool>(), 1..5),
     ) {
         let groups = |kinds: &[bool]| -> Value {

@@ -44,8 +44,9 @@ fn chosen(sizes: &[(i64, usize)], bounds: Bounds) -> Vec<&'static str> {
     names.map(Option::unwrap).collect()
 }
 
+/// The best regions that have enough clusters are chosen.
 #[test]
-fn the_best_regions_that_have_enough_clusters_are_chosen() {
+fn best_sufficient_regions_are_chosen() {
     let four = [(40, 3), (30, 1), (20, 3), (10, 3)];
     let cases: [(&str, Bounds, &[&str]); 6] = [
         ("the two best", bounds(2, 2, 0), &["a", "b"]),
@@ -68,8 +69,9 @@ fn the_best_regions_that_have_enough_clusters_are_chosen() {
     }
 }
 
+/// The number of combinations is that of all subsets: each state is looked at once.
 #[test]
-fn many_regions_are_searched_at_once() {
+fn many_regions_are_searched() {
     let cluster = ClusterView::default();
     let region = |number: usize| Region {
         name: "r",
@@ -118,8 +120,9 @@ fn of_all(regions: &[Region<'_>], bounds: Bounds) -> Vec<usize> {
 }
 
 proptest! {
+    /// The choice is that of the definition, which compares all combinations.
     #[test]
-    fn the_choice_is_that_of_all_combinations(
+    fn choice_matches_all_combinations(
         sizes in prop::collection::vec((0..4_i64, 1..4_usize), 0..=7),
         min in 1..4_usize, max in 0..6_usize, clusters in 0..9_usize,
     ) {

@@ -53,8 +53,9 @@ pub(super) fn leaving(binding: &Value) -> Vec<&str> {
         .collect()
 }
 
+/// A workload leaves a taint for the next group, with one write of its clusters.
 #[test]
-fn a_workload_leaves_a_taint_for_the_next_group_with_one_write_of_its_clusters() {
+fn taint_moves_to_next_group() {
     let groups = json!([
         group("primary", &["member1"]),
         group("backup", &["member2"])
@@ -80,8 +81,9 @@ fn a_workload_leaves_a_taint_for_the_next_group_with_one_write_of_its_clusters()
     }
 }
 
+/// A workload without another place stays.
 #[test]
-fn a_workload_without_another_place_stays() {
+fn nowhere_to_go_stays() {
     let only = json!({ "clusterAffinity": names(&["member1"]) });
     for (placement, taints) in [
         (only, vec!["member1"]),
@@ -93,8 +95,9 @@ fn a_workload_without_another_place_stays() {
     }
 }
 
+/// The other clusters take over what one leaves.
 #[test]
-fn the_other_clusters_take_over_what_one_leaves() {
+fn others_take_over_replicas() {
     let running = settled(unscheduled(&divided(&json!({})), 3), &fleet());
     let (moved, _) = evicted(running, &tainted(&["member1"]));
     let replicas: i64 = targets(&moved).iter().map(|(_, replicas)| replicas).sum();
@@ -105,8 +108,9 @@ fn the_other_clusters_take_over_what_one_leaves() {
     assert_eq!(leaving(&moved), ["member1", "member3"]);
 }
 
+/// A workload does not leave a cluster to which dispatching is suspended.
 #[test]
-fn a_workload_does_not_leave_a_cluster_to_which_dispatching_is_suspended() {
+fn suspended_cluster_is_not_left() {
     let everywhere = json!({ "dispatching": true });
     let there = json!({ "dispatchingOnClusters": { "clusterNames": ["member1"] } });
     let elsewhere = json!({ "dispatchingOnClusters": { "clusterNames": ["member2"] } });
@@ -128,8 +132,9 @@ fn a_workload_does_not_leave_a_cluster_to_which_dispatching_is_suspended() {
     }
 }
 
+/// A workload does not come back under a taint that it does not tolerate any longer.
 #[test]
-fn a_workload_does_not_come_back_under_a_taint_that_it_does_not_tolerate_any_longer() {
+fn expired_toleration_bars_return() {
     let toleration = json!({ "operator": "Exists", "tolerationSeconds": 60 });
     let running = settled(
         unscheduled(&json!({ "clusterTolerations": [toleration] }), 3),
@@ -146,8 +151,9 @@ fn a_workload_does_not_come_back_under_a_taint_that_it_does_not_tolerate_any_lon
     assert_eq!(targets(&over), targets(&moved));
 }
 
+/// A workload goes to no cluster that its former copy has not left.
 #[test]
-fn a_workload_goes_to_no_cluster_that_its_former_copy_has_not_left() {
+fn former_copy_bars_cluster() {
     let groups = json!([
         group("a", &["member1"]),
         group("b", &["member2"]),

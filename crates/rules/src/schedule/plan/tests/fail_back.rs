@@ -27,8 +27,9 @@ fn is_back(binding: &Value) -> bool {
     targets(binding) == [("member1".to_owned(), 3)]
 }
 
+/// A workload returns to an earlier group that fits again, if it may.
 #[test]
-fn a_workload_returns_to_an_earlier_group_that_fits_again_if_it_may() {
+fn fitting_group_is_returned_to() {
     let clusters = with_room(&[3, 3]);
     for placement in [
         json!({}),
@@ -60,8 +61,9 @@ fn a_workload_returns_to_an_earlier_group_that_fits_again_if_it_may() {
     }
 }
 
+/// A workload stays in its group while no earlier one fits.
 #[test]
-fn a_workload_stays_in_its_group_while_no_earlier_one_fits() {
+fn unfit_group_keeps_workload() {
     let running = in_backup(by_room(true), &["member1"]);
     assert!(!is_back(&after(&running, &with_room(&[2, 3]))));
     let running = in_backup(json!({}), &["member1"]);
@@ -76,8 +78,9 @@ fn a_workload_stays_in_its_group_while_no_earlier_one_fits() {
     assert!(is_back(&after(&running, &fleet())));
 }
 
+/// A workload returns once its former copy is gone.
 #[test]
-fn a_workload_returns_once_its_former_copy_is_gone() {
+fn return_awaits_former_copy() {
     let mut running = in_backup(json!({}), &["member1"]);
     let former = json!({ "clusterName": "member1", "health": "Healthy", "applied": true });
     running["status"]["aggregatedStatus"] = json!([former]);
@@ -86,8 +89,9 @@ fn a_workload_returns_once_its_former_copy_is_gone() {
     assert!(is_back(&after(&running, &fleet())));
 }
 
+/// A workload returns when dispatching to the clusters that it leaves is resumed.
 #[test]
-fn a_workload_returns_when_dispatching_to_the_clusters_that_it_leaves_is_resumed() {
+fn return_awaits_resumed_dispatching() {
     let everywhere = json!({ "dispatching": true });
     let there = json!({ "dispatchingOnClusters": { "clusterNames": ["member2"] } });
     for suspension in [everywhere, there] {
@@ -99,8 +103,9 @@ fn a_workload_returns_when_dispatching_to_the_clusters_that_it_leaves_is_resumed
     }
 }
 
+/// A workload that returns leaves no cluster of the group to which it does.
 #[test]
-fn a_workload_that_returns_leaves_no_cluster_of_the_group_to_which_it_does() {
+fn shared_clusters_are_not_left() {
     let running = in_backup(json!({}), &["member1", "member2"]);
     let back = after(&running, &fleet());
     assert_eq!(
@@ -110,8 +115,9 @@ fn a_workload_that_returns_leaves_no_cluster_of_the_group_to_which_it_does() {
     assert_eq!(leaving(&back), [""; 0]);
 }
 
+/// Replicas in the group in use do not move because others may return.
 #[test]
-fn replicas_in_the_group_in_use_do_not_move_because_others_may_return() {
+fn replicas_stay_without_return() {
     let groups = json!([
         group("primary", &["x"]),
         group("backup", &["member1", "member2"])
@@ -138,8 +144,9 @@ fn group_in_use(binding: &Value) -> Option<&str> {
 
 proptest! {
     /// Taints come and go, and so does room.
+    /// A workload that may return comes to rest in no later group than a new one.
     #[test]
-    fn a_workload_that_may_return_comes_to_rest_in_no_later_group_than_a_new_one(
+    fn rest_matches_new_workload(
         times in prop::collection::vec(
             (prop::collection::vec((0..5_u32, any::<bool>()), 3), 1..4_i32), 1..6,
         ),

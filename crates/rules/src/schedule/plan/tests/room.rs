@@ -56,8 +56,9 @@ fn stage<'a>(placement: &'a Value, rooms: &[u32], running: &'a [i32]) -> Stage<'
     }
 }
 
+/// Replicas are divided in proportion to the room of the clusters.
 #[test]
-fn replicas_are_divided_in_proportion_to_the_room_of_the_clusters() {
+fn room_divides_replicas() {
     let dynamic = by_room(false);
     stage(&dynamic, &[6, 3, 3], &[]).assert(4, &[2, 1, 1]);
     stage(&dynamic, &[2, 1, 3], &[]).assert(6, &[2, 1, 3]);
@@ -67,8 +68,9 @@ fn replicas_are_divided_in_proportion_to_the_room_of_the_clusters() {
     stage(&dynamic, &[9, 9, 9], &[0, 1, 3]).assert(4, &[0, 1, 3]);
 }
 
+/// Replicas are divided among as few clusters as have room.
 #[test]
-fn replicas_are_divided_among_as_few_clusters_as_have_room() {
+fn aggregated_uses_few_clusters() {
     let aggregated = by_room(true);
     stage(&aggregated, &[3, 5, 4], &[]).assert(5, &[0, 5, 0]);
     stage(&aggregated, &[3, 5, 4], &[]).assert(6, &[0, 3, 3]);
@@ -78,8 +80,9 @@ fn replicas_are_divided_among_as_few_clusters_as_have_room() {
     stage(&aggregated, &[9, 9, 9], &[5, 1, 1]).assert(4, &[4, 0, 0]);
 }
 
+/// A trigger divides all replicas anew.
 #[test]
-fn a_trigger_divides_all_replicas_anew() {
+fn trigger_divides_afresh() {
     for (aggregated, expected) in [(false, [4, 2]), (true, [6, 0])] {
         let mut binding = unscheduled(&by_room(aggregated), 6);
         binding["spec"]["clusters"] = running(&[0, 6]);
@@ -93,8 +96,9 @@ fn a_trigger_divides_all_replicas_anew() {
     }
 }
 
+/// A lack of room moves nothing, and is made good once there is some.
 #[test]
-fn a_lack_of_room_moves_nothing_and_is_made_good_once_there_is_some() {
+fn lack_of_room_waits() {
     for aggregated in [false, true] {
         let mut binding = unscheduled(&by_room(aggregated), 6);
         binding["spec"]["clusters"] = running(&[1, 1]);
@@ -110,8 +114,9 @@ fn a_lack_of_room_moves_nothing_and_is_made_good_once_there_is_some() {
     }
 }
 
+/// A group without room gives way to the next, and takes nothing away.
 #[test]
-fn a_group_without_room_gives_way_to_the_next_and_takes_nothing_away() {
+fn full_group_gives_way() {
     let groups = json!([group("a", &["member1"]), group("b", &["member2"])]);
     let mut placement = by_room(true);
     placement["clusterAffinities"] = groups;
@@ -143,8 +148,9 @@ fn in_regions() -> Vec<ClusterView> {
     clusters
 }
 
+/// Templates are spread over regions within the bounds of these.
 #[test]
-fn regions_are_spread_over_within_their_bounds() {
+fn regions_stay_within_bounds() {
     let one = spread(Some((1, 1)), (2, 2));
     let two = |clusters| spread(Some((2, 2)), clusters);
     let mut by_room = by_room(false);
@@ -170,8 +176,9 @@ fn regions_are_spread_over_within_their_bounds() {
 }
 
 /// Its room changes all the time, and a start would move it otherwise.
+/// What runs in regions within their bounds stays there, whatever room others have.
 #[test]
-fn what_runs_in_regions_within_their_bounds_stays_there_whatever_room_others_have() {
+fn regions_in_use_stay() {
     let mut clusters = in_regions();
     let rooms = with_room(&[0, 0, 0, 0, 2]);
     for (cluster, full) in clusters.iter_mut().zip(rooms) {
@@ -196,8 +203,9 @@ fn what_runs_in_regions_within_their_bounds_stays_there_whatever_room_others_hav
     assert_eq!(moved["spec"]["clusters"], running(&[0, 0, 2, 2]));
 }
 
+/// Too few regions, clusters, or room.
 #[test]
-fn too_few_regions_clusters_or_room_are_named() {
+fn spread_failures_are_named() {
     let errors = [
         (
             spread(Some((4, 4)), (1, 9)),
@@ -221,8 +229,9 @@ fn too_few_regions_clusters_or_room_are_named() {
     }
 }
 
+/// A cluster without room gives way to a roomier one.
 #[test]
-fn a_cluster_without_room_gives_way_to_a_roomier_one() {
+fn roomier_cluster_replaces_full() {
     let mut placement = by_room(false);
     json_patch::merge(&mut placement, &spread(None, (2, 2)));
     // member1 has room for four more, and stays.

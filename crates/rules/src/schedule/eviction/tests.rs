@@ -2,8 +2,9 @@ use karmada_api::{ResourceBinding, names};
 use serde_json::{Value, from_value, json};
 
 use super::*;
-use crate::schedule::plan::{KnownClusters, Pass};
+use crate::schedule::facts::{KnownClusters, Pass};
 use crate::schedule::strategy::ReplicaStrategy;
+use crate::schedule::wake::next_due;
 
 const NOW: &str = "2026-11-22T08:00:00Z";
 
@@ -46,7 +47,7 @@ fn begun(taint: &Value, tolerations: &Value) -> (Option<GracefulEvictionTask>, O
     let cluster = cluster(&json!([taint]));
     let binding = binding(tolerations, &Value::Null);
     let binding = BindingRef::from(&binding);
-    let cycle = Cycle {
+    let facts = Facts {
         scheduler: &scheduler(),
         binding,
         placement: &binding.placement().unwrap(),
@@ -60,13 +61,14 @@ fn begun(taint: &Value, tolerations: &Value) -> (Option<GracefulEvictionTask>, O
             cluster_changed: false,
         },
     };
-    let tasks = super::begun(cycle);
+    let tasks = new_evictions(facts);
     let next = next_due(&scheduler(), binding, &[&cluster], at(NOW));
     (tasks.into_iter().next(), next)
 }
 
+/// A workload leaves when a taint is not tolerated any longer.
 #[test]
-fn a_workload_leaves_when_a_taint_is_not_tolerated_any_longer() {
+fn untolerated_taint_begins_task() {
     let taint = json!({ "key": "dns", "effect": "NoExecute", "timeAdded": "2026-11-22T07:58:00Z" });
     let tolerated = |seconds: Value| json!([{ "key": "dns", "operator": "Exists", "tolerationSeconds": seconds }]);
     let cases = [
@@ -101,12 +103,13 @@ fn ended(more: &Value, health: &str, observed: i64) -> Option<Value> {
     let items = json!([{ "clusterName": "m1", "health": health }]);
     let status = json!({ "schedulerObservedGeneration": observed, "aggregatedStatus": items });
     binding.status = from_value(status).unwrap();
-    let patch = end((&binding).into(), at(NOW))?;
+    let patch = removals((&binding).into(), at(NOW))?;
     json!(patch).as_array()?.last().cloned()
 }
 
+/// A task ends once the copies elsewhere are healthy, or its time is over.
 #[test]
-fn a_task_ends_once_the_copies_elsewhere_are_healthy_or_its_time_is_over() {
+fn healthy_copies_end_tasks() {
     let removal = Some(json!({ "op": "remove", "path": "/spec/gracefulEvictionTasks/0" }));
     let (plain, kept) = (json!({}), json!({ "suppressDeletion": true }));
     assert_eq!(ended(&plain, "Unhealthy", 3), None);
@@ -127,8 +130,9 @@ fn a_task_ends_once_the_copies_elsewhere_are_healthy_or_its_time_is_over() {
     assert_eq!(ended(&new, "Healthy", 3), Some(dated));
 }
 
+/// A task that purges directly does not end before the copy is gone.
 #[test]
-fn a_task_that_purges_directly_does_not_end_before_the_copy_is_gone() {
+fn direct_purge_awaits_removal() {
     let of = |mode: &str, cluster: &str| json!({ "purgeMode": mode, "fromCluster": cluster });
     for mode in ["Directly", "Immediately"] {
         assert_eq!(
@@ -141,8 +145,9 @@ fn a_task_that_purges_directly_does_not_end_before_the_copy_is_gone() {
     assert!(ended(&of("Gracefully", "m1"), "Healthy", 3).is_some());
 }
 
+/// A task purges in the way that the policy asks for.
 #[test]
-fn a_task_is_of_the_way_that_the_policy_asks_for() {
+fn policy_chooses_purge_mode() {
     let modes = [
         ("Directly", "Directly"),
         ("Immediately", "Directly"),
@@ -158,8 +163,9 @@ fn a_task_is_of_the_way_that_the_policy_asks_for() {
     }
 }
 
+/// The tasks that are over go, and the others keep their places and unknown fields.
 #[test]
-fn the_tasks_that_are_over_go_and_the_others_keep_their_places() {
+fn removals_keep_other_tasks() {
     let task = |cluster: &str, seconds: i64| {
         json!({ "fromCluster": cluster, "gracePeriodSeconds": seconds,
         "creationTimestamp": "2026-11-22T07:55:00Z", "newer": true })
@@ -168,15 +174,16 @@ fn the_tasks_that_are_over_go_and_the_others_keep_their_places() {
     let binding = binding(&json!([]), &tasks);
     let mut stored = serde_json::to_value(&binding).unwrap();
     stored["spec"]["gracefulEvictionTasks"] = tasks.clone();
-    let patch = end((&binding).into(), at(NOW)).unwrap();
+    let patch = removals((&binding).into(), at(NOW)).unwrap();
     json_patch::patch(&mut stored, patch.operations()).unwrap();
     assert_eq!(stored["spec"]["gracefulEvictionTasks"], json!([tasks[1]]));
     let next = next_due(&scheduler(), (&binding).into(), &[], at(NOW));
     assert_eq!(next, Some(at("2026-11-22T08:10:00Z")));
 }
 
+/// An unscheduled binding is due when its reason changes, and within five minutes.
 #[test]
-fn an_unscheduled_binding_is_due_when_its_reason_changes_and_within_five_minutes() {
+fn unscheduled_binding_is_retried() {
     let due = |scheduler: &Scheduler, status: &str, seconds: u32| {
         let toleration =
             json!([{ "key": "k", "operator": "Exists", "tolerationSeconds": seconds }]);

@@ -1,14 +1,14 @@
+//! The clusters that a selector of a policy selects.
+
 use karmada_api::ClusterView;
 use karmada_api::placement::{ClusterSelector, FieldRequirement};
-use objects::selector;
+use objects::{Metadata, selector};
 
 /// Returns `true` if the cluster has the labels, the fields and one of the names of `selector`, and is not
 /// excluded. A requirement that cannot be understood is met by no cluster.
 pub fn selects(selector: &ClusterSelector, cluster: &ClusterView) -> bool {
-    let name = cluster.metadata.name.as_deref().unwrap_or_default();
-    let has_name = |names: &[String]| names.iter().any(|listed| listed == name);
-    !has_name(&selector.excluded)
-        && (selector.cluster_names.is_empty() || has_name(&selector.cluster_names))
+    !has_name(cluster, &selector.excluded)
+        && (selector.cluster_names.is_empty() || has_name(cluster, &selector.cluster_names))
         && selector
             .label_selector
             .as_ref()
@@ -18,6 +18,10 @@ pub fn selects(selector: &ClusterSelector, cluster: &ClusterView) -> bool {
             .iter()
             .flat_map(|fields| &fields.match_expressions)
             .all(|requirement| has_field(requirement, cluster))
+}
+
+fn has_name(cluster: &ClusterView, names: &[String]) -> bool {
+    names.iter().any(|name| name == cluster.metadata.name())
 }
 
 fn has_field(requirement: &FieldRequirement, cluster: &ClusterView) -> bool {
@@ -30,10 +34,9 @@ fn has_field(requirement: &FieldRequirement, cluster: &ClusterView) -> bool {
     };
     // A field that a cluster does not have is empty, and equal to no value.
     let mut present = present.iter().filter(|value| !value.is_empty());
-    let is_listed = |value: &String| requirement.values.contains(value);
     match requirement.operator.as_str() {
-        "In" => present.any(is_listed),
-        "NotIn" => !present.any(is_listed),
+        "In" => present.any(|value| requirement.values.contains(value)),
+        "NotIn" => !present.any(|value| requirement.values.contains(value)),
         _ => false,
     }
 }
@@ -57,8 +60,9 @@ mod tests {
         json!({ "fieldSelector": { "matchExpressions": [requirement] } })
     }
 
+    /// Labels, fields, names and exclusions.
     #[test]
-    fn a_cluster_is_selected_by_all_criteria_together() {
+    fn all_criteria_select_together() {
         let labels = |value: &str| json!({ "labelSelector": { "matchLabels": { "env": value } } });
         let operator = |operator: &str| {
             let requirement = json!({ "key": "env", "operator": operator, "values": ["prod"] });

@@ -1,0 +1,106 @@
+//! The facts that decide about one binding.
+
+use jiff::Timestamp;
+use karmada_api::{ClusterView, Placement, ResourceBindingSpec, names};
+use objects::Metadata;
+use serde_json::Value;
+
+use super::strategy::ReplicaStrategy;
+use crate::binding_ref::BindingRef;
+
+/// The settings of a scheduler.
+#[derive(Clone, Debug, Default)]
+pub struct Scheduler {
+    /// The name by which policies choose it.
+    pub name: String,
+    /// True if a cluster that gets no replica of a workload is a target all the same.
+    pub keeps_empty: bool,
+    /// True if workloads leave clusters with a `NoExecute` taint that they do not tolerate.
+    pub evicts: bool,
+    /// True if workloads return to an earlier group of clusters once it fits again.
+    pub fails_back: bool,
+}
+
+/// The scheduler of a binding that names none.
+const DEFAULT: &str = "default-scheduler";
+
+/// The labels of bindings that somebody keeps: only these are scheduled.
+const KEPT: [&str; 3] = [
+    names::POLICY_ID,
+    names::CLUSTER_POLICY_ID,
+    names::MANAGED_BY,
+];
+
+impl Scheduler {
+    /// Returns `true` if evictions are ended by this scheduler, which begins some.
+    pub(super) fn ends_evictions(&self) -> bool {
+        self.evicts || self.fails_back
+    }
+
+    /// Returns `true` if the binding is to be scheduled, and by this scheduler.
+    pub fn schedules(&self, binding: BindingRef<'_>) -> bool {
+        let BindingRef { metadata, spec, .. } = binding;
+        let name = spec.scheduler_name.as_deref();
+        let name = name.filter(|name| !name.is_empty()).unwrap_or(DEFAULT);
+        let suspension = spec.suspension.as_ref();
+        let labels = KEPT.iter().filter_map(|key| metadata.label(key));
+        spec.placement.as_ref().is_some_and(Value::is_object)
+            && !metadata.is_deleting()
+            && name == self.name
+            && suspension.and_then(|suspension| suspension.scheduling) != Some(true)
+            && labels.into_iter().any(|id| !id.is_empty())
+    }
+}
+
+/// The clusters of the fleet.
+#[derive(Clone, Copy, Debug)]
+pub struct KnownClusters<'a> {
+    /// Every cluster that can be read.
+    pub clusters: &'a [&'a ClusterView],
+    /// False while a cluster exists that could not be read yet.
+    pub complete: bool,
+}
+
+impl<'a> KnownClusters<'a> {
+    /// Returns the cluster of this name.
+    pub(super) fn get(self, name: &str) -> Option<&'a ClusterView> {
+        named(self.clusters, name)
+    }
+}
+
+/// Returns the cluster of this name.
+pub(super) fn named<'a>(clusters: &[&'a ClusterView], name: &str) -> Option<&'a ClusterView> {
+    let mut clusters = clusters.iter().copied();
+    clusters.find(|cluster| cluster.metadata.name() == name)
+}
+
+/// The occasion of a decision.
+#[derive(Clone, Copy, Debug)]
+pub struct Pass {
+    /// The time.
+    pub now: Timestamp,
+    /// True if labels or spec of a cluster have changed that the affinity in use selects or selected.
+    pub cluster_changed: bool,
+}
+
+/// Everything that decides about one binding.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Facts<'a> {
+    pub(super) scheduler: &'a Scheduler,
+    pub(super) binding: BindingRef<'a>,
+    pub(super) placement: &'a Placement,
+    pub(super) strategy: ReplicaStrategy<'a>,
+    pub(super) fleet: KnownClusters<'a>,
+    pub(super) pass: Pass,
+}
+
+impl<'a> Facts<'a> {
+    /// Returns the facts as they would be with another spec of the binding.
+    pub(super) fn with_spec(self, spec: &'a ResourceBindingSpec) -> Self {
+        let binding = BindingRef {
+            spec,
+            ..self.binding
+        };
+        Self { binding, ..self }
+    }
+}
