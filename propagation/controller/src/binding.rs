@@ -1,8 +1,10 @@
 //! Brings the Works of one binding up to date, and the status of the binding and its template.
 
 mod gauges;
+mod known;
 mod status;
 pub(crate) mod steps;
+mod written;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,8 +15,7 @@ use karmada_api::{ClusterResourceBinding, ResourceBinding, Work, execution_names
 use karmada_rules::binding_ref::BindingRef;
 use karmada_rules::propagation::binding::{self, BindingPlan};
 use karmada_rules::propagation::claim::Claim;
-use karmada_rules::propagation::overrides::Overrides;
-use karmada_rules::propagation::works::{self, WorkChange, WorkFacts, WorkStep};
+use karmada_rules::propagation::works::{self, WorkChange, WorkStep};
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
 use karmada_runtime::write::{self, WriteError, WriteErrorKind, WriteMode};
@@ -22,14 +23,15 @@ use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::{Api, Client, Resource};
 use objects::patch::JsonPatch;
 use objects::{Key, Metadata, api_version, kind};
-use parking_lot::Mutex;
 use serde_json::Value;
 use uuid::Uuid;
 
 use self::gauges::Counts;
 pub(crate) use self::gauges::WorkGauges;
+use self::known::Known;
+pub(crate) use self::written::WrittenStatuses;
 use crate::events::Events;
-use crate::index::{Policy, StoredBinding};
+use crate::index::StoredBinding;
 use crate::watch::SharedIndex;
 use crate::works::SharedWorks;
 
@@ -43,8 +45,7 @@ pub(crate) struct BindingReconciler {
     /// The time that conditions show.
     pub(crate) clock: fn() -> Timestamp,
     pub(crate) gauges: WorkGauges,
-    /// The last write of the status of each binding's template.
-    pub(crate) decided: Mutex<BTreeMap<Key, status::Decided>>,
+    pub(crate) written: WrittenStatuses,
 }
 
 impl Controller for BindingReconciler {
@@ -58,7 +59,7 @@ impl Controller for BindingReconciler {
 
     async fn reconcile(&self, key: &Key) -> Result<(), BoxError> {
         let Some(stored) = self.index.read(|index| index.binding(key)) else {
-            self.decided.lock().remove(key);
+            self.written.forget(key);
             self.gauges.set(key, Counts::default());
             return Ok(());
         };
@@ -96,23 +97,15 @@ impl BindingReconciler {
             return Ok(());
         };
         let id = works::id(binding, works);
-        let is_own = |work: &&Work| {
-            let labels = work.metadata.labels.as_ref();
-            let label = labels.and_then(|labels| labels.get(binding.id_label()));
-            id.is_some() && label.map(String::as_str) == id
-        };
-        let mut targets: BTreeMap<Key, Option<String>> = works
+        let own = works
             .iter()
-            .filter(is_own)
-            .filter(|work| work.metadata.deletion_timestamp.is_none())
+            .filter(|work| id.is_some() && work.metadata.label(binding.id_label()) == id);
+        let mut targets: BTreeMap<Key, Option<String>> = own
+            .filter(|work| !work.metadata.is_deleting())
             .map(|work| (Key::of(work), work.metadata.uid.clone()))
             .collect();
         // A Work that was just made may not be in the cache yet.
-        let required = binding.spec.required_by.iter().flatten();
-        let wanted = required
-            .flat_map(|snapshot| snapshot.clusters.iter().flatten())
-            .chain(binding.spec.clusters.iter().flatten());
-        for target in wanted {
+        for target in binding.spec.all_targets() {
             let key = Key::new(execution_namespace(&target.name), works::work_name(binding));
             let is_known = works.iter().any(|work| Key::of(work) == key);
             if !is_known && self.works.cluster(&target.name).is_some() {
@@ -143,70 +136,24 @@ impl BindingReconciler {
         works: &[Work],
     ) -> Result<bool, BoxError> {
         let binding = stored.view();
-        let known = self.works.clusters();
-        let overrides = self
+        let known = self
             .index
-            .read(|index| index.overrides_for(template.namespace()));
-        let referrers = self.referrers(binding);
-        // A policy that drops the template leaves its Works as they are: of a pause that began in the same
-        // edit, nothing would tell once the claim is gone.
-        let policy = self.index.read(|index| index.policy_of(binding));
-        let policy = policy.filter(|policy| policy.selects(template));
-        let facts = WorkFacts {
-            binding,
-            template,
-            clusters: known
-                .iter()
-                .filter_map(|cluster| Some((cluster.metadata.name.as_deref()?, &**cluster)))
-                .collect(),
-            overrides: Overrides {
-                cluster_policies: overrides.0.iter().map(|policy| &**policy).collect(),
-                policies: overrides.1.iter().map(|policy| &**policy).collect(),
-            },
-            policy_suspension: policy.as_ref().and_then(Policy::suspension),
-            works: works.iter().collect(),
-            referrers: referrers
-                .iter()
-                .map(|(key, referrer, policy)| {
-                    let own = referrer.spec.suspension.as_ref();
-                    let own = own.map(|suspension| &suspension.dispatching);
-                    let of_policy = policy.as_ref().and_then(Policy::suspension);
-                    (key.clone(), own.into_iter().chain(of_policy).collect())
-                })
-                .collect(),
-        };
+            .read(|index| Known::read(index, &self.works, binding, template));
+        let facts = known.facts(binding, template, works);
         let steps = works::plan(&facts, || Uuid::new_v4().to_string());
 
-        let is_settled = steps.values().all(|step| {
-            use WorkStep::{Held, Kept, Leaving, Wanted};
-            matches!(step, Wanted(WorkChange::Unchanged) | Kept | Held | Leaving)
-        });
+        let is_settled = steps.values().all(is_done);
         let counts = Counts {
             suspended: works.iter().filter(|work| work.is_suspended()).count(),
             held: steps
                 .values()
-                .filter(|&step| *step == WorkStep::Held)
+                .filter(|step| **step == WorkStep::HoldWhilePaused)
                 .count(),
         };
         self.gauges.set(&binding.key(), counts);
         let outcome = self.apply_all(binding, steps).await;
         self.record(stored, template, &outcome);
         outcome.error.map_or(Ok(is_settled), Err)
-    }
-
-    /// Returns the bindings that require this one, with their policies.
-    fn referrers(
-        &self,
-        binding: BindingRef<'_>,
-    ) -> Vec<(Key, Arc<ResourceBinding>, Option<Policy>)> {
-        self.index.read(|index| {
-            let referrers = index.referrers(binding).into_iter();
-            let with_policy = referrers.map(|(key, referrer)| {
-                let policy = index.policy_of(BindingRef::from(&*referrer));
-                (key, referrer, policy)
-            });
-            with_policy.collect()
-        })
     }
 
     /// Gives a binding the ID and the finalizer that it lacks.
@@ -221,14 +168,14 @@ impl BindingReconciler {
     /// Takes the step of one cluster. Returns `true` if it wrote.
     async fn apply(&self, key: &Key, step: WorkStep) -> Result<bool, BoxError> {
         match step {
-            WorkStep::Wanted(change) => {
+            WorkStep::Apply(change) => {
                 write_work(&self.client, &self.writes, &self.works, key, change).await
             }
-            WorkStep::Orphaned { key, uid } => self.delete(&key, uid).await,
-            WorkStep::Deferred
-            | WorkStep::Kept
-            | WorkStep::Held
-            | WorkStep::Leaving
+            WorkStep::Delete { key, uid } => self.delete(&key, uid).await,
+            WorkStep::AwaitRemoval
+            | WorkStep::Keep
+            | WorkStep::HoldWhilePaused
+            | WorkStep::Deleting
             | WorkStep::NoCluster
             | WorkStep::Refused(_) => Ok(false),
         }
@@ -300,6 +247,15 @@ impl BindingReconciler {
         };
         Ok(written)
     }
+}
+
+/// Returns `true` if the Work of a cluster is as it should be.
+fn is_done(step: &WorkStep) -> bool {
+    use WorkStep::{Apply, Deleting, HoldWhilePaused, Keep};
+    matches!(
+        step,
+        Apply(WorkChange::Unchanged) | Keep | HoldWhilePaused | Deleting
+    )
 }
 
 /// Returns `true` if Works are made for the binding: a policy has it, other bindings require it, or

@@ -18,6 +18,7 @@ use regex::Regex;
 use serde_json::Value;
 use uuid::Uuid;
 
+use crate::args::NAME;
 use crate::binding::steps::is_trouble;
 use crate::binding::{is_dispatched, is_past, template_reference};
 use crate::events::Events;
@@ -223,7 +224,7 @@ impl DependencyReconciler {
     /// Returns the bindings that are attached on account of `referrer`.
     fn attached(&self, referrer: &Key) -> Vec<Arc<ResourceBinding>> {
         let bindings = self.index.read(|index| {
-            let keys = index.required_by(referrer).into_iter();
+            let keys = index.dependencies.required_by(referrer).into_iter();
             let bindings = keys.filter_map(|key| index.bindings.get(&key).map(Arc::clone));
             bindings.collect::<Vec<_>>()
         });
@@ -278,7 +279,7 @@ impl DependencyReconciler {
     /// Writes a binding as planned. Returns `true` if it was written.
     async fn write(&self, key: &Key, plan: BindingPlan) -> Result<bool, BoxError> {
         let api = self.api(key);
-        let manager = Some(crate::NAME.to_owned());
+        let manager = Some(NAME.to_owned());
         match plan {
             // The end of the former binding wakes those that need another.
             BindingPlan::Unchanged | BindingPlan::Waits => Ok(false),

@@ -2,23 +2,19 @@
 
 mod candidates;
 mod dependencies;
+mod stored;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::ObjectReference;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_api::{
     ClusterOverridePolicy, ClusterPropagationPolicy, ClusterResourceBinding, OverridePolicy,
-    PropagationPolicy, PropagationSpec, ResourceBinding, ResourceBindingSpec, Suspension,
+    PropagationPolicy, PropagationSpec, ResourceBinding, ResourceBindingSpec,
 };
 use karmada_rules::binding_ref::BindingRef;
-use karmada_rules::propagation::choice::Candidate;
+use karmada_rules::propagation::candidate::Candidate;
 use karmada_rules::propagation::claim::Claim;
 use karmada_rules::propagation::customization::{self, Customized};
-use karmada_rules::propagation::dependencies::Dependency;
-use karmada_rules::propagation::problems::problems;
-use karmada_rules::propagation::selector::best_rank;
 use karmada_runtime::cache::{Cache, Undecoded};
 use kube::core::Version;
 use objects::{GroupVersionKind, Key};
@@ -27,66 +23,7 @@ use serde_json::Value;
 use self::candidates::Candidates;
 use self::dependencies::Dependencies;
 pub(crate) use self::dependencies::{is_referring, listed_kinds, referrer_keys};
-
-/// A resource template: an object of a kind known at run time.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct TemplateKey {
-    pub(crate) kind: GroupVersionKind,
-    pub(crate) key: Key,
-}
-
-impl TemplateKey {
-    /// Creates the key of the object `key` of a kind.
-    pub(crate) fn new(kind: &GroupVersionKind, key: &Key) -> Self {
-        Self {
-            kind: kind.clone(),
-            key: key.clone(),
-        }
-    }
-
-    /// Returns the reference by which Events name the template.
-    pub(crate) fn reference(&self) -> ObjectReference {
-        let Self { kind, key } = self;
-        ObjectReference {
-            api_version: Some(kind.api_version()),
-            kind: Some(kind.kind.clone()),
-            namespace: Some(key.namespace.clone()).filter(|namespace| !namespace.is_empty()),
-            name: Some(key.name.clone()),
-            ..ObjectReference::default()
-        }
-    }
-}
-
-/// Returns the key of the object; without a name for all of a namespace among which labels select.
-impl From<&Dependency> for TemplateKey {
-    fn from(dependency: &Dependency) -> Self {
-        let Dependency {
-            api_version,
-            kind,
-            namespace,
-            name,
-            ..
-        } = dependency;
-        Self {
-            kind: GroupVersionKind::new(api_version, kind),
-            key: Key::new(namespace, name),
-        }
-    }
-}
-
-/// A policy of either scope.
-#[derive(Clone, Debug)]
-pub(crate) enum Policy {
-    Namespaced(Arc<PropagationPolicy>),
-    Cluster(Arc<ClusterPropagationPolicy>),
-}
-
-/// A binding of either scope.
-#[derive(Clone, Debug)]
-pub(crate) enum StoredBinding {
-    Namespaced(Arc<ResourceBinding>),
-    Cluster(Arc<ClusterResourceBinding>),
-}
+pub(crate) use self::stored::{Policy, StoredBinding, TemplateKey, policy_key, template_of};
 
 /// The objects of the Karmada API as the watches last showed them, besides the templates.
 #[derive(Debug, Default)]
@@ -103,70 +40,9 @@ pub(crate) struct Index {
     pub(crate) interpreters_listed: BTreeSet<GroupVersionKind>,
     customizations: BTreeMap<(GroupVersionKind, Key), Value>,
     candidates: Candidates,
-    dependencies: Dependencies,
+    pub(crate) dependencies: Dependencies,
     /// The kinds that policies select and bindings are of or list, with the number of those that name them.
     kinds: BTreeMap<GroupVersionKind, usize>,
-}
-
-impl Policy {
-    pub(crate) fn candidate(&self) -> Candidate<'_> {
-        match self {
-            Self::Namespaced(policy) => Candidate::from(&**policy),
-            Self::Cluster(policy) => Candidate::from(&**policy),
-        }
-    }
-
-    /// Returns `true` if the policy selects the template.
-    pub(crate) fn selects(&self, template: &Value) -> bool {
-        let policy = self.candidate();
-        let selectors = &policy.spec.resource_selectors;
-        best_rank(selectors, policy.namespace(), template).is_some()
-    }
-
-    /// Returns the suspension that the policy asks for, unless the policy is not applied.
-    pub(crate) fn suspension(&self) -> Option<&Suspension> {
-        let spec = match self {
-            Self::Namespaced(policy) => &policy.spec,
-            Self::Cluster(policy) => &policy.spec,
-        };
-        // That of a policy which is being deleted counts as long as its claim stands.
-        let suspension = spec.suspension.as_ref()?;
-        problems(&self.candidate()).is_empty().then_some(suspension)
-    }
-
-    /// Returns the reference by which Events name the policy.
-    pub(crate) fn reference(&self) -> ObjectReference {
-        let (api_version, kind) = match self {
-            Self::Namespaced(_) => (PropagationPolicy::API_VERSION, PropagationPolicy::KIND),
-            Self::Cluster(_) => (
-                ClusterPropagationPolicy::API_VERSION,
-                ClusterPropagationPolicy::KIND,
-            ),
-        };
-        let metadata = self.candidate().metadata.clone();
-        ObjectReference {
-            api_version: Some(api_version.to_owned()),
-            kind: Some(kind.to_owned()),
-            namespace: metadata.namespace,
-            name: metadata.name,
-            uid: metadata.uid,
-            resource_version: metadata.resource_version,
-            ..ObjectReference::default()
-        }
-    }
-}
-
-impl StoredBinding {
-    pub(crate) fn view(&self) -> BindingRef<'_> {
-        match self {
-            Self::Namespaced(binding) => BindingRef::from(&**binding),
-            Self::Cluster(binding) => BindingRef::from(&**binding),
-        }
-    }
-
-    pub(crate) fn metadata(&self) -> &ObjectMeta {
-        self.view().metadata
-    }
 }
 
 impl Index {
@@ -277,6 +153,29 @@ impl Index {
         )
     }
 
+    /// Returns the bindings that require this one, as far as they exist.
+    pub(crate) fn referrers(&self, binding: BindingRef<'_>) -> BTreeMap<Key, Arc<ResourceBinding>> {
+        let keys = referrer_keys(binding).into_iter();
+        keys.filter_map(|key| {
+            let referrer = self.bindings.get(&key).map(Arc::clone)?;
+            Some((key, referrer))
+        })
+        .collect()
+    }
+
+    /// Returns the keys of the bindings whose dependencies follow them, or did so.
+    pub(crate) fn referring(&self) -> Vec<Key> {
+        let mut keys = BTreeSet::new();
+        for (key, binding) in self.bindings.iter() {
+            let binding = BindingRef::from(&**binding);
+            if is_referring(binding) {
+                keys.insert(key.clone());
+            }
+            keys.extend(referrer_keys(binding));
+        }
+        keys.into_iter().collect()
+    }
+
     /// Returns every kind whose objects may be templates.
     pub(crate) fn kinds(&self) -> impl Iterator<Item = &GroupVersionKind> {
         self.kinds.keys()
@@ -353,20 +252,5 @@ impl Index {
             ("ResourceBinding", self.bindings.undecoded()),
             ("ClusterResourceBinding", self.cluster_bindings.undecoded()),
         ]
-    }
-}
-
-/// Returns the key of a policy.
-pub(crate) fn policy_key(policy: &Candidate<'_>) -> Key {
-    Key::new(policy.namespace().unwrap_or_default(), policy.name())
-}
-
-/// Returns the template of a binding.
-pub(crate) fn template_of(spec: &ResourceBindingSpec) -> TemplateKey {
-    let resource = &spec.resource;
-    let namespace = resource.namespace.as_deref().unwrap_or_default();
-    TemplateKey {
-        kind: GroupVersionKind::new(&resource.api_version, &resource.kind),
-        key: Key::new(namespace, &resource.name),
     }
 }

@@ -26,8 +26,8 @@ use karmada_runtime::write::WriteMode;
 use kube::Client;
 use parking_lot::Mutex;
 
-pub use crate::args::Args;
-use crate::binding::{BindingReconciler, WorkGauges};
+pub use crate::args::{Args, NAME};
+use crate::binding::{BindingReconciler, WorkGauges, WrittenStatuses};
 use crate::dependencies::DependencyReconciler;
 use crate::events::Events;
 use crate::metrics::CountedTemplates;
@@ -37,9 +37,6 @@ pub use crate::reason::Reason;
 use crate::template::{Activations, TemplateReconciler};
 use crate::watch::{Queues, SharedIndex};
 use crate::works::SharedWorks;
-
-/// The program's name.
-pub const NAME: &str = "propagation-controller";
 
 /// The names by which users know the program.
 pub const IDENTITY: Identity = Identity {
@@ -84,7 +81,7 @@ pub fn assemble(args: Args, client: Client, program: &mut Program) {
             events: work_events,
             clock: program.clock,
             gauges: WorkGauges::register(&mut program.registry),
-            decided: Mutex::default(),
+            written: WrittenStatuses::default(),
         },
         dependencies: DependencyReconciler {
             index: Arc::clone(&index),

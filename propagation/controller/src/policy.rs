@@ -19,6 +19,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use uuid::Uuid;
 
+use crate::args::NAME;
 use crate::events::Events;
 use crate::index::{Index, Policy};
 use crate::reason::Reason;
@@ -162,7 +163,7 @@ impl PolicyReconciler {
         K: Resource + Clone + DeserializeOwned + Debug,
     {
         let parameters = PatchParams {
-            field_manager: Some(crate::NAME.to_owned()),
+            field_manager: Some(NAME.to_owned()),
             ..PatchParams::default()
         };
         let patch = Patch::Merge(patch);

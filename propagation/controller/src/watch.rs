@@ -1,5 +1,6 @@
 //! The changes that wake templates, policies and bindings.
 
+mod kinds;
 mod templates;
 
 use std::collections::BTreeSet;
@@ -11,7 +12,7 @@ use karmada_api::{
     ClusterOverridePolicy, ClusterPropagationPolicy, ClusterResourceBinding, ObjectReference,
     OverridePolicy, OverrideSpec, PropagationPolicy, ResourceBinding,
 };
-use karmada_rules::propagation::choice::Candidate;
+use karmada_rules::propagation::candidate::Candidate;
 use karmada_rules::propagation::claim::Claim;
 use karmada_runtime::cache::Transition;
 use karmada_runtime::dynamic::DynamicWatches;
@@ -24,7 +25,7 @@ use objects::Key;
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 
-use self::templates::{kinds_of, selected};
+use self::kinds::{kinds_of, selected};
 use crate::index::{
     Index, Policy, StoredBinding, TemplateKey, is_referring, listed_kinds, referrer_keys,
     template_of,
@@ -250,7 +251,7 @@ impl SharedIndex {
 
     /// Wakes the bindings that the binding `key` requires, which are suspended with it.
     fn wake_required_by(&self, key: &Key) {
-        let required = self.read(|index| index.required_by(key));
+        let required = self.read(|index| index.dependencies.required_by(key));
         self.queues.bindings.add_all(required);
     }
 
@@ -265,7 +266,7 @@ impl SharedIndex {
             }
             woken.extend(referrer_keys(binding));
             let template = template_of(binding.spec);
-            woken.extend(self.read(|index| index.depending_on(&template)));
+            woken.extend(self.read(|index| index.dependencies.depending_on(&template)));
         }
         self.queues.dependencies.add_all(woken);
     }
@@ -292,7 +293,7 @@ impl SharedIndex {
             };
             let are_others = {
                 let mut index = self.index.lock();
-                index.replace_dependencies(&key, new.as_ref());
+                index.dependencies.replace(&key, new.as_ref());
                 index.replace_kinds(kinds(&old), kinds(&new))
             };
             if are_others {

@@ -165,11 +165,7 @@ impl SharedWorks {
     /// Returns the Works of a binding: those that refer to it, and those with the names of its Works.
     pub(crate) fn of_binding(&self, binding: BindingRef<'_>) -> Vec<Work> {
         let name = work_name(binding);
-        let spec = binding.spec;
-        let required = spec.required_by.iter().flatten();
-        let targets = required
-            .flat_map(|snapshot| snapshot.clusters.iter().flatten())
-            .chain(spec.clusters.iter().flatten());
+        let targets = binding.spec.all_targets();
         let named = targets.map(|target| Key::new(execution_namespace(&target.name), &name));
         let inner = self.inner.lock();
         let owner = Owner::Binding(binding.key());
@@ -295,10 +291,7 @@ impl SharedWorks {
         }
         let concerned = self.index.read(|index| {
             index.bindings_where(|spec| {
-                let required = spec.required_by.iter().flatten();
-                required
-                    .flat_map(|snapshot| snapshot.clusters.iter().flatten())
-                    .chain(spec.clusters.iter().flatten())
+                spec.all_targets()
                     .any(|target| changed.contains(&target.name))
             })
         });

@@ -7,7 +7,7 @@ mod real {
 
     use anyhow::{Result, ensure};
     use karmada_api::{ClusterPropagationPolicy, PropagationPolicy};
-    use karmada_rules::propagation::choice::Candidate;
+    use karmada_rules::propagation::candidate::Candidate;
     use karmada_rules::propagation::problems::{Problem, problems};
     use kube::{
         Api,

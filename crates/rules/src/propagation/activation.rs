@@ -12,7 +12,7 @@ use objects::{Metadata, api_version, kind};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::choice::Candidate;
+use super::candidate::Candidate;
 use super::claim::{Claim, marks, policy_text};
 use super::fingerprint::Fingerprint;
 

@@ -2,14 +2,15 @@
 
 mod members;
 pub(super) mod patch;
+mod plan;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_api::{PropagationSpec, ResourceBindingSpec, Suspension, Work, names};
 use objects::patch::JsonPatch;
-use objects::{Key, Metadata, kind};
 use serde_json::{Map, Value, json};
 
 use self::members::members;
+pub use self::plan::{BindingPlan, key};
 use super::activation::Record;
 use super::claim::{Claim, marks};
 use super::works;
@@ -28,61 +29,6 @@ pub struct BindingSource<'a> {
     pub record: &'a Record,
     /// True if the binding follows the policy; otherwise only claim, record and pause are written.
     pub is_followed: bool,
-}
-
-/// The write of a binding.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum BindingPlan {
-    /// It is up to date.
-    Unchanged,
-    /// It does not exist: this is its body.
-    Create(Value),
-    /// It is patched, unless it has changed since it was read.
-    Patch(JsonPatch),
-    /// The binding of a former template, or one that is being deleted, must go first.
-    Waits,
-}
-
-impl BindingPlan {
-    /// Returns `true` if the spec of the binding is written, and not only its metadata.
-    pub fn changes_spec(&self) -> bool {
-        match self {
-            Self::Create(_) => true,
-            Self::Patch(patch) => {
-                let mut paths = patch.paths();
-                paths.any(|path| path.as_str().starts_with("/spec"))
-            }
-            Self::Unchanged | Self::Waits => false,
-        }
-    }
-
-    /// Returns `true` if nothing but the record of activation is written, which Karmada's bindings lack.
-    pub fn only_records(&self) -> bool {
-        const EITHER: [&str; 2] = [names::ACTIVATED, "resourceVersion"];
-        match self {
-            Self::Patch(patch) => patch.paths().all(|path| {
-                let last = path.last();
-                last.is_some_and(|last| EITHER.contains(&last.decoded().as_ref()))
-            }),
-            Self::Create(_) | Self::Unchanged | Self::Waits => false,
-        }
-    }
-
-    /// Returns the replicas that the template has and its binding had not.
-    pub fn replicas(&self) -> Option<i64> {
-        let replicas = match self {
-            Self::Unchanged | Self::Waits => None,
-            Self::Create(body) => body.pointer("/spec/replicas"),
-            Self::Patch(patch) => patch.value(["spec", "replicas"]),
-        };
-        replicas?.as_i64()
-    }
-}
-
-/// Returns the key of the template's binding. One without a namespace is a `ClusterResourceBinding`.
-pub fn key(object: &Value) -> Key {
-    let name = names::binding(kind(object), object.name());
-    Key::new(object.namespace(), name)
 }
 
 /// Plans the write of the binding of a template. `new_id` is the ID of one that is made.

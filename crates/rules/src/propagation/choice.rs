@@ -2,24 +2,12 @@
 
 use std::cmp::Reverse;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use karmada_api::{
-    ClusterPropagationPolicy, PropagationPolicy, PropagationSpec, ResourceSelector, names,
-};
 use serde_json::Value;
 
+use super::candidate::Candidate;
 use super::claim::Claim;
 use super::problems::{Problem, problems};
 use super::selector::{Rank, best_rank};
-
-/// A policy of either scope that may claim a template.
-#[derive(Clone, Copy, Debug)]
-pub struct Candidate<'a> {
-    /// Its metadata. One with a namespace is a `PropagationPolicy`.
-    pub metadata: &'a ObjectMeta,
-    /// Its spec.
-    pub spec: &'a PropagationSpec,
-}
 
 /// The policy of a template.
 #[derive(Clone, Debug)]
@@ -45,77 +33,6 @@ pub enum Choice<'a> {
     },
 }
 
-impl<'a> Candidate<'a> {
-    /// Creates a candidate.
-    pub fn new(metadata: &'a ObjectMeta, spec: &'a PropagationSpec) -> Self {
-        Self { metadata, spec }
-    }
-
-    /// Returns the namespace; `None` for a `ClusterPropagationPolicy`.
-    pub fn namespace(&self) -> Option<&'a str> {
-        self.metadata.namespace.as_deref().filter(|n| !n.is_empty())
-    }
-
-    /// Returns the name.
-    pub fn name(&self) -> &'a str {
-        self.metadata.name.as_deref().unwrap_or_default()
-    }
-
-    /// Returns the ID that claims carry.
-    pub fn id(&self) -> Option<&'a str> {
-        let labels = self.metadata.labels.as_ref()?;
-        let id = labels.get(self.id_label()).map(String::as_str);
-        id.filter(|id| !id.is_empty())
-    }
-
-    /// Returns the label with that ID, on the policy and on what it claims.
-    pub fn id_label(&self) -> &'static str {
-        match self.namespace() {
-            Some(_) => names::POLICY_ID,
-            None => names::CLUSTER_POLICY_ID,
-        }
-    }
-
-    /// Returns the finalizer of the policy's kind.
-    pub fn finalizer(&self) -> &'static str {
-        match self.namespace() {
-            Some(_) => names::POLICY_FINALIZER,
-            None => names::CLUSTER_POLICY_FINALIZER,
-        }
-    }
-
-    /// Returns `true` if the policy is being deleted.
-    pub fn is_deleting(&self) -> bool {
-        self.metadata.deletion_timestamp.is_some()
-    }
-
-    fn rank(&self, template: &Value) -> Option<Rank> {
-        let selectors: &[ResourceSelector] = &self.spec.resource_selectors;
-        best_rank(selectors, self.namespace(), template)
-    }
-
-    /// Returns the features of the policy that karmada-rs does not have, or `None` if it is invalid.
-    fn unsupported(&self) -> Option<Vec<Problem>> {
-        let problems = problems(self);
-        let is_valid = problems
-            .iter()
-            .all(|p| matches!(p, Problem::Unsupported(_)));
-        is_valid.then_some(problems)
-    }
-}
-
-impl<'a> From<&'a PropagationPolicy> for Candidate<'a> {
-    fn from(policy: &'a PropagationPolicy) -> Self {
-        Self::new(&policy.metadata, &policy.spec)
-    }
-}
-
-impl<'a> From<&'a ClusterPropagationPolicy> for Candidate<'a> {
-    fn from(policy: &'a ClusterPropagationPolicy) -> Self {
-        Self::new(&policy.metadata, &policy.spec)
-    }
-}
-
 /// A candidate that may have the template, with what its precedence depends on.
 struct Match<'a> {
     policy: Candidate<'a>,
@@ -130,8 +47,12 @@ impl<'a> Match<'a> {
         }
         Some(Self {
             policy,
-            rank: policy.rank(template)?,
-            unsupported: policy.unsupported()?,
+            rank: best_rank(
+                &policy.spec.resource_selectors,
+                policy.namespace(),
+                template,
+            )?,
+            unsupported: unsupported(&policy)?,
         })
     }
 
@@ -153,6 +74,15 @@ impl<'a> Match<'a> {
                 (Some(_), Some(_)) | (None, None) => outranks,
             }
     }
+}
+
+/// Returns the features of the policy that karmada-rs does not have, or `None` if it is invalid.
+fn unsupported(policy: &Candidate<'_>) -> Option<Vec<Problem>> {
+    let problems = problems(policy);
+    let is_valid = problems
+        .iter()
+        .all(|problem| matches!(problem, Problem::Unsupported(_)));
+    is_valid.then_some(problems)
 }
 
 /// Chooses the policy of `template` among the policies of both scopes, in any order. `claimed` is the
@@ -201,6 +131,7 @@ pub fn choose<'a>(
 
 #[cfg(test)]
 mod tests {
+    use karmada_api::{PropagationPolicy, names};
     use proptest::prelude::*;
     use serde_json::json;
 

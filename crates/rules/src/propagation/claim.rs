@@ -8,7 +8,7 @@ use objects::patch::guarded;
 use objects::{Key, Metadata, metadata};
 use serde_json::{Map, Value, json};
 
-use super::choice::Candidate;
+use super::candidate::Candidate;
 
 /// The policy that claims a template.
 #[derive(Clone, Debug, PartialEq, Eq)]

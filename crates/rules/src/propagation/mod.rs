@@ -1,7 +1,23 @@
 //! The way of a resource template to its clusters: the policy that claims it, its binding, and its Works.
+//!
+//! ```text
+//! template + policies → choice → claim → binding → (schedule) → works → (execution in the member)
+//!                                                    status ← what the Works report ←┘
+//! ```
+//!
+//! - Which policy has a template: `choice`, among `candidate`s, of which `problems` refuses some, by their `selector`s.
+//! - How that is written down: `claim`, on the template and on its binding.
+//! - When an edit of a policy reaches what it has: `activation`, which compares `fingerprint`s.
+//! - What the binding says: `binding`. What follows its template there: `dependencies`.
+//! - Which Works there are, and what is in them: `works`, with `manifest` and `overrides`; those of a Namespace:
+//!   `namespaces`.
+//! - What a kind means (replicas, requirements, health, its status over all clusters): `interpret`; which kinds
+//!   somebody else interprets: `customization`.
+//! - What users read: `status`.
 
 pub mod activation;
 pub mod binding;
+pub mod candidate;
 pub mod choice;
 pub mod claim;
 pub mod customization;

@@ -1,63 +1,42 @@
 //! The Works of a binding: those that its clusters need, those that wait there until they may go, and
 //! those that nobody needs any more.
+//!
+//! [`plan`] goes once through the clusters: those that need the template (`desired` makes the Work that each should
+//! have, `change` the write that leads there), those that it is leaving, and those that have a Work for nothing.
 
+mod change;
 mod desired;
+mod facts;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use karmada_api::work::APPLIED;
-use karmada_api::{
-    ClusterView, Placement, Suspension, TargetCluster, Work, cluster_of_execution_namespace,
-    condition, execution_namespace, names,
-};
-use objects::{Key, Metadata, metadata};
-use serde_json::Value;
+use karmada_api::{TargetCluster, Work, names};
+use objects::{Key, Metadata};
 
-use super::activation::Record;
-use super::claim::Claim;
-use super::manifest::{self, BindingMarks, Marks};
-use super::overrides::{OverrideError, Overrides};
-use super::{claim, interpret};
-use crate::binding_ref::BindingRef;
-
-pub use desired::{DesiredWork, WorkChange};
-
-/// The facts that decide about the Works of a binding.
-#[derive(Clone, Debug)]
-pub struct WorkFacts<'a> {
-    /// The binding.
-    pub binding: BindingRef<'a>,
-    /// Its template.
-    pub template: &'a Value,
-    /// The clusters by name.
-    pub clusters: BTreeMap<&'a str, &'a ClusterView>,
-    /// The override policies that may select the template.
-    pub overrides: Overrides<'a>,
-    /// The suspension of its policy, which the binding may not have yet: an edit must not overtake a pause.
-    pub policy_suspension: Option<&'a Suspension>,
-    /// The Works with the binding's ID, or with the names of its Works.
-    pub works: Vec<&'a Work>,
-    /// The suspensions of each binding that requires this one: its own and that of its policy.
-    pub referrers: BTreeMap<Key, Vec<&'a Suspension>>,
-}
+pub use self::change::{DesiredWork, WorkChange};
+use self::desired::{Order, desired, divided_completions};
+use self::facts::purged_clusters;
+pub use self::facts::{WorkFacts, id, is_delivered, work_name};
+pub(super) use self::facts::{cluster_of, kept_clusters, wanted_clusters};
+use super::overrides::OverrideError;
 
 /// The step for the Work of one cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WorkStep {
     /// The cluster needs it.
-    Wanted(WorkChange),
+    Apply(WorkChange),
     /// The cluster needs it, once the copies are gone that leave other clusters first.
-    Deferred,
+    AwaitRemoval,
     /// It stays as it is until an eviction is complete.
-    Kept,
+    Keep,
     /// Nobody needs it, but while dispatching is suspended no copy may go.
-    Held,
+    HoldWhilePaused,
     /// It is being deleted, and nobody needs it.
-    Leaving,
+    Deleting,
     /// Nobody needs it: it is deleted.
-    Orphaned {
+    Delete {
         /// The name of the Work.
         key: Key,
         /// Its uid.
@@ -75,330 +54,132 @@ pub fn plan(
     facts: &WorkFacts<'_>,
     mut new_id: impl FnMut() -> String,
 ) -> BTreeMap<String, WorkStep> {
-    let binding = facts.binding;
-    let Some(id) = binding.id() else {
+    let Some(id) = facts.binding.id() else {
         return BTreeMap::new();
     };
-    let existing: BTreeMap<&str, &Work> = facts
-        .works
-        .iter()
-        .filter(|work| work.metadata.name.as_deref() == Some(&work_name(binding)))
-        .filter_map(|work| Some((cluster_of(work)?, *work)))
-        .collect();
-    let clusters = wanted_clusters(binding);
-    let completions = divided_completions(facts);
-    let is_left_first = clusters_left(binding, true)
-        .iter()
-        .any(|cluster| existing.contains_key(cluster) && !clusters.contains_key(cluster));
-
+    let planner = Planner::new(facts, id);
     let mut steps = BTreeMap::new();
     let mut is_undelivered = false;
-    for (&name, target) in &clusters {
-        let current = existing.get(name).copied();
-        let suspended = is_suspended(facts, name);
-        let cluster = facts.clusters.get(name);
-        let step = match cluster {
-            // No Work can be made in the namespace of a cluster that is leaving.
-            Some(cluster) if current.is_some() || cluster.metadata.deletion_timestamp.is_none() => {
-                let replicas = target.map(|target| Replicas {
-                    replicas: target.replicas.unwrap_or_default(),
-                    completions: completions.get(name).copied(),
-                });
-                let work_id = current
-                    .and_then(work_id)
-                    .map_or_else(&mut new_id, str::to_owned);
-                match desired(facts, cluster, replicas, (id, &work_id), suspended) {
-                    Ok(desired) => match desired.change(current) {
-                        change if is_left_first && adds(&change, suspended) => WorkStep::Deferred,
-                        change => WorkStep::Wanted(change),
-                    },
-                    Err(error) => WorkStep::Refused(error),
-                }
-            }
-            _ => WorkStep::NoCluster,
-        };
-        is_undelivered |= suspended && !stays_delivered(&step, current);
-        steps.insert(name.to_owned(), step);
+    for (&cluster, target) in &planner.wanted {
+        let step = planner.needed(cluster, *target, &mut new_id);
+        is_undelivered |= facts.is_suspended(cluster) && !planner.stays_delivered(cluster, &step);
+        steps.insert(cluster.to_owned(), step);
     }
-    for cluster in kept_clusters(binding) {
-        steps.entry(cluster.to_owned()).or_insert(WorkStep::Kept);
+    for cluster in kept_clusters(facts.binding) {
+        steps.entry(cluster.to_owned()).or_insert(WorkStep::Keep);
     }
-    for work in &facts.works {
-        let Some(cluster) = cluster_of(work) else {
-            continue;
-        };
-        if label(work, binding.id_label()) == Some(id) && !steps.contains_key(cluster) {
+    for (cluster, work) in planner.own_works() {
+        steps.entry(cluster.to_owned()).or_insert_with(|| {
             // Somebody paused to keep what runs, while its replacement has not arrived.
-            let is_held = is_undelivered || own_suspension(facts, cluster);
-            steps.insert(cluster.to_owned(), unneeded(work, is_held));
-        }
+            if is_undelivered || facts.is_paused(cluster) {
+                held(work)
+            } else {
+                unneeded(work)
+            }
+        });
     }
     steps
 }
 
-/// Returns `true` if the change brings something new into the member.
-fn adds(change: &WorkChange, suspended: bool) -> bool {
-    match change {
-        WorkChange::Create(_) => true,
-        // A pause is not put off.
-        WorkChange::Patch { manifest, .. } => *manifest && !suspended,
-        WorkChange::Unchanged | WorkChange::Deleting => false,
+/// The facts, and what follows from them for every cluster.
+struct Planner<'a> {
+    facts: &'a WorkFacts<'a>,
+    id: &'a str,
+    existing: BTreeMap<&'a str, &'a Work>,
+    wanted: BTreeMap<&'a str, Option<&'a TargetCluster>>,
+    completions: BTreeMap<&'a str, i32>,
+    /// True while a copy has still to go before others may come.
+    awaits_removal: bool,
+}
+
+impl<'a> Planner<'a> {
+    fn new(facts: &'a WorkFacts<'a>, id: &'a str) -> Self {
+        let existing = facts.existing();
+        let wanted = wanted_clusters(facts.binding);
+        let awaits_removal = purged_clusters(facts.binding)
+            .iter()
+            .any(|cluster| existing.contains_key(cluster) && !wanted.contains_key(cluster));
+        Self {
+            facts,
+            id,
+            existing,
+            wanted,
+            completions: divided_completions(facts),
+            awaits_removal,
+        }
+    }
+
+    /// Iterates over the Works with the binding's ID, and their clusters.
+    fn own_works(&self) -> impl Iterator<Item = (&'a str, &'a Work)> {
+        let works = self.facts.works.iter().copied();
+        works
+            .filter(|work| work.metadata.label(self.facts.binding.id_label()) == Some(self.id))
+            .filter_map(|work| Some((cluster_of(work)?, work)))
+    }
+
+    /// Returns the step of a cluster that needs the template.
+    fn needed(
+        &self,
+        name: &str,
+        target: Option<&TargetCluster>,
+        new_id: &mut impl FnMut() -> String,
+    ) -> WorkStep {
+        let current = self.existing.get(name).copied();
+        // No Work can be made in the namespace of a cluster that is leaving.
+        let cluster = self.facts.clusters.get(name);
+        let cluster = cluster.filter(|one| current.is_some() || !one.metadata.is_deleting());
+        let Some(cluster) = cluster else {
+            return WorkStep::NoCluster;
+        };
+        let work_id = current.and_then(|work| work.metadata.label(names::WORK_ID));
+        let work_id = work_id.map_or_else(new_id, str::to_owned);
+        let suspended = self.facts.is_suspended(name);
+        let order = Order {
+            cluster,
+            replicas: target.map(|target| target.replicas.unwrap_or_default()),
+            completions: self.completions.get(name).copied(),
+            binding_id: self.id,
+            work_id: &work_id,
+            suspended,
+        };
+        match desired(self.facts, &order).map(|desired| desired.change(current)) {
+            Ok(WorkChange::Create(_)) if self.awaits_removal => WorkStep::AwaitRemoval,
+            // A pause is not put off.
+            Ok(WorkChange::Patch { manifest: true, .. }) if self.awaits_removal && !suspended => {
+                WorkStep::AwaitRemoval
+            }
+            Ok(change) => WorkStep::Apply(change),
+            Err(error) => WorkStep::Refused(error),
+        }
+    }
+
+    /// Returns `true` if the member has the manifest, and will after this step.
+    fn stays_delivered(&self, cluster: &str, step: &WorkStep) -> bool {
+        let stays = match step {
+            WorkStep::Apply(WorkChange::Unchanged | WorkChange::Deleting) => true,
+            WorkStep::Apply(WorkChange::Patch { manifest, .. }) => !manifest,
+            _ => false,
+        };
+        let current = self.existing.get(cluster);
+        stays && current.is_some_and(|work| is_delivered(work))
     }
 }
 
-fn unneeded(work: &Work, is_held: bool) -> WorkStep {
-    if work.metadata.deletion_timestamp.is_some() {
-        WorkStep::Leaving
-    } else if is_held {
-        WorkStep::Held
+fn held(work: &Work) -> WorkStep {
+    if work.metadata.is_deleting() {
+        WorkStep::Deleting
     } else {
-        WorkStep::Orphaned {
+        WorkStep::HoldWhilePaused
+    }
+}
+
+fn unneeded(work: &Work) -> WorkStep {
+    if work.metadata.is_deleting() {
+        WorkStep::Deleting
+    } else {
+        WorkStep::Delete {
             key: Key::of(work),
             uid: work.metadata.uid.clone(),
         }
     }
-}
-
-/// Returns the clusters that need the template, with the replicas of those that it was scheduled to.
-pub(super) fn wanted_clusters(binding: BindingRef<'_>) -> BTreeMap<&str, Option<&TargetCluster>> {
-    let required = binding.spec.required_by.iter().flatten();
-    let required = required.flat_map(|snapshot| snapshot.clusters.iter().flatten());
-    let scheduled = binding.spec.clusters.iter().flatten();
-    required
-        .map(|target| (target.name.as_str(), None))
-        .chain(scheduled.map(|target| (target.name.as_str(), Some(target))))
-        .collect()
-}
-
-/// Returns the clusters that the template is leaving with grace.
-pub(super) fn kept_clusters(binding: BindingRef<'_>) -> BTreeSet<&str> {
-    clusters_left(binding, false)
-}
-
-/// Returns the clusters that the template is leaving, either `directly`, before it comes to others, or not.
-fn clusters_left(binding: BindingRef<'_>, directly: bool) -> BTreeSet<&str> {
-    let tasks = binding.spec.graceful_eviction_tasks.iter().flatten();
-    tasks
-        .filter(|task| task.purges_directly() == directly)
-        .map(|task| task.from_cluster.as_str())
-        .collect()
-}
-
-/// Returns the ID of a binding, or that of the Works which refer to it: a writer that replaces the labels of
-/// the binding takes its own, as Karmada's controller of `MultiClusterService`s does every other time.
-pub fn id<'a>(binding: BindingRef<'a>, works: &'a [Work]) -> Option<&'a str> {
-    let refers = |work: &&Work| {
-        let annotations = work.metadata.annotations.as_ref();
-        let annotation = |key| Some(annotations?.get(key)?.as_str());
-        let mut reference = binding.reference().into_iter();
-        reference.all(|(key, value)| annotation(key) == Some(value))
-    };
-    binding.id().or_else(|| {
-        let mut referring = works.iter().filter(refers);
-        referring.find_map(|work| label(work, binding.id_label()))
-    })
-}
-
-/// Returns the name that the binding's Works have in every cluster.
-pub fn work_name(binding: BindingRef<'_>) -> String {
-    let resource = &binding.spec.resource;
-    let namespace = resource.namespace.as_deref().unwrap_or_default();
-    names::work(&resource.kind, namespace, &resource.name)
-}
-
-/// Returns the cluster whose Work it is.
-pub(super) fn cluster_of(work: &Work) -> Option<&str> {
-    cluster_of_execution_namespace(work.metadata.namespace.as_deref()?)
-}
-
-fn work_id(work: &Work) -> Option<&str> {
-    label(work, names::WORK_ID)
-}
-
-fn label<'a>(work: &'a Work, key: &str) -> Option<&'a str> {
-    work.metadata.labels.as_ref()?.get(key).map(String::as_str)
-}
-
-/// Returns `true` if the binding's own policy suspends dispatching to the cluster.
-fn own_suspension(facts: &WorkFacts<'_>, cluster: &str) -> bool {
-    let in_binding = facts.binding.spec.suspension.as_ref();
-    let in_binding = in_binding.map(|suspension| &suspension.dispatching);
-    let mut suspensions = in_binding.into_iter().chain(facts.policy_suspension);
-    suspensions.any(|suspension| suspension.suspends(cluster))
-}
-
-/// Returns `true` if dispatching to the cluster is suspended: by the binding's own policy, or by that of
-/// every binding on whose account alone the cluster needs the template.
-fn is_suspended(facts: &WorkFacts<'_>, cluster: &str) -> bool {
-    let spec = facts.binding.spec;
-    if own_suspension(facts, cluster) {
-        return true;
-    }
-    let has_cluster = |targets: &Option<Vec<TargetCluster>>| {
-        let mut targets = targets.iter().flatten();
-        targets.any(|target| target.name == cluster)
-    };
-    if has_cluster(&spec.clusters) {
-        return false;
-    }
-    let snapshots = spec.required_by.iter().flatten();
-    let mut requiring = snapshots
-        .filter(|snapshot| has_cluster(&snapshot.clusters))
-        .peekable();
-    requiring.peek().is_some()
-        && requiring.all(|snapshot| {
-            let key = Key::new(
-                snapshot.namespace.clone().unwrap_or_default(),
-                snapshot.name.clone().unwrap_or_default(),
-            );
-            let mut suspensions = facts.referrers.get(&key).into_iter().flatten();
-            suspensions.any(|suspension| suspension.suspends(cluster))
-        })
-}
-
-/// Returns `true` if the member has the manifest of the Work: it was applied at its last change or later.
-pub fn is_delivered(work: &Work) -> bool {
-    let annotations = work.metadata.annotations.as_ref();
-    let changed = annotations
-        .and_then(|annotations| annotations.get(names::MANIFEST_GENERATION))
-        .and_then(|generation| generation.parse::<i64>().ok())
-        .or(work.metadata.generation);
-    work.condition(APPLIED).is_some_and(|applied| {
-        let observed = applied.observed_generation;
-        // One that Karmada wrote has no generation: it may be about an earlier manifest.
-        applied.status == condition::TRUE && observed.is_some() && observed >= changed
-    })
-}
-
-fn stays_delivered(step: &WorkStep, current: Option<&Work>) -> bool {
-    let changes = match step {
-        WorkStep::Wanted(WorkChange::Unchanged | WorkChange::Deleting) => false,
-        WorkStep::Wanted(WorkChange::Patch { manifest, .. }) => *manifest,
-        _ => true,
-    };
-    !changes && current.is_some_and(is_delivered)
-}
-
-/// The replicas of a template in one cluster.
-#[derive(Clone, Copy)]
-struct Replicas {
-    replicas: i32,
-    completions: Option<i32>,
-}
-
-/// Returns the completions of a Job in each cluster, if its replicas are divided.
-fn divided_completions<'a>(facts: &WorkFacts<'a>) -> BTreeMap<&'a str, i32> {
-    let spec = facts.binding.spec;
-    let placement = spec.placement.as_ref();
-    let placement =
-        placement.and_then(|placement| serde_json::from_value::<Placement>(placement.clone()).ok());
-    let is_divided = placement
-        .and_then(|placement| placement.replica_scheduling)
-        .is_some_and(|scheduling| {
-            scheduling.replica_scheduling_type.as_deref() != Some("Duplicated")
-        });
-    if is_divided && has_replicas(facts.binding) {
-        interpret::completions(facts.template, spec.clusters.as_deref().unwrap_or_default())
-    } else {
-        BTreeMap::new()
-    }
-}
-
-/// Returns `true` if the clusters' replicas count: a template without replicas has none to divide.
-fn has_replicas(binding: BindingRef<'_>) -> bool {
-    binding.spec.placement.is_some() && binding.spec.replicas.is_some_and(|replicas| replicas > 0)
-}
-
-fn desired(
-    facts: &WorkFacts<'_>,
-    cluster: &ClusterView,
-    replicas: Option<Replicas>,
-    (id, work_id): (&str, &str),
-    suspended: bool,
-) -> Result<DesiredWork, OverrideError> {
-    let binding = facts.binding;
-    let cluster_name = cluster.metadata.name.as_deref().unwrap_or_default();
-    let key = Key::new(execution_namespace(cluster_name), work_name(binding));
-    let mut manifest = facts.template.clone();
-    claim::share(binding.metadata, &mut manifest);
-    manifest::strip(&mut manifest);
-    for (key, value) in preserved_labels(binding, cluster_name) {
-        metadata::edit(&mut manifest, "labels", |labels| {
-            labels.insert(key.clone(), value.as_str().into());
-        });
-    }
-    if let (Some(wanted), true) = (replicas, has_replicas(binding)) {
-        interpret::revise(&mut manifest, wanted.replicas);
-        if let Some(completions) = wanted.completions {
-            interpret::revise_completions(&mut manifest, completions);
-        }
-    }
-    let applied = facts.overrides.apply(&mut manifest, cluster)?;
-    let in_binding = binding.spec.conflict_resolution.as_deref();
-    let conflict_resolution = manifest::conflict_resolution(&manifest, in_binding);
-    let marks = Marks {
-        template_uid: facts.template.uid(),
-        template_generation: facts.template.generation(),
-        work: &key,
-        work_id,
-        binding: Some(BindingMarks {
-            id_label: binding.id_label(),
-            id,
-            reference: binding.reference(),
-            conflict_resolution,
-        }),
-    };
-    manifest::mark(&mut manifest, &marks);
-
-    let mut annotations: BTreeMap<String, String> = binding
-        .reference()
-        .into_iter()
-        .map(|(key, value)| (key.to_owned(), value.to_owned()))
-        .collect();
-    annotations.insert(
-        names::CONFLICT_RESOLUTION.to_owned(),
-        conflict_resolution.to_owned(),
-    );
-    let labels = [(binding.id_label(), id), (names::WORK_ID, work_id)];
-    Ok(DesiredWork {
-        key,
-        labels: labels
-            .into_iter()
-            .map(|(key, value)| (key.to_owned(), value.to_owned()))
-            .collect(),
-        annotations,
-        applied,
-        owner: None,
-        suspended: Some(suspended),
-        preserved: Some(binding.spec.preserve_resources_on_deletion == Some(true)),
-        manifest,
-        follows_claim: follows_claim(binding),
-    })
-}
-
-/// Returns `true` unless the binding follows another policy until the next edit of its template.
-fn follows_claim(binding: BindingRef<'_>) -> bool {
-    let claim = Claim::of(binding.metadata);
-    match (Record::of(binding.metadata), claim) {
-        (Some(record), Some(claim)) => record.policy == claim.policy_text(),
-        _ => true,
-    }
-}
-
-/// Returns the labels with which Karmada's application failover hands the state of a workload to its one new
-/// cluster (Karmada, `pkg/controllers/binding/common.go`, `injectReservedLabelState`).
-fn preserved_labels<'a>(
-    binding: BindingRef<'a>,
-    cluster: &str,
-) -> impl Iterator<Item = (&'a String, &'a String)> {
-    let tasks = binding.spec.graceful_eviction_tasks.as_deref();
-    let last = tasks.and_then(|tasks| tasks.last());
-    let left = last.filter(|task| {
-        let mut before = task.clusters_before_failover.iter().flatten();
-        task.purges_directly()
-            && !before.any(|before| before == cluster)
-            && wanted_clusters(binding).len() == 1
-    });
-    left.into_iter()
-        .flat_map(|task| task.preserved_label_state.iter().flatten())
 }

@@ -13,16 +13,10 @@ use kube::api::{Patch, PatchParams};
 use objects::Metadata;
 use serde_json::{Value, json};
 
+use super::written::StatusWrite;
 use super::{BindingReconciler, is_past, reference, template_reference};
 use crate::index::{StoredBinding, template_of};
 use crate::reason::Reason;
-
-/// A write of the status of a template, decided on a version of it.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Decided {
-    version: Option<Value>,
-    body: Value,
-}
 
 impl BindingReconciler {
     /// Writes the status of the binding and that of its template.
@@ -36,11 +30,7 @@ impl BindingReconciler {
         let id = binding.id();
         let own: Vec<&Work> = works
             .iter()
-            .filter(|work| {
-                let labels = work.metadata.labels.as_ref();
-                let label = labels.and_then(|labels| labels.get(binding.id_label()));
-                label.map(String::as_str) == id
-            })
+            .filter(|work| work.metadata.label(binding.id_label()) == id)
             .collect();
         let now = Time((self.clock)());
         let waiting = self.waiting(binding);
@@ -87,11 +77,11 @@ impl BindingReconciler {
             return Ok(());
         };
         // The echo of the same write may be still to come.
-        let decided = Decided {
-            version: template.pointer("/metadata/resourceVersion").cloned(),
+        let write = StatusWrite {
+            version: template.resource_version().to_owned(),
             body: body.clone(),
         };
-        if self.decided.lock().get(&binding.key()) == Some(&decided) {
+        if self.written.is_last(&binding.key(), &write) {
             return Ok(());
         }
         let key = template_of(binding.spec);
@@ -104,7 +94,7 @@ impl BindingReconciler {
         let call = write::patch_status(&api, &key.key.name, &parameters, &patch);
         match self.writes.write("template_status", call).await {
             Ok(_) => {
-                self.decided.lock().insert(binding.key(), decided);
+                self.written.note(binding.key(), write);
                 Ok(())
             }
             Err(error) if is_past(&error) => Ok(()),

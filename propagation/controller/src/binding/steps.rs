@@ -39,7 +39,7 @@ impl BindingReconciler {
         let mut outcome = Outcome::default();
         let writes = steps.into_iter().map(|(cluster, step)| {
             let is_overridden = match &step {
-                WorkStep::Wanted(change) => change.is_overridden(),
+                WorkStep::Apply(change) => change.is_overridden(),
                 WorkStep::Refused(error) => {
                     let trouble = format!("{error} for cluster {cluster}");
                     outcome.refused.get_or_insert(trouble);

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use karmada_rules::propagation::choice::Candidate;
+use karmada_rules::propagation::candidate::Candidate;
 use objects::reverse_index::ReverseIndex;
 use objects::{GroupVersionKind, Key};
 
-use super::TemplateKey;
+use super::stored::TemplateKey;
 
 /// The policies of both scopes by the templates that their selectors name.
 #[derive(Debug, Default)]

@@ -1,74 +1,46 @@
 //! The bindings that depend on others, and those that are attached to them.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::collections::BTreeSet;
 
-use karmada_api::{ResourceBinding, names};
+use karmada_api::names;
 use karmada_rules::binding_ref::BindingRef;
 use karmada_rules::propagation::dependencies;
 use objects::reverse_index::ReverseIndex;
 use objects::{GroupVersionKind, Key};
 
-use super::{Index, StoredBinding, TemplateKey};
+use super::stored::{StoredBinding, TemplateKey};
 
 /// The references between bindings.
 #[derive(Debug, Default)]
-pub(super) struct Dependencies {
+pub(crate) struct Dependencies {
     /// The objects that bindings list, without a name where labels select among those of a namespace.
     listed: ReverseIndex<Key, TemplateKey>,
     /// The bindings that other bindings are required by.
     referrers: ReverseIndex<Key, Key>,
 }
 
-impl Index {
+impl Dependencies {
     /// Replaces the references of a binding by those of its new version, or removes them.
-    pub(crate) fn replace_dependencies(&mut self, key: &Key, binding: Option<&StoredBinding>) {
-        let listed = binding.map(|binding| listed(binding.view()));
+    pub(crate) fn replace(&mut self, key: &Key, binding: Option<&StoredBinding>) {
+        let objects = binding.map(|binding| listed(binding.view()));
         let referrers = binding.map(|binding| referrer_keys(binding.view()));
-        let Dependencies {
-            listed: lists,
-            referrers: required,
-        } = &mut self.dependencies;
-        lists.replace(key, listed.unwrap_or_default());
-        required.replace(key, referrers.unwrap_or_default());
+        self.listed.replace(key, objects.unwrap_or_default());
+        self.referrers.replace(key, referrers.unwrap_or_default());
     }
 
     /// Returns the keys of the bindings that list the object, or select among those of its namespace.
     pub(crate) fn depending_on(&self, template: &TemplateKey) -> Vec<Key> {
         let any = Key::new(&template.key.namespace, "");
         let any = TemplateKey::new(&template.kind, &any);
-        let listed = &self.dependencies.listed;
-        let bindings = listed.sources(template).chain(listed.sources(&any));
+        let bindings = self.listed.sources(template);
+        let bindings = bindings.chain(self.listed.sources(&any));
         bindings.cloned().collect()
     }
 
     /// Returns the keys of the bindings that the binding `referrer` requires.
     pub(crate) fn required_by(&self, referrer: &Key) -> Vec<Key> {
-        let bindings = self.dependencies.referrers.sources(referrer);
+        let bindings = self.referrers.sources(referrer);
         bindings.cloned().collect()
-    }
-
-    /// Returns the bindings that require this one, as far as they exist.
-    pub(crate) fn referrers(&self, binding: BindingRef<'_>) -> BTreeMap<Key, Arc<ResourceBinding>> {
-        let keys = referrer_keys(binding).into_iter();
-        keys.filter_map(|key| {
-            let referrer = self.bindings.get(&key).map(Arc::clone)?;
-            Some((key, referrer))
-        })
-        .collect()
-    }
-
-    /// Returns the keys of the bindings whose dependencies follow them, or did so.
-    pub(crate) fn referring(&self) -> Vec<Key> {
-        let mut keys = BTreeSet::new();
-        for (key, binding) in self.bindings.iter() {
-            let binding = BindingRef::from(&**binding);
-            if is_referring(binding) {
-                keys.insert(key.clone());
-            }
-            keys.extend(referrer_keys(binding));
-        }
-        keys.into_iter().collect()
     }
 }
 

@@ -8,7 +8,7 @@ use karmada_api::{ClusterPropagationPolicy, PropagationPolicy};
 use karmada_rules::binding_ref::BindingRef;
 use karmada_rules::propagation::activation::{self, Activation, Bound, Facts, Record, Seen};
 use karmada_rules::propagation::binding;
-use karmada_rules::propagation::choice::Candidate;
+use karmada_rules::propagation::candidate::Candidate;
 use karmada_rules::propagation::claim::Claim;
 use karmada_rules::propagation::status::POLICY_APPLIED;
 use karmada_runtime::metrics::Registry;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use karmada_api::{ClusterResourceBinding, ResourceBinding};
 use karmada_rules::propagation::binding::{self, BindingPlan};
-use karmada_rules::propagation::choice::Candidate;
+use karmada_rules::propagation::candidate::Candidate;
 use karmada_rules::propagation::claim::{self, Claim};
 use karmada_runtime::write::{WriteError, WriteErrorKind};
 use kube::api::{Patch, PatchParams, PostParams};
@@ -16,6 +16,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::{Subject, TemplateError, TemplateReconciler};
+use crate::args::NAME;
 use crate::index::TemplateKey;
 
 /// The time from an edit until it is recorded, in which its copies reach the members.
@@ -100,7 +101,7 @@ impl TemplateReconciler {
             Api::namespaced_with(client, namespace, &resource)
         };
         let parameters = PostParams {
-            field_manager: Some(crate::NAME.to_owned()),
+            field_manager: Some(NAME.to_owned()),
             ..PostParams::default()
         };
         let call = api.create(&parameters, &object);
@@ -146,7 +147,7 @@ impl TemplateReconciler {
 
 fn parameters() -> PatchParams {
     PatchParams {
-        field_manager: Some(crate::NAME.to_owned()),
+        field_manager: Some(NAME.to_owned()),
         ..PatchParams::default()
     }
 }

@@ -6,31 +6,20 @@ use std::sync::Arc;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_api::{ResourceSelector, names};
 use karmada_rules::binding_ref::BindingRef;
-use karmada_rules::propagation::choice::Candidate;
+use karmada_rules::propagation::candidate::Candidate;
 use karmada_rules::propagation::claim::Claim;
 use karmada_rules::propagation::customization;
 use karmada_rules::propagation::selector::best_rank;
 use karmada_runtime::cache::Transition;
-use karmada_runtime::dynamic::{DynamicEvent, ServedKind, WatchState};
+use karmada_runtime::dynamic::{DynamicEvent, WatchState};
 use karmada_runtime::untyped::Untyped;
 use kube::Resource;
-use kube::runtime::watcher::Config;
 use objects::{GroupVersionKind, Key, Metadata};
 use serde_json::{Value, json};
 
+use super::kinds::kinds_of;
 use super::{SharedIndex, wake_former};
 use crate::index::{TemplateKey, is_referring, template_of};
-
-/// Selects the objects of a kind that may be templates. The Secrets that Karmada keeps for clusters are
-/// none, and are not read: they open the members.
-pub(super) fn selected(kind: &ServedKind) -> Config {
-    let all = Config::default();
-    if kind.resource.group.is_empty() && kind.resource.kind == "Secret" {
-        all.fields("metadata.namespace!=karmada-cluster")
-    } else {
-        all
-    }
-}
 
 impl SharedIndex {
     /// Returns the keys of all templates.
@@ -213,7 +202,7 @@ impl SharedIndex {
         let woken = self.read(|index| {
             let own = index.binding(binding);
             let own = own.filter(|own| is_referring(own.view()));
-            let mut woken = index.depending_on(template);
+            let mut woken = index.dependencies.depending_on(template);
             woken.extend(own.map(|_| binding.clone()));
             woken
         });
@@ -255,16 +244,6 @@ impl SharedIndex {
 /// Returns the kinds whose objects customize the interpretation of others.
 fn customizing() -> [GroupVersionKind; 2] {
     customization::KINDS.map(|kind| GroupVersionKind::new(customization::API_VERSION, kind))
-}
-
-/// Returns the kinds that a policy selects.
-pub(super) fn kinds_of(policy: Option<&Candidate<'_>>) -> BTreeSet<GroupVersionKind> {
-    let selectors = policy.map(|policy| &policy.spec.resource_selectors);
-    let selectors = selectors.into_iter().flatten();
-    selectors
-        .filter(|selector| !selector.kind.is_empty() && !selector.api_version.is_empty())
-        .map(|selector| GroupVersionKind::new(&selector.api_version, &selector.kind))
-        .collect()
 }
 
 /// Returns `true` if the policy selects the template.

@@ -6,7 +6,7 @@ use objects::patch::JsonPatch;
 use objects::{Metadata, api_version, kind};
 use serde_json::{Map, Value, json};
 
-use super::{BindingPlan, key};
+use super::plan::{BindingPlan, key};
 
 /// The names of a binding's scope.
 struct Scope {

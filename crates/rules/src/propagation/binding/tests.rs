@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 use super::super::activation::{Activation, Facts, decide};
-use super::super::choice::Candidate;
+use super::super::candidate::Candidate;
 use super::*;
 
 fn fixture(text: &str) -> Value {

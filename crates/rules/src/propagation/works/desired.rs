@@ -1,222 +1,148 @@
-//! A Work as it should be, and the way there from what it is.
+//! A Work as it should be, from its template.
 
 use std::collections::BTreeMap;
 
-use karmada_api::{Work, names};
-use objects::patch::JsonPatch;
-use objects::{Key, Metadata};
-use serde_json::{Value, json};
+use karmada_api::{ClusterView, execution_namespace, names};
+use objects::{Key, Metadata, metadata};
 
-use super::super::manifest;
-use super::super::overrides::Applied;
+use super::change::DesiredWork;
+use super::facts::{WorkFacts, wanted_clusters, work_name};
+use crate::binding_ref::BindingRef;
+use crate::propagation::activation::Record;
+use crate::propagation::claim::{self, Claim};
+use crate::propagation::interpret;
+use crate::propagation::manifest::{self, BindingMarks, Marks};
+use crate::propagation::overrides::OverrideError;
 
-/// A Work as it should be.
-#[derive(Clone, Debug)]
-pub struct DesiredWork {
-    /// Its namespace and name.
-    pub key: Key,
-    /// The labels that are ours.
-    pub labels: BTreeMap<String, String>,
-    /// The annotations that are ours.
-    pub annotations: BTreeMap<String, String>,
-    /// The override rules that were applied, which are annotations, too.
-    pub applied: Applied,
-    /// The owner reference of a Work without a binding.
-    pub owner: Option<Value>,
-    /// The suspension; `None` for a Work that cannot be suspended.
-    pub suspended: Option<bool>,
-    /// True if the object stays in the member when the Work is deleted.
-    pub preserved: Option<bool>,
-    /// The manifest.
-    pub manifest: Value,
-    /// True if the template follows the policy of its claim.
-    pub follows_claim: bool,
+/// A Work to be made: for which cluster, and with which IDs.
+pub(super) struct Order<'a> {
+    pub(super) cluster: &'a ClusterView,
+    /// The replicas there; `None` if only bindings that require the template need it there.
+    pub(super) replicas: Option<i32>,
+    /// The completions of a Job whose replicas are divided.
+    pub(super) completions: Option<i32>,
+    pub(super) binding_id: &'a str,
+    pub(super) work_id: &'a str,
+    pub(super) suspended: bool,
 }
 
-/// The write that a Work needs.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum WorkChange {
-    /// It is as it should be.
-    Unchanged,
-    /// It is being deleted. A new one can be created once it is gone.
-    Deleting,
-    /// This Work is created.
-    Create(Value),
-    /// It is patched, at the resource version that was read.
-    Patch {
-        /// The patch.
-        patch: JsonPatch,
-        /// True if the manifest changes.
-        manifest: bool,
-    },
-}
-
-impl WorkChange {
-    /// Returns the resource version that the write replaces.
-    pub fn replaced(&self) -> Option<&str> {
-        match self {
-            Self::Patch { patch, .. } => patch.value(["metadata", "resourceVersion"])?.as_str(),
-            Self::Unchanged | Self::Deleting | Self::Create(_) => None,
-        }
-    }
-
-    /// Returns `true` if the write changes which override rules are applied, and some are.
-    pub fn is_overridden(&self) -> bool {
-        let lists = [names::APPLIED_CLUSTER_OVERRIDES, names::APPLIED_OVERRIDES];
-        match self {
-            Self::Unchanged | Self::Deleting => false,
-            Self::Create(body) => lists.iter().any(|list| body.annotation(list).is_some()),
-            Self::Patch { patch, .. } => lists
-                .iter()
-                .any(|list| patch.value(["metadata", "annotations", list]).is_some()),
-        }
-    }
-}
-
-impl DesiredWork {
-    /// Returns the write that the current Work needs, if there is one.
-    pub fn change(&self, current: Option<&Work>) -> WorkChange {
-        match current {
-            None => WorkChange::Create(self.body()),
-            Some(work) if work.metadata.deletion_timestamp.is_some() => WorkChange::Deleting,
-            Some(work) => self.patch(work),
-        }
-    }
-
-    fn body(&self) -> Value {
-        let mut annotations = self.annotations.clone();
-        for (key, value) in self.overrides() {
-            if let Some(value) = value {
-                annotations.insert(key.to_owned(), value.to_string());
-            }
-        }
-        if self.suspended.is_some() {
-            // The generation that every object is created with.
-            annotations.insert(names::MANIFEST_GENERATION.to_owned(), "1".to_owned());
-        }
-        let mut metadata = json!({
-            "namespace": self.key.namespace,
-            "name": self.key.name,
-            "labels": self.labels,
-            "finalizers": [names::WORK_FINALIZER],
+/// Returns the Work as it should be.
+///
+/// # Errors
+/// Fails if an override policy cannot be applied.
+pub(super) fn desired(
+    facts: &WorkFacts<'_>,
+    order: &Order<'_>,
+) -> Result<DesiredWork, OverrideError> {
+    let binding = facts.binding;
+    let cluster = order.cluster.metadata.name();
+    let key = Key::new(execution_namespace(cluster), work_name(binding));
+    let mut manifest = facts.template.clone();
+    claim::share(binding.metadata, &mut manifest);
+    manifest::strip(&mut manifest);
+    for (key, value) in preserved_labels(binding, cluster) {
+        metadata::edit(&mut manifest, "labels", |labels| {
+            labels.insert(key.clone(), value.as_str().into());
         });
-        if !annotations.is_empty() {
-            metadata["annotations"] = json!(annotations);
-        }
-        if let Some(owner) = &self.owner {
-            metadata["ownerReferences"] = json!([owner]);
-        }
-        let mut spec = json!({ "workload": { "manifests": [self.manifest] } });
-        for (field, value) in self.flags() {
-            if let Some(value) = value {
-                spec[field] = value.into();
-            }
-        }
-        json!({
-            "apiVersion": Work::API_VERSION,
-            "kind": Work::KIND,
-            "metadata": metadata,
-            "spec": spec,
-        })
     }
-
-    fn patch(&self, work: &Work) -> WorkChange {
-        let is_same = matches!(work.spec.workload.manifests.as_slice(),
-            [manifest] if manifest::is_same(manifest, &self.manifest, self.follows_claim));
-        let mut spec = JsonPatch::default();
-        let current = [
-            work.spec.preserve_resources_on_deletion,
-            work.spec.suspend_dispatching,
-        ];
-        for ((field, wanted), current) in self.flags().into_iter().zip(current) {
-            if wanted.is_some() && wanted != current {
-                spec.add(["spec", field], json!(wanted));
-            }
-        }
-        if !is_same {
-            let workload = json!({ "manifests": [self.manifest] });
-            spec.add(["spec", "workload"], workload);
-        }
-
-        let metadata = &work.metadata;
-        let mut annotations: BTreeMap<&str, Option<String>> = self
-            .annotations
-            .iter()
-            .map(|(key, value)| (key.as_str(), Some(value.clone())))
-            .collect();
-        for (key, value) in self.overrides() {
-            let current = metadata.annotation(key);
-            let is_same = match (value, current) {
-                (Some(value), Some(current)) => parses_as(current, value),
-                (value, current) => value.is_none() && current.is_none(),
-            };
-            if !is_same {
-                annotations.insert(key, value.map(Value::to_string));
-            }
-        }
-        if let (Some(generation), false) =
-            (self.manifest_generation(work, is_same), spec.is_empty())
-        {
-            annotations.insert(names::MANIFEST_GENERATION, Some(generation.to_string()));
-        }
-        let labels = self.labels.iter();
-        let labels = labels.map(|(key, value)| (key.as_str(), Some(value.as_str())));
-        let annotations = annotations
-            .iter()
-            .map(|(key, value)| (*key, value.as_deref()));
-
-        let mut patch = JsonPatch::default();
-        patch.entries("labels", metadata.labels.as_ref(), labels);
-        patch.entries("annotations", metadata.annotations.as_ref(), annotations);
-        patch.finalizer(metadata, names::WORK_FINALIZER);
-        patch.append(spec);
-        if patch.is_empty() {
-            return WorkChange::Unchanged;
-        }
-        WorkChange::Patch {
-            patch: patch.guarded(metadata.resource_version.as_deref()),
-            manifest: !is_same,
+    if let Some(replicas) = order.replicas
+        && has_replicas(binding)
+    {
+        interpret::revise(&mut manifest, replicas);
+        if let Some(completions) = order.completions {
+            interpret::revise_completions(&mut manifest, completions);
         }
     }
+    let applied = facts.overrides.apply(&mut manifest, order.cluster)?;
+    let in_binding = binding.spec.conflict_resolution.as_deref();
+    let conflict_resolution = manifest::conflict_resolution(&manifest, in_binding);
+    let marks = Marks {
+        template_uid: facts.template.uid(),
+        template_generation: facts.template.generation(),
+        work: &key,
+        work_id: order.work_id,
+        binding: Some(BindingMarks {
+            id_label: binding.id_label(),
+            id: order.binding_id,
+            reference: binding.reference(),
+            conflict_resolution,
+        }),
+    };
+    manifest::mark(&mut manifest, &marks);
 
-    /// Returns the generation of the manifest's last change, if a write of the spec must record it.
-    fn manifest_generation(&self, work: &Work, is_same: bool) -> Option<i64> {
-        self.suspended?;
-        let generation = work.metadata.generation?;
-        if !is_same {
-            // The write itself makes the next generation, and is refused if another came first.
-            Some(generation + 1)
-        } else if work
-            .metadata
-            .annotation(names::MANIFEST_GENERATION)
-            .is_none()
-        {
-            // Without a record the generation counts, which is about to change for another reason.
-            Some(generation)
-        } else {
-            None
-        }
-    }
+    let resolution = (names::CONFLICT_RESOLUTION, conflict_resolution);
+    let annotations = binding.reference().into_iter().chain([resolution]);
+    let labels = [
+        (binding.id_label(), order.binding_id),
+        (names::WORK_ID, order.work_id),
+    ];
+    Ok(DesiredWork {
+        key,
+        labels: owned(labels),
+        annotations: owned(annotations),
+        applied,
+        owner: None,
+        suspended: Some(order.suspended),
+        preserved: Some(binding.spec.preserve_resources_on_deletion == Some(true)),
+        manifest,
+        follows_claim: follows_claim(binding),
+    })
+}
 
-    fn flags(&self) -> [(&'static str, Option<bool>); 2] {
-        [
-            ("preserveResourcesOnDeletion", self.preserved),
-            ("suspendDispatching", self.suspended),
-        ]
-    }
+fn owned<'a>(
+    entries: impl IntoIterator<Item = (&'static str, &'a str)>,
+) -> BTreeMap<String, String> {
+    let entries = entries.into_iter();
+    entries
+        .map(|(key, value)| (key.to_owned(), value.to_owned()))
+        .collect()
+}
 
-    fn overrides(&self) -> [(&'static str, Option<&Value>); 2] {
-        [
-            (
-                names::APPLIED_CLUSTER_OVERRIDES,
-                self.applied.cluster_policies.as_ref(),
-            ),
-            (names::APPLIED_OVERRIDES, self.applied.policies.as_ref()),
-        ]
+/// Returns the completions of a Job in each cluster, if its replicas are divided.
+pub(super) fn divided_completions<'a>(facts: &WorkFacts<'a>) -> BTreeMap<&'a str, i32> {
+    let spec = facts.binding.spec;
+    let is_divided = facts
+        .binding
+        .placement()
+        .and_then(|placement| placement.replica_scheduling)
+        .is_some_and(|scheduling| {
+            scheduling.replica_scheduling_type.as_deref() != Some("Duplicated")
+        });
+    if is_divided && has_replicas(facts.binding) {
+        interpret::completions(facts.template, spec.clusters.as_deref().unwrap_or_default())
+    } else {
+        BTreeMap::new()
     }
 }
 
-/// Returns `true` if the text is the value, whatever the order of its fields.
-fn parses_as(text: &str, value: &Value) -> bool {
-    serde_json::from_str::<Value>(text).is_ok_and(|parsed| parsed == *value)
+/// Returns `true` if the clusters' replicas count: a template without replicas has none to divide.
+fn has_replicas(binding: BindingRef<'_>) -> bool {
+    binding.spec.placement.is_some() && binding.spec.replicas.is_some_and(|replicas| replicas > 0)
+}
+
+/// Returns `true` unless the binding follows another policy until the next edit of its template.
+fn follows_claim(binding: BindingRef<'_>) -> bool {
+    let claim = Claim::of(binding.metadata);
+    match (Record::of(binding.metadata), claim) {
+        (Some(record), Some(claim)) => record.policy == claim.policy_text(),
+        _ => true,
+    }
+}
+
+/// Returns the labels with which Karmada's application failover hands the state of a workload to its one new
+/// cluster (Karmada, `pkg/controllers/binding/common.go`, `injectReservedLabelState`).
+fn preserved_labels<'a>(
+    binding: BindingRef<'a>,
+    cluster: &str,
+) -> impl Iterator<Item = (&'a String, &'a String)> {
+    let tasks = binding.spec.graceful_eviction_tasks.as_deref();
+    let last = tasks.and_then(|tasks| tasks.last());
+    let left = last.filter(|task| {
+        let mut before = task.clusters_before_failover.iter().flatten();
+        task.purges_directly()
+            && !before.any(|before| before == cluster)
+            && wanted_clusters(binding).len() == 1
+    });
+    left.into_iter()
+        .flat_map(|task| task.preserved_label_state.iter().flatten())
 }

@@ -1,11 +1,12 @@
-use karmada_api::{OverridePolicy, ResourceBinding};
-use objects::Metadata;
+use karmada_api::{ClusterView, OverridePolicy, ResourceBinding, Suspension, execution_namespace};
 use objects::patch::JsonPatch;
 use proptest::prelude::*;
-use serde_json::{from_value, json, to_value};
+use serde_json::{Value, from_value, json, to_value};
 
-use super::super::fixtures::{self, cluster};
 use super::*;
+use crate::binding_ref::BindingRef;
+use crate::propagation::fixtures::{self, cluster};
+use crate::propagation::overrides::Overrides;
 
 const MEMBERS: [&str; 3] = ["member1", "member2", "member3"];
 
@@ -71,11 +72,11 @@ impl World {
     fn settle(&mut self) {
         for (cluster, step) in self.plan() {
             match step {
-                WorkStep::Wanted(WorkChange::Create(mut body)) => {
+                WorkStep::Apply(WorkChange::Create(mut body)) => {
                     body["metadata"]["generation"] = 1.into();
                     self.works.push(from_value(body).unwrap());
                 }
-                WorkStep::Wanted(WorkChange::Patch { patch, .. }) => {
+                WorkStep::Apply(WorkChange::Patch { patch, .. }) => {
                     let work = self.work(&cluster);
                     let before = work.spec.clone();
                     *work = patched(work, &patch);
@@ -83,7 +84,7 @@ impl World {
                         work.metadata.generation = work.metadata.generation.map(|g| g + 1);
                     }
                 }
-                WorkStep::Orphaned { key, .. } => {
+                WorkStep::Delete { key, .. } => {
                     self.works.retain(|work| Key::of(work) != key);
                 }
                 _ => {}
@@ -125,12 +126,12 @@ fn patched(work: &Work, patch: &JsonPatch) -> Work {
 }
 
 fn unchanged() -> WorkStep {
-    WorkStep::Wanted(WorkChange::Unchanged)
+    WorkStep::Apply(WorkChange::Unchanged)
 }
 
 #[track_caller]
 fn patch_of(step: WorkStep) -> (Vec<String>, bool) {
-    let WorkStep::Wanted(WorkChange::Patch { patch, manifest }) = step else {
+    let WorkStep::Apply(WorkChange::Patch { patch, manifest }) = step else {
         panic!("not patched: {step:?}");
     };
     (patch.paths().map(ToString::to_string).collect(), manifest)
@@ -170,7 +171,7 @@ fn a_work_that_is_made_anew_is_that_of_karmada_to_the_letter() {
             let id = work.metadata.labels.as_ref().unwrap()[names::WORK_ID].clone();
             let mut plan = plan(&facts(binding, template, &world), || id.clone());
             let member = cluster_of(&work).unwrap();
-            let Some(WorkStep::Wanted(WorkChange::Create(mut body))) = plan.remove(member) else {
+            let Some(WorkStep::Apply(WorkChange::Create(mut body))) = plan.remove(member) else {
                 panic!("{plan:?}");
             };
             assert_eq!(
@@ -282,7 +283,7 @@ fn a_workload_takes_its_state_to_its_one_new_cluster() {
         let task = json!({ "fromCluster": "gone", "purgeMode": mode,
             "preservedLabelState": { "checkpoint": "7" }, "clustersBeforeFailover": [before] });
         world.binding.spec.graceful_eviction_tasks = from_value(json!([task])).unwrap();
-        let WorkStep::Wanted(WorkChange::Patch { patch, .. }) = world.step("member1") else {
+        let WorkStep::Apply(WorkChange::Patch { patch, .. }) = world.step("member1") else {
             return None;
         };
         let work = patched(world.work("member1"), &patch);
@@ -349,7 +350,7 @@ fn a_cluster_that_is_not_needed_loses_its_work_unless_it_leaves_with_grace() {
     let mut world = World::recorded();
     world.schedule(&["member1"]);
     let uid = world.work("member2").metadata.uid.clone();
-    let orphaned = WorkStep::Orphaned {
+    let orphaned = WorkStep::Delete {
         key: Key::new("karmada-es-member2", "web-56d6c779bb"),
         uid,
     };
@@ -358,14 +359,14 @@ fn a_cluster_that_is_not_needed_loses_its_work_unless_it_leaves_with_grace() {
         |mode: &str| from_value(json!([{ "fromCluster": "member2", "purgeMode": mode }])).unwrap();
     for mode in ["Gracefully", "Never", ""] {
         world.binding.spec.graceful_eviction_tasks = task(mode);
-        assert_eq!(world.step("member2"), WorkStep::Kept, "{mode}");
+        assert_eq!(world.step("member2"), WorkStep::Keep, "{mode}");
     }
     world.binding.spec.graceful_eviction_tasks = task("Directly");
     assert_eq!(world.step("member2"), orphaned);
     let work = world.work("member2");
     let deletion = work.metadata.creation_timestamp.clone();
     work.metadata.deletion_timestamp = deletion;
-    assert_eq!(world.step("member2"), WorkStep::Leaving);
+    assert_eq!(world.step("member2"), WorkStep::Deleting);
     world.work("member2").metadata.deletion_timestamp = None;
     world.binding.spec.graceful_eviction_tasks = None;
     world.binding.spec.required_by =
@@ -385,9 +386,9 @@ fn nothing_comes_to_a_cluster_before_what_leaves_another_directly_is_gone() {
     world.template["metadata"]["labels"]["tier"] = "front".into();
     let tasks = json!([{ "fromCluster": "member2", "purgeMode": "Directly" }]);
     world.binding.spec.graceful_eviction_tasks = from_value(tasks).unwrap();
-    assert!(matches!(world.step("member2"), WorkStep::Orphaned { .. }));
+    assert!(matches!(world.step("member2"), WorkStep::Delete { .. }));
     for cluster in ["member1", "member3"] {
-        assert_eq!(world.step(cluster), WorkStep::Deferred, "{cluster}");
+        assert_eq!(world.step(cluster), WorkStep::AwaitRemoval, "{cluster}");
     }
     // A pause is not put off.
     let there = json!({ "dispatchingOnClusters": { "clusterNames": ["member1"] } });
@@ -398,8 +399,8 @@ fn nothing_comes_to_a_cluster_before_what_leaves_another_directly_is_gone() {
 
     let deletion = world.work("member2").metadata.creation_timestamp.clone();
     world.work("member2").metadata.deletion_timestamp = deletion;
-    assert_eq!(world.step("member2"), WorkStep::Leaving);
-    assert_eq!(world.step("member3"), WorkStep::Deferred);
+    assert_eq!(world.step("member2"), WorkStep::Deleting);
+    assert_eq!(world.step("member3"), WorkStep::AwaitRemoval);
     world
         .works
         .retain(|work| cluster_of(work) != Some("member2"));
@@ -407,7 +408,7 @@ fn nothing_comes_to_a_cluster_before_what_leaves_another_directly_is_gone() {
     assert!(patch_of(plan["member1"].clone()).1);
     assert!(matches!(
         &plan["member3"],
-        WorkStep::Wanted(WorkChange::Create(_))
+        WorkStep::Apply(WorkChange::Create(_))
     ));
 }
 
@@ -417,7 +418,7 @@ fn what_comes_back_to_a_cluster_that_it_left_directly_waits_for_nothing() {
     world.schedule(&["member2", "member3"]);
     let tasks = json!([{ "fromCluster": "member2", "purgeMode": "Directly" }]);
     world.binding.spec.graceful_eviction_tasks = from_value(tasks).unwrap();
-    assert_ne!(world.step("member3"), WorkStep::Deferred);
+    assert_ne!(world.step("member3"), WorkStep::AwaitRemoval);
 }
 
 #[test]
@@ -431,7 +432,7 @@ fn a_suspension_that_the_policy_has_and_the_binding_not_yet_holds_edits_and_copi
         manifest && paths.contains(&"/spec/suspendDispatching".to_owned()),
         "{paths:?}"
     );
-    assert_eq!(world.step("member2"), WorkStep::Held);
+    assert_eq!(world.step("member2"), WorkStep::HoldWhilePaused);
 }
 
 #[test]
@@ -444,14 +445,14 @@ fn while_dispatching_is_suspended_no_copy_goes_before_its_replacement_is_there()
     ] {
         world.schedule(&["member1"]);
         world.suspend(suspension);
-        assert_eq!(world.step("member2"), WorkStep::Held);
+        assert_eq!(world.step("member2"), WorkStep::HoldWhilePaused);
     }
     // The replacement is suspended: the copy stays until it has arrived.
     world.suspend(json!({ "dispatchingOnClusters": { "clusterNames": ["member3"] } }));
     world.schedule(&["member1", "member3"]);
-    assert_eq!(world.step("member2"), WorkStep::Held);
+    assert_eq!(world.step("member2"), WorkStep::HoldWhilePaused);
     world.settle();
-    assert_eq!(world.step("member2"), WorkStep::Held);
+    assert_eq!(world.step("member2"), WorkStep::HoldWhilePaused);
     let applied = |generation: Option<i64>| {
         from_value(json!({ "conditions": [
             { "type": "Applied", "status": "True", "observedGeneration": generation },
@@ -461,16 +462,16 @@ fn while_dispatching_is_suspended_no_copy_goes_before_its_replacement_is_there()
     world.work("member3").status = applied(None);
     assert_eq!(
         world.step("member2"),
-        WorkStep::Held,
+        WorkStep::HoldWhilePaused,
         "no generation: an earlier manifest"
     );
     world.work("member3").status = applied(Some(1));
-    assert!(matches!(world.step("member2"), WorkStep::Orphaned { .. }));
+    assert!(matches!(world.step("member2"), WorkStep::Delete { .. }));
     // Its manifest changes in this very step: it is not the delivered one any more.
     world.template["metadata"]["labels"]["tier"] = "front".into();
-    assert_eq!(world.step("member2"), WorkStep::Held);
+    assert_eq!(world.step("member2"), WorkStep::HoldWhilePaused);
     world.suspend(json!(null));
-    assert!(matches!(world.step("member2"), WorkStep::Orphaned { .. }));
+    assert!(matches!(world.step("member2"), WorkStep::Delete { .. }));
 }
 
 #[test]
@@ -483,15 +484,15 @@ fn what_other_bindings_require_is_suspended_where_all_of_them_are() {
     world
         .referrers
         .insert(Key::new("shop", "a"), paused.clone());
-    assert!(!is_suspended(&world.facts(), "member1"), "b is not known");
+    assert!(!world.facts().is_suspended("member1"), "b is not known");
     world.referrers.insert(Key::new("shop", "b"), None);
-    assert!(!is_suspended(&world.facts(), "member1"));
+    assert!(!world.facts().is_suspended("member1"));
     world.referrers.insert(Key::new("shop", "b"), paused);
-    assert!(is_suspended(&world.facts(), "member1"));
-    assert!(!is_suspended(&world.facts(), "member2"));
+    assert!(world.facts().is_suspended("member1"));
+    assert!(!world.facts().is_suspended("member2"));
     world.schedule(&["member1"]);
     assert!(
-        !is_suspended(&world.facts(), "member1"),
+        !world.facts().is_suspended("member1"),
         "its own policy needs it there, too"
     );
 }
@@ -540,10 +541,7 @@ fn a_work_that_is_going_is_awaited_and_a_binding_without_an_id_has_none() {
     let mut world = World::recorded();
     let work = world.work("member1");
     work.metadata.deletion_timestamp = work.metadata.creation_timestamp.clone();
-    assert_eq!(
-        world.step("member1"),
-        WorkStep::Wanted(WorkChange::Deleting)
-    );
+    assert_eq!(world.step("member1"), WorkStep::Apply(WorkChange::Deleting));
     world.binding.metadata.labels = None;
     assert_eq!(world.plan(), BTreeMap::new());
 }
@@ -560,7 +558,7 @@ fn replicas_are_those_of_each_cluster_and_completions_are_divided() {
     world.works.clear();
     world.policies.clear();
     let spec = |world: &World, cluster: &str| {
-        let WorkStep::Wanted(WorkChange::Create(body)) = world.step(cluster) else {
+        let WorkStep::Apply(WorkChange::Create(body)) = world.step(cluster) else {
             panic!("not created");
         };
         body["spec"]["workload"]["manifests"][0]["spec"].clone()
@@ -602,7 +600,7 @@ proptest! {
         }
         world.settle();
         for (cluster, step) in world.plan() {
-            let is_settled = step == unchanged() || step == WorkStep::Held;
+            let is_settled = step == unchanged() || step == WorkStep::HoldWhilePaused;
             prop_assert!(is_settled, "{cluster}: {step:?}");
         }
     }

@@ -1,4 +1,5 @@
 use karmada_api::{ClusterResourceBinding, ClusterView, ResourceBinding, names};
+use objects::patch::JsonPatch;
 use proptest::prelude::*;
 use serde_json::{from_str, from_value, json};
 

@@ -1,0 +1,70 @@
+//! A policy of either scope.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use karmada_api::{ClusterPropagationPolicy, PropagationPolicy, PropagationSpec, names};
+use objects::Metadata;
+
+/// A policy of either scope that may claim a template.
+#[derive(Clone, Copy, Debug)]
+pub struct Candidate<'a> {
+    /// Its metadata. One with a namespace is a `PropagationPolicy`.
+    pub metadata: &'a ObjectMeta,
+    /// Its spec.
+    pub spec: &'a PropagationSpec,
+}
+
+impl<'a> Candidate<'a> {
+    /// Creates a candidate.
+    pub fn new(metadata: &'a ObjectMeta, spec: &'a PropagationSpec) -> Self {
+        Self { metadata, spec }
+    }
+
+    /// Returns the namespace; `None` for a `ClusterPropagationPolicy`.
+    pub fn namespace(&self) -> Option<&'a str> {
+        self.metadata.namespace.as_deref().filter(|n| !n.is_empty())
+    }
+
+    /// Returns the name.
+    pub fn name(&self) -> &'a str {
+        self.metadata.name.as_deref().unwrap_or_default()
+    }
+
+    /// Returns the ID that claims carry.
+    pub fn id(&self) -> Option<&'a str> {
+        let id = self.metadata.label(self.id_label());
+        id.filter(|id| !id.is_empty())
+    }
+
+    /// Returns the label with that ID, on the policy and on what it claims.
+    pub fn id_label(&self) -> &'static str {
+        match self.namespace() {
+            Some(_) => names::POLICY_ID,
+            None => names::CLUSTER_POLICY_ID,
+        }
+    }
+
+    /// Returns the finalizer of the policy's kind.
+    pub fn finalizer(&self) -> &'static str {
+        match self.namespace() {
+            Some(_) => names::POLICY_FINALIZER,
+            None => names::CLUSTER_POLICY_FINALIZER,
+        }
+    }
+
+    /// Returns `true` if the policy is being deleted.
+    pub fn is_deleting(&self) -> bool {
+        self.metadata.deletion_timestamp.is_some()
+    }
+}
+
+impl<'a> From<&'a PropagationPolicy> for Candidate<'a> {
+    fn from(policy: &'a PropagationPolicy) -> Self {
+        Self::new(&policy.metadata, &policy.spec)
+    }
+}
+
+impl<'a> From<&'a ClusterPropagationPolicy> for Candidate<'a> {
+    fn from(policy: &'a ClusterPropagationPolicy) -> Self {
+        Self::new(&policy.metadata, &policy.spec)
+    }
+}

@@ -1,0 +1,175 @@
+//! The problems of a placement.
+
+use std::collections::BTreeSet;
+
+use k8s_openapi::api::core::v1::Toleration;
+use karmada_api::Placement;
+use karmada_api::placement::{ClusterAffinityTerm, ClusterSelector, SpreadConstraint};
+
+use super::found::Found;
+
+/// The longest name of a group of clusters.
+const MAX_AFFINITY_NAME: usize = 32;
+
+/// Finds the problems of a placement.
+pub(super) fn placement(found: &mut Found, placement: &Placement) {
+    if placement.cluster_affinity.is_some() && !placement.cluster_affinities.is_empty() {
+        found.invalid("clusterAffinities cannot co-exist with clusterAffinity");
+    }
+    if let Some(affinity) = &placement.cluster_affinity {
+        fields(found, affinity);
+    }
+    groups(found, &placement.cluster_affinities);
+    spread(found, &placement.spread_constraints);
+    for toleration in &placement.cluster_tolerations {
+        operator(found, toleration);
+    }
+    division(found, placement);
+    if placement.workload_affinity.is_some() {
+        found.unsupported("workloadAffinity");
+    }
+}
+
+fn groups(found: &mut Found, terms: &[ClusterAffinityTerm]) {
+    let mut names = BTreeSet::new();
+    for term in terms {
+        let name = term.affinity_name.as_str();
+        if !names.insert(name) {
+            found.invalid("each affinity term in a policy must have a unique name");
+        }
+        if name.len() > MAX_AFFINITY_NAME || !is_label_name(name) {
+            found.invalid(format!("affinityName {name:?} must be a qualified name of 1 to {MAX_AFFINITY_NAME} characters"));
+        }
+        fields(found, &term.affinity);
+        if term.overflow_affinities.is_some() {
+            found.unsupported("overflowAffinities");
+        }
+    }
+}
+
+fn fields(found: &mut Found, selector: &ClusterSelector) {
+    let fields = selector.field_selector.iter();
+    for requirement in fields.flat_map(|fields| &fields.match_expressions) {
+        let (key, operator) = (&requirement.key, &requirement.operator);
+        if !matches!(key.as_str(), "provider" | "region" | "zone") {
+            found.invalid(format!(
+                "unsupported key {key:?}, must be provider, region, or zone"
+            ));
+        }
+        if !matches!(operator.as_str(), "In" | "NotIn") {
+            found.invalid(format!(
+                "unsupported operator {operator:?}, must be In or NotIn"
+            ));
+        }
+    }
+}
+
+fn spread(found: &mut Found, constraints: &[SpreadConstraint]) {
+    let (mut fields, mut repeated) = (BTreeSet::new(), BTreeSet::new());
+    for constraint in constraints {
+        let (field, label) = (
+            given(constraint.spread_by_field.as_ref()),
+            given(constraint.spread_by_label.as_ref()),
+        );
+        if field.is_some() && label.is_some() {
+            found.invalid("spreadByLabel should not co-exist with spreadByField");
+        }
+        let is_default = field.is_none() && label.is_none();
+        if let Some(field) = field.or_else(|| is_default.then(|| "cluster".to_owned()))
+            && !fields.insert(field.clone())
+            && repeated.insert(field.clone())
+        {
+            found.invalid(format!(
+                "multiple {field} spread constraints are not allowed"
+            ));
+        }
+        groups_of(found, constraint);
+    }
+    if !fields.is_empty() && !fields.contains("cluster") {
+        found.invalid("the cluster spread constraint must be enabled in one of the constraints in case of SpreadByField is enabled");
+    }
+    for field in &fields {
+        if !["cluster", "region"].contains(&field.as_str()) {
+            found.unsupported(format_args!("spreadByField {field}"));
+        }
+    }
+    if constraints
+        .iter()
+        .any(|by| given(by.spread_by_label.as_ref()).is_some())
+    {
+        found.unsupported("spreadByLabel");
+    }
+}
+
+fn given(text: Option<&String>) -> Option<String> {
+    text.filter(|text| !text.is_empty()).cloned()
+}
+
+fn groups_of(found: &mut Found, constraint: &SpreadConstraint) {
+    let max = constraint.max_groups.unwrap_or_default();
+    let min = constraint.min_groups.filter(|&min| min != 0).unwrap_or(1);
+    if min < 0 {
+        found.invalid("minGroups lower than 0 is not allowed");
+    }
+    if max < 0 {
+        found.invalid("maxGroups lower than 0 is not allowed");
+    }
+    if max > 0 && max < min {
+        found.invalid("maxGroups lower than minGroups is not allowed");
+    }
+}
+
+fn operator(found: &mut Found, toleration: &Toleration) {
+    let operator = toleration.operator.as_deref().unwrap_or_default();
+    if !matches!(operator, "" | "Exists" | "Equal") {
+        found.invalid(format!(
+            "unsupported toleration operator {operator:?}, must be Exists or Equal"
+        ));
+    }
+}
+
+fn division(found: &mut Found, placement: &Placement) {
+    let Some(division) = &placement.replica_scheduling else {
+        return;
+    };
+    let kind = division.replica_scheduling_type.as_deref();
+    let preference = division.replica_division_preference.as_deref();
+    found.known("replicaSchedulingType", kind, &["Duplicated", "Divided"]);
+    found.known(
+        "replicaDivisionPreference",
+        preference,
+        &["Aggregated", "Weighted"],
+    );
+    let weights = division.weight_preference.as_ref();
+    let mut statics = weights.iter().flat_map(|w| &w.static_weight_list);
+    if statics.any(|weight| weight.weight < 1) {
+        found.invalid("weight should be greater than or equal to 1");
+    }
+    let statics = weights.iter().flat_map(|w| &w.static_weight_list);
+    for weight in statics {
+        fields(found, &weight.target_cluster);
+    }
+    let dynamic = weights.and_then(|weights| weights.dynamic_weight.as_deref());
+    found.known("dynamicWeight", dynamic, &["AvailableReplicas"]);
+}
+
+/// Returns `true` if the text is the name of a label: letters, digits, `-`, `_` and `.`, with a letter
+/// or digit at both ends, and perhaps a DNS domain and `/` before it.
+fn is_label_name(text: &str) -> bool {
+    let is_name = |name: &str, others: &[char]| {
+        let ends = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
+        ends(name.chars().next())
+            && ends(name.chars().last())
+            && name
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || others.contains(&c))
+    };
+    let Some((domain, name)) = text.split_once('/') else {
+        return is_name(text, &['-', '_', '.']);
+    };
+    let is_lower = |label: &str| !label.contains(|c: char| c.is_ascii_uppercase());
+    is_name(name, &['-', '_', '.'])
+        && domain
+            .split('.')
+            .all(|label| is_name(label, &['-']) && is_lower(label))
+}

@@ -1,0 +1,242 @@
+use karmada_api::PropagationPolicy;
+use serde_json::{Value, json};
+
+use super::*;
+
+fn found(namespace: Option<&str>, fields: &Value) -> Vec<String> {
+    let mut policy = json!({
+        "metadata": { "name": "p", "namespace": namespace },
+        "spec": { "resourceSelectors": [{ "apiVersion": "v1", "kind": "Pod", "name": "a" }] },
+    });
+    json_patch::merge(&mut policy["spec"], fields);
+    let policy: PropagationPolicy = serde_json::from_value(policy).unwrap();
+    let problems = problems(&Candidate::from(&policy));
+    problems
+        .iter()
+        .map(|problem| match problem {
+            Problem::Invalid(message) => format!("! {message}"),
+            Problem::Unsupported(message) => message.clone(),
+        })
+        .collect()
+}
+
+#[track_caller]
+fn expect(fields: &Value, expected: &[&str]) {
+    assert_eq!(found(Some("ns"), fields), expected, "{fields}");
+}
+
+#[test]
+fn a_policy_of_karmada_has_no_problem() {
+    for text in [
+        include_str!("../fixtures/propagationpolicy.json"),
+        include_str!("../fixtures/clusterpropagationpolicy.json"),
+    ] {
+        let policy: PropagationPolicy = serde_json::from_str(text).unwrap();
+        assert_eq!(problems(&Candidate::from(&policy)), []);
+    }
+}
+
+#[test]
+fn selectors_are_checked() {
+    let selector = |fields: Value| {
+        let mut selector = json!({ "apiVersion": "v1", "kind": "Pod" });
+        json_patch::merge(&mut selector, &fields);
+        json!([selector])
+    };
+    expect(
+        &json!({ "resourceSelectors": [] }),
+        &["! resourceSelectors should have at least 1 items"],
+    );
+    let elsewhere = json!({ "resourceSelectors": selector(json!({ "namespace": "other" })) });
+    expect(
+        &elsewhere,
+        &["! namespace of resource selector must be the same as the namespace of the policy"],
+    );
+    assert_eq!(found(None, &elsewhere), [""; 0]);
+    expect(
+        &json!({ "resourceSelectors": selector(json!({ "namespace": "" })) }),
+        &[],
+    );
+    let always = json!({ "preemption": "Always", "resourceSelectors": selector(json!({})) });
+    expect(
+        &always,
+        &[
+            "! name cannot be empty if preemption is Always, the empty name may cause unexpected resources preemption",
+        ],
+    );
+    expect(&json!({ "preemption": "Always" }), &[]);
+    expect(
+        &json!({ "preemption": "Sometimes" }),
+        &["preemption Sometimes is not supported by karmada-rs"],
+    );
+}
+
+#[test]
+fn a_pause_is_of_all_clusters_or_of_some() {
+    let pause = |dispatching: bool, names: Value| {
+        json!({ "suspension": {
+            "dispatching": dispatching,
+            "dispatchingOnClusters": { "clusterNames": names },
+        } })
+    };
+    let message =
+        "! suspension dispatching cannot co-exist with dispatchingOnClusters.clusterNames";
+    expect(&pause(true, json!(["m1"])), &[message]);
+    expect(&pause(true, json!([])), &[]);
+    expect(&pause(false, json!(["m1"])), &[]);
+}
+
+#[test]
+fn affinities_are_checked() {
+    let placed = |placement: Value| json!({ "placement": placement });
+    let groups = |names: &[&str]| -> Value {
+        names
+            .iter()
+            .map(|name| json!({ "affinityName": name }))
+            .collect()
+    };
+    let both = json!({ "clusterAffinity": {}, "clusterAffinities": groups(&["a"]) });
+    expect(
+        &placed(both),
+        &["! clusterAffinities cannot co-exist with clusterAffinity"],
+    );
+    expect(
+        &placed(json!({ "clusterAffinities": groups(&["a", "a"]) })),
+        &["! each affinity term in a policy must have a unique name"],
+    );
+    for name in ["", "-a", "a b", "A/", "x".repeat(33).as_str()] {
+        let names = found(
+            None,
+            &placed(json!({ "clusterAffinities": groups(&[name]) })),
+        );
+        assert_eq!(names.len(), 1, "{name}: {names:?}");
+    }
+    for name in ["a", "a.b_c-D", "x.io/a", "x".repeat(32).as_str()] {
+        expect(
+            &placed(json!({ "clusterAffinities": groups(&[name]) })),
+            &[],
+        );
+    }
+    let fields = json!({ "fieldSelector": { "matchExpressions": [
+        { "key": "k", "operator": "op", "values": [] },
+        { "key": "zone", "operator": "NotIn", "values": ["z"] },
+    ] } });
+    let messages = [
+        "! unsupported key \"k\", must be provider, region, or zone",
+        "! unsupported operator \"op\", must be In or NotIn",
+    ];
+    expect(&placed(json!({ "clusterAffinity": fields })), &messages);
+    let mut term = fields;
+    term["affinityName"] = json!("a");
+    expect(&placed(json!({ "clusterAffinities": [term] })), &messages);
+}
+
+#[test]
+fn spread_constraints_are_checked() {
+    let by = |field: &str, min: i64, max: i64| json!({ "spreadByField": field, "minGroups": min, "maxGroups": max });
+    let needs_cluster = "! the cluster spread constraint must be enabled in one of the constraints in case of SpreadByField is enabled";
+    let table: [(Value, &[&str]); 11] = [
+        (json!([{}]), &[]),
+        (json!([by("cluster", 1, 2)]), &[]),
+        (
+            json!([by("cluster", 3, 2)]),
+            &["! maxGroups lower than minGroups is not allowed"],
+        ),
+        (json!([by("cluster", 3, 0)]), &[]),
+        (
+            json!([by("cluster", -1, -1)]),
+            &[
+                "! minGroups lower than 0 is not allowed",
+                "! maxGroups lower than 0 is not allowed",
+            ],
+        ),
+        (
+            json!([
+                by("cluster", 1, 2),
+                by("cluster", 1, 2),
+                by("cluster", 1, 2)
+            ]),
+            &["! multiple cluster spread constraints are not allowed"],
+        ),
+        (
+            json!([by("zone", 1, 2)]),
+            &[
+                needs_cluster,
+                "spreadByField zone is not supported by karmada-rs",
+            ],
+        ),
+        (
+            json!([by("provider", 1, 2), by("cluster", 1, 2)]),
+            &["spreadByField provider is not supported by karmada-rs"],
+        ),
+        (json!([by("region", 1, 2), by("cluster", 1, 2)]), &[]),
+        (json!([by("region", 1, 2)]), &[needs_cluster]),
+        (
+            json!([{ "spreadByField": "cluster", "spreadByLabel": "a" }]),
+            &[
+                "! spreadByLabel should not co-exist with spreadByField",
+                "spreadByLabel is not supported by karmada-rs",
+            ],
+        ),
+    ];
+    for (constraints, expected) in table {
+        expect(
+            &json!({ "placement": { "spreadConstraints": constraints } }),
+            expected,
+        );
+    }
+}
+
+#[test]
+fn tolerations_and_weights_are_checked() {
+    let tolerates = |operator: &str| json!({ "placement": { "clusterTolerations": [{ "operator": operator }] } });
+    expect(&tolerates("Equal"), &[]);
+    expect(
+        &tolerates("Gt"),
+        &["! unsupported toleration operator \"Gt\", must be Exists or Equal"],
+    );
+    let weight = json!({ "weightPreference": { "staticWeightList": [{ "targetCluster": {}, "weight": 0 }] } });
+    expect(
+        &json!({ "placement": { "replicaScheduling": weight } }),
+        &["! weight should be greater than or equal to 1"],
+    );
+}
+
+#[test]
+fn features_that_are_not_supported_are_named() {
+    let divided = |fields: Value| json!({ "placement": { "replicaScheduling": fields } });
+    let table = [
+        (
+            json!({ "placement": { "workloadAffinity": {} } }),
+            "workloadAffinity",
+        ),
+        (
+            json!({ "placement": { "clusterAffinities": [{ "affinityName": "a", "overflowAffinities": [] }] } }),
+            "overflowAffinities",
+        ),
+        (
+            divided(json!({ "replicaDivisionPreference": "New" })),
+            "replicaDivisionPreference New",
+        ),
+        (
+            divided(json!({ "weightPreference": { "dynamicWeight": "New" } })),
+            "dynamicWeight New",
+        ),
+        (
+            divided(json!({ "replicaSchedulingType": "New" })),
+            "replicaSchedulingType New",
+        ),
+    ];
+    for (fields, feature) in table {
+        expect(
+            &fields,
+            &[&format!("{feature} is not supported by karmada-rs")],
+        );
+    }
+    let duplicated =
+        json!({ "replicaSchedulingType": "Duplicated", "replicaDivisionPreference": "Aggregated" });
+    expect(&divided(duplicated), &[]);
+    let unreadable = found(None, &json!({ "placement": { "clusterAffinities": 1 } }));
+    assert_eq!(unreadable.len(), 1);
+    assert!(unreadable[0].starts_with("a placement of another form: "));
+}

@@ -1,0 +1,29 @@
+//! The kinds of templates, and the objects of a kind that may be some.
+
+use std::collections::BTreeSet;
+
+use karmada_rules::propagation::candidate::Candidate;
+use karmada_runtime::dynamic::ServedKind;
+use kube::runtime::watcher::Config;
+use objects::GroupVersionKind;
+
+/// Selects the objects of a kind that may be templates. The Secrets that Karmada keeps for clusters are
+/// none, and are not read: they open the members.
+pub(super) fn selected(kind: &ServedKind) -> Config {
+    let all = Config::default();
+    if kind.resource.group.is_empty() && kind.resource.kind == "Secret" {
+        all.fields("metadata.namespace!=karmada-cluster")
+    } else {
+        all
+    }
+}
+
+/// Returns the kinds that a policy selects.
+pub(super) fn kinds_of(policy: Option<&Candidate<'_>>) -> BTreeSet<GroupVersionKind> {
+    let selectors = policy.map(|policy| &policy.spec.resource_selectors);
+    let selectors = selectors.into_iter().flatten();
+    selectors
+        .filter(|selector| !selector.kind.is_empty() && !selector.api_version.is_empty())
+        .map(|selector| GroupVersionKind::new(&selector.api_version, &selector.kind))
+        .collect()
+}
