@@ -84,14 +84,14 @@ fn follow(modules: &Modules, at: &[String], path: &[String], depth: usize) -> Op
         "super" => return follow(modules, at.split_last()?.1, rest, depth),
         _ => {}
     }
-    if module.items.contains(head) {
-        return Some(Target::Item(at.to_vec()));
-    }
     let child = [at, std::slice::from_ref(head)].concat();
     let is_child = modules.contains_key(&child);
     // A function may be named as its module: a path ends with the function, and goes on in the module.
     if is_child && !rest.is_empty() {
         return follow(modules, &child, rest, depth);
+    }
+    if module.items.contains(head) {
+        return Some(Target::Item(at.to_vec()));
     }
     let named = module.imports.iter().filter(|import| import.name == *head);
     let all = module.imports.iter().filter(|import| import.name == "*");
@@ -179,16 +179,21 @@ mod tests {
         assert_eq!(shown(&files), [""; 0]);
     }
 
-    /// A function named as its module does not hide it.
+    /// A function named as its module does not hide it, wherever it is defined.
     #[test]
     fn modules_and_functions_share_names() {
+        let user = "use crate::plan; fn f() -> plan::Plan { plan() }";
+        let plan = "pub fn plan() {} pub struct Plan;";
         let files = [
             ("lib.rs", "mod plan; mod user; pub use plan::plan;"),
-            ("plan.rs", "pub fn plan() {} pub struct Plan;"),
-            (
-                "user.rs",
-                "use crate::plan; fn f() -> plan::Plan { plan() }",
-            ),
+            ("plan.rs", plan),
+            ("user.rs", user),
+        ];
+        assert_eq!(shown(&files), ["user.rs → plan.rs"]);
+        let files = [
+            ("lib.rs", "mod plan; mod user; fn plan() {}"),
+            ("plan.rs", plan),
+            ("user.rs", "use super::plan::Plan;"),
         ];
         assert_eq!(shown(&files), ["user.rs → plan.rs"]);
     }
